@@ -1,0 +1,1 @@
+//! The composition root: builds every part and runs it.

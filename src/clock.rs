@@ -1,0 +1,62 @@
+//! The only home of time: what asks for it takes a [`Clock`], so that tests can move it.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+use std::time::Instant;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+/// Tells the time, on the wall and since the process began.
+pub trait Clock: Send + Sync + 'static {
+    /// Returns the wall-clock time in UTC.
+    fn now(&self) -> Timestamp;
+
+    /// Returns the time since an arbitrary fixed moment; it never goes back.
+    fn monotonic(&self) -> Duration;
+}
+
+/// The machine's own clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
+    }
+}
+
+/// A clock that stands still until it is told to move.
+#[derive(Debug)]
+pub struct ManualClock {
+    state: Mutex<(Timestamp, Duration)>,
+}
+
+impl ManualClock {
+    /// Returns a clock that shows `now`.
+    pub fn new(now: Timestamp) -> Self {
+        Self { state: Mutex::new((now, Duration::ZERO)) }
+    }
+
+    /// Moves both the wall clock and the monotonic clock forward.
+    pub fn advance(&self, by: Duration) {
+        let mut state = self.state.lock();
+        state.0 = state.0.checked_add(by).expect("tests stay within the calendar");
+        state.1 += by;
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        self.state.lock().0
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.state.lock().1
+    }
+}

@@ -1,0 +1,3 @@
+//! The record of what happened.
+
+pub mod audit;

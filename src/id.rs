@@ -1,0 +1,98 @@
+//! Identifiers that sort by time: ULIDs (github.com/ulid/spec), written in Crockford base 32.
+
+use std::fmt;
+use std::str::FromStr;
+
+use parking_lot::Mutex;
+
+const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const LENGTH: usize = 26;
+const RANDOM_BITS: u32 = 80;
+
+/// A 128-bit identifier: 48 bits of Unix milliseconds, then 80 random bits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ulid(pub u128);
+
+/// Makes ULIDs that never go back, also within one millisecond and when the clock is set back.
+#[derive(Debug, Default)]
+pub struct UlidSource {
+    last: Mutex<u128>,
+}
+
+/// The text is not a ULID.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("not a ULID: expected 26 characters of Crockford base 32")]
+pub struct InvalidUlid;
+
+impl UlidSource {
+    /// Returns the next identifier for a moment given in Unix milliseconds.
+    pub fn next(&self, unix_ms: i64) -> Ulid {
+        let time = (unix_ms.max(0) as u128) << RANDOM_BITS;
+        let mut bytes = [0u8; 16];
+        getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+        let fresh = time | (u128::from_le_bytes(bytes) >> (128 - RANDOM_BITS));
+        let mut last = self.last.lock();
+        *last = if fresh > *last { fresh } else { *last + 1 };
+        Ulid(*last)
+    }
+}
+
+impl Ulid {
+    /// Returns the moment the identifier was made at, in Unix milliseconds.
+    pub fn unix_ms(self) -> i64 {
+        (self.0 >> RANDOM_BITS) as i64
+    }
+}
+
+impl fmt::Display for Ulid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0u8; LENGTH];
+        let mut rest = self.0;
+        for slot in text.iter_mut().rev() {
+            *slot = ALPHABET[(rest & 31) as usize];
+            rest >>= 5;
+        }
+        f.write_str(std::str::from_utf8(&text).expect("the alphabet is ASCII"))
+    }
+}
+
+impl fmt::Debug for Ulid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Ulid {
+    type Err = InvalidUlid;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUlid> {
+        if text.len() != LENGTH || text.as_bytes().first().is_some_and(|first| *first > b'7') {
+            return Err(InvalidUlid);
+        }
+        text.bytes().try_fold(Ulid(0), |id, byte| {
+            let digit = ALPHABET.iter().position(|known| *known == byte.to_ascii_uppercase());
+            digit.map(|digit| Ulid(id.0 << 5 | digit as u128)).ok_or(InvalidUlid)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_value_agree() {
+        let id = UlidSource::default().next(1_469_918_176_385);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert!(id.to_string().starts_with("01ARYZ6S41"));
+        assert_eq!(id.unix_ms(), 1_469_918_176_385);
+        assert_eq!("8ZZZZZZZZZZZZZZZZZZZZZZZZZ".parse::<Ulid>(), Err(InvalidUlid));
+    }
+
+    #[test]
+    fn identifiers_rise_when_the_clock_falls() {
+        let source = UlidSource::default();
+        let ids: Vec<Ulid> = [5, 5, 4, 3, 6].map(|ms| source.next(ms)).to_vec();
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

@@ -1,0 +1,9 @@
+//! Where human text sits in a body.
+
+pub mod array;
+pub mod dialect;
+pub mod json;
+pub mod ndjson;
+pub mod refusal;
+pub mod sse;
+pub mod usage;

@@ -1,0 +1,1 @@
+//! Check digits of personal and business identifiers.

@@ -1,0 +1,4 @@
+//! The closed set of checks that judge a matched value.
+
+pub mod identity;
+pub mod secret;
