@@ -1,1 +1,109 @@
-//! TLS listeners and their certificates.
+//! TLS listeners whose certificates change while they serve.
+//!
+//! A listener asks [`CertificateStore`] at each handshake, so a reload is seen by the next connection
+//! and disturbs none that is open. A faulty pair of files changes nothing.
+
+use std::fmt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use pingora::listeners::tls::TlsSettings;
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem;
+use rustls::pki_types::pem::PemObject;
+use rustls::server::ClientHello;
+use rustls::server::ResolvesServerCert;
+use rustls::sign::CertifiedKey;
+
+/// Where a listener's certificate chain and private key lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// PEM, leaf first.
+    pub certificate: PathBuf,
+    /// PEM.
+    pub key: PathBuf,
+}
+
+/// Why a certificate cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateFault {
+    /// A file cannot be read, or holds no PEM.
+    #[error("{} cannot be read as PEM", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        source: pem::Error,
+    },
+    /// The key does not fit, or the chain is empty.
+    #[error("{} and its key cannot be used together", .path.display())]
+    Unusable {
+        /// The certificate file.
+        path: PathBuf,
+        /// What went wrong.
+        source: rustls::Error,
+    },
+}
+
+/// A certificate that can be replaced while it is served.
+pub struct CertificateStore {
+    files: CertificateFiles,
+    current: ArcSwap<CertifiedKey>,
+}
+
+impl CertificateStore {
+    /// Loads the files.
+    pub fn load(files: CertificateFiles) -> Result<Arc<Self>, CertificateFault> {
+        let current = ArcSwap::from_pointee(read(&files)?);
+        Ok(Arc::new(Self { files, current }))
+    }
+
+    /// Loads the files again; on a fault the old certificate stays.
+    pub fn reload(&self) -> Result<(), CertificateFault> {
+        self.current.store(Arc::new(read(&self.files)?));
+        Ok(())
+    }
+
+    /// Returns the leaf certificate being served, in DER.
+    pub fn leaf(&self) -> Option<CertificateDer<'static>> {
+        self.current.load().cert.first().cloned()
+    }
+
+    /// Returns listener settings for HTTP/2 and HTTP/1.1 with this certificate.
+    pub fn listener(self: &Arc<Self>) -> TlsSettings {
+        let mut settings = TlsSettings::intermediate("", "").expect("no file is read here");
+        settings.set_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        settings.enable_h2();
+        settings
+    }
+}
+
+impl fmt::Debug for CertificateStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertificateStore").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for CertificateStore {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.current.load_full())
+    }
+}
+
+fn read(files: &CertificateFiles) -> Result<CertifiedKey, CertificateFault> {
+    let chain = certificates(&files.certificate)?;
+    let key = PrivateKeyDer::from_pem_file(&files.key)
+        .map_err(|source| CertificateFault::Unreadable { path: files.key.clone(), source })?;
+    CertifiedKey::from_der(chain, key, &ring::default_provider())
+        .map_err(|source| CertificateFault::Unusable { path: files.certificate.clone(), source })
+}
+
+/// Reads every certificate of a PEM file.
+pub fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateFault> {
+    let unreadable = |source| CertificateFault::Unreadable { path: path.to_owned(), source };
+    CertificateDer::pem_file_iter(path).map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)
+}

@@ -1,1 +1,7 @@
 //! The data plane.
+
+pub mod coding;
+pub mod gate;
+pub mod guard;
+pub mod head;
+pub mod path;

@@ -1,0 +1,148 @@
+//! The whole request body, before anything is connected.
+//!
+//! Known length, chunked, HTTP/2 without a length, `Expect: 100-continue`: all end here as one
+//! [`Bytes`], read under one total deadline (Pingora's own is per read, which a drip passes), a size
+//! limit and a budget of buffered bytes shared by all exchanges. Since the gateway itself talks to the
+//! upstream afterwards (see [`super::upstream`]), nothing of Pingora's retry buffer is leant on.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use bytes::BytesMut;
+use http::header;
+use pingora::proxy::Session;
+
+/// The bytes all exchanges together may hold in memory.
+#[derive(Debug)]
+pub struct ByteBudget {
+    used: AtomicUsize,
+    bytes_max: usize,
+}
+
+/// A share of the budget, given back when dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    budget: Arc<ByteBudget>,
+    bytes: usize,
+}
+
+/// A body and its share of the budget.
+#[derive(Debug)]
+pub struct HeldBody {
+    /// The bytes as they came, without their transfer coding.
+    pub bytes: Bytes,
+    /// Kept as long as the bytes are.
+    pub reserved: Reserved,
+}
+
+/// Why a body was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum GateFault {
+    /// More bytes than the limit.
+    #[error("the request body is larger than {bytes_max} bytes")]
+    TooLarge {
+        /// The limit in force.
+        bytes_max: usize,
+    },
+    /// The gateway holds as much as it may.
+    #[error("the gateway holds too many request bytes at the moment, try again")]
+    Overloaded,
+    /// The body did not end in time.
+    #[error("the request body took longer than {} ms", .deadline.as_millis())]
+    Slow {
+        /// The deadline in force.
+        deadline: Duration,
+    },
+    /// The body ended early or its framing is broken.
+    #[error("the request body is broken or ended early")]
+    Broken(#[source] Box<pingora::Error>),
+}
+
+impl ByteBudget {
+    /// Returns a budget of `bytes_max`.
+    pub fn new(bytes_max: usize) -> Arc<Self> {
+        Arc::new(Self { used: AtomicUsize::new(0), bytes_max })
+    }
+
+    /// Returns the bytes in use.
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+impl Reserved {
+    /// Returns an empty share of `budget`.
+    pub fn none(budget: &Arc<ByteBudget>) -> Self {
+        Self { budget: Arc::clone(budget), bytes: 0 }
+    }
+
+    /// Takes `bytes` more.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), GateFault> {
+        let before = self.budget.used.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes += bytes;
+        if before + bytes > self.budget.bytes_max { Err(GateFault::Overloaded) } else { Ok(()) }
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Takes the whole request body.
+pub async fn take_body(
+    session: &mut Session,
+    budget: &Arc<ByteBudget>,
+    bytes_max: usize,
+    deadline: Duration,
+) -> Result<HeldBody, GateFault> {
+    let declared = declared_length(session);
+    if declared.is_some_and(|length| length > bytes_max) {
+        return Err(GateFault::TooLarge { bytes_max });
+    }
+    let mut reserved = Reserved::none(budget);
+    reserved.grow(declared.unwrap_or(0))?;
+    if session.get_header(header::EXPECT).is_some() {
+        session.write_continue_response().await.map_err(GateFault::Broken)?;
+    }
+    let read = read_all(session, &mut reserved, declared, bytes_max);
+    let bytes = tokio::time::timeout(deadline, read).await.map_err(|_| GateFault::Slow { deadline })??;
+    Ok(HeldBody { bytes, reserved })
+}
+
+fn declared_length(session: &Session) -> Option<usize> {
+    session.get_header(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+async fn read_all(
+    session: &mut Session,
+    reserved: &mut Reserved,
+    declared: Option<usize>,
+    bytes_max: usize,
+) -> Result<Bytes, GateFault> {
+    let Some(first) = next(session).await? else { return Ok(Bytes::new()) };
+    if declared == Some(first.len()) {
+        return Ok(first);
+    }
+    let mut body = BytesMut::with_capacity(declared.unwrap_or(first.len()));
+    let mut piece = Some(first);
+    while let Some(bytes) = piece {
+        if body.len() + bytes.len() > bytes_max {
+            return Err(GateFault::TooLarge { bytes_max });
+        }
+        if declared.is_none() {
+            reserved.grow(bytes.len())?;
+        }
+        body.extend_from_slice(&bytes);
+        piece = next(session).await?;
+    }
+    Ok(body.freeze())
+}
+
+async fn next(session: &mut Session) -> Result<Option<Bytes>, GateFault> {
+    session.as_downstream_mut().read_request_body().await.map_err(|error| GateFault::Broken(error.into_down()))
+}

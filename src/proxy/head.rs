@@ -1,0 +1,246 @@
+//! Which request heads are read at all: one meaning for us and for whoever comes after us.
+//!
+//! Pingora rejects much by itself; what it lets through but another parser might read differently is
+//! refused here (RFC 9112 §3.2, §5.1, §6.3; RFC 9110 §7.2, §9.3.8). Nothing is repaired.
+
+use http::HeaderMap;
+use http::Method;
+use http::Uri;
+use http::Version;
+use http::header;
+
+/// The largest request heads that are read.
+#[derive(Clone, Copy, Debug)]
+pub struct HeadLimits {
+    /// Bytes of the whole head.
+    pub bytes_max: usize,
+    /// Header fields.
+    pub fields_max: usize,
+}
+
+/// Why a request head is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeadFault {
+    /// A line ends in LF alone, or a CR stands alone.
+    #[error("the request head has a line that does not end in CR LF")]
+    BareLineEnd,
+    /// No Host, or more than one.
+    #[error("the request needs exactly one Host")]
+    HostCount,
+    /// The Host is not `host[:port]`.
+    #[error("the Host is not a host name or address with an optional port")]
+    HostForm,
+    /// The request target names another authority than Host.
+    #[error("the request target and the Host differ")]
+    HostMismatch,
+    /// Content-Length with Transfer-Encoding.
+    #[error("Content-Length and Transfer-Encoding exclude each other")]
+    LengthAndCoding,
+    /// A length that is repeated or not a plain decimal number.
+    #[error("Content-Length is repeated or not a plain decimal number")]
+    Length,
+    /// A transfer coding other than one `chunked`.
+    #[error("the only transfer coding accepted is chunked")]
+    TransferCoding,
+    /// A name with an underscore or a byte that is not a token.
+    #[error("a header name has a character that other parsers read differently")]
+    FieldName,
+    /// A value with a control byte or a byte beyond ASCII.
+    #[error("a header value has a control character or a byte beyond ASCII")]
+    FieldValue,
+    /// TRACE, CONNECT or a method nobody here speaks.
+    #[error("the method is not accepted")]
+    Method,
+    /// An expectation other than 100-continue.
+    #[error("the only expectation accepted is 100-continue")]
+    Expectation,
+    /// More bytes or fields than the limits allow.
+    #[error("the request head is too large")]
+    TooLarge,
+}
+
+/// Checks one request head; `raw` holds its bytes on HTTP/1.
+pub fn check(
+    (method, uri, version, headers): (&Method, &Uri, Version, &HeaderMap),
+    raw: Option<&[u8]>,
+    limits: HeadLimits,
+) -> Result<(), HeadFault> {
+    check_size(headers, raw, limits)?;
+    check_method(method)?;
+    raw.map_or(Ok(()), check_lines)?;
+    check_fields(headers)?;
+    check_host(uri, headers)?;
+    check_framing(version, headers)?;
+    let expectation = headers.get(header::EXPECT).map(|value| value.as_bytes());
+    match expectation {
+        Some(value) if !value.eq_ignore_ascii_case(b"100-continue") => Err(HeadFault::Expectation),
+        _ => Ok(()),
+    }
+}
+
+fn check_size(headers: &HeaderMap, raw: Option<&[u8]>, limits: HeadLimits) -> Result<(), HeadFault> {
+    let counted = || headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let bytes: usize = raw.map_or_else(counted, <[u8]>::len);
+    let fits = bytes <= limits.bytes_max && headers.len() <= limits.fields_max;
+    if fits { Ok(()) } else { Err(HeadFault::TooLarge) }
+}
+
+fn check_method(method: &Method) -> Result<(), HeadFault> {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+    ];
+    if known.contains(method) { Ok(()) } else { Err(HeadFault::Method) }
+}
+
+/// Every CR is followed by LF, every LF comes after CR, and no line continues the one before.
+fn check_lines(raw: &[u8]) -> Result<(), HeadFault> {
+    for at in memchr::memchr2_iter(b'\r', b'\n', raw) {
+        let paired = match raw[at] {
+            b'\r' => raw.get(at + 1) == Some(&b'\n'),
+            _ => at > 0 && raw[at - 1] == b'\r' && !matches!(raw.get(at + 1), Some(b' ' | b'\t')),
+        };
+        if !paired {
+            return Err(HeadFault::BareLineEnd);
+        }
+    }
+    Ok(())
+}
+
+fn check_fields(headers: &HeaderMap) -> Result<(), HeadFault> {
+    for (name, value) in headers {
+        if name.as_str().contains('_') {
+            return Err(HeadFault::FieldName);
+        }
+        if value.as_bytes().iter().any(|byte| !matches!(byte, b'\t' | b' '..=b'~')) {
+            return Err(HeadFault::FieldValue);
+        }
+    }
+    Ok(())
+}
+
+fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), HeadFault> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => Some(host.to_str().map_err(|_| HeadFault::HostForm)?),
+        (None, None) => None,
+        _ => return Err(HeadFault::HostCount),
+    };
+    let target = uri.authority().map(|authority| authority.as_str());
+    match (host, target) {
+        (None, None) => Err(HeadFault::HostCount),
+        (Some(host), Some(target)) if !host.eq_ignore_ascii_case(target) => Err(HeadFault::HostMismatch),
+        (Some(host), _) => check_authority(host),
+        (None, Some(target)) => check_authority(target),
+    }
+}
+
+fn check_authority(authority: &str) -> Result<(), HeadFault> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']').ok_or(HeadFault::HostForm)?;
+            address.parse::<std::net::Ipv6Addr>().map_err(|_| HeadFault::HostForm)?;
+            ("v6", port.strip_prefix(':').or_else(|| port.is_empty().then_some("0")))
+        }
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, Some("0")),
+        },
+    };
+    let named = !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'));
+    let numbered = port.is_some_and(|port| {
+        (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok()
+    });
+    if named && numbered { Ok(()) } else { Err(HeadFault::HostForm) }
+}
+
+fn check_framing(version: Version, headers: &HeaderMap) -> Result<(), HeadFault> {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let coding = codings.next();
+    if let Some(coding) = coding {
+        let single = codings.next().is_none() && coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+        if !single || version != Version::HTTP_11 {
+            return Err(HeadFault::TransferCoding);
+        }
+    }
+    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
+    let Some(length) = lengths.next() else { return Ok(()) };
+    if coding.is_some() {
+        return Err(HeadFault::LengthAndCoding);
+    }
+    let digits = length.as_bytes();
+    let plain = !digits.is_empty()
+        && digits.len() <= 18
+        && digits.iter().all(u8::is_ascii_digit)
+        && (digits.len() == 1 || digits[0] != b'0');
+    if plain && lengths.next().is_none() { Ok(()) } else { Err(HeadFault::Length) }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+    use http::HeaderValue;
+
+    use super::*;
+
+    const LIMITS: HeadLimits = HeadLimits { bytes_max: 1000, fields_max: 8 };
+
+    fn verdict(target: &str, fields: &[(&str, &str)]) -> Result<(), HeadFault> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        check((&Method::POST, &target.parse().unwrap(), Version::HTTP_11, &headers), None, LIMITS)
+    }
+
+    #[test]
+    fn heads_with_one_meaning_pass() {
+        for host in ["a", "api.example.com:443", "[::1]:8080", "127.0.0.1:1"] {
+            assert_eq!(verdict("/v1", &[("host", host), ("content-length", "5")]), Ok(()), "{host}");
+        }
+        assert_eq!(verdict("http://a/v1", &[("host", "A")]), Ok(()));
+        assert_eq!(verdict("/", &[("host", "a"), ("transfer-encoding", "Chunked")]), Ok(()));
+    }
+
+    #[test]
+    fn heads_with_two_meanings_are_refused() {
+        let host = ("host", "a");
+        let cases: &[(&[(&str, &str)], HeadFault)] = &[
+            (&[], HeadFault::HostCount),
+            (&[host, host], HeadFault::HostCount),
+            (&[("host", "a@b")], HeadFault::HostForm),
+            (&[("host", "localhost:4000/#@x")], HeadFault::HostForm),
+            (&[("host", "a:99999")], HeadFault::HostForm),
+            (&[("host", "")], HeadFault::HostForm),
+            (&[host, ("content-length", "5"), ("transfer-encoding", "chunked")], HeadFault::LengthAndCoding),
+            (&[host, ("content-length", "5"), ("content-length", "5")], HeadFault::Length),
+            (&[host, ("content-length", "05")], HeadFault::Length),
+            (&[host, ("content-length", "+5")], HeadFault::Length),
+            (&[host, ("content-length", "5, 5")], HeadFault::Length),
+            (&[host, ("transfer-encoding", "gzip, chunked")], HeadFault::TransferCoding),
+            (&[host, ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")], HeadFault::TransferCoding),
+            (&[host, ("content_length", "5")], HeadFault::FieldName),
+            (&[host, ("x-a", "caf\u{e9}")], HeadFault::FieldValue),
+            (&[host, ("expect", "200-ok")], HeadFault::Expectation),
+        ];
+        for (fields, fault) in cases {
+            assert_eq!(verdict("/", fields), Err(*fault), "{fields:?}");
+        }
+        assert_eq!(verdict("http://b/", &[host]), Err(HeadFault::HostMismatch));
+        assert_eq!(verdict("/", &[host; 9]), Err(HeadFault::TooLarge));
+    }
+
+    #[test]
+    fn lines_end_in_cr_lf() {
+        assert_eq!(check_lines(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), Ok(()));
+        for raw in [&b"GET / HTTP/1.1\nHost: a\r\n\r\n"[..], b"GET /\r HTTP/1.1\r\n", b"A: b\r\n c\r\n\r\n"] {
+            assert_eq!(check_lines(raw), Err(HeadFault::BareLineEnd));
+        }
+    }
+}
