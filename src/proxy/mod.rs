@@ -5,3 +5,4 @@ pub mod gate;
 pub mod guard;
 pub mod head;
 pub mod path;
+pub mod upstream;

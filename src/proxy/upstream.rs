@@ -1,0 +1,340 @@
+//! The provider's side of an exchange, on Pingora's connector: pooled connections, TLS, h1 and h2.
+//!
+//! Pingora's own proxying writes the response head before any filter can judge the body, and cannot
+//! end a stream in the caller's dialect. So the data plane asks the connector itself: the status
+//! leaves only after the verdict, and a stream ends as its SDK expects. A request is tried again only
+//! where nothing was sent: when no connection could be made.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Uri;
+use http::Version;
+use http::header;
+use parking_lot::Mutex;
+use pingora::connectors::ConnectorOptions;
+use pingora::connectors::http::Connector;
+use pingora::http::RequestHeader;
+use pingora::http::ResponseHeader;
+use pingora::protocols::ALPN;
+use pingora::protocols::http::client::HttpSession;
+use pingora::upstreams::peer::HttpPeer;
+use pingora::utils::tls::WrappedX509;
+use pingora::utils::tls::parse_x509;
+use tokio::time::timeout;
+
+use crate::clock::Clock;
+use crate::policy::route::Route;
+use crate::policy::route::Upstream;
+use crate::policy::route::UpstreamH2;
+use crate::tls;
+
+/// How long a resolved address is used.
+const RESOLVED_FOR: Duration = Duration::from_secs(30);
+/// Connections kept open to all upstreams.
+const KEEPALIVE_POOL: usize = 1024;
+/// How long an idle upstream connection is kept.
+const IDLE_KEPT_FOR: Duration = Duration::from_secs(60);
+/// Interim answers (1xx) that are passed over before the real one.
+const INTERIM_MAX: usize = 8;
+/// Header fields of one connection, never of an exchange (RFC 9110 §7.6.1).
+const HOP_BY_HOP: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// How long each step may take.
+#[derive(Clone, Copy, Debug)]
+pub struct UpstreamTimeouts {
+    /// To connect, TLS included.
+    pub connect: Duration,
+    /// From the end of the request to the head of the response.
+    pub first_byte: Duration,
+    /// Between two pieces of the response.
+    pub idle: Duration,
+}
+
+/// Why the provider gave no usable answer.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamFault {
+    /// No target of the route could be connected.
+    #[error("the upstream of this route cannot be reached")]
+    Unreachable(#[source] Option<Box<pingora::Error>>),
+    /// No answer, or no further piece of it, in time.
+    #[error("the upstream took too long")]
+    Slow,
+    /// The connection broke or spoke no HTTP.
+    #[error("the upstream broke off")]
+    Broken(#[source] Box<pingora::Error>),
+    /// The route's CA file cannot be used.
+    #[error("the upstream's CA file cannot be used")]
+    CaFile(#[source] tls::CertificateFault),
+    /// The forwarded request cannot be written as HTTP.
+    #[error("the request cannot be forwarded")]
+    Request(#[source] http::Error),
+}
+
+/// Connections to every upstream.
+pub struct Upstreams {
+    connector: Connector,
+    clock: Arc<dyn Clock>,
+    resolved: Mutex<HashMap<(String, u16), Resolved>>,
+    trusted: Mutex<HashMap<PathBuf, Arc<[WrappedX509]>>>,
+    turn: AtomicUsize,
+}
+
+struct Resolved {
+    addresses: Vec<SocketAddr>,
+    until: Duration,
+}
+
+/// A response whose head has been read and whose body has not.
+pub struct Reply {
+    session: HttpSession,
+    peer: HttpPeer,
+    idle: Duration,
+}
+
+impl Upstreams {
+    /// Returns a pool without connections.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let options = ConnectorOptions::new(KEEPALIVE_POOL);
+        Self {
+            connector: Connector::new(Some(options)),
+            clock,
+            resolved: Mutex::default(),
+            trusted: Mutex::default(),
+            turn: AtomicUsize::new(0),
+        }
+    }
+
+    /// Forgets addresses and trusted certificates, so that the next exchange sees changed files.
+    pub fn forget(&self) {
+        self.resolved.lock().clear();
+        self.trusted.lock().clear();
+    }
+
+    /// Sends one request and reads the head of its response.
+    ///
+    /// `head` is the caller's, `path` what is forwarded (with its query), `body` what was cleared.
+    pub async fn send(
+        &self,
+        route: &Route,
+        head: &RequestHeader,
+        path: &str,
+        body: Bytes,
+        timeouts: UpstreamTimeouts,
+    ) -> Result<Reply, UpstreamFault> {
+        let (mut session, peer, target) = self.connect(route, timeouts.connect).await?;
+        let is_h2 = matches!(session, HttpSession::H2(_));
+        let head = forwarded(head, target, path, body.len(), is_h2).map_err(UpstreamFault::Request)?;
+        let exchange = async {
+            session.write_request_header(Box::new(head)).await?;
+            match body.is_empty() {
+                true => session.finish_request_body().await?,
+                false => {
+                    session.write_request_body(body, true).await?;
+                    session.finish_request_body().await?;
+                }
+            }
+            read_final_head(&mut session).await
+        };
+        match timeout(timeouts.first_byte, exchange).await {
+            Ok(Ok(())) => Ok(Reply { session, peer, idle: timeouts.idle }),
+            Ok(Err(error)) => Err(UpstreamFault::Broken(error.into_up())),
+            Err(_) => Err(UpstreamFault::Slow),
+        }
+    }
+
+    /// Gives a connection back once its response was read to the end.
+    pub async fn release(&self, reply: Reply) {
+        self.connector.release_http_session(reply.session, &reply.peer, Some(IDLE_KEPT_FOR)).await;
+    }
+
+    /// Returns a peer for Pingora's own proxying, which upgraded connections take.
+    pub async fn peer(&self, route: &Route, connect: Duration) -> Result<Box<HttpPeer>, UpstreamFault> {
+        let target = route.upstreams.first().ok_or(UpstreamFault::Unreachable(None))?;
+        let addresses = self.resolve(target, connect).await?;
+        let address = addresses.first().ok_or(UpstreamFault::Unreachable(None))?;
+        Ok(Box::new(self.peer_at(route, target, *address, connect)?))
+    }
+
+    async fn connect<'a>(
+        &self,
+        route: &'a Route,
+        connect: Duration,
+    ) -> Result<(HttpSession, HttpPeer, &'a Upstream), UpstreamFault> {
+        let first = self.turn.fetch_add(1, Ordering::Relaxed);
+        let count = route.upstreams.len();
+        let mut last = UpstreamFault::Unreachable(None);
+        for target in (0..count).map(|step| &route.upstreams[(first + step) % count]) {
+            let addresses = match self.resolve(target, connect).await {
+                Ok(addresses) => addresses,
+                Err(fault) => {
+                    last = fault;
+                    continue;
+                }
+            };
+            for address in addresses {
+                let peer = self.peer_at(route, target, address, connect)?;
+                match timeout(connect, self.connector.get_http_session(&peer)).await {
+                    Ok(Ok((session, _))) => return Ok((session, peer, target)),
+                    Ok(Err(error)) => last = UpstreamFault::Unreachable(Some(error)),
+                    Err(_) => last = UpstreamFault::Slow,
+                }
+            }
+        }
+        Err(last)
+    }
+
+    async fn resolve(&self, target: &Upstream, limit: Duration) -> Result<Vec<SocketAddr>, UpstreamFault> {
+        if let Ok(address) = target.host.parse::<IpAddr>() {
+            return Ok(vec![SocketAddr::new(address, target.port)]);
+        }
+        let key = (target.host.clone(), target.port);
+        let now = self.clock.monotonic();
+        if let Some(known) = self.resolved.lock().get(&key).filter(|known| known.until > now) {
+            return Ok(known.addresses.clone());
+        }
+        let lookup = tokio::net::lookup_host((target.host.as_str(), target.port));
+        let found = timeout(limit, lookup).await.map_err(|_| UpstreamFault::Slow)?;
+        let addresses: Vec<SocketAddr> = found.map_err(|_| UpstreamFault::Unreachable(None))?.collect();
+        let resolved = Resolved { addresses: addresses.clone(), until: now + RESOLVED_FOR };
+        self.resolved.lock().insert(key, resolved);
+        Ok(addresses)
+    }
+
+    fn peer_at(
+        &self,
+        route: &Route,
+        target: &Upstream,
+        address: SocketAddr,
+        connect: Duration,
+    ) -> Result<HttpPeer, UpstreamFault> {
+        let mut peer = HttpPeer::new(address, target.tls, target.host.clone());
+        peer.options.connection_timeout = Some(connect);
+        peer.options.total_connection_timeout = Some(connect);
+        peer.options.idle_timeout = Some(IDLE_KEPT_FOR);
+        peer.options.alpn = match (route.h2, target.tls) {
+            (UpstreamH2::Always, _) => ALPN::H2,
+            (UpstreamH2::Auto, true) => ALPN::H2H1,
+            (UpstreamH2::Auto, false) | (UpstreamH2::Never, _) => ALPN::H1,
+        };
+        if let Some(path) = &route.upstream_ca_file {
+            peer.options.ca = Some(self.trust(path)?);
+        }
+        Ok(peer)
+    }
+
+    fn trust(&self, path: &PathBuf) -> Result<Arc<[WrappedX509]>, UpstreamFault> {
+        if let Some(known) = self.trusted.lock().get(path) {
+            return Ok(Arc::clone(known));
+        }
+        let chain = tls::certificates(path).map_err(UpstreamFault::CaFile)?;
+        let trusted: Arc<[WrappedX509]> =
+            chain.iter().map(|der| WrappedX509::new(der.as_ref().to_vec(), parse_x509)).collect();
+        self.trusted.lock().insert(path.clone(), Arc::clone(&trusted));
+        Ok(trusted)
+    }
+}
+
+impl Reply {
+    /// Returns the head of the response.
+    pub fn head(&self) -> &ResponseHeader {
+        self.session.response_header().expect("a reply is made after its head was read")
+    }
+
+    /// Returns the next piece of the body; `None` at its end.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, UpstreamFault> {
+        let piece = timeout(self.idle, self.session.read_response_body()).await;
+        piece.map_err(|_| UpstreamFault::Slow)?.map_err(|error| UpstreamFault::Broken(error.into_up()))
+    }
+
+    /// Tells whether the body has been read to its end.
+    pub fn is_done(&mut self) -> bool {
+        self.session.response_done()
+    }
+
+    /// Cuts the connection (h1) or the stream (h2), so that the provider stops at once.
+    pub async fn cut(mut self) {
+        self.session.shutdown().await;
+    }
+}
+
+async fn read_final_head(session: &mut HttpSession) -> pingora::Result<()> {
+    for _ in 0..INTERIM_MAX {
+        session.read_response_header().await?;
+        let status = session.response_header().map(|head| head.status);
+        if !status.is_some_and(|status| status.is_informational()) {
+            return Ok(());
+        }
+    }
+    pingora::Error::e_explain(pingora::ErrorType::InvalidHTTPHeader, "too many interim responses")
+}
+
+/// Returns the head that goes to the provider: the caller's, without what belongs to the connection.
+fn forwarded(
+    head: &RequestHeader,
+    target: &Upstream,
+    path: &str,
+    body_bytes: usize,
+    is_h2: bool,
+) -> Result<RequestHeader, http::Error> {
+    let mut sent = head.clone();
+    for nominated in nominated_fields(head) {
+        sent.remove_header(nominated.as_str());
+    }
+    for name in HOP_BY_HOP {
+        sent.remove_header(name);
+    }
+    for name in ["expect", "content-length", "content-encoding", "accept-encoding"] {
+        sent.remove_header(name);
+    }
+    let authority = authority(target);
+    let path = format!("{}{path}", target.base_path);
+    let has_body = body_bytes > 0 || !matches!(head.method, http::Method::GET | http::Method::HEAD);
+    // A header value of digits, and a host that the configuration has checked, are always valid.
+    let valid = "digits and checked hosts are header values";
+    if has_body {
+        sent.insert_header(header::CONTENT_LENGTH, body_bytes).expect(valid);
+    }
+    sent.insert_header(header::ACCEPT_ENCODING, "identity").expect(valid);
+    if is_h2 {
+        sent.remove_header(&header::HOST);
+        let scheme = if target.tls { "https" } else { "http" };
+        sent.set_version(Version::HTTP_2);
+        sent.set_uri(Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build()?);
+    } else {
+        sent.insert_header(header::HOST, authority).expect(valid);
+        sent.set_version(Version::HTTP_11);
+        sent.set_uri(Uri::builder().path_and_query(path).build()?);
+    }
+    Ok(sent)
+}
+
+fn nominated_fields(head: &RequestHeader) -> Vec<String> {
+    let lists = head.headers.get_all(header::CONNECTION).iter().filter_map(|list| list.to_str().ok());
+    lists.flat_map(|list| list.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect()
+}
+
+fn authority(target: &Upstream) -> String {
+    let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
+    match (target.tls, target.port) {
+        (true, 443) | (false, 80) => host,
+        (_, port) => format!("{host}:{port}"),
+    }
+}
