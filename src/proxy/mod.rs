@@ -1,1 +1,3 @@
 //! The data plane.
+
+pub mod config;
