@@ -6,6 +6,7 @@ pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod document;
 pub mod govern;
 pub mod id;
 pub mod llm;

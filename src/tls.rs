@@ -19,12 +19,12 @@ use rustls::server::ClientHello;
 use rustls::server::ResolvesServerCert;
 use rustls::sign::CertifiedKey;
 
-/// Where a listener's certificate chain and private key lie.
+/// Where a listener's certificate lies; both files are read again when they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CertificateFiles {
-    /// PEM, leaf first.
-    pub certificate: PathBuf,
-    /// PEM.
+pub struct TlsFiles {
+    /// The certificate chain, in PEM, the listener's own first.
+    pub cert: PathBuf,
+    /// Its private key, in PEM.
     pub key: PathBuf,
 }
 
@@ -51,13 +51,13 @@ pub enum CertificateFault {
 
 /// A certificate that can be replaced while it is served.
 pub struct CertificateStore {
-    files: CertificateFiles,
+    files: TlsFiles,
     current: ArcSwap<CertifiedKey>,
 }
 
 impl CertificateStore {
     /// Loads the files.
-    pub fn load(files: CertificateFiles) -> Result<Arc<Self>, CertificateFault> {
+    pub fn load(files: TlsFiles) -> Result<Arc<Self>, CertificateFault> {
         let current = ArcSwap::from_pointee(read(&files)?);
         Ok(Arc::new(Self { files, current }))
     }
@@ -94,12 +94,12 @@ impl ResolvesServerCert for CertificateStore {
     }
 }
 
-fn read(files: &CertificateFiles) -> Result<CertifiedKey, CertificateFault> {
-    let chain = certificates(&files.certificate)?;
+fn read(files: &TlsFiles) -> Result<CertifiedKey, CertificateFault> {
+    let chain = certificates(&files.cert)?;
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|source| CertificateFault::Unreadable { path: files.key.clone(), source })?;
     CertifiedKey::from_der(chain, key, &ring::default_provider())
-        .map_err(|source| CertificateFault::Unusable { path: files.certificate.clone(), source })
+        .map_err(|source| CertificateFault::Unusable { path: files.cert.clone(), source })
 }
 
 /// Reads every certificate of a PEM file.

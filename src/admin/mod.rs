@@ -1,1 +1,3 @@
 //! The management API.
+
+pub mod config;

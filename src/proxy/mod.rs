@@ -1,6 +1,7 @@
 //! The data plane.
 
 pub mod coding;
+pub mod config;
 pub mod gate;
 pub mod guard;
 pub mod head;

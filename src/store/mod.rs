@@ -1,1 +1,3 @@
 //! State on disk, behind one seam.
+
+pub mod config;

@@ -1,1 +1,3 @@
 //! Metrics, logs and today's statistics.
+
+pub mod config;

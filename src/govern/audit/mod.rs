@@ -1,1 +1,3 @@
 //! The audit log.
+
+pub mod config;

@@ -1,0 +1,22 @@
+//! What the management plane needs to know before it listens.
+
+use std::net::SocketAddr;
+
+use crate::tls::TlsFiles;
+
+/// The management plane's configuration; a change needs a restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminConfig {
+    /// Where it listens; never empty.
+    pub listen: Vec<SocketAddr>,
+    /// The certificate to listen with; `None` for plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// Whether `/api/v1/*` is served on the data plane too.
+    pub also_on_proxy: bool,
+    /// Host names that requests may carry beside the listener's own addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// The longest request body.
+    pub max_body_bytes: usize,
+    /// The most audit streams open at once.
+    pub max_streams: usize,
+}

@@ -1,0 +1,161 @@
+//! What is wrong with a document, and where.
+
+use std::fmt;
+
+use crate::document::Place;
+
+/// One thing that is wrong, with its place and key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where it was written; `None` where nobody wrote it.
+    pub place: Option<Place>,
+    /// The key, as in `routes[0].upstream`; empty for the document as a whole.
+    pub key: String,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong with a key or its value. No variant carries the value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// The text is no TOML or no JSON.
+    #[error("{message}")]
+    Syntax {
+        /// What the parser says.
+        message: String,
+    },
+    /// The file cannot be read.
+    #[error("cannot be read: {kind}")]
+    Unreadable {
+        /// Why.
+        kind: std::io::ErrorKind,
+    },
+    /// Nothing has this key.
+    #[error("unknown key{}", did_you_mean(suggestion.as_deref()))]
+    UnknownKey {
+        /// The known key that looks most like it.
+        suggestion: Option<String>,
+    },
+    /// A secret was written into the document.
+    #[error("a secret does not belong here; name where it lies with `{key}_file` or `{key}_env`")]
+    InlineSecret {
+        /// The key without its suffix.
+        key: String,
+    },
+    /// Something needed is not there.
+    #[error("missing")]
+    Missing,
+    /// The value is of another type.
+    #[error("expected {expected}")]
+    WrongType {
+        /// The type that fits.
+        expected: &'static str,
+    },
+    /// The number is too small or too large.
+    #[error("expected a number from {min} to {max}")]
+    OutOfRange {
+        /// The smallest that fits.
+        min: u64,
+        /// The largest that fits.
+        max: u64,
+    },
+    /// The value is of the right type and still does not fit.
+    #[error("{reason}{}", did_you_mean(suggestion.as_deref()))]
+    Invalid {
+        /// What would fit.
+        reason: String,
+        /// The known value that looks most like it.
+        suggestion: Option<String>,
+    },
+    /// The value names something that does not exist.
+    #[error("there is no such {what}{}", did_you_mean(suggestion.as_deref()))]
+    Unknown {
+        /// What kind of thing it is.
+        what: &'static str,
+        /// The known name that looks most like it.
+        suggestion: Option<String>,
+    },
+    /// Two things claim the same.
+    #[error("already taken by {other}")]
+    Taken {
+        /// The key of the first.
+        other: String,
+    },
+    /// Two keys cannot stand together.
+    #[error("cannot stand together with `{other}`")]
+    Excludes {
+        /// The other key.
+        other: &'static str,
+    },
+    /// The key is right, but cannot change while the process runs.
+    #[error("changes only with a restart")]
+    NeedsRestart,
+}
+
+impl Fault {
+    /// Returns the line, where there is one.
+    pub fn line(&self) -> Option<usize> {
+        self.place.as_ref().and_then(|place| place.line)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.place {
+            write!(f, "{place}: ")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        self.problem.fmt(f)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if let Some(column) = self.column {
+            write!(f, ":{column}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the known name that looks most like `text`, if one looks like it at all.
+pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    const TEXT_BYTES_MAX: usize = 128;
+    if text.len() > TEXT_BYTES_MAX {
+        return None;
+    }
+    let tolerated = |name: &str| (name.len().max(text.len()) / 3).max(1);
+    let close = known.into_iter().map(|name| (edits(text, name), name));
+    let close = close.filter(|(edits, name)| *edits <= tolerated(name));
+    close.min().map(|(_, name)| name.to_owned())
+}
+
+/// Counts the insertions, deletions and substitutions between two names.
+fn edits(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (line, from) in left.chars().enumerate() {
+        let mut diagonal = line;
+        let mut before = line + 1;
+        for (cell, to) in row.iter_mut().skip(1).zip(&right) {
+            let substituted = diagonal + usize::from(from != *to);
+            diagonal = *cell;
+            before = substituted.min(diagonal + 1).min(before + 1);
+            *cell = before;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = line + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+fn did_you_mean(suggestion: Option<&str>) -> String {
+    suggestion.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}

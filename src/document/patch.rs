@@ -1,0 +1,70 @@
+//! JSON merge patches (RFC 7396), which is also how one configuration layer lies over another.
+
+use serde_json::Map;
+use serde_json::Value;
+
+/// Applies a merge patch to a table: `null` takes a key away, tables merge, all else replaces.
+pub fn merge(target: &mut Map<String, Value>, patch: Map<String, Value>) {
+    for (key, change) in patch {
+        match change {
+            Value::Null => {
+                target.remove(&key);
+            }
+            Value::Object(inner) => {
+                let slot = target.entry(key).or_insert(Value::Null);
+                merge(table_of(slot), inner);
+            }
+            other => {
+                target.insert(key, other);
+            }
+        }
+    }
+}
+
+/// Applies a merge patch to any value, as RFC 7396 defines it.
+pub fn apply(target: Value, patch: Value) -> Value {
+    let Value::Object(patch) = patch else { return patch };
+    let mut target = target;
+    merge(table_of(&mut target), patch);
+    target
+}
+
+/// Returns the paths of all that a patch replaces or takes away.
+pub(crate) fn replaced_paths(patch: &Map<String, Value>) -> Vec<String> {
+    let mut paths = Vec::new();
+    collect_replaced(patch, "", &mut paths);
+    paths
+}
+
+/// Returns the top-level keys in which two documents differ.
+pub fn changed_keys(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
+    let mut changed: Vec<String> = before.keys().filter(|key| before.get(*key) != after.get(*key)).cloned().collect();
+    changed.extend(after.keys().filter(|key| !before.contains_key(*key)).cloned());
+    changed.sort();
+    changed
+}
+
+/// Returns the path of a key inside the table at `parent`.
+pub(crate) fn child(parent: &str, key: &str) -> String {
+    if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") }
+}
+
+fn collect_replaced(patch: &Map<String, Value>, parent: &str, paths: &mut Vec<String>) {
+    for (key, change) in patch {
+        let path = child(parent, key);
+        match change {
+            Value::Object(inner) => collect_replaced(inner, &path, paths),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                paths.push(path);
+            }
+        }
+    }
+}
+
+/// Makes a value a table, if it is not one, and returns it.
+fn table_of(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().expect("made a table above")
+}
