@@ -3,6 +3,8 @@
 pub mod array;
 pub mod dialect;
 pub mod json;
+pub mod media;
+pub mod multipart;
 pub mod ndjson;
 pub mod refusal;
 pub mod sse;

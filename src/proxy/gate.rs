@@ -144,5 +144,9 @@ async fn read_all(
 }
 
 async fn next(session: &mut Session) -> Result<Option<Bytes>, GateFault> {
-    session.as_downstream_mut().read_request_body().await.map_err(|error| GateFault::Broken(error.into_down()))
+    session
+        .as_downstream_mut()
+        .read_request_body()
+        .await
+        .map_err(|error| GateFault::Broken(error.into_down()))
 }

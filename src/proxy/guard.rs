@@ -142,7 +142,8 @@ impl<A: ServerApp + Send + Sync + 'static> ServerApp for Guard<A> {
             return self.inner.process_new(stream, shutdown).await;
         }
         let digest = stream.get_socket_digest();
-        let address = digest.and_then(|digest| digest.peer_addr().and_then(|peer| peer.as_inet().map(|a| a.ip())));
+        let address =
+            digest.and_then(|digest| digest.peer_addr().and_then(|peer| peer.as_inet().map(|a| a.ip())));
         let Some(place) = self.admit(address) else {
             // Losing this answer costs the refused client an explanation, nothing else.
             let _ = stream.write_all(OVERLOADED).await;
@@ -187,7 +188,11 @@ impl TimedStream {
 }
 
 impl AsyncRead for TimedStream {
-    fn poll_read(mut self: Pin<&mut Self>, ctx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        ctx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         match Pin::new(&mut self.inner).poll_read(ctx, buf) {
             Poll::Ready(result) => {

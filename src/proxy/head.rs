@@ -152,9 +152,12 @@ fn check_authority(authority: &str) -> Result<(), HeadFault> {
             None => (authority, Some("0")),
         },
     };
-    let named = !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'));
+    let named =
+        !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'));
     let numbered = port.is_some_and(|port| {
-        (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok()
+        (1..=5).contains(&port.len())
+            && port.bytes().all(|b| b.is_ascii_digit())
+            && port.parse::<u16>().is_ok()
     });
     if named && numbered { Ok(()) } else { Err(HeadFault::HostForm) }
 }
@@ -224,7 +227,10 @@ mod tests {
             (&[host, ("content-length", "+5")], HeadFault::Length),
             (&[host, ("content-length", "5, 5")], HeadFault::Length),
             (&[host, ("transfer-encoding", "gzip, chunked")], HeadFault::TransferCoding),
-            (&[host, ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")], HeadFault::TransferCoding),
+            (
+                &[host, ("transfer-encoding", "chunked"), ("transfer-encoding", "chunked")],
+                HeadFault::TransferCoding,
+            ),
             (&[host, ("content_length", "5")], HeadFault::FieldName),
             (&[host, ("x-a", "caf\u{e9}")], HeadFault::FieldValue),
             (&[host, ("expect", "200-ok")], HeadFault::Expectation),

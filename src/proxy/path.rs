@@ -60,8 +60,12 @@ fn decode_unreserved(path: &str) -> Result<String, PathFault> {
         };
         match value {
             0..=0x1f | 0x7f | b'\\' => return Err(PathFault::Character),
-            _ if !escaped && (value >= 0x80 || value == b' ' || value == b'#') => return Err(PathFault::Character),
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => decoded.push(value as char),
+            _ if !escaped && (value >= 0x80 || value == b' ' || value == b'#') => {
+                return Err(PathFault::Character);
+            }
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                decoded.push(value as char)
+            }
             _ if escaped => decoded.push_str(&format!("%{value:02X}")),
             _ => decoded.push(value as char),
         }

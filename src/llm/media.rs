@@ -1,0 +1,131 @@
+//! What a body is, by its Content-Type and, where that may lie, by its first bytes.
+
+/// The form of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// One JSON text.
+    Json,
+    /// JSON texts on lines of their own.
+    Ndjson,
+    /// Server-sent events.
+    EventStream,
+    /// Any other text.
+    Text,
+    /// Parts between boundaries (RFC 7578).
+    Multipart {
+        /// The boundary, without its leading dashes.
+        boundary: String,
+    },
+    /// Bytes that hold no text we read: images, audio, archives.
+    Opaque,
+    /// Nothing was declared.
+    Undeclared,
+}
+
+/// The declaration cannot be honoured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MediaFault {
+    /// A charset other than UTF-8.
+    #[error("the only charset accepted is utf-8")]
+    Charset,
+    /// A multipart type without a usable boundary.
+    #[error("the multipart boundary is missing or malformed")]
+    Boundary,
+}
+
+const BOUNDARY_BYTES_MAX: usize = 70;
+const OPAQUE_APPLICATION: [&str; 8] =
+    ["octet-stream", "pdf", "zip", "gzip", "x-tar", "wasm", "x-protobuf", "vnd.amazon.eventstream"];
+
+impl Media {
+    /// Reads a Content-Type value; an absent one is [`Media::Undeclared`].
+    pub fn parse(content_type: Option<&str>) -> Result<Self, MediaFault> {
+        let Some(content_type) = content_type else { return Ok(Self::Undeclared) };
+        let mut parts = content_type.split(';');
+        let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+        let parameters: Vec<(String, String)> = parts.filter_map(parameter).collect();
+        let find = |name: &str| parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        let media = match essence.split_once('/') {
+            Some(("multipart", _)) => {
+                let boundary = find("boundary").filter(|boundary| is_boundary(boundary));
+                return boundary.map(|b| Self::Multipart { boundary: b.clone() }).ok_or(MediaFault::Boundary);
+            }
+            Some(("text", "event-stream")) => Self::EventStream,
+            Some(("application", "json")) => Self::Json,
+            Some(("application", "x-ndjson" | "ndjson" | "jsonl" | "jsonlines" | "x-json-stream")) => {
+                Self::Ndjson
+            }
+            Some((_, subtype)) if subtype.ends_with("+json") => Self::Json,
+            Some(("audio" | "image" | "video" | "font" | "model", _)) => Self::Opaque,
+            Some(("application", subtype)) if OPAQUE_APPLICATION.contains(&subtype) => Self::Opaque,
+            Some(("text" | "application", _)) => Self::Text,
+            _ => Self::Undeclared,
+        };
+        let utf8 = find("charset").is_none_or(|charset| {
+            matches!(charset.to_ascii_lowercase().as_str(), "utf-8" | "utf8" | "us-ascii")
+        });
+        if utf8 || media == Self::Opaque { Ok(media) } else { Err(MediaFault::Charset) }
+    }
+
+    /// Returns what the body is taken for, given its bytes.
+    ///
+    /// Providers parse JSON whatever its label says, so text that begins like JSON is read as JSON
+    /// where that succeeds, and bytes labelled opaque are read when they are text.
+    pub fn may_be_json(body: &[u8]) -> bool {
+        matches!(body.trim_ascii_start().first(), Some(b'{' | b'[' | b'"'))
+    }
+
+    /// Tells whether bytes look like UTF-16 or UTF-32 text, which some providers decode.
+    pub fn looks_wide(body: &[u8]) -> bool {
+        matches!(body, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 0, 0xfe, 0xff, ..])
+            || matches!(body, [b'{' | b'[' | b'"' | b' ', 0, ..] | [0, b'{' | b'[' | b'"' | b' ', ..])
+            || matches!(body, [0, 0, 0, b'{' | b'[' | b'"', ..])
+    }
+}
+
+fn parameter(text: &str) -> Option<(String, String)> {
+    let (name, value) = text.split_once('=')?;
+    let value = value.trim();
+    let value = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+    Some((name.trim().to_ascii_lowercase(), value.to_owned()))
+}
+
+fn is_boundary(boundary: &str) -> bool {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte);
+    (1..=BOUNDARY_BYTES_MAX).contains(&boundary.len())
+        && boundary.bytes().all(known)
+        && !boundary.ends_with(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn declarations() {
+        let cases = [
+            (Some("application/json; charset=UTF-8"), Ok(Media::Json)),
+            (Some("application/vnd.api+json"), Ok(Media::Json)),
+            (Some("text/event-stream;charset=utf-8"), Ok(Media::EventStream)),
+            (Some("application/x-ndjson"), Ok(Media::Ndjson)),
+            (Some("application/x-www-form-urlencoded"), Ok(Media::Text)),
+            (Some("image/png"), Ok(Media::Opaque)),
+            (Some("application/json; charset=utf-16"), Err(MediaFault::Charset)),
+            (Some("multipart/form-data; boundary=\"a b\""), Ok(Media::Multipart { boundary: "a b".into() })),
+            (Some("multipart/form-data"), Err(MediaFault::Boundary)),
+            (Some("nonsense"), Ok(Media::Undeclared)),
+            (None, Ok(Media::Undeclared)),
+        ];
+        for (declared, media) in cases {
+            assert_eq!(Media::parse(declared), media, "{declared:?}");
+        }
+    }
+
+    #[test]
+    fn wide_text_is_recognised() {
+        for body in [&b"{\0\"\0"[..], b"\0{\0\"", b"\xff\xfe{\0", b"\xfe\xff\0{"] {
+            assert!(Media::looks_wide(body));
+        }
+        assert!(!Media::looks_wide(b"{\"a\":1}") && !Media::looks_wide(b"\x89PNG"));
+    }
+}

@@ -1,0 +1,175 @@
+//! Multipart bodies (RFC 7578, RFC 2046 §5.1), read strictly: what two parsers could split
+//! differently is refused. Ranges point into the body, so that an edit changes only what it must.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+/// The most parts of one body, unless the caller asks for fewer.
+pub const PARTS_MAX: usize = 1000;
+const PART_HEAD_BYTES_MAX: usize = 8192;
+
+/// One part of a multipart body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The header lines, without the blank line after them.
+    pub head: Range<usize>,
+    /// The content.
+    pub content: Range<usize>,
+    /// The declared Content-Type.
+    pub content_type: Option<String>,
+}
+
+/// Why a multipart body is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MultipartFault {
+    /// The body does not begin with the boundary, or has no closing one.
+    #[error("a multipart boundary is missing")]
+    Boundary,
+    /// Text stands before the first or after the last boundary.
+    #[error("the multipart body has text outside its parts")]
+    OutsideText,
+    /// A part's header lines are malformed, repeated or too long.
+    #[error("a multipart part has malformed headers")]
+    PartHead,
+    /// A part holds parts, or declares a transfer encoding.
+    #[error("a multipart part is nested or transfer encoded")]
+    Nested,
+    /// More parts than the limit.
+    #[error("the multipart body has too many parts")]
+    TooMany,
+}
+
+/// Splits a body into its parts.
+pub fn parts(body: &[u8], boundary: &str, parts_max: usize) -> Result<Vec<Part>, MultipartFault> {
+    let delimiter = format!("\r\n--{boundary}");
+    let finder = memmem::Finder::new(delimiter.as_bytes());
+    let first = &delimiter.as_bytes()[2..];
+    if !body.starts_with(first) {
+        return Err(MultipartFault::Boundary);
+    }
+    let mut found = Vec::new();
+    let mut at = first.len();
+    loop {
+        match body.get(at..) {
+            Some([b'-', b'-', rest @ ..]) => {
+                let blank = rest.is_empty() || rest == b"\r\n";
+                return if blank { Ok(found) } else { Err(MultipartFault::OutsideText) };
+            }
+            Some([b'\r', b'\n', ..]) => at += 2,
+            _ => return Err(MultipartFault::Boundary),
+        }
+        let end = at + finder.find(&body[at..]).ok_or(MultipartFault::Boundary)?;
+        if found.len() == parts_max {
+            return Err(MultipartFault::TooMany);
+        }
+        found.push(part(body, at..end)?);
+        at = end + delimiter.len();
+    }
+}
+
+fn part(body: &[u8], range: Range<usize>) -> Result<Part, MultipartFault> {
+    let bytes = &body[range.clone()];
+    let split = memmem::find(bytes, b"\r\n\r\n").ok_or(MultipartFault::PartHead)?;
+    let head = range.start..range.start + split;
+    let text = std::str::from_utf8(&body[head.clone()]).map_err(|_| MultipartFault::PartHead)?;
+    let content_type = check_head(text)?;
+    Ok(Part { head, content: range.start + split + 4..range.end, content_type })
+}
+
+/// Returns the Content-Type of a part whose header lines have one meaning.
+fn check_head(head: &str) -> Result<Option<String>, MultipartFault> {
+    if head.len() > PART_HEAD_BYTES_MAX {
+        return Err(MultipartFault::PartHead);
+    }
+    let mut content_type = None;
+    let mut dispositions = 0;
+    for line in head.split("\r\n") {
+        let (name, value) = line.split_once(':').ok_or(MultipartFault::PartHead)?;
+        let odd = name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+        if odd || value.bytes().any(|b| b.is_ascii_control()) {
+            return Err(MultipartFault::PartHead);
+        }
+        match name.to_ascii_lowercase().as_str() {
+            "content-disposition" => {
+                dispositions += 1;
+                check_disposition(value)?;
+            }
+            "content-type" if content_type.is_some() => return Err(MultipartFault::PartHead),
+            "content-type" => content_type = Some(value.trim().to_owned()),
+            "content-transfer-encoding" => {
+                let plain = matches!(value.trim().to_ascii_lowercase().as_str(), "binary" | "8bit" | "7bit");
+                if !plain {
+                    return Err(MultipartFault::Nested);
+                }
+            }
+            _ => {}
+        }
+    }
+    let nested =
+        content_type.as_deref().is_some_and(|t: &str| t.to_ascii_lowercase().starts_with("multipart/"));
+    match (nested, dispositions) {
+        (true, _) => Err(MultipartFault::Nested),
+        (false, 1) => Ok(content_type),
+        (false, _) => Err(MultipartFault::PartHead),
+    }
+}
+
+/// `name` stands once; `filename` and `filename*` do not stand together.
+fn check_disposition(value: &str) -> Result<(), MultipartFault> {
+    let lower = value.to_ascii_lowercase();
+    let count = |name: &str| lower.split(';').filter(|part| part.trim_start().starts_with(name)).count();
+    let fits = count("name=") <= 1 && count("filename=") + count("filename*") <= 1;
+    if fits { Ok(()) } else { Err(MultipartFault::PartHead) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(parts: &[&str]) -> Vec<u8> {
+        let mut body = String::new();
+        for part in parts {
+            body.push_str(&format!("--B\r\n{part}\r\n"));
+        }
+        body.push_str("--B--\r\n");
+        body.into_bytes()
+    }
+
+    const FIELD: &str = "Content-Disposition: form-data; name=\"model\"\r\n\r\nwhisper-1";
+    const FILE: &str = "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n\r\nhi\r\n--Bx";
+
+    #[test]
+    fn parts_are_found_where_they_lie() {
+        let body = body(&[FIELD, FILE]);
+        let found = parts(&body, "B", PARTS_MAX);
+        // `--Bx` begins with the boundary, so the second part does not end where it seems to.
+        assert_eq!(found, Err(MultipartFault::Boundary));
+        let body = self::body(&[FIELD]);
+        let found = parts(&body, "B", PARTS_MAX).unwrap();
+        assert_eq!(&body[found[0].content.clone()], b"whisper-1");
+    }
+
+    #[test]
+    fn what_splits_in_two_ways_is_refused() {
+        let named_twice = "Content-Disposition: form-data; name=\"a\"; name=\"b\"\r\n\r\nx";
+        let two_files =
+            "Content-Disposition: form-data; name=\"a\"; filename=\"b\"; filename*=UTF-8''c\r\n\r\nx";
+        let nested = "Content-Disposition: form-data; name=\"a\"\r\nContent-Type: multipart/mixed\r\n\r\nx";
+        let encoded =
+            "Content-Disposition: form-data; name=\"a\"\r\nContent-Transfer-Encoding: base64\r\n\r\neA==";
+        let cases: [(&[u8], MultipartFault); 7] = [
+            (&body(&[named_twice]), MultipartFault::PartHead),
+            (&body(&[two_files]), MultipartFault::PartHead),
+            (&body(&["no colon\r\n\r\nx"]), MultipartFault::PartHead),
+            (&body(&[nested]), MultipartFault::Nested),
+            (&body(&[encoded]), MultipartFault::Nested),
+            (b"preamble\r\n--B\r\n", MultipartFault::Boundary),
+            (b"--B--\r\nepilogue", MultipartFault::OutsideText),
+        ];
+        for (body, fault) in cases {
+            assert_eq!(parts(body, "B", PARTS_MAX), Err(fault));
+        }
+        assert_eq!(parts(&body(&[FIELD, FIELD]), "B", 1), Err(MultipartFault::TooMany));
+    }
+}
