@@ -1,3 +1,4 @@
 //! The management API.
 
+pub mod adapter;
 pub mod config;

@@ -1,0 +1,241 @@
+//! A tower service behind a Pingora listener.
+//!
+//! The request is read whole (management bodies are small, and bounded), the response is written as
+//! its frames come, so that an event stream is a stream. When the client leaves, the response body is
+//! dropped at once; when the process ends, streams end cleanly.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use bytes::BytesMut;
+use http::HeaderMap;
+use http::Request;
+use http::Response;
+use http::StatusCode;
+use http::Uri;
+use http::header;
+use http_body_util::BodyExt;
+use pingora::apps::HttpPersistentSettings;
+use pingora::apps::HttpServerApp;
+use pingora::apps::ReusedHttpStream;
+use pingora::http::ResponseHeader;
+use pingora::protocols::http::HttpTask;
+use pingora::protocols::http::ServerSession;
+use pingora::server::ShutdownWatch;
+use tower::ServiceExt;
+
+/// How much of a request is read, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct AdapterLimits {
+    /// Bytes of a request body.
+    pub body_bytes_max: usize,
+    /// For a whole request body.
+    pub body_deadline: Duration,
+}
+
+/// Who sent a request, as far as the connection tells; an extension of every request.
+#[derive(Clone, Copy, Debug)]
+pub struct PeerAddress(pub Option<IpAddr>);
+
+/// The management API as a Pingora application.
+pub struct AdminApp {
+    router: Router,
+    limits: AdapterLimits,
+}
+
+/// Why a request never reached the router.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadFault {
+    /// The request is no HTTP, or its body broke off.
+    #[error("the request is malformed or ended early")]
+    Malformed(#[source] Box<pingora::Error>),
+    /// More bytes than the limit.
+    #[error("the request body is larger than {0} bytes")]
+    TooLarge(usize),
+    /// The body did not end in time.
+    #[error("the request body took too long")]
+    Slow,
+}
+
+impl AdminApp {
+    /// Serves `router`.
+    pub fn new(router: Router, limits: AdapterLimits) -> Self {
+        Self { router, limits }
+    }
+}
+
+#[async_trait]
+impl HttpServerApp for AdminApp {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        mut session: ServerSession,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        match session.read_request().await {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => {
+                refuse(&mut session, &ReadFault::Malformed(error)).await;
+                return None;
+            }
+        }
+        if *shutdown.borrow() {
+            session.set_keepalive(None);
+        }
+        serve(&mut session, self.router.clone(), self.limits, Some(shutdown.clone())).await.ok()?;
+        let settings = HttpPersistentSettings::for_session(&session);
+        let reusable = session.finish().await.ok().flatten();
+        reusable.map(|stream| ReusedHttpStream::from_reusable_stream(stream, settings))
+    }
+}
+
+/// Answers the request whose head was read from `session`; returns the status.
+///
+/// # Errors
+/// The connection is of no further use.
+pub async fn serve(
+    session: &mut ServerSession,
+    router: Router,
+    limits: AdapterLimits,
+    shutdown: Option<ShutdownWatch>,
+) -> Result<StatusCode, Box<pingora::Error>> {
+    let body =
+        match tokio::time::timeout(limits.body_deadline, read_body(session, limits.body_bytes_max)).await {
+            Ok(Ok(body)) => body,
+            Ok(Err(fault)) => return Ok(refuse(session, &fault).await),
+            Err(_) => return Ok(refuse(session, &ReadFault::Slow).await),
+        };
+    let request = request(session, body);
+    let answer = router.oneshot(request);
+    tokio::pin!(answer);
+    let response = tokio::select! {
+        response = &mut answer => response,
+        left = session.read_body_or_idle(true) => {
+            return Err(left.err().unwrap_or_else(|| pingora::Error::new(pingora::ErrorType::ConnectionClosed)));
+        }
+    };
+    let response = response.unwrap_or_else(|never: Infallible| match never {});
+    write(session, response, shutdown).await
+}
+
+async fn read_body(session: &mut ServerSession, bytes_max: usize) -> Result<Bytes, ReadFault> {
+    let mut body = BytesMut::new();
+    while let Some(piece) = session.read_request_body().await.map_err(ReadFault::Malformed)? {
+        if body.len() + piece.len() > bytes_max {
+            return Err(ReadFault::TooLarge(bytes_max));
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(body.freeze())
+}
+
+fn request(session: &ServerSession, body: Bytes) -> Request<Body> {
+    let head = session.req_header();
+    let mut request = Request::new(Body::from(body));
+    *request.method_mut() = head.method.clone();
+    // Only the path matters to the router; a foreign authority must not.
+    let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+    *request.uri_mut() = path.parse().unwrap_or_else(|_| Uri::from_static("/"));
+    *request.headers_mut() = head.headers.clone();
+    let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
+    request.extensions_mut().insert(PeerAddress(address));
+    request
+}
+
+async fn write(
+    session: &mut ServerSession,
+    response: Response<Body>,
+    shutdown: Option<ShutdownWatch>,
+) -> Result<StatusCode, Box<pingora::Error>> {
+    let (parts, mut body) = response.into_parts();
+    let is_stream = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|t| t.as_bytes().starts_with(b"text/event-stream"));
+    if !is_stream {
+        let bytes = body.collect().await.map_err(into_pingora)?.to_bytes();
+        let head = head(parts.status, &parts.headers, Some(bytes.len()))?;
+        let silent = session.req_header().method == http::Method::HEAD;
+        let mut tasks = vec![HttpTask::Header(Box::new(head), silent || bytes.is_empty())];
+        if !silent && !bytes.is_empty() {
+            tasks.push(HttpTask::Body(Some(bytes), true));
+        }
+        session.response_duplex_vec(tasks).await?;
+        return Ok(parts.status);
+    }
+    session.write_response_header(Box::new(head(parts.status, &parts.headers, None)?)).await?;
+    let mut shutdown = shutdown;
+    loop {
+        tokio::select! {
+            frame = body.frame() => match frame {
+                None => break,
+                Some(frame) => {
+                    let frame = frame.map_err(into_pingora)?;
+                    if let Ok(bytes) = frame.into_data() {
+                        session.write_response_body(bytes, false).await?;
+                    }
+                }
+            },
+            left = session.read_body_or_idle(true) => {
+                left?;
+                break;
+            }
+            () = ended(&mut shutdown) => break,
+        }
+    }
+    session.write_response_body(Bytes::new(), true).await?;
+    Ok(parts.status)
+}
+
+/// Resolves when the process is asked to end; never, where nobody would tell.
+async fn ended(shutdown: &mut Option<ShutdownWatch>) {
+    match shutdown {
+        // A closed channel means that the server is gone.
+        Some(shutdown) => drop(shutdown.wait_for(|ending| *ending).await),
+        None => std::future::pending().await,
+    }
+}
+
+fn head(
+    status: StatusCode,
+    headers: &HeaderMap,
+    length: Option<usize>,
+) -> Result<ResponseHeader, Box<pingora::Error>> {
+    let mut head = ResponseHeader::build(status, Some(headers.len() + 1))?;
+    for (name, value) in headers.iter().filter(|(name, _)| *name != header::CONTENT_LENGTH) {
+        head.append_header(name.clone(), value.clone())?;
+    }
+    match length {
+        Some(length) => head.insert_header(header::CONTENT_LENGTH, length)?,
+        None => head.insert_header(header::TRANSFER_ENCODING, "chunked")?,
+    }
+    Ok(head)
+}
+
+/// Answers a request that cannot be handed to the router.
+async fn refuse(session: &mut ServerSession, fault: &ReadFault) -> StatusCode {
+    let status = match fault {
+        ReadFault::Malformed(_) => StatusCode::BAD_REQUEST,
+        ReadFault::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        ReadFault::Slow => StatusCode::REQUEST_TIMEOUT,
+    };
+    let body = Bytes::from(serde_json::json!({ "error": fault.to_string() }).to_string());
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    session.set_keepalive(None);
+    if let Ok(head) = head(status, &headers, Some(body.len())) {
+        // The client is at fault and may be gone; there is nobody else to tell.
+        let _ = session.write_error_response(head, body).await;
+    }
+    status
+}
+
+fn into_pingora(error: axum::Error) -> Box<pingora::Error> {
+    pingora::Error::because(pingora::ErrorType::InternalError, "the response body failed", error)
+}
