@@ -1,1 +1,465 @@
-//! See the module above.
+//! A stream, judged while it flows.
+//!
+//! In: bytes as the provider sends them, cut anywhere. Out: the same events, each released whole once
+//! every text in it is judged, with masks where a value was found, or the end of the stream in the
+//! caller's dialect. Texts that continue over events (a choice, a tool call's arguments) are joined in
+//! lanes; a [`Lane`] says up to where its text is settled, and nothing behind that leaves. Events keep
+//! their order, so one lane under way holds the events after it. Nothing is ever released by a timer.
+//!
+//! What it does not promise: an event held by a word under way leaves only with the next text of its
+//! lane or with the lane's end.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use crate::llm::dialect::Channel;
+use crate::llm::dialect::LaneKey;
+use crate::llm::json;
+use crate::llm::json::JsonString;
+use crate::llm::json::RawCursor;
+use crate::llm::stream::StreamFault;
+use crate::llm::stream::StreamFormat;
+use crate::llm::stream::StreamParser;
+use crate::llm::stream::StreamPiece;
+use crate::llm::usage::Usage;
+use crate::policy::decision::Action;
+use crate::policy::decision::Cleared;
+use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Observation;
+use crate::policy::inspect::Unreadable;
+use crate::policy::inspect::text::Masked;
+use crate::policy::inspect::text::Sheet;
+use crate::redact::splice::Edit;
+use crate::redact::splice::splice;
+use crate::redact::token::Vault;
+use crate::scan::lane::Lane;
+use crate::scan::lane::LaneFault;
+use crate::scan::threat::Finding;
+use crate::scan::view;
+
+/// Short texts that were found clean and are likely to come again in the next event.
+const CLEAN_MEMO_MAX: usize = 64;
+/// The longest text worth remembering as clean.
+const CLEAN_MEMO_BYTES_MAX: usize = 128;
+/// The payload that ends an OpenAI stream; it is no JSON.
+const DONE: &[u8] = b"[DONE]";
+
+/// A stream under inspection.
+pub struct StreamInspector {
+    parser: StreamParser,
+    lanes: Vec<Slot>,
+    by_key: HashMap<LaneKey, usize>,
+    queue: VecDeque<Held>,
+    clean: HashSet<Box<[u8]>>,
+    usage: Usage,
+    observations: Vec<Observation>,
+    shadow: Option<Action>,
+    action: Action,
+    held_bytes: usize,
+}
+
+/// What became of the stream so far.
+#[derive(Debug)]
+pub enum Flow {
+    /// It goes on.
+    Continue,
+    /// It ends here: nothing after what was released may leave.
+    Block(Option<Unreadable>),
+}
+
+struct Slot {
+    lane: Lane,
+    channel: Channel,
+    /// Text given to the lane, in bytes.
+    fed: usize,
+    judged_to: usize,
+    masks: VecDeque<Masked>,
+    ended: bool,
+}
+
+/// An event that waits for its texts to be judged.
+struct Held {
+    piece: StreamPiece,
+    payload: Bytes,
+    segments: SmallVec<[Segment; 2]>,
+    edits: Vec<Edit>,
+}
+
+/// The part of a lane's text that lies in one event.
+struct Segment {
+    slot: usize,
+    text: Range<usize>,
+    string: JsonString,
+}
+
+enum Stop {
+    Unreadable(Unreadable),
+    /// A finding that blocks: nothing of its lane from here on may leave.
+    Finding { slot: usize, from: usize },
+    /// A finding that blocks, in a text of its own.
+    Alone,
+}
+
+impl From<Unreadable> for Stop {
+    fn from(unreadable: Unreadable) -> Self {
+        Self::Unreadable(unreadable)
+    }
+}
+
+impl StreamInspector {
+    /// Returns an inspector at the begin of a stream.
+    pub fn new(format: StreamFormat, event_bytes_max: usize) -> Self {
+        Self {
+            parser: StreamParser::new(format, event_bytes_max),
+            lanes: Vec::new(),
+            by_key: HashMap::new(),
+            queue: VecDeque::new(),
+            clean: HashSet::new(),
+            usage: Usage::default(),
+            observations: Vec::new(),
+            shadow: None,
+            action: Action::Allow,
+            held_bytes: 0,
+        }
+    }
+
+    /// Takes the next bytes of the stream; what may leave is added to `out`.
+    pub fn push(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        bytes: &[u8],
+        out: &mut Vec<Cleared>,
+    ) -> Flow {
+        let pieces = match self.parser.push(bytes) {
+            Ok(pieces) => pieces,
+            Err(fault) => return self.stop(Stop::Unreadable(unreadable(fault)), inspector, out),
+        };
+        for piece in pieces {
+            if let Err(stop) = self.take(inspector, vault, piece) {
+                return self.stop(stop, inspector, out);
+            }
+        }
+        self.release(out)
+    }
+
+    /// Ends the stream: everything is settled, and leaves or not.
+    pub fn finish(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, out: &mut Vec<Cleared>) -> Flow {
+        if let Some(piece) = self.parser.finish()
+            && let Err(stop) = self.take(inspector, vault, piece)
+        {
+            return self.stop(stop, inspector, out);
+        }
+        for slot in 0..self.lanes.len() {
+            if let Err(stop) = self.end_lane(inspector, vault, slot) {
+                return self.stop(stop, inspector, out);
+            }
+        }
+        self.release(out)
+    }
+
+    /// Returns the strictest action taken so far.
+    pub fn action(&self) -> Action {
+        self.action
+    }
+
+    /// Returns what the shadow policy would have done so far, where there is one.
+    pub fn shadow(&self) -> Option<Action> {
+        self.shadow
+    }
+
+    /// Takes the findings made so far.
+    pub fn take_observations(&mut self) -> Vec<Observation> {
+        std::mem::take(&mut self.observations)
+    }
+
+    /// Returns the token counts seen so far.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// Returns how many bytes wait to be judged.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    fn take(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, piece: StreamPiece) -> Result<(), Stop> {
+        let payload = piece.payload_bytes();
+        self.held_bytes += piece.raw.len();
+        let mut held = Held { piece, payload, segments: SmallVec::new(), edits: Vec::new() };
+        let taken = self.read(inspector, vault, &mut held);
+        self.queue.push_back(held);
+        let ends = taken?;
+        for slot in ends {
+            self.end_lane(inspector, vault, slot)?;
+        }
+        if self.held_bytes > inspector.ruleset.limits.stream_hold_bytes_max {
+            return Err(Unreadable::TooLarge(inspector.ruleset.limits.stream_hold_bytes_max).into());
+        }
+        Ok(())
+    }
+
+    /// Reads one event and feeds its texts; returns the lanes it ends.
+    fn read(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+    ) -> Result<SmallVec<[usize; 2]>, Stop> {
+        self.scan_outside(inspector, vault, held)?;
+        let payload = held.payload.clone();
+        let trimmed = payload.trim_ascii();
+        if trimmed.is_empty() || trimmed == DONE {
+            return Ok(if trimmed == DONE { (0..self.lanes.len()).collect() } else { SmallVec::new() });
+        }
+        let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
+        let event = held.piece.event.as_deref();
+        self.usage.merge(inspector.dialect, event, &document, &payload);
+        let mut suspects = Vec::new();
+        let wanted = inspector.policy.wanted(inspector.direction);
+        inspector.ruleset.scanner.suspects(&payload, wanted, &mut suspects).map_err(Unreadable::from)?;
+        for string in &document.strings {
+            if let Some((key, channel)) = inspector.dialect.lane(event, &document, &payload, string) {
+                let slot = self.slot(inspector, key, channel)?;
+                let text = document.text(&payload, string);
+                let start = self.lanes[slot].fed;
+                let segment = Segment { slot, text: start..start + text.len(), string: string.clone() };
+                held.segments.push(segment);
+                self.feed(inspector, vault, slot, &text)?;
+                continue;
+            }
+            let raw = &payload[string.raw.clone()];
+            let suspected = suspects.iter().any(|end| string.raw.start < *end && *end <= string.raw.end);
+            if suspected || string.escaped || view::needs_views(raw) {
+                let channel = inspector.dialect.channel(&document, &payload, string);
+                let text = document.text(&payload, string);
+                let mut cursor = RawCursor::new(&payload, string);
+                let masks = self.scan_alone(inspector, vault, &text, channel)?;
+                held.edits.extend(masks.into_iter().map(|masked| {
+                    let range = held.piece.raw_range(cursor.raw_range(masked.range));
+                    Edit { range, replacement: masked.mask.into_bytes() }
+                }));
+            }
+        }
+        let keys = inspector.dialect.lane_ends(event, &document, &payload);
+        Ok(self.by_key.iter().filter(|(key, _)| keys.matches(key)).map(|(_, slot)| *slot).collect())
+    }
+
+    /// Scans what an event says beside its payload: names, ids, comments.
+    fn scan_outside(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+    ) -> Result<(), Stop> {
+        let raw = held.piece.raw.clone();
+        let mut from = 0;
+        let ends = held.piece.data.iter().map(|data| (data.start, data.end)).chain([(raw.len(), raw.len())]);
+        for (start, next) in ends {
+            let outside = raw.get(from..start).unwrap_or_default();
+            if outside.len() > b"data: ".len() {
+                let masks = self.scan_alone(inspector, vault, outside, Channel::Metadata)?;
+                held.edits.extend(masks.into_iter().map(|masked| {
+                    let range = masked.range.start + from..masked.range.end + from;
+                    Edit { range, replacement: masked.mask.into_bytes() }
+                }));
+            }
+            from = next;
+        }
+        Ok(())
+    }
+
+    /// Scans a text that no later event continues.
+    fn scan_alone(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        text: &[u8],
+        channel: Channel,
+    ) -> Result<Vec<Masked>, Stop> {
+        if self.clean.contains(text) {
+            return Ok(Vec::new());
+        }
+        let wanted = inspector.policy.wanted(inspector.direction);
+        let findings = inspector.ruleset.scanner.scan(text, wanted).map_err(Unreadable::from)?;
+        if findings.is_empty() {
+            if text.len() <= CLEAN_MEMO_BYTES_MAX && self.clean.len() < CLEAN_MEMO_MAX {
+                self.clean.insert(text.into());
+            }
+            return Ok(Vec::new());
+        }
+        let (masks, blocked) = self.judge(inspector, vault, &findings, channel, |range| text.get(range));
+        if blocked.is_some() { Err(Stop::Alone) } else { Ok(masks) }
+    }
+
+    fn feed(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, slot: usize, text: &[u8]) -> Result<(), Stop> {
+        let watch = inspector.policy.watch(inspector.direction);
+        let lane = &mut self.lanes[slot];
+        lane.fed += text.len();
+        let advance = lane.lane.feed(&inspector.ruleset.scanner, watch, text).map_err(of_lane)?;
+        self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)
+    }
+
+    fn end_lane(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, slot: usize) -> Result<(), Stop> {
+        if std::mem::replace(&mut self.lanes[slot].ended, true) {
+            return Ok(());
+        }
+        let watch = inspector.policy.watch(inspector.direction);
+        let advance = self.lanes[slot].lane.finish(&inspector.ruleset.scanner, watch).map_err(of_lane)?;
+        self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)
+    }
+
+    /// Takes a lane's progress: masks are noted, and a finding that blocks stops the stream.
+    fn settle(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        slot: usize,
+        judged_to: usize,
+        findings: &[Finding],
+    ) -> Result<(), Stop> {
+        if !findings.is_empty() {
+            let channel = self.lanes[slot].channel;
+            let lane = std::mem::take(&mut self.lanes[slot].lane);
+            let (masks, blocked) = self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
+            let entry = &mut self.lanes[slot];
+            entry.lane = lane;
+            entry.masks.extend(masks);
+            if let Some(from) = blocked {
+                entry.judged_to = judged_to.min(from).max(entry.judged_to);
+                return Err(Stop::Finding { slot, from });
+            }
+        }
+        self.lanes[slot].judged_to = judged_to;
+        Ok(())
+    }
+
+    /// Judges findings; returns the masks, and where the first blocking one begins.
+    fn judge<'t>(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        findings: &[Finding],
+        channel: Channel,
+        value: impl Fn(Range<usize>) -> Option<&'t [u8]>,
+    ) -> (Vec<Masked>, Option<usize>) {
+        let mut sheet = Sheet::new(inspector, vault);
+        let masks = sheet.judge(findings, channel, value);
+        let shadow = sheet.shadow();
+        let observations = sheet.take_observations();
+        let blocks = |observation: &&Observation| observation.action == Action::Block;
+        let blocked = observations.iter().filter(blocks).map(|observation| observation.value.start).min();
+        self.action = observations.iter().map(|observation| observation.action).fold(self.action, Action::max);
+        self.shadow = self.shadow.max(shadow);
+        self.observations.extend(observations);
+        (masks, blocked)
+    }
+
+    fn slot(&mut self, inspector: &Inspector<'_>, key: LaneKey, channel: Channel) -> Result<usize, Stop> {
+        if let Some(slot) = self.by_key.get(&key).copied().filter(|slot| !self.lanes[*slot].ended) {
+            return Ok(slot);
+        }
+        if self.lanes.len() >= inspector.ruleset.limits.stream_lanes_max {
+            return Err(Unreadable::TooLarge(inspector.ruleset.limits.stream_lanes_max).into());
+        }
+        let lane = Lane::default();
+        self.lanes.push(Slot { lane, channel, fed: 0, judged_to: 0, masks: VecDeque::new(), ended: false });
+        self.by_key.insert(key, self.lanes.len() - 1);
+        Ok(self.lanes.len() - 1)
+    }
+
+    /// Releases every event at the front whose texts are all judged.
+    fn release(&mut self, out: &mut Vec<Cleared>) -> Flow {
+        while let Some(front) = self.queue.front() {
+            let judged = |segment: &Segment| segment.text.end <= self.lanes[segment.slot].judged_to;
+            if !front.segments.iter().all(judged) {
+                break;
+            }
+            let Some(held) = self.queue.pop_front() else { break };
+            self.held_bytes -= held.piece.raw.len();
+            if let Err(unreadable) = self.emit(held, out) {
+                self.action = Action::Block;
+                return Flow::Block(Some(unreadable));
+            }
+        }
+        Flow::Continue
+    }
+
+    /// Releases one event with its masks put in.
+    fn emit(&mut self, held: Held, out: &mut Vec<Cleared>) -> Result<(), Unreadable> {
+        let Held { piece, payload, segments, mut edits } = held;
+        for segment in &segments {
+            let slot = &mut self.lanes[segment.slot];
+            let mut cursor = RawCursor::new(&payload, &segment.string);
+            for masked in &slot.masks {
+                let covered = masked.range.start.max(segment.text.start)..masked.range.end.min(segment.text.end);
+                if covered.is_empty() {
+                    continue;
+                }
+                // The mask stands where the value began; the rest of the value just goes.
+                let begins_here = masked.range.start >= segment.text.start;
+                let replacement = if begins_here { masked.mask.clone().into_bytes() } else { Vec::new() };
+                let text = covered.start - segment.text.start..covered.end - segment.text.start;
+                edits.push(Edit { range: piece.raw_range(cursor.raw_range(text)), replacement });
+            }
+            while slot.masks.front().is_some_and(|masked| masked.range.end <= segment.text.end) {
+                slot.masks.pop_front();
+            }
+        }
+        edits.sort_by_key(|edit| edit.range.start);
+        let bytes = match splice(&piece.raw, &edits).map_err(|_| Unreadable::Splice)? {
+            std::borrow::Cow::Borrowed(_) => piece.raw,
+            std::borrow::Cow::Owned(spliced) => spliced.into(),
+        };
+        out.extend(Cleared::release(Action::Redact, bytes));
+        Ok(())
+    }
+
+    /// Ends the stream: releases what was judged before the stop, up to the byte, and nothing after.
+    fn stop(&mut self, stop: Stop, inspector: &Inspector<'_>, out: &mut Vec<Cleared>) -> Flow {
+        if let Stop::Unreadable(unreadable) = stop {
+            self.action = self.action.max(inspector.policy.fail_mode().action());
+            self.release(out);
+            return Flow::Block(Some(unreadable));
+        }
+        self.action = Action::Block;
+        self.release(out);
+        if let Stop::Finding { slot, from } = stop {
+            self.release_up_to(slot, from, out);
+        }
+        Flow::Block(None)
+    }
+
+    /// Releases the event in which a blocking match begins, without the match and what follows it.
+    fn release_up_to(&mut self, slot: usize, from: usize, out: &mut Vec<Cleared>) {
+        let Some(mut held) = self.queue.pop_front() else { return };
+        let before = |segment: &Segment| match segment.slot == slot {
+            true => segment.text.start < from,
+            false => segment.text.end <= self.lanes[segment.slot].judged_to,
+        };
+        if held.segments.is_empty() || !held.segments.iter().all(before) {
+            return;
+        }
+        for segment in held.segments.iter().filter(|segment| segment.slot == slot) {
+            let text = from.min(segment.text.end) - segment.text.start..segment.text.len();
+            let raw = RawCursor::new(&held.payload, &segment.string).raw_range(text);
+            held.edits.push(Edit { range: held.piece.raw_range(raw), replacement: Vec::new() });
+        }
+        self.lanes[slot].masks.retain(|masked| masked.range.end <= from);
+        // A piece that cannot be cut stays behind: less leaves, never more.
+        let _ = self.emit(held, out);
+    }
+}
+
+fn of_lane(fault: LaneFault) -> Stop {
+    Stop::Unreadable(Unreadable::from(fault))
+}
+
+fn unreadable(fault: StreamFault) -> Unreadable {
+    Unreadable::Stream(fault)
+}

@@ -10,8 +10,6 @@ use std::io::Write;
 
 use bytes::Bytes;
 
-/// Below this many decoded bytes the ratio is not looked at: small texts compress well.
-const RATIO_FREE_BYTES: usize = 1 << 20;
 const BROTLI_BUFFER_BYTES: usize = 4096;
 
 /// A content coding that can be undone.
@@ -34,6 +32,8 @@ pub struct CodingLimits {
     pub decoded_bytes_max: usize,
     /// Decoded bytes for each encoded one.
     pub ratio_max: usize,
+    /// Below this many decoded bytes the ratio is not looked at: small texts compress well.
+    pub ratio_from_bytes: usize,
 }
 
 /// Why a coded body cannot be read.
@@ -98,8 +98,11 @@ impl Coding {
 
 impl CodingLimits {
     fn allowed(self, encoded_bytes: usize) -> usize {
-        let by_ratio = encoded_bytes.saturating_mul(self.ratio_max).max(RATIO_FREE_BYTES);
-        by_ratio.min(self.decoded_bytes_max)
+        self.by_ratio(encoded_bytes).min(self.decoded_bytes_max)
+    }
+
+    fn by_ratio(self, encoded_bytes: usize) -> usize {
+        encoded_bytes.saturating_mul(self.ratio_max).max(self.ratio_from_bytes)
     }
 }
 
@@ -133,8 +136,7 @@ impl StreamDecoder {
             self.inner.write(bite).map_err(|_| CodingFault::Broken)?;
             let fresh = self.inner.take();
             self.decoded_bytes += fresh.len();
-            let by_ratio = self.encoded_bytes.saturating_mul(self.limits.ratio_max).max(RATIO_FREE_BYTES);
-            if self.decoded_bytes > by_ratio {
+            if self.decoded_bytes > self.limits.by_ratio(self.encoded_bytes) {
                 return Err(CodingFault::Bomb);
             }
             decoded.extend_from_slice(&fresh);
@@ -183,7 +185,7 @@ impl Inner {
 mod tests {
     use super::*;
 
-    const LIMITS: CodingLimits = CodingLimits { decoded_bytes_max: 4 << 20, ratio_max: 100 };
+    const LIMITS: CodingLimits = CodingLimits { decoded_bytes_max: 4 << 20, ratio_max: 100, ratio_from_bytes: 1 << 20 };
     const CODINGS: [Coding; 4] = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];
 
     fn encode(coding: Coding, body: &[u8]) -> Vec<u8> {

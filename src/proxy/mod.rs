@@ -1,9 +1,370 @@
-//! The data plane.
+//! The data plane: from a caller's request to the provider's answer, nothing uninspected in between.
+//!
+//! Pingora accepts, parses and keeps connections; [`Gateway`] is its [`ProxyHttp`]. The exchange with
+//! the provider happens inside `request_filter`, because Pingora's own proxying writes the response
+//! head before a body can be judged, and cannot end a stream in the caller's dialect (see
+//! [`upstream`]). Only upgraded connections, on routes that allow them, take Pingora's own way.
+//!
+//! | phase | what happens |
+//! |---|---|
+//! | `new_ctx` | the ruleset is pinned, the clock read |
+//! | `request_filter` | head and path, route, quota, body, verdict, provider, verdict, answer |
+//! | `upstream_peer`, `upstream_request_filter` | upgraded connections only |
+//! | `fail_to_proxy` | what Pingora itself refuses, in the caller's shape |
+//! | `logging` | the one record of the exchange |
 
 pub mod coding;
 pub mod config;
+pub mod context;
 pub mod gate;
 pub mod guard;
 pub mod head;
+mod local;
 pub mod path;
+mod record;
+pub mod reject;
+mod request;
+mod response;
+mod stream;
 pub mod upstream;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::header;
+use pingora::http::RequestHeader;
+use pingora::http::ResponseHeader;
+use pingora::protocols::http::HttpTask;
+use pingora::proxy::FailToProxy;
+use pingora::proxy::ProxyHttp;
+use pingora::proxy::Session;
+use pingora::upstreams::peer::HttpPeer;
+
+use self::config::ProxyConfig;
+use self::context::Exchange;
+use self::context::Passage;
+use self::gate::ByteBudget;
+use self::head::HeadLimits;
+use self::reject::Answer;
+use self::reject::Rejection;
+use self::upstream::UpstreamTimeouts;
+use self::upstream::Upstreams;
+use crate::access::limit::Buckets;
+use crate::access::limit::LimitState;
+use crate::access::identity::CallerHash;
+use crate::clock::Clock;
+use crate::govern::audit::Recorder;
+use crate::id::UlidSource;
+use crate::llm::refusal::Refusal;
+use crate::policy::decision::Cleared;
+use crate::policy::handle::RulesetHandle;
+use crate::redact::mask::Masker;
+use crate::telemetry::Telemetry;
+
+/// How much of an unread request body is drained before a refusal, and for how long: a caller that is
+/// still writing would otherwise see a reset instead of the answer.
+const DRAIN_DEADLINE: Duration = Duration::from_millis(500);
+
+/// The data plane and what it leans on.
+pub struct Gateway {
+    /// What it was started with.
+    pub config: ProxyConfig,
+    /// The rules in force.
+    pub rules: Arc<RulesetHandle>,
+    /// Connections to providers.
+    pub upstreams: Upstreams,
+    /// The bytes that may wait in memory.
+    pub budget: Arc<ByteBudget>,
+    /// The gateway's own paths.
+    pub own: local::OwnPaths,
+    /// Quotas.
+    pub buckets: Arc<Buckets>,
+    /// Turns credentials into caller ids.
+    pub callers: Arc<CallerHash>,
+    /// Turns values into masks.
+    pub masker: Arc<Masker>,
+    /// The audit log.
+    pub recorder: Recorder,
+    /// Metrics and today's statistics.
+    pub telemetry: Arc<Telemetry>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Request ids.
+    pub ids: UlidSource,
+}
+
+/// Why an exchange ends before its answer is complete.
+#[derive(Debug)]
+pub enum Stop {
+    /// The caller is told why.
+    Reject(Rejection),
+    /// The caller is gone, or can no longer be told.
+    Gone(Option<Box<pingora::Error>>),
+}
+
+impl Stop {
+    fn gone(error: Option<Box<pingora::Error>>) -> Self {
+        Self::Gone(error)
+    }
+
+    /// Returns the stop of an exchange whose response head has left: nothing more can be told.
+    fn after_head(self) -> Self {
+        match self {
+            Self::Reject(_) => Self::Gone(None),
+            gone => gone,
+        }
+    }
+}
+
+impl<R: Into<Rejection>> From<R> for Stop {
+    fn from(rejection: R) -> Self {
+        Self::Reject(rejection.into())
+    }
+}
+
+impl From<Box<pingora::Error>> for Stop {
+    fn from(error: Box<pingora::Error>) -> Self {
+        Self::Gone(Some(error))
+    }
+}
+
+/// What Pingora does with the request next.
+enum Next {
+    /// Nothing: it was answered.
+    Answered,
+    /// It carries an upgraded connection to the provider.
+    Upgrade,
+}
+
+#[async_trait]
+impl ProxyHttp for Gateway {
+    type CTX = Exchange;
+
+    fn new_ctx(&self) -> Exchange {
+        Exchange::new(self.clock.monotonic(), self.rules.load())
+    }
+
+    async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> pingora::Result<bool> {
+        self.telemetry.metrics.inflight(1);
+        let outcome = AssertUnwindSafe(self.exchange(session, exchange)).catch_unwind().await;
+        let stop = match outcome {
+            Ok(Ok(Next::Answered)) => return Ok(true),
+            Ok(Ok(Next::Upgrade)) => return Ok(false),
+            Ok(Err(stop)) => stop,
+            Err(_) => {
+                self.telemetry.metrics.panicked();
+                Stop::Reject(Rejection::Internal)
+            }
+        };
+        match stop {
+            Stop::Reject(rejection) => self.refuse(session, exchange, &rejection).await?,
+            Stop::Gone(_) => {
+                exchange.outcome.reason.get_or_insert("caller_gone");
+                session.set_keepalive(None);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn upstream_peer(&self, _session: &mut Session, exchange: &mut Exchange) -> pingora::Result<Box<HttpPeer>> {
+        let unrouted = || pingora::Error::new(pingora::ErrorType::InternalError);
+        let passage = exchange.passage.clone().ok_or_else(unrouted)?;
+        let connect = self.timeouts(&passage).connect;
+        let peer = self.upstreams.peer(&passage.route, connect).await;
+        peer.map_err(|fault| pingora::Error::because(pingora::ErrorType::ConnectError, "upgrade", fault))
+    }
+
+    async fn upstream_request_filter(
+        &self,
+        _session: &mut Session,
+        head: &mut RequestHeader,
+        exchange: &mut Exchange,
+    ) -> pingora::Result<()> {
+        if let Some(target) = exchange.passage.as_ref().and_then(|passage| passage.route.upstreams.first()) {
+            head.insert_header(header::HOST, upstream::authority(target))?;
+        }
+        Ok(())
+    }
+
+    async fn fail_to_proxy(
+        &self,
+        session: &mut Session,
+        error: &pingora::Error,
+        exchange: &mut Exchange,
+    ) -> FailToProxy {
+        let head_left = session.response_written().is_some_and(|head| !head.status.is_informational());
+        if !head_left && *error.esource() != pingora::ErrorSource::Downstream {
+            // The answer is best effort: the connection may be what failed.
+            let _ = self.refuse(session, exchange, &Rejection::Internal).await;
+        }
+        FailToProxy { error_code: 502, can_reuse_downstream: false }
+    }
+
+    async fn logging(&self, session: &mut Session, _error: Option<&pingora::Error>, exchange: &mut Exchange) {
+        self.record(session, exchange).await;
+    }
+}
+
+impl Gateway {
+    /// One exchange, from its head to its answer.
+    async fn exchange(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Next, Stop> {
+        let offered = session.get_header("x-request-id").map(|id| id.as_bytes().to_vec());
+        let offered = offered.filter(|_| self.config.trust_request_id);
+        exchange.name(offered.as_deref(), || self.ids.next(self.clock.now().as_millisecond()));
+        self.check_head(session, exchange)?;
+        if self.own.contains(&exchange.path) {
+            self.serve_own(session, exchange).await?;
+            return Ok(Next::Answered);
+        }
+        let passage = self.route(session, exchange)?;
+        self.admit(session, exchange)?;
+        if session.get_header(header::UPGRADE).is_some() {
+            return if passage.route.websocket { Ok(Next::Upgrade) } else { Err(Rejection::Upgrade.into()) };
+        }
+        if !self.recorder.accepts() {
+            return Err(Rejection::Unrecorded.into());
+        }
+        let cleared = self.clear_request(session, exchange, &passage).await?;
+        self.forward(session, exchange, &passage, cleared).await?;
+        Ok(Next::Answered)
+    }
+
+    fn check_head(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Rejection> {
+        let head = session.req_header();
+        let raw = session.as_downstream().as_http1().map(|session| session.get_headers_raw_bytes());
+        let limits = HeadLimits { bytes_max: self.config.max_header_bytes, fields_max: self.config.max_headers };
+        head::check((&head.method, &head.uri, head.version, &head.headers), raw.as_deref(), limits)?;
+        exchange.path = path::normalise(head.uri.path())?;
+        Ok(())
+    }
+
+    fn route(&self, session: &Session, exchange: &mut Exchange) -> Result<Passage, Rejection> {
+        let head = session.req_header();
+        let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = host.or_else(|| head.uri.authority().map(|authority| authority.as_str()));
+        let (route, policy) = exchange.rules.passage(host, &exchange.path).ok_or(Rejection::NoRoute)?;
+        let passage = Passage { route, policy };
+        exchange.detected = Some(exchange.rules.detect(&passage.route, &exchange.path));
+        exchange.passage = Some(passage.clone());
+        Ok(passage)
+    }
+
+    /// Knows the caller by the keyed hash of its credential, else by its address, and takes from its quota.
+    fn admit(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Rejection> {
+        let caller = self.callers.of_headers(&session.req_header().headers);
+        let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
+        let limit = self.buckets.take_for(caller.as_ref(), address, self.clock.now());
+        exchange.caller = caller;
+        let allowed = limit.allowed;
+        let retry_after = Duration::from_secs(limit.retry_after_s);
+        exchange.limit = Some(limit);
+        if allowed { Ok(()) } else { Err(Rejection::RateLimited { retry_after }) }
+    }
+
+    async fn forward(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        cleared: Cleared,
+    ) -> Result<(), Stop> {
+        let path = forwarded_path(session, exchange, passage);
+        let head = session.req_header().clone();
+        let timeouts = self.timeouts(passage);
+        let began = self.clock.monotonic();
+        let send = self.upstreams.send(&passage.route, &head, &path, cleared.into_bytes(), timeouts);
+        let reply = tokio::select! {
+            biased;
+            reply = send => reply.map_err(Rejection::from)?,
+            left = session.as_downstream_mut().read_body_or_idle(true) => return Err(Stop::gone(left.err())),
+        };
+        exchange.outcome.upstream = Some(self.clock.monotonic() - began);
+        self.relay(session, exchange, passage, reply).await
+    }
+
+    fn timeouts(&self, passage: &Passage) -> UpstreamTimeouts {
+        let own = &self.config.timeouts;
+        let route = &passage.route.timeouts;
+        let ms = |route: Option<u64>, own: u64| Duration::from_millis(route.unwrap_or(own));
+        UpstreamTimeouts {
+            connect: ms(route.upstream_connect_ms, own.upstream_connect_ms),
+            first_byte: ms(route.upstream_first_byte_ms, own.upstream_first_byte_ms),
+            idle: ms(route.upstream_idle_ms, own.upstream_idle_ms),
+        }
+    }
+
+    /// Answers a refused exchange in the caller's shape; does nothing once a head has left.
+    async fn refuse(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        rejection: &Rejection,
+    ) -> pingora::Result<()> {
+        if session.response_written().is_some_and(|head| !head.status.is_informational()) {
+            return Ok(());
+        }
+        let answer = rejection.answer();
+        exchange.outcome.reason = Some(answer.code);
+        exchange.outcome.status = Some(answer.status);
+        let body = match &exchange.detected {
+            Some(detected) => self.refusal(&answer, exchange).error_body(detected.wire),
+            None => serde_json::json!({ "error": answer.message }).to_string().into_bytes(),
+        };
+        let mut head = ResponseHeader::build(answer.status, Some(12))?;
+        head.insert_header(header::CONTENT_TYPE, "application/json")?;
+        head.insert_header(header::CONTENT_LENGTH, body.len())?;
+        if let Some(seconds) = answer.retry_after_s {
+            head.insert_header(header::RETRY_AFTER, seconds)?;
+        }
+        self.decorate(&mut head, exchange)?;
+        self.drain(session).await;
+        let silent = session.req_header().method == http::Method::HEAD;
+        let mut tasks = vec![HttpTask::Header(Box::new(head), silent)];
+        if !silent {
+            tasks.push(HttpTask::Body(Some(Bytes::from(body)), true));
+        }
+        session.as_downstream_mut().response_duplex_vec(tasks).await?;
+        Ok(())
+    }
+
+    /// Reads what is left of a request body, within bounds; past them the connection is closed.
+    async fn drain(&self, session: &mut Session) {
+        if session.as_downstream_mut().is_body_done() {
+            return;
+        }
+        let drained = tokio::time::timeout(DRAIN_DEADLINE, session.as_downstream_mut().drain_request_body()).await;
+        if !matches!(drained, Ok(Ok(()))) {
+            session.set_keepalive(None);
+        }
+    }
+
+    fn refusal(&self, answer: &Answer, exchange: &Exchange) -> Refusal {
+        Refusal {
+            status: answer.status.as_u16(),
+            code: answer.code,
+            message: answer.message.clone(),
+            request_id: exchange.request_id.clone(),
+        }
+    }
+
+    fn unlimited(&self) -> LimitState {
+        LimitState::unlimited(self.clock.now())
+    }
+}
+
+/// Returns the path that goes to the provider, with its query, without a prefix that only routes.
+fn forwarded_path(session: &Session, exchange: &Exchange, passage: &Passage) -> String {
+    let path = match passage.route.strip_prefix {
+        true => exchange.path.strip_prefix(passage.route.path_prefix.trim_end_matches('/')).unwrap_or(&exchange.path),
+        false => exchange.path.as_str(),
+    };
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    match session.req_header().uri.query() {
+        Some(query) => format!("{path}?{query}"),
+        None => path,
+    }
+}

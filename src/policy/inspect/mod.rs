@@ -1,0 +1,132 @@
+//! A whole body, read, judged and cleared.
+//!
+//! In: the bytes of a request or response, what they claim to be, and one ruleset. Out: an
+//! [`Inspection`]: the strictest action, every finding with its own action, and the bytes that may
+//! leave, as a [`Cleared`]. Every string is scanned, known field or not, keys included; what cannot be
+//! read meets the policy's fail mode. It has no clock: how much time is left is asked of the caller.
+
+mod body;
+pub mod text;
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::llm::dialect::Channel;
+use crate::llm::dialect::Dialect;
+use crate::llm::json::JsonFault;
+use crate::llm::media::Media;
+use crate::llm::media::MediaFault;
+use crate::llm::multipart::MultipartFault;
+use crate::policy::decision::Action;
+use crate::policy::decision::CallerId;
+use crate::policy::decision::Cleared;
+use crate::policy::decision::Direction;
+use crate::policy::ruleset::Policy;
+use crate::policy::ruleset::Ruleset;
+use crate::redact::mask::Masker;
+use crate::redact::token::Vault;
+use crate::scan::engine::ScanFault;
+use crate::scan::threat::Confidence;
+use crate::scan::threat::Decoded;
+use crate::scan::threat::DetectorId;
+use crate::scan::threat::Layer;
+
+/// One finding, judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observation {
+    /// Who found it.
+    pub detector: DetectorId,
+    /// What is done about it.
+    pub action: Action,
+    /// How sure the detector is.
+    pub confidence: Confidence,
+    /// The layer that fired.
+    pub layer: Layer,
+    /// What had to be undone to see it.
+    pub decoded_from: Decoded,
+    /// Whose text it was in.
+    pub channel: Channel,
+    /// Where the value lay, in bytes of its text.
+    pub value: Range<usize>,
+    /// The value with its middle masked.
+    pub sample: String,
+}
+
+/// Why a body, or a part of it, could not be inspected.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// Two JSON decoders could read it differently.
+    #[error("the body is not JSON that every decoder reads alike: {0}")]
+    Json(#[from] JsonFault),
+    /// It is not what it has to be.
+    #[error("the body has to be JSON in UTF-8")]
+    NotJson,
+    /// Its declaration cannot be honoured.
+    #[error(transparent)]
+    Media(#[from] MediaFault),
+    /// Its parts could be split differently.
+    #[error(transparent)]
+    Multipart(#[from] MultipartFault),
+    /// It claims to be text and is not UTF-8.
+    #[error("the body is not valid UTF-8")]
+    NotText,
+    /// It is longer than what is inspected.
+    #[error("the body is longer than the {0} bytes that are inspected")]
+    TooLarge(usize),
+    /// The time for scanning ran out.
+    #[error("the body could not be scanned in time")]
+    Late,
+    /// The scanner gave up.
+    #[error(transparent)]
+    Scan(#[from] ScanFault),
+    /// A mask could not be put in its place.
+    #[error("a value that was found could not be masked")]
+    Splice,
+}
+
+/// What became of a body.
+#[derive(Debug)]
+pub struct Inspection {
+    /// The strictest action of all findings and faults.
+    pub action: Action,
+    /// Every finding, in the order of the body.
+    pub observations: Vec<Observation>,
+    /// What could not be read, where something could not.
+    pub unreadable: Option<Unreadable>,
+    /// What the shadow policy would have done, where there is one.
+    pub shadow: Option<Action>,
+    /// What may leave; `None` when the action is to block.
+    pub cleared: Option<Cleared>,
+}
+
+/// Everything a body is judged by.
+pub struct Inspector<'a> {
+    /// The detectors, dialects and limits.
+    pub ruleset: &'a Ruleset,
+    /// The policy that decides.
+    pub policy: &'a Policy,
+    /// Which way the body travels.
+    pub direction: Direction,
+    /// The caller's dialect.
+    pub dialect: &'a Dialect,
+    /// Who sent the request.
+    pub caller: Option<&'a CallerId>,
+    /// When.
+    pub now: Timestamp,
+    /// The tenant's masks.
+    pub masker: &'a Masker,
+    /// Tells whether the time for this body is over.
+    pub expired: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Inspector<'_> {
+    /// Reads, judges and clears a whole body.
+    pub fn body(&self, bytes: Bytes, media: Result<Media, MediaFault>, vault: &mut Vault) -> Inspection {
+        let mut sheet = text::Sheet::new(self, vault);
+        let read = media.map_err(Unreadable::from).and_then(|media| body::read(&mut sheet, &bytes, &media));
+        let unreadable = read.err();
+        sheet.conclude(bytes, unreadable)
+    }
+}

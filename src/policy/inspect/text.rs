@@ -1,0 +1,167 @@
+//! One text after another: scanned, judged, and its masks noted as edits of the body.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+use super::Inspection;
+use super::Inspector;
+use super::Observation;
+use super::Unreadable;
+use crate::llm::dialect::Channel;
+use crate::policy::decision::Action;
+use crate::policy::decision::Cleared;
+use crate::redact::mask;
+use crate::redact::splice::Edit;
+use crate::redact::splice::splice;
+use crate::redact::token::Vault;
+use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Finding;
+
+/// A body's findings and edits as they gather.
+pub struct Sheet<'a, 'v> {
+    pub(super) inspector: &'a Inspector<'a>,
+    vault: &'v mut Vault,
+    wanted: DetectorSet,
+    observations: Vec<Observation>,
+    edits: Vec<Edit>,
+    shadow: Option<Action>,
+}
+
+/// A mask and the bytes of its text that it covers.
+pub struct Masked {
+    /// The bytes to be covered.
+    pub range: Range<usize>,
+    /// What stands there instead.
+    pub mask: String,
+}
+
+impl<'a, 'v> Sheet<'a, 'v> {
+    /// Returns an empty sheet.
+    pub fn new(inspector: &'a Inspector<'a>, vault: &'v mut Vault) -> Self {
+        let shadow = inspector.ruleset.shadow_of(inspector.policy);
+        let own = inspector.policy.wanted(inspector.direction);
+        let wanted = shadow.map_or_else(|| own.clone(), |shadow| own.union(shadow.wanted(inspector.direction)));
+        let shadow = shadow.map(|_| Action::Allow);
+        Self { inspector, vault, wanted, observations: Vec::new(), edits: Vec::new(), shadow }
+    }
+
+    /// Returns the detectors whose findings matter here.
+    pub fn wanted(&self) -> &DetectorSet {
+        &self.wanted
+    }
+
+    /// Scans one text of the body; `raw` gives the body's bytes for a range of the text.
+    pub fn text(
+        &mut self,
+        text: &[u8],
+        channel: Channel,
+        mut raw: impl FnMut(Range<usize>) -> Range<usize>,
+    ) -> Result<(), Unreadable> {
+        if (self.inspector.expired)() {
+            return Err(Unreadable::Late);
+        }
+        let findings = self.inspector.ruleset.scanner.scan(text, &self.wanted)?;
+        for masked in self.judge(&findings, channel, |range| text.get(range)) {
+            self.edits.push(Edit { range: raw(masked.range), replacement: masked.mask.into_bytes() });
+        }
+        Ok(())
+    }
+
+    /// Judges findings whose values `value` shows, notes them, and returns the masks they call for:
+    /// ascending, disjoint.
+    pub fn judge<'t>(
+        &mut self,
+        findings: &[Finding],
+        channel: Channel,
+        value: impl Fn(Range<usize>) -> Option<&'t [u8]>,
+    ) -> Vec<Masked> {
+        let mut masks: Vec<Masked> = Vec::new();
+        let ruleset = self.inspector.ruleset;
+        for finding in findings {
+            let matched = value(finding.value.clone()).unwrap_or_default();
+            let action = self.action(finding, matched);
+            self.note_shadow(finding, matched);
+            if action == Action::Allow {
+                continue;
+            }
+            let detector = &ruleset.scanner.detectors()[usize::from(finding.detector.0)];
+            self.observations.push(Observation {
+                detector: finding.detector,
+                action,
+                confidence: finding.confidence,
+                layer: finding.layer,
+                decoded_from: finding.decoded_from.clone(),
+                channel,
+                value: finding.value.clone(),
+                sample: mask::sample(matched),
+            });
+            if action == Action::Redact {
+                let kind = self.inspector.policy.mask(finding.detector).unwrap_or(detector.mask);
+                let mask = self.inspector.masker.mask(kind, &detector.name, matched, self.vault);
+                masks.push(Masked { range: finding.value.clone(), mask });
+            }
+        }
+        disjoint(masks)
+    }
+
+    fn action(&self, finding: &Finding, matched: &[u8]) -> Action {
+        let Inspector { policy, direction, caller, now, .. } = self.inspector;
+        policy.judge(*direction, finding.detector, finding.confidence, matched, *caller, *now)
+    }
+
+    fn note_shadow(&mut self, finding: &Finding, matched: &[u8]) {
+        let Inspector { ruleset, policy, direction, caller, now, .. } = self.inspector;
+        let Some(shadow) = ruleset.shadow_of(policy) else { return };
+        let action = shadow.judge(*direction, finding.detector, finding.confidence, matched, *caller, *now);
+        self.shadow = self.shadow.max(Some(action));
+    }
+
+    /// Takes what was observed so far.
+    pub fn take_observations(&mut self) -> Vec<Observation> {
+        std::mem::take(&mut self.observations)
+    }
+
+    /// Returns what the shadow policy would have done so far.
+    pub fn shadow(&self) -> Option<Action> {
+        self.shadow
+    }
+
+    /// Turns the sheet into the verdict on `bytes`.
+    pub fn conclude(mut self, bytes: Bytes, unreadable: Option<Unreadable>) -> Inspection {
+        let mut action = Action::strictest(self.observations.iter().map(|observation| observation.action));
+        let mut unreadable = unreadable;
+        if unreadable.is_some() {
+            action = action.max(self.inspector.policy.fail_mode().action());
+        }
+        let mut bytes = bytes;
+        if action == Action::Redact || !self.edits.is_empty() {
+            self.edits.sort_by_key(|edit| edit.range.start);
+            match splice(&bytes, &self.edits) {
+                Ok(spliced) => bytes = Bytes::from(spliced.into_owned()),
+                Err(_) => {
+                    // What cannot be masked never leaves, whatever the fail mode says.
+                    action = Action::Block;
+                    unreadable = Some(Unreadable::Splice);
+                }
+            }
+        }
+        let cleared = Cleared::release(action, bytes);
+        Inspection { action, observations: self.observations, unreadable, shadow: self.shadow, cleared }
+    }
+}
+
+/// Joins masks that overlap: the first keeps its text and covers them all.
+fn disjoint(mut masks: Vec<Masked>) -> Vec<Masked> {
+    masks.sort_by_key(|masked| (masked.range.start, std::cmp::Reverse(masked.range.end)));
+    let mut joined: Vec<Masked> = Vec::with_capacity(masks.len());
+    for masked in masks {
+        match joined.last_mut() {
+            Some(last) if masked.range.start < last.range.end => {
+                last.range.end = last.range.end.max(masked.range.end);
+            }
+            _ => joined.push(masked),
+        }
+    }
+    joined
+}

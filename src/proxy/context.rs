@@ -1,0 +1,123 @@
+//! Everything known about one exchange, gathered as it goes and written down once, at its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::access::limit::LimitState;
+use crate::id::Ulid;
+use crate::llm::dialect::Detected;
+use crate::llm::usage::Usage;
+use crate::policy::decision::Action;
+use crate::policy::decision::CallerId;
+use crate::policy::inspect::Observation;
+use crate::policy::route::Route;
+use crate::policy::ruleset::Policy;
+use crate::policy::ruleset::Ruleset;
+use crate::proxy::gate::Reserved;
+use crate::redact::token::Vault;
+
+/// The longest request id taken over from a caller.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// The context of one exchange.
+pub struct Exchange {
+    /// When it began, on the monotonic clock.
+    pub began: Duration,
+    /// The one ruleset it is judged by, pinned for its whole life.
+    pub rules: Arc<Ruleset>,
+    /// Its name in answers, logs and the audit log.
+    pub request_id: String,
+    /// Who sent it, as a keyed hash.
+    pub caller: Option<CallerId>,
+    /// What is left of the caller's quota.
+    pub limit: Option<LimitState>,
+    /// Where it goes and under which policy; known after routing.
+    pub passage: Option<Passage>,
+    /// The forwarded path, without its query.
+    pub path: String,
+    /// What the request's body is made of, and the answer's.
+    pub detected: Option<Detected>,
+    /// Placeholders to restore for this caller.
+    pub vault: Vault,
+    /// What came out of it.
+    pub outcome: Outcome,
+    /// The budget its request body takes.
+    pub reserved: Option<Reserved>,
+}
+
+/// Where an exchange goes.
+#[derive(Clone)]
+pub struct Passage {
+    /// The route.
+    pub route: Arc<Route>,
+    /// The policy that decides.
+    pub policy: Arc<Policy>,
+}
+
+/// What came out of an exchange.
+#[derive(Default)]
+pub struct Outcome {
+    /// The strictest action.
+    pub action: Option<Action>,
+    /// What the shadow policy would have done.
+    pub shadow: Option<Action>,
+    /// Findings in the request.
+    pub request: Vec<Observation>,
+    /// Findings in the response.
+    pub response: Vec<Observation>,
+    /// What could not be inspected, or why it was refused.
+    pub reason: Option<&'static str>,
+    /// The status the caller got.
+    pub status: Option<StatusCode>,
+    /// Token counts told by the provider.
+    pub usage: Usage,
+    /// Whether it was one of the gateway's own paths.
+    pub is_local: bool,
+    /// Whether the response was a stream.
+    pub is_stream: bool,
+    /// From the request to the head of the provider's response.
+    pub upstream: Option<Duration>,
+    /// From the beginning to the first byte given to the caller.
+    pub first_byte: Option<Duration>,
+    /// Time spent scanning.
+    pub scanning: Duration,
+}
+
+impl Exchange {
+    /// Returns the context of an exchange that begins now.
+    pub fn new(began: Duration, rules: Arc<Ruleset>) -> Self {
+        Self {
+            began,
+            rules,
+            request_id: String::new(),
+            caller: None,
+            limit: None,
+            passage: None,
+            path: String::new(),
+            detected: None,
+            vault: Vault::default(),
+            outcome: Outcome::default(),
+            reserved: None,
+        }
+    }
+
+    /// Takes over the caller's request id if it is sane: 1 to 128 visible ASCII characters.
+    pub fn name(&mut self, offered: Option<&[u8]>, fresh: impl FnOnce() -> Ulid) {
+        let sane = |id: &&[u8]| (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic);
+        let taken = offered.filter(sane).and_then(|id| std::str::from_utf8(id).ok());
+        self.request_id = taken.map_or_else(|| fresh().to_string(), str::to_owned);
+    }
+
+    /// Notes an action; the strictest one counts.
+    pub fn acted(&mut self, action: Action) {
+        self.outcome.action = self.outcome.action.max(Some(action));
+    }
+
+    /// Returns `policy@revision`, once a policy is known.
+    pub fn decided_by(&self) -> Option<String> {
+        let passage = self.passage.as_ref()?;
+        Some(format!("{}@{}", passage.policy.id(), self.rules.revision))
+    }
+}

@@ -1,0 +1,150 @@
+//! Every way an exchange is refused, and the answer the caller gets: the one place of the data plane
+//! that knows status codes.
+//!
+//! A refusal is written in the shape the caller's SDK raises; a block is 403, because the SDKs send a
+//! 409, 429 or 5xx again. What went wrong inside is never told outside: see [`Rejection::message`].
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::policy::inspect::Unreadable;
+use crate::proxy::coding::CodingFault;
+use crate::proxy::gate::GateFault;
+use crate::proxy::head::HeadFault;
+use crate::proxy::path::PathFault;
+use crate::proxy::upstream::UpstreamFault;
+
+/// Why an exchange was refused.
+#[derive(Debug)]
+pub enum Rejection {
+    /// The request head has no single meaning.
+    Head(HeadFault),
+    /// The path has no single meaning.
+    Path(PathFault),
+    /// No route leads there.
+    NoRoute,
+    /// The route does not carry upgraded connections.
+    Upgrade,
+    /// The caller sends too much, too often.
+    RateLimited {
+        /// When to come back.
+        retry_after: Duration,
+    },
+    /// The body was not taken.
+    Gate(GateFault),
+    /// The body's coding cannot be undone.
+    Coding(CodingFault),
+    /// A body could not be inspected, and the policy fails closed.
+    UnreadableRequest(Unreadable),
+    /// The same, on the way back.
+    UnreadableResponse(Unreadable),
+    /// The policy blocks the request.
+    RequestBlocked,
+    /// The policy blocks the response.
+    ResponseBlocked,
+    /// The provider gave no usable answer.
+    Upstream(UpstreamFault),
+    /// The audit log cannot be written, and the configuration refuses traffic then.
+    Unrecorded,
+    /// A defect of the gateway.
+    Internal,
+}
+
+/// What the caller is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// What happened, in one word for programs.
+    pub code: &'static str,
+    /// What happened, for people.
+    pub message: String,
+    /// When to come back, in seconds.
+    pub retry_after_s: Option<u64>,
+}
+
+impl Rejection {
+    /// Returns what the caller is told.
+    pub fn answer(&self) -> Answer {
+        let (status, code) = self.status_and_code();
+        Answer { status, code, message: self.message(), retry_after_s: self.retry_after_s() }
+    }
+
+    fn status_and_code(&self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Head(HeadFault::TooLarge) => {
+                (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request_head_too_large")
+            }
+            Self::Head(HeadFault::Method) => (StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"),
+            Self::Head(HeadFault::Expectation) => (StatusCode::EXPECTATION_FAILED, "expectation_failed"),
+            Self::Head(_) => (StatusCode::BAD_REQUEST, "malformed_request"),
+            Self::Path(_) => (StatusCode::BAD_REQUEST, "malformed_path"),
+            Self::NoRoute => (StatusCode::NOT_FOUND, "no_route"),
+            Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
+            Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            Self::Gate(GateFault::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
+            Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
+            Self::Gate(GateFault::Slow { .. }) => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
+            Self::Gate(GateFault::Broken(_)) => (StatusCode::BAD_REQUEST, "malformed_body"),
+            Self::Coding(CodingFault::Unknown) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_coding"),
+            Self::Coding(CodingFault::Broken) => (StatusCode::BAD_REQUEST, "malformed_body"),
+            Self::Coding(CodingFault::Bomb) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
+            Self::UnreadableRequest(Unreadable::TooLarge(_)) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large")
+            }
+            Self::UnreadableRequest(_) => (StatusCode::BAD_REQUEST, "unreadable_content"),
+            Self::UnreadableResponse(_) => (StatusCode::BAD_GATEWAY, "unreadable_response"),
+            Self::RequestBlocked | Self::ResponseBlocked => (StatusCode::FORBIDDEN, "content_blocked"),
+            Self::Upstream(UpstreamFault::Slow) => (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout"),
+            Self::Upstream(_) => (StatusCode::BAD_GATEWAY, "upstream_unreachable"),
+            Self::Unrecorded => (StatusCode::SERVICE_UNAVAILABLE, "audit_unavailable"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Self::Head(fault) => fault.to_string(),
+            Self::Path(fault) => fault.to_string(),
+            Self::NoRoute => "no route of this gateway leads there".to_owned(),
+            Self::Upgrade => "this route does not carry upgraded connections".to_owned(),
+            Self::RateLimited { .. } => "too many requests, slow down".to_owned(),
+            Self::Gate(fault) => fault.to_string(),
+            Self::Coding(fault) => fault.to_string(),
+            Self::UnreadableRequest(fault) => format!("the request cannot be inspected: {fault}"),
+            Self::UnreadableResponse(_) => "the provider's response cannot be inspected".to_owned(),
+            Self::RequestBlocked => "the request was blocked by a security policy".to_owned(),
+            Self::ResponseBlocked => "the response was blocked by a security policy".to_owned(),
+            Self::Upstream(fault) => fault.to_string(),
+            Self::Unrecorded => "the gateway cannot record exchanges at the moment".to_owned(),
+            Self::Internal => "the gateway failed".to_owned(),
+        }
+    }
+
+    fn retry_after_s(&self) -> Option<u64> {
+        match self {
+            Self::RateLimited { retry_after } => Some(retry_after.as_secs().max(1)),
+            Self::Gate(GateFault::Overloaded) | Self::Unrecorded => Some(1),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! from {
+    ($($fault:ty => $variant:ident,)*) => {$(
+        impl From<$fault> for Rejection {
+            fn from(fault: $fault) -> Self {
+                Self::$variant(fault)
+            }
+        }
+    )*};
+}
+
+from! {
+    HeadFault => Head,
+    PathFault => Path,
+    GateFault => Gate,
+    CodingFault => Coding,
+    UpstreamFault => Upstream,
+}

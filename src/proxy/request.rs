@@ -1,0 +1,137 @@
+//! The request half of an exchange: taken whole, decoded, judged, and cleared or refused.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header;
+use pingora::proxy::Session;
+
+use super::Gateway;
+use super::context::Exchange;
+use super::context::Passage;
+use super::gate;
+use super::reject::Rejection;
+use crate::llm::dialect::DialectKind;
+use crate::llm::json;
+use crate::llm::media::Media;
+use crate::policy::decision::Cleared;
+use crate::policy::decision::Direction;
+use crate::policy::inspect::Inspection;
+use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Unreadable;
+use crate::policy::route::RouteDialect;
+use crate::proxy::coding::Coding;
+use crate::proxy::coding::CodingLimits;
+
+/// Longer bodies are scanned off the worker's own loop, so that other exchanges go on.
+const BLOCKING_BYTES: usize = 256 << 10;
+
+impl Gateway {
+    /// Takes, judges and clears the request body.
+    pub(super) async fn clear_request(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+    ) -> Result<Cleared, Rejection> {
+        let media = Media::parse(text_header(session, header::CONTENT_TYPE));
+        let limits = &exchange.rules.limits;
+        let whole_max = match media {
+            Ok(Media::Multipart { .. } | Media::Opaque) => limits.max_body_bytes,
+            _ => limits.max_inspect_bytes,
+        };
+        let deadline = Duration::from_millis(self.config.timeouts.body_ms);
+        let held = gate::take_body(session, &self.budget, whole_max, deadline).await?;
+        exchange.reserved = Some(held.reserved);
+        let coding = text_header(session, header::CONTENT_ENCODING).map_or(Ok(None), Coding::parse)?;
+        let body = match coding {
+            Some(coding) => coding.decode(&held.bytes, coding_limits(&exchange.rules.limits))?,
+            None => held.bytes,
+        };
+        self.detect(exchange, passage, &body);
+        let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
+        exchange.acted(inspection.action);
+        exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
+        exchange.outcome.request = inspection.observations;
+        match (inspection.cleared, inspection.unreadable) {
+            (Some(cleared), _) => Ok(cleared),
+            (None, Some(unreadable)) => Err(Rejection::UnreadableRequest(unreadable)),
+            (None, None) => Err(Rejection::RequestBlocked),
+        }
+    }
+
+    /// Settles whose shape the exchange has: by configuration, by path, else by the body.
+    fn detect(&self, exchange: &mut Exchange, passage: &Passage, body: &Bytes) {
+        let dialects = Arc::clone(&exchange.rules.dialects);
+        let document = || json::walk(body, &exchange.rules.limits.json()).ok();
+        let named = match &passage.route.dialect {
+            RouteDialect::Named(name) => dialects.get(name),
+            RouteDialect::Auto => None,
+        };
+        let by_path = match named {
+            Some(dialect) => dialects.of(dialect, &exchange.path, None),
+            None => dialects.detect(&exchange.path, None),
+        };
+        let known = by_path.dialect.kind() != DialectKind::Generic;
+        exchange.detected = Some(match (known, named, document) {
+            (true, _, _) | (_, Some(_), _) => by_path,
+            (false, None, document) => match document() {
+                Some(document) => dialects.detect(&exchange.path, Some((body, &document))),
+                None => by_path,
+            },
+        });
+    }
+
+    /// Judges a whole body of either direction.
+    pub(super) fn inspect(
+        &self,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        direction: Direction,
+        body: Bytes,
+        media: Result<Media, crate::llm::media::MediaFault>,
+    ) -> Inspection {
+        let began = self.clock.monotonic();
+        let deadline = began + Duration::from_millis(exchange.rules.limits.scan_ms);
+        let expired = || self.clock.monotonic() > deadline;
+        let detected = exchange.detected.clone().unwrap_or_else(|| exchange.rules.dialects.detect("", None));
+        let rules = Arc::clone(&exchange.rules);
+        let inspector = Inspector {
+            ruleset: &rules,
+            policy: &passage.policy,
+            direction,
+            dialect: &detected.dialect,
+            caller: exchange.caller.as_ref(),
+            now: self.clock.now(),
+            masker: &self.masker,
+            expired: &expired,
+        };
+        let vault = &mut exchange.vault;
+        let judge = || inspector.body(body.clone(), media, vault);
+        let inspection = if body.len() > BLOCKING_BYTES { tokio::task::block_in_place(judge) } else { judge() };
+        exchange.outcome.scanning += self.clock.monotonic() - began;
+        self.count_unreadable(inspection.unreadable.as_ref());
+        inspection
+    }
+
+    pub(super) fn count_unreadable(&self, unreadable: Option<&Unreadable>) {
+        if let Some(unreadable) = unreadable {
+            self.metrics.unreadable_bodies(unreadable.reason());
+        }
+    }
+}
+
+/// Returns a header as text, where it is one.
+pub(super) fn text_header(session: &Session, name: header::HeaderName) -> Option<&str> {
+    session.get_header(name).and_then(|value| value.to_str().ok())
+}
+
+/// Returns how far an encoded body may unfold.
+pub(super) fn coding_limits(limits: &crate::policy::limits::Limits) -> CodingLimits {
+    CodingLimits {
+        decoded_bytes_max: limits.decompressed_bytes_max,
+        ratio_max: limits.decompressed_ratio_max,
+        ratio_from_bytes: limits.decompressed_ratio_from_bytes,
+    }
+}

@@ -1,0 +1,249 @@
+//! The response half of an exchange: a whole body judged before its status leaves, a stream judged as
+//! it flows, bytes that hold no text passed on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use bytes::BytesMut;
+use http::HeaderName;
+use http::Method;
+use http::StatusCode;
+use http::header;
+use pingora::http::ResponseHeader;
+use pingora::protocols::http::HttpTask;
+use pingora::proxy::Session;
+
+use super::Gateway;
+use super::Stop;
+use super::context::Exchange;
+use super::context::Passage;
+use super::gate::Reserved;
+use super::reject::Rejection;
+use super::request::coding_limits;
+use crate::llm::media::Media;
+use crate::policy::decision::Action;
+use crate::policy::decision::Cleared;
+use crate::policy::decision::Direction;
+use crate::policy::inspect::Unreadable;
+use crate::proxy::coding::Coding;
+use crate::proxy::coding::CodingFault;
+use crate::proxy::upstream::Reply;
+
+/// Fields of the provider's response that belong to its connection or to bytes that change.
+const DROPPED: [&str; 8] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+];
+
+impl Gateway {
+    /// Relays the provider's response.
+    pub(super) async fn relay(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        reply: Reply,
+    ) -> Result<(), Stop> {
+        let head = reply.head();
+        let declared = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let format = exchange.detected.as_ref().and_then(|detected| {
+            declared.and_then(|declared| detected.dialect.stream_format(declared, &exchange.path))
+        });
+        let media = Media::parse(declared);
+        let is_bodiless = session.req_header().method == Method::HEAD
+            || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        match (format, &media) {
+            _ if is_bodiless => self.relay_head(session, exchange, reply).await,
+            (Some(format), _) => self.relay_stream(session, exchange, passage, reply, format).await,
+            (None, Ok(Media::Opaque)) => self.relay_opaque(session, exchange, reply).await,
+            (None, _) => self.relay_whole(session, exchange, passage, reply, media).await,
+        }
+    }
+
+    async fn relay_head(&self, session: &mut Session, exchange: &mut Exchange, reply: Reply) -> Result<(), Stop> {
+        let mut head = self.head_of(&reply, exchange, &[])?;
+        if let Some(length) = reply.head().headers.get(header::CONTENT_LENGTH) {
+            head.insert_header(header::CONTENT_LENGTH, length.clone())?;
+        }
+        exchange.outcome.status = Some(head.status);
+        session.response_duplex_vec(vec![HttpTask::Header(Box::new(head), true)]).await?;
+        self.upstreams.release(reply).await;
+        Ok(())
+    }
+
+    async fn relay_whole(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        mut reply: Reply,
+        media: Result<Media, crate::llm::media::MediaFault>,
+    ) -> Result<(), Stop> {
+        let mut reserved = Reserved::none(&self.budget);
+        let limit = exchange.rules.limits.max_inspect_bytes;
+        let body = self.whole_body(session, &mut reply, &mut reserved, limit).await;
+        let body = match body {
+            Ok(body) => decoded(&reply, exchange, body),
+            Err(stop) => {
+                reply.cut().await;
+                return Err(stop);
+            }
+        };
+        let body = body.map_err(|_| Rejection::UnreadableResponse(Unreadable::NotText))?;
+        let inspection = self.inspect(exchange, passage, Direction::Response, body.clone(), media);
+        exchange.acted(inspection.action);
+        exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
+        exchange.outcome.response = inspection.observations;
+        if let Some(detected) = &exchange.detected {
+            exchange.outcome.usage.merge_body(&detected.dialect, &body, &exchange.rules.limits.json());
+        }
+        let head = self.head_of(&reply, exchange, &["content-encoding"])?;
+        self.upstreams.release(reply).await;
+        let cleared = match (inspection.cleared, inspection.unreadable) {
+            (Some(cleared), _) => cleared,
+            (None, Some(unreadable)) => return Err(Rejection::UnreadableResponse(unreadable).into()),
+            (None, None) => return Err(Rejection::ResponseBlocked.into()),
+        };
+        self.send_whole(session, exchange, head, self.restored(exchange, cleared)).await
+    }
+
+    async fn send_whole(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        mut head: ResponseHeader,
+        body: Bytes,
+    ) -> Result<(), Stop> {
+        exchange.outcome.status = Some(head.status);
+        exchange.outcome.first_byte = Some(self.clock.monotonic() - exchange.began);
+        head.insert_header(header::CONTENT_LENGTH, body.len())?;
+        let is_empty = body.is_empty();
+        let mut tasks = vec![HttpTask::Header(Box::new(head), is_empty)];
+        if !is_empty {
+            tasks.push(HttpTask::Body(Some(body), true));
+        }
+        session.response_duplex_vec(tasks).await?;
+        Ok(())
+    }
+
+    /// Puts the caller's own values back where placeholders stand for them.
+    fn restored(&self, exchange: &Exchange, cleared: Cleared) -> Bytes {
+        exchange.vault.restore_body(cleared.into_bytes())
+    }
+
+    async fn whole_body(
+        &self,
+        session: &mut Session,
+        reply: &mut Reply,
+        reserved: &mut Reserved,
+        bytes_max: usize,
+    ) -> Result<Bytes, Stop> {
+        let mut first: Option<Bytes> = None;
+        let mut joined = BytesMut::new();
+        while let Some(piece) = self.next(session, reply).await? {
+            reserved.grow(piece.len()).map_err(Rejection::from)?;
+            if first.as_ref().map_or(0, Bytes::len) + joined.len() + piece.len() > bytes_max {
+                return Err(Rejection::UnreadableResponse(Unreadable::TooLarge(bytes_max)).into());
+            }
+            match first.take() {
+                None if joined.is_empty() => first = Some(piece),
+                None => joined.extend_from_slice(&piece),
+                Some(before) => {
+                    joined.extend_from_slice(&before);
+                    joined.extend_from_slice(&piece);
+                }
+            }
+        }
+        Ok(first.unwrap_or_else(|| joined.freeze()))
+    }
+
+    /// Passes on bytes that hold no text: images, audio. They are counted, not read.
+    async fn relay_opaque(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        mut reply: Reply,
+    ) -> Result<(), Stop> {
+        let mut head = self.head_of(&reply, exchange, &[])?;
+        match reply.head().headers.get(header::CONTENT_LENGTH) {
+            Some(length) => head.insert_header(header::CONTENT_LENGTH, length.clone())?,
+            None => head.insert_header(header::TRANSFER_ENCODING, "chunked")?,
+        }
+        exchange.acted(Action::Allow);
+        exchange.outcome.status = Some(head.status);
+        exchange.outcome.first_byte = Some(self.clock.monotonic() - exchange.began);
+        session.write_response_header(Box::new(head)).await?;
+        loop {
+            match self.next(session, &mut reply).await {
+                Ok(Some(piece)) => {
+                    self.metrics.opaque_bytes(piece.len());
+                    session.as_downstream_mut().write_response_body(piece, false).await?;
+                }
+                Ok(None) => break,
+                Err(stop) => {
+                    reply.cut().await;
+                    return Err(stop.after_head());
+                }
+            }
+        }
+        session.as_downstream_mut().write_response_body(Bytes::new(), true).await?;
+        self.upstreams.release(reply).await;
+        Ok(())
+    }
+
+    /// Returns the next piece of the response, unless the caller leaves first.
+    pub(super) async fn next(&self, session: &mut Session, reply: &mut Reply) -> Result<Option<Bytes>, Stop> {
+        tokio::select! {
+            biased;
+            piece = reply.next() => Ok(piece.map_err(Rejection::from)?),
+            left = session.as_downstream_mut().read_body_or_idle(true) => Err(Stop::gone(left.err())),
+        }
+    }
+
+    /// Returns the head for the caller: the provider's, without what changes, with the decision.
+    pub(super) fn head_of(
+        &self,
+        reply: &Reply,
+        exchange: &Exchange,
+        dropped: &[&str],
+    ) -> Result<ResponseHeader, Stop> {
+        let source = reply.head();
+        let mut head = ResponseHeader::build(source.status, Some(source.headers.len() + 8))?;
+        let keeps = |name: &HeaderName| !DROPPED.contains(&name.as_str()) && !dropped.contains(&name.as_str());
+        for (name, value) in source.headers.iter().filter(|(name, _)| keeps(name)) {
+            head.append_header(name.clone(), value.clone())?;
+        }
+        self.decorate(&mut head, exchange)?;
+        Ok(head)
+    }
+
+    /// Adds what every answer carries: the request id, the decision and the quota.
+    pub(super) fn decorate(&self, head: &mut ResponseHeader, exchange: &Exchange) -> pingora::Result<()> {
+        head.insert_header("x-request-id", &exchange.request_id)?;
+        if let Some(decided_by) = exchange.decided_by() {
+            let action = exchange.outcome.action.unwrap_or(Action::Allow);
+            head.insert_header("x-portcullis-action", action.as_str())?;
+            head.insert_header("x-portcullis-policy", decided_by)?;
+        }
+        let limit = exchange.limit.clone().unwrap_or_else(|| self.unlimited());
+        head.insert_header("x-ratelimit-limit", limit.limit)?;
+        head.insert_header("x-ratelimit-remaining", limit.remaining)?;
+        head.insert_header("x-ratelimit-reset", limit.reset_unix)?;
+        Ok(())
+    }
+}
+
+fn decoded(reply: &Reply, exchange: &Exchange, body: Bytes) -> Result<Bytes, CodingFault> {
+    let coding = reply.head().headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    match coding.map_or(Ok(None), Coding::parse)? {
+        Some(coding) => coding.decode(&body, coding_limits(&exchange.rules.limits)),
+        None => Ok(body),
+    }
+}

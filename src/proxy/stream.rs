@@ -1,0 +1,210 @@
+//! A streamed response: judged event by event, ended in the caller's dialect where it has to be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use bytes::BytesMut;
+use http::header;
+use pingora::proxy::Session;
+
+use super::Gateway;
+use super::Stop;
+use super::context::Exchange;
+use super::context::Passage;
+use super::reject::Rejection;
+use super::request::coding_limits;
+use crate::llm::dialect::Detected;
+use crate::llm::refusal;
+use crate::llm::stream::StreamFormat;
+use crate::policy::decision::Action;
+use crate::policy::decision::Cleared;
+use crate::policy::decision::Direction;
+use crate::policy::decision::FailMode;
+use crate::policy::decision::StreamBlock;
+use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Unreadable;
+use crate::policy::stream::Flow;
+use crate::policy::stream::StreamInspector;
+use crate::proxy::coding::Coding;
+use crate::proxy::coding::StreamDecoder;
+use crate::proxy::upstream::Reply;
+
+/// How a stream came to its end.
+enum End {
+    /// The provider finished it.
+    Finished,
+    /// The policy, or what could not be read, ended it.
+    Refused(Rejection),
+    /// The provider broke off.
+    Broken(Rejection),
+    /// The caller left.
+    Gone(Stop),
+}
+
+impl Gateway {
+    /// Relays a stream.
+    pub(super) async fn relay_stream(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        mut reply: Reply,
+        format: StreamFormat,
+    ) -> Result<(), Stop> {
+        let mut decoder = decoder(&reply, exchange).map_err(Rejection::UnreadableResponse)?;
+        let mut head = self.head_of(&reply, exchange, &["content-encoding"])?;
+        head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+        exchange.outcome.status = Some(head.status);
+        exchange.outcome.is_stream = true;
+        session.write_response_header(Box::new(head)).await?;
+        let mut inspector = StreamInspector::new(format, exchange.rules.limits.stream_event_bytes_max);
+        let end = self.pump(session, exchange, passage, &mut reply, &mut decoder, &mut inspector).await;
+        exchange.acted(inspector.action());
+        exchange.outcome.shadow = exchange.outcome.shadow.max(inspector.shadow());
+        exchange.outcome.response = inspector.take_observations();
+        exchange.outcome.usage = inspector.usage().clone();
+        match end {
+            End::Finished => {
+                session.as_downstream_mut().write_response_body(Bytes::new(), true).await?;
+                self.upstreams.release(reply).await;
+                Ok(())
+            }
+            End::Refused(rejection) | End::Broken(rejection) => {
+                reply.cut().await;
+                self.end_stream(session, exchange, passage, &inspector, rejection).await
+            }
+            End::Gone(stop) => {
+                reply.cut().await;
+                Err(stop)
+            }
+        }
+    }
+
+    /// Moves the stream until it ends.
+    async fn pump(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        reply: &mut Reply,
+        decoder: &mut Option<StreamDecoder>,
+        inspector: &mut StreamInspector,
+    ) -> End {
+        loop {
+            let (piece, broken) = match self.next(session, reply).await {
+                Ok(piece) => (piece, None),
+                Err(Stop::Reject(rejection)) => (None, Some(rejection)),
+                Err(gone) => return End::Gone(gone),
+            };
+            let is_last = piece.is_none();
+            let piece = match (piece, decoder.as_mut()) {
+                (Some(piece), Some(decoder)) => match decoder.push(&piece) {
+                    Ok(piece) => Some(piece),
+                    Err(_) => return End::Refused(Rejection::UnreadableResponse(Unreadable::NotText)),
+                },
+                (piece, _) => piece,
+            };
+            let (cleared, flow) = self.judge_piece(exchange, passage, inspector, piece);
+            if let Err(stop) = self.write_cleared(session, exchange, cleared).await {
+                return End::Gone(stop);
+            }
+            match (flow, broken) {
+                (Flow::Block(None), _) => return End::Refused(Rejection::ResponseBlocked),
+                (Flow::Block(Some(unreadable)), _) => {
+                    self.count_unreadable(Some(&unreadable));
+                    return End::Refused(Rejection::UnreadableResponse(unreadable));
+                }
+                (Flow::Continue, Some(rejection)) => return End::Broken(rejection),
+                (Flow::Continue, None) if is_last => return End::Finished,
+                (Flow::Continue, None) => {}
+            }
+        }
+    }
+
+    /// Judges the next bytes, or the end of the stream.
+    fn judge_piece(
+        &self,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        stream: &mut StreamInspector,
+        piece: Option<Bytes>,
+    ) -> (Vec<Cleared>, Flow) {
+        let began = self.clock.monotonic();
+        let deadline = began + Duration::from_millis(exchange.rules.limits.scan_ms);
+        let expired = || self.clock.monotonic() > deadline;
+        let rules = Arc::clone(&exchange.rules);
+        let detected = exchange.detected.clone().unwrap_or_else(|| rules.dialects.detect("", None));
+        let inspector = Inspector {
+            ruleset: &rules,
+            policy: &passage.policy,
+            direction: Direction::Response,
+            dialect: &detected.dialect,
+            caller: exchange.caller.as_ref(),
+            now: self.clock.now(),
+            masker: &self.masker,
+            expired: &expired,
+        };
+        let mut cleared = Vec::new();
+        let flow = match piece {
+            Some(bytes) => stream.push(&inspector, &mut exchange.vault, &bytes, &mut cleared),
+            None => stream.finish(&inspector, &mut exchange.vault, &mut cleared),
+        };
+        exchange.outcome.scanning += self.clock.monotonic() - began;
+        (cleared, flow)
+    }
+
+    async fn write_cleared(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        cleared: Vec<Cleared>,
+    ) -> Result<(), Stop> {
+        let mut pieces = cleared.into_iter().map(Cleared::into_bytes);
+        let Some(first) = pieces.next() else { return Ok(()) };
+        let bytes = match pieces.len() {
+            0 => first,
+            _ => {
+                let mut joined = BytesMut::from(&first[..]);
+                pieces.for_each(|piece| joined.extend_from_slice(&piece));
+                joined.freeze()
+            }
+        };
+        if exchange.outcome.first_byte.is_none() {
+            exchange.outcome.first_byte = Some(self.clock.monotonic() - exchange.began);
+        }
+        session.as_downstream_mut().write_response_body(bytes, false).await?;
+        Ok(())
+    }
+
+    /// Ends a stream before its time, so that the caller's SDK sees what happened.
+    async fn end_stream(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        inspector: &StreamInspector,
+        rejection: Rejection,
+    ) -> Result<(), Stop> {
+        let answer = rejection.answer();
+        exchange.outcome.reason = Some(answer.code);
+        exchange.acted(Action::Block);
+        let refusal = self.refusal(&answer, exchange);
+        let wire = exchange.detected.as_ref().map(|detected: &Detected| detected.wire);
+        let graceful = matches!(rejection, Rejection::ResponseBlocked)
+            && passage.policy.stream_block() == StreamBlock::Graceful;
+        let ending = match graceful {
+            true => refusal::stream_graceful(wire.unwrap_or(refusal::DEFAULT_WIRE), inspector.progress()),
+            false => refusal.stream_error(wire.unwrap_or(refusal::DEFAULT_WIRE), inspector.progress()),
+        };
+        session.as_downstream_mut().write_response_body(Bytes::from(ending), true).await?;
+        Ok(())
+    }
+}
+
+fn decoder(reply: &Reply, exchange: &Exchange) -> Result<Option<StreamDecoder>, Unreadable> {
+    let coding = reply.head().headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    let coding = coding.map_or(Ok(None), Coding::parse).map_err(|_| Unreadable::NotText)?;
+    let decoder = coding.map(|coding| StreamDecoder::new(coding, coding_limits(&exchange.rules.limits)));
+    decoder.transpose().map_err(|_| Unreadable::NotText)
+}
