@@ -137,12 +137,8 @@ pub fn sg_nric(value: &[u8]) -> bool {
         b'M' => (3, b"XWUTRQPNJLK"),
         _ => return false,
     };
-    let rest = ((offset + weigh(&body, &[2, 7, 6, 5, 4, 3, 2])) % 11) as usize;
-    // The M series reads its letters backwards.
-    let place = if nric[0] == b'M' { 10 - rest } else { rest };
-    let letters: &[u8; 11] = if nric[0] == b'M' { b"KLJNPQRTUWX" } else { letters };
-    let place = if nric[0] == b'M' { 10 - place } else { place };
-    varied(&body) && letters.get(place) == Some(&nric[8])
+    let rest = (offset + weigh(&body, &[2, 7, 6, 5, 4, 3, 2])) % 11;
+    varied(&body) && letters.get(rest as usize) == Some(&nric[8])
 }
 
 /// Tells whether `value` is a Thai identity number: weights 13 to 2, mod 11.

@@ -5,7 +5,6 @@ use super::digits;
 use super::is_date;
 use super::is_short_date;
 use super::number;
-use super::symbols;
 use super::values;
 use super::varied;
 use super::weigh;
