@@ -1,1 +1,99 @@
-//! See the module above.
+//! Puts edits into a body and leaves every other byte as it came.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// One change: these bytes of the body become that.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// The bytes that go.
+    pub range: Range<usize>,
+    /// What comes in their place, already escaped for where it stands.
+    pub replacement: Vec<u8>,
+}
+
+/// Never shows the replacement: a restored placeholder is somebody's data.
+impl std::fmt::Debug for Edit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edit").field("range", &self.range).field("bytes", &self.replacement.len()).finish()
+    }
+}
+
+/// The edits do not fit the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SpliceFault {
+    /// An edit begins before the one before it ends.
+    #[error("edits overlap or are out of order at byte {offset}")]
+    OutOfOrder {
+        /// Where the later edit begins.
+        offset: usize,
+    },
+    /// An edit reaches past the body, or ends before it begins.
+    #[error("edit at byte {offset} does not lie within the body")]
+    OutOfBounds {
+        /// Where the edit begins.
+        offset: usize,
+    },
+}
+
+/// Returns the body with the edits made; the body itself, uncopied, when there are none.
+///
+/// # Errors
+/// Fails when the edits are not ascending, disjoint and inside the body; then nothing is edited.
+pub fn splice<'a>(body: &'a [u8], edits: &[Edit]) -> Result<Cow<'a, [u8]>, SpliceFault> {
+    if edits.is_empty() {
+        return Ok(Cow::Borrowed(body));
+    }
+    let added: usize = edits.iter().map(|edit| edit.replacement.len()).sum();
+    let mut spliced = Vec::with_capacity(body.len() + added);
+    let mut copied_to = 0;
+    for edit in edits {
+        let offset = edit.range.start;
+        if offset < copied_to {
+            return Err(SpliceFault::OutOfOrder { offset });
+        }
+        let outside = edit.range.start > edit.range.end || edit.range.end > body.len();
+        let kept = body.get(copied_to..offset).filter(|_| !outside);
+        spliced.extend_from_slice(kept.ok_or(SpliceFault::OutOfBounds { offset })?);
+        spliced.extend_from_slice(&edit.replacement);
+        copied_to = edit.range.end;
+    }
+    spliced.extend_from_slice(body.get(copied_to..).unwrap_or_default());
+    Ok(Cow::Owned(spliced))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(range: Range<usize>, replacement: &str) -> Edit {
+        Edit { range, replacement: replacement.into() }
+    }
+
+    #[test]
+    fn only_the_ranges_change() {
+        let body = b"0123456789";
+        let cases: [(&[Edit], &[u8]); 4] = [
+            (&[edit(0..2, "ab"), edit(2..3, ""), edit(9..10, "xyz")], b"ab345678xyz"),
+            (&[edit(5..5, "+")], b"01234+56789"),
+            (&[edit(0..10, "")], b""),
+            (&[edit(10..10, "!")], b"0123456789!"),
+        ];
+        for (edits, expected) in cases {
+            assert_eq!(splice(body, edits).as_deref(), Ok(expected), "{edits:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_without_edits_is_not_copied() {
+        assert!(matches!(splice(b"clean", &[]), Ok(Cow::Borrowed(b"clean"))));
+    }
+
+    #[test]
+    fn edits_that_do_not_fit_change_nothing() {
+        let overlap = [edit(0..4, ""), edit(3..5, "")];
+        assert_eq!(splice(b"012345", &overlap), Err(SpliceFault::OutOfOrder { offset: 3 }));
+        assert_eq!(splice(b"0123", &[edit(3..5, "")]), Err(SpliceFault::OutOfBounds { offset: 3 }));
+        assert_eq!(splice(b"0123", &[edit(9..9, "")]), Err(SpliceFault::OutOfBounds { offset: 9 }));
+    }
+}

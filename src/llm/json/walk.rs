@@ -1,0 +1,418 @@
+//! The one pass over a body: grammar, limits, strings and values.
+
+use super::Document;
+use super::JsonFault;
+use super::JsonLimits;
+use super::JsonProblem;
+use super::JsonString;
+use super::Node;
+use super::NodeId;
+use super::Step;
+use super::Value;
+use super::escape::hex4;
+use super::escape::surrogate_pair;
+
+/// The stride of the search for a string's end: wide enough for vector instructions.
+const STRIDE_BYTES: usize = 32;
+/// Whole numbers of so many digits may be infinite.
+const DIGITS_SAFE: usize = 300;
+
+/// Reads a body to its end.
+///
+/// # Errors
+/// Fails at the first byte that some decoder might read differently, and past any limit.
+pub fn walk(body: &[u8], limits: &JsonLimits) -> Result<Document, JsonFault> {
+    check_encoding(body)?;
+    let mut walker = Walker {
+        body,
+        limits,
+        at: 0,
+        frames: Vec::with_capacity(16),
+        keys: Vec::with_capacity(64),
+        document: Document {
+            strings: Vec::with_capacity(64 + body.len() / 256),
+            nodes: Vec::with_capacity(64 + body.len() / 256),
+        },
+    };
+    walker.run()?;
+    Ok(walker.document)
+}
+
+fn check_encoding(body: &[u8]) -> Result<(), JsonFault> {
+    if u32::try_from(body.len()).is_err() {
+        return Err(JsonProblem::TooLarge.at(0));
+    }
+    match body {
+        [0xef, 0xbb, 0xbf, ..] => return Err(JsonProblem::ByteOrderMark.at(0)),
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, ..] | [_, 0, ..] => {
+            return Err(JsonProblem::NotUtf8Encoding.at(0));
+        }
+        _ => {}
+    }
+    match std::str::from_utf8(body) {
+        Ok(_) => Ok(()),
+        Err(fault) => Err(JsonProblem::InvalidUtf8.at(fault.valid_up_to())),
+    }
+}
+
+/// An object or array that is still open.
+struct Frame {
+    node: u32,
+    object: bool,
+    /// The position of the next element.
+    next_index: u32,
+    /// Where its keys begin in [`Walker::keys`].
+    keys_from: usize,
+}
+
+/// A key of an open object: its folded hash, and its place among the strings.
+#[derive(Clone, Copy)]
+struct Key {
+    hash: u64,
+    string: u32,
+}
+
+struct Walker<'a> {
+    body: &'a [u8],
+    limits: &'a JsonLimits,
+    at: usize,
+    frames: Vec<Frame>,
+    keys: Vec<Key>,
+    document: Document,
+}
+
+impl Walker<'_> {
+    fn run(&mut self) -> Result<(), JsonFault> {
+        self.skip_space();
+        if self.at == self.body.len() {
+            return Err(JsonProblem::Empty.at(0));
+        }
+        self.value(Step::Root)?;
+        while let Some(frame) = self.frames.last_mut() {
+            let step = Step::Index(frame.next_index);
+            frame.next_index = frame.next_index.saturating_add(1);
+            let first = matches!(step, Step::Index(0));
+            let object = frame.object;
+            if self.closed(first, object)? {
+                continue;
+            }
+            match object {
+                true => {
+                    let key = self.key()?;
+                    self.value(Step::Key(key))?;
+                }
+                false => self.value(step)?,
+            }
+        }
+        self.skip_space();
+        match self.at == self.body.len() {
+            true => Ok(()),
+            false => Err(JsonProblem::TrailingText.at(self.at)),
+        }
+    }
+
+    /// Takes the closing bracket or the comma that may stand here, and tells whether it was the bracket.
+    fn closed(&mut self, first: bool, object: bool) -> Result<bool, JsonFault> {
+        self.skip_space();
+        match (self.peek(), object) {
+            (Some(b'}'), true) | (Some(b']'), false) => {
+                self.at += 1;
+                self.close()?;
+                return Ok(true);
+            }
+            (None, _) => return Err(JsonProblem::UnexpectedEnd.at(self.at)),
+            (Some(b','), _) if !first => self.at += 1,
+            (Some(_), _) if first => return Ok(false),
+            (Some(_), _) => return Err(JsonProblem::ExpectedCommaOrEnd.at(self.at)),
+        }
+        self.skip_space();
+        Ok(false)
+    }
+
+    fn close(&mut self) -> Result<(), JsonFault> {
+        let Some(frame) = self.frames.pop() else { return Ok(()) };
+        let end = self.document.nodes.len() as u32;
+        if let Some(node) = self.document.nodes.get_mut(frame.node as usize) {
+            node.end = end;
+        }
+        self.check_keys(frame.keys_from)
+    }
+
+    /// Looks for keys that some decoder takes for one, among those from `keys_from` on.
+    fn check_keys(&mut self, keys_from: usize) -> Result<(), JsonFault> {
+        let (body, document) = (self.body, &self.document);
+        let text = |key: &Key| {
+            let string = document.strings.get(key.string as usize);
+            string.map(|string| document.text(body, string)).unwrap_or_default()
+        };
+        let keys = self.keys.get_mut(keys_from..).unwrap_or_default();
+        keys.sort_unstable_by(|one, other| {
+            let by_text = || fold(&text(one)).cmp(&fold(&text(other)));
+            one.hash.cmp(&other.hash).then_with(by_text).then(one.string.cmp(&other.string))
+        });
+        let clash = keys.windows(2).find_map(|pair| match pair {
+            [one, other] if one.hash == other.hash => {
+                let (one_text, other_text) = (text(one), text(other));
+                let problem = match one_text == other_text {
+                    true => JsonProblem::DuplicateKey,
+                    false => JsonProblem::CaseVariantKey,
+                };
+                (fold(&one_text) == fold(&other_text)).then_some((problem, other.string))
+            }
+            _ => None,
+        });
+        self.keys.truncate(keys_from);
+        match clash {
+            Some((problem, string)) => Err(problem.at(self.string_offset(string))),
+            None => Ok(()),
+        }
+    }
+
+    fn string_offset(&self, string: u32) -> usize {
+        self.document.strings.get(string as usize).map_or(self.at, |string| string.raw.start)
+    }
+
+    /// Reads a key and its colon, and returns its place among the strings.
+    fn key(&mut self) -> Result<u32, JsonFault> {
+        match self.peek() {
+            Some(b'"') => {}
+            Some(_) => return Err(JsonProblem::ExpectedKey.at(self.at)),
+            None => return Err(JsonProblem::UnexpectedEnd.at(self.at)),
+        }
+        // The value that follows becomes the next node.
+        let index = self.string(true)?;
+        let string = self.document.strings.get(index as usize);
+        let text = string.map(|string| self.document.text(self.body, string)).unwrap_or_default();
+        if text.contains(&0) {
+            return Err(JsonProblem::NulInKey.at(self.string_offset(index)));
+        }
+        let key = Key { hash: folded_hash(&text), string: index };
+        self.keys.push(key);
+        self.skip_space();
+        match self.peek() {
+            Some(b':') => self.at += 1,
+            Some(_) => return Err(JsonProblem::ExpectedColon.at(self.at)),
+            None => return Err(JsonProblem::UnexpectedEnd.at(self.at)),
+        }
+        self.skip_space();
+        Ok(index)
+    }
+
+    fn value(&mut self, step: Step) -> Result<(), JsonFault> {
+        let start = self.at;
+        match self.peek() {
+            Some(b'"') => {
+                let index = self.string(false)?;
+                self.add(step, Value::String(index))
+            }
+            Some(b'{') => self.open(step, true),
+            Some(b'[') => self.open(step, false),
+            Some(b'-' | b'0'..=b'9') => {
+                self.number()?;
+                self.add_scalar(step, Value::Number(start as u32, self.at as u32))
+            }
+            Some(b't') => self.word(b"true").and_then(|()| self.add_scalar(step, Value::Bool(true))),
+            Some(b'f') => self.word(b"false").and_then(|()| self.add_scalar(step, Value::Bool(false))),
+            Some(b'n') => self.word(b"null").and_then(|()| self.add_scalar(step, Value::Null)),
+            Some(_) => Err(JsonProblem::ExpectedValue.at(start)),
+            None => Err(JsonProblem::UnexpectedEnd.at(start)),
+        }
+    }
+
+    fn open(&mut self, step: Step, object: bool) -> Result<(), JsonFault> {
+        if self.frames.len() >= self.limits.depth_max {
+            return Err(JsonProblem::TooDeep.at(self.at));
+        }
+        let node = self.document.nodes.len() as u32;
+        self.add(step, if object { Value::Object } else { Value::Array })?;
+        self.at += 1;
+        self.frames.push(Frame { node, object, next_index: 0, keys_from: self.keys.len() });
+        Ok(())
+    }
+
+    fn add_scalar(&mut self, step: Step, value: Value) -> Result<(), JsonFault> {
+        match step {
+            Step::Index(_) => Ok(()),
+            Step::Root | Step::Key(_) => self.add(step, value),
+        }
+    }
+
+    fn add(&mut self, step: Step, value: Value) -> Result<(), JsonFault> {
+        if self.document.nodes.len() >= self.limits.nodes_max {
+            return Err(JsonProblem::TooManyValues.at(self.at));
+        }
+        let parent = self.frames.last().map_or(0, |frame| frame.node);
+        let end = self.document.nodes.len() as u32 + 1;
+        self.document.nodes.push(Node { parent, end, step, value });
+        Ok(())
+    }
+
+    /// Reads a string that begins with a quote here, and returns its place among the strings.
+    fn string(&mut self, key: bool) -> Result<u32, JsonFault> {
+        if self.document.strings.len() >= self.limits.strings_max {
+            return Err(JsonProblem::TooManyStrings.at(self.at));
+        }
+        let start = self.at + 1;
+        self.at = start;
+        let mut escaped = false;
+        loop {
+            self.at = next_special(self.body, self.at);
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return Err(JsonProblem::ControlCharacter.at(self.at)),
+                None => return Err(JsonProblem::UnexpectedEnd.at(self.at)),
+            }
+        }
+        let node = NodeId(self.document.nodes.len() as u32);
+        self.document.strings.push(JsonString { raw: start..self.at, escaped, key, node });
+        self.at += 1;
+        Ok(self.document.strings.len() as u32 - 1)
+    }
+
+    fn escape(&mut self) -> Result<(), JsonFault> {
+        let start = self.at;
+        match self.body.get(start + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+            Some(b'u') => {
+                let high = self.hex_after(start)?;
+                self.at += 6;
+                if (0xdc00..0xe000).contains(&high) {
+                    return Err(JsonProblem::LoneSurrogate.at(start));
+                }
+                if (0xd800..0xdc00).contains(&high) {
+                    if self.body.get(self.at..self.at + 2) != Some(b"\\u") {
+                        return Err(JsonProblem::LoneSurrogate.at(start));
+                    }
+                    let low = self.hex_after(self.at)?;
+                    surrogate_pair(high, low).ok_or(JsonProblem::LoneSurrogate.at(start))?;
+                    self.at += 6;
+                }
+            }
+            Some(_) => return Err(JsonProblem::MalformedEscape.at(start)),
+            None => return Err(JsonProblem::UnexpectedEnd.at(start)),
+        }
+        Ok(())
+    }
+
+    fn hex_after(&self, backslash: usize) -> Result<u32, JsonFault> {
+        let digits = self.body.get(backslash + 2..backslash + 6);
+        digits.and_then(hex4).ok_or(JsonProblem::MalformedEscape.at(backslash))
+    }
+
+    fn number(&mut self) -> Result<(), JsonFault> {
+        let start = self.at;
+        let malformed = JsonProblem::MalformedNumber.at(start);
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        let leading_zero = self.peek() == Some(b'0');
+        let whole = self.digits();
+        if whole == 0 || (leading_zero && whole > 1) {
+            return Err(malformed);
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            if self.digits() == 0 {
+                return Err(malformed);
+            }
+        }
+        let exponent = matches!(self.peek(), Some(b'e' | b'E'));
+        if exponent {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            if self.digits() == 0 {
+                return Err(malformed);
+            }
+        }
+        if (exponent || whole > DIGITS_SAFE) && !self.finite(start) {
+            return Err(JsonProblem::NumberOutOfRange.at(start));
+        }
+        Ok(())
+    }
+
+    fn finite(&self, start: usize) -> bool {
+        let text = self.body.get(start..self.at).and_then(|text| std::str::from_utf8(text).ok());
+        text.and_then(|text| text.parse::<f64>().ok()).is_some_and(f64::is_finite)
+    }
+
+    fn digits(&mut self) -> usize {
+        let rest = self.body.get(self.at..).unwrap_or_default();
+        let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        self.at += count;
+        count
+    }
+
+    fn word(&mut self, word: &[u8]) -> Result<(), JsonFault> {
+        let rest = self.body.get(self.at..).unwrap_or_default();
+        if !rest.starts_with(word) {
+            return Err(JsonProblem::ExpectedValue.at(self.at));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn skip_space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.body.get(self.at).copied()
+    }
+}
+
+/// Returns where the next quote, backslash or control character is, or the body's end.
+fn next_special(body: &[u8], from: usize) -> usize {
+    let special = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < 0x20;
+    let rest = body.get(from..).unwrap_or_default();
+    let mut skipped = 0;
+    for chunk in rest.chunks_exact(STRIDE_BYTES) {
+        if chunk.iter().fold(false, |any, byte| any | special(byte)) {
+            break;
+        }
+        skipped += STRIDE_BYTES;
+    }
+    let tail = rest.get(skipped..).unwrap_or_default();
+    from + skipped + tail.iter().position(special).unwrap_or(tail.len())
+}
+
+/// Folds a key as Go's decoder does when it looks for a field: ASCII case, `ſ` as `s` and the Kelvin sign as `k`.
+pub(crate) fn fold(key: &[u8]) -> Vec<u8> {
+    let mut folded = Vec::with_capacity(key.len());
+    fold_each(key, |byte| folded.push(byte));
+    folded
+}
+
+fn folded_hash(key: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    fold_each(key, |byte| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    hash
+}
+
+fn fold_each(key: &[u8], mut emit: impl FnMut(u8)) {
+    let mut rest = key;
+    loop {
+        rest = match rest {
+            [] => return,
+            [0xc5, 0xbf, tail @ ..] => {
+                emit(b's');
+                tail
+            }
+            [0xe2, 0x84, 0xaa, tail @ ..] => {
+                emit(b'k');
+                tail
+            }
+            [byte, tail @ ..] => {
+                emit(byte.to_ascii_lowercase());
+                tail
+            }
+        };
+    }
+}
