@@ -22,6 +22,9 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Map;
+use serde_json::Value;
+
 use crate::document::Fault;
 use crate::document::Places;
 use crate::document::Problem;
@@ -254,6 +257,32 @@ impl<'a> From<&'a Detector> for DetectorFacts<'a> {
             validated: !detector.checks.is_empty(),
             confidence_max: if raised { detector.confidence.raised() } else { detector.confidence },
         }
+    }
+}
+
+/// Makes `mode` in a layer or patch begin afresh: the `request`, `response` and `only` of the layer
+/// below go, unless they are written beside it.
+///
+/// Without this, `mode = "monitor"` over a policy that says `request = "block"` would change nothing.
+pub fn expand_modes(root: &mut Map<String, Value>) {
+    let policies = root.get_mut("policies").and_then(Value::as_object_mut);
+    for policy in policies.into_iter().flat_map(|table| table.values_mut()) {
+        for part in ["categories", "detectors"] {
+            let rules = policy.get_mut(part).and_then(Value::as_object_mut);
+            for rule in rules.into_iter().flat_map(|table| table.values_mut()) {
+                expand_mode(rule);
+            }
+        }
+    }
+}
+
+fn expand_mode(rule: &mut Value) {
+    let Some(table) = rule.as_object_mut() else { return };
+    if table.get("mode").is_none_or(Value::is_null) {
+        return;
+    }
+    for key in ["request", "response", "only"] {
+        table.entry(key).or_insert(Value::Null);
     }
 }
 
