@@ -38,7 +38,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>
 fn listing(root: &Path, files: &[PathBuf]) -> Result<String, Box<dyn Error>> {
     let mut list = String::from("&[\n");
     for path in files {
-        let name = path.strip_prefix(root)?.to_str().ok_or("a plugin's path is not UTF-8")?.replace('\\', "/");
+        let name =
+            path.strip_prefix(root)?.to_str().ok_or("a plugin's path is not UTF-8")?.replace('\\', "/");
         let full = path.to_str().ok_or("a plugin's path is not UTF-8")?;
         writeln!(list, "    ({name:?}, include_str!({full:?})),")?;
     }

@@ -210,7 +210,8 @@ mod tests {
         detector.anchor = anchor.map(|anchor| crate::scan::detector::Pattern::parse(anchor).unwrap());
         let shape = Shape::of(&detector);
         let confirm = Confirm::compile(&detector, shape.start).unwrap();
-        let runs = Engine::compile(&[shape]).unwrap().scan(text.as_bytes(), |_| true, <[Run]>::to_vec).unwrap();
+        let runs =
+            Engine::compile(&[shape]).unwrap().scan(text.as_bytes(), |_| true, <[Run]>::to_vec).unwrap();
         let mut found = Vec::new();
         let field = Field { text: text.as_bytes(), starts };
         let even = |value: &str| value.bytes().last().is_some_and(|byte| byte % 2 == 0);

@@ -209,7 +209,10 @@ impl ContextWords {
             memchr::memmem::find_iter(&lower, word).any(|at| {
                 let edges = [at.checked_sub(1), Some(at + word.len())];
                 word.len() >= CONTEXT_SUBSTRING_BYTES
-                    || edges.iter().flatten().all(|edge| !lower.get(*edge).is_some_and(u8::is_ascii_alphanumeric))
+                    || edges
+                        .iter()
+                        .flatten()
+                        .all(|edge| !lower.get(*edge).is_some_and(u8::is_ascii_alphanumeric))
             })
         })
     }
@@ -293,7 +296,8 @@ mod tests {
 
     #[test]
     fn a_pattern_knows_its_widths() {
-        let widths = |source: &str| Pattern::parse(source).map(|it| (it.width_min(), it.width_max())).unwrap();
+        let widths =
+            |source: &str| Pattern::parse(source).map(|it| (it.width_min(), it.width_max())).unwrap();
         assert_eq!(widths(r"\bab{1,3}(c?)\b"), (2, 5));
         assert_eq!(widths("é|abc"), (2, 3));
         assert!(Pattern::parse(&format!("a{{{PATTERN_WIDTH_MAX}}}")).is_ok());

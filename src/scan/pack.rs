@@ -301,7 +301,8 @@ impl Reader<'_> {
         };
         for entry in list {
             let span = entry.span();
-            let name = entry.get_ref().get("type").and_then(|name| name.get_ref().as_str()).map(str::to_owned);
+            let name =
+                entry.get_ref().get("type").and_then(|name| name.get_ref().as_str()).map(str::to_owned);
             match DetectorFile::deserialize(ValueDeserializer::from(entry)) {
                 Ok(written) => found.push((span, written)),
                 Err(fault) => self.malformed(Some(span), name, &fault),
@@ -477,3 +478,6 @@ fn unreadable(root: &Path, path: &Path, fault: io::Error) -> PackFault {
 fn name_below(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }
+
+#[cfg(test)]
+mod tests;

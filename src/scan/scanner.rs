@@ -149,18 +149,20 @@ impl Scanner {
         out: &mut Vec<Finding>,
     ) -> Result<(), ScanFault> {
         let region = region.start..region.end.min(text.len());
-        let bytes = text.len() - region.start.min(text.len());
-        let mut pass = Pass {
-            scanner: self,
-            wanted,
-            reach: self.reach(wanted),
-            found: Vec::new(),
-            work: Work::for_text(bytes),
-            decodable: DECODED_BASE.saturating_add(bytes.saturating_mul(DECODED_PER_BYTE)),
-        };
-        pass.read(text, region, &Reading { outer: None, decoded: Decoded::default() })?;
+        let mut pass = Pass::new(self, wanted, text.len().saturating_sub(region.start));
+        pass.read(text, region, &Reading::plain())?;
         out.extend(merged(pass.found));
         Ok(())
+    }
+
+    /// Finds what stands in a text as it is, without decoding anything; for measuring detectors.
+    ///
+    /// # Errors
+    /// The text could not be judged.
+    pub fn search_plain(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
+        let mut pass = Pass::new(self, wanted, text.len());
+        pass.search(text, 0..text.len(), &Reading::plain())?;
+        Ok(merged(pass.found))
     }
 
     /// Returns the widest match of the wanted detectors.
@@ -202,7 +204,19 @@ struct Outer<'v> {
     reading: &'v Reading<'v>,
 }
 
-impl Pass<'_> {
+impl<'s> Pass<'s> {
+    /// Begins a scan of so many bytes.
+    fn new(scanner: &'s Scanner, wanted: &'s DetectorSet, bytes: usize) -> Self {
+        Self {
+            scanner,
+            wanted,
+            reach: scanner.reach(wanted),
+            found: Vec::new(),
+            work: Work::for_text(bytes),
+            decodable: DECODED_BASE.saturating_add(bytes.saturating_mul(DECODED_PER_BYTE)),
+        }
+    }
+
     /// Reads a text as it stands, then what its reader takes it for, then what is encoded in it.
     fn read(&mut self, text: &[u8], region: Range<usize>, reading: &Reading<'_>) -> Result<(), ScanFault> {
         if region.is_empty() {
@@ -225,7 +239,12 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn read_canonical(&mut self, text: &[u8], region: Range<usize>, reading: &Reading<'_>) -> Result<(), ScanFault> {
+    fn read_canonical(
+        &mut self,
+        text: &[u8],
+        region: Range<usize>,
+        reading: &Reading<'_>,
+    ) -> Result<(), ScanFault> {
         let base = region.start.saturating_sub(LOOKBACK_BYTES);
         let Some(view) = view::canonical(text.get(base..).unwrap_or_default()) else { return Ok(()) };
         self.charge(view.bytes().len())?;
@@ -299,6 +318,11 @@ impl Pass<'_> {
 }
 
 impl<'v> Reading<'v> {
+    /// Returns the reading of the text as it stands.
+    fn plain() -> Self {
+        Self { outer: None, decoded: Decoded::default() }
+    }
+
     /// Returns the reading of a view that was made from a text of this reading.
     fn into_view(&'v self, view: &'v View, base: usize, encoding: Encoding) -> Self {
         let mut decoded = self.decoded.clone();
@@ -362,7 +386,11 @@ fn view_offset(view: &View, source: usize) -> usize {
 fn merged(mut found: Vec<Finding>) -> Vec<Finding> {
     if found.len() > 1 {
         found.sort_by(|one, other| {
-            (one.detector, one.span.start, one.span.end).cmp(&(other.detector, other.span.start, other.span.end))
+            (one.detector, one.span.start, one.span.end).cmp(&(
+                other.detector,
+                other.span.start,
+                other.span.end,
+            ))
         });
         found.dedup_by(|next, kept| {
             let overlaps = next.detector == kept.detector && next.span.start < kept.span.end;

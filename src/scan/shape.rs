@@ -82,7 +82,9 @@ fn cut_tail(hir: &Hir) -> Hir {
         HirKind::Literal(_) | HirKind::Class(_) => hir.clone(),
         HirKind::Repetition(repeat) if repeat.min == 0 => Hir::empty(),
         HirKind::Repetition(repeat) if Some(repeat.min) == repeat.max => hir.clone(),
-        HirKind::Repetition(repeat) => Hir::repetition(Repetition { max: Some(repeat.min), ..repeat.clone() }),
+        HirKind::Repetition(repeat) => {
+            Hir::repetition(Repetition { max: Some(repeat.min), ..repeat.clone() })
+        }
         HirKind::Capture(group) => cut_tail(&group.sub),
         HirKind::Alternation(arms) => {
             let cut: Vec<Hir> = arms.iter().map(cut_tail).collect();
@@ -155,7 +157,9 @@ impl Bytes {
         }
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => {}
-            HirKind::Literal(literal) => literal.0.iter().for_each(|byte| self.push(ByteSet::of(*byte, *byte))),
+            HirKind::Literal(literal) => {
+                literal.0.iter().for_each(|byte| self.push(ByteSet::of(*byte, *byte)))
+            }
             HirKind::Class(Class::Bytes(class)) => {
                 let ranges = class.ranges().iter().map(|range| ByteSet::of(range.start(), range.end()));
                 self.push(ranges.fold(ByteSet::default(), ByteSet::union));
@@ -291,17 +295,13 @@ mod tests {
     #[test]
     fn the_optional_tail_is_cut() {
         for (pattern, expression) in [
-            (r"\b(ab_[0-9]{3,9})\b", r"\b(?:ab\x5f[0-9]{3})"),
-            (r"key ?= ?[a-f]{0,8}", r"key(?:\x20)?\x3d"),
-            (r"(?i:a1)b\b", r"[Aa]1b"),
-            (r"x(?:yz{0,2}|w{2,3})", r"x(?:yz{0}|ww)"),
+            (r"\b(ab_[0-9]{3,9})\b", r"\bab\x5f[0-9]{3}"),
+            ("key ?= ?[a-f]{0,8}", r"key(?:\x20)?\x3d"),
+            (r"(?i:a1)b\b", "[Aa]1b"),
+            ("x(?:yz{0,2}|w{2,3})", "x(?:y|(?:w){2})"),
+            ("é[^a-z]", r"\xc3\xa9[\x00-\x60\x7b-\xff]"),
         ] {
-            let cut = shape(pattern, None).expression;
-            let reparsed = Pattern::parse(&cut);
-            assert!(reparsed.is_ok(), "{pattern}: {cut}");
-            if !pattern.starts_with("x(") && !pattern.starts_with(r"\b") {
-                assert_eq!(cut, expression);
-            }
+            assert_eq!(shape(pattern, None).expression, expression);
         }
     }
 

@@ -24,8 +24,12 @@ impl Check {
         let digits = value.iter().filter(|byte| byte.is_ascii_digit()).map(|byte| u32::from(byte - b'0'));
         let digits: Vec<u32> = digits.collect();
         let doubled = |digit: u32| if digit > 4 { digit * 2 - 9 } else { digit * 2 };
-        let sum: u32 =
-            digits.iter().rev().enumerate().map(|(at, digit)| if at % 2 == 1 { doubled(*digit) } else { *digit }).sum();
+        let sum: u32 = digits
+            .iter()
+            .rev()
+            .enumerate()
+            .map(|(at, digit)| if at % 2 == 1 { doubled(*digit) } else { *digit })
+            .sum();
         !digits.is_empty() && sum.is_multiple_of(10)
     }
 

@@ -82,7 +82,8 @@ fn refused_detectors_are_all_named() {
         detector("wide", r"(?:[\x00-\xff]{1,200}x){600}y"),
         detector("worse", r"(?:[\x00-\xff]{1,200}z){600}y"),
     ];
-    let names: Vec<_> = Scanner::compile(list).unwrap_err().into_iter().filter_map(|it| it.detector).collect();
+    let names: Vec<_> =
+        Scanner::compile(list).unwrap_err().into_iter().filter_map(|it| it.detector).collect();
     assert!(names.contains(&"wide".to_owned()) && names.contains(&"worse".to_owned()), "{names:?}");
     assert!(!names.contains(&"fine".to_owned()));
 }
@@ -90,9 +91,32 @@ fn refused_detectors_are_all_named() {
 /// Pieces that match, nearly match and only look like it.
 fn piece() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
-        "tk_ABCDEFGH12", "tk_ABC", "tk_tk_tk_", "pass=abcdef", "password: ", "badge ", "123456", "1234567", "12345",
-        "a@b.cd", "ann@example.org", "@", ".", " ", "\n", "é", "%5F", "%", "&amp;", "\\n", "dGtfQUJDREVGR0gxMg==",
-        "746b5f4142434445464748", "zz", "_", "\u{200b}", "ＡＢ",
+        "tk_ABCDEFGH12",
+        "tk_ABC",
+        "tk_tk_tk_",
+        "pass=abcdef",
+        "password: ",
+        "badge ",
+        "123456",
+        "1234567",
+        "12345",
+        "a@b.cd",
+        "ann@example.org",
+        "@",
+        ".",
+        " ",
+        "\n",
+        "é",
+        "%5F",
+        "%",
+        "&amp;",
+        "\\n",
+        "dGtfQUJDREVGR0gxMg==",
+        "746b5f4142434445464748",
+        "zz",
+        "_",
+        "\u{200b}",
+        "ＡＢ",
     ])
 }
 
