@@ -232,7 +232,7 @@ impl<'s> Pass<'s> {
         for run in decode::runs(text, region.start) {
             if run.source.start < region.end {
                 self.charge(run.view.bytes().len())?;
-                let inner = reading.into_view(&run.view, 0, run.encoding);
+                let inner = reading.viewed(&run.view, 0, run.encoding);
                 self.read(run.view.bytes(), 0..run.view.bytes().len(), &inner)?;
             }
         }
@@ -248,7 +248,7 @@ impl<'s> Pass<'s> {
         let base = region.start.saturating_sub(LOOKBACK_BYTES);
         let Some(view) = view::canonical(text.get(base..).unwrap_or_default()) else { return Ok(()) };
         self.charge(view.bytes().len())?;
-        let inner = reading.into_view(&view, base, Encoding::Canonical);
+        let inner = reading.viewed(&view, base, Encoding::Canonical);
         let starts = view_offset(&view, region.start - base)..view_offset(&view, region.end - base);
         self.read(view.bytes(), starts, &inner)
     }
@@ -324,7 +324,7 @@ impl<'v> Reading<'v> {
     }
 
     /// Returns the reading of a view that was made from a text of this reading.
-    fn into_view(&'v self, view: &'v View, base: usize, encoding: Encoding) -> Self {
+    fn viewed(&'v self, view: &'v View, base: usize, encoding: Encoding) -> Self {
         let mut decoded = self.decoded.clone();
         decoded.0.push(encoding);
         Self { outer: Some(Outer { view, base, reading: self }), decoded }
