@@ -7,6 +7,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod document;
+pub mod error;
 pub mod govern;
 pub mod id;
 pub mod llm;

@@ -1,1 +1,132 @@
 //! The configuration file and the environment, read into the configuration of every module.
+//!
+//! In, each over the one before: the embedded `conf/gateway.toml` and `conf/policies`, the folder
+//! `policies` beside the operator's file, that file, the environment. Out: a [`Config`] that is
+//! valid, or *all* faults with file, line and key. There are no defaults but those in the embedded
+//! file. Modules own their configuration's types and never look here.
+
+pub mod env;
+pub mod file;
+pub mod provision;
+mod read;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::admin::config::AdminConfig;
+use crate::config::env::Environment;
+use crate::document::Document;
+use crate::document::section;
+use crate::govern::audit::config::AuditConfig;
+use crate::policy::ruleset::RulesFile;
+use crate::proxy::config::ProxyConfig;
+use crate::store::config::StoreConfig;
+use crate::telemetry::config::TelemetryConfig;
+
+/// What is wrong with a configuration, and where.
+pub type ConfigFault = crate::document::Fault;
+
+/// Everything the process needs to know, valid by construction.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The data plane.
+    pub proxy: ProxyConfig,
+    /// The management plane.
+    pub admin: AdminConfig,
+    /// Where state lies.
+    pub store: StoreConfig,
+    /// Where packs lie that overlay the embedded ones.
+    pub plugins: PluginsConfig,
+    /// The audit log.
+    pub audit: AuditConfig,
+    /// Logs and metrics.
+    pub telemetry: TelemetryConfig,
+    /// Routes, policies and limits.
+    pub rules: RulesFile,
+    /// The effective document all this was read from.
+    pub document: Document,
+}
+
+/// Where packs lie that overlay the embedded ones; a change needs a restart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginsConfig {
+    /// The folder; it need not exist.
+    pub path: PathBuf,
+}
+
+/// Where a configuration comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The operator's file; `None` for the embedded defaults.
+    pub file: Option<PathBuf>,
+    /// Where the sample provider listens, when all routes shall lead to it.
+    pub sample_provider: Option<SocketAddr>,
+    /// What the environment says.
+    pub environment: Environment,
+}
+
+impl Sources {
+    /// Reads and lays over each other all that these sources say.
+    ///
+    /// # Errors
+    ///
+    /// Every file that cannot be read, every syntax error and every variable that fits no key.
+    pub fn document(&self) -> Result<Document, Vec<ConfigFault>> {
+        file::document(self)
+    }
+
+    /// Returns the configuration that these sources describe.
+    ///
+    /// # Errors
+    ///
+    /// All faults.
+    pub fn load(&self) -> Result<Config, Vec<ConfigFault>> {
+        Config::read(self.document()?)
+    }
+
+    /// Returns the configuration after trying all it names: certificates are read, and `build`
+    /// compiles what only the caller can (packs, policies); nothing is bound or started.
+    ///
+    /// # Errors
+    ///
+    /// All faults.
+    pub fn check(
+        &self,
+        build: impl FnOnce(&Config) -> Vec<ConfigFault>,
+    ) -> Result<Config, Vec<ConfigFault>> {
+        let config = self.load()?;
+        let mut faults = provision::faults(&config);
+        faults.extend(build(&config));
+        if faults.is_empty() { Ok(config) } else { Err(faults) }
+    }
+
+    /// Returns the folder of policies beside the operator's file.
+    pub fn policies_folder(&self) -> Option<PathBuf> {
+        let file = self.file.as_deref()?;
+        Some(file.parent().unwrap_or(Path::new("")).join("policies"))
+    }
+}
+
+impl Config {
+    /// Reads a document.
+    ///
+    /// # Errors
+    ///
+    /// All faults: unknown keys, values that do not fit, names that lead nowhere.
+    pub fn read(document: Document) -> Result<Self, Vec<ConfigFault>> {
+        section::read(&document, |root| Self {
+            proxy: read::proxy(&mut root.section("proxy")),
+            admin: read::admin(&mut root.section("admin")),
+            store: read::store(&mut root.section("store")),
+            plugins: read::plugins(&mut root.section("plugins")),
+            audit: read::audit(&mut root.section("audit")),
+            telemetry: read::telemetry(&mut root.section("telemetry")),
+            rules: RulesFile::read(root),
+            document: document.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -48,8 +48,9 @@ impl Document {
     /// JSON value.
     pub fn from_json(value: Value, place: Option<Place>) -> Option<Self> {
         let Value::Object(root) = value else { return None };
-        let places = place.map(|place| (String::new(), place)).into_iter().collect();
-        Some(Self { root, places: Places(places) })
+        let paths = patch::replaced_paths(&root).into_iter().chain([String::new()]);
+        let places = place.map(|place| paths.map(|path| (path, place.clone())).collect());
+        Some(Self { root, places: Places(places.unwrap_or_default()) })
     }
 
     /// Returns the root table.
@@ -74,6 +75,17 @@ impl Document {
         }
         self.places.0.extend(over.places.0.into_iter().filter(|(path, _)| !path.is_empty()));
         patch::merge(&mut self.root, over.root);
+    }
+
+    /// Returns this document as the table under some keys of a larger one.
+    pub fn nested(self, keys: &[&str]) -> Document {
+        let prefix = keys.join(".");
+        let moved = self.places.0.into_iter().map(|(path, place)| (patch::child(&prefix, &path), place));
+        let places = Places(moved.collect());
+        let root = keys.iter().rev().fold(self.root, |inner, key| {
+            Map::from_iter([((*key).to_owned(), Value::Object(inner))])
+        });
+        Document { root, places }
     }
 
     /// Returns a digest of the values, in quotes, fit for an `ETag` header.

@@ -1,4 +1,4 @@
-//! Where human text sits in a body.
+//! Where human text sits in a body, whole or streamed, and how to say no in the caller's own shape.
 
 pub mod array;
 pub mod dialect;
@@ -8,4 +8,5 @@ pub mod multipart;
 pub mod ndjson;
 pub mod refusal;
 pub mod sse;
+pub mod stream;
 pub mod usage;

@@ -1,1 +1,203 @@
-//! See the module above.
+//! Server-sent events, cut out of the stream byte for byte (WHATWG HTML, section 9.2.6).
+
+use std::ops::Range;
+
+use bytes::BytesMut;
+use smallvec::SmallVec;
+
+use crate::llm::stream::StreamFault;
+use crate::llm::stream::StreamPiece;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Cuts a stream of server-sent events into events.
+///
+/// A lone carriage return at the end of what has arrived waits for the byte after it, so that an event's bytes never
+/// depend on how the stream was cut.
+#[derive(Debug)]
+pub struct SseParser {
+    event_bytes_max: usize,
+    /// The bytes of the event under way.
+    pending: BytesMut,
+    /// Where its unfinished line begins, and up to where that was searched.
+    line_from: usize,
+    searched_to: usize,
+    data: SmallVec<[Range<usize>; 1]>,
+    event: Option<String>,
+    at_stream_start: bool,
+}
+
+/// What a line is, its end included.
+struct Line {
+    text: Range<usize>,
+    end: usize,
+}
+
+impl SseParser {
+    /// Returns a parser at the begin of a stream, whose events may be `event_bytes_max` long.
+    pub fn new(event_bytes_max: usize) -> Self {
+        Self {
+            event_bytes_max,
+            pending: BytesMut::new(),
+            line_from: 0,
+            searched_to: 0,
+            data: SmallVec::new(),
+            event: None,
+            at_stream_start: true,
+        }
+    }
+
+    /// Takes the next bytes and returns the events they complete.
+    ///
+    /// # Errors
+    /// Fails when an event is too large.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, StreamFault> {
+        self.pending.extend_from_slice(bytes);
+        let mut pieces = Vec::new();
+        while let Some(line) = self.next_line() {
+            let blank = line.text.is_empty();
+            self.take_line(line.text);
+            self.line_from = line.end;
+            self.searched_to = line.end;
+            if line.end > self.event_bytes_max {
+                return Err(StreamFault::PieceTooLarge { limit: self.event_bytes_max });
+            }
+            if blank {
+                pieces.push(self.cut(line.end, true));
+            }
+        }
+        match self.pending.len() > self.event_bytes_max {
+            true => Err(StreamFault::PieceTooLarge { limit: self.event_bytes_max }),
+            false => Ok(pieces),
+        }
+    }
+
+    /// Returns what is left at the end of the stream: an event without its blank line, which some clients still read.
+    pub fn finish(&mut self) -> Option<StreamPiece> {
+        let length = self.pending.len();
+        if length == 0 {
+            return None;
+        }
+        let ended_by_return = self.pending.last() == Some(&b'\r') && self.line_from < length;
+        let text = self.line_start()..length - usize::from(ended_by_return);
+        let blank = ended_by_return && text.is_empty();
+        self.take_line(text);
+        Some(self.cut(length, blank))
+    }
+
+    fn next_line(&mut self) -> Option<Line> {
+        let rest = self.pending.get(self.searched_to..)?;
+        let Some(found) = memchr::memchr2(b'\r', b'\n', rest) else {
+            self.searched_to = self.pending.len();
+            return None;
+        };
+        let at = self.searched_to + found;
+        self.searched_to = at;
+        let end = match (self.pending.get(at), self.pending.get(at + 1)) {
+            (Some(b'\n'), _) => at + 1,
+            (_, Some(b'\n')) => at + 2,
+            (_, Some(_)) => at + 1,
+            (_, None) => return None,
+        };
+        Some(Line { text: self.line_start().min(at)..at, end })
+    }
+
+    /// Returns where the line's text begins: after the byte order mark, on the very first line.
+    fn line_start(&self) -> usize {
+        match self.at_stream_start && self.pending.starts_with(BYTE_ORDER_MARK) {
+            true if self.line_from == 0 => BYTE_ORDER_MARK.len(),
+            _ => self.line_from,
+        }
+    }
+
+    fn take_line(&mut self, text: Range<usize>) {
+        let line = self.pending.get(text.clone()).unwrap_or_default();
+        let colon = memchr::memchr(b':', line);
+        let name = line.get(..colon.unwrap_or(line.len())).unwrap_or_default();
+        let value_from = match colon {
+            Some(colon) if line.get(colon + 1) == Some(&b' ') => colon + 2,
+            Some(colon) => colon + 1,
+            None => line.len(),
+        };
+        match name {
+            b"data" => self.data.push(text.start + value_from..text.end),
+            b"event" => {
+                let value = line.get(value_from..).unwrap_or_default();
+                self.event = Some(String::from_utf8_lossy(value).into_owned());
+            }
+            _ => {}
+        }
+    }
+
+    fn cut(&mut self, length: usize, terminated: bool) -> StreamPiece {
+        let raw = self.pending.split_to(length).freeze();
+        self.line_from = 0;
+        self.searched_to = 0;
+        self.at_stream_start = false;
+        StreamPiece { raw, event: self.event.take(), data: std::mem::take(&mut self.data), terminated }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(stream: &[u8]) -> Vec<StreamPiece> {
+        let mut parser = SseParser::new(1 << 20);
+        let mut pieces = parser.push(stream).unwrap();
+        pieces.extend(parser.finish());
+        pieces
+    }
+
+    #[test]
+    fn fields_are_read_as_the_standard_says() {
+        // (stream, event name, payload, terminated)
+        type Case = (&'static str, Option<&'static str>, &'static str, bool);
+        let cases: [Case; 11] = [
+            ("data: a\n\n", None, "a", true),
+            ("data:a\r\n\r\n", None, "a", true),
+            ("data:  a\r\r", None, " a", true),
+            ("event: x\ndata: a\n\n", Some("x"), "a", true),
+            (": note\nid: 7\nretry: 10\ndata: a\n\n", None, "a", true),
+            ("data: {\ndata:  \"a\":1\ndata: }\n\n", None, "{\n \"a\":1\n}", true),
+            ("data\ndata\n\n", None, "\n", true),
+            ("\u{feff}data: a\n\n", None, "a", true),
+            (": ping\n\n", None, "", true),
+            ("data: a\n", None, "a", false),
+            ("data: a", None, "a", false),
+        ];
+        for (stream, event, payload, terminated) in cases {
+            let pieces = events(stream.as_bytes());
+            assert_eq!(pieces.len(), 1, "{stream:?}");
+            assert_eq!(pieces[0].raw, stream.as_bytes());
+            assert_eq!(pieces[0].event.as_deref(), event, "{stream:?}");
+            assert_eq!(&*pieces[0].payload(), payload.as_bytes(), "{stream:?}");
+            assert_eq!(pieces[0].terminated, terminated, "{stream:?}");
+        }
+    }
+
+    #[test]
+    fn payload_offsets_map_into_the_lines() {
+        let pieces = events(b"data: ab\ndata:cd\n\n");
+        let piece = &pieces[0];
+        let raw = |range| &piece.raw[piece.raw_range(range)];
+        assert_eq!(raw(0..2), b"ab");
+        assert_eq!(raw(3..5), b"cd");
+        assert_eq!(raw(1..4), b"b\ndata:c");
+        assert_eq!(raw(4..99), b"d");
+    }
+
+    #[test]
+    fn a_byte_order_mark_counts_only_at_the_start() {
+        let pieces = events("data: a\n\n\u{feff}data: b\n\n".as_bytes());
+        assert!(pieces[0].has_payload() && !pieces[1].has_payload());
+    }
+
+    #[test]
+    fn an_event_past_the_limit_is_a_fault() {
+        let too_large = Err(StreamFault::PieceTooLarge { limit: 16 });
+        assert_eq!(SseParser::new(16).push(b"data: 0123456789\n\n"), too_large);
+        assert_eq!(SseParser::new(16).push(b"data: 0123456789 and no end"), too_large);
+        assert_eq!(SseParser::new(16).push(b"data: 01234567\n\ndata: 01234567\n\n").unwrap().len(), 2);
+    }
+}

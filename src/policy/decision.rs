@@ -14,7 +14,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::policy::allow::Allowance;
-use crate::redact::mask::MaskKind;
+use crate::scan::detector::MaskKind;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;

@@ -1,5 +1,9 @@
 //! Every limit of inspection, by name; the values come from `[limits]` of the configuration.
 
+use crate::document::section::Section;
+
+const GIB: u64 = 1 << 30;
+
 /// The bounds of what is read, kept and decoded. All of them can change without a restart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
@@ -42,4 +46,53 @@ pub struct TierLimit {
     pub requests_per_minute: Option<u32>,
     /// The capacity; `None` for unlimited.
     pub burst: Option<u32>,
+}
+
+impl Limits {
+    /// Reads `[limits]`.
+    pub fn read(section: &mut Section<'_>) -> Self {
+        let mut tiers = Vec::new();
+        for (name, mut inner) in section.named("tiers") {
+            tiers.push(TierLimit::read(name, &mut inner));
+        }
+        let limits = Self {
+            max_inspect_bytes: section.count("max_inspect_bytes", 1..=GIB),
+            max_body_bytes: section.count("max_body_bytes", 1..=4 * GIB),
+            buffered_bytes_total: section.count("buffered_bytes_total", 1 << 20..=1024 * GIB),
+            scan_ms: section.number("scan_ms", 1..=600_000),
+            json_depth_max: section.count("json_depth_max", 1..=512),
+            json_strings_max: section.count("json_strings_max", 1..=10_000_000),
+            decompressed_bytes_max: section.count("decompressed_bytes_max", 1..=GIB),
+            decompressed_ratio_max: section.count("decompressed_ratio_max", 1..=1_000_000),
+            decompressed_ratio_from_bytes: section.count("decompressed_ratio_from_bytes", 0..=GIB),
+            stream_hold_bytes_max: section.count("stream_hold_bytes_max", 1024..=GIB),
+            stream_event_bytes_max: section.count("stream_event_bytes_max", 1024..=GIB),
+            stream_lanes_max: section.count("stream_lanes_max", 1..=65_536),
+            multipart_parts_max: section.count("multipart_parts_max", 1..=10_000),
+            tiers,
+        };
+        if limits.max_body_bytes < limits.max_inspect_bytes {
+            section.invalid("max_body_bytes", "expected no less than max_inspect_bytes", None);
+        }
+        section.finish();
+        limits
+    }
+}
+
+impl TierLimit {
+    /// Reads `[limits.tiers.NAME]`; 0 stands for unlimited.
+    fn read(name: &str, section: &mut Section<'_>) -> Self {
+        const TIERS: [&str; 4] = ["community", "developer", "professional", "enterprise"];
+        if !TIERS.contains(&name) {
+            let suggestion = crate::document::fault::nearest(name, TIERS);
+            section.fault("", crate::document::Problem::Unknown { what: "tier", suggestion });
+        }
+        let mut number = |key| {
+            let number = section.number(key, 0..=u64::from(u32::MAX));
+            u32::try_from(number).ok().filter(|number| *number > 0)
+        };
+        let (requests_per_minute, burst) = (number("requests_per_minute"), number("burst"));
+        section.finish();
+        Self { tier: name.to_owned(), requests_per_minute, burst }
+    }
 }

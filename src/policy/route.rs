@@ -1,9 +1,24 @@
 //! Which exchange goes where, and under which policy.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
+use http::Uri;
+
+use crate::document::fault::nearest;
+use crate::document::section::Section;
 use crate::policy::decision::PolicyId;
+use crate::scan::threat::UnknownName;
+
+/// The most routes of a configuration.
+pub const ROUTES_MAX: usize = 1000;
+
+/// The most targets of one route.
+pub const UPSTREAMS_MAX: usize = 64;
+
+const TIMEOUT_MS_MAX: u64 = 3_600_000;
 
 /// One way through the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +101,216 @@ pub struct RouteTimeouts {
     pub upstream_idle_ms: Option<u64>,
 }
 
+impl Route {
+    /// Reads a route from its table.
+    pub fn read(section: &mut Section<'_>) -> Self {
+        let policy = section.choice_maybe("policy");
+        let route = Self {
+            name: read_name(section),
+            host: read_host(section),
+            path_prefix: read_path_prefix(section),
+            strip_prefix: section.flag_or("strip_prefix", false),
+            upstreams: read_upstreams(section),
+            upstream_ca_file: section.path_maybe("upstream_ca_file"),
+            h2: section.choice_maybe("h2").unwrap_or(UpstreamH2::Auto),
+            dialect: section.choice_maybe("dialect").unwrap_or(RouteDialect::Auto),
+            auth: read_auth(section),
+            policy: policy.unwrap_or_else(|| "default".parse().expect("a name of letters")),
+            websocket: section.flag_or("websocket", false),
+            timeouts: RouteTimeouts::read(&mut section.section("timeouts")),
+        };
+        section.finish();
+        route
+    }
+
+    /// Tells whether the route answers for a host (lower case, no port) and a normalised path.
+    pub fn fits(&self, host: Option<&str>, path: &str) -> bool {
+        self.fits_host(host) && self.fits_path(path)
+    }
+
+    /// Returns the path to forward for a path that fits: without the prefix where it is stripped.
+    pub fn forwarded<'a>(&self, path: &'a str) -> &'a str {
+        if !self.strip_prefix || self.path_prefix == "/" {
+            return path;
+        }
+        let rest = path.strip_prefix(&self.path_prefix).unwrap_or(path);
+        if rest.is_empty() { "/" } else { rest }
+    }
+
+    fn fits_host(&self, host: Option<&str>) -> bool {
+        let Some(own) = self.host.as_deref() else { return true };
+        let Some(host) = host else { return false };
+        match own.strip_prefix('*') {
+            None => own == host,
+            Some(suffix) => host.len() > suffix.len() && host.ends_with(suffix),
+        }
+    }
+
+    fn fits_path(&self, path: &str) -> bool {
+        let prefix = if self.path_prefix == "/" { "" } else { self.path_prefix.as_str() };
+        path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Orders routes so that the first that fits is the closest: an exact host before a wildcard,
+    /// a longer wildcard before a shorter, any host last; then the longest prefix.
+    pub(crate) fn closeness(&self) -> impl Ord + use<> {
+        let host = match self.host.as_deref() {
+            None => (2, Reverse(0)),
+            Some(host) if host.starts_with('*') => (1, Reverse(host.len())),
+            Some(_) => (0, Reverse(0)),
+        };
+        (host, Reverse(self.path_prefix.len()), self.name.clone())
+    }
+}
+
+impl RouteTimeouts {
+    fn read(section: &mut Section<'_>) -> Self {
+        let timeouts = Self {
+            upstream_connect_ms: section.number_maybe("upstream_connect_ms", 1..=TIMEOUT_MS_MAX),
+            upstream_first_byte_ms: section.number_maybe("upstream_first_byte_ms", 1..=TIMEOUT_MS_MAX),
+            upstream_idle_ms: section.number_maybe("upstream_idle_ms", 1..=TIMEOUT_MS_MAX),
+        };
+        section.finish();
+        timeouts
+    }
+}
+
+/// The text is no URL of an upstream.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum InvalidUpstream {
+    /// It is no absolute `http` or `https` URL.
+    #[error("expected a URL like https://api.example.com or http://127.0.0.1:11434/base")]
+    Url,
+    /// It carries a user name or a password.
+    #[error("a URL must not carry credentials")]
+    Credentials,
+    /// It carries a query or a fragment.
+    #[error("a URL of an upstream has no query and no fragment")]
+    Query,
+}
+
+impl FromStr for Upstream {
+    type Err = InvalidUpstream;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUpstream> {
+        if text.contains('@') {
+            return Err(InvalidUpstream::Credentials);
+        }
+        if text.contains(['?', '#']) {
+            return Err(InvalidUpstream::Query);
+        }
+        let uri: Uri = text.parse().map_err(|_| InvalidUpstream::Url)?;
+        let tls = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            Some(_) | None => return Err(InvalidUpstream::Url),
+        };
+        let authority = uri.authority().ok_or(InvalidUpstream::Url)?;
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        let port_given = authority.as_str().len() > authority.host().len();
+        let port = authority.port_u16().filter(|port| *port > 0);
+        if host.is_empty() || (port_given && port.is_none()) || !plain_path(uri.path()) {
+            return Err(InvalidUpstream::Url);
+        }
+        let port = port.unwrap_or(if tls { 443 } else { 80 });
+        let base_path = uri.path().trim_end_matches('/').to_owned();
+        Ok(Self { tls, host, port, base_path })
+    }
+}
+
+impl FromStr for UpstreamH2 {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "never" => Ok(Self::Never),
+            "always" => Ok(Self::Always),
+            _ => Err(UnknownName { expected: "auto, never, always" }),
+        }
+    }
+}
+
+impl FromStr for RouteDialect {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "openai" | "anthropic" | "gemini" | "ollama" | "generic" => Ok(Self::Named(text.to_owned())),
+            _ => Err(UnknownName { expected: "auto, openai, anthropic, gemini, ollama, generic" }),
+        }
+    }
+}
+
+fn read_name(section: &mut Section<'_>) -> String {
+    let name = section.text("name");
+    let sane = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    if section.has("name") && (name.is_empty() || name.len() > 64 || !name.bytes().all(sane)) {
+        section.invalid("name", "expected 1 to 64 letters, digits, '_', '-' or '.'", None);
+    }
+    name.to_owned()
+}
+
+fn read_host(section: &mut Section<'_>) -> Option<String> {
+    let host = section.text_maybe("host").filter(|host| !host.is_empty())?.to_ascii_lowercase();
+    let bare = host.strip_prefix("*.").unwrap_or(&host);
+    let sane = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.');
+    let label = |label: &str| !label.is_empty() && label.len() < 64;
+    if !bare.bytes().all(sane) || !bare.split('.').all(label) {
+        section.invalid("host", "expected a host name without a port, or *. and a host name", None);
+    }
+    Some(host)
+}
+
+fn read_path_prefix(section: &mut Section<'_>) -> String {
+    let prefix = section.text_maybe("path_prefix").unwrap_or("/");
+    if !prefix.starts_with('/') || !plain_path(prefix) {
+        section.invalid("path_prefix", "expected a path like /v1, without escapes, '.' and '..'", None);
+    }
+    let trimmed = prefix.trim_end_matches('/');
+    if trimmed.is_empty() { "/".to_owned() } else { trimmed.to_owned() }
+}
+
+/// Tells whether a path is its own normal form.
+fn plain_path(path: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,=:@".contains(&byte);
+    let odd = |segment: &str| matches!(segment, "." | "..");
+    path.bytes().all(plain) && !path.contains("//") && !path.split('/').any(odd)
+}
+
+fn read_upstreams(section: &mut Section<'_>) -> Vec<Upstream> {
+    let texts = section.texts("upstream");
+    if texts.is_empty() || texts.len() > UPSTREAMS_MAX {
+        section.invalid("upstream", format!("expected 1 to {UPSTREAMS_MAX} URLs"), None);
+    }
+    let parsed = texts.iter().map(|text| text.parse::<Upstream>());
+    let valid = parsed.filter_map(|result| match result {
+        Ok(upstream) => Some(upstream),
+        Err(error) => {
+            section.invalid("upstream", error.to_string(), None);
+            None
+        }
+    });
+    valid.collect()
+}
+
+fn read_auth(section: &mut Section<'_>) -> RouteAuth {
+    const LATER: [&str; 2] = ["gateway_key", "a2a"];
+    match section.text_maybe("auth") {
+        None | Some("transparent") => {}
+        Some(later) if LATER.contains(&later) => {
+            let reason = format!("`{later}` is not part of this version yet; use `transparent`");
+            section.invalid("auth", reason, None);
+        }
+        Some(other) => {
+            let suggestion = nearest(other, ["transparent"]);
+            section.invalid("auth", "expected `transparent`", suggestion);
+        }
+    }
+    RouteAuth::Transparent
+}
+
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls { "https" } else { "http" };
@@ -96,3 +321,6 @@ impl fmt::Display for Upstream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

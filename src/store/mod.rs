@@ -1,3 +1,196 @@
 //! State on disk, behind one seam.
+//!
+//! In: typed records under typed keys ([`Table`]). Out: the same records, in key order. Below the tables
+//! lies a [`Backend`]: ordered bytes in named tables, with batches that are written whole or not at all.
+//! There are two: [`open_sled`] on disk and [`Store::in_memory`] for tests and for gateways that must
+//! leave nothing behind; one conformance suite is run against both.
+//!
+//! An ordinary write survives the death of the process once the backend's next flush is over; a write that
+//! must survive a power cut is made with the `_durable` calls, which come back after `fdatasync`. Callers
+//! that wait at the same time share one sync.
+//!
+//! The audit log does not live here, only what can be rebuilt from it: see [`crate::govern::audit`].
 
+mod backend;
 pub mod config;
+#[cfg(test)]
+mod conformance;
+mod group;
+mod key;
+mod memory;
+mod sled;
+mod table;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+pub use self::backend::Backend;
+pub use self::backend::Batch;
+pub use self::backend::Change;
+pub use self::backend::KeyRange;
+pub use self::backend::Order;
+pub use self::backend::Visit;
+pub use self::key::Key;
+pub use self::key::prefix_range;
+pub use self::sled::open_sled;
+pub use self::table::Record;
+pub use self::table::Table;
+
+/// The largest value that may be stored, in bytes.
+pub const VALUE_BYTES_MAX: usize = 8 << 20;
+/// The longest key that may be stored, in bytes.
+pub const KEY_BYTES_MAX: usize = 1024;
+
+/// Why state could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process owns the directory: stop it, or name another directory.
+    #[error("the state in {} is in use by another process", path.display())]
+    InUse {
+        /// The directory that was to be opened.
+        path: PathBuf,
+    },
+    /// The backend failed to read or write.
+    #[error("the {backend} store failed")]
+    Backend {
+        /// The name of the backend.
+        backend: &'static str,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// A stored record cannot be read: it is damaged, or newer than this program.
+    #[error("a record of table {table} is version {version}, which this program cannot read")]
+    UnreadableRecord {
+        /// The table the record is in.
+        table: &'static str,
+        /// The version the record claims; 0 when not even that can be read.
+        version: u32,
+    },
+    /// A record cannot be expressed in its stored form.
+    #[error("a record for table {table} cannot be written")]
+    UnwritableRecord {
+        /// The table the record was meant for.
+        table: &'static str,
+        /// Why not.
+        source: serde_json::Error,
+    },
+    /// A key or a value is past its limit.
+    #[error("an entry for table {table} is too large")]
+    TooLarge {
+        /// The table the entry was meant for.
+        table: String,
+    },
+    /// The sync that should have made the write safe failed; the write may be lost with the power.
+    #[error("a write could not be made durable")]
+    NotDurable,
+}
+
+/// A handle on all state; cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    backend: Box<dyn Backend>,
+    /// Held while a value is read in order to be changed, and by every write.
+    writes: Mutex<()>,
+    sync: group::GroupSync,
+}
+
+impl Store {
+    /// Returns a store on the given backend.
+    pub fn new(backend: impl Backend) -> Self {
+        let shared =
+            Shared { backend: Box::new(backend), writes: Mutex::new(()), sync: group::GroupSync::default() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Returns a store that forgets everything when it is dropped.
+    pub fn in_memory() -> Self {
+        Self::new(memory::Memory::default())
+    }
+
+    /// Returns the typed table of the given name.
+    pub fn table<K: Key, V: Record>(&self, name: &'static str) -> Table<K, V> {
+        Table::new(self.clone(), name)
+    }
+
+    /// Writes a batch, whole or not at all.
+    ///
+    /// # Errors
+    /// When a key or value is past its limit or the backend fails; then nothing was written.
+    pub fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
+        let _writing = self.shared.writes.lock();
+        self.apply(batch)
+    }
+
+    /// Writes a batch and comes back once it would survive a power cut. Blocks for a disk sync.
+    ///
+    /// # Errors
+    /// As [`Store::commit`], and when the sync fails.
+    pub fn commit_durable(&self, batch: &Batch) -> Result<(), StoreError> {
+        self.commit(batch)?;
+        self.durable()
+    }
+
+    /// Comes back once everything written before the call would survive a power cut.
+    ///
+    /// # Errors
+    /// When the sync fails.
+    pub fn durable(&self) -> Result<(), StoreError> {
+        self.shared.sync.sync(|| self.shared.backend.durable())
+    }
+
+    /// Returns the value under a key.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.shared.backend.get(table, key)
+    }
+
+    /// Shows the entries of a range to `visit`, in order, until it says stop.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub fn scan(
+        &self,
+        table: &str,
+        range: &KeyRange,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.shared.backend.scan(table, range, order, visit)
+    }
+
+    /// Returns what the state takes on disk, in bytes; what it takes in memory where there is no disk.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub fn size_bytes(&self) -> Result<u64, StoreError> {
+        self.shared.backend.size_bytes()
+    }
+
+    /// Returns the name of the backend, as shown to operators.
+    pub fn backend_name(&self) -> &'static str {
+        self.shared.backend.name()
+    }
+
+    /// Runs `change` while nobody else writes.
+    pub(crate) fn exclusively<T>(
+        &self,
+        change: impl FnOnce(&Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let _writing = self.shared.writes.lock();
+        change(self)
+    }
+
+    /// Writes a batch; the caller holds the write lock.
+    pub(crate) fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
+        batch.check()?;
+        self.shared.backend.apply(batch)
+    }
+}

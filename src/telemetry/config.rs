@@ -1,5 +1,7 @@
 //! What is logged, and who may see the metrics.
 
+use crate::error::UnknownSetting;
+
 /// The configuration of logs and metrics; a change needs a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TelemetryConfig {
@@ -35,4 +37,31 @@ pub enum LogLevel {
     Debug,
     /// And everything else.
     Trace,
+}
+
+impl std::str::FromStr for LogFormat {
+    type Err = UnknownSetting;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSetting> {
+        match text {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(UnknownSetting { expected: "text, json" }),
+        }
+    }
+}
+
+impl std::str::FromStr for LogLevel {
+    type Err = UnknownSetting;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSetting> {
+        match text {
+            "error" => Ok(Self::Error),
+            "warn" => Ok(Self::Warn),
+            "info" => Ok(Self::Info),
+            "debug" => Ok(Self::Debug),
+            "trace" => Ok(Self::Trace),
+            _ => Err(UnknownSetting { expected: "error, warn, info, debug, trace" }),
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! How the audit log is written and how long it is kept.
 
+use crate::error::UnknownSetting;
+
 /// The audit log's configuration; a change needs a restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditConfig {
@@ -37,4 +39,28 @@ pub enum AuditFailure {
     Refuse,
     /// It goes on, health is degraded, and the metrics say so.
     AllowAndAlarm,
+}
+
+impl std::str::FromStr for AuditDurability {
+    type Err = UnknownSetting;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSetting> {
+        match text {
+            "wait" => Ok(Self::Wait),
+            "buffer" => Ok(Self::Buffer),
+            _ => Err(UnknownSetting { expected: "wait, buffer" }),
+        }
+    }
+}
+
+impl std::str::FromStr for AuditFailure {
+    type Err = UnknownSetting;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSetting> {
+        match text {
+            "refuse" => Ok(Self::Refuse),
+            "allow_and_alarm" => Ok(Self::AllowAndAlarm),
+            _ => Err(UnknownSetting { expected: "refuse, allow_and_alarm" }),
+        }
+    }
 }

@@ -1,0 +1,125 @@
+//! The layers of a configuration, and how they lie over each other.
+
+use std::fs::File;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::config::ConfigFault;
+use crate::config::Sources;
+use crate::document::Document;
+use crate::document::Place;
+use crate::document::Problem;
+use crate::document::toml;
+use crate::policy::file::expand_modes;
+
+/// The embedded file: every key with its default.
+pub const GATEWAY_TOML: &str = include_str!("../../conf/gateway.toml");
+
+/// The embedded policies, by name.
+pub const POLICIES: [(&str, &str); 3] = [
+    ("default", include_str!("../../conf/policies/default.toml")),
+    ("strict", include_str!("../../conf/policies/strict.toml")),
+    ("monitor", include_str!("../../conf/policies/monitor.toml")),
+];
+
+/// The longest file that is read.
+pub const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// The most files in the folder of policies.
+pub const POLICY_FILES_MAX: usize = 1000;
+
+pub(super) fn document(sources: &Sources) -> Result<Document, Vec<ConfigFault>> {
+    let mut stack = Stack { document: Document::default(), faults: Vec::new() };
+    stack.lay(toml::parse(GATEWAY_TOML, "embedded conf/gateway.toml"));
+    for (name, text) in POLICIES {
+        let source = format!("embedded conf/policies/{name}.toml");
+        stack.lay(toml::parse(text, &source).map(|policy| policy.nested(&["policies", name])));
+    }
+    if let Some(folder) = sources.policies_folder() {
+        stack.lay_policies(&folder);
+    }
+    if let Some(file) = &sources.file {
+        stack.lay(read(file).and_then(|text| toml::parse(&text, &file.display().to_string())));
+    }
+    if let Some(address) = sources.sample_provider {
+        point_at(&mut stack.document, address);
+    }
+    let overridden = sources.environment.overlay(&mut stack.document);
+    stack.faults.extend(overridden.err().into_iter().flatten());
+    if stack.faults.is_empty() { Ok(stack.document) } else { Err(stack.faults) }
+}
+
+struct Stack {
+    document: Document,
+    faults: Vec<ConfigFault>,
+}
+
+impl Stack {
+    fn lay(&mut self, layer: Result<Document, Vec<ConfigFault>>) {
+        match layer {
+            Ok(mut layer) => {
+                expand_modes(layer.root_mut());
+                self.document.overlay(layer);
+            }
+            Err(faults) => self.faults.extend(faults),
+        }
+    }
+
+    /// Lays the files of a folder, in the order of their names; it need not exist.
+    fn lay_policies(&mut self, folder: &Path) {
+        let entries = match std::fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
+            Err(error) => return self.faults.push(unreadable(folder, &error)),
+        };
+        let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
+        let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ext| ext == "toml")).collect();
+        paths.sort();
+        paths.truncate(POLICY_FILES_MAX);
+        for path in paths {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let policy = read(&path).and_then(|text| toml::parse(&text, &path.display().to_string()));
+            self.lay(policy.map(|policy| policy.nested(&["policies", &name])));
+        }
+    }
+}
+
+/// Reads a file of text.
+///
+/// # Errors
+///
+/// It cannot be read, is longer than [`FILE_BYTES_MAX`] or not UTF-8.
+pub fn read(path: &Path) -> Result<String, Vec<ConfigFault>> {
+    let mut text = String::new();
+    let opened = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
+    if let Err(error) = opened {
+        return Err(vec![unreadable(path, &error)]);
+    }
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let reason = format!("expected {FILE_BYTES_MAX} bytes at most");
+        return Err(vec![fault_of(path, Problem::Invalid { reason, suggestion: None })]);
+    }
+    Ok(text)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> ConfigFault {
+    fault_of(path, Problem::Unreadable { kind: error.kind() })
+}
+
+fn fault_of(path: &Path, problem: Problem) -> ConfigFault {
+    let place = Place { source: path.display().to_string().into(), line: None, column: None };
+    ConfigFault { place: Some(place), key: String::new(), problem }
+}
+
+/// Makes every route lead to the sample provider.
+fn point_at(document: &mut Document, address: SocketAddr) {
+    let routes = document.root_mut().get_mut("routes").and_then(Value::as_array_mut);
+    let tables = routes.into_iter().flatten().filter_map(Value::as_object_mut);
+    tables.for_each(|route: &mut Map<String, Value>| {
+        route.insert("upstream".to_owned(), Value::String(format!("http://{address}")));
+    });
+}

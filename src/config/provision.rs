@@ -1,0 +1,57 @@
+//! Tries what a configuration names in the file system, without starting anything.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::sign::CertifiedKey;
+
+use crate::config::Config;
+use crate::config::ConfigFault;
+use crate::document::Problem;
+use crate::tls::TlsFiles;
+
+/// Returns what is wrong with the certificates and keys that a configuration names.
+pub fn faults(config: &Config) -> Vec<ConfigFault> {
+    let mut faults = Vec::new();
+    let listeners = [("proxy.tls", &config.proxy.tls), ("admin.tls", &config.admin.tls)];
+    for (key, files) in listeners {
+        let problem = files.as_ref().and_then(|files| listener_problem(files).err());
+        faults.extend(problem.map(|(part, reason)| fault(config, format!("{key}.{part}"), reason)));
+    }
+    for (at, name) in route_names(config).iter().enumerate() {
+        let route = config.rules.routes.iter().find(|route| &route.name == name);
+        let file = route.and_then(|route| route.upstream_ca_file.as_deref());
+        let problem = file.and_then(|file| certificates(file).err());
+        faults.extend(problem.map(|reason| fault(config, format!("routes[{at}].upstream_ca_file"), reason)));
+    }
+    faults
+}
+
+/// Returns the names of the routes in the order they were written.
+fn route_names(config: &Config) -> Vec<String> {
+    let routes = config.document.root().get("routes").and_then(|routes| routes.as_array());
+    let name = |route: &serde_json::Value| Some(route.get("name")?.as_str()?.to_owned());
+    routes.into_iter().flatten().map(|route| name(route).unwrap_or_default()).collect()
+}
+
+fn listener_problem(files: &TlsFiles) -> Result<(), (&'static str, &'static str)> {
+    let chain = certificates(&files.cert).map_err(|reason| ("cert", reason))?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|_| ("key", "holds no private key in PEM"))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let pair = CertifiedKey::from_der(chain, key, &provider);
+    pair.map(|_| ()).map_err(|_| ("key", "does not belong to the certificate, or is of an unknown kind"))
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, &'static str> {
+    let found = CertificateDer::pem_file_iter(file).map_err(|_| "cannot be read")?;
+    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(|_| "holds a damaged PEM block")?;
+    if found.is_empty() { Err("holds no certificate in PEM") } else { Ok(found) }
+}
+
+fn fault(config: &Config, key: String, reason: &str) -> ConfigFault {
+    let place = config.document.places().of(&key).cloned();
+    ConfigFault { place, key, problem: Problem::Invalid { reason: reason.to_owned(), suggestion: None } }
+}

@@ -1,0 +1,161 @@
+//! Each table of the file into the configuration of its module.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::admin::config::AdminConfig;
+use crate::config::PluginsConfig;
+use crate::document::Problem;
+use crate::document::section::Section;
+use crate::govern::audit::config::AuditConfig;
+use crate::govern::audit::config::AuditDurability;
+use crate::govern::audit::config::AuditFailure;
+use crate::proxy::config::ProxyConfig;
+use crate::proxy::config::Timeouts;
+use crate::store::config::StoreConfig;
+use crate::telemetry::config::LogFormat;
+use crate::telemetry::config::LogLevel;
+use crate::telemetry::config::TelemetryConfig;
+use crate::tls::TlsFiles;
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const HOUR_MS: u64 = 3_600_000;
+
+pub(super) fn proxy(section: &mut Section<'_>) -> ProxyConfig {
+    let config = ProxyConfig {
+        listen: listen(section),
+        tls: tls(&mut section.section("tls")),
+        h2: section.flag("h2"),
+        max_connections: section.count("max_connections", 1..=1_000_000),
+        max_connections_per_address: section.count("max_connections_per_address", 1..=1_000_000),
+        max_requests_per_connection: small(section, "max_requests_per_connection", 1_000_000_000),
+        h2_streams_max: small(section, "h2_streams_max", 10_000),
+        max_header_bytes: section.count("max_header_bytes", 1024..=MIB),
+        max_headers: section.count("max_headers", 8..=256),
+        trust_request_id: section.flag("trust_request_id"),
+        upstream_idle_connections: section.count("upstream_idle_connections", 0..=100_000),
+        threads: section.number_maybe("threads", 1..=1024).and_then(|threads| threads.try_into().ok()),
+        shutdown_grace_ms: section.number("shutdown_grace_ms", 0..=HOUR_MS),
+        timeouts: timeouts(&mut section.section("timeouts")),
+    };
+    section.finish();
+    config
+}
+
+fn timeouts(section: &mut Section<'_>) -> Timeouts {
+    let mut timeout = |key| section.number(key, 1..=HOUR_MS);
+    let timeouts = Timeouts {
+        header_ms: timeout("header_ms"),
+        body_ms: timeout("body_ms"),
+        write_ms: timeout("write_ms"),
+        upstream_connect_ms: timeout("upstream_connect_ms"),
+        upstream_first_byte_ms: timeout("upstream_first_byte_ms"),
+        upstream_idle_ms: timeout("upstream_idle_ms"),
+        keepalive_ms: timeout("keepalive_ms"),
+    };
+    section.finish();
+    timeouts
+}
+
+pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
+    let config = AdminConfig {
+        listen: listen(section),
+        tls: tls(&mut section.section("tls")),
+        also_on_proxy: section.flag("also_on_proxy"),
+        hosts: section.texts("hosts").into_iter().map(str::to_ascii_lowercase).collect(),
+        max_body_bytes: section.count("max_body_bytes", 1024..=GIB),
+        max_streams: section.count("max_streams", 0..=100_000),
+    };
+    section.finish();
+    config
+}
+
+pub(super) fn store(section: &mut Section<'_>) -> StoreConfig {
+    let config = StoreConfig {
+        path: path(section, "path"),
+        in_memory: section.flag("in_memory"),
+        cache_bytes: section.number("cache_bytes", MIB..=64 * GIB),
+    };
+    section.finish();
+    config
+}
+
+pub(super) fn plugins(section: &mut Section<'_>) -> PluginsConfig {
+    let config = PluginsConfig { path: path(section, "path") };
+    section.finish();
+    config
+}
+
+pub(super) fn audit(section: &mut Section<'_>) -> AuditConfig {
+    let config = AuditConfig {
+        durability: section.choice("durability", AuditDurability::Wait),
+        on_failure: section.choice("on_failure", AuditFailure::Refuse),
+        segment_bytes: section.number("segment_bytes", 64 * 1024..=4 * GIB),
+        queue: section.count("queue", 1..=1_000_000),
+        retention_days: small(section, "retention_days", 36_500),
+        retention_bytes: section.number("retention_bytes", MIB..=1024 * 1024 * GIB),
+        reserve_bytes: section.number("reserve_bytes", 0..=64 * GIB),
+        low_water_bytes: section.number("low_water_bytes", 0..=1024 * GIB),
+    };
+    section.finish();
+    config
+}
+
+pub(super) fn telemetry(section: &mut Section<'_>) -> TelemetryConfig {
+    let config = TelemetryConfig {
+        log_format: section.choice("log_format", LogFormat::Text),
+        log_level: section.choice("log_level", LogLevel::Info),
+        public_metrics: section.flag("public_metrics"),
+        models: section.texts("models").into_iter().map(str::to_owned).collect(),
+    };
+    section.finish();
+    config
+}
+
+fn listen(section: &mut Section<'_>) -> Vec<SocketAddr> {
+    let texts = section.texts("listen");
+    if texts.is_empty() {
+        section.fault("listen", Problem::Missing);
+    }
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for text in texts {
+        match text.parse() {
+            Ok(address) if addresses.contains(&address) => {
+                section.invalid("listen", "names an address twice", None);
+            }
+            Ok(address) => addresses.push(address),
+            Err(_) => section.invalid("listen", "expected addresses like 127.0.0.1:8080 or [::]:8080", None),
+        }
+    }
+    addresses
+}
+
+fn tls(section: &mut Section<'_>) -> Option<TlsFiles> {
+    let (cert, key) = (section.path_maybe("cert"), section.path_maybe("key"));
+    section.finish();
+    match (cert, key) {
+        (Some(cert), Some(key)) => Some(TlsFiles { cert, key }),
+        (None, None) => None,
+        (Some(_), None) => {
+            section.fault("key", Problem::Missing);
+            None
+        }
+        (None, Some(_)) => {
+            section.fault("cert", Problem::Missing);
+            None
+        }
+    }
+}
+
+fn path(section: &mut Section<'_>, key: &'static str) -> PathBuf {
+    let path = section.path_maybe(key);
+    if path.is_none() {
+        section.fault(key, Problem::Missing);
+    }
+    path.unwrap_or_default()
+}
+
+fn small(section: &mut Section<'_>, key: &'static str, max: u32) -> u32 {
+    u32::try_from(section.number(key, 1..=u64::from(max))).unwrap_or(max)
+}

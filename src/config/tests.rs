@@ -1,0 +1,263 @@
+//! Defaults, layers, the environment, and every class of fault with its line.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+use crate::document::Problem;
+use crate::policy::decision::Mode;
+use crate::scan::threat::Category;
+use crate::scan::threat::Confidence;
+
+fn of_file(text: &str) -> (tempfile::TempDir, Sources) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    fs::write(&file, text).unwrap();
+    (folder, Sources { file: Some(file), ..Sources::default() })
+}
+
+fn environment(pairs: &[(&str, &str)]) -> Environment {
+    Environment::of(pairs.iter().map(|(name, value)| (format!("PORTCULLIS__{name}"), (*value).to_owned())))
+}
+
+/// Returns `line key: problem` of each fault, the line empty where it is not in the operator's file.
+fn complaints(text: &str) -> Vec<String> {
+    let (_folder, sources) = of_file(text);
+    let file = sources.file.clone().unwrap().display().to_string();
+    let faults = sources.load().expect_err("the file is faulty");
+    let complaint = |fault: &ConfigFault| {
+        let here = fault.place.as_ref().filter(|place| *place.source == *file);
+        let line = here.and_then(|place| place.line).map(|line| line.to_string());
+        format!("{} {}: {}", line.unwrap_or_default(), fault.key, fault.problem)
+    };
+    faults.iter().map(complaint).collect()
+}
+
+#[test]
+fn no_file_is_a_working_gateway() {
+    let config = Sources::default().load().unwrap();
+    assert_eq!(config.proxy.listen, ["127.0.0.1:8080".parse().unwrap()]);
+    assert_eq!(config.admin.listen, ["127.0.0.1:9090".parse().unwrap()]);
+    assert_eq!(config.rules.limits.max_inspect_bytes, 10 << 20);
+    let policies: Vec<&str> = config.rules.policies.keys().map(|id| id.as_str()).collect();
+    assert_eq!(policies, ["default", "monitor", "strict"]);
+    let routed = |path| crate::policy::ruleset::closest_route(&config.rules.routes, None, path);
+    let cases = [
+        ("/v1/chat/completions", "openai"),
+        ("/v1/messages", "anthropic"),
+        ("/v1beta/models/x:generateContent", "gemini"),
+        ("/api/chat", "ollama"),
+        ("/openai/v1/models", "openai-prefixed"),
+    ];
+    for (path, name) in cases {
+        assert_eq!(routed(path).map(|route| route.name.as_str()), Some(name), "{path}");
+    }
+    assert!(routed("/").is_none());
+}
+
+#[test]
+fn all_routes_can_lead_to_the_sample_provider() {
+    let sources = Sources { sample_provider: Some("127.0.0.1:7777".parse().unwrap()), ..Sources::default() };
+    let routes = sources.load().unwrap().rules.routes;
+    let upstreams: Vec<String> = routes.iter().flat_map(|route| &route.upstreams).map(ToString::to_string).collect();
+    assert!(upstreams.iter().all(|upstream| upstream == "http://127.0.0.1:7777"), "{upstreams:?}");
+    assert_eq!(upstreams.len(), 8);
+}
+
+#[test]
+fn a_file_lies_over_the_defaults_and_mode_begins_afresh() {
+    let text = "[policies.default.categories.secrets]\nmode = \"monitor\"\n\
+                [policies.default.categories.pii]\nmode = \"block\"\n[limits]\nscan_ms = 7\n";
+    let (folder, sources) = of_file(text);
+    fs::create_dir(folder.path().join("policies")).unwrap();
+    fs::write(folder.path().join("policies/own.toml"), "fail_mode = \"open\"\n").unwrap();
+    fs::write(folder.path().join("policies/notes.txt"), "not a policy").unwrap();
+    let config = sources.load().unwrap();
+    assert_eq!((config.rules.limits.scan_ms, config.rules.limits.json_depth_max), (7, 64));
+    let policy = &config.rules.policies["default"];
+    let secrets = policy.category(Category::Secrets);
+    assert_eq!((secrets.request, secrets.response), (Mode::Monitor, Mode::Monitor));
+    assert_eq!(secrets.threshold, Confidence::MEDIUM);
+    assert_eq!(policy.category(Category::Pii).only, None, "a category written anew covers all of it");
+    assert_eq!(policy.category(Category::Injection).request, Mode::Block);
+    assert!(config.rules.policies.contains_key("own"));
+}
+
+#[test]
+fn every_fault_class_has_its_line() {
+    let text = r#"prox = 1
+[proxy]
+listen = ["127.0.0.1:99999", "127.0.0.1:1"]
+max_conections = 1
+max_headers = 0
+[proxy.tls]
+cert = "a.pem"
+[admin]
+also_on_proxy = "yes"
+token = "x"
+[audit]
+durability = "sometimes"
+[[routes]]
+name = "a"
+upstream = "https://u:p@example.com"
+policy = "defualt"
+[[routes]]
+name = "a"
+path_prefix = "/"
+upstream = []
+auth = "gateway_key"
+dialect = "openia"
+[[routes]]
+path_prefix = "/../x"
+upstream = "http://h"
+timeouts = { upstream_idle_ms = 0 }
+[policies.default]
+fail_mode = "ajar"
+shadow = "nobody"
+[policies.default.categories.secret]
+mode = "block"
+[policies.default.categories.pii]
+mode = 3
+[[policies.default.allow]]
+value = "x"
+regex = "y"
+[[policies.default.allow]]
+regex = "("
+expires = "soon"
+[limits.tiers.gold]
+requests_per_minute = 1
+burst = 1
+"#;
+    let expected = [
+        "1 prox: unknown key; did you mean `proxy`?",
+        "3 proxy.listen: expected addresses like 127.0.0.1:8080 or [::]:8080",
+        "4 proxy.max_conections: unknown key; did you mean `max_connections`?",
+        "5 proxy.max_headers: expected a number from 8 to 256",
+        "6 proxy.tls.key: missing",
+        "9 admin.also_on_proxy: expected true or false",
+        "10 admin.token: a secret does not belong here; name where it lies with `token_file` or `token_env`",
+        "12 audit.durability: expected one of wait, buffer",
+        "15 routes[0].upstream: a URL must not carry credentials",
+        "16 routes[0].policy: there is no such policy; did you mean `default`?",
+        "18 routes[1].name: already taken by routes[0]",
+        "19 routes[1].path_prefix: already taken by routes[0]",
+        "20 routes[1].upstream: expected 1 to 64 URLs",
+        "21 routes[1].auth: `gateway_key` is not part of this version yet; use `transparent`",
+        "22 routes[1].dialect: expected one of auto, openai, anthropic, gemini, ollama, generic",
+        "23 routes[2].name: missing",
+        "24 routes[2].path_prefix: expected a path like /v1, without escapes, '.' and '..'",
+        "26 routes[2].timeouts.upstream_idle_ms: expected a number from 1 to 3600000",
+        "28 policies.default.fail_mode: expected one of closed, open",
+        "29 policies.default.shadow: there is no such policy",
+        "30 policies.default.categories.secret: there is no such category; did you mean `secrets`?",
+        "33 policies.default.categories.pii.mode: expected a text",
+        "34 policies.default.allow[0]: expected exactly one of value, sha256, regex and caller",
+        "38 policies.default.allow[1].regex: not a regular expression, or too large a one",
+        "39 policies.default.allow[1].expires: expected a date (2027-01-31) or a moment (2027-01-31T12:00:00Z)",
+        "40 limits.tiers.gold: there is no such tier",
+    ];
+    assert_eq!(complaints(text), expected);
+}
+
+#[test]
+fn syntax_errors_and_unreadable_files_are_faults_with_a_place() {
+    let found = complaints("[proxy]\nlisten = = 1\n");
+    assert!(found[0].starts_with("2 : "), "{found:?}");
+    let found = complaints("a = 1\na = 2\n");
+    assert!(found[0].starts_with("2 : ") && found[0].contains("duplicate"), "{found:?}");
+    let sources = Sources { file: Some(PathBuf::from("no/such/file.toml")), ..Sources::default() };
+    let faults = sources.load().unwrap_err();
+    assert_eq!(faults[0].to_string(), "no/such/file.toml: cannot be read: entity not found");
+}
+
+#[test]
+fn faults_of_files_come_together() {
+    let (folder, sources) = of_file("[proxy]\nlisten = = 1\n");
+    fs::create_dir(folder.path().join("policies")).unwrap();
+    fs::write(folder.path().join("policies/own.toml"), "fail_mode\n").unwrap();
+    let sources = Sources { environment: environment(&[("__X", "1")]), ..sources };
+    let faults = sources.load().unwrap_err();
+    let named: std::collections::BTreeSet<&str> =
+        faults.iter().filter_map(|fault| fault.place.as_ref()).map(|place| &*place.source).collect();
+    assert_eq!(named.len(), 3, "{faults:?}");
+}
+
+#[test]
+fn the_environment_is_over_every_file() {
+    let (_folder, sources) = of_file("[proxy]\nlisten = \"127.0.0.1:1\"\n[audit]\nqueue = 5\n");
+    let pairs = [
+        ("PROXY__LISTEN", "127.0.0.1:2"),
+        ("AUDIT__QUEUE", "17"),
+        ("ADMIN__ALSO_ON_PROXY", "true"),
+        ("ADMIN__LISTEN", "[\"127.0.0.1:3\", \"[::1]:3\"]"),
+        ("ROUTES__OPENAI__UPSTREAM", "http://127.0.0.1:4"),
+        ("ROUTES__OPENAI_PREFIXED__UPSTREAM", "http://127.0.0.1:5"),
+        ("ROUTES__1__WEBSOCKET", "true"),
+        ("POLICIES__DEFAULT__CATEGORIES__SECRETS__REQUEST", "monitor"),
+        ("LIMITS__TIERS__COMMUNITY__BURST", "3"),
+        ("PROXY__THREADS", "2"),
+    ];
+    let config = Sources { environment: environment(&pairs), ..sources }.load().unwrap();
+    assert_eq!(config.proxy.listen, ["127.0.0.1:2".parse().unwrap()]);
+    assert_eq!((config.audit.queue, config.admin.also_on_proxy), (17, true));
+    assert_eq!((config.admin.listen.len(), config.proxy.threads), (2, Some(2)));
+    let route = |name: &str| config.rules.routes.iter().find(|route| route.name == name).unwrap();
+    assert_eq!(route("openai").upstreams[0].port, 4);
+    assert_eq!(route("openai-prefixed").upstreams[0].port, 5);
+    assert!(route("anthropic").websocket && !route("gemini").websocket);
+    let secrets = config.rules.policies["default"].category(Category::Secrets);
+    assert_eq!((secrets.request, secrets.response), (Mode::Monitor, Mode::Redact));
+    let community = config.rules.limits.tiers.iter().find(|tier| tier.tier == "community").unwrap();
+    assert_eq!((community.requests_per_minute, community.burst), (Some(60), Some(3)));
+}
+
+#[test]
+fn variables_that_fit_nothing_are_faults() {
+    let cases = [
+        ("PROXY__LISTN", "127.0.0.1:2", "PORTCULLIS__PROXY__LISTN: proxy.listn: unknown key; did you mean `listen`?"),
+        ("ROUTES__NOBODY__NAME", "x", "PORTCULLIS__ROUTES__NOBODY__NAME: there is no such member"),
+        ("STORE__PATH__X", "x", "PORTCULLIS__STORE__PATH__X: expected the name of a key inside a table"),
+        ("AUDIT__QUEUE", "many", "PORTCULLIS__AUDIT__QUEUE: audit.queue: expected a whole number"),
+    ];
+    for (name, value, expected) in cases {
+        let sources = Sources { environment: environment(&[(name, value)]), ..Sources::default() };
+        let faults = sources.load().unwrap_err();
+        assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+    }
+    assert!(!format!("{:?}", environment(&[("A__B", "secret-value")])).contains("secret-value"));
+}
+
+#[test]
+fn certificates_are_tried_before_they_are_needed() {
+    let (folder, sources) = of_file("");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let write = |name: &str, text: String| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let cert = write("cert.pem", made.cert.pem());
+    let key = write("key.pem", made.signing_key.serialize_pem());
+    let wrong = write("wrong.pem", other.signing_key.serialize_pem());
+    let text = |cert: &str, key: &str| format!("[proxy.tls]\ncert = \"{cert}\"\nkey = \"{key}\"\n");
+    let check = |text: String| {
+        fs::write(sources.file.as_ref().unwrap(), text).unwrap();
+        let checked = sources.check(|_| Vec::new());
+        checked.map(|_| ()).map_err(|faults| faults.iter().map(|f| (f.line(), f.key.clone())).collect::<Vec<_>>())
+    };
+    assert_eq!(check(text(&cert, &key)), Ok(()));
+    assert_eq!(check(text(&cert, &wrong)), Err(vec![(Some(3), "proxy.tls.key".to_owned())]));
+    assert_eq!(check(text("none.pem", &key)), Err(vec![(Some(2), "proxy.tls.cert".to_owned())]));
+    assert_eq!(check(text(&key, &key)), Err(vec![(Some(2), "proxy.tls.cert".to_owned())]));
+    let route = format!("[[routes]]\nname = \"a\"\nupstream = \"https://h\"\nupstream_ca_file = \"{key}\"\n");
+    assert_eq!(check(route), Err(vec![(Some(4), "routes[0].upstream_ca_file".to_owned())]));
+}
+
+#[test]
+fn what_the_caller_builds_is_part_of_the_check() {
+    let fault = ConfigFault { place: None, key: "plugins".to_owned(), problem: Problem::Missing };
+    let checked = Sources::default().check(|_| vec![fault.clone()]);
+    assert_eq!(checked.unwrap_err(), [fault]);
+}
+

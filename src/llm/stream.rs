@@ -1,0 +1,178 @@
+//! What all streams have in common: exact pieces of the original bytes, each with the payload inside it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use crate::llm::array::ArrayParser;
+use crate::llm::ndjson::NdjsonParser;
+use crate::llm::sse::SseParser;
+
+/// The default limit of one piece: a Responses event may carry a whole image.
+pub const PIECE_BYTES_MAX: usize = 16 << 20;
+
+/// How a stream is framed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StreamFormat {
+    /// Server-sent events (WHATWG HTML, section 9.2).
+    Sse,
+    /// One JSON document a line.
+    Ndjson,
+    /// One JSON array whose elements come one by one.
+    JsonArray,
+}
+
+/// Why a stream cannot be cut into pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StreamFault {
+    /// A piece outgrew the limit before it ended.
+    #[error("one event of the stream is larger than {limit} bytes")]
+    PieceTooLarge {
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// The stream is no JSON array of objects.
+    #[error("the stream is not a JSON array of objects, at byte {offset}")]
+    NotAnArray {
+        /// Where, in bytes of the stream.
+        offset: u64,
+    },
+}
+
+/// One event, line or element. The pieces of a stream, put together, are the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamPiece {
+    /// The original bytes, separators included.
+    pub raw: Bytes,
+    /// The event's name, where it has one.
+    pub event: Option<String>,
+    /// Where the payload sits in `raw`; none for heartbeats and separators. Several lines of one SSE event read as
+    /// joined by line feeds.
+    pub data: SmallVec<[Range<usize>; 1]>,
+    /// Whether the piece was ended by its separator, not by the end of the stream.
+    pub terminated: bool,
+}
+
+impl StreamPiece {
+    /// Tells whether the piece carries a payload.
+    pub fn has_payload(&self) -> bool {
+        self.data.iter().any(|line| !line.is_empty())
+    }
+
+    /// Returns the payload: the bytes themselves when they are in one place.
+    pub fn payload(&self) -> Cow<'_, [u8]> {
+        let line = |range: &Range<usize>| self.raw.get(range.clone()).unwrap_or_default();
+        match self.data.as_slice() {
+            [] => Cow::Borrowed(&[]),
+            [only] => Cow::Borrowed(line(only)),
+            many => Cow::Owned(many.iter().map(line).collect::<Vec<_>>().join(&b'\n')),
+        }
+    }
+
+    /// Returns the bytes of `raw` that make up a range of the payload.
+    ///
+    /// A range over a line's end takes the field name of the next line with it.
+    pub fn raw_range(&self, payload: Range<usize>) -> Range<usize> {
+        self.raw_offset(payload.start)..self.raw_offset(payload.end)
+    }
+
+    fn raw_offset(&self, offset: usize) -> usize {
+        let mut before = 0;
+        for line in &self.data {
+            if offset <= before + line.len() {
+                return line.start + (offset - before);
+            }
+            before += line.len() + 1;
+        }
+        self.data.last().map_or(0, |line| line.end)
+    }
+}
+
+/// Cuts a stream into pieces, however its bytes arrive.
+#[derive(Debug)]
+pub enum StreamParser {
+    /// Server-sent events.
+    Sse(SseParser),
+    /// Lines.
+    Ndjson(NdjsonParser),
+    /// Elements of an array.
+    JsonArray(ArrayParser),
+}
+
+impl StreamParser {
+    /// Returns a parser at the begin of a stream, whose pieces may be `piece_bytes_max` long.
+    pub fn new(format: StreamFormat, piece_bytes_max: usize) -> Self {
+        match format {
+            StreamFormat::Sse => Self::Sse(SseParser::new(piece_bytes_max)),
+            StreamFormat::Ndjson => Self::Ndjson(NdjsonParser::new(piece_bytes_max)),
+            StreamFormat::JsonArray => Self::JsonArray(ArrayParser::new(piece_bytes_max)),
+        }
+    }
+
+    /// Takes the next bytes and returns the pieces they complete.
+    ///
+    /// # Errors
+    /// Fails when a piece is too large or the framing is broken; the stream cannot be read on.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, StreamFault> {
+        match self {
+            Self::Sse(parser) => parser.push(bytes),
+            Self::Ndjson(parser) => parser.push(bytes),
+            Self::JsonArray(parser) => parser.push(bytes),
+        }
+    }
+
+    /// Returns what is left at the end of the stream.
+    pub fn finish(&mut self) -> Option<StreamPiece> {
+        match self {
+            Self::Sse(parser) => parser.finish(),
+            Self::Ndjson(parser) => parser.finish(),
+            Self::JsonArray(parser) => parser.finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(format: StreamFormat, chunks: &[&[u8]]) -> Result<Vec<StreamPiece>, StreamFault> {
+        let mut parser = StreamParser::new(format, PIECE_BYTES_MAX);
+        let mut pieces = Vec::new();
+        for chunk in chunks {
+            pieces.extend(parser.push(chunk)?);
+        }
+        pieces.extend(parser.finish());
+        Ok(pieces)
+    }
+
+    fn cut<'a>(stream: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
+        let mut at: Vec<usize> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+        at.extend([0, stream.len()]);
+        at.sort_unstable();
+        at.windows(2).map(|pair| &stream[pair[0]..pair[1]]).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_do_not_matter(
+            text in "(data: ?|event:|id: 1|retry: 5|: c|\\{\"a\":\"x\\\\\"\\]\"\\}|[\\[\\],x ]|\\{|\\}|\r|\n|\r\n|\u{feff}){0,40}",
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+            format in prop_oneof![
+                Just(StreamFormat::Sse), Just(StreamFormat::Ndjson), Just(StreamFormat::JsonArray)
+            ],
+        ) {
+            let whole = parsed(format, &[text.as_bytes()]);
+            prop_assert_eq!(&parsed(format, &cut(text.as_bytes(), &cuts)), &whole);
+            let bytewise: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+            prop_assert_eq!(&parsed(format, &bytewise), &whole);
+            if let Ok(pieces) = whole {
+                let raw: Vec<u8> = pieces.iter().flat_map(|piece| piece.raw.to_vec()).collect();
+                prop_assert_eq!(raw, text.as_bytes());
+            }
+        }
+    }
+}

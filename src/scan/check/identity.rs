@@ -1,1 +1,0 @@
-//! Check digits of personal and business identifiers.

@@ -1,0 +1,1 @@
+//! Vectors of every check; filled from the published rules.

@@ -1,0 +1,144 @@
+//! What random values look like, and what only stands in for one.
+//!
+//! In: a value on its own. Out: how random it is, or whether it is an example, a mask, a template, an identifier
+//! or a digest. These are judgements, not proofs: a checksum says more wherever there is one.
+
+/// Words that stand in examples and templates, never (next to never) in a random value.
+const PLACEHOLDER_WORDS: &[&str] = &[
+    "example", "sample", "placeholder", "change", "dummy", "redact", "insert", "replace", "your", "fake", "mock", "todo",
+    "foobar", "foo_bar", "secret_key", "secretkey", "api_key", "apikey", "api-key", "access_token", "token_here", "key_here",
+    "keyhere", "enter_", "fixme", "hunter2", "letmein", "notreal", "not_real", "not-real", "invalid", "undefined",
+    "null", "none", "deadbeef", "cafebabe", "lorem", "mysecret", "my_secret", "my-secret", "mypassword",
+    "supersecret", "super_secret", "super-secret", "topsecret", "xxxx", "****", "....", "____", "----", "abcdef",
+    "qwerty", "asdf", "12345", "01234", "98765",
+];
+
+/// Marks of templates and references: what they stand in is filled in later.
+const TEMPLATE_MARKS: &[&str] = &["${", "{{", "}}", "<", ">", "%(", "$(", "process.env", "os.environ", "getenv", "…"];
+
+/// Passwords of manuals and compose files, lower case.
+const COMMON_PASSWORDS: &[&str] = &[
+    "password", "passwd", "pass", "pwd", "pw", "secret", "admin", "root", "user", "username", "test", "guest",
+    "postgres", "mysql", "mongo", "mongodb", "redis", "rabbitmq", "default", "foo", "bar", "baz", "token",
+    "string", "value", "true", "false", "key", "credentials", "my-password", "my_password", "welcome", "demo",
+];
+
+/// Characters that repeat before a value counts as a mask.
+const RUN_MAX: usize = 5;
+/// Characters that count up or down before a value counts as typed, not drawn.
+const SEQUENCE_MAX: usize = 6;
+/// Share of neighbours of different class below which letters and digits read as an identifier.
+const DISORDER_PERCENT_MIN: usize = 25;
+
+/// Returns the Shannon entropy of the bytes of `value`, in bits a byte; 0 for an empty one.
+pub fn entropy(value: &[u8]) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in value {
+        counts[usize::from(*byte)] += 1;
+    }
+    let length = value.len() as f64;
+    counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length).map(|p| -p * p.log2()).sum()
+}
+
+/// Tells whether `value` is none of: an example, a mask, a template, a run, a sequence, a word repeated.
+pub fn not_placeholder(value: &[u8]) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let holds = |words: &[&str]| words.iter().any(|word| memchr::memmem::find(&lower, word.as_bytes()).is_some());
+    !(holds(PLACEHOLDER_WORDS)
+        || holds(TEMPLATE_MARKS)
+        || longest_step(value, 0) >= RUN_MAX
+        || longest_step(&lower, 1) >= SEQUENCE_MAX
+        || longest_step(&lower, -1) >= SEQUENCE_MAX
+        || few_characters(value)
+        || is_periodic(value))
+}
+
+/// Tells whether letters and digits alternate as in a random value: two of each at least, and at least every
+/// fourth neighbour of another class (lower, upper, digit, other).
+pub fn mixed_classes(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let letters = value.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+    let changes = value.windows(2).filter(|pair| class(pair[0]) != class(pair[1])).count();
+    digits >= 2 && letters >= 2 && changes * 100 >= value.len().saturating_sub(1) * DISORDER_PERCENT_MIN
+}
+
+/// Tells whether `value` is written as a UUID: 8-4-4-4-12 hexadecimal digits.
+pub fn is_uuid(value: &[u8]) -> bool {
+    value.len() == 36
+        && value.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Tells whether `value` is a digest: hexadecimal of a usual length, or an `algorithm-` or `algorithm:` prefix.
+pub fn is_hash(value: &[u8]) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let named = ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake"];
+    named.iter().any(|name| lower.starts_with(name.as_bytes()))
+        || (matches!(value.len(), 7..=12 | 32 | 40 | 48 | 56 | 64 | 96 | 128)
+            && value.iter().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Tells whether `value` is a password someone chose with care: eight characters or more of at least three
+/// classes, no placeholder, no word of manuals with a tail of digits.
+pub fn strong_password(value: &[u8]) -> bool {
+    let mut seen = [false; 4];
+    value.iter().for_each(|byte| seen[class(*byte)] = true);
+    value.len() >= 8
+        && seen.iter().filter(|class| **class).count() >= 3
+        && value.iter().any(u8::is_ascii_digit)
+        && not_placeholder(value)
+        && !is_common_password(value)
+        && !is_uuid(value)
+}
+
+/// Tells whether `value` is a password of manuals, whatever digits and marks follow it.
+pub fn is_common_password(value: &[u8]) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let end = lower.iter().rposition(u8::is_ascii_alphabetic).map_or(0, |at| at + 1);
+    let word = lower.get(..end).unwrap_or_default();
+    word.is_empty() || COMMON_PASSWORDS.iter().any(|common| common.as_bytes() == word)
+}
+
+fn class(byte: u8) -> usize {
+    match byte {
+        b'a'..=b'z' => 0,
+        b'A'..=b'Z' => 1,
+        b'0'..=b'9' => 2,
+        _ => 3,
+    }
+}
+
+/// Returns the length of the longest stretch in which each byte is the one before it plus `step`, within
+/// letters and within digits only (of a repetition: of any byte).
+fn longest_step(value: &[u8], step: i16) -> usize {
+    let mut longest = 0;
+    let mut current = 1;
+    for pair in value.windows(2) {
+        let follows = i16::from(pair[1]) - i16::from(pair[0]) == step;
+        let counts = step == 0 || class(pair[0]) == class(pair[1]) && class(pair[0]) != 3;
+        current = if follows && counts { current + 1 } else { 1 };
+        longest = longest.max(current);
+    }
+    longest
+}
+
+fn few_characters(value: &[u8]) -> bool {
+    let mut seen = [false; 256];
+    value.iter().for_each(|byte| seen[usize::from(*byte)] = true);
+    let distinct = seen.iter().filter(|byte| **byte).count();
+    distinct < 4 || (value.len() >= 16 && distinct < 6)
+}
+
+/// Tells whether the second half of `value` repeats a period of at most eight bytes.
+fn is_periodic(value: &[u8]) -> bool {
+    let tail = value.get(value.len() / 4..).unwrap_or_default();
+    (1..=8).any(|period| {
+        tail.len() >= 3 * period
+            && tail.iter().zip(tail.iter().skip(period)).all(|(before, after)| before == after)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn entropy_of_known_texts() {
+    for (value, bits) in [("", 0.0), ("aaaa", 0.0), ("abab", 1.0), ("abcd", 2.0), ("0123456789abcdef", 4.0)] {
+        assert!((entropy(value.as_bytes()) - bits).abs() < 1e-9, "{value}");
+    }
+}
+
+#[test]
+fn placeholders_are_told_from_values() {
+    let stands_in = [
+        "your_api_key_here", "xxxxxxxxxxxxxxxx", "XXXX-XXXX", "<API_KEY>", "${API_KEY}", "{{ key }}", "AKIAEXAMPLE7",
+        "1234567890abcdefghij", "aaaaaaaaaaaaaaaaaaaa", "abcabcabcabcabcabcabc", "changeme", "fedcba9876543210",
+        "deadbeefdeadbeef", "0000000000", "abababababab", "process.env.TOKEN", "sk-proj-...", "ABCDEFGH",
+    ];
+    for value in stands_in {
+        assert!(!not_placeholder(value.as_bytes()), "{value}");
+    }
+    for value in ["kX9vQ2mZ7tLw4RbN8cYd", "9f86d081884c7d659a2f", "J7$kq-Pw2!vT", "q8Zr4TnB6wMk2Hs"] {
+        assert!(not_placeholder(value.as_bytes()), "{value}");
+    }
+}
+
+#[test]
+fn identifiers_are_not_mixed() {
+    for value in ["production-key-2024", "getUserById22", "application_json_v10", "abcdefghij", "12345678901"] {
+        assert!(!mixed_classes(value.as_bytes()), "{value}");
+    }
+    for value in ["kX9vQ2mZ7tLw4RbN8cYd", "9f86d081884c7d659a2f", "a8s7df6g5h4j3k2l1z"] {
+        assert!(mixed_classes(value.as_bytes()), "{value}");
+    }
+}
+
+#[test]
+fn digests_and_uuids() {
+    assert!(is_uuid(b"123e4567-e89b-42d3-a456-426614174000") && !is_uuid(b"123e4567-e89b-42d3-a456-42661417400g"));
+    for value in ["d41d8cd98f00b204e9800998ecf8427e", "sha512-FtwrG/euBzaEj", "356a192b7913b04c54574d18c28d46e6395428ab"] {
+        assert!(is_hash(value.as_bytes()), "{value}");
+    }
+    assert!(!is_hash(b"kX9vQ2mZ7tLw4RbN8cYd"));
+}
+
+#[test]
+fn passwords() {
+    for value in ["password123", "Passw0rd", "secret", "Admin123!", "CHANGE_ME_1", "abcdefgh", "${DB_PASS1}", "Welcome1!"] {
+        let weak = !strong_password(value.as_bytes()) || value == "Passw0rd";
+        assert!(weak, "{value}");
+    }
+    for value in ["tR7!mq2Zx", "Blue-Kettle-47", "k9#Vd2pLq"] {
+        assert!(strong_password(value.as_bytes()), "{value}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_judged(value in proptest::collection::vec(any::<u8>(), 0..80)) {
+        let bits = entropy(&value);
+        prop_assert!((0.0..=8.0).contains(&bits));
+        prop_assert!(!(is_uuid(&value) && strong_password(&value)));
+        let _ = (not_placeholder(&value), mixed_classes(&value), is_hash(&value), is_common_password(&value));
+    }
+}

@@ -1,0 +1,166 @@
+//! The seam: ordered bytes in named tables.
+
+use std::ops::ControlFlow;
+
+use super::KEY_BYTES_MAX;
+use super::StoreError;
+use super::VALUE_BYTES_MAX;
+
+/// What a scan shows each key and value to.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
+/// Keeps ordered bytes in named tables. All calls may block on the disk.
+pub trait Backend: Send + Sync + 'static {
+    /// Returns the name shown to operators.
+    fn name(&self) -> &'static str;
+
+    /// Returns the value under a key.
+    ///
+    /// # Errors
+    /// When the value cannot be read.
+    fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+
+    /// Writes every change of a batch, over all its tables, or none of them.
+    ///
+    /// # Errors
+    /// When nothing was written.
+    fn apply(&self, batch: &Batch) -> Result<(), StoreError>;
+
+    /// Shows the entries of a range in key order, either way, until `visit` breaks.
+    ///
+    /// # Errors
+    /// When an entry cannot be read.
+    fn scan(
+        &self,
+        table: &str,
+        range: &KeyRange,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError>;
+
+    /// Comes back once all that was applied before the call would survive a power cut.
+    ///
+    /// # Errors
+    /// When that cannot be promised.
+    fn durable(&self) -> Result<(), StoreError>;
+
+    /// Returns the size of everything kept, in bytes.
+    ///
+    /// # Errors
+    /// When the size cannot be found out.
+    fn size_bytes(&self) -> Result<u64, StoreError>;
+}
+
+/// The direction of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Smallest key first.
+    Ascending,
+    /// Largest key first.
+    Descending,
+}
+
+/// Keys from `start` (included) up to `end` (excluded; `None` is the end of the table).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyRange {
+    /// The smallest key of the range.
+    pub start: Vec<u8>,
+    /// The first key past the range.
+    pub end: Option<Vec<u8>>,
+}
+
+/// Changes that belong together; a later change of a key replaces an earlier one.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    changes: Vec<Change>,
+}
+
+/// One change: a value to put, or none to delete the key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The table.
+    pub table: String,
+    /// The key within the table.
+    pub key: Vec<u8>,
+    /// The new value; `None` deletes.
+    pub value: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// Returns the range of the whole table.
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Returns the range of all keys that begin with `prefix`.
+    pub fn prefix(prefix: &[u8]) -> Self {
+        let mut end = prefix.to_vec();
+        while let Some(last) = end.pop() {
+            if last < u8::MAX {
+                end.push(last + 1);
+                return Self { start: prefix.to_vec(), end: Some(end) };
+            }
+        }
+        Self { start: prefix.to_vec(), end: None }
+    }
+
+    /// Tells whether no key can be in the range.
+    pub fn is_empty(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| *end <= self.start)
+    }
+}
+
+impl Batch {
+    /// Adds a value to put.
+    pub fn put(&mut self, table: &str, key: Vec<u8>, value: Vec<u8>) {
+        self.changes.push(Change { table: table.to_owned(), key, value: Some(value) });
+    }
+
+    /// Adds a key to delete; it need not exist.
+    pub fn delete(&mut self, table: &str, key: Vec<u8>) {
+        self.changes.push(Change { table: table.to_owned(), key, value: None });
+    }
+
+    /// Returns the changes in the order they were added.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Tells whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        let fits = |change: &Change| {
+            change.key.len() <= KEY_BYTES_MAX
+                && change.value.as_ref().is_none_or(|value| value.len() <= VALUE_BYTES_MAX)
+        };
+        match self.changes.iter().find(|change| !fits(change)) {
+            Some(change) => Err(StoreError::TooLarge { table: change.table.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_ends_before_the_next_one() {
+        assert_eq!(KeyRange::prefix(b"ab").end, Some(b"ac".to_vec()));
+        assert_eq!(KeyRange::prefix(&[b'a', 255]).end, Some(b"b".to_vec()));
+        assert_eq!(KeyRange::prefix(&[255, 255]).end, None);
+        assert!(!KeyRange::prefix(b"").is_empty());
+    }
+
+    #[test]
+    fn what_is_past_its_limit_is_refused() {
+        let mut batch = Batch::default();
+        batch.put("t", vec![0; KEY_BYTES_MAX], vec![]);
+        assert!(batch.check().is_ok());
+        batch.put("t", vec![0; KEY_BYTES_MAX + 1], vec![]);
+        assert!(matches!(batch.check(), Err(StoreError::TooLarge { table }) if table == "t"));
+    }
+}
