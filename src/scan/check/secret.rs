@@ -183,8 +183,8 @@ pub fn discord_bot(value: &[u8]) -> bool {
 /// Returns `value` with a snowflake of the right length in front.
 pub fn repair_discord_bot(value: &[u8]) -> Option<Vec<u8>> {
     let dot = value.iter().position(|byte| *byte == b'.')?;
-    let length = dot * 3 / 4;
-    let number = value.iter().map(|byte| char::from(b'0' + byte % 10)).take(length - 1);
+    let length = (dot * 3 / 4).checked_sub(1)?;
+    let number = value.iter().map(|byte| char::from(b'0' + byte % 10)).take(length);
     let snowflake: String = std::iter::once('1').chain(number).collect();
     let encoded = LENIENT_URL.encode(snowflake);
     Some([encoded.trim_end_matches('=').as_bytes(), value.get(dot..)?].concat())
