@@ -114,7 +114,7 @@ pub fn repair_base64_json(value: &[u8]) -> Option<Vec<u8>> {
     let (prefix, _) = value.split_at_checked(value.len() - body.len())?;
     let key = hex(&Sha256::digest(value)).repeat(8);
     let room = (body.len() / 4 * 3).checked_sub(18)?.min(key.len());
-    let object = format!(r#"{{"n":"key","k":"{}"}}"#, key.get(..room)?);
+    let object = format!(r#"{{"k":"{}","n":"key"}}"#, key.get(..room)?);
     Some([prefix, LENIENT_STANDARD.encode(object).trim_end_matches('=').as_bytes()].concat())
 }
 
