@@ -121,7 +121,7 @@ pub fn kr_rrn(value: &[u8]) -> bool {
             5..=8 => foreign == u32::from(rrn[12]) || check == u32::from(rrn[12]),
             _ => check == u32::from(rrn[12]),
         };
-        is_date(year, month, day) && (checked || (year, month) >= (2020, 10))
+        is_date(year, month, day) && (checked || ((2020, 10)..(2040, 1)).contains(&(year, month)))
     })
 }
 

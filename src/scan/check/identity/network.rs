@@ -38,7 +38,8 @@ pub fn ip_address(value: &[u8]) -> bool {
         return false;
     };
     let single = match address {
-        IpAddr::V4(four) => !four.is_broadcast() && four.octets()[0] != 0 && four.octets()[0] < 240,
+        // `120.0.0.0` is a network or a browser's version.
+        IpAddr::V4(four) => !four.is_broadcast() && four.octets()[0] != 0 && four.octets()[0] < 240 && four.octets()[2..] != [0, 0],
         // The whole of `a::` or `::1` is more often code or prose than a host.
         IpAddr::V6(six) => six.segments().iter().filter(|&&group| group != 0).count() >= 3,
     };
