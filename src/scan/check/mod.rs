@@ -261,6 +261,10 @@ pub enum Check {
     CardUndotted,
     /// An Italian VAT number, with or without the country's letters.
     ItPivaPrefixed,
+    /// Seven to fifteen digits that are no date.
+    NationalPhone,
+    /// The structure of a South Korean resident number: birth date and sex.
+    KrRrnDated,
 }
 
 /// No check has this name.
@@ -413,6 +417,8 @@ const TABLE: &[Row] = &[
     row(Check::BirthDate, "birth_date", identity::network::birth_date, by_chance),
     row(Check::CardUndotted, "card_undotted", identity::bank::card_undotted, |v| identity::repair(v, identity::bank::card_undotted)),
     row(Check::ItPivaPrefixed, "it_piva_prefixed", identity::south::it_piva_prefixed, |v| identity::repair(v, identity::south::it_piva_prefixed)),
+    row(Check::NationalPhone, "national_phone", identity::network::national_phone, by_chance),
+    row(Check::KrRrnDated, "kr_rrn_dated", identity::asia::kr_rrn_dated, by_chance),
 ];
 
 impl Check {

@@ -125,6 +125,15 @@ pub fn kr_rrn(value: &[u8]) -> bool {
     })
 }
 
+/// Tells whether `value` has the structure of a South Korean resident number: birth date and sex.
+///
+/// For text that says what it is: the check digit is void for numbers given out since October 2020.
+pub fn kr_rrn_dated(value: &[u8]) -> bool {
+    digits::<13>(value).is_some_and(|rrn| {
+        is_short_date(number(&rrn[..2]), number(&rrn[2..4]), number(&rrn[4..6])) && (1..=8).contains(&rrn[6])
+    })
+}
+
 /// Tells whether `value` is a Singaporean NRIC or FIN: series letter and mod 11.
 pub fn sg_nric(value: &[u8]) -> bool {
     let Some(nric) = symbols::<9>(value) else { return false };
