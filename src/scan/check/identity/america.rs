@@ -54,12 +54,11 @@ pub fn us_dea(value: &[u8]) -> bool {
 pub fn us_mbi(value: &[u8]) -> bool {
     symbols::<11>(value).is_some_and(|mbi| {
         mbi[0] != b'0'
-            && mbi.iter().zip(b"CANNANAANNN").all(|(byte, kind)| match kind {
+            && mbi.iter().zip(b"NAXNAXNAANN").all(|(byte, kind)| match kind {
+                b'N' => byte.is_ascii_digit(),
                 b'A' => byte.is_ascii_uppercase() && !b"SLOIBZ".contains(byte),
-                b'C' => byte.is_ascii_digit() || !b"SLOIBZ".contains(byte),
-                _ => byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !b"SLOIBZ".contains(byte)),
+                _ => !b"SLOIBZ".contains(byte),
             })
-            && [3, 6, 9, 10].iter().all(|&place: &usize| mbi[place].is_ascii_digit())
     })
 }
 

@@ -121,7 +121,16 @@ pub fn kr_rrn(value: &[u8]) -> bool {
             5..=8 => foreign == u32::from(rrn[12]) || check == u32::from(rrn[12]),
             _ => check == u32::from(rrn[12]),
         };
-        is_date(year, month, day) && (checked || (year, month) >= (2020, 10))
+        is_date(year, month, day) && (checked || ((2020, 10)..(2040, 1)).contains(&(year, month)))
+    })
+}
+
+/// Tells whether `value` has the structure of a South Korean resident number: birth date and sex.
+///
+/// For text that says what it is: the check digit is void for numbers given out since October 2020.
+pub fn kr_rrn_dated(value: &[u8]) -> bool {
+    digits::<13>(value).is_some_and(|rrn| {
+        is_short_date(number(&rrn[..2]), number(&rrn[2..4]), number(&rrn[4..6])) && (1..=8).contains(&rrn[6])
     })
 }
 

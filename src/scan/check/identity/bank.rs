@@ -43,6 +43,11 @@ pub fn card(value: &[u8]) -> bool {
     }
 }
 
+/// Tells whether `value` is a card number that no dot parts: the digits of a fraction are none.
+pub fn card_undotted(value: &[u8]) -> bool {
+    !value.contains(&b'.') && card(value)
+}
+
 fn is_card(card: &[u8]) -> bool {
     let issuer = number(card.get(..4).unwrap_or_default());
     is_issued(issuer, card.len()) && varied(card) && luhn_sum(card).is_multiple_of(10)
@@ -56,7 +61,7 @@ fn is_issued(issuer: u64, length: usize) -> bool {
         3400..=3499 | 3700..=3799 | 1800 | 2131 => length == 15,
         3000..=3059 | 3095 | 3800..=3999 => matches!(length, 14 | 16),
         3600..=3699 => (14..=19).contains(&length),
-        3528..=3589 | 2200..=2204 | 6200..=6299 | 8100..=8299 => (16..=19).contains(&length),
+        3500..=3599 | 2200..=2204 | 6200..=6299 | 8100..=8299 => (16..=19).contains(&length),
         6304 | 6759 | 6761..=6763 | 5018 | 5020 | 5038 | 5893 => (12..=19).contains(&length),
         6000..=6099 | 6440..=6599 => matches!(length, 16 | 19),
         _ => false,

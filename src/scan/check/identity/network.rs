@@ -38,7 +38,8 @@ pub fn ip_address(value: &[u8]) -> bool {
         return false;
     };
     let single = match address {
-        IpAddr::V4(four) => !four.is_broadcast() && four.octets()[0] != 0 && four.octets()[0] < 240,
+        // `120.0.0.0` is a network or a browser's version, no host.
+        IpAddr::V4(four) => !four.is_broadcast() && four.octets()[0] != 0 && four.octets()[0] < 240 && four.octets()[3] != 0,
         // The whole of `a::` or `::1` is more often code or prose than a host.
         IpAddr::V6(six) => six.segments().iter().filter(|&&group| group != 0).count() >= 3,
     };
@@ -82,6 +83,14 @@ pub fn nanp(value: &[u8]) -> bool {
         _ => None,
     };
     national.is_some_and(|n| n[0] > 1 && n[3] > 1 && n[1..3] != [1, 1] && n[4..6] != [1, 1] && super::varied(n))
+}
+
+/// Tells whether `value` may be a national telephone number: 7 to 15 digits that are no date.
+///
+/// Nothing more is common to national plans, so this only makes sense where the text says so.
+pub fn national_phone(value: &[u8]) -> bool {
+    let digits: Vec<u8> = value.iter().filter(|byte| byte.is_ascii_digit()).copied().collect();
+    (7..=15).contains(&digits.len()) && super::varied(&digits) && !birth_date(value)
 }
 
 /// Earliest and latest year of birth a living person can have.

@@ -15,7 +15,7 @@ pub fn au_tfn(value: &[u8]) -> bool {
 pub fn au_abn(value: &[u8]) -> bool {
     digits::<11>(value).is_some_and(|abn| {
         let sum = weigh(&abn, &[10, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19]);
-        abn[0] > 0 && varied(&abn) && sum >= 10 && (sum - 10).is_multiple_of(89)
+        number(&abn[..2]) > 10 && varied(&abn) && sum >= 10 && (sum - 10).is_multiple_of(89)
     })
 }
 

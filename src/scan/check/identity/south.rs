@@ -34,7 +34,7 @@ fn spanish_letter(body: &[u8; 8]) -> Option<u8> {
 pub fn pt_nif(value: &[u8]) -> bool {
     digits::<9>(value).is_some_and(|nif| {
         let check = (11 - weigh(&nif[..8], &[9, 8, 7, 6, 5, 4, 3, 2]) % 11) % 11 % 10;
-        !matches!(nif[0], 0 | 4) && varied(&nif) && check == u32::from(nif[8])
+        nif[0] > 0 && varied(&nif) && check == u32::from(nif[8])
     })
 }
 
@@ -89,6 +89,11 @@ pub fn it_piva(value: &[u8]) -> bool {
             && matches!(number(&piva[7..10]), 1..=100 | 120 | 121 | 888 | 999)
             && luhn_sum(&piva).is_multiple_of(10)
     })
+}
+
+/// Tells whether `value` is an Italian VAT number, with or without the country's letters before it.
+pub fn it_piva_prefixed(value: &[u8]) -> bool {
+    it_piva(value.strip_prefix(b"IT").unwrap_or(value))
 }
 
 /// Tells whether `value` is a Greek tax number: powers of two as weights, mod 11.

@@ -93,7 +93,7 @@ pub fn ie_ppsn(value: &[u8]) -> bool {
             let further = ppsn[8];
             let weight = if further == b'W' { 0 } else { u32::from(further.checked_sub(b'@')?) };
             let head = *ppsn.first_chunk::<8>()?;
-            further.is_ascii_uppercase().then_some((head, weight))
+            b"AHTWX".contains(&further).then_some((head, weight))
         }),
     };
     let Some((ppsn, further)) = padded else { return false };
