@@ -73,7 +73,8 @@ fn ask(request: &Value) -> Result<Ask, Unreadable> {
     let result = last.into_iter().flatten().find_map(|part| part.get("functionResponse"));
     let declared = request.get("tools").and_then(Value::as_array).into_iter().flatten();
     let mode = request.pointer("/toolConfig/functionCallingConfig/mode");
-    let schemas = ["parameters", "parametersJsonSchema"];
+    // Google's own Python client writes this member with underscores; the API takes both.
+    let schemas = ["parameters", "parametersJsonSchema", "parameters_json_schema"];
     Ok(Ask {
         text: wire::last_user(turns, "parts").map(wire::text_of).unwrap_or_default(),
         tools: declared
