@@ -1,0 +1,34 @@
+# Everything a newcomer needs: `make run`, `make test`, `make bench`.
+# Each does its own set-up, is silent about what is already there, and keeps what it fetches in target/.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+.PHONY: help run build test bench setup clean
+
+help:
+	@echo "make run     build and start the gateway with a sample provider behind it"
+	@echo "make test    check formatting, lints and licences, and run every test"
+	@echo "make bench   measure the gateway beside a bare proxy and nginx"
+
+setup:
+	@tests/setup/system.sh build
+
+build: setup
+	@cargo build --release --locked
+
+run: build
+	@target/release/portcullis run --with-sample-provider
+
+test:
+	@tests/setup/system.sh build clients
+	@tests/setup/test.sh
+
+bench:
+	@tests/setup/system.sh build bench
+	@cargo build --release --locked --bin portcullis --example bare_proxy
+	@python3 benches/compare/run.py $(BENCH)
+
+clean:
+	@cargo clean

@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""Measures the gateway beside a bare Pingora proxy (P) and nginx, paired in one run.
+
+Usage: run.py [--rounds N] [--seconds S] [--only WORKLOAD ...] [--peers-only]
+
+Every workload is measured for each server in turn, round after round, so that whatever else the
+machine does meets all of them alike; the middle of three rounds counts, and what matters are the
+ratios to P. Core 0 runs the server under test, core 1 the provider and the clients. The gateway
+runs its embedded defaults: both directions scanned, policy and audit on. Figures also go to
+target/bench/compare.json. The exit code is 1 if a server refused anything: a refusal is not speed.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parents[2]
+RELEASE = ROOT / "target/release"
+LOAD = RELEASE / "examples/load"
+TICK_US = 1_000_000 / os.sysconf("SC_CLK_TCK")
+
+# name: (mode, body, bytes, connections, more arguments)
+WORKLOADS = {
+    "2 KB": ("closed", 2 << 10, 16, []),
+    "16 KB": ("closed", 16 << 10, 16, []),
+    "128 KB": ("closed", 128 << 10, 8, []),
+    "1,000/s of 2 KB": ("rate", 2 << 10, 16, ["1000"]),
+    "paced stream": ("paced", 1 << 10, 20, []),
+}
+GATEWAY_CONFIG = """
+[proxy]
+listen = "127.0.0.1:0"
+threads = 1
+[admin]
+listen = "127.0.0.1:0"
+[store]
+path = "DIRECTORY/state"
+[limits.tiers.community]
+requests_per_minute = 0
+burst = 0
+[[routes]]
+name = "bench"
+path_prefix = "/"
+upstream = "http://UPSTREAM"
+dialect = "auto"
+policy = "default"
+"""
+WORDS = """the of and to in is was for on that with as by at from it an be this are or his her which were not have their has but
+its also one two first after other new time who they some when there can more out up into only about over than them would so most
+harbour boat market bridge stone river autumn baker window kitchen letter neighbour winter orchard lantern station village teacher
+carry build write open close follow lead turn wait learn visit answer measure compare explain describe quietly slowly early late
+small bright heavy narrow distant familiar careful honest plain warm cold wooden question reason method result pattern sample""".split()
+
+
+def body(size, stream):
+    """A chat of several messages of ordinary prose, of that many bytes; the same on every run."""
+    source = random.Random(size)
+
+    def prose(length):
+        text = ""
+        while len(text) < length:
+            sentence = " ".join(source.choice(WORDS) for _ in range(source.randint(7, 19)))
+            text += sentence.capitalize() + source.choice([". ", ". ", "? ", ".\n"])
+        return text[:length]
+
+    roles = ["system", "user", "assistant", "user", "assistant", "user"]
+    each = size // len(roles)
+    messages = [{"role": role, "content": prose(each)} for role in roles]
+    chat = {"model": "bench", "messages": messages, "stream": stream}
+    written = json.dumps(chat, separators=(",", ":"))
+    while len(written) > size:
+        longest = max(messages, key=lambda message: len(message["content"]))
+        longest["content"] = longest["content"][:-max(1, (len(written) - size) // 4)]
+        written = json.dumps(chat, separators=(",", ":"))
+    return written.encode()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listening(address, process, limit_s=60):
+    host, port = address.split(":")
+    for _ in range(limit_s * 100):
+        if process.poll() is not None:
+            sys.exit(f"{process.args[-1]} ended with {process.returncode} before it listened")
+        try:
+            socket.create_connection((host, int(port)), 1).close()
+            return
+        except OSError:
+            time.sleep(0.01)
+    sys.exit(f"nothing listens on {address}")
+
+
+def pinned(core, command):
+    if os.cpu_count() > 1 and shutil.which("taskset"):
+        return ["taskset", "-c", str(core), *map(str, command)]
+    return list(map(str, command))
+
+
+class Servers:
+    """The servers under test and the provider, all of them ended with this object."""
+
+    def __init__(self, directory):
+        self.directory, self.started, self.under_test = directory, [], {}
+        self.upstream = f"127.0.0.1:{free_port()}"
+        listening(self.upstream, self.spawn(1, [LOAD, "upstream", self.upstream]))
+
+    def spawn(self, core, command):
+        log = open(self.directory / f"{Path(str(command[0])).name}.log", "wb")
+        process = subprocess.Popen(pinned(core, command), stdout=log, stderr=log, cwd=self.directory)
+        self.started.append(process)
+        return process
+
+    def bare(self):
+        address = f"127.0.0.1:{free_port()}"
+        process = self.spawn(0, [RELEASE / "examples/bare_proxy", address, self.upstream])
+        listening(address, process)
+        self.under_test["P"] = (address, process.pid)
+
+    def nginx(self):
+        if not shutil.which("nginx"):
+            return
+        address = f"127.0.0.1:{free_port()}"
+        text = (ROOT / "benches/compare/nginx.conf").read_text()
+        for name, value in (("DIRECTORY", str(self.directory)), ("LISTEN", address), ("UPSTREAM", self.upstream)):
+            text = text.replace(name, value)
+        (self.directory / "nginx.conf").write_text(text)
+        process = self.spawn(0, ["nginx", "-p", self.directory, "-c", self.directory / "nginx.conf"])
+        listening(address, process)
+        self.under_test["nginx"] = (address, process.pid)
+
+    def gateway(self):
+        text = GATEWAY_CONFIG.replace("DIRECTORY", str(self.directory)).replace("UPSTREAM", self.upstream)
+        (self.directory / "gateway.toml").write_text(text)
+        ready = self.directory / "ready.json"
+        process = self.spawn(0, [RELEASE / "portcullis", "run", "--config", self.directory / "gateway.toml",
+                                 "--ready-file", ready])
+        for _ in range(6000):
+            try:
+                address = json.loads(ready.read_text())["proxy"]
+                break
+            except (OSError, ValueError, KeyError):
+                if process.poll() is not None:
+                    sys.exit("the gateway did not start:\n" + (self.directory / "portcullis.log").read_text())
+                time.sleep(0.01)
+        else:
+            sys.exit("the gateway was not ready within a minute")
+        self.under_test["gateway"] = (address, process.pid)
+
+    def end(self):
+        for process in self.started:
+            process.terminate()
+        for process in self.started:
+            try:
+                process.wait(3)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def cpu_us(pid):
+    """User and system time of a process and of its children, in microseconds (10 ms resolution)."""
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(stat.parent.name) == pid or int(fields[1]) == pid:
+            total += (int(fields[11]) + int(fields[12])) * TICK_US
+    return total
+
+
+def measure(server, workload, seconds, bodies):
+    address, pid = server
+    mode, size, connections, more = WORKLOADS[workload]
+    before = cpu_us(pid)
+    command = [LOAD, mode, address, bodies[mode == "paced", size], seconds, connections, *more]
+    run = subprocess.run(pinned(1, command), capture_output=True, text=True, check=True)
+    result = json.loads(run.stdout)
+    units = result["events"] if mode == "paced" else result["answers"]
+    result["cpu_us"] = (cpu_us(pid) - before) / max(units, 1)
+    result["per_second"] = units / result["seconds"]
+    return result
+
+
+def middle(rounds):
+    return {key: median(result[key] for result in rounds) for key in rounds[0]}
+
+
+def report(results):
+    print(f"{'workload':<17} {'server':<8} {'/s':>9} {'÷ P':>6} {'CPU µs':>8} {'over P':>8} {'÷ P':>6} "
+          f"{'p50 µs':>8} {'over P':>8} {'p99 µs':>8} {'÷ P':>6}")
+    for workload, servers in results.items():
+        base = servers["P"]
+        for name, row in servers.items():
+            ratio = lambda key: row[key] / base[key] if base[key] else float("nan")
+            print(f"{workload:<17} {name:<8} {row['per_second']:>9.0f} {ratio('per_second'):>6.2f} "
+                  f"{row['cpu_us']:>8.1f} {row['cpu_us'] - base['cpu_us']:>+8.1f} {ratio('cpu_us'):>6.2f} "
+                  f"{row['p50_us']:>8.0f} {row['p50_us'] - base['p50_us']:>+8.0f} {row['p99_us']:>8.0f} "
+                  f"{ratio('p99_us'):>6.2f}")
+    print("Paced stream: per event, delay from the provider's write to the client's read.")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Measures the gateway beside a bare proxy and nginx.")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--only", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
+    parser.add_argument("--peers-only", action="store_true", help="without the gateway")
+    options = parser.parse_args()
+
+    directory = Path(tempfile.mkdtemp(prefix="portcullis-bench-"))
+    bodies = {}
+    for mode, size, _, _ in WORKLOADS.values():
+        stream = mode == "paced"
+        path = directory / f"{size}-{mode}.json"
+        path.write_bytes(body(size, stream))
+        bodies[stream, size] = path
+    servers = Servers(directory)
+    results, refused = {}, 0
+    try:
+        servers.bare()
+        servers.nginx()
+        if not options.peers_only:
+            servers.gateway()
+        names = list(servers.under_test)
+        for name in names:  # fills connection pools, caches and branch predictors
+            measure(servers.under_test[name], "2 KB", 1, bodies)
+        for workload in options.only:
+            rounds = {name: [] for name in names}
+            for number in range(options.rounds):
+                for name in names[number % len(names):] + names[:number % len(names)]:
+                    rounds[name].append(measure(servers.under_test[name], workload, options.seconds, bodies))
+            results[workload] = {name: middle(all_rounds) for name, all_rounds in rounds.items()}
+            for name, all_rounds in rounds.items():
+                bad = sum(result["refused"] + result["errors"] for result in all_rounds)
+                refused += bad
+                if bad:
+                    print(f"{name} refused or broke off {bad} of {workload}", file=sys.stderr)
+    finally:
+        servers.end()
+        shutil.rmtree(directory, ignore_errors=True)
+    report(results)
+    kept = ROOT / "target/bench"
+    kept.mkdir(parents=True, exist_ok=True)
+    (kept / "compare.json").write_text(json.dumps(results, indent=1))
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

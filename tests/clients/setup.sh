@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Installs the official provider SDKs, in fixed versions, under target/clients: Python's from PyPI,
+# Node's from the npm registry. Does nothing when they are there already.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=tests/clients
+there=$PWD/target/clients
+
+wanted=$(cat $here/requirements.txt $here/package.json | sha256sum | cut -d' ' -f1)
+if [ "$(cat "$there/installed" 2>/dev/null)" = "$wanted" ]; then exit 0; fi
+
+mkdir -p "$there/node"
+[ -x "$there/venv/bin/pip" ] || python3 -m venv "$there/venv"
+PIP_CACHE_DIR="$there/pip-cache" PIP_DISABLE_PIP_VERSION_CHECK=1 \
+  "$there/venv/bin/pip" install --quiet --requirement $here/requirements.txt
+cp $here/package.json "$there/node/package.json"
+npm_config_cache="$there/npm-cache" npm_config_update_notifier=false \
+  npm install --prefix "$there/node" --no-audit --no-fund --silent
+echo "$wanted" > "$there/installed"

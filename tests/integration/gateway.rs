@@ -1,0 +1,149 @@
+//! The gateway as a process of its own, on ports of its own, with a directory of its own.
+
+use std::fs;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long the gateway may take to be ready; patterns are compiled and proven in that time.
+const START_LIMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(5);
+
+/// A running gateway; it is killed when it is dropped.
+pub struct Gateway {
+    /// Where providers' requests go.
+    pub proxy: SocketAddr,
+    /// Where the management API is.
+    pub admin: SocketAddr,
+    process: Child,
+    directory: TempDir,
+}
+
+impl Gateway {
+    /// Starts a gateway on a configuration, in which `listen` and `store.path` may be left out:
+    /// ports are free ones and the state is in a directory that goes with the gateway.
+    pub fn start(config: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        fs::write(config_path(&directory), config).expect("the directory is writable");
+        let (process, proxy, admin) = launch(&directory);
+        Self { proxy, admin, process, directory }
+    }
+
+    /// Starts a gateway with one route for every path, to one upstream, under a policy whose
+    /// `[policies.default]` table is given in full.
+    pub fn in_front_of(upstream: SocketAddr, policy: &str) -> Self {
+        Self::start(&format!(
+            "[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{upstream}\"\ndialect = \"auto\"\n\
+             policy = \"default\"\n\n{policy}"
+        ))
+    }
+
+    /// Replaces the configuration file, in one step, as an editor would.
+    pub fn rewrite(&self, config: &str) {
+        let fresh = self.directory.path().join("gateway.toml.new");
+        fs::write(&fresh, config).expect("the directory is writable");
+        fs::rename(fresh, config_path(&self.directory)).expect("the file can be replaced");
+    }
+
+    /// Sends a signal, by its name without `SIG`.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.process.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success(), "the gateway is gone");
+    }
+
+    /// Kills the gateway at once and starts it again on the same directory; ports may change.
+    pub fn crash_and_restart(&mut self) {
+        self.process.kill().expect("the gateway runs");
+        self.process.wait().expect("a child can be waited for");
+        (self.process, self.proxy, self.admin) = launch(&self.directory);
+    }
+
+    /// Returns the one-time administrator's key of the first start.
+    pub fn admin_key(&self) -> String {
+        let key = fs::read_to_string(self.directory.path().join("state/admin.key"));
+        key.expect("the first start writes the key").trim().to_owned()
+    }
+
+    /// Returns the directory with `gateway.toml`, `state/` and `plugins/`.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Returns what the gateway has logged so far.
+    pub fn log(&self) -> String {
+        log_of(&self.directory)
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if thread::panicking() {
+            // Tests capture their own output: this shows only beside a failure.
+            #[allow(clippy::print_stderr)]
+            {
+                eprintln!("--- the gateway's log ---\n{}", self.log());
+            }
+        }
+    }
+}
+
+fn config_path(directory: &TempDir) -> PathBuf {
+    directory.path().join("gateway.toml")
+}
+
+fn log_of(directory: &TempDir) -> String {
+    fs::read_to_string(directory.path().join("log")).unwrap_or_default()
+}
+
+fn launch(directory: &TempDir) -> (Child, SocketAddr, SocketAddr) {
+    let ready = directory.path().join("ready.json");
+    let _ = fs::remove_file(&ready);
+    let log =
+        File::options().create(true).append(true).open(directory.path().join("log")).expect("a log file");
+    let mut process = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["run", "--config"])
+        .arg(config_path(directory))
+        .arg("--ready-file")
+        .arg(&ready)
+        .current_dir(directory.path())
+        .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
+        .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
+        .env("PORTCULLIS__STORE__PATH", directory.path().join("state"))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().expect("a file can be shared"))
+        .stderr(log)
+        .spawn()
+        .expect("the program was built");
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        if let Some((proxy, admin)) = addresses(&ready) {
+            return (process, proxy, admin);
+        }
+        let ended = process.try_wait().expect("a child can be asked");
+        let late = Instant::now() > deadline;
+        if ended.is_some() || late {
+            let _ = process.kill();
+            panic!("the gateway did not start ({ended:?}):\n{}", log_of(directory));
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// Reads `{"proxy": "ADDRESS", "admin": "ADDRESS"}`; `None` while it is not whole.
+fn addresses(ready: &Path) -> Option<(SocketAddr, SocketAddr)> {
+    let written: Value = serde_json::from_slice(&fs::read(ready).ok()?).ok()?;
+    let address = |name: &str| written.get(name)?.as_str()?.parse().ok();
+    Some((address("proxy")?, address("admin")?))
+}

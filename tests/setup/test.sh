@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Runs every check there is, and says at the end how many tests passed and failed.
+# A check that fails does not keep the later ones from running; all must pass.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+passed=0
+failed=0
+logs=$PWD/target/test-logs
+mkdir -p "$logs"
+
+# A check has no tests to count: it is one that passes, or one that fails.
+check() { # check NAME COMMAND...
+  local name=$1 log
+  log=$logs/${1// /-}.log
+  shift
+  if "$@" > "$log" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok   $name"
+  else
+    failed=$((failed + 1))
+    echo "FAIL $name"
+    tail -n 200 "$log"
+  fi
+}
+
+# Adds up what a test runner printed; when it stopped without a figure, that is one failure.
+tests() { # tests NAME COMMAND...
+  local name=$1 log code=0 ok bad
+  log=$logs/${1// /-}.log
+  shift
+  "$@" > "$log" 2>&1 || code=$?
+  # nextest: "12 passed, 1 failed"; cargo test: "ok. 12 passed; 1 failed", once a binary.
+  ok=$(figures passed "$log")
+  bad=$(figures failed "$log")
+  if [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
+  if [ "$code" -eq 0 ] && [ "$ok" -eq 0 ]; then bad=1; fi
+  passed=$((passed + ok))
+  failed=$((failed + bad))
+  if [ "$bad" -eq 0 ]; then
+    echo "ok   $name ($ok tests)"
+  else
+    echo "FAIL $name ($bad of $((ok + bad)) tests)"
+    tail -n 400 "$log"
+  fi
+}
+
+figures() { # figures WORD LOG
+  grep -E '^ +Summary |^test result:' "$2" | grep -oE "[0-9]+ $1" | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+tests/clients/setup.sh
+
+check "formatting" cargo fmt --check
+check "lints" cargo clippy --locked --all-targets -- -D warnings
+if cargo deny --version > /dev/null 2>&1; then
+  check "advisories and licences" cargo deny --config .deny.toml --log-level error check licenses bans sources
+fi
+if cargo nextest --version > /dev/null 2>&1; then
+  tests "tests" cargo nextest run --locked --no-fail-fast --color never
+else
+  tests "tests" cargo test --locked --no-fail-fast --lib --bins --tests
+fi
+check "examples in the documentation" cargo test --locked --doc --quiet
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
