@@ -1,0 +1,109 @@
+//! One management call: what handlers get, and what they give back.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::HeaderMap;
+use http::HeaderValue;
+use http::Response;
+use http::StatusCode;
+use http::header;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Office;
+use super::error::ApiError;
+use crate::access::credential::Principal;
+
+/// What every handler returns.
+pub type Answer = Result<Response<Body>, ApiError>;
+
+/// A call whose credential, permission and quota were checked.
+pub struct Call {
+    /// The parts of the process that handlers ask.
+    pub office: Arc<Office>,
+    /// Who calls; `None` on public paths.
+    pub principal: Option<Principal>,
+    /// Where from.
+    pub address: Option<IpAddr>,
+    /// The parameters in the path, by name.
+    pub path: BTreeMap<String, String>,
+    /// The query as it was written, without its question mark.
+    pub query: String,
+    /// The header fields.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+    /// The call's name in answers, logs and the audit log.
+    pub request_id: String,
+}
+
+impl Call {
+    /// Reads the body as JSON of a closed shape.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        serde_json::from_slice(&self.body).map_err(|error| ApiError::Invalid(describe(&error)))
+    }
+
+    /// Reads the query as a closed shape.
+    pub fn query<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        let pairs = axum::extract::Query::<T>::try_from_uri(&self.uri()?);
+        pairs.map(|query| query.0).map_err(|error| ApiError::Invalid(error.body_text()))
+    }
+
+    fn uri(&self) -> Result<http::Uri, ApiError> {
+        format!("/?{}", self.query).parse().map_err(|_| ApiError::Invalid("the query is malformed".to_owned()))
+    }
+
+    /// Returns a parameter of the path.
+    pub fn parameter(&self, name: &str) -> &str {
+        self.path.get(name).map_or("", String::as_str)
+    }
+
+    /// Returns the caller's name for records: a key's id, never a credential.
+    pub fn actor(&self) -> Option<String> {
+        self.principal.as_ref().map(|principal| principal.id())
+    }
+}
+
+/// Says what is wrong with a body, without quoting it.
+fn describe(error: &serde_json::Error) -> String {
+    let place = format!("line {} column {}", error.line(), error.column());
+    match error.classify() {
+        serde_json::error::Category::Data => {
+            // The message of a data error may quote a value; its kind and its field names do not.
+            let text = error.to_string();
+            let known = ["unknown field", "missing field", "duplicate field", "invalid type", "unknown variant"];
+            let kind = known.into_iter().find(|kind| text.starts_with(kind)).unwrap_or("invalid value");
+            let field = text.split('`').nth(1).filter(|_| matches!(kind, "missing field" | "duplicate field"));
+            match field {
+                Some(field) => format!("the request body has a {kind} `{field}` at {place}"),
+                None => format!("the request body has an {kind} at {place}").replace("an missing", "a missing"),
+            }
+        }
+        _ => format!("the request body is not valid JSON at {place}"),
+    }
+}
+
+/// Answers 200 with a JSON body.
+pub fn ok(body: &impl Serialize) -> Answer {
+    with_status(StatusCode::OK, body)
+}
+
+/// Answers with a JSON body.
+pub fn with_status(status: StatusCode, body: &impl Serialize) -> Answer {
+    let body = serde_json::to_vec(body).map_err(|_| ApiError::Internal)?;
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+/// Answers 200 with text of some media type.
+pub fn text(media: &'static str, body: String) -> Answer {
+    let mut response = Response::new(Body::from(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
+    Ok(response)
+}

@@ -1,0 +1,133 @@
+//! Every way a management call fails, and the answer the caller gets: the one place of the admin
+//! plane that knows status codes. The body is the contract's `{"error": string}`; where a list helps,
+//! it stands beside it.
+
+use axum::body::Body;
+use http::HeaderValue;
+use http::Method;
+use http::Response;
+use http::StatusCode;
+use http::header;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::access::role::Permission;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The body or a parameter is wrong.
+    #[error("{0}")]
+    Invalid(String),
+    /// Several things are wrong; each is named.
+    #[error("{message}")]
+    Faults {
+        /// What was refused.
+        message: &'static str,
+        /// Every fault.
+        faults: Vec<String>,
+    },
+    /// A name is unknown; the known ones are listed under `key`.
+    #[error("{message}")]
+    UnknownName {
+        /// What is unknown.
+        message: String,
+        /// The field of the answer that lists the known names.
+        key: &'static str,
+        /// The known names.
+        known: Vec<String>,
+    },
+    /// No credential, or none that counts.
+    #[error("a valid credential is required: X-API-Key, or Authorization: Bearer")]
+    Unauthenticated,
+    /// Two different credentials.
+    #[error("two different credentials were given: send one")]
+    AmbiguousCredential,
+    /// The credential's role does not allow it.
+    #[error("the role of this credential does not allow {0}")]
+    Forbidden(Permission),
+    /// Nothing is there.
+    #[error("{0}")]
+    NotFound(String),
+    /// The path is there, for other methods.
+    #[error("this path takes {}", .allow.iter().map(Method::as_str).collect::<Vec<_>>().join(", "))]
+    MethodNotAllowed {
+        /// The methods it takes.
+        allow: Vec<Method>,
+    },
+    /// The document changed since it was read.
+    #[error("the configuration is at another revision: read it again")]
+    PreconditionFailed,
+    /// More bytes than are inspected.
+    #[error("the content is larger than the {0} bytes that are inspected")]
+    TooLarge(usize),
+    /// The content could not be inspected.
+    #[error("the content cannot be inspected: {0}")]
+    Unreadable(String),
+    /// The quota is used up.
+    #[error("rate limit exceeded, try again in {retry_after_s} s")]
+    RateLimited {
+        /// When to come back, in seconds.
+        retry_after_s: u64,
+    },
+    /// The store or the audit log failed.
+    #[error("the gateway cannot reach its state at the moment")]
+    Unavailable,
+    /// A defect of the gateway.
+    #[error("the gateway failed")]
+    Internal,
+}
+
+impl ApiError {
+    /// Returns the status of the answer.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Invalid(_) | Self::Faults { .. } | Self::UnknownName { .. } | Self::AmbiguousCredential => {
+                StatusCode::BAD_REQUEST
+            }
+            Self::Unreadable(_) => StatusCode::BAD_REQUEST,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn body(&self) -> Value {
+        let mut body = json!({ "error": self.to_string() });
+        match self {
+            Self::Faults { faults, .. } => body["faults"] = json!(faults),
+            Self::UnknownName { key, known, .. } => body[*key] = json!(known),
+            _ => {}
+        }
+        body
+    }
+
+    /// Returns the answer.
+    pub fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.body().to_string()));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        match &self {
+            Self::Unauthenticated => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"portcullis\""));
+            }
+            Self::MethodNotAllowed { allow } => {
+                let allow = allow.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+                let value = HeaderValue::from_str(&allow).expect("method names are header values");
+                headers.insert(header::ALLOW, value);
+            }
+            Self::RateLimited { retry_after_s } => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_s));
+            }
+            _ => {}
+        }
+        response
+    }
+}
