@@ -39,6 +39,7 @@ use crate::policy::decision::Mode;
 use crate::policy::decision::PolicyId;
 use crate::policy::decision::Rule;
 use crate::policy::decision::StreamBlock;
+use crate::scan::check::Check;
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::threat::Category;
@@ -55,6 +56,32 @@ pub const THRESHOLD_DEFAULT: Confidence = Confidence::MEDIUM;
 
 /// The most allow-list entries of one policy.
 pub const ALLOW_ENTRIES_MAX: usize = 1000;
+
+/// Checks that look at the form or the likeliness of a value, and prove nothing about it.
+const FORM_CHECKS: [Check; 22] = [
+    Check::Crc32Base62Fails,
+    Check::Crc32HexLittleEndianFails,
+    Check::Crc32HexFails,
+    Check::PemFails,
+    Check::UrlCredentials,
+    Check::BasicAuth,
+    Check::Entropy2Half,
+    Check::Entropy3,
+    Check::Entropy3Half,
+    Check::Entropy4,
+    Check::MixedClasses,
+    Check::NotPlaceholder,
+    Check::NotUuid,
+    Check::NotHash,
+    Check::StrongPassword,
+    Check::Bic,
+    Check::Email,
+    Check::IpAddress,
+    Check::MacAddress,
+    Check::E164,
+    Check::Nanp,
+    Check::BirthDate,
+];
 
 /// A policy as it was written; its values fit, its detectors are not looked up yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -254,7 +281,7 @@ impl<'a> From<&'a Detector> for DetectorFacts<'a> {
             name: &detector.name,
             category: detector.category,
             severity: detector.severity,
-            validated: !detector.checks.is_empty(),
+            validated: detector.checks.iter().any(|check| !FORM_CHECKS.contains(check)),
             confidence_max: if raised { detector.confidence.raised() } else { detector.confidence },
         }
     }

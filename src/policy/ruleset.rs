@@ -7,19 +7,82 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::document::Fault;
 use crate::document::Places;
 use crate::document::Problem;
 use crate::document::fault::nearest;
 use crate::document::section::Section;
+use crate::llm::dialect::Dialects;
+use crate::policy::decision::Action;
+use crate::policy::decision::CallerId;
+use crate::policy::decision::Decisions;
+use crate::policy::decision::Direction;
+use crate::policy::decision::FailMode;
 use crate::policy::decision::PolicyId;
+use crate::policy::decision::StreamBlock;
+use crate::policy::file::DetectorFacts;
 use crate::policy::file::PolicyFile;
 use crate::policy::limits::Limits;
 use crate::policy::route::ROUTES_MAX;
 use crate::policy::route::Route;
+use crate::scan::detector::Detector;
+use crate::scan::detector::MaskKind;
+use crate::scan::hold::Watch;
+use crate::scan::scanner::Scanner;
+use crate::scan::threat::Confidence;
+use crate::scan::threat::DetectorId;
+use crate::scan::threat::DetectorSet;
 
 /// The most policies of a configuration.
 pub const POLICIES_MAX: usize = 1000;
+
+/// Everything an exchange is judged by; immutable, swapped whole.
+pub struct Ruleset {
+    /// The number that decisions name.
+    pub revision: u64,
+    /// What can be found.
+    pub scanner: Arc<Scanner>,
+    /// The shapes of bodies.
+    pub dialects: Arc<Dialects>,
+    /// The policies by name.
+    pub policies: BTreeMap<PolicyId, Arc<Policy>>,
+    /// The routes, the closest first.
+    pub routes: Arc<[Route]>,
+    /// The limits.
+    pub limits: Limits,
+}
+
+/// One policy, compiled for the detectors of one scanner.
+pub struct Policy {
+    /// Its name in routes and records.
+    pub id: PolicyId,
+    /// What happens to what cannot be inspected.
+    pub fail_mode: FailMode,
+    /// How a blocked stream ends.
+    pub stream_block: StreamBlock,
+    /// A policy that decides beside this one and is only recorded.
+    pub shadow: Option<PolicyId>,
+    /// The policy as it was written.
+    pub file: PolicyFile,
+    decisions: Decisions,
+    watches: [Watch; 2],
+}
+
+/// What a ruleset is built from.
+pub struct Parts<'a> {
+    /// The number it gets.
+    pub revision: u64,
+    /// What an operator wrote.
+    pub rules: &'a RulesFile,
+    /// Where it was written.
+    pub places: &'a Places,
+    /// What can be found.
+    pub scanner: Arc<Scanner>,
+    /// The shapes of bodies.
+    pub dialects: Arc<Dialects>,
+}
 
 /// The part of a configuration that changes without a restart, as it was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +99,108 @@ pub struct RulesFile {
 
 /// The top-level keys that change without a restart.
 pub const RELOADABLE_KEYS: [&str; 4] = ["routes", "policies", "limits", "detectors"];
+
+impl Ruleset {
+    /// Compiles every policy against the scanner. Takes time; keep it off the request threads.
+    ///
+    /// # Errors
+    ///
+    /// Every detector that a policy or `[detectors]` names and the scanner does not have.
+    pub fn build(parts: Parts<'_>) -> Result<Self, Vec<Fault>> {
+        let detectors = parts.scanner.detectors();
+        let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).collect();
+        let mut faults = unknown_disabled(&parts, &facts);
+        let mut policies = BTreeMap::new();
+        for (id, file) in &parts.rules.policies {
+            match file.compile(&facts, &parts.rules.disabled, parts.places) {
+                Ok(decisions) => {
+                    let policy = Policy::new(file.clone(), decisions, detectors);
+                    policies.insert(id.clone(), Arc::new(policy));
+                }
+                Err(unknown) => faults.extend(unknown),
+            }
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        Ok(Self {
+            revision: parts.revision,
+            scanner: parts.scanner,
+            dialects: parts.dialects,
+            policies,
+            routes: parts.rules.routes.clone().into(),
+            limits: parts.rules.limits.clone(),
+        })
+    }
+
+    /// Returns the closest route for a host (lower case, no port) and a normalised path.
+    pub fn route(&self, host: Option<&str>, path: &str) -> Option<&Route> {
+        closest_route(&self.routes, host, path)
+    }
+
+    /// Returns a policy by its name; every name in a route or a `shadow` has one.
+    pub fn policy(&self, id: &str) -> Option<&Arc<Policy>> {
+        self.policies.get(id)
+    }
+}
+
+impl Policy {
+    fn new(file: PolicyFile, decisions: Decisions, detectors: &[Detector]) -> Self {
+        let watch = |way| Watch::compile(detectors, decisions.enforced(way), decisions.wanted(way));
+        let watches = Direction::ALL.map(watch);
+        Self {
+            id: file.id.clone(),
+            fail_mode: file.fail_mode,
+            stream_block: file.stream_block,
+            shadow: file.shadow.clone(),
+            file,
+            decisions,
+            watches,
+        }
+    }
+
+    /// Returns the detectors whose findings are looked for.
+    pub fn wanted(&self, direction: Direction) -> &DetectorSet {
+        self.decisions.wanted(direction)
+    }
+
+    /// Returns the detectors whose findings can change or stop a body.
+    pub fn enforced(&self, direction: Direction) -> &DetectorSet {
+        self.decisions.enforced(direction)
+    }
+
+    /// Returns the automaton that tells what of a stream must wait.
+    pub fn watch(&self, direction: Direction) -> &Watch {
+        let [request, response] = &self.watches;
+        match direction {
+            Direction::Request => request,
+            Direction::Response => response,
+        }
+    }
+
+    /// Returns what is done about one finding; see [`Decisions::judge`].
+    pub fn judge(
+        &self,
+        direction: Direction,
+        detector: DetectorId,
+        confidence: Confidence,
+        value: &[u8],
+        caller: Option<&CallerId>,
+        now: Timestamp,
+    ) -> Action {
+        self.decisions.judge(direction, detector, confidence, value, caller, now)
+    }
+
+    /// Returns how values of a detector are masked under this policy.
+    pub fn mask(&self, id: DetectorId, detector: &Detector) -> MaskKind {
+        self.decisions.mask(id).unwrap_or(detector.mask)
+    }
+
+    /// Returns the compiled tables.
+    pub fn decisions(&self) -> &Decisions {
+        &self.decisions
+    }
+}
 
 impl RulesFile {
     /// Reads the reloadable keys of a document's root.
@@ -112,6 +277,17 @@ fn read_routes(root: &mut Section<'_>, policies: &BTreeMap<PolicyId, PolicyFile>
         routes.push(route);
     }
     order_routes(routes)
+}
+
+fn unknown_disabled(parts: &Parts<'_>, facts: &[DetectorFacts<'_>]) -> Vec<Fault> {
+    let unknown = parts.rules.disabled.iter().filter(|name| parts.scanner.find(name).is_none());
+    let fault = |name: &String| {
+        let key = "detectors.disabled".to_owned();
+        let suggestion = nearest(name, facts.iter().map(|facts| facts.name));
+        let place = parts.places.of(&key).cloned();
+        Fault { place, key, problem: Problem::Unknown { what: "detector", suggestion } }
+    };
+    unknown.map(fault).collect()
 }
 
 fn unknown_policy(id: &PolicyId, policies: &BTreeMap<PolicyId, PolicyFile>) -> Problem {
