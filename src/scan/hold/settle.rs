@@ -71,7 +71,9 @@ fn relaxed(hir: &Hir) -> Hir {
             greedy: repetition.greedy,
             sub: Box::new(relaxed(&repetition.sub)),
         }),
-        HirKind::Capture(group) => Hir::capture(Capture { sub: Box::new(relaxed(&group.sub)), ..group.clone() }),
+        HirKind::Capture(group) => {
+            Hir::capture(Capture { sub: Box::new(relaxed(&group.sub)), ..group.clone() })
+        }
         HirKind::Concat(parts) => Hir::concat(parts.iter().map(relaxed).collect()),
         HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(relaxed).collect()),
         HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => hir.clone(),
