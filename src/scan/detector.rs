@@ -8,10 +8,18 @@ use std::fmt;
 use std::str::FromStr;
 
 use regex_syntax::ParserBuilder;
+use regex_syntax::hir::Capture;
 use regex_syntax::hir::Class;
+use regex_syntax::hir::ClassBytes;
+use regex_syntax::hir::ClassBytesRange;
+use regex_syntax::hir::ClassUnicode;
 use regex_syntax::hir::Hir;
 use regex_syntax::hir::HirKind;
 use regex_syntax::hir::Look;
+use regex_syntax::hir::Repetition;
+use regex_syntax::utf8::Utf8Range;
+use regex_syntax::utf8::Utf8Sequence;
+use regex_syntax::utf8::Utf8Sequences;
 
 use crate::scan::check::Check;
 use crate::scan::threat::Category;
@@ -27,6 +35,12 @@ pub const PATTERN_BYTES_MAX: usize = 4096;
 
 /// How far before a match its context words are looked for, in bytes of the same view.
 pub const CONTEXT_BYTES: usize = 96;
+
+/// The most byte sequences a class of characters is spelt out in.
+const SEQUENCES_MAX: usize = 64;
+
+/// How often a pattern is put together anew to get rid of classes of characters.
+const LOWERINGS_MAX: usize = 8;
 
 /// From this length on, in bytes, a context word may stand inside a longer word.
 const CONTEXT_SUBSTRING_BYTES: usize = 4;
@@ -148,6 +162,7 @@ impl Pattern {
         }
         let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
         let hir = parser.parse(source).map_err(|fault| PatternFault::Syntax(Box::new(fault)))?;
+        let hir = over_bytes(hir);
         bounded(&hir)?;
         let facts = hir.properties();
         if facts.explicit_captures_len() > 1 {
@@ -248,6 +263,64 @@ impl FromStr for MaskKind {
     }
 }
 
+/// Returns the same pattern with every class over bytes.
+///
+/// The parser makes classes of characters of alternatives such as `a|b` and `é|è`, whatever its settings. Putting
+/// parts together anew can make some again, so that it is done until none is left; a class of too many characters
+/// stays, to be refused.
+pub fn over_bytes(hir: Hir) -> Hir {
+    let mut hir = hir;
+    for _ in 0..LOWERINGS_MAX {
+        if !has_characters(&hir) {
+            break;
+        }
+        hir = lowered(&hir);
+    }
+    hir
+}
+
+fn has_characters(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Class(class) => matches!(class, Class::Unicode(_)),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Look(_) => false,
+        HirKind::Repetition(repeat) => has_characters(&repeat.sub),
+        HirKind::Capture(group) => has_characters(&group.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(has_characters),
+    }
+}
+
+/// Spells classes of characters out in UTF-8.
+fn lowered(hir: &Hir) -> Hir {
+    match hir.kind() {
+        HirKind::Class(Class::Unicode(class)) => match class.to_byte_class() {
+            Some(bytes) => Hir::class(Class::Bytes(bytes)),
+            None => spelt_out(class).unwrap_or_else(|| hir.clone()),
+        },
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => {
+            hir.clone()
+        }
+        HirKind::Repetition(repeat) => {
+            Hir::repetition(Repetition { sub: Box::new(lowered(&repeat.sub)), ..repeat.clone() })
+        }
+        HirKind::Capture(group) => {
+            Hir::capture(Capture { sub: Box::new(lowered(&group.sub)), ..group.clone() })
+        }
+        HirKind::Concat(parts) => Hir::concat(parts.iter().map(lowered).collect()),
+        HirKind::Alternation(arms) => Hir::alternation(arms.iter().map(lowered).collect()),
+    }
+}
+
+/// Returns a class as alternatives of byte sequences, unless there are too many.
+fn spelt_out(class: &ClassUnicode) -> Option<Hir> {
+    let sequences = class.ranges().iter().flat_map(|range| Utf8Sequences::new(range.start(), range.end()));
+    let sequences: Vec<Utf8Sequence> = sequences.take(SEQUENCES_MAX + 1).collect();
+    let bytes = |range: &Utf8Range| {
+        Hir::class(Class::Bytes(ClassBytes::new([ClassBytesRange::new(range.start, range.end)])))
+    };
+    let arm = |sequence: &Utf8Sequence| Hir::concat(sequence.as_slice().iter().map(bytes).collect());
+    (sequences.len() <= SEQUENCES_MAX).then(|| Hir::alternation(sequences.iter().map(arm).collect()))
+}
+
 /// Refuses what has no bound or does not mean the same to every engine.
 fn bounded(hir: &Hir) -> Result<(), PatternFault> {
     match hir.kind() {
@@ -302,6 +375,20 @@ mod tests {
         assert_eq!(widths("é|abc"), (2, 3));
         assert!(Pattern::parse(&format!("a{{{PATTERN_WIDTH_MAX}}}")).is_ok());
         assert!(Pattern::parse("a(b)").unwrap().has_group());
+    }
+
+    #[test]
+    fn alternatives_of_characters_are_spelt_out_in_bytes() {
+        for source in ["(?i)(?:api|app)", "x(?:é|è|ü)y", "a|b|é", "(?i:dd|de|df)é"] {
+            let pattern = Pattern::parse(source).unwrap();
+            assert!(!has_characters(pattern.hir()), "{source}");
+            let regex = |hir: &Hir| regex_automata::meta::Builder::new().build_from_hir(hir).unwrap();
+            let bytes = regex(pattern.hir());
+            for text in ["api", "ApP", "xéy", "xèy", "xay", "é", "DFé", "dgé"] {
+                let same = regex::bytes::RegexBuilder::new(source).build().unwrap();
+                assert_eq!(bytes.is_match(text), same.is_match(text.as_bytes()), "{source} in {text}");
+            }
+        }
     }
 
     #[test]

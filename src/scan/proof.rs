@@ -23,7 +23,7 @@ use crate::scan::threat::Finding;
 /// What an example writes where a valid value belongs.
 pub const PLACEHOLDER: &str = "{valid}";
 /// How many values are tried until one passes its checks.
-const TRIES_MAX: u32 = 200_000;
+const TRIES_MAX: u32 = 20_000;
 /// How many different values each example is proven with.
 const VALUES_PER_EXAMPLE: u64 = 3;
 /// How many more turns than needed a made repetition takes at most.

@@ -13,6 +13,7 @@ use regex_syntax::hir::Look;
 use regex_syntax::hir::Repetition;
 
 use crate::scan::detector::Detector;
+use crate::scan::detector::over_bytes;
 
 /// How much of a pattern's beginning is compared with its anchor, in bytes.
 const PREFIX_BYTES_MAX: usize = 256;
@@ -71,7 +72,7 @@ impl Shape {
 
 /// Cuts a pattern behind the last part that every match has; never cuts everything.
 fn required_prefix(hir: &Hir) -> Hir {
-    let cut = cut_tail(hir);
+    let cut = over_bytes(cut_tail(hir));
     if cut.properties().minimum_len() == Some(0) { hir.clone() } else { cut }
 }
 
@@ -299,6 +300,7 @@ mod tests {
             ("key ?= ?[a-f]{0,8}", r"key(?:\x20)?\x3d"),
             (r"(?i:a1)b\b", "[Aa]1b"),
             ("x(?:yz{0,2}|w{2,3})", "x(?:y|(?:w){2})"),
+            ("ab?|cd?", "[ac]"),
             ("é[^a-z]", r"\xc3\xa9[\x00-\x60\x7b-\xff]"),
         ] {
             assert_eq!(shape(pattern, None).expression, expression);
