@@ -161,6 +161,13 @@ const guarded = {
     assert.equal(error.code, "content_blocked");
     assert.ok(error.message && error.type, "the message or the type is empty");
   },
+  async openai_block_in_a_responses_stream() {
+    const error = await raises(OpenAI.APIError, async () => {
+      const stream = await openai().responses.create({ model: "sample", input: SAY_SECRET, stream: true });
+      for await (const event of stream) void event;
+    });
+    assert.equal(error.code, "content_blocked");
+  },
   async openai_graceful_end_of_a_stream() {
     const { text, finish } = await chatStream(SAY_SECRET, GRACEFUL);
     assert.equal(finish, "content_filter");
