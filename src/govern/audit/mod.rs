@@ -1,1 +1,12 @@
 //! The audit log.
+
+mod chain;
+mod event;
+#[cfg(test)]
+mod fault;
+mod journal;
+mod log;
+#[cfg(test)]
+mod sample;
+mod segment;
+mod stored;
