@@ -25,6 +25,11 @@ pub struct UlidSource {
 pub struct InvalidUlid;
 
 impl UlidSource {
+    /// Returns a source whose identifiers are all above `last`.
+    pub fn after(last: Ulid) -> Self {
+        Self { last: Mutex::new(last.0) }
+    }
+
     /// Returns the next identifier for a moment given in Unix milliseconds.
     pub fn next(&self, unix_ms: i64) -> Ulid {
         let time = (unix_ms.max(0) as u128) << RANDOM_BITS;

@@ -1,0 +1,273 @@
+//! The writing side of the journal: one writer, whole groups, safe on disk before anyone is told.
+//!
+//! What it promises: an id that [`Journal::append`] returned survives the process and the power. A group that
+//! fails leaves no trace in the chain. A file whose write or sync failed is never written again, because after
+//! a failed `fsync` the kernel may have dropped the pages: the group goes to a fresh segment instead.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use crate::id::Ulid;
+use crate::id::UlidSource;
+
+use super::chain::Hash;
+use super::event::AuditEvent;
+use super::log::Closed;
+use super::log::Log;
+use super::log::Position;
+use super::segment;
+use super::segment::HEADER_BYTES;
+use super::segment::Header;
+use super::segment::Step;
+use super::stored;
+
+/// Why the journal could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Another process writes to it.
+    #[error("the audit journal in {} is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// The disk failed.
+    #[error("the audit journal could not be opened")]
+    Disk(#[from] io::Error),
+    /// A segment's header is damaged although entries follow it: restore the file, or move it away.
+    #[error("the audit segment {} is damaged", .0.display())]
+    Damaged(PathBuf),
+}
+
+/// A torn end that was cut off when the journal was opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// The segment that had it.
+    pub segment: u64,
+    /// How many bytes were cut off; they are kept beside the segment, in a file ending in `.torn`.
+    pub bytes: u64,
+}
+
+/// Appends entries; there is one per directory.
+pub(super) struct Journal {
+    log: Arc<Log>,
+    file: File,
+    segment_bytes_max: u64,
+    made_unix_ms: u64,
+    ids: UlidSource,
+    last_hash: Hash,
+    abandoned: bool,
+    #[cfg(test)]
+    pub(super) faults: super::fault::Faults,
+    _lock: File,
+}
+
+/// Where the last segment's entries end, and with what.
+struct Tail {
+    end: u64,
+    last_id: Ulid,
+    last_hash: Hash,
+}
+
+impl Journal {
+    /// Opens the journal in a directory, which is made if need be, and mends its end.
+    pub(super) fn open(
+        directory: &Path,
+        segment_bytes_max: u64,
+        now_unix_ms: i64,
+    ) -> Result<(Self, Option<Repair>), JournalError> {
+        std::fs::create_dir_all(directory)?;
+        let lock = File::options().create(true).truncate(false).write(true).open(directory.join("lock"))?;
+        lock.try_lock().map_err(|_| JournalError::InUse(directory.to_owned()))?;
+        let headers = headers(directory)?;
+        let closed = headers.windows(2).map(|pair| {
+            let [(old, _), (_, next)] = pair else { unreachable!("windows of two") };
+            (*old, Closed { end: next.previous_end, closed_unix_ms: next.made_unix_ms })
+        });
+        let closed = closed.collect();
+        let (header, file, tail, repair) = match headers.last() {
+            Some((sequence, header)) => {
+                let file = File::options().read(true).write(true).open(segment::path(directory, *sequence))?;
+                let (tail, repair) = mend(directory, &file, header)?;
+                (*header, file, tail, repair)
+            }
+            None => {
+                let header = Header {
+                    sequence: 1,
+                    made_unix_ms: now_unix_ms.max(0) as u64,
+                    previous_end: 0,
+                    previous_hash: Hash::default(),
+                };
+                let file = segment::create(directory, header)?;
+                (header, file, Tail::empty(&header), None)
+            }
+        };
+        let committed = Position { segment: header.sequence, offset: tail.end };
+        let log = Log {
+            directory: directory.to_owned(),
+            closed: RwLock::new(closed),
+            committed: watch::Sender::new(committed),
+        };
+        let last_id = tail.last_id.max(last_id_before(&log, header.sequence));
+        let journal = Self {
+            log: Arc::new(log),
+            file,
+            segment_bytes_max,
+            made_unix_ms: header.made_unix_ms,
+            ids: UlidSource::after(last_id),
+            last_hash: tail.last_hash,
+            abandoned: false,
+            #[cfg(test)]
+            faults: super::fault::Faults::default(),
+            _lock: lock,
+        };
+        Ok((journal, repair))
+    }
+
+    pub(super) fn log(&self) -> Arc<Log> {
+        self.log.clone()
+    }
+
+    /// Returns when the segment under way was begun, in Unix milliseconds.
+    pub(super) fn segment_made_unix_ms(&self) -> u64 {
+        self.made_unix_ms
+    }
+
+    /// Writes events as one group and returns their ids once they are safe on disk. On an error none of
+    /// them is part of the chain, and the next call begins a fresh segment.
+    pub(super) fn append<'a>(
+        &mut self,
+        events: impl Iterator<Item = &'a AuditEvent>,
+        now_unix_ms: i64,
+    ) -> io::Result<Vec<Ulid>> {
+        let committed = self.log.committed();
+        if self.abandoned || committed.offset >= self.segment_bytes_max {
+            self.rotate(now_unix_ms)?;
+        }
+        let (mut ids, mut buffer, mut last_hash) = (Vec::new(), Vec::new(), self.last_hash);
+        for event in events {
+            let id = self.ids.next(now_unix_ms);
+            let canonical = stored::canonical(id, event);
+            let hash = Hash::of(last_hash, &canonical);
+            segment::push_frame(&mut buffer, &stored::payload(last_hash, hash, &canonical));
+            last_hash = hash;
+            ids.push(id);
+        }
+        let committed = self.log.committed();
+        if let Err(error) = self.write(&buffer, committed.offset) {
+            self.abandoned = true;
+            return Err(error);
+        }
+        self.last_hash = last_hash;
+        let offset = committed.offset + buffer.len() as u64;
+        self.log.committed.send_replace(Position { offset, ..committed });
+        Ok(ids)
+    }
+
+    /// Closes the segment under way, if it has entries or was abandoned, and begins the next.
+    pub(super) fn rotate(&mut self, now_unix_ms: i64) -> io::Result<()> {
+        let old = self.log.committed();
+        if old.offset == HEADER_BYTES && !self.abandoned {
+            return Ok(());
+        }
+        let header = Header {
+            sequence: old.segment + 1,
+            made_unix_ms: now_unix_ms.max(0) as u64,
+            previous_end: old.offset,
+            previous_hash: self.last_hash,
+        };
+        #[cfg(test)]
+        self.faults.strike()?;
+        self.file = segment::create(&self.log.directory, header)?;
+        let closed = Closed { end: old.offset, closed_unix_ms: header.made_unix_ms };
+        self.log.closed.write().insert(old.segment, closed);
+        self.log.committed.send_replace(Position { segment: header.sequence, offset: HEADER_BYTES });
+        self.made_unix_ms = header.made_unix_ms;
+        self.abandoned = false;
+        Ok(())
+    }
+
+    fn write(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
+        #[cfg(test)]
+        self.faults.strike()?;
+        self.file.write_all_at(buffer, offset)?;
+        #[cfg(test)]
+        self.faults.strike()?;
+        self.file.sync_data()
+    }
+}
+
+impl Tail {
+    fn empty(header: &Header) -> Self {
+        Self { end: HEADER_BYTES, last_id: Ulid(0), last_hash: header.previous_hash }
+    }
+}
+
+/// Returns the headers of all segments; a last one that never got its header is removed.
+fn headers(directory: &Path) -> Result<Vec<(u64, Header)>, JournalError> {
+    let sequences = segment::list(directory)?;
+    let mut found = Vec::with_capacity(sequences.len());
+    for sequence in &sequences {
+        let path = segment::path(directory, *sequence);
+        let file = File::open(&path)?;
+        match segment::read_header(&file)? {
+            Some(header) if header.sequence == *sequence => found.push((*sequence, header)),
+            _ if Some(sequence) == sequences.last() && file.metadata()?.len() <= HEADER_BYTES => {
+                std::fs::remove_file(&path)?;
+            }
+            _ => return Err(JournalError::Damaged(path)),
+        }
+    }
+    Ok(found)
+}
+
+/// Finds the end of the last segment's whole frames and cuts off, and keeps, what follows.
+fn mend(directory: &Path, file: &File, header: &Header) -> io::Result<(Tail, Option<Repair>)> {
+    let length = file.metadata()?.len();
+    let mut bytes = vec![0; (length - HEADER_BYTES) as usize];
+    file.read_exact_at(&mut bytes, HEADER_BYTES)?;
+    let mut tail = Tail::empty(header);
+    let mut used = 0;
+    while let Step::Frame { payload, bytes: frame } = segment::step(bytes.get(used..).unwrap_or_default()) {
+        let Ok((previous, hash, _)) = stored::split(payload) else { break };
+        if previous != tail.last_hash {
+            break;
+        }
+        let Ok(entry) = stored::entry(payload) else { break };
+        used += frame;
+        tail = Tail { end: HEADER_BYTES + used as u64, last_id: entry.id, last_hash: hash };
+    }
+    let torn = bytes.get(used..).unwrap_or_default();
+    if torn.is_empty() {
+        return Ok((tail, None));
+    }
+    let keep = format!("audit-{:016x}-{}.torn", header.sequence, tail.end);
+    std::fs::write(directory.join(keep), torn)?;
+    file.set_len(tail.end)?;
+    file.sync_all()?;
+    Ok((tail, Some(Repair { segment: header.sequence, bytes: torn.len() as u64 })))
+}
+
+/// Returns the last id of the segments before `segment`, or zero: ids must go on above it.
+fn last_id_before(log: &Log, segment: u64) -> Ulid {
+    let before = log.closed.read().range(..segment).next_back().map(|(sequence, _)| *sequence);
+    let Some(before) = before else { return Ulid(0) };
+    let mut reader = log.reader(Position { segment: before, offset: HEADER_BYTES });
+    let mut last = Ulid(0);
+    while let Ok(Some((at, payload))) = reader.next() {
+        if at.segment != before {
+            break;
+        }
+        if let Ok(entry) = stored::entry(&payload) {
+            last = entry.id;
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+#[path = "journal/tests.rs"]
+mod tests;

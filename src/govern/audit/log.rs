@@ -1,0 +1,153 @@
+//! The reading side of the journal: positions, and readers that stop where the committed part ends.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use super::segment;
+use super::segment::HEADER_BYTES;
+use super::segment::Step;
+
+const CHUNK_BYTES: u64 = 256 << 10;
+
+/// The place of a frame: its segment, and its offset there in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Position {
+    pub(super) segment: u64,
+    pub(super) offset: u64,
+}
+
+/// Why the journal could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The disk failed.
+    #[error("the audit journal could not be read")]
+    Disk(#[from] io::Error),
+    /// The bytes are not what was written.
+    #[error("segment {segment} of the audit journal is damaged at byte {offset}")]
+    Damaged {
+        /// The segment's sequence.
+        segment: u64,
+        /// Where the damage begins.
+        offset: u64,
+    },
+}
+
+/// A segment that is no longer written to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Closed {
+    /// Where its acknowledged part ends.
+    pub(super) end: u64,
+    /// Before this moment all its entries were written.
+    pub(super) closed_unix_ms: u64,
+}
+
+/// What writer and readers share.
+pub(super) struct Log {
+    pub(super) directory: PathBuf,
+    pub(super) closed: RwLock<BTreeMap<u64, Closed>>,
+    /// Where the next frame will begin: everything before is safe on disk.
+    pub(super) committed: watch::Sender<Position>,
+}
+
+/// Goes through frames in the order they were written.
+pub(super) struct Reader<'a> {
+    log: &'a Log,
+    at: Position,
+    file: Option<File>,
+    buffer: Vec<u8>,
+    /// How much of `buffer` lies before `at`.
+    used: usize,
+}
+
+impl Log {
+    pub(super) fn committed(&self) -> Position {
+        *self.committed.borrow()
+    }
+
+    /// Returns the position of the oldest frame there may be.
+    pub(super) fn start(&self) -> Position {
+        let oldest = self.closed.read().keys().next().copied();
+        Position { segment: oldest.unwrap_or(self.committed().segment), offset: HEADER_BYTES }
+    }
+
+    /// Returns a reader; a position in a segment that is gone means the oldest one that is left.
+    pub(super) fn reader(&self, from: Position) -> Reader<'_> {
+        Reader { log: self, at: from.max(self.start()), file: None, buffer: Vec::new(), used: 0 }
+    }
+
+    /// Returns the size of all segments, in bytes.
+    pub(super) fn size_bytes(&self) -> u64 {
+        let closed: u64 = self.closed.read().values().map(|segment| segment.end).sum();
+        closed + self.committed().offset
+    }
+
+    fn end_of(&self, segment: u64) -> Option<u64> {
+        let committed = self.committed();
+        if segment == committed.segment {
+            return Some(committed.offset);
+        }
+        self.closed.read().get(&segment).map(|closed| closed.end)
+    }
+
+    fn segment_after(&self, segment: u64) -> u64 {
+        let next = self.closed.read().range(segment + 1..).next().map(|(sequence, _)| *sequence);
+        next.unwrap_or(self.committed().segment)
+    }
+}
+
+impl Reader<'_> {
+    /// Returns where the next frame will be read.
+    pub(super) fn position(&self) -> Position {
+        self.at
+    }
+
+    /// Returns the next frame's position and payload, or `None` where the committed part ends.
+    pub(super) fn next(&mut self) -> Result<Option<(Position, Vec<u8>)>, ReadError> {
+        loop {
+            if self.at >= self.log.committed() {
+                return Ok(None);
+            }
+            let end = self.log.end_of(self.at.segment);
+            if end.is_none_or(|end| self.at.offset >= end) {
+                let segment = self.log.segment_after(self.at.segment);
+                *self = self.log.reader(Position { segment, offset: HEADER_BYTES });
+                continue;
+            }
+            let end = end.unwrap_or_default();
+            match segment::step(self.buffer.get(self.used..).unwrap_or_default()) {
+                Step::Frame { payload, bytes } => {
+                    let frame = (self.at, payload.to_vec());
+                    self.used += bytes;
+                    self.at.offset += bytes as u64;
+                    return Ok(Some(frame));
+                }
+                Step::Short(wanted) if self.at.offset + wanted as u64 <= end => self.fill(wanted, end)?,
+                Step::Short(_) | Step::Torn => {
+                    return Err(ReadError::Damaged { segment: self.at.segment, offset: self.at.offset });
+                }
+            }
+        }
+    }
+
+    fn fill(&mut self, wanted: usize, end: u64) -> Result<(), ReadError> {
+        if self.file.is_none() {
+            self.file = Some(File::open(segment::path(&self.log.directory, self.at.segment))?);
+        }
+        let Some(file) = &self.file else { return Ok(()) };
+        let length = CHUNK_BYTES.max(wanted as u64).min(end - self.at.offset);
+        self.buffer.resize(length as usize, 0);
+        self.used = 0;
+        file.read_exact_at(&mut self.buffer, self.at.offset).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                ReadError::Damaged { segment: self.at.segment, offset: self.at.offset }
+            }
+            _ => ReadError::Disk(error),
+        })
+    }
+}
