@@ -1,1 +1,13 @@
 //! Who calls, what they may do, and how often.
+//!
+//! A credential is taken from a request by [`credential`], looked up by [`key`], and answers as a
+//! [`credential::Principal`] with a [`role::Role`]; what a role may do is one table. Callers of
+//! provider routes are known only as a keyed hash ([`identity`]). Quotas are token buckets ([`limit`]).
+
+pub mod credential;
+pub mod identity;
+pub mod key;
+pub mod limit;
+pub mod role;
+pub mod secret;
+pub mod tier;

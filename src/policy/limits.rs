@@ -1,6 +1,7 @@
 //! Every limit of inspection, by name; the values come from `[limits]` of the configuration.
 
 use crate::document::section::Section;
+use crate::llm::json::JsonLimits;
 
 const GIB: u64 = 1 << 30;
 
@@ -49,6 +50,12 @@ pub struct TierLimit {
 }
 
 impl Limits {
+    /// Returns the limits of one JSON body.
+    pub fn json(&self) -> JsonLimits {
+        let strings_max = self.json_strings_max;
+        JsonLimits { depth_max: self.json_depth_max, strings_max, nodes_max: strings_max.saturating_mul(4) }
+    }
+
     /// Reads `[limits]`.
     pub fn read(section: &mut Section<'_>) -> Self {
         let mut tiers = Vec::new();

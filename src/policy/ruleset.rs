@@ -138,6 +138,18 @@ impl Ruleset {
         closest_route(&self.routes, host, path)
     }
 
+    /// Returns the place of the closest route in [`Ruleset::routes`], and the policy that decides there.
+    pub fn passage(&self, host: Option<&str>, path: &str) -> Option<(usize, Arc<Policy>)> {
+        let at = self.routes.iter().position(|route| route.fits(host, path))?;
+        let policy = self.policy(self.routes.get(at)?.policy.as_str())?;
+        Some((at, Arc::clone(policy)))
+    }
+
+    /// Returns the policy that decides beside `policy` and is only recorded.
+    pub fn shadow_of(&self, policy: &Policy) -> Option<&Policy> {
+        self.policy(policy.shadow.as_ref()?.as_str()).map(|shadow| &**shadow)
+    }
+
     /// Returns a policy by its name; every name in a route or a `shadow` has one.
     pub fn policy(&self, id: &str) -> Option<&Arc<Policy>> {
         self.policies.get(id)

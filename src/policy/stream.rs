@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -22,7 +23,6 @@ use crate::llm::dialect::LaneKey;
 use crate::llm::json;
 use crate::llm::json::JsonString;
 use crate::llm::json::RawCursor;
-use crate::llm::stream::StreamFault;
 use crate::llm::stream::StreamFormat;
 use crate::llm::stream::StreamParser;
 use crate::llm::stream::StreamPiece;
@@ -34,11 +34,14 @@ use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::Sheet;
+use crate::policy::inspect::text::Written;
+use crate::policy::inspect::text::disjoint;
+use crate::policy::inspect::text::inside;
+use crate::redact::restore;
 use crate::redact::splice::Edit;
 use crate::redact::splice::splice;
 use crate::redact::token::Vault;
 use crate::scan::lane::Lane;
-use crate::scan::lane::LaneFault;
 use crate::scan::threat::Finding;
 use crate::scan::view;
 
@@ -46,8 +49,6 @@ use crate::scan::view;
 const CLEAN_MEMO_MAX: usize = 64;
 /// The longest text worth remembering as clean.
 const CLEAN_MEMO_BYTES_MAX: usize = 128;
-/// The payload that ends an OpenAI stream; it is no JSON.
-const DONE: &[u8] = b"[DONE]";
 
 /// A stream under inspection.
 pub struct StreamInspector {
@@ -78,7 +79,11 @@ struct Slot {
     /// Text given to the lane, in bytes.
     fed: usize,
     judged_to: usize,
+    /// Where masks and restored values stand that have not left yet: ascending, disjoint.
     masks: VecDeque<Masked>,
+    /// Text in which placeholders are still looked for, and where it begins.
+    unrestored: Vec<u8>,
+    restored_to: usize,
     ended: bool,
 }
 
@@ -138,7 +143,7 @@ impl StreamInspector {
     ) -> Flow {
         let pieces = match self.parser.push(bytes) {
             Ok(pieces) => pieces,
-            Err(fault) => return self.stop(Stop::Unreadable(unreadable(fault)), inspector, out),
+            Err(fault) => return self.stop(Stop::Unreadable(fault.into()), inspector, out),
         };
         for piece in pieces {
             if let Err(stop) = self.take(inspector, vault, piece) {
@@ -189,7 +194,10 @@ impl StreamInspector {
     }
 
     fn take(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, piece: StreamPiece) -> Result<(), Stop> {
-        let payload = piece.payload_bytes();
+        let payload = match piece.data.as_slice() {
+            [only] => piece.raw.slice(only.clone()),
+            _ => Bytes::from(piece.payload().into_owned()),
+        };
         self.held_bytes += piece.raw.len();
         let mut held = Held { piece, payload, segments: SmallVec::new(), edits: Vec::new() };
         let taken = self.read(inspector, vault, &mut held);
@@ -213,19 +221,22 @@ impl StreamInspector {
     ) -> Result<SmallVec<[usize; 2]>, Stop> {
         self.scan_outside(inspector, vault, held)?;
         let payload = held.payload.clone();
-        let trimmed = payload.trim_ascii();
-        if trimmed.is_empty() || trimmed == DONE {
-            return Ok(if trimmed == DONE { (0..self.lanes.len()).collect() } else { SmallVec::new() });
+        if payload.trim_ascii().is_empty() {
+            return Ok(SmallVec::new());
+        }
+        if inspector.dialect.is_terminator(&payload) {
+            return Ok((0..self.lanes.len()).collect());
         }
         let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
-        let event = held.piece.event.as_deref();
-        self.usage.merge(inspector.dialect, event, &document, &payload);
+        let event = held.piece.event.clone();
+        let event = event.as_deref();
+        self.usage.merge(Usage::read(inspector.dialect, &payload, &document));
         let mut suspects = Vec::new();
         let wanted = inspector.policy.wanted(inspector.direction);
         inspector.ruleset.scanner.suspects(&payload, wanted, &mut suspects).map_err(Unreadable::from)?;
         for string in &document.strings {
-            if let Some((key, channel)) = inspector.dialect.lane(event, &document, &payload, string) {
-                let slot = self.slot(inspector, key, channel)?;
+            if let Some(key) = inspector.dialect.lane(event, &payload, &document, string) {
+                let slot = self.slot(inspector, key)?;
                 let text = document.text(&payload, string);
                 let start = self.lanes[slot].fed;
                 let segment = Segment { slot, text: start..start + text.len(), string: string.clone() };
@@ -234,20 +245,22 @@ impl StreamInspector {
                 continue;
             }
             let raw = &payload[string.raw.clone()];
-            let suspected = suspects.iter().any(|end| string.raw.start < *end && *end <= string.raw.end);
-            if suspected || string.escaped || view::needs_views(raw) {
-                let channel = inspector.dialect.channel(&document, &payload, string);
+            let ends_in = |ends: &RangeInclusive<usize>| string.raw.start < *ends.end() && *ends.start() <= string.raw.end;
+            let suspected = suspects.iter().any(ends_in);
+            if suspected || string.escaped || view::needs_views(raw) || restore::may_hold(vault, raw) {
+                let channel = inspector.dialect.channel(&payload, &document, string);
                 let text = document.text(&payload, string);
                 let mut cursor = RawCursor::new(&payload, string);
                 let masks = self.scan_alone(inspector, vault, &text, channel)?;
                 held.edits.extend(masks.into_iter().map(|masked| {
                     let range = held.piece.raw_range(cursor.raw_range(masked.range));
-                    Edit { range, replacement: masked.mask.into_bytes() }
+                    Edit { range, replacement: Written::Json.write(&masked.text) }
                 }));
             }
         }
-        let keys = inspector.dialect.lane_ends(event, &document, &payload);
-        Ok(self.by_key.iter().filter(|(key, _)| keys.matches(key)).map(|(_, slot)| *slot).collect())
+        let ends = inspector.dialect.lane_ends(event, &payload, &document);
+        let ended = |key: &LaneKey| ends.iter().any(|end| end.covers(key));
+        Ok(self.by_key.iter().filter(|(key, _)| ended(key)).map(|(_, slot)| *slot).collect())
     }
 
     /// Scans what an event says beside its payload: names, ids, comments.
@@ -266,7 +279,7 @@ impl StreamInspector {
                 let masks = self.scan_alone(inspector, vault, outside, Channel::Metadata)?;
                 held.edits.extend(masks.into_iter().map(|masked| {
                     let range = masked.range.start + from..masked.range.end + from;
-                    Edit { range, replacement: masked.mask.into_bytes() }
+                    Edit { range, replacement: Written::Plain.write(&masked.text) }
                 }));
             }
             from = next;
@@ -287,21 +300,25 @@ impl StreamInspector {
         }
         let wanted = inspector.policy.wanted(inspector.direction);
         let findings = inspector.ruleset.scanner.scan(text, wanted).map_err(Unreadable::from)?;
-        if findings.is_empty() {
+        if findings.is_empty() && !restore::may_hold(vault, text) {
             if text.len() <= CLEAN_MEMO_BYTES_MAX && self.clean.len() < CLEAN_MEMO_MAX {
                 self.clean.insert(text.into());
             }
             return Ok(Vec::new());
         }
-        let (masks, blocked) = self.judge(inspector, vault, &findings, channel, |range| text.get(range));
-        if blocked.is_some() { Err(Stop::Alone) } else { Ok(masks) }
+        let (mut masks, blocked) = self.judge(inspector, vault, &findings, channel, |range| text.get(range));
+        masks.extend(values(restore::find(vault, text, inside(channel), true), 0));
+        if blocked.is_some() { Err(Stop::Alone) } else { Ok(disjoint(masks)) }
     }
 
     fn feed(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, slot: usize, text: &[u8]) -> Result<(), Stop> {
         let watch = inspector.policy.watch(inspector.direction);
         let lane = &mut self.lanes[slot];
         lane.fed += text.len();
-        let advance = lane.lane.feed(&inspector.ruleset.scanner, watch, text).map_err(of_lane)?;
+        if !vault.is_empty() {
+            lane.unrestored.extend_from_slice(text);
+        }
+        let advance = lane.lane.feed(&inspector.ruleset.scanner, watch, text).map_err(Unreadable::from)?;
         self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)
     }
 
@@ -310,7 +327,8 @@ impl StreamInspector {
             return Ok(());
         }
         let watch = inspector.policy.watch(inspector.direction);
-        let advance = self.lanes[slot].lane.finish(&inspector.ruleset.scanner, watch).map_err(of_lane)?;
+        let advance = self.lanes[slot].lane.finish(&inspector.ruleset.scanner, watch);
+        let advance = advance.map_err(Unreadable::from)?;
         self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)
     }
 
@@ -329,13 +347,15 @@ impl StreamInspector {
             let (masks, blocked) = self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
             let entry = &mut self.lanes[slot];
             entry.lane = lane;
-            entry.masks.extend(masks);
+            entry.add(masks);
             if let Some(from) = blocked {
                 entry.judged_to = judged_to.min(from).max(entry.judged_to);
                 return Err(Stop::Finding { slot, from });
             }
         }
-        self.lanes[slot].judged_to = judged_to;
+        let entry = &mut self.lanes[slot];
+        entry.restore(vault);
+        entry.judged_to = if vault.is_empty() { judged_to } else { judged_to.min(entry.restored_to) };
         Ok(())
     }
 
@@ -360,15 +380,14 @@ impl StreamInspector {
         (masks, blocked)
     }
 
-    fn slot(&mut self, inspector: &Inspector<'_>, key: LaneKey, channel: Channel) -> Result<usize, Stop> {
+    fn slot(&mut self, inspector: &Inspector<'_>, key: LaneKey) -> Result<usize, Stop> {
         if let Some(slot) = self.by_key.get(&key).copied().filter(|slot| !self.lanes[*slot].ended) {
             return Ok(slot);
         }
         if self.lanes.len() >= inspector.ruleset.limits.stream_lanes_max {
-            return Err(Unreadable::TooLarge(inspector.ruleset.limits.stream_lanes_max).into());
+            return Err(Unreadable::TooManyLanes(inspector.ruleset.limits.stream_lanes_max).into());
         }
-        let lane = Lane::default();
-        self.lanes.push(Slot { lane, channel, fed: 0, judged_to: 0, masks: VecDeque::new(), ended: false });
+        self.lanes.push(Slot::new(key.channel));
         self.by_key.insert(key, self.lanes.len() - 1);
         Ok(self.lanes.len() - 1)
     }
@@ -403,7 +422,7 @@ impl StreamInspector {
                 }
                 // The mask stands where the value began; the rest of the value just goes.
                 let begins_here = masked.range.start >= segment.text.start;
-                let replacement = if begins_here { masked.mask.clone().into_bytes() } else { Vec::new() };
+                let replacement = if begins_here { Written::Json.write(&masked.text) } else { Vec::new() };
                 let text = covered.start - segment.text.start..covered.end - segment.text.start;
                 edits.push(Edit { range: piece.raw_range(cursor.raw_range(text)), replacement });
             }
@@ -423,7 +442,7 @@ impl StreamInspector {
     /// Ends the stream: releases what was judged before the stop, up to the byte, and nothing after.
     fn stop(&mut self, stop: Stop, inspector: &Inspector<'_>, out: &mut Vec<Cleared>) -> Flow {
         if let Stop::Unreadable(unreadable) = stop {
-            self.action = self.action.max(inspector.policy.fail_mode().action());
+            self.action = self.action.max(inspector.policy.fail_mode.action());
             self.release(out);
             return Flow::Block(Some(unreadable));
         }
@@ -456,10 +475,42 @@ impl StreamInspector {
     }
 }
 
-fn of_lane(fault: LaneFault) -> Stop {
-    Stop::Unreadable(Unreadable::from(fault))
+impl Slot {
+    fn new(channel: Channel) -> Self {
+        Self {
+            lane: Lane::new(),
+            channel,
+            fed: 0,
+            judged_to: 0,
+            masks: VecDeque::new(),
+            unrestored: Vec::new(),
+            restored_to: 0,
+            ended: false,
+        }
+    }
+
+    /// Looks for placeholders in the text that is left, and notes the values that they stand for.
+    fn restore(&mut self, vault: &Vault) {
+        if vault.is_empty() {
+            return;
+        }
+        let found = restore::find(vault, &self.unrestored, inside(self.channel), self.ended);
+        let (settled_to, from) = (found.settled_to, self.restored_to);
+        self.add(values(found, from));
+        self.unrestored.drain(..settled_to);
+        self.restored_to += settled_to;
+    }
+
+    fn add(&mut self, masks: Vec<Masked>) {
+        if !masks.is_empty() {
+            self.masks.extend(masks);
+            self.masks = disjoint(std::mem::take(&mut self.masks).into()).into();
+        }
+    }
 }
 
-fn unreadable(fault: StreamFault) -> Unreadable {
-    Unreadable::Stream(fault)
+/// Returns restored values as replacements in a text that begins at `from`.
+fn values(found: restore::Found, from: usize) -> Vec<Masked> {
+    let at = |range: Range<usize>| range.start + from..range.end + from;
+    found.values.into_iter().map(|(range, text)| Masked { range: at(range), text }).collect()
 }

@@ -1,7 +1,7 @@
 //! What stands in the place of a value that must not leave.
 
+pub use crate::scan::detector::MaskKind;
 use std::fmt;
-use std::str::FromStr;
 
 use hmac::Hmac;
 use hmac::KeyInit;
@@ -9,48 +9,12 @@ use hmac::Mac;
 use sha2::Sha256;
 
 use crate::redact::token::Vault;
-use crate::scan::threat::UnknownName;
 
 /// How many characters of a value stay readable at its end.
 const KEPT_CHARACTERS: usize = 4;
 /// A value shorter than this would be told by its last characters.
 const KEPT_CHARACTERS_OF: usize = 9;
 const HASH_BYTES: usize = 8;
-
-/// How a matched value is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MaskKind {
-    /// `[REDACTED:type]`.
-    Label,
-    /// All but the last four characters, separators kept.
-    KeepLast4,
-    /// `[HASH:type:…]`: the same value of a tenant has the same hash.
-    Hash,
-    /// A placeholder that is put back in the answer.
-    Token,
-}
-
-impl MaskKind {
-    /// Returns the name used in packs and policies.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Label => "label",
-            Self::KeepLast4 => "keep_last_4",
-            Self::Hash => "hash",
-            Self::Token => "token",
-        }
-    }
-}
-
-impl FromStr for MaskKind {
-    type Err = UnknownName;
-
-    fn from_str(text: &str) -> Result<Self, UnknownName> {
-        let all = [Self::Label, Self::KeepLast4, Self::Hash, Self::Token];
-        let expected = "label, keep_last_4, hash, token";
-        all.into_iter().find(|kind| kind.as_str() == text).ok_or(UnknownName { expected })
-    }
-}
 
 /// A tenant's secret key: masks of one tenant tell another nothing.
 #[derive(Clone)]
@@ -93,6 +57,28 @@ fn keyed_digest(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
         mac.update(part);
     }
     mac.finalize().into_bytes().into()
+}
+
+/// The most stars that stand for the middle of a value: a long one's length is nobody's business.
+const SAMPLE_STARS_MAX: usize = 8;
+
+/// Shows the ends of a value and masks its middle; a short value is masked whole.
+///
+/// The result tells people which value was meant and gives nobody the value: at most four bytes of the
+/// begin and two of the end of sixteen or more.
+pub fn sample(value: &[u8]) -> String {
+    let text = String::from_utf8_lossy(value);
+    let count = text.chars().count();
+    let (head, tail) = match count {
+        0..=7 => (0, 0),
+        8..=15 => (2, 0),
+        _ => (4, 2),
+    };
+    let visible = |c: char| if c.is_control() { '*' } else { c };
+    let hidden = (count - head - tail).min(SAMPLE_STARS_MAX);
+    let begin = text.chars().take(head).map(visible);
+    let end = text.chars().skip(count - tail).map(visible);
+    begin.chain(std::iter::repeat_n('*', hidden)).chain(end).collect()
 }
 
 /// Masks the values of one tenant.

@@ -1,5 +1,7 @@
 //! Puts hidden values back into an answer: whole texts, streams, and JSON inside a string.
 
+use std::ops::Range;
+
 use crate::llm::json::escape_into;
 use crate::redact::token::PLACEHOLDER_BYTES_MAX;
 use crate::redact::token::PLACEHOLDER_PREFIX;
@@ -22,6 +24,57 @@ pub fn restore(vault: &Vault, text: &str, inside: Inside) -> String {
     let mut out = stream.push(vault, text);
     out.push_str(&stream.finish());
     out
+}
+
+/// Where placeholders stand in a text, and how far it is known.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Each placeholder's bytes and the value to put there, escaped as asked: ascending, disjoint.
+    pub values: Vec<(Range<usize>, String)>,
+    /// From here on more text may still make a placeholder.
+    pub settled_to: usize,
+}
+
+/// Tells whether a text may hold a placeholder of this exchange.
+pub fn may_hold(vault: &Vault, text: &[u8]) -> bool {
+    !vault.is_empty() && memchr::memmem::find(text, PLACEHOLDER_PREFIX.as_bytes()).is_some()
+}
+
+/// Finds the placeholders of this exchange in `text`; `is_whole` tells that no text follows.
+pub fn find(vault: &Vault, text: &[u8], inside: Inside, is_whole: bool) -> Found {
+    let mut found = Found { values: Vec::new(), settled_to: text.len() };
+    if vault.is_empty() {
+        return found;
+    }
+    let mut at = 0;
+    while let Some(next) = candidate_bytes(text.get(at..).unwrap_or_default()) {
+        let from = text.get(at + next..).unwrap_or_default();
+        at += next;
+        if !is_whole && from.len() < PLACEHOLDER_BYTES_MAX && vault.may_become(from) {
+            found.settled_to = at;
+            return found;
+        }
+        match vault.match_at(from) {
+            Some((length, value)) => {
+                let mut written = String::new();
+                Restorer::new(inside).write(value, &mut written);
+                found.values.push((at..at + length, written));
+                at += length;
+            }
+            None => at += 1,
+        }
+    }
+    found
+}
+
+/// Returns where a placeholder begins, or might.
+fn candidate_bytes(text: &[u8]) -> Option<usize> {
+    let prefix = PLACEHOLDER_PREFIX.as_bytes();
+    memchr::memchr_iter(prefix[0], text).find(|at| {
+        let rest = &text[*at..];
+        let shared = rest.len().min(prefix.len());
+        rest[..shared] == prefix[..shared]
+    })
 }
 
 /// Puts values back into a text that comes in pieces. It keeps back only what may still become a placeholder.

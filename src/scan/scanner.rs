@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::ops::RangeInclusive;
 
 use crate::scan::confirm::Confirm;
 use crate::scan::confirm::Exhausted;
@@ -152,6 +153,24 @@ impl Scanner {
         let mut pass = Pass::new(self, wanted, text.len().saturating_sub(region.start));
         pass.read(text, region, &Reading::plain())?;
         out.extend(merged(pass.found));
+        Ok(())
+    }
+
+    /// Appends to `out` the stretches of a text in which the first stage saw the end of a candidate.
+    ///
+    /// A part of the text that touches none of them, and that no view changes, has no finding. One call for
+    /// a whole body spares a call for each of its strings.
+    ///
+    /// # Errors
+    /// The text could not be judged; see [`ScanFault`].
+    pub fn suspects(
+        &self,
+        text: &[u8],
+        wanted: &DetectorSet,
+        out: &mut Vec<RangeInclusive<usize>>,
+    ) -> Result<(), ScanFault> {
+        let is_wanted = |id: u32| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)));
+        self.engine.scan(text, is_wanted, |runs| out.extend(runs.iter().map(|run| run.first..=run.last)))?;
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 mod escape;
 mod fold;
 
+use crate::scan::decode;
 use escape::Input;
 use escape::Unit;
 
@@ -76,6 +77,11 @@ pub fn canonical(text: &[u8]) -> Option<View> {
     reader.push(text.get(first..).unwrap_or_default(), &mut add);
     reader.finish(&mut add);
     changed.then_some(view)
+}
+
+/// Tells whether a text has to be read otherwise than as it stands: escapes, look-alikes, encoded runs.
+pub fn needs_views(text: &[u8]) -> bool {
+    escape::next_trigger(text).is_some() || !decode::runs(text, 0).is_empty()
 }
 
 impl View {

@@ -1,29 +1,37 @@
 //! Finds the texts of a body, whatever it is, and hands each to the sheet.
 
+use std::ops::Range;
+
 use super::Unreadable;
 use super::text::Sheet;
+use super::text::Written;
 use crate::llm::dialect::Channel;
+use crate::llm::dialect::DialectKind;
 use crate::llm::json;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
 use crate::llm::json::RawCursor;
 use crate::llm::media::Media;
 use crate::llm::multipart;
+use crate::llm::usage::Usage;
 use crate::scan::view;
 
 /// Reads a body and scans every text in it.
 pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(), Unreadable> {
     let limit = sheet.inspector.ruleset.limits.max_inspect_bytes;
-    if body.len() > limit && *media != Media::Opaque {
+    if body.len() > limit && !matches!(media, Media::Opaque | Media::Multipart { .. }) {
         return Err(Unreadable::TooLarge(limit));
     }
-    let expects_json = sheet.inspector.dialect.expects_json();
+    let speaks_json = sheet.inspector.dialect.kind() != DialectKind::Generic;
     match media {
+        _ if body.is_empty() => Ok(()),
         Media::Multipart { boundary } => multipart(sheet, body, boundary),
         Media::Json => json(sheet, body, 0),
-        _ if body.is_empty() => Ok(()),
-        _ if expects_json => json(sheet, body, 0),
         Media::Ndjson => lines(sheet, body),
+        // A provider reads JSON whatever its label says, and so do we: known APIs take nothing else.
+        Media::Text | Media::Opaque | Media::Undeclared if speaks_json && Media::may_be_json(body) => {
+            json(sheet, body, 0)
+        }
         Media::Text | Media::EventStream | Media::Opaque | Media::Undeclared => loose(sheet, body, media, 0),
     }
 }
@@ -37,10 +45,10 @@ fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -
         // Bytes that nobody called text may be anything; they pass, and are counted by the caller.
         return if *media == Media::Text { Err(Unreadable::NotText) } else { Ok(()) };
     }
-    if Media::may_be_json(body) && json(sheet, body, offset).is_ok() {
-        return Ok(());
+    if Media::may_be_json(body) && json::walk(body, &sheet.inspector.ruleset.limits.json()).is_ok() {
+        return json(sheet, body, offset);
     }
-    sheet.text(body, Channel::User, |range| range.start + offset..range.end + offset)
+    sheet.text(body, Channel::User, Written::Plain, |range| shifted(range, offset))
 }
 
 fn lines(sheet: &mut Sheet<'_, '_>, body: &[u8]) -> Result<(), Unreadable> {
@@ -57,10 +65,10 @@ fn lines(sheet: &mut Sheet<'_, '_>, body: &[u8]) -> Result<(), Unreadable> {
 fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(), Unreadable> {
     let parts = multipart::parts(body, boundary, sheet.inspector.ruleset.limits.multipart_parts_max)?;
     for part in parts {
-        let shift = |by: usize| move |range: std::ops::Range<usize>| range.start + by..range.end + by;
-        sheet.text(&body[part.head.clone()], Channel::Metadata, shift(part.head.start))?;
+        let (head, content) = (part.head, part.content);
+        sheet.text(&body[head.clone()], Channel::Metadata, Written::Plain, |range| shifted(range, head.start))?;
         let media = Media::parse(part.content_type.as_deref())?;
-        loose(sheet, &body[part.content.clone()], &media, part.content.start)?;
+        loose(sheet, &body[content.clone()], &media, content.start)?;
     }
     Ok(())
 }
@@ -71,16 +79,15 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
 /// string is scanned on its own where it can, or where it has to be read through a view first.
 fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unreadable> {
     let document = json::walk(text, &sheet.inspector.ruleset.limits.json())?;
-    sheet.inspector.dialect.check_keys(&document, text)?;
+    let dialect = sheet.inspector.dialect;
+    dialect.check_keys(text, &document)?;
+    sheet.usage.merge(Usage::read(dialect, text, &document));
     let mut suspects = Vec::new();
     sheet.inspector.ruleset.scanner.suspects(text, sheet.wanted(), &mut suspects)?;
-    let mut suspects = suspects.as_slice();
     for string in &document.strings {
-        let before = suspects.partition_point(|end| *end <= string.raw.start);
-        suspects = &suspects[before..];
-        let suspected = suspects.first().is_some_and(|end| *end <= string.raw.end);
         let raw = &text[string.raw.clone()];
-        if suspected || string.escaped || view::needs_views(raw) {
+        let suspected = suspects.iter().any(|ends| string.raw.start < *ends.end() && *ends.start() <= string.raw.end);
+        if suspected || string.escaped || view::needs_views(raw) || sheet.may_restore(raw) {
             scan_string(sheet, text, offset, &document, string)?;
         }
     }
@@ -94,11 +101,12 @@ fn scan_string(
     document: &Document,
     string: &JsonString,
 ) -> Result<(), Unreadable> {
-    let channel = sheet.inspector.dialect.channel(document, text, string);
+    let channel = sheet.inspector.dialect.channel(text, document, string);
     let decoded = document.text(text, string);
     let mut cursor = RawCursor::new(text, string);
-    sheet.text(&decoded, channel, |range| {
-        let raw = cursor.raw_range(range);
-        raw.start + offset..raw.end + offset
-    })
+    sheet.text(&decoded, channel, Written::Json, |range| shifted(cursor.raw_range(range), offset))
+}
+
+fn shifted(range: Range<usize>, by: usize) -> Range<usize> {
+    range.start + by..range.end + by
 }

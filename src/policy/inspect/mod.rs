@@ -15,10 +15,13 @@ use jiff::Timestamp;
 
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::Dialect;
+use crate::llm::dialect::DisguisedKey;
 use crate::llm::json::JsonFault;
 use crate::llm::media::Media;
 use crate::llm::media::MediaFault;
 use crate::llm::multipart::MultipartFault;
+use crate::llm::stream::StreamFault;
+use crate::llm::usage::Usage;
 use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
@@ -27,7 +30,8 @@ use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::Masker;
 use crate::redact::token::Vault;
-use crate::scan::engine::ScanFault;
+use crate::scan::lane::LaneError;
+use crate::scan::scanner::ScanFault;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::Decoded;
 use crate::scan::threat::DetectorId;
@@ -58,11 +62,11 @@ pub struct Observation {
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     /// Two JSON decoders could read it differently.
-    #[error("the body is not JSON that every decoder reads alike: {0}")]
+    #[error("it is not JSON that every decoder reads alike: {0}")]
     Json(#[from] JsonFault),
-    /// It is not what it has to be.
-    #[error("the body has to be JSON in UTF-8")]
-    NotJson,
+    /// A key is disguised as another.
+    #[error("it is not JSON that every decoder reads alike: {0}")]
+    Key(#[from] DisguisedKey),
     /// Its declaration cannot be honoured.
     #[error(transparent)]
     Media(#[from] MediaFault),
@@ -70,17 +74,29 @@ pub enum Unreadable {
     #[error(transparent)]
     Multipart(#[from] MultipartFault),
     /// It claims to be text and is not UTF-8.
-    #[error("the body is not valid UTF-8")]
+    #[error("it is not valid UTF-8")]
     NotText,
+    /// Its content coding is unknown or broken.
+    #[error("its content coding cannot be undone")]
+    Coding,
     /// It is longer than what is inspected.
-    #[error("the body is longer than the {0} bytes that are inspected")]
+    #[error("it is longer than the {0} bytes that are inspected")]
     TooLarge(usize),
+    /// More lanes than the limit.
+    #[error("it has more than {0} texts under way at once")]
+    TooManyLanes(usize),
     /// The time for scanning ran out.
-    #[error("the body could not be scanned in time")]
+    #[error("it could not be scanned in time")]
     Late,
     /// The scanner gave up.
     #[error(transparent)]
     Scan(#[from] ScanFault),
+    /// A text of a stream could not be judged.
+    #[error(transparent)]
+    Lane(#[from] LaneError),
+    /// A stream could not be cut into events.
+    #[error(transparent)]
+    Stream(#[from] StreamFault),
     /// A mask could not be put in its place.
     #[error("a value that was found could not be masked")]
     Splice,
@@ -97,6 +113,8 @@ pub struct Inspection {
     pub unreadable: Option<Unreadable>,
     /// What the shadow policy would have done, where there is one.
     pub shadow: Option<Action>,
+    /// The model and the tokens that the body tells.
+    pub usage: Usage,
     /// What may leave; `None` when the action is to block.
     pub cleared: Option<Cleared>,
 }
@@ -121,9 +139,30 @@ pub struct Inspector<'a> {
     pub expired: &'a (dyn Fn() -> bool + Sync),
 }
 
+impl Unreadable {
+    /// Returns the reason in one word, for metrics.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Json(_) | Self::Key(_) => "json",
+            Self::Media(_) => "media",
+            Self::Multipart(_) => "multipart",
+            Self::NotText => "text",
+            Self::Coding => "coding",
+            Self::TooLarge(_) | Self::TooManyLanes(_) => "too_large",
+            Self::Late => "late",
+            Self::Scan(_) | Self::Lane(_) => "scan",
+            Self::Stream(_) => "stream",
+            Self::Splice => "splice",
+        }
+    }
+}
+
 impl Inspector<'_> {
     /// Reads, judges and clears a whole body.
     pub fn body(&self, bytes: Bytes, media: Result<Media, MediaFault>, vault: &mut Vault) -> Inspection {
+        if self.direction == Direction::Request {
+            vault.reserve(&bytes);
+        }
         let mut sheet = text::Sheet::new(self, vault);
         let read = media.map_err(Unreadable::from).and_then(|media| body::read(&mut sheet, &bytes, &media));
         let unreadable = read.err();

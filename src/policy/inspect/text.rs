@@ -9,9 +9,14 @@ use super::Inspector;
 use super::Observation;
 use super::Unreadable;
 use crate::llm::dialect::Channel;
+use crate::llm::json;
+use crate::llm::usage::Usage;
 use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
+use crate::policy::decision::Direction;
 use crate::redact::mask;
+use crate::redact::restore;
+use crate::redact::restore::Inside;
 use crate::redact::splice::Edit;
 use crate::redact::splice::splice;
 use crate::redact::token::Vault;
@@ -21,6 +26,7 @@ use crate::scan::threat::Finding;
 /// A body's findings and edits as they gather.
 pub struct Sheet<'a, 'v> {
     pub(super) inspector: &'a Inspector<'a>,
+    pub(super) usage: Usage,
     vault: &'v mut Vault,
     wanted: DetectorSet,
     observations: Vec<Observation>,
@@ -28,12 +34,36 @@ pub struct Sheet<'a, 'v> {
     shadow: Option<Action>,
 }
 
-/// A mask and the bytes of its text that it covers.
+/// What replaces some bytes of a text.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Masked {
-    /// The bytes to be covered.
+    /// The bytes that go.
     pub range: Range<usize>,
-    /// What stands there instead.
-    pub mask: String,
+    /// What stands there instead, as text that is not escaped yet.
+    pub text: String,
+}
+
+/// What a text is written in, and so how its masks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// As it is.
+    Plain,
+    /// Inside a JSON string.
+    Json,
+}
+
+impl Written {
+    /// Returns a mask as it stands in the body.
+    pub fn write(self, text: &str) -> Vec<u8> {
+        match self {
+            Self::Plain => text.as_bytes().to_vec(),
+            Self::Json => {
+                let mut escaped = Vec::with_capacity(text.len());
+                json::escape_into(text, &mut escaped);
+                escaped
+            }
+        }
+    }
 }
 
 impl<'a, 'v> Sheet<'a, 'v> {
@@ -43,7 +73,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let own = inspector.policy.wanted(inspector.direction);
         let wanted = shadow.map_or_else(|| own.clone(), |shadow| own.union(shadow.wanted(inspector.direction)));
         let shadow = shadow.map(|_| Action::Allow);
-        Self { inspector, vault, wanted, observations: Vec::new(), edits: Vec::new(), shadow }
+        let usage = Usage::default();
+        Self { inspector, usage, vault, wanted, observations: Vec::new(), edits: Vec::new(), shadow }
     }
 
     /// Returns the detectors whose findings matter here.
@@ -51,19 +82,30 @@ impl<'a, 'v> Sheet<'a, 'v> {
         &self.wanted
     }
 
+    /// Tells whether a text of a response may hold the caller's own values, to be put back.
+    pub fn may_restore(&self, text: &[u8]) -> bool {
+        self.inspector.direction == Direction::Response && restore::may_hold(self.vault, text)
+    }
+
     /// Scans one text of the body; `raw` gives the body's bytes for a range of the text.
     pub fn text(
         &mut self,
         text: &[u8],
         channel: Channel,
+        written: Written,
         mut raw: impl FnMut(Range<usize>) -> Range<usize>,
     ) -> Result<(), Unreadable> {
         if (self.inspector.expired)() {
             return Err(Unreadable::Late);
         }
         let findings = self.inspector.ruleset.scanner.scan(text, &self.wanted)?;
-        for masked in self.judge(&findings, channel, |range| text.get(range)) {
-            self.edits.push(Edit { range: raw(masked.range), replacement: masked.mask.into_bytes() });
+        let mut masks = self.judge(&findings, channel, |range| text.get(range));
+        if self.may_restore(text) {
+            let values = restore::find(self.vault, text, inside(channel), true).values;
+            masks.extend(values.into_iter().map(|(range, text)| Masked { range, text }));
+        }
+        for masked in disjoint(masks) {
+            self.edits.push(Edit { range: raw(masked.range), replacement: written.write(&masked.text) });
         }
         Ok(())
     }
@@ -79,13 +121,13 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let mut masks: Vec<Masked> = Vec::new();
         let ruleset = self.inspector.ruleset;
         for finding in findings {
+            let Some(detector) = ruleset.scanner.detector(finding.detector) else { continue };
             let matched = value(finding.value.clone()).unwrap_or_default();
             let action = self.action(finding, matched);
             self.note_shadow(finding, matched);
             if action == Action::Allow {
                 continue;
             }
-            let detector = &ruleset.scanner.detectors()[usize::from(finding.detector.0)];
             self.observations.push(Observation {
                 detector: finding.detector,
                 action,
@@ -97,9 +139,9 @@ impl<'a, 'v> Sheet<'a, 'v> {
                 sample: mask::sample(matched),
             });
             if action == Action::Redact {
-                let kind = self.inspector.policy.mask(finding.detector).unwrap_or(detector.mask);
-                let mask = self.inspector.masker.mask(kind, &detector.name, matched, self.vault);
-                masks.push(Masked { range: finding.value.clone(), mask });
+                let kind = self.inspector.policy.mask(finding.detector, detector);
+                let text = self.inspector.masker.mask(kind, &detector.name, matched, Some(self.vault));
+                masks.push(Masked { range: finding.value.clone(), text });
             }
         }
         disjoint(masks)
@@ -132,10 +174,10 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let mut action = Action::strictest(self.observations.iter().map(|observation| observation.action));
         let mut unreadable = unreadable;
         if unreadable.is_some() {
-            action = action.max(self.inspector.policy.fail_mode().action());
+            action = action.max(self.inspector.policy.fail_mode.action());
         }
         let mut bytes = bytes;
-        if action == Action::Redact || !self.edits.is_empty() {
+        if !self.edits.is_empty() {
             self.edits.sort_by_key(|edit| edit.range.start);
             match splice(&bytes, &self.edits) {
                 Ok(spliced) => bytes = Bytes::from(spliced.into_owned()),
@@ -147,12 +189,21 @@ impl<'a, 'v> Sheet<'a, 'v> {
             }
         }
         let cleared = Cleared::release(action, bytes);
-        Inspection { action, observations: self.observations, unreadable, shadow: self.shadow, cleared }
+        let Self { observations, shadow, usage, .. } = self;
+        Inspection { action, observations, unreadable, shadow, usage, cleared }
     }
 }
 
-/// Joins masks that overlap: the first keeps its text and covers them all.
-fn disjoint(mut masks: Vec<Masked>) -> Vec<Masked> {
+/// Returns what values are put back into: a tool call's arguments are JSON inside their string.
+pub fn inside(channel: Channel) -> Inside {
+    match channel {
+        Channel::ToolCall => Inside::Json,
+        _ => Inside::Text,
+    }
+}
+
+/// Joins replacements that overlap: the first keeps its text and covers them all.
+pub fn disjoint(mut masks: Vec<Masked>) -> Vec<Masked> {
     masks.sort_by_key(|masked| (masked.range.start, std::cmp::Reverse(masked.range.end)));
     let mut joined: Vec<Masked> = Vec::with_capacity(masks.len());
     for masked in masks {

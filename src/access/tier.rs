@@ -1,0 +1,69 @@
+//! Tiers and the general request limits they bring (interface, section 8).
+
+use std::str::FromStr;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+/// How much a deployment or a credential is entitled to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tier {
+    /// Without a licence.
+    #[default]
+    Community,
+    /// For one person.
+    Developer,
+    /// For a team.
+    Professional,
+    /// Without limits.
+    Enterprise,
+}
+
+/// A token bucket's numbers; `None` is unlimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Refill.
+    pub requests_per_minute: u32,
+    /// Capacity.
+    pub burst: u32,
+}
+
+/// The text names no tier.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("expected one of community, developer, professional, enterprise")]
+pub struct UnknownTier;
+
+impl Tier {
+    /// Every tier, smallest first.
+    pub const ALL: [Self; 4] = [Self::Community, Self::Developer, Self::Professional, Self::Enterprise];
+
+    /// Returns the name used in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Community => "community",
+            Self::Developer => "developer",
+            Self::Professional => "professional",
+            Self::Enterprise => "enterprise",
+        }
+    }
+
+    /// Returns the tier's general quota; `None` is unlimited.
+    pub fn quota(self) -> Option<Quota> {
+        let quota = |requests_per_minute, burst| Some(Quota { requests_per_minute, burst });
+        match self {
+            Self::Community => quota(60, 100),
+            Self::Developer => quota(120, 200),
+            Self::Professional => quota(600, 1000),
+            Self::Enterprise => None,
+        }
+    }
+}
+
+impl FromStr for Tier {
+    type Err = UnknownTier;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTier> {
+        Self::ALL.into_iter().find(|tier| tier.as_str() == text).ok_or(UnknownTier)
+    }
+}
