@@ -114,7 +114,7 @@ pub fn repair_base64_json(value: &[u8]) -> Option<Vec<u8>> {
     let (prefix, _) = value.split_at_checked(value.len() - body.len())?;
     let key = hex(&Sha256::digest(value)).repeat(8);
     let room = (body.len() / 4 * 3).checked_sub(18)?.min(key.len());
-    let object = format!(r#"{{"n":"key","k":"{}"}}"#, key.get(..room)?);
+    let object = format!(r#"{{"k":"{}","n":"key"}}"#, key.get(..room)?);
     Some([prefix, LENIENT_STANDARD.encode(object).trim_end_matches('=').as_bytes()].concat())
 }
 
@@ -183,8 +183,8 @@ pub fn discord_bot(value: &[u8]) -> bool {
 /// Returns `value` with a snowflake of the right length in front.
 pub fn repair_discord_bot(value: &[u8]) -> Option<Vec<u8>> {
     let dot = value.iter().position(|byte| *byte == b'.')?;
-    let length = dot * 3 / 4;
-    let number = value.iter().map(|byte| char::from(b'0' + byte % 10)).take(length - 1);
+    let length = (dot * 3 / 4).checked_sub(1)?;
+    let number = value.iter().map(|byte| char::from(b'0' + byte % 10)).take(length);
     let snowflake: String = std::iter::once('1').chain(number).collect();
     let encoded = LENIENT_URL.encode(snowflake);
     Some([encoded.trim_end_matches('=').as_bytes(), value.get(dot..)?].concat())

@@ -9,7 +9,7 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "foobar", "foo_bar", "secret_key", "secretkey", "api_key", "apikey", "api-key", "access_token", "token_here", "key_here",
     "keyhere", "enter_", "fixme", "hunter2", "letmein", "notreal", "not_real", "not-real", "invalid", "undefined",
     "null", "none", "deadbeef", "cafebabe", "lorem", "mysecret", "my_secret", "my-secret", "mypassword",
-    "supersecret", "super_secret", "super-secret", "topsecret", "xxxx", "****", "....", "____", "----", "abcdef",
+    "supersecret", "super_secret", "super-secret", "topsecret", "xxxx", "****", "...", "____", "----", "abcdef",
     "qwerty", "asdf", "12345", "01234", "98765",
 ];
 
@@ -29,6 +29,10 @@ const RUN_MAX: usize = 5;
 const SEQUENCE_MAX: usize = 6;
 /// Share of neighbours of different class below which letters and digits read as an identifier.
 const DISORDER_PERCENT_MIN: usize = 25;
+/// The same share for a value of `LONG_BYTES` whose digits stand in one place only.
+const LONG_DISORDER_PERCENT_MIN: usize = 35;
+/// Bytes from which disorder alone may speak for a value.
+const LONG_BYTES: usize = 20;
 
 /// Returns the Shannon entropy of the bytes of `value`, in bits a byte; 0 for an empty one.
 pub fn entropy(value: &[u8]) -> f64 {
@@ -53,13 +57,18 @@ pub fn not_placeholder(value: &[u8]) -> bool {
         || is_periodic(value))
 }
 
-/// Tells whether letters and digits alternate as in a random value: two of each at least, and at least every
-/// fourth neighbour of another class (lower, upper, digit, other).
+/// Tells whether letters and digits alternate as in a random value: two of each at least, digits in two places
+/// at least (or much disorder in a long value), and enough neighbours of another class. The step from a capital
+/// to a small letter is a word's beginning and does not count.
 pub fn mixed_classes(value: &[u8]) -> bool {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let letters = value.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
-    let changes = value.windows(2).filter(|pair| class(pair[0]) != class(pair[1])).count();
-    digits >= 2 && letters >= 2 && changes * 100 >= value.len().saturating_sub(1) * DISORDER_PERCENT_MIN
+    let differs = |pair: &[u8]| class(pair[0]) != class(pair[1]) && !(class(pair[0]) == 1 && class(pair[1]) == 0);
+    let changes = value.windows(2).filter(|pair| differs(pair)).count() * 100;
+    let digit_runs = value.split(|byte| !byte.is_ascii_digit()).filter(|run| !run.is_empty()).count();
+    let steps = value.len().saturating_sub(1);
+    let scattered = digit_runs >= 2 || (value.len() >= LONG_BYTES && changes >= steps * LONG_DISORDER_PERCENT_MIN);
+    digits >= 2 && letters >= 2 && scattered && changes >= steps * DISORDER_PERCENT_MIN
 }
 
 /// Tells whether `value` is written as a UUID: 8-4-4-4-12 hexadecimal digits.

@@ -17,7 +17,7 @@ fn shapes() -> Vec<(Check, String)> {
         (Check::Pem, format!("-----BEGIN RSA PRIVATE KEY-----\n{body}\n-----END RSA PRIVATE KEY-----")),
         (Check::BasicAuth, body.to_owned()),
         (Check::UrlCredentials, "user:pass@db.internal.net".to_owned()),
-        (Check::DiscordBot, format!("MTEyMzQ1Njc4OTAxMjM0NTY3.GabcdE.{body}")),
+        (Check::DiscordBot, format!("NTEyMzQ1Nzg5MDEyMzQabCdE.GabcdE.{body}")),
         (Check::Bech32, format!("AGE-SECRET-KEY-1{data}")),
         (Check::Base58Check, format!("K{}", "x".repeat(51))),
         (Check::Nkey, format!("SUA{}", "B".repeat(55))),
