@@ -146,7 +146,8 @@ pub fn us_aba(value: &[u8]) -> bool {
 /// Tells whether `value` is a Mexican bank account number (CLABE): weights 3-7-1.
 pub fn mx_clabe(value: &[u8]) -> bool {
     digits::<18>(value).is_some_and(|clabe| {
-        let sum: u32 = clabe[..17].iter().zip([3, 7, 1].iter().cycle()).map(|(d, w)| u32::from(*d) * w % 10).sum();
+        let sum: u32 =
+            clabe[..17].iter().zip([3, 7, 1].iter().cycle()).map(|(d, w)| u32::from(*d) * w % 10).sum();
         varied(&clabe) && number(&clabe[..3]) > 0 && (10 - sum % 10) % 10 == u32::from(clabe[17])
     })
 }
