@@ -1,1 +1,276 @@
-//! See the module above.
+//! Text inside text: runs of base64, base64url and hexadecimal whose decoded bytes can be read.
+//!
+//! A base64 run begins at a letter or digit behind anything else and goes on while its alphabet does; a hex run
+//! begins at a hex digit behind anything else. Both alphabets of base64 are one here. A run is read while what it
+//! decodes to is text: UTF-8 without control characters but tab, line feed and carriage return. The first byte that
+//! is not ends it; ordinary words so end after one to four letters. What is left is worth reading from
+//! [`RUN_BYTES_MIN`] characters on.
+//!
+//! [`runs`] reads a whole text, [`RunTracker`] says the same byte by byte: both drive the same two readers.
+
+use std::ops::Range;
+
+use super::threat::Encoding;
+use super::view::View;
+
+/// The shortest run that is decoded, in source bytes.
+pub const RUN_BYTES_MIN: usize = 16;
+
+/// A stretch of a text that is text again once it is decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The encoded bytes, padding included.
+    pub source: Range<usize>,
+    /// How they are encoded.
+    pub encoding: Encoding,
+    /// What they say, mapped to offsets of the text that holds the run.
+    pub view: View,
+}
+
+/// Follows a text and knows the run that is under way.
+#[derive(Clone, Debug, Default)]
+pub struct RunTracker {
+    base64: Reader,
+    hex: Reader,
+}
+
+/// One encoding's automaton.
+#[derive(Clone, Debug)]
+struct Reader {
+    /// The byte before the next one.
+    before: u8,
+    live: Option<Live>,
+}
+
+/// A run under way.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    start: usize,
+    /// Bytes of the alphabet so far.
+    length: usize,
+    /// Bits not yet made into a byte.
+    bits: u32,
+    bits_count: u8,
+    /// Padding seen.
+    padding: u8,
+    utf8: Utf8,
+    /// Bytes of the alphabet up to the last complete character.
+    readable: usize,
+}
+
+/// How far into a UTF-8 character the decoded text is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Utf8 {
+    /// Continuation bytes missing.
+    missing: u8,
+    /// The least and greatest value of the next one.
+    low: u8,
+    high: u8,
+}
+
+/// A run that came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ended {
+    start: usize,
+    readable: usize,
+    padding: u8,
+}
+
+/// Returns the runs that begin in `text` at `from` or behind it, in the order of their ends.
+///
+/// A run that began before `from` is passed over to its end.
+pub fn runs(text: &[u8], from: usize) -> Vec<Run> {
+    let mut found = Vec::new();
+    let before = from.checked_sub(1).and_then(|at| text.get(at)).copied().unwrap_or(b' ');
+    for kind in [Encoding::Base64, Encoding::Hex] {
+        let mut reader = Reader { before, live: None };
+        let mut note = |ended: Ended| found.extend(decode(text, ended, kind));
+        for (at, byte) in text.iter().enumerate().skip(from) {
+            if let Some(ended) = reader.step(*byte, at, kind) {
+                note(ended);
+            }
+        }
+        if let Some(live) = reader.live {
+            note(live.ended());
+        }
+    }
+    found
+}
+
+impl RunTracker {
+    /// Takes the next byte of the text; `at` is its offset in the source.
+    ///
+    /// Returns where the earliest run worth reading began that ends before this byte.
+    pub fn step(&mut self, byte: u8, at: usize) -> Option<usize> {
+        let base64 = self.base64.step(byte, at, Encoding::Base64);
+        let hex = self.hex.step(byte, at, Encoding::Hex);
+        base64.into_iter().chain(hex).map(|ended| ended.start).min()
+    }
+
+    /// Returns where the earliest run begins that is under way and readable so far.
+    pub fn held_from(&self) -> Option<usize> {
+        let starts = [&self.base64, &self.hex].into_iter().filter_map(|reader| reader.live);
+        starts.map(|live| live.start).min()
+    }
+}
+
+impl Default for Reader {
+    fn default() -> Self {
+        Self { before: b' ', live: None }
+    }
+}
+
+impl Reader {
+    /// Takes a byte and returns the run that ends before it.
+    fn step(&mut self, byte: u8, at: usize, kind: Encoding) -> Option<Ended> {
+        let before = std::mem::replace(&mut self.before, byte);
+        let mut ended = None;
+        if let Some(live) = &mut self.live {
+            if live.step(byte, kind) {
+                return None;
+            }
+            ended = Some(live.ended()).filter(Ended::is_long_enough);
+            self.live = None;
+        }
+        if begins(byte, before, kind) {
+            let mut live = Live::at(at);
+            if live.step(byte, kind) {
+                self.live = Some(live);
+            }
+        }
+        ended
+    }
+}
+
+/// Tells whether a run may begin at a byte.
+fn begins(byte: u8, before: u8, kind: Encoding) -> bool {
+    match kind {
+        Encoding::Base64 => byte.is_ascii_alphanumeric() && !before.is_ascii_alphanumeric(),
+        Encoding::Hex => byte.is_ascii_hexdigit() && !before.is_ascii_hexdigit(),
+        Encoding::Canonical => false,
+    }
+}
+
+impl Live {
+    fn at(start: usize) -> Self {
+        let utf8 = Utf8::default();
+        Self { start, length: 0, bits: 0, bits_count: 0, padding: 0, utf8, readable: 0 }
+    }
+
+    /// Takes a byte of the run; false if the run ends before it.
+    fn step(&mut self, byte: u8, kind: Encoding) -> bool {
+        if byte == b'=' && kind == Encoding::Base64 && self.pads() {
+            self.padding += 1;
+            return true;
+        }
+        let Some((value, width)) = digit(byte, kind).filter(|_| self.padding == 0) else { return false };
+        self.bits = self.bits << width | u32::from(value);
+        self.bits_count += width;
+        self.length += 1;
+        if self.bits_count >= 8 {
+            self.bits_count -= 8;
+            if !self.utf8.step((self.bits >> self.bits_count) as u8) {
+                return false;
+            }
+            self.bits &= (1 << self.bits_count) - 1;
+            if self.utf8.missing == 0 {
+                self.readable = self.length;
+            }
+        }
+        true
+    }
+
+    /// Tells whether one more `=` completes a group of four.
+    fn pads(&self) -> bool {
+        matches!((self.length % 4, self.padding), (2, 0 | 1) | (3, 0))
+    }
+
+    fn ended(&self) -> Ended {
+        let padding = if self.readable == self.length { self.padding } else { 0 };
+        Ended { start: self.start, readable: self.readable, padding }
+    }
+}
+
+impl Ended {
+    fn is_long_enough(&self) -> bool {
+        self.readable >= RUN_BYTES_MIN
+    }
+}
+
+/// Returns the value of a digit and how many bits it has.
+fn digit(byte: u8, kind: Encoding) -> Option<(u8, u8)> {
+    match kind {
+        Encoding::Canonical => None,
+        Encoding::Hex => char::from(byte).to_digit(16).map(|value| (value as u8, 4)),
+        Encoding::Base64 => match byte {
+            b'A'..=b'Z' => Some((byte - b'A', 6)),
+            b'a'..=b'z' => Some((byte - b'a' + 26, 6)),
+            b'0'..=b'9' => Some((byte - b'0' + 52, 6)),
+            b'+' | b'-' => Some((62, 6)),
+            b'/' | b'_' => Some((63, 6)),
+            _ => None,
+        },
+    }
+}
+
+impl Utf8 {
+    /// Takes a decoded byte; false if the text cannot be read any more.
+    fn step(&mut self, byte: u8) -> bool {
+        if self.missing > 0 {
+            let fits = (self.low..=self.high).contains(&byte);
+            *self = Self { missing: self.missing - 1, low: 0x80, high: 0xbf };
+            return fits;
+        }
+        // The bounds of the second byte are those of the Unicode standard, table 3-7; C1 controls are left out.
+        let (missing, low, high) = match byte {
+            b'\t' | b'\n' | b'\r' | 0x20..=0x7e => (0, 0x80, 0xbf),
+            0xc2 => (1, 0xa0, 0xbf),
+            0xc3..=0xdf => (1, 0x80, 0xbf),
+            0xe0 => (2, 0xa0, 0xbf),
+            0xed => (2, 0x80, 0x9f),
+            0xe1..=0xef => (2, 0x80, 0xbf),
+            0xf0 => (3, 0x90, 0xbf),
+            0xf1..=0xf3 => (3, 0x80, 0xbf),
+            0xf4 => (3, 0x80, 0x8f),
+            _ => return false,
+        };
+        *self = Self { missing, low, high };
+        true
+    }
+}
+
+/// Decodes what can be read of a run.
+fn decode(text: &[u8], ended: Ended, encoding: Encoding) -> Option<Run> {
+    if !ended.is_long_enough() {
+        return None;
+    }
+    let end = ended.start + ended.readable;
+    let mut bytes = Vec::with_capacity(ended.readable * 3 / 4);
+    let (mut bits, mut count) = (0u32, 0);
+    for byte in text.get(ended.start..end)? {
+        let (value, width) = digit(*byte, encoding)?;
+        bits = (bits << width | u32::from(value)) & 0xffff;
+        count += width;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    let mut view = View::default();
+    match encoding {
+        Encoding::Base64 => append_groups(&mut view, &bytes, ended.start..end),
+        Encoding::Hex | Encoding::Canonical => view.append(&bytes, ended.start, 2, 1),
+    }
+    Some(Run { source: ended.start..end + usize::from(ended.padding), encoding, view })
+}
+
+/// Appends whole groups of four characters, then what is left of the last one.
+fn append_groups(view: &mut View, bytes: &[u8], source: Range<usize>) {
+    let (groups, rest) = bytes.split_at(bytes.len() / 3 * 3);
+    let split = source.start + groups.len() / 3 * 4;
+    view.append(groups, source.start, 4, 3);
+    view.append(rest, split, (source.end - split) as u8, rest.len() as u8);
+}
+
+#[cfg(test)]
+mod tests;

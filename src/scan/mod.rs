@@ -1,13 +1,22 @@
-//! Text to threats. Pure: no async, no clock, no I/O.
+//! Text to threats. Pure: no async, no clock; the only I/O is reading an overlay of packs.
+//!
+//! A text is read as it stands, as its reader takes it ([`view`]) and as what is encoded in it ([`decode`]).
+//! Each reading is searched by one Hyperscan database ([`engine`]) for the first-stage shapes ([`shape`]) of all
+//! detectors, and each candidate is placed and judged by the detector itself ([`confirm`]).
 
 pub mod check;
+pub mod confirm;
 pub mod decode;
 pub mod detector;
 pub mod engine;
+#[cfg(test)]
+mod fixture;
 pub mod hold;
 pub mod lane;
 pub mod pack;
 pub mod proof;
+pub mod scanner;
 pub mod score;
+pub mod shape;
 pub mod threat;
 pub mod view;

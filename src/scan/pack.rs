@@ -1,1 +1,483 @@
-//! See the module above.
+//! Packs: files of detectors, built in or laid over by an operator, read with every fault they have.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::DeTable;
+use toml::de::DeValue;
+use toml::de::ValueDeserializer;
+
+use crate::scan::check::Check;
+use crate::scan::detector::ContextWords;
+use crate::scan::detector::Detector;
+use crate::scan::detector::MaskKind;
+use crate::scan::detector::Pattern;
+use crate::scan::detector::PatternFault;
+use crate::scan::engine::EngineFault;
+
+/// The most files a set of packs may have.
+pub const PACKS_MAX: usize = 512;
+/// The most detectors a scanner may have.
+pub const DETECTORS_MAX: usize = 4096;
+/// The longest file of a pack, in bytes.
+pub const PACK_BYTES_MAX: usize = 1 << 20;
+/// The most examples of one kind a detector may have.
+pub const EXAMPLES_MAX: usize = 64;
+/// The longest example, in bytes.
+pub const EXAMPLE_BYTES_MAX: usize = 4096;
+/// The most context words a detector may have.
+pub const CONTEXT_WORDS_MAX: usize = 64;
+/// The longest name of a detector, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+/// How deep the folder of an overlay is followed.
+const FOLDER_DEPTH_MAX: usize = 4;
+/// Where packs live below the folder of plugins.
+const DETECTORS_FOLDER: &str = "detectors/";
+
+/// One thing that is wrong with a pack.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", Place(.file, *.line, .detector.as_deref()))]
+pub struct PackFault {
+    /// The file, as a path below the folder of plugins.
+    pub file: String,
+    /// The line, counted from one, where it is known.
+    pub line: Option<usize>,
+    /// The detector, where it is about one.
+    pub detector: Option<String>,
+    /// What is wrong.
+    #[source]
+    pub problem: PackProblem,
+}
+
+/// What can be wrong with a pack.
+#[derive(Debug, thiserror::Error)]
+pub enum PackProblem {
+    /// The file or folder cannot be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(#[source] io::Error),
+    /// There are more than [`PACKS_MAX`] files.
+    #[error("there are more than {PACKS_MAX} packs")]
+    TooManyPacks,
+    /// There are more than [`DETECTORS_MAX`] detectors.
+    #[error("there are more than {DETECTORS_MAX} detectors")]
+    TooManyDetectors,
+    /// The file is longer than [`PACK_BYTES_MAX`].
+    #[error("is longer than {PACK_BYTES_MAX} bytes")]
+    TooLong,
+    /// It is no TOML, or a field is unknown, missing or of the wrong type.
+    #[error("{reason}")]
+    Malformed {
+        /// What the parser says.
+        reason: String,
+    },
+    /// The type is not snake case, or too long.
+    #[error("`type` must be snake_case and at most {NAME_BYTES_MAX} bytes")]
+    Name,
+    /// Two detectors have the same type.
+    #[error("`type` is already used in {other}")]
+    Duplicate {
+        /// The file of the first one.
+        other: String,
+    },
+    /// A field names no member of its closed set.
+    #[error("`{field}` is unknown: {reason}")]
+    Unknown {
+        /// The field.
+        field: &'static str,
+        /// What is expected.
+        reason: String,
+    },
+    /// The pattern is refused.
+    #[error("`pattern` {0}")]
+    Pattern(#[source] PatternFault),
+    /// The anchor is refused.
+    #[error("`anchor` {0}")]
+    Anchor(#[source] PatternFault),
+    /// A field has too many entries, or one that is too long.
+    #[error("`{field}` has more or longer entries than allowed")]
+    TooMuch {
+        /// The field.
+        field: &'static str,
+    },
+    /// A field that must say something is empty.
+    #[error("`{field}` must not be empty")]
+    Empty {
+        /// The field.
+        field: &'static str,
+    },
+    /// The first stage refuses the pattern as it is.
+    #[error("{0}")]
+    Engine(#[source] EngineFault),
+    /// The second stage needs too large an automaton.
+    #[error("`pattern` is too large to confirm: {0}")]
+    Confirm(#[source] Box<regex_automata::meta::BuildError>),
+}
+
+/// Shows where a fault is.
+struct Place<'a>(&'a str, Option<usize>, Option<&'a str>);
+
+/// A pack as it is written, but for its detectors.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PackHead {
+    name: String,
+    version: String,
+}
+
+/// A detector as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DetectorFile {
+    r#type: Spanned<String>,
+    category: Spanned<String>,
+    severity: Spanned<String>,
+    confidence: Spanned<String>,
+    pattern: Spanned<String>,
+    anchor: Option<Spanned<String>>,
+    #[serde(default)]
+    checks: Vec<Spanned<String>>,
+    context: Option<Spanned<ContextFile>>,
+    mask: Option<Spanned<String>>,
+    #[serde(default)]
+    techniques: Vec<String>,
+    why: Spanned<String>,
+    #[serde(default)]
+    references: Vec<String>,
+    finds: Spanned<Vec<String>>,
+    ignores: Spanned<Vec<String>>,
+}
+
+/// Context words as they are written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ContextFile {
+    words: Vec<String>,
+    #[serde(default)]
+    required: bool,
+}
+
+/// Returns every plugin file that is compiled in, as its path below `plugins/` and its text, sorted by path.
+pub fn embedded() -> &'static [(&'static str, &'static str)] {
+    include!(concat!(env!("OUT_DIR"), "/plugins.rs"))
+}
+
+/// Reads the packs that are compiled in.
+///
+/// # Errors
+/// Every fault of every pack.
+pub fn builtin() -> Result<Vec<Detector>, Vec<PackFault>> {
+    parse_all(&embedded_files())
+}
+
+/// Reads the packs that are compiled in, with the files below `overlay` laid over them.
+///
+/// A file replaces the built-in one of the same path below the folder of plugins (`detectors/pii/email.toml`),
+/// or adds to them. Reads files; call it off the request threads.
+///
+/// # Errors
+/// Every fault of every pack, and of the folder.
+pub fn load_dir(overlay: &Path) -> Result<Vec<Detector>, Vec<PackFault>> {
+    let mut faults = Vec::new();
+    let mut files = embedded_files();
+    let root = overlay.join(DETECTORS_FOLDER);
+    if root.is_dir() {
+        read_folder(overlay, &root, FOLDER_DEPTH_MAX, &mut files, &mut faults);
+    }
+    match (parse_all(&files), faults.is_empty()) {
+        (parsed, true) => parsed,
+        (Ok(_), false) => Err(faults),
+        (Err(more), false) => {
+            faults.extend(more);
+            Err(faults)
+        }
+    }
+}
+
+/// Reads packs from texts by their paths.
+///
+/// # Errors
+/// Every fault of every pack.
+pub fn parse_all(files: &BTreeMap<String, String>) -> Result<Vec<Detector>, Vec<PackFault>> {
+    let mut faults = Vec::new();
+    if files.len() > PACKS_MAX {
+        let file = files.keys().nth(PACKS_MAX).cloned().unwrap_or_default();
+        return Err(vec![PackFault { file, line: None, detector: None, problem: PackProblem::TooManyPacks }]);
+    }
+    let mut detectors: Vec<Detector> = Vec::new();
+    for (file, text) in files {
+        Reader { file, text, faults: &mut faults }.read(&mut detectors);
+    }
+    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
+    for (at, detector) in detectors.iter().enumerate() {
+        let problem = match names.entry(&detector.name) {
+            Entry::Occupied(first) => Some(PackProblem::Duplicate { other: (*first.get()).to_owned() }),
+            Entry::Vacant(free) => {
+                free.insert(&detector.file);
+                (at == DETECTORS_MAX).then_some(PackProblem::TooManyDetectors)
+            }
+        };
+        faults.extend(problem.map(|problem| PackFault::about(detector, problem)));
+    }
+    if faults.is_empty() { Ok(detectors) } else { Err(faults) }
+}
+
+impl PackFault {
+    /// Makes a fault of a whole detector.
+    pub fn about(detector: &Detector, problem: PackProblem) -> Self {
+        let Detector { file, line, name, .. } = detector;
+        Self { file: file.clone(), line: Some(*line), detector: Some(name.clone()), problem }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)?;
+        if let Some(line) = self.1 {
+            write!(f, ":{line}")?;
+        }
+        if let Some(detector) = self.2 {
+            write!(f, ": {detector}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads one file and gathers its faults.
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+    faults: &'a mut Vec<PackFault>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, detectors: &mut Vec<Detector>) {
+        if self.text.len() > PACK_BYTES_MAX {
+            return self.fault(None, None, PackProblem::TooLong);
+        }
+        let table = match DeTable::parse(self.text) {
+            Ok(table) => table.into_inner(),
+            Err(fault) => return self.malformed(None, None, &fault),
+        };
+        let mut head = None;
+        let mut found = Vec::new();
+        for (key, value) in table {
+            let span = value.span();
+            match (key.get_ref().as_ref(), value) {
+                ("pack", value) => match PackHead::deserialize(ValueDeserializer::from(value)) {
+                    Ok(pack) => head = Some(pack),
+                    Err(fault) => self.malformed(Some(span), None, &fault),
+                },
+                ("detector", value) => self.split(value, &mut found),
+                (other, _) => {
+                    let reason = format!("unknown table `{other}`, expected `pack` or `detector`");
+                    self.fault(Some(span), None, PackProblem::Malformed { reason });
+                }
+            }
+        }
+        let head = head.unwrap_or_else(|| {
+            let reason = "the table `pack` with `name` and `version` is missing".to_owned();
+            self.fault(None, None, PackProblem::Malformed { reason });
+            PackHead { name: String::new(), version: String::new() }
+        });
+        let read = found.into_iter().filter_map(|(span, written)| self.detector(&head, span, written));
+        detectors.extend(read);
+    }
+
+    /// Takes the list of detectors apart.
+    fn split(&mut self, value: Spanned<DeValue<'_>>, found: &mut Vec<(Range<usize>, DetectorFile)>) {
+        let span = value.span();
+        let DeValue::Array(list) = value.into_inner() else {
+            let reason = "`detector` must be a list of tables: [[detector]]".to_owned();
+            return self.fault(Some(span), None, PackProblem::Malformed { reason });
+        };
+        for entry in list {
+            let span = entry.span();
+            let name =
+                entry.get_ref().get("type").and_then(|name| name.get_ref().as_str()).map(str::to_owned);
+            match DetectorFile::deserialize(ValueDeserializer::from(entry)) {
+                Ok(written) => found.push((span, written)),
+                Err(fault) => self.malformed(Some(span), name, &fault),
+            }
+        }
+    }
+
+    /// Turns what is written into a detector, or gathers what is wrong with it.
+    fn detector(&mut self, head: &PackHead, span: Range<usize>, written: DetectorFile) -> Option<Detector> {
+        let before = self.faults.len();
+        let name = written.r#type.get_ref().clone();
+        self.limits(&name, &written);
+        let category = self.member(&name, "category", &written.category);
+        let severity = self.member(&name, "severity", &written.severity);
+        let confidence = self.member(&name, "confidence", &written.confidence);
+        let mask = match &written.mask {
+            Some(mask) => self.member(&name, "mask", mask),
+            None => Some(MaskKind::default()),
+        };
+        let checks: Vec<Option<Check>> =
+            written.checks.iter().map(|check| self.member(&name, "checks", check)).collect();
+        let pattern = self.pattern(&name, &written.pattern, PackProblem::Pattern);
+        let anchor = written.anchor.as_ref().map(|anchor| self.pattern(&name, anchor, PackProblem::Anchor));
+        if self.faults.len() > before {
+            return None;
+        }
+        let context = written.context.map(Spanned::into_inner);
+        Some(Detector {
+            name,
+            category: category?,
+            severity: severity?,
+            confidence: confidence?,
+            pattern: pattern?,
+            anchor: anchor.flatten(),
+            checks: checks.into_iter().flatten().collect(),
+            context: context.map(|context| ContextWords::new(&context.words, context.required)),
+            mask: mask?,
+            techniques: written.techniques,
+            why: written.why.into_inner(),
+            references: written.references,
+            finds: written.finds.into_inner(),
+            ignores: written.ignores.into_inner(),
+            pack: head.name.clone(),
+            pack_version: head.version.clone(),
+            file: self.file.to_owned(),
+            line: self.line_of(span.start),
+        })
+    }
+
+    /// Gathers what is too much, too long or missing.
+    fn limits(&mut self, name: &str, written: &DetectorFile) {
+        let snake = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
+        if !begins || !name.bytes().all(snake) || name.len() > NAME_BYTES_MAX {
+            self.fault(Some(written.r#type.span()), Some(name.to_owned()), PackProblem::Name);
+        }
+        if written.why.get_ref().trim().is_empty() {
+            let problem = PackProblem::Empty { field: "why" };
+            self.fault(Some(written.why.span()), Some(name.to_owned()), problem);
+        }
+        for (field, examples) in [("finds", &written.finds), ("ignores", &written.ignores)] {
+            let list = examples.get_ref();
+            let problem = if list.is_empty() {
+                PackProblem::Empty { field }
+            } else if list.len() > EXAMPLES_MAX || list.iter().any(|text| text.len() > EXAMPLE_BYTES_MAX) {
+                PackProblem::TooMuch { field }
+            } else {
+                continue;
+            };
+            self.fault(Some(examples.span()), Some(name.to_owned()), problem);
+        }
+        if let Some(context) = &written.context {
+            let problem = match context.get_ref().words.len() {
+                0 => PackProblem::Empty { field: "context" },
+                1..=CONTEXT_WORDS_MAX => return,
+                _ => PackProblem::TooMuch { field: "context" },
+            };
+            self.fault(Some(context.span()), Some(name.to_owned()), problem);
+        }
+    }
+
+    /// Reads a member of a closed set.
+    fn member<T>(&mut self, name: &str, field: &'static str, written: &Spanned<String>) -> Option<T>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        written.get_ref().parse().map_or_else(
+            |fault: T::Err| {
+                let problem = PackProblem::Unknown { field, reason: fault.to_string() };
+                self.fault(Some(written.span()), Some(name.to_owned()), problem);
+                None
+            },
+            Some,
+        )
+    }
+
+    fn pattern(
+        &mut self,
+        name: &str,
+        written: &Spanned<String>,
+        problem: fn(PatternFault) -> PackProblem,
+    ) -> Option<Pattern> {
+        let parsed = Pattern::parse(written.get_ref());
+        parsed.map_err(|why| self.fault(Some(written.span()), Some(name.to_owned()), problem(why))).ok()
+    }
+
+    fn malformed(&mut self, around: Option<Range<usize>>, detector: Option<String>, fault: &toml::de::Error) {
+        let reason = fault.message().to_owned();
+        self.fault(fault.span().or(around), detector, PackProblem::Malformed { reason });
+    }
+
+    fn fault(&mut self, span: Option<Range<usize>>, detector: Option<String>, problem: PackProblem) {
+        let line = span.map(|span| self.line_of(span.start));
+        self.faults.push(PackFault { file: self.file.to_owned(), line, detector, problem });
+    }
+
+    fn line_of(&self, offset: usize) -> usize {
+        self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
+    }
+}
+
+/// Returns the packs that are compiled in, by path.
+fn embedded_files() -> BTreeMap<String, String> {
+    let packs = embedded().iter().filter(|(path, _)| path.starts_with(DETECTORS_FOLDER));
+    packs.map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+}
+
+/// Lays every `.toml` file below `folder` over `files`.
+fn read_folder(
+    root: &Path,
+    folder: &Path,
+    depth: usize,
+    files: &mut BTreeMap<String, String>,
+    faults: &mut Vec<PackFault>,
+) {
+    for path in sorted_entries(root, folder, faults) {
+        if path.is_dir() && depth > 0 {
+            read_folder(root, &path, depth - 1, files, faults);
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            match fs::read_to_string(&path) {
+                Ok(text) => {
+                    files.insert(name_below(root, &path), text);
+                }
+                Err(fault) => faults.push(unreadable(root, &path, fault)),
+            }
+        }
+    }
+}
+
+fn sorted_entries(root: &Path, folder: &Path, faults: &mut Vec<PackFault>) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    match fs::read_dir(folder) {
+        Ok(entries) => {
+            for entry in entries.take(PACKS_MAX + 1) {
+                match entry {
+                    Ok(entry) => paths.push(entry.path()),
+                    Err(fault) => faults.push(unreadable(root, folder, fault)),
+                }
+            }
+        }
+        Err(fault) => faults.push(unreadable(root, folder, fault)),
+    }
+    paths.sort();
+    paths
+}
+
+fn unreadable(root: &Path, path: &Path, fault: io::Error) -> PackFault {
+    let problem = PackProblem::Unreadable(fault);
+    PackFault { file: name_below(root, path), line: None, detector: None, problem }
+}
+
+fn name_below(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
+}
+
+#[cfg(test)]
+mod tests;

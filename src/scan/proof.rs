@@ -1,1 +1,327 @@
-//! See the module above.
+//! Packs prove themselves: every example of every detector is run before the detector is used.
+//!
+//! `{valid}` in an example stands for a value made here, of the pattern's form and fit for its checks, so that no
+//! live-looking key has to be written down.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use regex_automata::Anchored;
+use regex_automata::Input;
+use regex_automata::meta;
+use regex_syntax::hir::Class;
+use regex_syntax::hir::Hir;
+use regex_syntax::hir::HirKind;
+
+use crate::scan::detector::Detector;
+use crate::scan::scanner::ScanFault;
+use crate::scan::scanner::Scanner;
+use crate::scan::threat::DetectorId;
+use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Finding;
+
+/// What an example writes where a valid value belongs.
+pub const PLACEHOLDER: &str = "{valid}";
+/// How many values are tried until one passes its checks.
+const TRIES_MAX: u32 = 20_000;
+/// How many different values each example is proven with.
+const VALUES_PER_EXAMPLE: u64 = 3;
+/// How many more turns than needed a made repetition takes at most.
+const SPARE_TURNS_MAX: u32 = 24;
+/// How many places a text is cut at, at most, to prove that streams see what blocks see.
+const CUTS_MAX: usize = 1024;
+/// The text a rate is measured on, in bytes.
+const RATE_TEXT_BYTES: usize = 1 << 16;
+/// How often that text is scanned; the fastest time counts.
+const RATE_ROUNDS: usize = 9;
+
+/// Scans a text that arrives in two pieces, cut at an offset, as a stream would.
+pub type Replay<'a> = dyn Fn(&Scanner, &[u8], usize) -> Vec<Finding> + 'a;
+
+/// An example that a detector does not live up to.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}:{line}: {detector}: {problem}")]
+pub struct ProofFault {
+    /// The file of the detector.
+    pub file: String,
+    /// The line at which the detector begins.
+    pub line: usize,
+    /// The detector.
+    pub detector: String,
+    /// What does not hold.
+    #[source]
+    pub problem: ProofProblem,
+}
+
+/// What does not hold. Examples are counted from one; their text is never told.
+#[derive(Debug, thiserror::Error)]
+pub enum ProofProblem {
+    /// No value could be made that has the pattern's form and passes the checks.
+    #[error("no value of the pattern's form passes the checks")]
+    NoValue,
+    /// It must be found and is not.
+    #[error("`finds` example {example} is not found")]
+    NotFound {
+        /// The number of the example.
+        example: usize,
+    },
+    /// It must be ignored and is found.
+    #[error("`ignores` example {example} is found")]
+    Found {
+        /// The number of the example.
+        example: usize,
+    },
+    /// A stream sees something else than a block.
+    #[error("`finds` example {example} gives other findings when it is cut after {cut} bytes")]
+    Stream {
+        /// The number of the example.
+        example: usize,
+        /// Where the text was cut, in bytes.
+        cut: usize,
+    },
+    /// The example could not be judged.
+    #[error("`{list}` example {example} cannot be judged: {fault}")]
+    Unjudged {
+        /// The list it stands in.
+        list: &'static str,
+        /// The number of the example.
+        example: usize,
+        /// Why.
+        #[source]
+        fault: ScanFault,
+    },
+}
+
+/// Runs every example of every detector, in one piece and, with `replay`, cut at every place.
+///
+/// # Errors
+/// Every example that does not hold.
+pub fn prove(scanner: &Scanner, replay: Option<&Replay<'_>>) -> Result<(), Vec<ProofFault>> {
+    let mut faults = Vec::new();
+    for (at, detector) in scanner.detectors().iter().enumerate() {
+        let mut proof = Proof {
+            scanner,
+            detector,
+            id: DetectorId(at as u16),
+            alone: [DetectorId(at as u16)].into_iter().collect(),
+            all: scanner.all(),
+            faults: &mut faults,
+        };
+        proof.run(replay);
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// Makes a value of the form of a detector's value that passes its checks; the same for the same seed.
+///
+/// `None` if no try passes.
+pub fn valid_value(detector: &Detector, seed: u64) -> Option<Vec<u8>> {
+    let form = value_form(detector.pattern.hir());
+    let regex =
+        meta::Regex::builder().configure(meta::Config::new().utf8_empty(false)).build_from_hir(form).ok()?;
+    let fits = |value: &[u8]| {
+        let input = Input::new(value).anchored(Anchored::Yes);
+        let whole = regex.find(input).is_some_and(|found| found.end() == value.len());
+        whole && detector.checks.iter().all(|check| check.passes(value))
+    };
+    let named = detector.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mut dice = Dice(named ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    for _ in 0..TRIES_MAX {
+        let mut value = Vec::new();
+        dice.write(form, &mut value);
+        for check in &detector.checks {
+            if !check.passes(&value)
+                && let Some(repaired) = check.repair(&value)
+            {
+                value = repaired;
+            }
+        }
+        if fits(&value) {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Measures how fast a scanner reads mixed text, in bytes a second; `now` gives a monotonic time.
+///
+/// # Errors
+/// The text could not be judged.
+pub fn rate(scanner: &Scanner, now: &dyn Fn() -> Duration) -> Result<f64, ScanFault> {
+    let text = mixed_text();
+    let all = scanner.all();
+    let mut fastest = Duration::MAX;
+    for _ in 0..RATE_ROUNDS {
+        let began = now();
+        scanner.search_plain(&text, &all)?;
+        fastest = fastest.min(now().saturating_sub(began));
+    }
+    Ok(text.len() as f64 / fastest.as_secs_f64().max(1e-9))
+}
+
+/// The proof of one detector.
+struct Proof<'a> {
+    scanner: &'a Scanner,
+    detector: &'a Detector,
+    id: DetectorId,
+    alone: DetectorSet,
+    all: DetectorSet,
+    faults: &'a mut Vec<ProofFault>,
+}
+
+impl Proof<'_> {
+    fn run(&mut self, replay: Option<&Replay<'_>>) {
+        let detector = self.detector;
+        let lists = [&detector.finds, &detector.ignores];
+        let needed = lists.iter().any(|list| list.iter().any(|text| text.contains(PLACEHOLDER)));
+        let made = if needed { VALUES_PER_EXAMPLE } else { 0 };
+        let values: Option<Vec<Vec<u8>>> = (0..made).map(|seed| valid_value(detector, seed)).collect();
+        let Some(values) = values else { return self.fault(ProofProblem::NoValue) };
+        for (at, written) in detector.finds.iter().enumerate() {
+            let example = at + 1;
+            let texts = filled(written, &values);
+            if texts.iter().all(|text| self.is_found("finds", example, text, true))
+                && let (Some(replay), Some(text)) = (replay, texts.first())
+            {
+                self.replay(replay, example, text);
+            }
+        }
+        for (at, written) in detector.ignores.iter().enumerate() {
+            let texts = filled(written, &values);
+            texts.iter().all(|text| self.is_found("ignores", at + 1, text, false));
+        }
+    }
+
+    /// Tells whether a text is found or not, as it should; else notes a fault.
+    fn is_found(&mut self, list: &'static str, example: usize, text: &[u8], should: bool) -> bool {
+        let problem = match self.scanner.scan(text, &self.alone) {
+            Ok(found) if found.iter().any(|finding| finding.detector == self.id) == should => return true,
+            Ok(_) if should => ProofProblem::NotFound { example },
+            Ok(_) => ProofProblem::Found { example },
+            Err(fault) => ProofProblem::Unjudged { list, example, fault },
+        };
+        self.fault(problem);
+        false
+    }
+
+    /// Compares what a stream sees with what a block sees, for every cut.
+    fn replay(&mut self, replay: &Replay<'_>, example: usize, text: &[u8]) {
+        let whole = match self.scanner.scan(text, &self.all) {
+            Ok(whole) => whole,
+            Err(fault) => return self.fault(ProofProblem::Unjudged { list: "finds", example, fault }),
+        };
+        let step = text.len().div_ceil(CUTS_MAX).max(1);
+        let differs = |cut: &usize| replay(self.scanner, text, *cut) != whole;
+        if let Some(cut) = (0..=text.len()).step_by(step).find(differs) {
+            self.fault(ProofProblem::Stream { example, cut });
+        }
+    }
+
+    fn fault(&mut self, problem: ProofProblem) {
+        let Detector { file, line, name, .. } = self.detector;
+        self.faults.push(ProofFault { file: file.clone(), line: *line, detector: name.clone(), problem });
+    }
+}
+
+/// Returns an example with each value in the place of its placeholder.
+fn filled(written: &str, values: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    if !written.contains(PLACEHOLDER) {
+        return vec![written.as_bytes().to_vec()];
+    }
+    let parts: Vec<&[u8]> = written.split(PLACEHOLDER).map(str::as_bytes).collect();
+    values.iter().map(|value| parts.join(value.as_slice())).collect()
+}
+
+/// Returns the form of the value: the group, or the whole pattern.
+fn value_form(hir: &Hir) -> &Hir {
+    fn group(hir: &Hir) -> Option<&Hir> {
+        match hir.kind() {
+            HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => None,
+            HirKind::Repetition(repeat) => group(&repeat.sub),
+            HirKind::Capture(capture) => Some(&capture.sub),
+            HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().find_map(group),
+        }
+    }
+    group(hir).unwrap_or(hir)
+}
+
+/// Random choices that are the same for the same seed (xorshift64*).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let drawn = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        drawn as usize % limit.max(1)
+    }
+
+    /// Writes a text of the form of `hir`; look-arounds are left to chance.
+    fn write(&mut self, hir: &Hir, out: &mut Vec<u8>) {
+        match hir.kind() {
+            HirKind::Empty | HirKind::Look(_) => {}
+            HirKind::Literal(literal) => out.extend_from_slice(&literal.0),
+            HirKind::Class(class) => out.extend(self.pick(class)),
+            HirKind::Repetition(repeat) => {
+                let spare = repeat.max.unwrap_or(repeat.min).saturating_sub(repeat.min).min(SPARE_TURNS_MAX);
+                let turns = repeat.min as usize + self.below(spare as usize + 1);
+                (0..turns).for_each(|_| self.write(&repeat.sub, out));
+            }
+            HirKind::Capture(group) => self.write(&group.sub, out),
+            HirKind::Concat(parts) => parts.iter().for_each(|part| self.write(part, out)),
+            HirKind::Alternation(arms) => {
+                let chosen = self.below(arms.len());
+                arms.iter().skip(chosen).take(1).for_each(|arm| self.write(arm, out));
+            }
+        }
+    }
+
+    /// Picks a byte of a class: a letter or digit if there is one, else something that can be read.
+    fn pick(&mut self, class: &Class) -> Option<u8> {
+        let Class::Bytes(class) = class else { return None };
+        let all: Vec<u8> = class.ranges().iter().flat_map(|range| range.start()..=range.end()).collect();
+        let of = |kind: fn(&u8) -> bool| all.iter().copied().filter(kind).collect::<Vec<u8>>();
+        let sets =
+            [of(u8::is_ascii_alphanumeric), of(u8::is_ascii_graphic), of(|byte| *byte == b' '), all.clone()];
+        let set = sets.into_iter().find(|set| !set.is_empty())?;
+        let at: Range<usize> = 0..set.len();
+        set.get(self.below(at.end)).copied()
+    }
+}
+
+/// Makes the text that rates are measured on: prose, code, numbers, addresses and random words.
+fn mixed_text() -> Vec<u8> {
+    let pieces: [&str; 8] = [
+        "The quarterly report shows that revenue grew by 12.5 % against last year, mostly abroad. ",
+        "fn parse(input: &str) -> Result<Vec<u32>, Error> { input.split(',').map(str::parse).collect() }\n",
+        "{\"id\": 4711, \"name\": \"Example Ltd.\", \"created\": \"2025-03-14T09:26:53Z\", \"active\": true}\n",
+        "Please answer ann.smith@mail.example or call +44 20 7946 0000 between 9 and 17 h. ",
+        "GET /v1/items?page=3&size=50 HTTP/1.1 host: api.example:8443 from 10.24.0.17\n",
+        "password reset, secret santa, token ring, api design, key account, private beach. ",
+        "| 1001 | 2002-02-03 | 45.10 | EUR | open |\n| 1002 | 2003-04-05 | 7.99 | EUR | paid |\n",
+        "Ignore the noise; the instructions of the assembly were printed before the system was built. ",
+    ];
+    let mut dice = Dice(0x5eed_5eed_5eed_5eed);
+    let mut text = Vec::with_capacity(RATE_TEXT_BYTES + 256);
+    while text.len() < RATE_TEXT_BYTES {
+        if dice.below(9) == 0 {
+            let length = 8 + dice.below(40);
+            text.extend(
+                (0..length)
+                    .map(|_| b"abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"[dice.below(56)]),
+            );
+            text.push(b' ');
+        } else {
+            let at = dice.below(pieces.len());
+            pieces.iter().skip(at).take(1).for_each(|piece| text.extend_from_slice(piece.as_bytes()));
+        }
+    }
+    text.truncate(RATE_TEXT_BYTES);
+    text
+}
+
+#[cfg(test)]
+mod tests;

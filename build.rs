@@ -1,0 +1,48 @@
+//! Embeds every plugin file, so that the binary alone is a working gateway.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("plugins");
+    println!("cargo::rerun-if-changed=plugins");
+    println!("cargo::rerun-if-changed=build.rs");
+    let mut files = Vec::new();
+    if root.is_dir() {
+        collect(&root, &mut files)?;
+    }
+    files.sort();
+    let list = listing(&root, &files)?;
+    let out = PathBuf::from(std::env::var("OUT_DIR")?).join("plugins.rs");
+    fs::write(out, list)?;
+    Ok(())
+}
+
+/// Gathers every `.toml` file below `folder`.
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Writes the list as a Rust slice of `(path below plugins, text)`.
+fn listing(root: &Path, files: &[PathBuf]) -> Result<String, Box<dyn Error>> {
+    let mut list = String::from("&[\n");
+    for path in files {
+        let name =
+            path.strip_prefix(root)?.to_str().ok_or("a plugin's path is not UTF-8")?.replace('\\', "/");
+        let full = path.to_str().ok_or("a plugin's path is not UTF-8")?;
+        writeln!(list, "    ({name:?}, include_str!({full:?})),")?;
+    }
+    list.push_str("]\n");
+    Ok(list)
+}

@@ -1,0 +1,254 @@
+//! The second stage: from runs of candidate ends to placed matches whose values stand up to their checks.
+//!
+//! The matches of a detector are defined on the text alone: go from left to right, take the first place at
+//! which the pattern matches and its value passes, go on behind that match. Candidates only say where looking
+//! is worth while, and every match has one, so that neither other candidates nor the way a text was cut into
+//! regions changes the outcome.
+
+use std::ops::Range;
+
+use regex_automata::Anchored;
+use regex_automata::Input;
+use regex_automata::meta;
+use regex_automata::util::primitives::NonMaxUsize;
+
+use crate::scan::detector::Detector;
+use crate::scan::engine::Run;
+use crate::scan::shape::Start;
+
+/// The largest automaton a pattern may need, in bytes.
+const AUTOMATON_BYTES_MAX: usize = 64 << 20;
+/// The room for lazily built states of wide patterns, in bytes.
+const LAZY_BYTES_WIDE: usize = 8 << 20;
+/// The room for lazily built states of usual patterns, in bytes.
+const LAZY_BYTES: usize = 1 << 20;
+/// From this width on, in bytes, a pattern counts as wide.
+const WIDE_BYTES: usize = 1024;
+/// The confirming work any scan may take, in bytes looked at, however short its text.
+const WORK_BASE: usize = 64 << 20;
+/// Beyond the base, the confirming work for each byte of text.
+const WORK_PER_BYTE: usize = 256;
+/// What a look costs at least.
+const WORK_PER_LOOK: usize = 16;
+
+/// The pattern of one detector, ready to place matches.
+pub struct Confirm {
+    regex: meta::Regex,
+    start: Start,
+    width_max: usize,
+    slots: usize,
+}
+
+/// A match: the whole and the part that matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// The whole match.
+    pub span: Range<usize>,
+    /// The group if the pattern has one and it took part, else the whole match.
+    pub value: Range<usize>,
+}
+
+/// How much confirming a scan may still do.
+#[derive(Debug)]
+pub struct Work {
+    left: usize,
+}
+
+/// Confirming took more work than a text of its length may take.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("the text needs more confirming than a text of its length may")]
+pub struct Exhausted;
+
+/// Where matches may begin, and the text around.
+#[derive(Clone, Debug)]
+pub struct Field<'t> {
+    /// The text, with what comes before and behind as context.
+    pub text: &'t [u8],
+    /// Where matches may begin.
+    pub starts: Range<usize>,
+}
+
+impl Confirm {
+    /// Builds the regex of a detector.
+    ///
+    /// # Errors
+    /// The pattern needs too large an automaton.
+    pub fn compile(detector: &Detector, start: Start) -> Result<Self, Box<meta::BuildError>> {
+        let width_max = detector.pattern.width_max();
+        let lazy = if width_max >= WIDE_BYTES { LAZY_BYTES_WIDE } else { LAZY_BYTES };
+        let config = meta::Config::new()
+            .utf8_empty(false)
+            .nfa_size_limit(Some(AUTOMATON_BYTES_MAX))
+            .hybrid_cache_capacity(lazy);
+        let regex = meta::Builder::new().configure(config).build_from_hir(detector.pattern.hir());
+        let slots = if detector.pattern.has_group() { 4 } else { 2 };
+        Ok(Self { regex: regex.map_err(Box::new)?, start, width_max, slots })
+    }
+
+    /// Calls `accept` with each match one of `runs` allows, from left to right, and goes on behind those it takes.
+    ///
+    /// `runs` are of this detector, in ascending order.
+    ///
+    /// # Errors
+    /// The work is exhausted; what was accepted is then incomplete.
+    pub fn place<'r>(
+        &self,
+        field: &Field<'_>,
+        runs: impl Iterator<Item = &'r Run>,
+        work: &mut Work,
+        mut accept: impl FnMut(Placed) -> bool,
+    ) -> Result<(), Exhausted> {
+        let mut cursor = field.starts.start;
+        for run in runs {
+            cursor = match self.start {
+                Start::Known { back } => {
+                    let starts = run.first.saturating_sub(back)..run.last.saturating_sub(back) + 1;
+                    self.place_known(field, starts, cursor, work, &mut accept)?
+                }
+                Start::Within { back_min, back_max } => {
+                    let starts = run.first.saturating_sub(back_max)..run.last.saturating_sub(back_min) + 1;
+                    self.place_within(field, starts, cursor, work, &mut accept)?
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Tries every start on its own.
+    fn place_known(
+        &self,
+        field: &Field<'_>,
+        starts: Range<usize>,
+        mut cursor: usize,
+        work: &mut Work,
+        accept: &mut impl FnMut(Placed) -> bool,
+    ) -> Result<usize, Exhausted> {
+        for start in starts.start.max(cursor)..starts.end.min(field.starts.end) {
+            if start < cursor {
+                continue;
+            }
+            let end = field.text.len().min(start + self.width_max);
+            let input = Input::new(field.text).span(start..end).anchored(Anchored::Yes);
+            let placed = self.find(&input);
+            work.spend(placed.as_ref().map_or(end - start, |placed| placed.span.len()))?;
+            if let Some(placed) = placed {
+                let behind = placed.span.end;
+                if accept(placed) {
+                    cursor = behind;
+                }
+            }
+        }
+        Ok(cursor)
+    }
+
+    /// Searches the starts from left to right.
+    fn place_within(
+        &self,
+        field: &Field<'_>,
+        starts: Range<usize>,
+        mut cursor: usize,
+        work: &mut Work,
+        accept: &mut impl FnMut(Placed) -> bool,
+    ) -> Result<usize, Exhausted> {
+        let last = starts.end.min(field.starts.end);
+        let end = field.text.len().min(last.saturating_add(self.width_max));
+        let mut from = starts.start.max(cursor);
+        while from < last {
+            let placed = self.find(&Input::new(field.text).span(from..end));
+            let seen = placed.as_ref().map_or(end, |placed| placed.span.end);
+            work.spend(seen - from)?;
+            match placed {
+                Some(placed) if placed.span.start < last => {
+                    let Range { start, end: behind } = placed.span;
+                    from = start + 1;
+                    if accept(placed) {
+                        from = behind;
+                        cursor = behind;
+                    }
+                }
+                _ => break,
+            }
+        }
+        Ok(cursor)
+    }
+
+    /// Finds the leftmost match in the span of the input.
+    fn find(&self, input: &Input<'_>) -> Option<Placed> {
+        let mut slots: [Option<NonMaxUsize>; 4] = [None; 4];
+        self.regex.search_slots(input, slots.get_mut(..self.slots)?)?;
+        let [start, end, from, to] = slots.map(|slot| slot.map(NonMaxUsize::get));
+        let span = start?..end?;
+        let value = match (from, to) {
+            (Some(from), Some(to)) if from < to => from..to,
+            _ => span.clone(),
+        };
+        Some(Placed { span, value })
+    }
+}
+
+impl Work {
+    /// Grants the work for a text of `bytes`.
+    pub fn for_text(bytes: usize) -> Self {
+        Self { left: WORK_BASE.saturating_add(bytes.saturating_mul(WORK_PER_BYTE)) }
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        self.left = self.left.checked_sub(bytes.saturating_add(WORK_PER_LOOK)).ok_or(Exhausted)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::engine::Engine;
+    use crate::scan::shape::Shape;
+
+    /// Places the matches of `pattern` in `text`, taking values that end in an even digit.
+    fn placed(pattern: &str, anchor: Option<&str>, text: &str, starts: Range<usize>) -> Vec<(usize, usize)> {
+        let mut detector = crate::scan::fixture::detector("probe", pattern);
+        detector.anchor = anchor.map(|anchor| crate::scan::detector::Pattern::parse(anchor).unwrap());
+        let shape = Shape::of(&detector);
+        let confirm = Confirm::compile(&detector, shape.start).unwrap();
+        let runs =
+            Engine::compile(&[shape]).unwrap().scan(text.as_bytes(), |_| true, <[Run]>::to_vec).unwrap();
+        let mut found = Vec::new();
+        let field = Field { text: text.as_bytes(), starts };
+        let even = |value: &str| value.bytes().last().is_some_and(|byte| byte % 2 == 0);
+        let accept = |placed: Placed| {
+            let passes = even(&text[placed.value.clone()]);
+            if passes {
+                found.push((placed.span.start, placed.span.end));
+            }
+            passes
+        };
+        confirm.place(&field, runs.iter(), &mut Work::for_text(text.len()), accept).unwrap();
+        found
+    }
+
+    #[test]
+    fn matches_are_placed_from_left_to_right() {
+        for (pattern, anchor, text, expected) in [
+            (r"\bk[0-9]{2,4}\b", None, "k12 k1234 k123 ak12", vec![(0, 3), (4, 9)]),
+            ("[0-9]{2}", None, "1324", vec![(1, 3)]),
+            ("[0-9]{2}", None, "2468", vec![(0, 2), (2, 4)]),
+            ("[a-z]{1,9}@([0-9]{1,3})", Some("@[0-9]"), "ab@12 c@34d@56", vec![(0, 5), (6, 10), (10, 14)]),
+            ("(?:a|ab)(?:c|bcd)2", None, "abcd2", vec![(0, 5)]),
+        ] {
+            assert_eq!(placed(pattern, anchor, text, 0..text.len()), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn matches_begin_within_the_starts_and_see_what_is_around() {
+        let text = "xk12 k34 k56";
+        assert_eq!(placed(r"\bk[0-9]{2}\b", None, text, 1..6), [(5, 8)]);
+        assert_eq!(placed(r"\bk[0-9]{2}\b", None, text, 6..9), []);
+    }
+
+    #[test]
+    fn work_has_an_end() {
+        let mut work = Work { left: 100 };
+        assert_eq!((work.spend(60), work.spend(60)), (Ok(()), Err(Exhausted)));
+    }
+}

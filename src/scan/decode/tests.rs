@@ -1,0 +1,85 @@
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use proptest::prelude::*;
+
+use super::*;
+
+fn read(text: &str) -> Vec<(Encoding, String, &str)> {
+    let show =
+        |run: Run| (run.encoding, String::from_utf8(run.view.bytes().to_vec()).unwrap(), &text[run.source]);
+    runs(text.as_bytes(), 0).into_iter().map(show).collect()
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn encoded_text_is_read() {
+    let secret = "the key is: 0123456789 für alle?";
+    let std = STANDARD.encode(secret);
+    let url = URL_SAFE_NO_PAD.encode(secret);
+    let hex = hex(secret);
+    for (encoded, encoding) in [(&std, Encoding::Base64), (&url, Encoding::Base64), (&hex, Encoding::Hex)] {
+        for text in [encoded.clone(), format!("x={encoded} and"), format!("\"{encoded}\",")] {
+            assert_eq!(read(&text), [(encoding, secret.to_owned(), encoded.as_str())], "{text}");
+        }
+    }
+}
+
+#[test]
+fn garbage_behind_a_run_does_not_hide_it() {
+    let encoded = STANDARD.encode("the quick brown fox jumps");
+    let text = format!("{}AAAAAAAAA", encoded.trim_end_matches('='));
+    assert!(read(&text)[0].1.starts_with("the quick brown fox jump"));
+    let odd = format!("{}6", hex("the quick brown fox"));
+    assert_eq!(read(&odd)[0].1, "the quick brown fox");
+}
+
+#[test]
+fn what_is_no_text_is_left_alone() {
+    let image = STANDARD.encode([0x89, b'P', b'N', b'G', 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82]);
+    for text in
+        ["internationalization", "aGVsbG8=", "deadbeefdeadbeefdeadbeef", &image, "----------------------", ""]
+    {
+        assert_eq!(read(text), [], "{text}");
+    }
+}
+
+#[test]
+fn a_run_under_way_at_the_start_is_passed_over() {
+    let encoded = STANDARD.encode("the quick brown fox jumps");
+    let text = format!("{encoded} {encoded}");
+    let found: Vec<usize> = runs(text.as_bytes(), 4).into_iter().map(|run| run.source.start).collect();
+    assert_eq!(found, [encoded.len() + 1]);
+}
+
+#[test]
+fn offsets_lead_back_to_the_characters() {
+    let text = format!("  {}", STANDARD.encode("0123456789abcdefg"));
+    let run = runs(text.as_bytes(), 0).remove(0);
+    assert_eq!(run.view.source_range(0..3), 2..6);
+    assert_eq!(run.view.source_range(4..5), 6..10);
+    assert_eq!(run.view.source_range(16..17).end, text.trim_end_matches('=').len());
+    assert_eq!(runs(hex("0123456789").as_bytes(), 0)[0].view.source_range(1..3), 2..6);
+}
+
+proptest! {
+    #[test]
+    fn the_tracker_holds_every_run_from_its_start(words in proptest::collection::vec(
+        prop_oneof!["[a-zA-Z0-9 +/=_-]{0,20}", "[ -~]{8,20}".prop_map(|text| STANDARD.encode(text)), "[ -~]{8,20}".prop_map(|text| hex(&text))], 0..6,
+    )) {
+        let text = words.join("-");
+        let mut tracker = RunTracker::default();
+        let mut held = Vec::new();
+        for (at, byte) in text.bytes().enumerate() {
+            tracker.step(byte, at);
+            held.push(tracker.held_from().unwrap_or(at + 1));
+        }
+        for run in runs(text.as_bytes(), 0) {
+            prop_assert!(held[run.source.start..run.source.end - 2].iter().all(|from| *from <= run.source.start));
+            prop_assert!(std::str::from_utf8(run.view.bytes()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use std::cell::Cell;
+
+use super::*;
+use crate::scan::check::Check;
+use crate::scan::detector::Pattern;
+use crate::scan::fixture::detector;
+use crate::scan::fixture::scanner;
+
+fn card() -> Detector {
+    let mut card = detector("card", r"\bcard ([0-9]{13,16})\b");
+    card.checks = vec![Check::Luhn];
+    card.finds = vec!["my card {valid}.".to_owned(), "card {valid} card {valid}".to_owned()];
+    card.ignores = vec!["card 1234".to_owned(), "{valid}".to_owned()];
+    card
+}
+
+fn problems(detectors: Vec<Detector>, replay: Option<&Replay<'_>>) -> Vec<String> {
+    let (scanner, _) = scanner(detectors);
+    let faults = prove(&scanner, replay).err().unwrap_or_default();
+    faults.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_good_detector_proves_itself() {
+    let streamed = |scanner: &Scanner, text: &[u8], _: usize| scanner.scan(text, &scanner.all()).unwrap();
+    assert_eq!(problems(vec![card()], Some(&streamed)), Vec::<String>::new());
+}
+
+#[test]
+fn every_false_example_is_told_by_its_number() {
+    let mut wrong = card();
+    wrong.finds.extend(["card 1".to_owned(), "{valid}".to_owned()]);
+    wrong.ignores.push("a card {valid}!".to_owned());
+    let prefix = "test.toml:1: card:";
+    let expected = [
+        format!("{prefix} `finds` example 3 is not found"),
+        format!("{prefix} `finds` example 4 is not found"),
+        format!("{prefix} `ignores` example 3 is found"),
+    ];
+    assert_eq!(problems(vec![wrong], None), expected);
+}
+
+#[test]
+fn an_anchor_outside_the_match_is_noticed() {
+    let mut wrong = card();
+    wrong.anchor = Some(Pattern::parse("kard [0-9]").unwrap());
+    assert!(problems(vec![wrong], None)[0].ends_with("`finds` example 1 is not found"));
+}
+
+#[test]
+fn a_value_that_cannot_be_made_is_a_fault() {
+    let mut never = card();
+    never.pattern = Pattern::parse("card ([1]{3})").unwrap();
+    assert!(problems(vec![never], None)[0].ends_with("passes the checks"));
+}
+
+#[test]
+fn a_stream_that_sees_less_is_a_fault() {
+    let blind = |scanner: &Scanner, text: &[u8], cut: usize| {
+        let found = scanner.scan(text, &scanner.all()).unwrap();
+        if cut == 9 { Vec::new() } else { found }
+    };
+    let told = problems(vec![card()], Some(&blind));
+    assert!(told[0].ends_with("example 1 gives other findings when it is cut after 9 bytes"), "{told:?}");
+}
+
+#[test]
+fn values_are_varied_and_repeatable() {
+    let card = card();
+    let [first, again, other] = [1, 1, 2].map(|seed| valid_value(&card, seed).unwrap());
+    assert!(first == again && first != other && Check::Luhn.passes(&first));
+}
+
+#[test]
+fn a_rate_is_text_by_time() {
+    let ticks = Cell::new(0);
+    let now = || {
+        ticks.set(ticks.get() + 1);
+        Duration::from_millis(ticks.get())
+    };
+    let (scanner, _) = scanner(vec![card()]);
+    assert_eq!(rate(&scanner, &now).unwrap().round(), 65_536_000.0);
+}

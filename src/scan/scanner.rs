@@ -1,0 +1,419 @@
+//! The scanner: all detectors over all readings of a text.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::scan::confirm::Confirm;
+use crate::scan::confirm::Exhausted;
+use crate::scan::confirm::Field;
+use crate::scan::confirm::Placed;
+use crate::scan::confirm::Work;
+use crate::scan::decode;
+use crate::scan::detector::CONTEXT_BYTES;
+use crate::scan::detector::Detector;
+use crate::scan::engine::Engine;
+use crate::scan::engine::EngineFault;
+use crate::scan::engine::Run;
+use crate::scan::pack::DETECTORS_MAX;
+use crate::scan::pack::PackFault;
+use crate::scan::pack::PackProblem;
+use crate::scan::shape::Shape;
+use crate::scan::threat::Confidence;
+use crate::scan::threat::Decoded;
+use crate::scan::threat::DetectorId;
+use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Encoding;
+use crate::scan::threat::Finding;
+use crate::scan::threat::Layer;
+use crate::scan::view;
+use crate::scan::view::View;
+
+/// How many layers of encoding are undone.
+pub const DECODING_DEPTH_MAX: usize = 3;
+
+/// How much text before a region a scan of it may look at, in source bytes.
+///
+/// A caller that keeps this much before the region gets the findings of a scan of the whole text.
+pub const LOOKBACK_BYTES: usize = 1024;
+
+/// How far before a match a context word of a decoded view may come from, in bytes of what was decoded.
+///
+/// Less than [`LOOKBACK_BYTES`], so that a view that begins within an escape has found its feet again.
+const CONTEXT_SOURCE_BYTES: usize = 768;
+
+/// The decoded text any scan may make, in bytes, however short its text.
+const DECODED_BASE: usize = 1 << 20;
+
+/// Beyond the base, the decoded bytes for each byte of text.
+const DECODED_PER_BYTE: usize = 8;
+
+/// All detectors, compiled: immutable, to be shared between threads.
+pub struct Scanner {
+    engine: Engine,
+    detectors: Vec<Detector>,
+    confirms: Vec<Confirm>,
+}
+
+/// A text could not be judged; it must not pass as clean.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanFault {
+    /// The first stage failed or found too many candidates.
+    #[error(transparent)]
+    Engine(#[from] EngineFault),
+    /// The second stage would take too long.
+    #[error(transparent)]
+    Exhausted(#[from] Exhausted),
+    /// Too much text came out of what is encoded in it.
+    #[error("decoding the text gives more bytes than a text of its length may hide")]
+    TooMuchDecoded,
+}
+
+impl Scanner {
+    /// Compiles detectors; their ids are their places in the list.
+    ///
+    /// # Errors
+    /// Every detector that an engine refuses.
+    pub fn compile(detectors: Vec<Detector>) -> Result<Self, Vec<PackFault>> {
+        if let Some(first) = detectors.get(DETECTORS_MAX) {
+            return Err(vec![PackFault::about(first, PackProblem::TooManyDetectors)]);
+        }
+        let shapes: Vec<Shape> = detectors.iter().map(Shape::of).collect();
+        let mut faults = Vec::new();
+        let mut confirms = Vec::new();
+        for (detector, shape) in detectors.iter().zip(&shapes) {
+            match Confirm::compile(detector, shape.start) {
+                Ok(confirm) => confirms.push(confirm),
+                Err(fault) => faults.push(PackFault::about(detector, PackProblem::Confirm(fault))),
+            }
+        }
+        match Engine::compile(&shapes) {
+            Ok(engine) if faults.is_empty() => return Ok(Self { engine, detectors, confirms }),
+            Ok(_) => {}
+            Err(refused) => faults.extend(refused.into_iter().map(|(at, fault)| {
+                let problem = PackProblem::Engine(fault);
+                match at.and_then(|at| detectors.get(at)) {
+                    Some(detector) => PackFault::about(detector, problem),
+                    None => PackFault { file: "detectors".to_owned(), line: None, detector: None, problem },
+                }
+            })),
+        }
+        Err(faults)
+    }
+
+    /// Returns the detectors in the order of their ids.
+    pub fn detectors(&self) -> &[Detector] {
+        &self.detectors
+    }
+
+    /// Returns the detector of an id, if it is one of this scanner.
+    pub fn detector(&self, id: DetectorId) -> Option<&Detector> {
+        self.detectors.get(usize::from(id.0))
+    }
+
+    /// Returns the id of the detector of a name.
+    pub fn find(&self, name: &str) -> Option<DetectorId> {
+        self.detectors.iter().position(|known| known.name == name).map(|at| DetectorId(at as u16))
+    }
+
+    /// Returns the set of all detectors.
+    pub fn all(&self) -> DetectorSet {
+        (0..self.detectors.len()).map(|at| DetectorId(at as u16)).collect()
+    }
+
+    /// Finds what the `wanted` detectors see in a whole text, in every reading of it.
+    ///
+    /// The findings are sorted by start and detector; those of one detector do not overlap. Offsets are bytes
+    /// of `text`.
+    ///
+    /// # Errors
+    /// The text could not be judged; see [`ScanFault`].
+    pub fn scan(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
+        let mut found = Vec::new();
+        self.scan_region(text, 0..text.len(), wanted, &mut found)?;
+        Ok(found)
+    }
+
+    /// Finds what begins in a region of a text and appends it to `out`, sorted like the findings of a scan.
+    ///
+    /// What stands before the region is context, of which at most [`LOOKBACK_BYTES`] matter; what stands behind
+    /// it completes matches. An encoded run counts where it begins. Regions that touch where nothing is matched
+    /// or encoded give together what a scan of the whole gives.
+    ///
+    /// # Errors
+    /// The text could not be judged; `out` is then as it was.
+    pub fn scan_region(
+        &self,
+        text: &[u8],
+        region: Range<usize>,
+        wanted: &DetectorSet,
+        out: &mut Vec<Finding>,
+    ) -> Result<(), ScanFault> {
+        let region = region.start..region.end.min(text.len());
+        let mut pass = Pass::new(self, wanted, text.len().saturating_sub(region.start));
+        pass.read(text, region, &Reading::plain())?;
+        out.extend(merged(pass.found));
+        Ok(())
+    }
+
+    /// Finds what stands in a text as it is, without decoding anything; for measuring detectors.
+    ///
+    /// # Errors
+    /// The text could not be judged.
+    pub fn search_plain(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
+        let mut pass = Pass::new(self, wanted, text.len());
+        pass.search(text, 0..text.len(), &Reading::plain())?;
+        Ok(merged(pass.found))
+    }
+
+    /// Returns the widest match of the wanted detectors.
+    fn reach(&self, wanted: &DetectorSet) -> usize {
+        let widths = wanted.iter().filter_map(|id| self.detector(id)).map(|it| it.pattern.width_max());
+        widths.max().unwrap_or(0)
+    }
+}
+
+impl fmt::Debug for Scanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scanner").field("detectors", &self.detectors.len()).finish_non_exhaustive()
+    }
+}
+
+/// One scan under way.
+struct Pass<'s> {
+    scanner: &'s Scanner,
+    wanted: &'s DetectorSet,
+    reach: usize,
+    found: Vec<Finding>,
+    work: Work,
+    /// How many bytes may still come out of decoding.
+    decodable: usize,
+}
+
+/// How a text that is read came from the source.
+struct Reading<'v> {
+    outer: Option<Outer<'v>>,
+    decoded: Decoded,
+}
+
+/// The step from a view to the text it was made from.
+#[derive(Clone, Copy)]
+struct Outer<'v> {
+    view: &'v View,
+    /// Where the view's source begins in the text it was made from.
+    base: usize,
+    reading: &'v Reading<'v>,
+}
+
+impl<'s> Pass<'s> {
+    /// Begins a scan of so many bytes.
+    fn new(scanner: &'s Scanner, wanted: &'s DetectorSet, bytes: usize) -> Self {
+        Self {
+            scanner,
+            wanted,
+            reach: scanner.reach(wanted),
+            found: Vec::new(),
+            work: Work::for_text(bytes),
+            decodable: DECODED_BASE.saturating_add(bytes.saturating_mul(DECODED_PER_BYTE)),
+        }
+    }
+
+    /// Reads a text as it stands, then what its reader takes it for, then what is encoded in it.
+    fn read(&mut self, text: &[u8], region: Range<usize>, reading: &Reading<'_>) -> Result<(), ScanFault> {
+        if region.is_empty() {
+            return Ok(());
+        }
+        self.search(text, region.clone(), reading)?;
+        if reading.decoded.0.len() == DECODING_DEPTH_MAX {
+            return Ok(());
+        }
+        if reading.decoded.0.last() != Some(&Encoding::Canonical) {
+            self.read_canonical(text, region.clone(), reading)?;
+        }
+        for run in decode::runs(text, region.start) {
+            if run.source.start < region.end {
+                self.charge(run.view.bytes().len())?;
+                let inner = reading.viewed(&run.view, 0, run.encoding);
+                self.read(run.view.bytes(), 0..run.view.bytes().len(), &inner)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_canonical(
+        &mut self,
+        text: &[u8],
+        region: Range<usize>,
+        reading: &Reading<'_>,
+    ) -> Result<(), ScanFault> {
+        let base = region.start.saturating_sub(LOOKBACK_BYTES);
+        let Some(view) = view::canonical(text.get(base..).unwrap_or_default()) else { return Ok(()) };
+        self.charge(view.bytes().len())?;
+        let inner = reading.viewed(&view, base, Encoding::Canonical);
+        let starts = view_offset(&view, region.start - base)..view_offset(&view, region.end - base);
+        self.read(view.bytes(), starts, &inner)
+    }
+
+    /// Runs both stages over a text.
+    fn search(&mut self, text: &[u8], region: Range<usize>, reading: &Reading<'_>) -> Result<(), ScanFault> {
+        let from = region.start.saturating_sub(1);
+        let to = region.end.saturating_add(self.reach).saturating_add(1).min(text.len());
+        let part = text.get(from..to).unwrap_or_default();
+        let (scanner, wanted) = (self.scanner, self.wanted);
+        let is_wanted = |id: u32| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)));
+        scanner.engine.scan(part, is_wanted, |runs| {
+            let field = Field { text: part, starts: region.start - from..region.end - from };
+            self.confirm(text, from, &field, runs, reading)
+        })??;
+        Ok(())
+    }
+
+    /// Places and judges the candidates of every detector that has some.
+    fn confirm(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        field: &Field<'_>,
+        runs: &[Run],
+        reading: &Reading<'_>,
+    ) -> Result<(), Exhausted> {
+        if runs.is_empty() {
+            return Ok(());
+        }
+        let mut runs = runs.to_vec();
+        runs.sort_by_key(|run| run.detector);
+        for runs in runs.chunk_by(|one, other| one.detector == other.detector) {
+            let at = runs.first().map_or(0, |run| run.detector);
+            let scanner = self.scanner;
+            let (Some(confirm), Some(detector)) =
+                (scanner.confirms.get(at as usize), scanner.detectors.get(at as usize))
+            else {
+                continue;
+            };
+            let found = &mut self.found;
+            confirm.place(field, runs.iter(), &mut self.work, |placed| {
+                let placed = Placed {
+                    span: placed.span.start + from..placed.span.end + from,
+                    value: placed.value.start + from..placed.value.end + from,
+                };
+                let Some(confidence) = judge(detector, text, &placed, reading) else { return false };
+                found.push(Finding {
+                    detector: DetectorId(at as u16),
+                    span: reading.source(placed.span),
+                    value: reading.source(placed.value),
+                    confidence,
+                    layer: Layer::L1Regex,
+                    decoded_from: reading.decoded.clone(),
+                });
+                true
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes decoded bytes from what may still be decoded.
+    fn charge(&mut self, bytes: usize) -> Result<(), ScanFault> {
+        self.decodable = self.decodable.checked_sub(bytes).ok_or(ScanFault::TooMuchDecoded)?;
+        Ok(())
+    }
+}
+
+impl<'v> Reading<'v> {
+    /// Returns the reading of the text as it stands.
+    fn plain() -> Self {
+        Self { outer: None, decoded: Decoded::default() }
+    }
+
+    /// Returns the reading of a view that was made from a text of this reading.
+    fn viewed(&'v self, view: &'v View, base: usize, encoding: Encoding) -> Self {
+        let mut decoded = self.decoded.clone();
+        decoded.0.push(encoding);
+        Self { outer: Some(Outer { view, base, reading: self }), decoded }
+    }
+
+    /// Maps a range of the text that is read to the scanned text.
+    fn source(&self, range: Range<usize>) -> Range<usize> {
+        match &self.outer {
+            None => range,
+            Some(outer) => {
+                let inner = outer.view.source_range(range);
+                outer.reading.source(inner.start + outer.base..inner.end + outer.base)
+            }
+        }
+    }
+
+    /// Returns where the context of a match at `start` begins.
+    fn context_start(&self, start: usize) -> usize {
+        let nearest = start.saturating_sub(CONTEXT_BYTES);
+        let Some(outer) = &self.outer else { return nearest };
+        let origin = |at: usize| outer.view.source_range(at..at + 1).start;
+        let earliest = origin(start).saturating_sub(CONTEXT_SOURCE_BYTES);
+        let too_far = (nearest..start).take_while(|at| origin(*at) < earliest).count();
+        nearest + too_far
+    }
+}
+
+/// Returns the confidence of a match, or nothing if its value fails or its context is missing.
+fn judge(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'_>) -> Option<Confidence> {
+    let value = text.get(placed.value.clone())?;
+    if !detector.checks.iter().all(|check| check.passes(value)) {
+        return None;
+    }
+    let Some(context) = &detector.context else { return Some(detector.confidence) };
+    let before = text.get(reading.context_start(placed.span.start)..placed.span.start)?;
+    match (context.found(before), context.required()) {
+        (true, _) => Some(detector.confidence.raised()),
+        (false, false) => Some(detector.confidence),
+        (false, true) => None,
+    }
+}
+
+/// Returns the first offset of a view whose byte comes from `source` or behind it.
+fn view_offset(view: &View, source: usize) -> usize {
+    let (mut low, mut high) = (0, view.bytes().len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match view.source_range(middle..middle + 1).start < source {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+/// Joins findings of one detector that overlap and sorts by start and detector.
+///
+/// What several readings show is told once, by the plainest of them.
+fn merged(mut found: Vec<Finding>) -> Vec<Finding> {
+    if found.len() > 1 {
+        found.sort_by(|one, other| {
+            (one.detector, one.span.start, one.span.end).cmp(&(
+                other.detector,
+                other.span.start,
+                other.span.end,
+            ))
+        });
+        found.dedup_by(|next, kept| {
+            let overlaps = next.detector == kept.detector && next.span.start < kept.span.end;
+            if overlaps {
+                join(kept, next);
+            }
+            overlaps
+        });
+        found.sort_by_key(|finding| (finding.span.start, finding.detector));
+    }
+    found
+}
+
+/// Makes one finding of two that overlap.
+fn join(kept: &mut Finding, next: &Finding) {
+    let steps = |finding: &Finding| (finding.decoded_from.0.len(), finding.decoded_from.clone());
+    if steps(next) < steps(kept) {
+        kept.decoded_from = next.decoded_from.clone();
+    }
+    kept.span.end = kept.span.end.max(next.span.end);
+    kept.value = kept.value.start.min(next.value.start)..kept.value.end.max(next.value.end);
+    kept.confidence = kept.confidence.max(next.confidence);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+use std::time::Instant;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::scan::detector::ContextWords;
+use crate::scan::detector::Pattern;
+use crate::scan::fixture::detector;
+use crate::scan::fixture::scanner;
+
+/// Detectors of each kind: known start, searched start, group, context, anchor in the middle.
+fn kinds() -> Vec<Detector> {
+    let mut owned = detector("owned", r"\b[0-9]{4,6}\b");
+    owned.context = Some(ContextWords::new(&["badge".to_owned()], true));
+    let mut mail = detector("mail", r"\b[a-z]{1,12}@[a-z]{1,12}\.[a-z]{2,4}\b");
+    mail.anchor = Some(Pattern::parse("@[a-z]").unwrap());
+    vec![
+        detector("token", r"\btk_[A-Za-z0-9]{8,20}\b"),
+        detector("secret", r#"\bpass(?:word)? ?[:=] ?([a-z0-9!]{6,16})"#),
+        owned,
+        mail,
+    ]
+}
+
+fn spans(found: &[Finding]) -> Vec<(u16, Range<usize>, String)> {
+    found.iter().map(|it| (it.detector.0, it.value.clone(), it.decoded_from.to_string())).collect()
+}
+
+#[test]
+fn every_reading_is_searched() {
+    let (scanner, all) = scanner(kinds());
+    for (text, expected) in [
+        ("see tk_ABCDEFGH12.", vec![(0, 4..17, "")]),
+        ("password: hunter22!", vec![(1, 10..19, "")]),
+        ("badge 12345 and 54321", vec![(2, 6..11, ""), (2, 16..21, "")]),
+        ("12345", vec![]),
+        ("ann@example.org", vec![(3, 0..15, "")]),
+        ("tk%5FABCDEFGH12", vec![(0, 0..15, "canonical")]),
+        ("x dGtfQUJDREVGR0gxMg== y", vec![(0, 2..22, "base64")]),
+        ("tk_ABCDEFGH12 &amp;", vec![(0, 0..13, "")]),
+    ] {
+        let found = scanner.scan(text.as_bytes(), &all).unwrap();
+        let expected: Vec<_> =
+            expected.into_iter().map(|(id, value, how)| (id, value, how.to_owned())).collect();
+        let shown: Vec<_> = spans(&found);
+        assert!(
+            shown.len() == expected.len()
+                && shown.iter().zip(&expected).all(|(shown, expected)| shown.0 == expected.0
+                    && shown.2 == expected.2
+                    && (shown.1 == expected.1 || expected.2 == "base64")),
+            "{text}: {shown:?}"
+        );
+    }
+}
+
+#[test]
+fn only_wanted_detectors_speak() {
+    let (scanner, _) = scanner(kinds());
+    let mail: DetectorSet = scanner.find("mail").into_iter().collect();
+    let found = scanner.scan(b"tk_ABCDEFGH12 ann@example.org", &mail).unwrap();
+    assert_eq!(spans(&found), [(3, 14..29, String::new())]);
+    assert!(scanner.scan(b"tk_ABCDEFGH12", &DetectorSet::default()).unwrap().is_empty());
+}
+
+#[test]
+fn context_raises_and_reaches_as_far_as_it_should() {
+    let mut near = detector("near", "[0-9]{4}");
+    near.context = Some(ContextWords::new(&["code".to_owned()], false));
+    let (scanner, all) = scanner(vec![near]);
+    let confidence = |gap: usize| {
+        let text = format!("code{}1234", " ".repeat(gap));
+        scanner.scan(text.as_bytes(), &all).unwrap()[0].confidence
+    };
+    assert_eq!(confidence(CONTEXT_BYTES - 4), Confidence::HIGH);
+    assert_eq!(confidence(CONTEXT_BYTES - 3), Confidence::MEDIUM);
+}
+
+#[test]
+fn refused_detectors_are_all_named() {
+    let list = vec![
+        detector("fine", "abc"),
+        detector("wide", r"(?:[\x00-\xff]{1,200}x){600}y"),
+        detector("worse", r"(?:[\x00-\xff]{1,200}z){600}y"),
+    ];
+    let names: Vec<_> =
+        Scanner::compile(list).unwrap_err().into_iter().filter_map(|it| it.detector).collect();
+    assert!(names.contains(&"wide".to_owned()) && names.contains(&"worse".to_owned()), "{names:?}");
+    assert!(!names.contains(&"fine".to_owned()));
+}
+
+/// Pieces that match, nearly match and only look like it.
+fn piece() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "tk_ABCDEFGH12",
+        "tk_ABC",
+        "tk_tk_tk_",
+        "pass=abcdef",
+        "password: ",
+        "badge ",
+        "123456",
+        "1234567",
+        "12345",
+        "a@b.cd",
+        "ann@example.org",
+        "@",
+        ".",
+        " ",
+        "\n",
+        "é",
+        "%5F",
+        "%",
+        "&amp;",
+        "\\n",
+        "dGtfQUJDREVGR0gxMg==",
+        "746b5f4142434445464748",
+        "zz",
+        "_",
+        "\u{200b}",
+        "ＡＢ",
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn regions_add_up_to_the_whole(pieces in prop::collection::vec(piece(), 0..24), cuts in prop::collection::vec(0usize..24, 0..4)) {
+        thread_local! {
+            static KINDS: (Scanner, DetectorSet) = scanner(kinds());
+        }
+        let gapped: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
+        let text = gapped.concat();
+        KINDS.with(|(scanner, all)| {
+            let whole = scanner.scan(text.as_bytes(), all).unwrap();
+            let runs: Vec<Range<usize>> = decode::runs(text.as_bytes(), 0).into_iter().map(|run| run.source).collect();
+            let mut at: Vec<usize> = cuts.iter().map(|cut| gapped.iter().take(*cut).map(String::len).sum()).collect();
+            at.retain(|cut: &usize| {
+                let inside = |range: &Range<usize>| range.start < *cut && *cut < range.end;
+                !whole.iter().any(|it| inside(&it.span)) && !runs.iter().any(inside)
+            });
+            at.extend([0, text.len()]);
+            at.sort_unstable();
+            let mut parts = Vec::new();
+            for edge in at.windows(2) {
+                scanner.scan_region(text.as_bytes(), edge[0]..edge[1], all, &mut parts).unwrap();
+            }
+            prop_assert_eq!(&parts, &whole, "{:?} at {:?}", &text, &at);
+            Ok(())
+        })?;
+    }
+}
+
+#[test]
+fn hostile_texts_cost_little_more_than_prose() {
+    let (scanner, all) = scanner(kinds());
+    let cost = |text: &str| {
+        let began = Instant::now();
+        let found = scanner.scan(text.as_bytes(), &all);
+        (began.elapsed(), found.map(|found| found.len()))
+    };
+    for unit in ["tk_", "tk_ABCDEFG", "a@", "@a", "aaaaaaaaaaaaaaaaaaaa", "1", "pass=", "badge 1234567 "] {
+        let (short, found) = cost(&unit.repeat((1 << 16) / unit.len()));
+        assert!(found.is_ok(), "{unit}");
+        let (long, found) = cost(&unit.repeat((1 << 19) / unit.len()));
+        assert!(found.is_ok(), "{unit}");
+        let allowed = short.max(std::time::Duration::from_millis(2)) * 8 * 8;
+        assert!(long < allowed, "{unit}: {short:?} for 64 KiB, {long:?} for 512 KiB");
+    }
+}

@@ -1,0 +1,324 @@
+//! The first-stage form of a detector: what Hyperscan looks for, and what an end it reports says about the start.
+//!
+//! Hyperscan reports the end of every match, so that a trailing `{20,200}` would report up to 181 ends for one
+//! key. The first stage is therefore cut behind the last part that has to be there: every match of the pattern
+//! has a prefix (or, with an anchor, an inner part) of this shape, and the confirming regex does the rest.
+
+use std::fmt::Write as _;
+
+use regex_syntax::hir::Class;
+use regex_syntax::hir::Hir;
+use regex_syntax::hir::HirKind;
+use regex_syntax::hir::Look;
+use regex_syntax::hir::Repetition;
+
+use crate::scan::detector::Detector;
+use crate::scan::detector::over_bytes;
+
+/// How much of a pattern's beginning is compared with its anchor, in bytes.
+const PREFIX_BYTES_MAX: usize = 256;
+
+/// What Hyperscan looks for on behalf of one detector.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The expression in Hyperscan's syntax.
+    pub expression: String,
+    /// Where a match may begin, seen from the end of the shape.
+    pub start: Start,
+}
+
+/// Where a match may begin when its shape ends at a known place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Exactly `back` bytes before the end.
+    Known {
+        /// The width of the shape in bytes.
+        back: usize,
+    },
+    /// Between `back_max` and `back_min` bytes before the end, both included.
+    Within {
+        /// The fewest bytes between the start of the match and the end of the shape.
+        back_min: usize,
+        /// The most bytes between the start of the match and the end of the shape.
+        back_max: usize,
+    },
+}
+
+impl Shape {
+    /// Derives the first stage of a detector from its anchor, or from its pattern.
+    pub fn of(detector: &Detector) -> Self {
+        let pattern = detector.pattern.hir();
+        let (hir, leads) = match &detector.anchor {
+            Some(anchor) => {
+                let cut = required_prefix(anchor.hir());
+                let leads = begins_with(pattern, &cut);
+                (cut, leads)
+            }
+            None => (required_prefix(pattern), true),
+        };
+        let facts = hir.properties();
+        let least = facts.minimum_len().unwrap_or(1);
+        let most = facts.maximum_len().unwrap_or(detector.pattern.width_max());
+        let start = match (leads, least == most) {
+            (true, true) => Start::Known { back: least },
+            (true, false) => Start::Within { back_min: least, back_max: most },
+            (false, _) => Start::Within { back_min: least, back_max: detector.pattern.width_max() },
+        };
+        let mut expression = String::new();
+        write_hir(&hir, &mut expression);
+        Self { expression, start }
+    }
+}
+
+/// Cuts a pattern behind the last part that every match has; never cuts everything.
+fn required_prefix(hir: &Hir) -> Hir {
+    let cut = over_bytes(cut_tail(hir));
+    if cut.properties().minimum_len() == Some(0) { hir.clone() } else { cut }
+}
+
+/// Returns a form that matches a prefix of each match of `hir`; [`Hir::empty`] if nothing has to be there.
+fn cut_tail(hir: &Hir) -> Hir {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => Hir::empty(),
+        HirKind::Literal(_) | HirKind::Class(_) => hir.clone(),
+        HirKind::Repetition(repeat) if repeat.min == 0 => Hir::empty(),
+        HirKind::Repetition(repeat) if Some(repeat.min) == repeat.max => hir.clone(),
+        HirKind::Repetition(repeat) => {
+            Hir::repetition(Repetition { max: Some(repeat.min), ..repeat.clone() })
+        }
+        HirKind::Capture(group) => cut_tail(&group.sub),
+        HirKind::Alternation(arms) => {
+            let cut: Vec<Hir> = arms.iter().map(cut_tail).collect();
+            if cut.iter().any(|arm| arm.properties().minimum_len() == Some(0)) {
+                return Hir::empty();
+            }
+            Hir::alternation(cut)
+        }
+        HirKind::Concat(parts) => cut_sequence(parts),
+    }
+}
+
+/// Cuts the tail of a sequence, part by part, until one has to be there.
+fn cut_sequence(parts: &[Hir]) -> Hir {
+    for (at, part) in parts.iter().enumerate().rev() {
+        let tail = cut_tail(part);
+        if tail.properties().minimum_len() == Some(0) {
+            continue;
+        }
+        let mut kept = parts[..at].to_vec();
+        kept.push(tail);
+        return Hir::concat(kept);
+    }
+    Hir::empty()
+}
+
+/// Tells whether every match of `pattern` begins with a match of `anchor`, which has to be of one width.
+///
+/// False when in doubt: alternatives and look-arounds within an anchor are not compared.
+fn begins_with(pattern: &Hir, anchor: &Hir) -> bool {
+    let mut wanted = Bytes { sets: Vec::new(), open: true };
+    let mut given = Bytes { sets: Vec::new(), open: true };
+    if !anchor.properties().look_set().is_empty() || has_alternatives(anchor) {
+        return false;
+    }
+    wanted.append(anchor);
+    given.append(pattern);
+    wanted.open
+        && given.sets.len() >= wanted.sets.len()
+        && wanted.sets.iter().zip(&given.sets).all(|(anchor, pattern)| pattern.within(anchor))
+}
+
+/// Tells whether alternatives wider than a byte occur.
+fn has_alternatives(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => false,
+        HirKind::Repetition(repeat) => has_alternatives(&repeat.sub),
+        HirKind::Capture(group) => has_alternatives(&group.sub),
+        HirKind::Concat(parts) => parts.iter().any(has_alternatives),
+        HirKind::Alternation(_) => true,
+    }
+}
+
+/// The bytes that may stand at each place of a beginning of known width.
+struct Bytes {
+    sets: Vec<ByteSet>,
+    /// Whether what comes next still has a known place.
+    open: bool,
+}
+
+/// A set of byte values.
+#[derive(Clone, Copy, Default)]
+struct ByteSet([u64; 4]);
+
+impl Bytes {
+    /// Adds what may follow, as far as its places are known.
+    fn append(&mut self, hir: &Hir) {
+        if !self.open {
+            return;
+        }
+        match hir.kind() {
+            HirKind::Empty | HirKind::Look(_) => {}
+            HirKind::Literal(literal) => {
+                literal.0.iter().for_each(|byte| self.push(ByteSet::of(*byte, *byte)))
+            }
+            HirKind::Class(Class::Bytes(class)) => {
+                let ranges = class.ranges().iter().map(|range| ByteSet::of(range.start(), range.end()));
+                self.push(ranges.fold(ByteSet::default(), ByteSet::union));
+            }
+            HirKind::Class(Class::Unicode(_)) => self.open = false,
+            HirKind::Repetition(repeat) => {
+                (0..repeat.min).take(PREFIX_BYTES_MAX).for_each(|_| self.append(&repeat.sub));
+                self.open &= Some(repeat.min) == repeat.max;
+            }
+            HirKind::Capture(group) => self.append(&group.sub),
+            HirKind::Concat(parts) => parts.iter().for_each(|part| self.append(part)),
+            HirKind::Alternation(arms) => self.append_any(arms),
+        }
+    }
+
+    /// Adds the bytes of any of the alternatives, as far as all have them.
+    fn append_any(&mut self, arms: &[Hir]) {
+        let begun = arms.iter().map(|arm| {
+            let mut bytes = Self { sets: Vec::new(), open: true };
+            bytes.append(arm);
+            bytes
+        });
+        let begun: Vec<Self> = begun.collect();
+        let shared = begun.iter().map(|arm| arm.sets.len()).min().unwrap_or(0);
+        for at in 0..shared {
+            let any = begun.iter().filter_map(|arm| arm.sets.get(at).copied());
+            self.push(any.fold(ByteSet::default(), ByteSet::union));
+        }
+        self.open &= begun.iter().all(|arm| arm.open && arm.sets.len() == shared);
+    }
+
+    fn push(&mut self, set: ByteSet) {
+        if self.sets.len() == PREFIX_BYTES_MAX {
+            self.open = false;
+        }
+        if self.open {
+            self.sets.push(set);
+        }
+    }
+}
+
+impl ByteSet {
+    fn of(first: u8, last: u8) -> Self {
+        let mut set = Self::default();
+        (first..=last).for_each(|byte| set.0[usize::from(byte / 64)] |= 1 << (byte % 64));
+        set
+    }
+
+    fn union(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] | other.0[at]))
+    }
+
+    fn within(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).all(|(mine, theirs)| mine & !theirs == 0)
+    }
+}
+
+/// Writes a parsed pattern in Hyperscan's syntax, with every byte spelt out.
+fn write_hir(hir: &Hir, out: &mut String) {
+    match hir.kind() {
+        HirKind::Empty => out.push_str("(?:)"),
+        HirKind::Literal(literal) => literal.0.iter().for_each(|byte| write_byte(*byte, out)),
+        HirKind::Class(class) => write_class(class, out),
+        HirKind::Look(Look::WordAsciiNegate) => out.push_str(r"\B"),
+        HirKind::Look(_) => out.push_str(r"\b"),
+        HirKind::Repetition(repeat) => {
+            write_group(std::slice::from_ref(&repeat.sub), out);
+            let most = repeat.max.unwrap_or(repeat.min);
+            let written = match (repeat.min, most) {
+                (0, 1) => write!(out, "?"),
+                (least, most) if least == most => write!(out, "{{{least}}}"),
+                (least, most) => write!(out, "{{{least},{most}}}"),
+            };
+            written.expect("writing to a string does not fail");
+        }
+        HirKind::Capture(group) => write_group(std::slice::from_ref(&group.sub), out),
+        HirKind::Concat(parts) => parts.iter().for_each(|part| write_hir(part, out)),
+        HirKind::Alternation(arms) => write_group(arms, out),
+    }
+}
+
+/// Writes alternatives, or a single part, so that what follows applies to the whole.
+fn write_group(arms: &[Hir], out: &mut String) {
+    if let [only] = arms
+        && matches!(only.kind(), HirKind::Class(_))
+    {
+        return write_hir(only, out);
+    }
+    out.push_str("(?:");
+    for (at, arm) in arms.iter().enumerate() {
+        if at > 0 {
+            out.push('|');
+        }
+        if !matches!(arm.kind(), HirKind::Empty) {
+            write_hir(arm, out);
+        }
+    }
+    out.push(')');
+}
+
+fn write_class(class: &Class, out: &mut String) {
+    let Class::Bytes(class) = class else { return };
+    out.push('[');
+    for range in class.ranges() {
+        write_byte(range.start(), out);
+        if range.end() > range.start() {
+            out.push('-');
+            write_byte(range.end(), out);
+        }
+    }
+    out.push(']');
+}
+
+fn write_byte(byte: u8, out: &mut String) {
+    if byte.is_ascii_alphanumeric() {
+        out.push(char::from(byte));
+    } else {
+        write!(out, "\\x{byte:02x}").expect("writing to a string does not fail");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::detector::Pattern;
+
+    fn shape(pattern: &str, anchor: Option<&str>) -> Shape {
+        let mut detector = crate::scan::fixture::detector("probe", pattern);
+        detector.anchor = anchor.map(|source| Pattern::parse(source).unwrap());
+        Shape::of(&detector)
+    }
+
+    #[test]
+    fn the_optional_tail_is_cut() {
+        for (pattern, expression) in [
+            (r"\b(ab_[0-9]{3,9})\b", r"\bab\x5f[0-9]{3}"),
+            ("key ?= ?[a-f]{0,8}", r"key(?:\x20)?\x3d"),
+            (r"(?i:a1)b\b", "[Aa]1b"),
+            ("x(?:yz{0,2}|w{2,3})", "x(?:y|(?:w){2})"),
+            ("ab?|cd?", "[ac]"),
+            ("é[^a-z]", r"\xc3\xa9[\x00-\x60\x7b-\xff]"),
+        ] {
+            assert_eq!(shape(pattern, None).expression, expression);
+        }
+    }
+
+    #[test]
+    fn a_start_is_known_when_the_shape_leads_and_has_one_width() {
+        let within = |back_min, back_max| Start::Within { back_min, back_max };
+        for (pattern, anchor, start) in [
+            (r"\bab[0-9]{3,9}\b", None, Start::Known { back: 5 }),
+            ("a{1,3}b", None, within(2, 4)),
+            (r"\b(gh[po]_[a-z]{36})", Some("gh[a-z]_[a-z]{4}"), Start::Known { back: 8 }),
+            ("gh[po]_[A-Z]{36}", Some("gh[a-z]_[a-z]{4}"), within(8, 40)),
+            ("(?:ab|cd)[0-9]{4}", Some("[a-z]{2}[0-9]"), Start::Known { back: 3 }),
+            ("[a-z]{1,9}@x", Some("@x"), within(2, 11)),
+        ] {
+            assert_eq!(shape(pattern, anchor).start, start, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! One unit of a text: a plain byte, a character, or an escape sequence with what it stands for.
+//!
+//! A unit is decided by its own bytes from left to right, so more text behind it never changes it: that is what
+//! makes a stream and a whole text agree.
+
+use super::fold::Fold;
+use super::fold::Folded;
+use super::fold::fold;
+
+/// The longest entity between `&` and `;`, in bytes.
+const ENTITY_BYTES_MAX: usize = 10;
+
+/// What stands at the beginning of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// More bytes are needed to tell.
+    Pending,
+    /// This many bytes, meaning themselves.
+    Plain(usize),
+    /// A number of bytes that mean something else.
+    Changed {
+        /// Source bytes taken.
+        taken: usize,
+        /// What they mean; empty if nothing.
+        text: Folded,
+        /// Whether they are a hidden character, whose neighbours count too.
+        hidden: bool,
+    },
+}
+
+/// The text that is there; whether more can come is part of the question.
+#[derive(Clone, Copy)]
+pub(super) struct Input<'a> {
+    /// The bytes from the unit on.
+    pub bytes: &'a [u8],
+    /// No more bytes will come.
+    pub complete: bool,
+    /// The unit before was a hidden character.
+    pub after_hidden: bool,
+}
+
+/// A byte that is asked for: there, not yet there, or never to come.
+enum Peek {
+    Byte(u8),
+    Later,
+    Never,
+}
+
+/// Returns the places where a unit may be anything but one plain ASCII byte.
+pub(super) fn next_trigger(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| matches!(byte, b'%' | b'&' | b'\\') || !byte.is_ascii())
+}
+
+/// Reads the unit at the beginning of a text that is not empty.
+pub(super) fn unit(input: Input<'_>) -> Unit {
+    match input.bytes.first() {
+        None => Unit::Pending,
+        Some(b'%') => percent(input),
+        Some(b'&') => entity(input),
+        Some(b'\\') => backslash(input),
+        Some(byte) if byte.is_ascii() => Unit::Plain(1),
+        Some(_) => character(input),
+    }
+}
+
+impl Input<'_> {
+    fn peek(&self, at: usize) -> Peek {
+        match self.bytes.get(at) {
+            Some(byte) => Peek::Byte(*byte),
+            None if self.complete => Peek::Never,
+            None => Peek::Later,
+        }
+    }
+
+    /// Reads hex digits from `from` on: `Err` says what the unit is when they are not all there.
+    fn hex(&self, from: usize, digits: usize) -> Result<u32, Unit> {
+        let mut value = 0;
+        for at in from..from + digits {
+            match self.peek(at) {
+                Peek::Later => return Err(Unit::Pending),
+                Peek::Never => return Err(Unit::Plain(1)),
+                Peek::Byte(byte) => match char::from(byte).to_digit(16) {
+                    Some(digit) => value = value << 4 | digit,
+                    None => return Err(Unit::Plain(1)),
+                },
+            }
+        }
+        Ok(value)
+    }
+}
+
+fn percent(input: Input<'_>) -> Unit {
+    match input.hex(1, 2) {
+        Ok(value) => changed(3, Folded::byte(value as u8)),
+        Err(unit) => unit,
+    }
+}
+
+fn backslash(input: Input<'_>) -> Unit {
+    let byte = match input.peek(1) {
+        Peek::Later => return Unit::Pending,
+        Peek::Never => return Unit::Plain(1),
+        Peek::Byte(byte) => byte,
+    };
+    match byte {
+        b'n' => changed(2, Folded::byte(b'\n')),
+        b't' => changed(2, Folded::byte(b'\t')),
+        b'r' => changed(2, Folded::byte(b'\r')),
+        b'"' | b'/' | b'\\' | b'\'' => changed(2, Folded::byte(byte)),
+        b'x' => match input.hex(2, 2) {
+            Ok(value) => changed(4, Folded::byte(value as u8)),
+            Err(unit) => unit,
+        },
+        b'u' => match input.hex(2, 4) {
+            Ok(value) => utf16(input, value),
+            Err(unit) => unit,
+        },
+        _ => Unit::Plain(1),
+    }
+}
+
+/// Reads the second half of a surrogate pair, if the first one asks for it.
+fn utf16(input: Input<'_>, first: u32) -> Unit {
+    if let Some(character) = char::from_u32(first) {
+        return meaning(6, character);
+    }
+    if first >= 0xdc00 {
+        return Unit::Plain(1);
+    }
+    for (at, expected) in [(6, b'\\'), (7, b'u')] {
+        match input.peek(at) {
+            Peek::Later => return Unit::Pending,
+            Peek::Byte(byte) if byte == expected => {}
+            Peek::Never | Peek::Byte(_) => return Unit::Plain(1),
+        }
+    }
+    match input.hex(8, 4) {
+        Ok(second @ 0xdc00..=0xdfff) => {
+            let scalar = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+            char::from_u32(scalar).map_or(Unit::Plain(1), |character| meaning(12, character))
+        }
+        Ok(_) => Unit::Plain(1),
+        Err(unit) => unit,
+    }
+}
+
+fn entity(input: Input<'_>) -> Unit {
+    let mut end = 1;
+    loop {
+        match input.peek(end) {
+            Peek::Later => return Unit::Pending,
+            Peek::Byte(b';') => break,
+            Peek::Byte(byte) if byte.is_ascii_alphanumeric() || (byte == b'#' && end == 1) => end += 1,
+            Peek::Never | Peek::Byte(_) => return Unit::Plain(1),
+        }
+        if end > ENTITY_BYTES_MAX {
+            return Unit::Plain(1);
+        }
+    }
+    let name = input.bytes.get(1..end).and_then(|name| std::str::from_utf8(name).ok());
+    name.and_then(entity_char).map_or(Unit::Plain(1), |character| meaning(end + 1, character))
+}
+
+fn entity_char(name: &str) -> Option<char> {
+    if let Some(number) = name.strip_prefix('#') {
+        let value = match number.strip_prefix(['x', 'X']) {
+            Some(hex) => u32::from_str_radix(hex, 16),
+            None => number.parse(),
+        };
+        return char::from_u32(value.ok()?).filter(|character| *character != '\0');
+    }
+    NAMED.iter().find(|(known, _)| *known == name).map(|(_, character)| *character)
+}
+
+/// The named references of HTML that can hide a character of a key, an address or a phrase.
+const NAMED: [(&str, char); 33] = [
+    ("amp", '&'),
+    ("lt", '<'),
+    ("gt", '>'),
+    ("quot", '"'),
+    ("apos", '\''),
+    ("nbsp", ' '),
+    ("Tab", '\t'),
+    ("NewLine", '\n'),
+    ("commat", '@'),
+    ("period", '.'),
+    ("comma", ','),
+    ("colon", ':'),
+    ("semi", ';'),
+    ("equals", '='),
+    ("sol", '/'),
+    ("bsol", '\\'),
+    ("lowbar", '_'),
+    ("hyphen", '-'),
+    ("dash", '-'),
+    ("num", '#'),
+    ("plus", '+'),
+    ("excl", '!'),
+    ("quest", '?'),
+    ("percnt", '%'),
+    ("dollar", '$'),
+    ("lpar", '('),
+    ("rpar", ')'),
+    ("lsqb", '['),
+    ("rsqb", ']'),
+    ("shy", '\u{ad}'),
+    ("zwj", '\u{200d}'),
+    ("zwnj", '\u{200c}'),
+    ("ZeroWidthSpace", '\u{200b}'),
+];
+
+/// Reads one UTF-8 character; a byte that begins none means itself.
+fn character(input: Input<'_>) -> Unit {
+    let (taken, character) = match decode(input, 0) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Unit::Plain(1),
+        Err(()) => return Unit::Pending,
+    };
+    match fold(character) {
+        Fold::Same => Unit::Plain(taken),
+        Fold::Gone => changed(taken, Folded::NOTHING),
+        Fold::Text(text) => changed(taken, text),
+        Fold::Hidden(byte) => hidden(input, taken, byte),
+    }
+}
+
+/// Two hidden characters in a row are a message and are read; a single one only splits what is around it.
+fn hidden(input: Input<'_>, taken: usize, byte: u8) -> Unit {
+    let message = input.after_hidden
+        || match decode(input, taken) {
+            Err(()) => return Unit::Pending,
+            Ok(next) => next.is_some_and(|(_, next)| matches!(fold(next), Fold::Hidden(_))),
+        };
+    let text = if message { Folded::byte(byte) } else { Folded::NOTHING };
+    Unit::Changed { taken, text, hidden: true }
+}
+
+/// Reads a character at `at`: `None` for what is not UTF-8 or at the end, `Err` if more bytes are needed.
+fn decode(input: Input<'_>, at: usize) -> Result<Option<(usize, char)>, ()> {
+    let width = match input.peek(at) {
+        Peek::Later => return Err(()),
+        Peek::Never => return Ok(None),
+        Peek::Byte(..0x80) => 1,
+        Peek::Byte(0xc2..=0xdf) => 2,
+        Peek::Byte(0xe0..=0xef) => 3,
+        Peek::Byte(0xf0..=0xf4) => 4,
+        Peek::Byte(_) => return Ok(None),
+    };
+    for next in at + 1..at + width {
+        match input.peek(next) {
+            Peek::Later => return Err(()),
+            Peek::Byte(0x80..=0xbf) => {}
+            Peek::Never | Peek::Byte(_) => return Ok(None),
+        }
+    }
+    let bytes = input.bytes.get(at..at + width).unwrap_or_default();
+    Ok(std::str::from_utf8(bytes).ok().and_then(|text| text.chars().next()).map(|found| (width, found)))
+}
+
+fn meaning(taken: usize, character: char) -> Unit {
+    match fold(character) {
+        Fold::Same => changed(taken, Folded::char(character)),
+        Fold::Gone => changed(taken, Folded::NOTHING),
+        Fold::Hidden(byte) => changed(taken, Folded::byte(byte)),
+        Fold::Text(text) => changed(taken, text),
+    }
+}
+
+fn changed(taken: usize, text: Folded) -> Unit {
+    Unit::Changed { taken, text, hidden: false }
+}

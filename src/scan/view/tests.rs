@@ -1,0 +1,162 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn shown(text: &[u8]) -> String {
+    canonical(text).map_or("(same)".to_owned(), |view| String::from_utf8_lossy(view.bytes()).into_owned())
+}
+
+/// The canonical view as a stream makes it, byte by byte: the byte and the source range of its unit.
+fn streamed(text: &[u8], cuts: &[usize]) -> Vec<(u8, Range<usize>)> {
+    let mut out = Vec::new();
+    let mut reader = Canonicaliser::default();
+    let mut emit = |piece: Piece<'_>| {
+        for (at, byte) in piece.bytes.iter().enumerate() {
+            let range = match piece.changed {
+                true => piece.source..piece.source + piece.taken,
+                false => piece.source + at..piece.source + at + 1,
+            };
+            out.push((*byte, range));
+        }
+    };
+    let mut from = 0;
+    for cut in cuts.iter().copied().chain([text.len()]) {
+        reader.push(&text[from..cut], &mut emit);
+        from = cut;
+        assert!(reader.pending_from().is_none_or(|pending| pending <= cut));
+    }
+    reader.finish(&mut emit);
+    assert_eq!(reader.pending_from(), None);
+    out
+}
+
+fn whole(text: &[u8]) -> Vec<(u8, Range<usize>)> {
+    match canonical(text) {
+        None => text.iter().enumerate().map(|(at, byte)| (*byte, at..at + 1)).collect(),
+        Some(view) => {
+            let byte = |(at, byte): (usize, &u8)| (*byte, view.source_range(at..at + 1));
+            view.bytes().iter().enumerate().map(byte).collect()
+        }
+    }
+}
+
+#[test]
+fn what_a_reader_sees() {
+    let cases: [(&str, &str); 36] = [
+        ("plain prose, (nothing) to undo = fine", "(same)"),
+        ("100% sure & \\done; 5 %zz &unknown; &", "(same)"),
+        ("naïve café — “quoted” … 漢字 😀", "(same)"),
+        ("%41%6b%49A", "AkIA"),
+        ("%4", "(same)"),
+        ("A&#75;&#x49;A&commat;", "AKIA@"),
+        ("&amp;lt;", "&lt;"),
+        ("&nosuch;&#99999999;", "(same)"),
+        ("\\u0041\\x4bIA\\n\\t\\\"\\/\\\\", "AKIA\n\t\"/\\"),
+        ("\\ud835\\udc00", "A"),
+        ("\\ud835 \\udc00", "(same)"),
+        ("\\ud83d\\ude00", "😀"),
+        ("\\u00", "(same)"),
+        ("A\u{200b}K\u{2060}I\u{ad}A", "AKIA"),
+        ("\u{feff}x", "x"),
+        ("a\u{202e}b", "ab"),
+        ("Ａ１＠", "A1@"),
+        ("рassword", "password"),
+        ("i\u{301}gnore", "ignore"),
+        ("a\u{e0062}c", "ac"),
+        ("a\u{e0062}\u{e0063}d", "abcd"),
+        ("a\u{e0062}", "a"),
+        ("\u{1f600}\u{e0138}\u{e0139}", "😀HI"),
+        ("❤\u{fe0f}", "❤"),
+        ("👩\u{200d}💻", "👩💻"),
+        ("a\u{a0}b", "a b"),
+        ("ﬁne", "fine"),
+        ("&#x200b;a", "a"),
+        ("\\u200ba", "a"),
+        ("%EF%BC%A1", "Ａ"),
+        ("4111\u{2011}1111", "4111-1111"),
+        ("&#65", "(same)"),
+        ("&ZeroWidthSpaces;", "(same)"),
+        ("\\", "(same)"),
+        ("%25%34%31", "%41"),
+        ("", "(same)"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(shown(text.as_bytes()), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_pass() {
+    for text in [&b"\xff\xfe"[..], b"a\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98"] {
+        assert_eq!(canonical(text), None, "{text:?}");
+    }
+    assert_eq!(canonical(b"\xff%41\xe2\x82").unwrap().bytes(), b"\xffA\xe2\x82");
+}
+
+#[test]
+fn offsets_lead_back_to_whole_units() {
+    let text = "x\\u0041\u{200b}B%43 y".as_bytes();
+    let view = canonical(text).unwrap();
+    assert_eq!(view.bytes(), b"xABC y");
+    assert_eq!(view.source_range(1..2), 1..7);
+    assert_eq!(view.source_range(1..3), 1..11);
+    assert_eq!(view.source_range(1..4), 1..14);
+    assert_eq!(view.source_range(3..3), 11..11);
+    assert_eq!(view.source_range(0..6), 0..text.len());
+}
+
+/// Texts with all kinds of escapes, whole and broken.
+fn escaped() -> impl Strategy<Value = Vec<u8>> {
+    let part = prop_oneof![
+        "[a-zA-Z0-9 %&;#x\\\\u]{0,6}".prop_map(String::into_bytes),
+        proptest::sample::select(vec![
+            "\\u0041",
+            "\\ud83d\\ude00",
+            "\\ud83d",
+            "%41",
+            "%E2%82%AC",
+            "&#65;",
+            "&amp;",
+            "&zwj;",
+            "\u{200b}",
+            "Ａ",
+            "а",
+            "ﬁ",
+            "\u{e0041}",
+            "\u{e0130}",
+            "👩\u{200d}💻",
+            "\\\\",
+            "漢",
+            "مرحبا",
+            "\u{301}",
+        ])
+        .prop_map(|text| text.as_bytes().to_vec()),
+        proptest::collection::vec(any::<u8>(), 0..4),
+    ];
+    proptest::collection::vec(part, 0..12).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #[test]
+    fn pieces_make_no_difference(text in escaped(), cuts in proptest::collection::vec(0usize..100, 0..6)) {
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
+        cuts.sort_unstable();
+        let expected = whole(&text);
+        prop_assert_eq!(&streamed(&text, &cuts), &expected);
+        prop_assert_eq!(&streamed(&text, &(0..text.len()).collect::<Vec<_>>()), &expected);
+    }
+
+    #[test]
+    fn offsets_rise_and_stay_within(text in escaped(), a in 0usize..80, b in 0usize..80) {
+        let units = whole(&text);
+        for pair in units.windows(2) {
+            prop_assert!(pair[0].1.start <= pair[1].1.start && pair[0].1.end <= pair[1].1.end);
+        }
+        if let Some(view) = canonical(&text) {
+            let (from, to) = (a.min(b).min(units.len()), a.max(b).min(units.len()));
+            let range = view.source_range(from..to);
+            prop_assert!(range.start <= range.end && range.end <= text.len());
+            prop_assert!(units[from..to].iter().all(|(_, unit)| range.start <= unit.start && unit.end <= range.end));
+        }
+    }
+}
