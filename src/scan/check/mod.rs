@@ -257,8 +257,6 @@ pub enum Check {
     Nanp,
     /// A written date of birth: day, month and year in any common order.
     BirthDate,
-    /// A card number that no dot parts.
-    CardUndotted,
     /// An Italian VAT number, with or without the country's letters.
     ItPivaPrefixed,
     /// Seven to fifteen digits that are no date.
@@ -503,9 +501,6 @@ const TABLE: &[Row] = &[
     row(Check::E164, "e164", identity::network::e164, |v| identity::repair(v, identity::network::e164)),
     row(Check::Nanp, "nanp", identity::network::nanp, by_chance),
     row(Check::BirthDate, "birth_date", identity::network::birth_date, by_chance),
-    row(Check::CardUndotted, "card_undotted", identity::bank::card_undotted, |v| {
-        identity::repair(v, identity::bank::card_undotted)
-    }),
     row(Check::ItPivaPrefixed, "it_piva_prefixed", identity::south::it_piva_prefixed, |v| {
         identity::repair(v, identity::south::it_piva_prefixed)
     }),

@@ -43,11 +43,6 @@ pub fn card(value: &[u8]) -> bool {
     }
 }
 
-/// Tells whether `value` is a card number that no dot parts: the digits of a fraction are none.
-pub fn card_undotted(value: &[u8]) -> bool {
-    !value.contains(&b'.') && card(value)
-}
-
 fn is_card(card: &[u8]) -> bool {
     let issuer = number(card.get(..4).unwrap_or_default());
     is_issued(issuer, card.len()) && varied(card) && luhn_sum(card).is_multiple_of(10)
