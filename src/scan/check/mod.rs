@@ -257,8 +257,6 @@ pub enum Check {
     Nanp,
     /// A written date of birth: day, month and year in any common order.
     BirthDate,
-    /// A card number that no dot parts.
-    CardUndotted,
     /// An Italian VAT number, with or without the country's letters.
     ItPivaPrefixed,
     /// Seven to fifteen digits that are no date.
@@ -328,54 +326,111 @@ const TABLE: &[Row] = &[
     row(Check::Isin, "isin", identity::bank::isin, |v| identity::repair(v, identity::bank::isin)),
     row(Check::Bic, "bic", identity::bank::bic, by_chance),
     row(Check::UsAba, "us_aba", identity::bank::us_aba, |v| identity::repair(v, identity::bank::us_aba)),
-    row(Check::MxClabe, "mx_clabe", identity::bank::mx_clabe, |v| identity::repair(v, identity::bank::mx_clabe)),
+    row(Check::MxClabe, "mx_clabe", identity::bank::mx_clabe, |v| {
+        identity::repair(v, identity::bank::mx_clabe)
+    }),
     row(Check::Btc, "btc", identity::wallet::btc, identity::wallet::repair_btc),
-    row(Check::Base58Wallet, "base58_wallet", identity::wallet::base58_wallet, identity::wallet::repair_base58),
+    row(
+        Check::Base58Wallet,
+        "base58_wallet",
+        identity::wallet::base58_wallet,
+        identity::wallet::repair_base58,
+    ),
     row(Check::Eth, "eth", identity::wallet::eth, identity::wallet::repair_eth),
     row(Check::UsSsn, "us_ssn", identity::america::us_ssn, by_chance),
     row(Check::UsItin, "us_itin", identity::america::us_itin, by_chance),
-    row(Check::UsNpi, "us_npi", identity::america::us_npi, |v| identity::repair(v, identity::america::us_npi)),
-    row(Check::UsDea, "us_dea", identity::america::us_dea, |v| identity::repair(v, identity::america::us_dea)),
+    row(Check::UsNpi, "us_npi", identity::america::us_npi, |v| {
+        identity::repair(v, identity::america::us_npi)
+    }),
+    row(Check::UsDea, "us_dea", identity::america::us_dea, |v| {
+        identity::repair(v, identity::america::us_dea)
+    }),
     row(Check::UsMbi, "us_mbi", identity::america::us_mbi, by_chance),
-    row(Check::CaSin, "ca_sin", identity::america::ca_sin, |v| identity::repair(v, identity::america::ca_sin)),
-    row(Check::BrCpf, "br_cpf", identity::america::br_cpf, |v| identity::repair(v, identity::america::br_cpf)),
-    row(Check::BrCnpj, "br_cnpj", identity::america::br_cnpj, |v| identity::repair(v, identity::america::br_cnpj)),
-    row(Check::ClRut, "cl_rut", identity::america::cl_rut, |v| identity::repair(v, identity::america::cl_rut)),
-    row(Check::ArCuit, "ar_cuit", identity::america::ar_cuit, |v| identity::repair(v, identity::america::ar_cuit)),
-    row(Check::CoNit, "co_nit", identity::america::co_nit, |v| identity::repair(v, identity::america::co_nit)),
-    row(Check::PeRuc, "pe_ruc", identity::america::pe_ruc, |v| identity::repair(v, identity::america::pe_ruc)),
-    row(Check::MxCurp, "mx_curp", identity::america::mx_curp, |v| identity::repair(v, identity::america::mx_curp)),
+    row(Check::CaSin, "ca_sin", identity::america::ca_sin, |v| {
+        identity::repair(v, identity::america::ca_sin)
+    }),
+    row(Check::BrCpf, "br_cpf", identity::america::br_cpf, |v| {
+        identity::repair(v, identity::america::br_cpf)
+    }),
+    row(Check::BrCnpj, "br_cnpj", identity::america::br_cnpj, |v| {
+        identity::repair(v, identity::america::br_cnpj)
+    }),
+    row(Check::ClRut, "cl_rut", identity::america::cl_rut, |v| {
+        identity::repair(v, identity::america::cl_rut)
+    }),
+    row(Check::ArCuit, "ar_cuit", identity::america::ar_cuit, |v| {
+        identity::repair(v, identity::america::ar_cuit)
+    }),
+    row(Check::CoNit, "co_nit", identity::america::co_nit, |v| {
+        identity::repair(v, identity::america::co_nit)
+    }),
+    row(Check::PeRuc, "pe_ruc", identity::america::pe_ruc, |v| {
+        identity::repair(v, identity::america::pe_ruc)
+    }),
+    row(Check::MxCurp, "mx_curp", identity::america::mx_curp, |v| {
+        identity::repair(v, identity::america::mx_curp)
+    }),
     row(Check::MxRfc, "mx_rfc", identity::america::mx_rfc, by_chance),
     row(Check::FrNir, "fr_nir", identity::west::fr_nir, |v| identity::repair(v, identity::west::fr_nir)),
-    row(Check::FrSiret, "fr_siret", identity::west::fr_siret, |v| identity::repair(v, identity::west::fr_siret)),
+    row(Check::FrSiret, "fr_siret", identity::west::fr_siret, |v| {
+        identity::repair(v, identity::west::fr_siret)
+    }),
     row(Check::BeNrn, "be_nrn", identity::west::be_nrn, |v| identity::repair(v, identity::west::be_nrn)),
     row(Check::NlBsn, "nl_bsn", identity::west::nl_bsn, |v| identity::repair(v, identity::west::nl_bsn)),
     row(Check::UkNhs, "uk_nhs", identity::west::uk_nhs, |v| identity::repair(v, identity::west::uk_nhs)),
     row(Check::UkNino, "uk_nino", identity::west::uk_nino, by_chance),
     row(Check::UkUtr, "uk_utr", identity::west::uk_utr, |v| identity::repair(v, identity::west::uk_utr)),
     row(Check::IePpsn, "ie_ppsn", identity::west::ie_ppsn, |v| identity::repair(v, identity::west::ie_ppsn)),
-    row(Check::DeSteuerId, "de_steuer_id", identity::german::de_steuer_id, |v| identity::repair(v, identity::german::de_steuer_id)),
-    row(Check::DeRvnr, "de_rvnr", identity::german::de_rvnr, |v| identity::repair(v, identity::german::de_rvnr)),
-    row(Check::DeKvnr, "de_kvnr", identity::german::de_kvnr, |v| identity::repair(v, identity::german::de_kvnr)),
-    row(Check::IcaoDocument, "icao_document", identity::german::icao_document, |v| identity::repair(v, identity::german::icao_document)),
-    row(Check::AtSvnr, "at_svnr", identity::german::at_svnr, |v| identity::repair(v, identity::german::at_svnr)),
+    row(Check::DeSteuerId, "de_steuer_id", identity::german::de_steuer_id, |v| {
+        identity::repair(v, identity::german::de_steuer_id)
+    }),
+    row(Check::DeRvnr, "de_rvnr", identity::german::de_rvnr, |v| {
+        identity::repair(v, identity::german::de_rvnr)
+    }),
+    row(Check::DeKvnr, "de_kvnr", identity::german::de_kvnr, |v| {
+        identity::repair(v, identity::german::de_kvnr)
+    }),
+    row(Check::IcaoDocument, "icao_document", identity::german::icao_document, |v| {
+        identity::repair(v, identity::german::icao_document)
+    }),
+    row(Check::AtSvnr, "at_svnr", identity::german::at_svnr, |v| {
+        identity::repair(v, identity::german::at_svnr)
+    }),
     row(Check::ChAhv, "ch_ahv", identity::german::ch_ahv, |v| identity::repair(v, identity::german::ch_ahv)),
     row(Check::EsNif, "es_nif", identity::south::es_nif, |v| identity::repair(v, identity::south::es_nif)),
     row(Check::EsNie, "es_nie", identity::south::es_nie, |v| identity::repair(v, identity::south::es_nie)),
     row(Check::PtNif, "pt_nif", identity::south::pt_nif, |v| identity::repair(v, identity::south::pt_nif)),
     row(Check::ItCf, "it_cf", identity::south::it_cf, |v| identity::repair(v, identity::south::it_cf)),
-    row(Check::ItPiva, "it_piva", identity::south::it_piva, |v| identity::repair(v, identity::south::it_piva)),
+    row(Check::ItPiva, "it_piva", identity::south::it_piva, |v| {
+        identity::repair(v, identity::south::it_piva)
+    }),
     row(Check::GrAfm, "gr_afm", identity::south::gr_afm, |v| identity::repair(v, identity::south::gr_afm)),
-    row(Check::GrAmka, "gr_amka", identity::south::gr_amka, |v| identity::repair(v, identity::south::gr_amka)),
-    row(Check::TrTckn, "tr_tckn", identity::south::tr_tckn, |v| identity::repair(v, identity::south::tr_tckn)),
-    row(Check::FiHetu, "fi_hetu", identity::north::fi_hetu, |v| identity::repair(v, identity::north::fi_hetu)),
-    row(Check::SePersonnummer, "se_personnummer", identity::north::se_personnummer, |v| identity::repair(v, identity::north::se_personnummer)),
-    row(Check::SeOrgnr, "se_orgnr", identity::north::se_orgnr, |v| identity::repair(v, identity::north::se_orgnr)),
+    row(Check::GrAmka, "gr_amka", identity::south::gr_amka, |v| {
+        identity::repair(v, identity::south::gr_amka)
+    }),
+    row(Check::TrTckn, "tr_tckn", identity::south::tr_tckn, |v| {
+        identity::repair(v, identity::south::tr_tckn)
+    }),
+    row(Check::FiHetu, "fi_hetu", identity::north::fi_hetu, |v| {
+        identity::repair(v, identity::north::fi_hetu)
+    }),
+    row(Check::SePersonnummer, "se_personnummer", identity::north::se_personnummer, |v| {
+        identity::repair(v, identity::north::se_personnummer)
+    }),
+    row(Check::SeOrgnr, "se_orgnr", identity::north::se_orgnr, |v| {
+        identity::repair(v, identity::north::se_orgnr)
+    }),
     row(Check::NoFnr, "no_fnr", identity::north::no_fnr, |v| identity::repair(v, identity::north::no_fnr)),
     row(Check::DkCpr, "dk_cpr", identity::north::dk_cpr, by_chance),
-    row(Check::IsKennitala, "is_kennitala", identity::north::is_kennitala, |v| identity::repair(v, identity::north::is_kennitala)),
-    row(Check::BalticCode, "baltic_code", identity::north::baltic_code, |v| identity::repair(v, identity::north::baltic_code)),
-    row(Check::PlPesel, "pl_pesel", identity::east::pl_pesel, |v| identity::repair(v, identity::east::pl_pesel)),
+    row(Check::IsKennitala, "is_kennitala", identity::north::is_kennitala, |v| {
+        identity::repair(v, identity::north::is_kennitala)
+    }),
+    row(Check::BalticCode, "baltic_code", identity::north::baltic_code, |v| {
+        identity::repair(v, identity::north::baltic_code)
+    }),
+    row(Check::PlPesel, "pl_pesel", identity::east::pl_pesel, |v| {
+        identity::repair(v, identity::east::pl_pesel)
+    }),
     row(Check::PlNip, "pl_nip", identity::east::pl_nip, |v| identity::repair(v, identity::east::pl_nip)),
     row(Check::CzRc, "cz_rc", identity::east::cz_rc, |v| identity::repair(v, identity::east::cz_rc)),
     row(Check::RoCnp, "ro_cnp", identity::east::ro_cnp, |v| identity::repair(v, identity::east::ro_cnp)),
@@ -383,40 +438,72 @@ const TABLE: &[Row] = &[
     row(Check::HrOib, "hr_oib", identity::east::hr_oib, |v| identity::repair(v, identity::east::hr_oib)),
     row(Check::SiEmso, "si_emso", identity::east::si_emso, |v| identity::repair(v, identity::east::si_emso)),
     row(Check::RuInn, "ru_inn", identity::east::ru_inn, |v| identity::repair(v, identity::east::ru_inn)),
-    row(Check::RuSnils, "ru_snils", identity::east::ru_snils, |v| identity::repair(v, identity::east::ru_snils)),
-    row(Check::UaRnokpp, "ua_rnokpp", identity::east::ua_rnokpp, |v| identity::repair(v, identity::east::ua_rnokpp)),
-    row(Check::InAadhaar, "in_aadhaar", identity::asia::in_aadhaar, |v| identity::repair(v, identity::asia::in_aadhaar)),
+    row(Check::RuSnils, "ru_snils", identity::east::ru_snils, |v| {
+        identity::repair(v, identity::east::ru_snils)
+    }),
+    row(Check::UaRnokpp, "ua_rnokpp", identity::east::ua_rnokpp, |v| {
+        identity::repair(v, identity::east::ua_rnokpp)
+    }),
+    row(Check::InAadhaar, "in_aadhaar", identity::asia::in_aadhaar, |v| {
+        identity::repair(v, identity::asia::in_aadhaar)
+    }),
     row(Check::InPan, "in_pan", identity::asia::in_pan, by_chance),
-    row(Check::InGstin, "in_gstin", identity::asia::in_gstin, |v| identity::repair(v, identity::asia::in_gstin)),
-    row(Check::CnResidentId, "cn_resident_id", identity::asia::cn_resident_id, |v| identity::repair(v, identity::asia::cn_resident_id)),
+    row(Check::InGstin, "in_gstin", identity::asia::in_gstin, |v| {
+        identity::repair(v, identity::asia::in_gstin)
+    }),
+    row(Check::CnResidentId, "cn_resident_id", identity::asia::cn_resident_id, |v| {
+        identity::repair(v, identity::asia::cn_resident_id)
+    }),
     row(Check::HkId, "hk_id", identity::asia::hk_id, |v| identity::repair(v, identity::asia::hk_id)),
     row(Check::TwId, "tw_id", identity::asia::tw_id, |v| identity::repair(v, identity::asia::tw_id)),
-    row(Check::JpMyNumber, "jp_my_number", identity::asia::jp_my_number, |v| identity::repair(v, identity::asia::jp_my_number)),
+    row(Check::JpMyNumber, "jp_my_number", identity::asia::jp_my_number, |v| {
+        identity::repair(v, identity::asia::jp_my_number)
+    }),
     row(Check::KrRrn, "kr_rrn", identity::asia::kr_rrn, |v| identity::repair(v, identity::asia::kr_rrn)),
     row(Check::SgNric, "sg_nric", identity::asia::sg_nric, |v| identity::repair(v, identity::asia::sg_nric)),
     row(Check::ThTnin, "th_tnin", identity::asia::th_tnin, |v| identity::repair(v, identity::asia::th_tnin)),
     row(Check::MyNric, "my_nric", identity::asia::my_nric, |v| identity::repair(v, identity::asia::my_nric)),
     row(Check::IlId, "il_id", identity::asia::il_id, |v| identity::repair(v, identity::asia::il_id)),
-    row(Check::AeEmiratesId, "ae_emirates_id", identity::asia::ae_emirates_id, |v| identity::repair(v, identity::asia::ae_emirates_id)),
-    row(Check::AuTfn, "au_tfn", identity::oceania::au_tfn, |v| identity::repair(v, identity::oceania::au_tfn)),
-    row(Check::AuAbn, "au_abn", identity::oceania::au_abn, |v| identity::repair(v, identity::oceania::au_abn)),
-    row(Check::AuAcn, "au_acn", identity::oceania::au_acn, |v| identity::repair(v, identity::oceania::au_acn)),
-    row(Check::AuMedicare, "au_medicare", identity::oceania::au_medicare, |v| identity::repair(v, identity::oceania::au_medicare)),
-    row(Check::NzIrd, "nz_ird", identity::oceania::nz_ird, |v| identity::repair(v, identity::oceania::nz_ird)),
+    row(Check::AeEmiratesId, "ae_emirates_id", identity::asia::ae_emirates_id, |v| {
+        identity::repair(v, identity::asia::ae_emirates_id)
+    }),
+    row(Check::AuTfn, "au_tfn", identity::oceania::au_tfn, |v| {
+        identity::repair(v, identity::oceania::au_tfn)
+    }),
+    row(Check::AuAbn, "au_abn", identity::oceania::au_abn, |v| {
+        identity::repair(v, identity::oceania::au_abn)
+    }),
+    row(Check::AuAcn, "au_acn", identity::oceania::au_acn, |v| {
+        identity::repair(v, identity::oceania::au_acn)
+    }),
+    row(Check::AuMedicare, "au_medicare", identity::oceania::au_medicare, |v| {
+        identity::repair(v, identity::oceania::au_medicare)
+    }),
+    row(Check::NzIrd, "nz_ird", identity::oceania::nz_ird, |v| {
+        identity::repair(v, identity::oceania::nz_ird)
+    }),
     row(Check::ZaId, "za_id", identity::africa::za_id, |v| identity::repair(v, identity::africa::za_id)),
     row(Check::Imei, "imei", identity::device::imei, |v| identity::repair(v, identity::device::imei)),
     row(Check::Iccid, "iccid", identity::device::iccid, |v| identity::repair(v, identity::device::iccid)),
     row(Check::Vin, "vin", identity::device::vin, |v| identity::repair(v, identity::device::vin)),
-    row(Check::MrzPassport, "mrz_passport", identity::device::mrz_passport, identity::device::repair_mrz_passport),
-    row(Check::MrzIdCard, "mrz_id_card", identity::device::mrz_id_card, |v| identity::repair(v, identity::device::mrz_id_card)),
+    row(
+        Check::MrzPassport,
+        "mrz_passport",
+        identity::device::mrz_passport,
+        identity::device::repair_mrz_passport,
+    ),
+    row(Check::MrzIdCard, "mrz_id_card", identity::device::mrz_id_card, |v| {
+        identity::repair(v, identity::device::mrz_id_card)
+    }),
     row(Check::Email, "email", identity::network::email, by_chance),
     row(Check::IpAddress, "ip_address", identity::network::ip_address, by_chance),
     row(Check::MacAddress, "mac_address", identity::network::mac_address, by_chance),
     row(Check::E164, "e164", identity::network::e164, |v| identity::repair(v, identity::network::e164)),
     row(Check::Nanp, "nanp", identity::network::nanp, by_chance),
     row(Check::BirthDate, "birth_date", identity::network::birth_date, by_chance),
-    row(Check::CardUndotted, "card_undotted", identity::bank::card_undotted, |v| identity::repair(v, identity::bank::card_undotted)),
-    row(Check::ItPivaPrefixed, "it_piva_prefixed", identity::south::it_piva_prefixed, |v| identity::repair(v, identity::south::it_piva_prefixed)),
+    row(Check::ItPivaPrefixed, "it_piva_prefixed", identity::south::it_piva_prefixed, |v| {
+        identity::repair(v, identity::south::it_piva_prefixed)
+    }),
     row(Check::NationalPhone, "national_phone", identity::network::national_phone, by_chance),
     row(Check::KrRrnDated, "kr_rrn_dated", identity::asia::kr_rrn_dated, by_chance),
 ];

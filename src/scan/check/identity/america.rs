@@ -145,7 +145,8 @@ pub fn mx_curp(value: &[u8]) -> bool {
     let Some(curp) = symbols::<18>(value) else { return false };
     let Some(birth) = values::<6>(&curp[4..10]) else { return false };
     let century = if curp[16].is_ascii_digit() { 1900 } else { 2000 };
-    let sum: u32 = curp[..17].iter().zip((2..=18).rev()).map(|(&byte, weight)| curp_value(byte) * weight).sum();
+    let sum: u32 =
+        curp[..17].iter().zip((2..=18).rev()).map(|(&byte, weight)| curp_value(byte) * weight).sum();
     curp[..4].iter().chain(&curp[13..16]).all(u8::is_ascii_uppercase)
         && is_date(century + number(&birth[..2]), number(&birth[2..4]), number(&birth[4..]))
         && matches!(curp[10], b'H' | b'M' | b'X')

@@ -31,7 +31,8 @@ pub fn in_pan(value: &[u8]) -> bool {
 /// Tells whether `value` is an Indian GSTIN: state, PAN and check symbol mod 36.
 pub fn in_gstin(value: &[u8]) -> bool {
     let Some(gstin) = symbols::<15>(value) else { return false };
-    let worth = |byte: u8| if byte.is_ascii_digit() { u32::from(byte - b'0') } else { u32::from(byte - b'A') + 10 };
+    let worth =
+        |byte: u8| if byte.is_ascii_digit() { u32::from(byte - b'0') } else { u32::from(byte - b'A') + 10 };
     let sum: u32 = gstin[..14]
         .iter()
         .enumerate()
@@ -74,7 +75,8 @@ pub fn hk_id(value: &[u8]) -> bool {
         digit @ b'0'..=b'9' => u32::from(digit - b'0'),
         _ => return false,
     };
-    let sum = lead * 9 + (u32::from(id[0]).saturating_sub(55)) * 8 + weigh(&body, &[7, 6, 5, 4, 3, 2]) + check;
+    let sum =
+        lead * 9 + (u32::from(id[0]).saturating_sub(55)) * 8 + weigh(&body, &[7, 6, 5, 4, 3, 2]) + check;
     id[0].is_ascii_uppercase() && varied(&body) && sum.is_multiple_of(11)
 }
 

@@ -43,11 +43,6 @@ pub fn card(value: &[u8]) -> bool {
     }
 }
 
-/// Tells whether `value` is a card number that no dot parts: the digits of a fraction are none.
-pub fn card_undotted(value: &[u8]) -> bool {
-    !value.contains(&b'.') && card(value)
-}
-
 fn is_card(card: &[u8]) -> bool {
     let issuer = number(card.get(..4).unwrap_or_default());
     is_issued(issuer, card.len()) && varied(card) && luhn_sum(card).is_multiple_of(10)
@@ -146,7 +141,8 @@ pub fn us_aba(value: &[u8]) -> bool {
 /// Tells whether `value` is a Mexican bank account number (CLABE): weights 3-7-1.
 pub fn mx_clabe(value: &[u8]) -> bool {
     digits::<18>(value).is_some_and(|clabe| {
-        let sum: u32 = clabe[..17].iter().zip([3, 7, 1].iter().cycle()).map(|(d, w)| u32::from(*d) * w % 10).sum();
+        let sum: u32 =
+            clabe[..17].iter().zip([3, 7, 1].iter().cycle()).map(|(d, w)| u32::from(*d) * w % 10).sum();
         varied(&clabe) && number(&clabe[..3]) > 0 && (10 - sum % 10) % 10 == u32::from(clabe[17])
     })
 }

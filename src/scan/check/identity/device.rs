@@ -107,7 +107,8 @@ fn field_holds(line: &[u8], start: usize, length: usize) -> bool {
 
 /// Tells whether the last symbol of `line` checks `fields` taken together.
 fn whole_holds(line: &[u8], fields: &[std::ops::Range<usize>]) -> bool {
-    let joined: Vec<u8> = fields.iter().filter_map(|field| line.get(field.clone())).flatten().copied().collect();
+    let joined: Vec<u8> =
+        fields.iter().filter_map(|field| line.get(field.clone())).flatten().copied().collect();
     mrz_digit(&joined).as_ref() == line.last()
 }
 

@@ -25,7 +25,12 @@ pub fn de_steuer_id(value: &[u8]) -> bool {
 
 /// Returns the sum of the decimal digits of each weighted digit.
 fn cross_sum(digits: &[u8], weights: &[u32]) -> u32 {
-    digits.iter().zip(weights).map(|(&digit, weight)| u32::from(digit) * weight).map(|p| p / 10 + p % 10).sum()
+    digits
+        .iter()
+        .zip(weights)
+        .map(|(&digit, weight)| u32::from(digit) * weight)
+        .map(|p| p / 10 + p % 10)
+        .sum()
 }
 
 /// Tells whether `value` is a German pension insurance number: birth date, letter, check digit.

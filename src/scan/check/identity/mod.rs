@@ -115,8 +115,11 @@ pub fn repair(value: &[u8], passes: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
     if passes(value) {
         return Some(value.to_vec());
     }
-    let places: Vec<usize> =
-        (0..value.len()).rev().filter(|&at| alternatives(value, at).len() > 1).take(REPAIR_POSITIONS).collect();
+    let places: Vec<usize> = (0..value.len())
+        .rev()
+        .filter(|&at| alternatives(value, at).len() > 1)
+        .take(REPAIR_POSITIONS)
+        .collect();
     let mut trial = value.to_vec();
     for &at in &places {
         if substitute(&mut trial, at, &passes) {

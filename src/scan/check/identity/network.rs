@@ -20,7 +20,8 @@ pub fn email(value: &[u8]) -> bool {
     let (Some(local), Some(host)) = (parts.next(), parts.next()) else { return false };
     let labels: Vec<&[u8]> = host.split(|&byte| byte == b'.').collect();
     let Some(&top) = labels.last() else { return false };
-    let dotted = |part: &[u8]| part.starts_with(b".") || part.ends_with(b".") || part.windows(2).any(|w| w == b"..");
+    let dotted =
+        |part: &[u8]| part.starts_with(b".") || part.ends_with(b".") || part.windows(2).any(|w| w == b"..");
     (1..=64).contains(&local.len())
         && host.len() <= 253
         && !dotted(local)
@@ -39,7 +40,9 @@ pub fn ip_address(value: &[u8]) -> bool {
     };
     let single = match address {
         // `120.0.0.0` is a network or a browser's version, no host.
-        IpAddr::V4(four) => !four.is_broadcast() && four.octets()[0] != 0 && four.octets()[0] < 240 && four.octets()[3] != 0,
+        IpAddr::V4(four) => {
+            !four.is_broadcast() && four.octets()[0] != 0 && four.octets()[0] < 240 && four.octets()[3] != 0
+        }
         // The whole of `a::` or `::1` is more often code or prose than a host.
         IpAddr::V6(six) => six.segments().iter().filter(|&&group| group != 0).count() >= 3,
     };
@@ -48,7 +51,8 @@ pub fn ip_address(value: &[u8]) -> bool {
 
 /// Tells whether `value` is a hardware address of one device: neither all alike nor multicast.
 pub fn mac_address(value: &[u8]) -> bool {
-    let nibbles: Vec<u8> = value.iter().filter(|byte| byte.is_ascii_hexdigit()).map(u8::to_ascii_lowercase).collect();
+    let nibbles: Vec<u8> =
+        value.iter().filter(|byte| byte.is_ascii_hexdigit()).map(u8::to_ascii_lowercase).collect();
     let odd = matches!(nibbles.get(1), Some(b'1' | b'3' | b'5' | b'7' | b'9' | b'b' | b'd' | b'f'));
     nibbles.len() == 12 && !odd && super::varied(&nibbles)
 }
@@ -70,8 +74,12 @@ pub fn e164(value: &[u8]) -> bool {
         || CALLING_TWO.contains(&head(2))
         || matches!(head(3), 211..=213 | 216 | 218 | 220..=269 | 290..=299 | 350..=359 | 370..=389)
         || matches!(head(3), 420..=423 | 500..=509 | 590..=599 | 670..=692 | 800 | 808 | 850..=886 | 960..=998);
-    let north_american = head(1) != 1 || (digits.len() == 11 && digits.get(1).is_some_and(|&digit| digit > 1));
-    E164_DIGITS.contains(&digits.len()) && assigned && north_american && super::varied(digits.get(2..).unwrap_or_default())
+    let north_american =
+        head(1) != 1 || (digits.len() == 11 && digits.get(1).is_some_and(|&digit| digit > 1));
+    E164_DIGITS.contains(&digits.len())
+        && assigned
+        && north_american
+        && super::varied(digits.get(2..).unwrap_or_default())
 }
 
 /// Tells whether `value` is a telephone number of the North American plan, ten digits or 1 and ten.
@@ -82,7 +90,8 @@ pub fn nanp(value: &[u8]) -> bool {
         10 => Some(digits.as_slice()),
         _ => None,
     };
-    national.is_some_and(|n| n[0] > 1 && n[3] > 1 && n[1..3] != [1, 1] && n[4..6] != [1, 1] && super::varied(n))
+    national
+        .is_some_and(|n| n[0] > 1 && n[3] > 1 && n[1..3] != [1, 1] && n[4..6] != [1, 1] && super::varied(n))
 }
 
 /// Tells whether `value` may be a national telephone number: 7 to 15 digits that are no date.

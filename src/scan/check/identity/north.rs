@@ -36,7 +36,9 @@ pub fn fi_hetu(value: &[u8]) -> bool {
 pub fn se_personnummer(value: &[u8]) -> bool {
     let plain: Vec<u8> = value.iter().map(|&byte| if byte == b'+' { b'-' } else { byte }).collect();
     let (long, short) = (digits::<12>(&plain), digits::<10>(&plain));
-    let Some(short) = short.or_else(|| long.and_then(|long| long.last_chunk().copied())) else { return false };
+    let Some(short) = short.or_else(|| long.and_then(|long| long.last_chunk().copied())) else {
+        return false;
+    };
     let (month, day) = (number(&short[2..4]), number(&short[4..6]));
     // Coordination numbers have 60 added to the day.
     let day = if day > 60 { day - 60 } else { day };
@@ -50,7 +52,10 @@ pub fn se_personnummer(value: &[u8]) -> bool {
 /// Tells whether `value` is a Swedish organisation number: third digit from 2 and Luhn.
 pub fn se_orgnr(value: &[u8]) -> bool {
     digits::<10>(value).is_some_and(|orgnr| {
-        matches!(orgnr[0], 1..=3 | 5..=9) && orgnr[2] >= 2 && varied(&orgnr) && luhn_sum(&orgnr).is_multiple_of(10)
+        matches!(orgnr[0], 1..=3 | 5..=9)
+            && orgnr[2] >= 2
+            && varied(&orgnr)
+            && luhn_sum(&orgnr).is_multiple_of(10)
     })
 }
 

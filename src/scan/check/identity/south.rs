@@ -75,7 +75,10 @@ fn italian_sum(body: &[u8]) -> u32 {
         .map(|(place, &byte)| {
             let value = if byte.is_ascii_digit() { byte - b'0' } else { byte.saturating_sub(b'A') };
             match place % 2 {
-                0 => ODD.get(usize::from(value) + if byte.is_ascii_digit() { 0 } else { 10 }).copied().unwrap_or(0),
+                0 => ODD
+                    .get(usize::from(value) + if byte.is_ascii_digit() { 0 } else { 10 })
+                    .copied()
+                    .unwrap_or(0),
                 _ => u32::from(value),
             }
         })

@@ -98,7 +98,9 @@ fn segwit(value: &[u8]) -> bool {
         return false;
     }
     let Some(words) = bech32_words(&lower) else { return false };
-    let (Some(&version), Some(program_words)) = (words.first(), words.len().checked_sub(7)) else { return false };
+    let (Some(&version), Some(program_words)) = (words.first(), words.len().checked_sub(7)) else {
+        return false;
+    };
     let program_bytes = program_words * 5 / 8;
     let constant = if version == 0 { 1 } else { 0x2bc8_30a3 };
     let padding = program_words * 5 % 8;
@@ -113,7 +115,11 @@ fn segwit(value: &[u8]) -> bool {
 
 /// Returns the five-bit words after `bc1`, checksum included.
 fn bech32_words(lower: &[u8]) -> Option<Vec<u8>> {
-    lower.get(3..)?.iter().map(|symbol| Some(BECH32.iter().position(|digit| digit == symbol)? as u8)).collect()
+    lower
+        .get(3..)?
+        .iter()
+        .map(|symbol| Some(BECH32.iter().position(|digit| digit == symbol)? as u8))
+        .collect()
 }
 
 fn polymod(human: &[u8], words: &[u8]) -> u32 {
@@ -159,7 +165,11 @@ pub fn eth(value: &[u8]) -> bool {
 fn eip55(lower: &[u8]) -> Vec<u8> {
     let digest = keccak256(lower);
     let nibbles = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    lower.iter().zip(nibbles).map(|(byte, n)| if n >= 8 { byte.to_ascii_uppercase() } else { *byte }).collect()
+    lower
+        .iter()
+        .zip(nibbles)
+        .map(|(byte, n)| if n >= 8 { byte.to_ascii_uppercase() } else { *byte })
+        .collect()
 }
 
 /// Returns `value` in the letter case of EIP-55.

@@ -57,9 +57,8 @@ pub fn nl_bsn(value: &[u8]) -> bool {
 
 /// Tells whether `value` is an NHS number: weighted mod 11.
 pub fn uk_nhs(value: &[u8]) -> bool {
-    digits::<10>(value).is_some_and(|nhs| {
-        varied(&nhs) && weigh(&nhs, &[10, 9, 8, 7, 6, 5, 4, 3, 2, 1]).is_multiple_of(11)
-    })
+    digits::<10>(value)
+        .is_some_and(|nhs| varied(&nhs) && weigh(&nhs, &[10, 9, 8, 7, 6, 5, 4, 3, 2, 1]).is_multiple_of(11))
 }
 
 /// Tells whether `value` is a UK national insurance number with a prefix HMRC uses.
