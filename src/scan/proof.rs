@@ -28,6 +28,8 @@ const TRIES_MAX: u32 = 20_000;
 const VALUES_PER_EXAMPLE: u64 = 3;
 /// How many more turns than needed a made repetition takes at most.
 const SPARE_TURNS_MAX: u32 = 24;
+/// From how many letters and digits on a class is taken to mean them.
+const WORD_BYTES_MIN: usize = 4;
 /// How many places a text is cut at, at most, to prove that streams see what blocks see.
 const CUTS_MAX: usize = 1024;
 /// The text a rate is measured on, in bytes.
@@ -279,7 +281,7 @@ impl Dice {
         }
     }
 
-    /// Picks a byte of a class: a letter or digit if there is one, else something that can be read.
+    /// Picks a byte of a class: a letter or digit if it has more than a few, else something that can be read.
     fn pick(&mut self, class: &Class) -> Option<u8> {
         let Class::Bytes(class) = class else { return None };
         let all: Vec<u8> = class.ranges().iter().flat_map(|range| range.start()..=range.end()).collect();
