@@ -12,6 +12,7 @@ use regex_automata::Anchored;
 use regex_automata::Input;
 use regex_automata::meta;
 use regex_automata::util::primitives::NonMaxUsize;
+use regex_syntax::hir::Look;
 
 use crate::scan::detector::Detector;
 use crate::scan::engine::Run;
@@ -38,6 +39,8 @@ pub struct Confirm {
     start: Start,
     width_max: usize,
     slots: usize,
+    /// Whether every match begins at the edge of a word.
+    at_edge: bool,
 }
 
 /// A match: the whole and the part that matters.
@@ -83,7 +86,8 @@ impl Confirm {
             .hybrid_cache_capacity(lazy);
         let regex = meta::Builder::new().configure(config).build_from_hir(detector.pattern.hir());
         let slots = if detector.pattern.has_group() { 4 } else { 2 };
-        Ok(Self { regex: regex.map_err(Box::new)?, start, width_max, slots })
+        let at_edge = detector.pattern.hir().properties().look_set_prefix().contains(Look::WordAscii);
+        Ok(Self { regex: regex.map_err(Box::new)?, start, width_max, slots, at_edge })
     }
 
     /// Calls `accept` with each match one of `runs` allows, from left to right.
@@ -125,7 +129,7 @@ impl Confirm {
         accept: &mut impl FnMut(Placed) -> bool,
     ) -> Result<usize, Exhausted> {
         for start in starts.start.max(cursor)..starts.end.min(field.starts.end) {
-            if start < cursor {
+            if start < cursor || (self.at_edge && !is_edge(field.text, start)) {
                 continue;
             }
             let end = field.text.len().min(start + self.width_max);
@@ -182,6 +186,15 @@ impl Confirm {
         };
         Some(Placed { span, value })
     }
+}
+
+/// Tells whether `\b` holds at an offset.
+fn is_edge(text: &[u8], at: usize) -> bool {
+    let is_word = |at: Option<usize>| {
+        let byte = at.and_then(|at| text.get(at));
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    };
+    is_word(at.checked_sub(1)) != is_word(Some(at))
 }
 
 /// Returns where to go on behind a match that was not accepted.

@@ -3,7 +3,6 @@
 //! `{valid}` in an example stands for a value made here, of the pattern's form and fit for its checks, so that no
 //! live-looking key has to be written down.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use regex_automata::Anchored;
@@ -286,11 +285,12 @@ impl Dice {
         let Class::Bytes(class) = class else { return None };
         let all: Vec<u8> = class.ranges().iter().flat_map(|range| range.start()..=range.end()).collect();
         let of = |kind: fn(&u8) -> bool| all.iter().copied().filter(kind).collect::<Vec<u8>>();
-        let sets =
-            [of(u8::is_ascii_alphanumeric), of(u8::is_ascii_graphic), of(|byte| *byte == b' '), all.clone()];
+        let readable: fn(&u8) -> bool = |byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+        let words = of(u8::is_ascii_alphanumeric);
+        let preferred = if words.len() < WORD_BYTES_MIN { of(readable) } else { words };
+        let sets = [preferred, all.clone()];
         let set = sets.into_iter().find(|set| !set.is_empty())?;
-        let at: Range<usize> = 0..set.len();
-        set.get(self.below(at.end)).copied()
+        set.get(self.below(set.len())).copied()
     }
 }
 
