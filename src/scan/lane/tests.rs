@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::scan::check::Check;
 use crate::scan::detector::Detector;
+use crate::scan::detector::Pattern;
 use crate::scan::fixture;
 
 /// A small pack with one detector of each shape.
@@ -20,13 +21,17 @@ fn detectors() -> Vec<Detector> {
         checks: vec![Check::Luhn],
         ..fixture::detector("card", r"\b((?:[0-9][ -]?){12,18}[0-9])\b")
     };
+    let pem = Detector {
+        anchor: Some(Pattern::parse("-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----").unwrap()),
+        ..fixture::detector(
+            "pem",
+            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{1,100000}?-----END [A-Z ]{0,40}PRIVATE KEY-----",
+        )
+    };
     vec![
         fixture::detector("aws", r"\b((?:AKIA|ASIA)[A-Z2-7]{16})\b"),
         fixture::detector("github", r"\b(gh[opsur]_[A-Za-z0-9]{36})\b"),
-        fixture::detector(
-            "pem",
-            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{1,100000}?-----END [A-Z ]{0,40}PRIVATE KEY-----",
-        ),
+        pem,
         fixture::detector(
             "email",
             r"\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4}\b",
