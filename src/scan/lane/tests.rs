@@ -229,6 +229,33 @@ fn every_disguise_at_every_cut() {
 }
 
 #[test]
+fn a_match_under_way_within_a_run_does_not_hide_the_run() {
+    let note = "all work and no play makes jack a dull boy, ".repeat(4);
+    let run = STANDARD.encode(format!("{note}{} .", aws()));
+    let text = format!("see {}.tail and more", run.trim_end_matches('='));
+    assert_eq!(check_every_cut(&text), 1);
+}
+
+#[test]
+fn a_run_cut_off_by_what_it_hides_stays_cut_off() {
+    let text = format!("see QU/{} and more", STANDARD.encode(format!("the {}", aws())));
+    assert_eq!(check_every_cut(&text), 0);
+    let text = format!("see key/{} and more", STANDARD.encode(format!("the {}", aws())));
+    assert_eq!(check_every_cut(&text), 1);
+}
+
+#[test]
+fn where_reading_begins_again_makes_no_difference() {
+    for length in [5000, 5001, 5002, 5003] {
+        let text = format!("{}u0041KIA{} and", "\\".repeat(length), &aws()[4..]);
+        let expected = whole(&pack().enforcing, text.as_bytes());
+        for size in [1, 7, 900] {
+            assert_eq!(streamed(&pack().enforcing, text.as_bytes(), (0..text.len()).step_by(size)), expected);
+        }
+    }
+}
+
+#[test]
 fn every_pair_of_cuts() {
     let text = format!("to {} or {}", aws(), "a\\u0040b.example, pass\u{200b}word=abcdefgh");
     let bytes = text.as_bytes();
