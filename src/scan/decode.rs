@@ -34,6 +34,15 @@ pub struct RunTracker {
     hex: Reader,
 }
 
+/// A run that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// Where it began.
+    pub start: usize,
+    /// Whether something can be read in it; if not, it only hides what looks like a run within it.
+    pub readable: bool,
+}
+
 /// One encoding's automaton.
 #[derive(Clone, Debug)]
 struct Reader {
@@ -56,6 +65,8 @@ struct Live {
     utf8: Utf8,
     /// Bytes of the alphabet up to the last complete character.
     readable: usize,
+    /// A sign of the alphabet occurred behind which a run could begin.
+    divided: bool,
 }
 
 /// How far into a UTF-8 character the decoded text is.
@@ -74,6 +85,7 @@ struct Ended {
     start: usize,
     readable: usize,
     padding: u8,
+    divided: bool,
 }
 
 /// Returns the runs that begin in `text` at `from` or behind it, in the order of their ends.
@@ -100,11 +112,27 @@ pub fn runs(text: &[u8], from: usize) -> Vec<Run> {
 impl RunTracker {
     /// Takes the next byte of the text; `at` is its offset in the source.
     ///
-    /// Returns where the earliest run worth reading began that ends before this byte.
-    pub fn step(&mut self, byte: u8, at: usize) -> Option<usize> {
+    /// Returns the run that ends before this byte, if it matters to whoever begins reading behind its start.
+    pub(super) fn step(&mut self, byte: u8, at: usize) -> Option<Passed> {
         let base64 = self.base64.step(byte, at, Encoding::Base64);
         let hex = self.hex.step(byte, at, Encoding::Hex);
-        base64.into_iter().chain(hex).map(|ended| ended.start).min()
+        base64.into_iter().chain(hex).filter_map(Passed::of).reduce(Passed::with)
+    }
+
+    /// Ends the text and returns the runs that end with it.
+    pub(super) fn finish(&mut self) -> Option<Passed> {
+        let ends =
+            [&mut self.base64, &mut self.hex].map(|reader| reader.live.take().map(|live| live.ended()));
+        ends.into_iter().flatten().filter_map(Passed::of).reduce(Passed::with)
+    }
+
+    /// Tells whether what follows means the same to both.
+    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+        let pairs = [(&self.base64, &other.base64), (&self.hex, &other.hex)];
+        let idle = |(one, other): (&Reader, &Reader)| {
+            one.live.is_none() && other.live.is_none() && one.before == other.before
+        };
+        pairs.into_iter().all(idle)
     }
 
     /// Returns where the earliest run begins that is under way and readable so far.
@@ -129,7 +157,7 @@ impl Reader {
             if live.step(byte, kind) {
                 return None;
             }
-            ended = Some(live.ended()).filter(Ended::is_long_enough);
+            ended = Some(live.ended());
             self.live = None;
         }
         if begins(byte, before, kind) {
@@ -154,11 +182,12 @@ fn begins(byte: u8, before: u8, kind: Encoding) -> bool {
 impl Live {
     fn at(start: usize) -> Self {
         let utf8 = Utf8::default();
-        Self { start, length: 0, bits: 0, bits_count: 0, padding: 0, utf8, readable: 0 }
+        Self { start, length: 0, bits: 0, bits_count: 0, padding: 0, utf8, readable: 0, divided: false }
     }
 
     /// Takes a byte of the run; false if the run ends before it.
     fn step(&mut self, byte: u8, kind: Encoding) -> bool {
+        self.divided |= !byte.is_ascii_alphanumeric();
         if byte == b'=' && kind == Encoding::Base64 && self.pads() {
             self.padding += 1;
             return true;
@@ -187,7 +216,18 @@ impl Live {
 
     fn ended(&self) -> Ended {
         let padding = if self.readable == self.length { self.padding } else { 0 };
-        Ended { start: self.start, readable: self.readable, padding }
+        Ended { start: self.start, readable: self.readable, padding, divided: self.divided }
+    }
+}
+
+impl Passed {
+    fn of(ended: Ended) -> Option<Self> {
+        let readable = ended.is_long_enough();
+        (readable || ended.divided).then_some(Self { start: ended.start, readable })
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self { start: self.start.min(other.start), readable: self.readable || other.readable }
     }
 }
 

@@ -1,1 +1,335 @@
-//! See the module above.
+//! How long a stream waits: from which byte on a match may still be under way.
+//!
+//! A [`Watch`] is made once for a policy and shared; a [`HoldState`] is what one reading of one stream remembers.
+//! Every byte moves the live threads along the position automaton of all patterns ([`automaton`]); a thread knows the
+//! earliest and the latest place it may have begun at. Text before the earliest start of all threads is settled: no
+//! match that begins there can still change. A thread that accepts leaves a mark, so that settled text without a mark
+//! need not be scanned at all.
+//!
+//! The automaton accepts more than the patterns do, so waiting is never too short; it ends at the latest when a
+//! pattern's widest match would.
+
+use std::collections::VecDeque;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::scan::detector::Detector;
+use crate::scan::threat::DetectorId;
+use crate::scan::threat::DetectorSet;
+
+mod automaton;
+mod settle;
+
+use automaton::Automaton;
+use automaton::is_word;
+use settle::Settler;
+
+/// Every so many bytes threads that are too old are sorted out.
+const EXPIRY_INTERVAL: u64 = 64;
+
+/// How many workspaces are kept.
+const SCRATCH_MAX: usize = 64;
+
+/// The detectors of a policy, ready to be watched for.
+#[derive(Debug)]
+pub struct Watch {
+    automaton: Automaton,
+    patterns: Vec<Watched>,
+    enforced: DetectorSet,
+    reported: DetectorSet,
+    idle: Mutex<Vec<Scratch>>,
+}
+
+/// What one text has under way.
+#[derive(Clone, Debug, Default)]
+pub struct HoldState {
+    threads: Vec<Thread>,
+    /// Bytes taken so far.
+    now: u64,
+    after_word: bool,
+    /// Places of the text at multiples of [`EXPIRY_INTERVAL`], as far back as a thread goes.
+    trail: VecDeque<Place>,
+    /// Where matches may have been completed, by track.
+    marks: [Option<Mark>; 2],
+    /// Wide patterns that may have been completed since last asked.
+    wide: SmallVec<[u32; 2]>,
+}
+
+/// What a policy does about the findings of a detector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Track {
+    /// They change what leaves, so text waits for them.
+    Enforced,
+    /// They are only told.
+    Reported,
+}
+
+/// The earliest and the latest start of matches that may have been completed, in source bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The earliest start.
+    pub first: usize,
+    /// The latest start.
+    pub last: usize,
+}
+
+/// Room for one step, reused.
+#[derive(Debug)]
+pub struct Scratch {
+    /// By position: its place in `next`, if that place names the position.
+    slots: Vec<u32>,
+    next: Vec<Thread>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    detector: DetectorId,
+    track: Track,
+    /// The widest match, and one byte for a look-around behind it.
+    reach: u64,
+    settler: Option<Settler>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Thread {
+    position: u32,
+    first: Place,
+    last: Place,
+}
+
+/// A place in a text: as the reading counts, and in source bytes.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    step: u64,
+    source: usize,
+}
+
+impl Watch {
+    /// Prepares to watch for `wanted`; text waits for those that are `enforced`.
+    ///
+    /// `detectors` are those of the scanner, in the order of their ids.
+    pub fn compile(detectors: &[Detector], enforced: &DetectorSet, wanted: &DetectorSet) -> Self {
+        let mut builder = automaton::Builder::default();
+        let mut patterns = Vec::new();
+        let mut reported = DetectorSet::default();
+        for (at, detector) in detectors.iter().enumerate() {
+            let id = DetectorId(at as u16);
+            let track = match (enforced.contains(id), wanted.contains(id)) {
+                (true, _) => Track::Enforced,
+                (false, true) => Track::Reported,
+                (false, false) => continue,
+            };
+            if track == Track::Reported {
+                reported.insert(id);
+            }
+            let (hir, width) = (detector.pattern.hir(), detector.pattern.width_max());
+            builder.add(patterns.len() as u32, hir);
+            let settler = (width >= settle::WIDE_BYTES).then(|| Settler::compile(hir)).flatten();
+            patterns.push(Watched { detector: id, track, reach: width as u64 + 1, settler });
+        }
+        let enforced = enforced.clone();
+        Self { automaton: builder.finish(), patterns, enforced, reported, idle: Mutex::new(Vec::new()) }
+    }
+
+    /// Returns the detectors of a track.
+    pub fn detectors(&self, track: Track) -> &DetectorSet {
+        match track {
+            Track::Enforced => &self.enforced,
+            Track::Reported => &self.reported,
+        }
+    }
+
+    /// Returns the end of a match that begins at `start` if whatever follows `text` cannot change it.
+    ///
+    /// Only answered for detectors with wide patterns.
+    pub(super) fn settled_end(&self, detector: DetectorId, text: &[u8], start: usize) -> Option<usize> {
+        let watched = self.patterns.iter().find(|watched| watched.detector == detector)?;
+        watched.settler.as_ref()?.end(text, start)
+    }
+
+    /// Lends room for steps.
+    pub(super) fn scratch(&self) -> Scratch {
+        let idle = self.idle.lock().pop();
+        idle.unwrap_or_else(|| Scratch { slots: vec![0; self.automaton.len()], next: Vec::new() })
+    }
+
+    /// Takes the room back.
+    pub(super) fn give_back(&self, scratch: Scratch) {
+        let mut idle = self.idle.lock();
+        if idle.len() < SCRATCH_MAX {
+            idle.push(scratch);
+        }
+    }
+}
+
+impl Track {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Enforced, Self::Reported];
+
+    /// Returns the track's place in [`Track::ALL`].
+    pub(super) fn index(self) -> usize {
+        usize::from(self == Self::Reported)
+    }
+}
+
+impl HoldState {
+    /// Takes a byte of the reading that comes from `source`.
+    pub fn step(&mut self, watch: &Watch, scratch: &mut Scratch, byte: u8, source: usize) {
+        let word = is_word(byte);
+        let boundary = word != self.after_word;
+        self.after_word = word;
+        scratch.next.clear();
+        for thread in &self.threads {
+            for to in watch.automaton.follow(thread.position, byte) {
+                scratch.enter(Thread { position: to, ..*thread });
+            }
+        }
+        let place = Place { step: self.now, source };
+        for to in watch.automaton.starts(byte, boundary) {
+            scratch.enter(Thread { position: to, first: place, last: place });
+        }
+        self.now += 1;
+        std::mem::swap(&mut self.threads, &mut scratch.next);
+        if !self.threads.is_empty() {
+            self.note_ends(watch);
+        }
+        if self.now.is_multiple_of(EXPIRY_INTERVAL) {
+            self.expire(watch, source);
+        }
+    }
+
+    /// Returns where the earliest match of a track begins that may be under way.
+    pub fn held_from(&self, watch: &Watch, track: Track) -> Option<usize> {
+        let of_track = |thread: &&Thread| self.watched(watch, thread).track == track;
+        self.threads.iter().filter(of_track).map(|thread| thread.first.source).min()
+    }
+
+    /// Returns where the earliest match of an enforced detector begins that may be under way.
+    pub fn enforced_from(&self, watch: &Watch) -> Option<usize> {
+        self.held_from(watch, Track::Enforced)
+    }
+
+    /// Returns where the earliest match of any detector begins that may be under way.
+    pub fn wanted_from(&self, watch: &Watch) -> Option<usize> {
+        Track::ALL.into_iter().filter_map(|track| self.held_from(watch, track)).min()
+    }
+
+    /// Takes the mark that completed matches of a track have left.
+    pub(super) fn take_mark(&mut self, track: Track) -> Option<Mark> {
+        self.marks[track.index()].take()
+    }
+
+    /// Takes the detectors with wide patterns of which a match may have been completed.
+    pub(super) fn take_wide(&mut self, watch: &Watch) -> SmallVec<[DetectorId; 2]> {
+        self.wide.drain(..).map(|pattern| watch.patterns[pattern as usize].detector).collect()
+    }
+
+    /// Returns where the earliest match of one detector begins that may be under way.
+    pub(super) fn detector_from(&self, watch: &Watch, detector: DetectorId) -> Option<usize> {
+        let of_detector = |thread: &&Thread| self.watched(watch, thread).detector == detector;
+        self.threads.iter().filter(of_detector).map(|thread| thread.first.source).min()
+    }
+
+    /// Forgets what a detector has under way that began before `end`: a match ends there.
+    pub(super) fn settle(&mut self, watch: &Watch, detector: DetectorId, end: usize) {
+        self.threads.retain_mut(|thread| {
+            if watch.patterns[watch.automaton.position(thread.position).pattern as usize].detector != detector
+            {
+                return true;
+            }
+            if thread.first.source < end {
+                thread.first = Place { source: end.min(thread.last.source), ..thread.first };
+            }
+            thread.last.source >= end
+        });
+    }
+
+    /// Tells whether what follows means the same to both.
+    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+        self.threads.is_empty() && other.threads.is_empty() && self.after_word == other.after_word
+    }
+
+    fn watched<'w>(&self, watch: &'w Watch, thread: &Thread) -> &'w Watched {
+        &watch.patterns[watch.automaton.position(thread.position).pattern as usize]
+    }
+
+    /// Marks the matches that may end here and drops threads that cannot go on.
+    fn note_ends(&mut self, watch: &Watch) {
+        let (marks, wide) = (&mut self.marks, &mut self.wide);
+        self.threads.retain(|thread| {
+            let position = watch.automaton.position(thread.position);
+            if position.accepts {
+                let watched = &watch.patterns[position.pattern as usize];
+                let mark = Mark { first: thread.first.source, last: thread.last.source };
+                let slot = &mut marks[watched.track.index()];
+                *slot = Some(slot.map_or(mark, |known| known.with(mark)));
+                if watched.settler.is_some() && !wide.contains(&position.pattern) {
+                    wide.push(position.pattern);
+                }
+            }
+            !position.last
+        });
+    }
+
+    /// Drops threads whose matches would be too wide by now, and moves up those of which only some would.
+    fn expire(&mut self, watch: &Watch, source: usize) {
+        let Some(oldest) = self.threads.iter().map(|thread| thread.first.step).min() else {
+            self.trail.clear();
+            return;
+        };
+        let (now, trail) = (self.now, &mut self.trail);
+        trail.push_back(Place { step: now - 1, source });
+        while trail.get(1).is_some_and(|place| place.step <= oldest) {
+            trail.pop_front();
+        }
+        self.threads.retain_mut(|thread| {
+            let position = watch.automaton.position(thread.position);
+            let earliest = now.saturating_sub(watch.patterns[position.pattern as usize].reach);
+            if thread.first.step < earliest {
+                let after = trail.partition_point(|place| place.step <= earliest);
+                let known = after.checked_sub(1).and_then(|at| trail.get(at));
+                if let Some(place) = known.filter(|place| place.step > thread.first.step) {
+                    thread.first = *place;
+                }
+            }
+            thread.last.step >= earliest
+        });
+    }
+}
+
+impl Mark {
+    /// Returns what is left of the mark from an offset on; it may then end before it begins.
+    pub(super) fn from(self, start: usize) -> Self {
+        Self { first: self.first.max(start), last: self.last }
+    }
+
+    /// Returns the mark that covers both.
+    pub(super) fn with(self, other: Self) -> Self {
+        Self { first: self.first.min(other.first), last: self.last.max(other.last) }
+    }
+}
+
+impl Scratch {
+    /// Adds a thread, or joins it with the one that is already there.
+    fn enter(&mut self, thread: Thread) {
+        let slot = &mut self.slots[thread.position as usize];
+        match self.next.get_mut(*slot as usize) {
+            Some(known) if known.position == thread.position => {
+                if thread.first.step < known.first.step {
+                    known.first = thread.first;
+                }
+                if thread.last.step > known.last.step {
+                    known.last = thread.last;
+                }
+            }
+            _ => {
+                *slot = self.next.len() as u32;
+                self.next.push(thread);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

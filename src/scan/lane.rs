@@ -1,1 +1,463 @@
-//! See the module above.
+//! One text of a stream, judged while it arrives.
+//!
+//! Pieces of text come in, cut anywhere; out come the findings and the offset before which everything may leave. Both
+//! depend on the text alone. The lane follows the text as it stands and, while the two differ, as its reader takes
+//! it; text is settled where nothing is under way in either, and settled text that could hold a match is scanned by
+//! the same scanner as a whole text. A finding is told once nothing that overlaps it can still change.
+//!
+//! It never lets a byte of an enforced match go before the finding is told. It does not promise that text of detectors
+//! that are only reported is told soon.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use crate::scan::decode::Passed;
+use crate::scan::decode::RunTracker;
+use crate::scan::hold::HoldState;
+use crate::scan::hold::Mark;
+use crate::scan::hold::Scratch;
+use crate::scan::hold::Track;
+use crate::scan::hold::Watch;
+use crate::scan::scanner::LOOKBACK_BYTES;
+use crate::scan::scanner::ScanFault;
+use crate::scan::scanner::Scanner;
+use crate::scan::threat::DetectorId;
+use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Finding;
+use crate::scan::view;
+use crate::scan::view::Canonicaliser;
+use crate::scan::view::Piece;
+
+mod cluster;
+
+use cluster::Settled;
+
+/// How many bytes of one text may wait to be judged.
+pub const STREAM_HOLD_BYTES_MAX: usize = 256 << 10;
+
+/// Context is dropped once so much more of it is kept than is needed, in bytes.
+const SLACK_BYTES: usize = 2048;
+
+/// How far apart the places are at which reading can begin anew, in bytes.
+const REENTRY_INTERVAL: usize = 64;
+
+/// The least context worth having before a region, in bytes.
+const CONTEXT_BYTES_MIN: usize = 800;
+
+/// One text of a stream.
+#[derive(Debug, Default)]
+pub struct Lane {
+    text: Buffer,
+    reader: Canonicaliser,
+    raw: Reading,
+    /// Only while it differs from `raw`.
+    canonical: Option<Box<Reading>>,
+    noted: Noted,
+    tracks: [Progress; 2],
+}
+
+/// What a step of a lane brought.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaneAdvance {
+    /// All bytes of the lane before this one may leave, once findings are masked; never within a UTF-8 character.
+    pub judged_to: usize,
+    /// The findings that became final, in offsets of the lane.
+    pub findings: Vec<Finding>,
+}
+
+/// Why a lane cannot go on; nothing more of its text may be vouched for.
+#[derive(Debug, thiserror::Error)]
+pub enum LaneError {
+    /// More than [`STREAM_HOLD_BYTES_MAX`] wait.
+    #[error("more than {STREAM_HOLD_BYTES_MAX} bytes wait to be judged")]
+    HeldTooMuch,
+    /// Settled text could not be scanned.
+    #[error(transparent)]
+    Scan(#[from] ScanFault),
+}
+
+/// The text that is still needed.
+#[derive(Debug, Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    /// The offset in the lane of the first byte.
+    base: usize,
+    /// Offsets at which reading can begin without misunderstanding what follows.
+    reentries: VecDeque<usize>,
+}
+
+/// One way to read the text.
+#[derive(Clone, Debug, Default)]
+struct Reading {
+    hold: HoldState,
+    runs: RunTracker,
+}
+
+/// What the readings passed by.
+#[derive(Debug, Default)]
+struct Noted {
+    /// Encoded runs, within which no region may begin.
+    runs: Vec<Range<usize>>,
+    marks: [Option<Mark>; 2],
+    /// Wide patterns that may have been completed, and the end of the text when they were.
+    wide: SmallVec<[(DetectorId, usize); 2]>,
+}
+
+/// How far a track is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    judged_to: usize,
+    /// Where the findings end that begin at `judged_to` and are not final.
+    waits_for: usize,
+}
+
+impl Lane {
+    /// Begins an empty text.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next piece of the text and judges what it settles.
+    ///
+    /// # Errors
+    /// The text cannot be judged further; see [`LaneError`].
+    pub fn feed(&mut self, scanner: &Scanner, watch: &Watch, text: &[u8]) -> Result<LaneAdvance, LaneError> {
+        self.text.trim(self.needed_from(watch));
+        self.text.bytes.extend_from_slice(text);
+        let mut reader = std::mem::take(&mut self.reader);
+        self.follow(watch, |emit| reader.push(text, &mut |piece| emit(piece)));
+        self.reader = reader;
+        self.settle_wide(scanner, watch)?;
+        let advance = self.judge(scanner, watch, false)?;
+        match Track::ALL.into_iter().all(|track| self.waiting(watch, track) <= STREAM_HOLD_BYTES_MAX) {
+            true => Ok(advance),
+            false => Err(LaneError::HeldTooMuch),
+        }
+    }
+
+    /// Ends the text and judges the rest of it.
+    ///
+    /// # Errors
+    /// The text cannot be judged further; see [`LaneError`].
+    pub fn finish(&mut self, scanner: &Scanner, watch: &Watch) -> Result<LaneAdvance, LaneError> {
+        let mut reader = std::mem::take(&mut self.reader);
+        self.follow(watch, |emit| reader.finish(&mut |piece| emit(piece)));
+        let end = self.text.end();
+        let readings = [Some(&mut self.raw), self.canonical.as_deref_mut()];
+        for reading in readings.into_iter().flatten() {
+            if let Some(passed) = reading.runs.finish() {
+                self.noted.run(passed, end);
+            }
+        }
+        self.judge(scanner, watch, true)
+    }
+
+    /// Returns bytes of the lane that are still kept; those of a new finding are.
+    pub fn value(&self, range: &Range<usize>) -> Option<&[u8]> {
+        let from = range.start.checked_sub(self.text.base)?;
+        self.text.bytes.get(from..range.end.checked_sub(self.text.base)?)
+    }
+
+    /// Moves both readings along the pieces that `read` hands out.
+    fn follow(&mut self, watch: &Watch, read: impl FnOnce(&mut dyn FnMut(Piece<'_>))) {
+        let mut scratch = watch.scratch();
+        let Self { text, raw, canonical, noted, .. } = self;
+        read(&mut |piece| {
+            if piece.changed && canonical.is_none() {
+                *canonical = Some(Box::new(raw.clone()));
+            }
+            let source = text.range(piece.source..piece.source + piece.taken);
+            raw.read(watch, &mut scratch, noted, source, |at| piece.source + at);
+            if let Some(reading) = canonical {
+                match piece.changed {
+                    true => reading.read(watch, &mut scratch, noted, piece.bytes, |_| piece.source),
+                    false => reading.read(watch, &mut scratch, noted, piece.bytes, |at| piece.source + at),
+                }
+                if raw.agrees_with(reading) {
+                    noted.take(watch, reading, piece.source + piece.taken);
+                    *canonical = None;
+                }
+            }
+            text.note_reentries(&piece);
+        });
+        watch.give_back(scratch);
+        let end = text.end();
+        noted.take(watch, raw, end);
+        if let Some(reading) = canonical {
+            noted.take(watch, reading, end);
+        }
+    }
+
+    /// Lets go of wide patterns whose match is over although they could go on.
+    fn settle_wide(&mut self, scanner: &Scanner, watch: &Watch) -> Result<(), LaneError> {
+        let end = self.text.end();
+        for (detector, seen) in std::mem::take(&mut self.noted.wide) {
+            if !self.settle(scanner, watch, detector)? && seen == end {
+                self.noted.wide.push((detector, seen));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go of one wide pattern if its earliest match is over; true if so.
+    fn settle(&mut self, scanner: &Scanner, watch: &Watch, detector: DetectorId) -> Result<bool, LaneError> {
+        let readings = [Some(&self.raw), self.canonical.as_deref()];
+        let starts = readings.into_iter().flatten().filter_map(|it| it.hold.detector_from(watch, detector));
+        let Some(start) = starts.min() else { return Ok(true) };
+        let track = if watch.detectors(Track::Enforced).contains(detector) {
+            Track::Enforced
+        } else {
+            Track::Reported
+        };
+        let judged_to = self.tracks[track.index()].judged_to.min(start);
+        let only: DetectorSet = [detector].into_iter().collect();
+        let found = self.text.scan(scanner, judged_to..start + 1, &only)?;
+        let Some(found) = found.into_iter().find(|finding| finding.span.start == start) else {
+            return Ok(false);
+        };
+        let before = start.saturating_sub(1).max(self.text.base);
+        let text = self.text.range(before..self.text.end());
+        let mut settled = true;
+        if self.raw.hold.detector_from(watch, detector).is_some() {
+            let end = watch.settled_end(detector, text, start - before).map(|end| end + before);
+            match end == Some(found.span.end) {
+                true => self.raw.hold.settle(watch, detector, found.span.end),
+                false => settled = false,
+            }
+        }
+        if let Some(reading) = self.canonical.as_deref_mut() {
+            let text = text.get(start - before..).unwrap_or_default();
+            let view = view::canonical(text);
+            let shown = view.as_ref().map_or(text, |view| view.bytes());
+            let end = watch.settled_end(detector, shown, 0);
+            let end = end.map(|end| start + view.as_ref().map_or(end, |view| view.source_range(0..end).end));
+            match end == Some(found.span.end) {
+                true => reading.hold.settle(watch, detector, found.span.end),
+                false => settled = false,
+            }
+        }
+        Ok(settled)
+    }
+
+    /// Judges both tracks as far as the text is settled.
+    fn judge(&mut self, scanner: &Scanner, watch: &Watch, finished: bool) -> Result<LaneAdvance, LaneError> {
+        let mut findings = Vec::new();
+        for track in Track::ALL {
+            if !watch.detectors(track).is_empty() {
+                let settled = if finished { self.text.end() } else { self.settled_to(watch, track) };
+                self.judge_track(scanner, watch.detectors(track), track, settled, &mut findings)?;
+            }
+        }
+        let waiting =
+            Track::ALL.map(|track| self.waiting(watch, track)).into_iter().max().unwrap_or_default();
+        let judged_by_all = self.text.end() - waiting;
+        self.noted.runs.retain(|run| run.end > judged_by_all);
+        let judged_to = match watch.detectors(Track::Enforced).is_empty() {
+            true => self.text.end(),
+            false => self.tracks[Track::Enforced.index()].judged_to,
+        };
+        Ok(LaneAdvance { judged_to: self.text.character_start(judged_to, finished), findings })
+    }
+
+    fn judge_track(
+        &mut self,
+        scanner: &Scanner,
+        detectors: &DetectorSet,
+        track: Track,
+        settled: usize,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), LaneError> {
+        let progress = &mut self.tracks[track.index()];
+        let mark = &mut self.noted.marks[track.index()];
+        let settled = cluster::outside(settled, &self.noted.runs);
+        if settled <= progress.judged_to || settled < progress.waits_for {
+            return Ok(());
+        }
+        if mark.is_none_or(|mark| mark.first >= settled) {
+            progress.judged_to = settled;
+            return Ok(());
+        }
+        let found = self.text.scan(scanner, progress.judged_to..settled, detectors)?;
+        let Settled { judged_to, waits_for, count } = cluster::settle(&found, settled, &self.noted.runs);
+        *progress = Progress { judged_to, waits_for };
+        *mark = mark.map(|mark| mark.from(judged_to)).filter(|mark| mark.last >= judged_to);
+        if waits_for > judged_to {
+            let again = Mark { first: judged_to, last: judged_to };
+            *mark = Some(mark.map_or(again, |mark| mark.with(again)));
+        }
+        findings.extend(found.into_iter().take(count));
+        Ok(())
+    }
+
+    /// Returns up to where nothing of a track is under way.
+    fn settled_to(&self, watch: &Watch, track: Track) -> usize {
+        let readings = [Some(&self.raw), self.canonical.as_deref()];
+        let held = readings
+            .into_iter()
+            .flatten()
+            .flat_map(|reading| [reading.hold.held_from(watch, track), reading.runs.held_from()]);
+        let pending = self.reader.pending_from();
+        held.chain([pending]).flatten().min().unwrap_or(self.text.end()).min(self.text.end())
+    }
+
+    fn waiting(&self, watch: &Watch, track: Track) -> usize {
+        match watch.detectors(track).is_empty() {
+            true => 0,
+            false => self.text.end() - self.tracks[track.index()].judged_to,
+        }
+    }
+
+    /// Returns where the text begins that is still needed, context included.
+    fn needed_from(&self, watch: &Watch) -> usize {
+        let waiting =
+            Track::ALL.map(|track| self.waiting(watch, track)).into_iter().max().unwrap_or_default();
+        (self.text.end() - waiting).saturating_sub(LOOKBACK_BYTES)
+    }
+}
+
+impl Reading {
+    /// Takes bytes; `source` says where in the lane each of them comes from.
+    fn read(
+        &mut self,
+        watch: &Watch,
+        scratch: &mut Scratch,
+        noted: &mut Noted,
+        bytes: &[u8],
+        source: impl Fn(usize) -> usize,
+    ) {
+        for (at, byte) in bytes.iter().enumerate() {
+            let source = source(at);
+            self.hold.step(watch, scratch, *byte, source);
+            if let Some(passed) = self.runs.step(*byte, source) {
+                noted.run(passed, source);
+            }
+        }
+    }
+
+    fn agrees_with(&self, other: &Self) -> bool {
+        self.hold.agrees_with(&other.hold) && self.runs.agrees_with(&other.runs)
+    }
+}
+
+impl Noted {
+    /// Notes a run that ends before `end`.
+    fn run(&mut self, passed: Passed, end: usize) {
+        self.runs.push(passed.start..end);
+        if passed.readable {
+            let mark = Mark { first: passed.start, last: passed.start };
+            for known in &mut self.marks {
+                *known = Some(known.map_or(mark, |known| known.with(mark)));
+            }
+        }
+    }
+
+    /// Takes over what a reading has noted.
+    fn take(&mut self, watch: &Watch, reading: &mut Reading, end: usize) {
+        for track in Track::ALL {
+            if let Some(mark) = reading.hold.take_mark(track) {
+                let known = &mut self.marks[track.index()];
+                *known = Some(known.map_or(mark, |known| known.with(mark)));
+            }
+        }
+        for detector in reading.hold.take_wide(watch) {
+            if !self.wide.iter().any(|(known, _)| *known == detector) {
+                self.wide.push((detector, end));
+            }
+        }
+    }
+}
+
+impl Buffer {
+    fn end(&self) -> usize {
+        self.base + self.bytes.len()
+    }
+
+    /// Returns the bytes of a range of the lane; those that are gone are left out.
+    fn range(&self, range: Range<usize>) -> &[u8] {
+        let offset = |at: usize| at.saturating_sub(self.base).min(self.bytes.len());
+        self.bytes.get(offset(range.start)..offset(range.end)).unwrap_or_default()
+    }
+
+    /// Scans a region, with as much context as a scan may look at and beginning where reading can.
+    fn scan(
+        &self,
+        scanner: &Scanner,
+        region: Range<usize>,
+        wanted: &DetectorSet,
+    ) -> Result<Vec<Finding>, ScanFault> {
+        let from = self.entry(region.start);
+        let mut found = Vec::new();
+        let region = region.start - from..region.end - from;
+        scanner.scan_region(self.range(from..self.end()), region, wanted, &mut found)?;
+        for finding in &mut found {
+            for range in [&mut finding.span, &mut finding.value] {
+                *range = range.start + from..range.end + from;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns where a scan of a region that begins at `start` should begin to read.
+    fn entry(&self, start: usize) -> usize {
+        let farthest = start.saturating_sub(LOOKBACK_BYTES).max(self.base);
+        if farthest == 0 {
+            return 0;
+        }
+        let at = self.reentries.partition_point(|at| *at < farthest);
+        let near_enough = |at: &usize| *at + CONTEXT_BYTES_MIN <= start;
+        self.reentries.get(at).copied().filter(near_enough).unwrap_or(farthest)
+    }
+
+    /// Notes where reading can begin anew: behind what means itself, or behind an escape.
+    fn note_reentries(&mut self, piece: &Piece<'_>) {
+        let last = self.reentries.back().copied().unwrap_or_default();
+        let end = piece.source + piece.taken;
+        if end < last + REENTRY_INTERVAL {
+            return;
+        }
+        match piece.changed {
+            true if self.range(piece.source..end).first().is_some_and(u8::is_ascii) => {
+                self.reentries.push_back(end)
+            }
+            true => {}
+            false => {
+                let from = piece.source.max(last + REENTRY_INTERVAL);
+                let ascii = |at: &usize| piece.bytes.get(at - piece.source).is_some_and(u8::is_ascii);
+                let mut at = from;
+                while let Some(place) = (at..end).find(ascii) {
+                    self.reentries.push_back(place + 1);
+                    at = place + REENTRY_INTERVAL;
+                }
+            }
+        }
+    }
+
+    /// Drops what lies before `needed`, once it is worth the copying.
+    fn trim(&mut self, needed: usize) {
+        let gone = needed.saturating_sub(self.base).min(self.bytes.len());
+        if gone >= SLACK_BYTES {
+            self.bytes.drain(..gone);
+            self.base += gone;
+            let old = self.reentries.partition_point(|at| *at < self.base);
+            self.reentries.drain(..old);
+        }
+    }
+
+    /// Moves an offset back to the start of the UTF-8 character it is in.
+    fn character_start(&self, at: usize, finished: bool) -> usize {
+        let behind = self.range(at..at + 1).first();
+        if finished || at == self.end() || behind.is_none_or(|byte| *byte & 0xc0 != 0x80) {
+            return at;
+        }
+        let lead = |back: &usize| {
+            let byte = self.range(at - back..at - back + 1).first().copied().unwrap_or_default();
+            byte >= 0xc0
+        };
+        (1..=3.min(at - self.base)).find(lead).map_or(at, |back| at - back)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Whether a match is over although its pattern could go on: for wide patterns only.
+//!
+//! `-----BEGIN…[\s\S]{0,100000}?-----END…` has its match at the first end, but a thread inside the gap would wait for
+//! a hundred thousand bytes more. A leftmost-first automaton of the relaxed pattern knows that it is over.
+
+use regex_automata::Anchored;
+use regex_automata::Input;
+use regex_automata::MatchKind;
+use regex_automata::dfa::Automaton;
+use regex_automata::dfa::StartKind;
+use regex_automata::dfa::dense;
+use regex_automata::nfa::thompson;
+use regex_syntax::hir::Capture;
+use regex_syntax::hir::Hir;
+use regex_syntax::hir::HirKind;
+use regex_syntax::hir::Repetition;
+
+/// From this width on, in bytes, a pattern is worth the question.
+pub(super) const WIDE_BYTES: usize = 512;
+
+/// Counts above this are relaxed.
+const COUNT_MAX: u32 = 8;
+
+/// The room for one automaton, in bytes; a pattern that needs more simply waits.
+const AUTOMATON_BYTES_MAX: usize = 1 << 20;
+
+/// Knows when a match of one pattern is over.
+#[derive(Debug)]
+pub(super) struct Settler {
+    dfa: dense::DFA<Vec<u32>>,
+}
+
+impl Settler {
+    /// Builds the automaton; `None` if it would be too large.
+    pub(super) fn compile(hir: &Hir) -> Option<Self> {
+        let config = thompson::Config::new().utf8(false).nfa_size_limit(Some(AUTOMATON_BYTES_MAX));
+        let nfa = thompson::Compiler::new().configure(config).build_from_hir(&relaxed(hir)).ok()?;
+        let config = dense::Config::new()
+            .match_kind(MatchKind::LeftmostFirst)
+            .start_kind(StartKind::Anchored)
+            .dfa_size_limit(Some(AUTOMATON_BYTES_MAX))
+            .determinize_size_limit(Some(AUTOMATON_BYTES_MAX));
+        let dfa = dense::Builder::new().configure(config).build_from_nfa(&nfa).ok()?;
+        Some(Self { dfa })
+    }
+
+    /// Returns the end of the match at `start` if no text behind `text` can change it.
+    pub(super) fn end(&self, text: &[u8], start: usize) -> Option<usize> {
+        let input = Input::new(text).range(start..).anchored(Anchored::Yes);
+        let mut state = self.dfa.start_state_forward(&input).ok()?;
+        let mut end = None;
+        for (at, byte) in text.iter().enumerate().skip(start) {
+            state = self.dfa.next_state(state, *byte);
+            if self.dfa.is_match_state(state) {
+                // Matches are reported one byte late.
+                end = Some(at);
+            } else if self.dfa.is_dead_state(state) {
+                return end;
+            }
+        }
+        None
+    }
+}
+
+/// Returns the pattern with long repetitions made endless.
+fn relaxed(hir: &Hir) -> Hir {
+    match hir.kind() {
+        HirKind::Repetition(repetition) => Hir::repetition(Repetition {
+            min: repetition.min.min(COUNT_MAX),
+            max: repetition.max.filter(|max| *max <= COUNT_MAX),
+            greedy: repetition.greedy,
+            sub: Box::new(relaxed(&repetition.sub)),
+        }),
+        HirKind::Capture(group) => {
+            Hir::capture(Capture { sub: Box::new(relaxed(&group.sub)), ..group.clone() })
+        }
+        HirKind::Concat(parts) => Hir::concat(parts.iter().map(relaxed).collect()),
+        HirKind::Alternation(parts) => Hir::alternation(parts.iter().map(relaxed).collect()),
+        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => hir.clone(),
+    }
+}
