@@ -36,8 +36,8 @@ const RATE_TEXT_BYTES: usize = 1 << 16;
 /// How often that text is scanned; the fastest time counts.
 const RATE_ROUNDS: usize = 9;
 
-/// Scans a text that arrives in two pieces, cut at an offset, as a stream would.
-pub type Replay<'a> = dyn Fn(&Scanner, &[u8], usize) -> Vec<Finding> + 'a;
+/// Scans a text for one detector when it arrives in two pieces, cut at an offset, as a stream would.
+pub type Replay<'a> = dyn Fn(&Scanner, DetectorId, &[u8], usize) -> Vec<Finding> + 'a;
 
 /// An example that a detector does not live up to.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +105,6 @@ pub fn prove(scanner: &Scanner, replay: Option<&Replay<'_>>) -> Result<(), Vec<P
             detector,
             id: DetectorId(at as u16),
             alone: [DetectorId(at as u16)].into_iter().collect(),
-            all: scanner.all(),
             faults: &mut faults,
         };
         proof.run(replay);
@@ -168,7 +167,6 @@ struct Proof<'a> {
     detector: &'a Detector,
     id: DetectorId,
     alone: DetectorSet,
-    all: DetectorSet,
     faults: &'a mut Vec<ProofFault>,
 }
 
@@ -209,12 +207,12 @@ impl Proof<'_> {
 
     /// Compares what a stream sees with what a block sees, for every cut.
     fn replay(&mut self, replay: &Replay<'_>, example: usize, text: &[u8]) {
-        let whole = match self.scanner.scan(text, &self.all) {
+        let whole = match self.scanner.scan(text, &self.alone) {
             Ok(whole) => whole,
             Err(fault) => return self.fault(ProofProblem::Unjudged { list: "finds", example, fault }),
         };
         let step = text.len().div_ceil(CUTS_MAX).max(1);
-        let differs = |cut: &usize| replay(self.scanner, text, *cut) != whole;
+        let differs = |cut: &usize| replay(self.scanner, self.id, text, *cut) != whole;
         if let Some(cut) = (0..=text.len()).step_by(step).find(differs) {
             self.fault(ProofProblem::Stream { example, cut });
         }
