@@ -1,9 +1,10 @@
 //! The second stage: from runs of candidate ends to placed matches whose values stand up to their checks.
 //!
-//! The matches of a detector are defined on the text alone: go from left to right, take the first place at
-//! which the pattern matches and its value passes, go on behind that match. Candidates only say where looking
-//! is worth while, and every match has one, so that neither other candidates nor the way a text was cut into
-//! regions changes the outcome.
+//! The matches of a detector are defined on the text alone: go from left to right, take the first place at which
+//! the pattern matches, go on behind that match. Behind a match that is not accepted, go on behind its first white
+//! space instead, if it has some: `17 4111 1111 …` may hide a card, while the tail of `1.2.3.4.5` is no address.
+//! Candidates only say where looking is worth while, and every match has one, so that neither other candidates nor
+//! the way a text was cut into regions changes the outcome.
 
 use std::ops::Range;
 
@@ -11,6 +12,7 @@ use regex_automata::Anchored;
 use regex_automata::Input;
 use regex_automata::meta;
 use regex_automata::util::primitives::NonMaxUsize;
+use regex_syntax::hir::Look;
 
 use crate::scan::detector::Detector;
 use crate::scan::engine::Run;
@@ -37,6 +39,8 @@ pub struct Confirm {
     start: Start,
     width_max: usize,
     slots: usize,
+    /// Whether every match begins at the edge of a word.
+    at_edge: bool,
 }
 
 /// A match: the whole and the part that matters.
@@ -82,10 +86,11 @@ impl Confirm {
             .hybrid_cache_capacity(lazy);
         let regex = meta::Builder::new().configure(config).build_from_hir(detector.pattern.hir());
         let slots = if detector.pattern.has_group() { 4 } else { 2 };
-        Ok(Self { regex: regex.map_err(Box::new)?, start, width_max, slots })
+        let at_edge = detector.pattern.hir().properties().look_set_prefix().contains(Look::WordAscii);
+        Ok(Self { regex: regex.map_err(Box::new)?, start, width_max, slots, at_edge })
     }
 
-    /// Calls `accept` with each match one of `runs` allows, from left to right, and goes on behind those it takes.
+    /// Calls `accept` with each match one of `runs` allows, from left to right.
     ///
     /// `runs` are of this detector, in ascending order.
     ///
@@ -124,7 +129,7 @@ impl Confirm {
         accept: &mut impl FnMut(Placed) -> bool,
     ) -> Result<usize, Exhausted> {
         for start in starts.start.max(cursor)..starts.end.min(field.starts.end) {
-            if start < cursor {
+            if start < cursor || (self.at_edge && !is_edge(field.text, start)) {
                 continue;
             }
             let end = field.text.len().min(start + self.width_max);
@@ -132,10 +137,9 @@ impl Confirm {
             let placed = self.find(&input);
             work.spend(placed.as_ref().map_or(end - start, |placed| placed.span.len()))?;
             if let Some(placed) = placed {
+                let resume = after_refusal(field.text, &placed.span);
                 let behind = placed.span.end;
-                if accept(placed) {
-                    cursor = behind;
-                }
+                cursor = if accept(placed) { behind } else { resume };
             }
         }
         Ok(cursor)
@@ -159,12 +163,10 @@ impl Confirm {
             work.spend(seen - from)?;
             match placed {
                 Some(placed) if placed.span.start < last => {
-                    let Range { start, end: behind } = placed.span;
-                    from = start + 1;
-                    if accept(placed) {
-                        from = behind;
-                        cursor = behind;
-                    }
+                    let resume = after_refusal(field.text, &placed.span);
+                    let behind = placed.span.end;
+                    from = if accept(placed) { behind } else { resume };
+                    cursor = from;
                 }
                 _ => break,
             }
@@ -184,6 +186,21 @@ impl Confirm {
         };
         Some(Placed { span, value })
     }
+}
+
+/// Tells whether `\b` holds at an offset.
+fn is_edge(text: &[u8], at: usize) -> bool {
+    let is_word = |at: Option<usize>| {
+        let byte = at.and_then(|at| text.get(at));
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    };
+    is_word(at.checked_sub(1)) != is_word(Some(at))
+}
+
+/// Returns where to go on behind a match that was not accepted.
+fn after_refusal(text: &[u8], span: &Range<usize>) -> usize {
+    let matched = text.get(span.clone()).unwrap_or_default();
+    matched.iter().position(u8::is_ascii_whitespace).map_or(span.end, |at| span.start + at + 1)
 }
 
 impl Work {
@@ -230,7 +247,8 @@ mod tests {
     fn matches_are_placed_from_left_to_right() {
         for (pattern, anchor, text, expected) in [
             (r"\bk[0-9]{2,4}\b", None, "k12 k1234 k123 ak12", vec![(0, 3), (4, 9)]),
-            ("[0-9]{2}", None, "1324", vec![(1, 3)]),
+            ("[0-9]{2}", None, "1324", vec![(2, 4)]),
+            ("[0-9] ?[0-9]{2}", None, "3 13 24", vec![(3, 7)]),
             ("[0-9]{2}", None, "2468", vec![(0, 2), (2, 4)]),
             ("[a-z]{1,9}@([0-9]{1,3})", Some("@[0-9]"), "ab@12 c@34d@56", vec![(0, 5), (6, 10), (10, 14)]),
             ("(?:a|ab)(?:c|bcd)2", None, "abcd2", vec![(0, 5)]),

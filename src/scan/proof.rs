@@ -3,7 +3,6 @@
 //! `{valid}` in an example stands for a value made here, of the pattern's form and fit for its checks, so that no
 //! live-looking key has to be written down.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use regex_automata::Anchored;
@@ -28,6 +27,8 @@ const TRIES_MAX: u32 = 20_000;
 const VALUES_PER_EXAMPLE: u64 = 3;
 /// How many more turns than needed a made repetition takes at most.
 const SPARE_TURNS_MAX: u32 = 24;
+/// From how many letters and digits on a class is taken to mean them.
+const WORD_BYTES_MIN: usize = 4;
 /// How many places a text is cut at, at most, to prove that streams see what blocks see.
 const CUTS_MAX: usize = 1024;
 /// The text a rate is measured on, in bytes.
@@ -35,8 +36,8 @@ const RATE_TEXT_BYTES: usize = 1 << 16;
 /// How often that text is scanned; the fastest time counts.
 const RATE_ROUNDS: usize = 9;
 
-/// Scans a text that arrives in two pieces, cut at an offset, as a stream would.
-pub type Replay<'a> = dyn Fn(&Scanner, &[u8], usize) -> Vec<Finding> + 'a;
+/// Scans a text for one detector when it arrives in two pieces, cut at an offset, as a stream would.
+pub type Replay<'a> = dyn Fn(&Scanner, DetectorId, &[u8], usize) -> Vec<Finding> + 'a;
 
 /// An example that a detector does not live up to.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +105,6 @@ pub fn prove(scanner: &Scanner, replay: Option<&Replay<'_>>) -> Result<(), Vec<P
             detector,
             id: DetectorId(at as u16),
             alone: [DetectorId(at as u16)].into_iter().collect(),
-            all: scanner.all(),
             faults: &mut faults,
         };
         proof.run(replay);
@@ -167,7 +167,6 @@ struct Proof<'a> {
     detector: &'a Detector,
     id: DetectorId,
     alone: DetectorSet,
-    all: DetectorSet,
     faults: &'a mut Vec<ProofFault>,
 }
 
@@ -208,12 +207,12 @@ impl Proof<'_> {
 
     /// Compares what a stream sees with what a block sees, for every cut.
     fn replay(&mut self, replay: &Replay<'_>, example: usize, text: &[u8]) {
-        let whole = match self.scanner.scan(text, &self.all) {
+        let whole = match self.scanner.scan(text, &self.alone) {
             Ok(whole) => whole,
             Err(fault) => return self.fault(ProofProblem::Unjudged { list: "finds", example, fault }),
         };
         let step = text.len().div_ceil(CUTS_MAX).max(1);
-        let differs = |cut: &usize| replay(self.scanner, text, *cut) != whole;
+        let differs = |cut: &usize| replay(self.scanner, self.id, text, *cut) != whole;
         if let Some(cut) = (0..=text.len()).step_by(step).find(differs) {
             self.fault(ProofProblem::Stream { example, cut });
         }
@@ -279,16 +278,17 @@ impl Dice {
         }
     }
 
-    /// Picks a byte of a class: a letter or digit if there is one, else something that can be read.
+    /// Picks a byte of a class: a letter or digit if it has more than a few, else something that can be read.
     fn pick(&mut self, class: &Class) -> Option<u8> {
         let Class::Bytes(class) = class else { return None };
         let all: Vec<u8> = class.ranges().iter().flat_map(|range| range.start()..=range.end()).collect();
         let of = |kind: fn(&u8) -> bool| all.iter().copied().filter(kind).collect::<Vec<u8>>();
-        let sets =
-            [of(u8::is_ascii_alphanumeric), of(u8::is_ascii_graphic), of(|byte| *byte == b' '), all.clone()];
+        let readable: fn(&u8) -> bool = |byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+        let words = of(u8::is_ascii_alphanumeric);
+        let preferred = if words.len() < WORD_BYTES_MIN { of(readable) } else { words };
+        let sets = [preferred, all.clone()];
         let set = sets.into_iter().find(|set| !set.is_empty())?;
-        let at: Range<usize> = 0..set.len();
-        set.get(self.below(at.end)).copied()
+        set.get(self.below(set.len())).copied()
     }
 }
 

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::scan::check::Check;
 use crate::scan::detector::Detector;
+use crate::scan::detector::Pattern;
 use crate::scan::fixture;
 
 /// A small pack with one detector of each shape.
@@ -20,13 +21,17 @@ fn detectors() -> Vec<Detector> {
         checks: vec![Check::Luhn],
         ..fixture::detector("card", r"\b((?:[0-9][ -]?){12,18}[0-9])\b")
     };
+    let pem = Detector {
+        anchor: Some(Pattern::parse("-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----").unwrap()),
+        ..fixture::detector(
+            "pem",
+            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{1,100000}?-----END [A-Z ]{0,40}PRIVATE KEY-----",
+        )
+    };
     vec![
         fixture::detector("aws", r"\b((?:AKIA|ASIA)[A-Z2-7]{16})\b"),
         fixture::detector("github", r"\b(gh[opsur]_[A-Za-z0-9]{36})\b"),
-        fixture::detector(
-            "pem",
-            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]{1,100000}?-----END [A-Z ]{0,40}PRIVATE KEY-----",
-        ),
+        pem,
         fixture::detector(
             "email",
             r"\b[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4}\b",
@@ -219,6 +224,34 @@ fn every_disguise_at_every_cut() {
         ];
         for text in disguised {
             assert!(check_every_cut(&format!("It is: {text} (so)")) >= 1, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_match_under_way_within_a_run_does_not_hide_the_run() {
+    let note = "all work and no play makes jack a dull boy, ".repeat(4);
+    let run = STANDARD.encode(format!("{note}{} .", aws()));
+    let text = format!("see {}.tail and more", run.trim_end_matches('='));
+    assert_eq!(check_every_cut(&text), 1);
+}
+
+#[test]
+fn a_run_cut_off_by_what_it_hides_stays_cut_off() {
+    let text = format!("see QU/{} and more", STANDARD.encode(format!("the {}", aws())));
+    assert_eq!(check_every_cut(&text), 0);
+    let text = format!("see key/{} and more", STANDARD.encode(format!("the {}", aws())));
+    assert_eq!(check_every_cut(&text), 1);
+}
+
+#[test]
+fn where_reading_begins_again_makes_no_difference() {
+    for length in [5000, 5001, 5002, 5003] {
+        let text = format!("{}u0041KIA{} and", "\\".repeat(length), &aws()[4..]);
+        let expected = whole(&pack().enforcing, text.as_bytes());
+        assert_eq!(expected.findings.len(), length % 2);
+        for size in [1, 7, 900] {
+            assert_eq!(streamed(&pack().enforcing, text.as_bytes(), (0..text.len()).step_by(size)), expected);
         }
     }
 }

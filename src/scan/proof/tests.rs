@@ -22,7 +22,8 @@ fn problems(detectors: Vec<Detector>, replay: Option<&Replay<'_>>) -> Vec<String
 
 #[test]
 fn a_good_detector_proves_itself() {
-    let streamed = |scanner: &Scanner, text: &[u8], _: usize| scanner.scan(text, &scanner.all()).unwrap();
+    let streamed =
+        |scanner: &Scanner, _: DetectorId, text: &[u8], _: usize| scanner.scan(text, &scanner.all()).unwrap();
     assert_eq!(problems(vec![card()], Some(&streamed)), Vec::<String>::new());
 }
 
@@ -56,7 +57,7 @@ fn a_value_that_cannot_be_made_is_a_fault() {
 
 #[test]
 fn a_stream_that_sees_less_is_a_fault() {
-    let blind = |scanner: &Scanner, text: &[u8], cut: usize| {
+    let blind = |scanner: &Scanner, _: DetectorId, text: &[u8], cut: usize| {
         let found = scanner.scan(text, &scanner.all()).unwrap();
         if cut == 9 { Vec::new() } else { found }
     };

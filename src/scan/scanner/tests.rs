@@ -126,16 +126,20 @@ proptest! {
     fn regions_add_up_to_the_whole(pieces in prop::collection::vec(piece(), 0..24), cuts in prop::collection::vec(0usize..24, 0..4)) {
         thread_local! {
             static KINDS: (Scanner, DetectorSet) = scanner(kinds());
+            // Without context, so that what is matched but not accepted shows.
+            static SHAPES: (Scanner, DetectorSet) =
+                scanner(kinds().into_iter().map(|kind| Detector { context: None, ..kind }).collect());
         }
         let gapped: Vec<String> = pieces.iter().map(|piece| (*piece).to_owned()).collect();
         let text = gapped.concat();
         KINDS.with(|(scanner, all)| {
             let whole = scanner.scan(text.as_bytes(), all).unwrap();
+            let matched = SHAPES.with(|(shapes, all)| shapes.scan(text.as_bytes(), all).unwrap());
             let runs: Vec<Range<usize>> = decode::runs(text.as_bytes(), 0).into_iter().map(|run| run.source).collect();
             let mut at: Vec<usize> = cuts.iter().map(|cut| gapped.iter().take(*cut).map(String::len).sum()).collect();
             at.retain(|cut: &usize| {
                 let inside = |range: &Range<usize>| range.start < *cut && *cut < range.end;
-                !whole.iter().any(|it| inside(&it.span)) && !runs.iter().any(inside)
+                !whole.iter().chain(&matched).any(|it| inside(&it.span)) && !runs.iter().any(inside)
             });
             at.extend([0, text.len()]);
             at.sort_unstable();
