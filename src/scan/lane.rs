@@ -8,7 +8,6 @@
 //! It never lets a byte of an enforced match go before the finding is told. It does not promise that text of detectors
 //! that are only reported is told soon.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -39,12 +38,6 @@ pub const STREAM_HOLD_BYTES_MAX: usize = 256 << 10;
 
 /// Context is dropped once so much more of it is kept than is needed, in bytes.
 const SLACK_BYTES: usize = 2048;
-
-/// How far apart the places are at which reading can begin anew, in bytes.
-const REENTRY_INTERVAL: usize = 64;
-
-/// The least context worth having before a region, in bytes.
-const CONTEXT_BYTES_MIN: usize = 800;
 
 /// One text of a stream.
 #[derive(Debug, Default)]
@@ -84,8 +77,6 @@ struct Buffer {
     bytes: Vec<u8>,
     /// The offset in the lane of the first byte.
     base: usize,
-    /// Offsets at which reading can begin without misunderstanding what follows.
-    reentries: VecDeque<usize>,
 }
 
 /// One way to read the text.
@@ -180,7 +171,6 @@ impl Lane {
                     *canonical = None;
                 }
             }
-            text.note_reentries(&piece);
         });
         watch.give_back(scratch);
         let end = text.end();
@@ -380,14 +370,14 @@ impl Buffer {
         self.bytes.get(offset(range.start)..offset(range.end)).unwrap_or_default()
     }
 
-    /// Scans a region, with as much context as a scan may look at and beginning where reading can.
+    /// Scans a region, with as much context before it as a scan may look at.
     fn scan(
         &self,
         scanner: &Scanner,
         region: Range<usize>,
         wanted: &DetectorSet,
     ) -> Result<Vec<Finding>, ScanFault> {
-        let from = self.entry(region.start);
+        let from = region.start.saturating_sub(LOOKBACK_BYTES).max(self.base);
         let mut found = Vec::new();
         let region = region.start - from..region.end - from;
         scanner.scan_region(self.range(from..self.end()), region, wanted, &mut found)?;
@@ -399,49 +389,12 @@ impl Buffer {
         Ok(found)
     }
 
-    /// Returns where a scan of a region that begins at `start` should begin to read.
-    fn entry(&self, start: usize) -> usize {
-        let farthest = start.saturating_sub(LOOKBACK_BYTES).max(self.base);
-        if farthest == 0 {
-            return 0;
-        }
-        let at = self.reentries.partition_point(|at| *at < farthest);
-        let near_enough = |at: &usize| *at + CONTEXT_BYTES_MIN <= start;
-        self.reentries.get(at).copied().filter(near_enough).unwrap_or(farthest)
-    }
-
-    /// Notes where reading can begin anew: behind what means itself, or behind an escape.
-    fn note_reentries(&mut self, piece: &Piece<'_>) {
-        let last = self.reentries.back().copied().unwrap_or_default();
-        let end = piece.source + piece.taken;
-        if end < last + REENTRY_INTERVAL {
-            return;
-        }
-        match piece.changed {
-            true if self.range(piece.source..end).first().is_some_and(u8::is_ascii) => {
-                self.reentries.push_back(end)
-            }
-            true => {}
-            false => {
-                let from = piece.source.max(last + REENTRY_INTERVAL);
-                let ascii = |at: &usize| piece.bytes.get(at - piece.source).is_some_and(u8::is_ascii);
-                let mut at = from;
-                while let Some(place) = (at..end).find(ascii) {
-                    self.reentries.push_back(place + 1);
-                    at = place + REENTRY_INTERVAL;
-                }
-            }
-        }
-    }
-
     /// Drops what lies before `needed`, once it is worth the copying.
     fn trim(&mut self, needed: usize) {
         let gone = needed.saturating_sub(self.base).min(self.bytes.len());
         if gone >= SLACK_BYTES {
             self.bytes.drain(..gone);
             self.base += gone;
-            let old = self.reentries.partition_point(|at| *at < self.base);
-            self.reentries.drain(..old);
         }
     }
 

@@ -230,7 +230,7 @@ fn every_disguise_at_every_cut() {
 
 #[test]
 fn a_match_under_way_within_a_run_does_not_hide_the_run() {
-    let note = "all work and no play makes jack a dull boy, ".repeat(4);
+    let note = "all work and no play makes jack a dull boy, ".repeat(10);
     let run = STANDARD.encode(format!("{note}{} .", aws()));
     let text = format!("see {}.tail and more", run.trim_end_matches('='));
     assert_eq!(check_every_cut(&text), 1);
@@ -238,8 +238,8 @@ fn a_match_under_way_within_a_run_does_not_hide_the_run() {
 
 #[test]
 fn a_run_cut_off_by_what_it_hides_stays_cut_off() {
-    let text = format!("see QU/{} and more", STANDARD.encode(format!("the {}", aws())));
-    assert_eq!(check_every_cut(&text), 0);
+    let text = format!("see QU/{}@mail.example.org and", STANDARD.encode(format!("the {}", aws())));
+    assert_eq!(check_every_cut(&text), 1);
     let text = format!("see key/{} and more", STANDARD.encode(format!("the {}", aws())));
     assert_eq!(check_every_cut(&text), 1);
 }
