@@ -90,7 +90,8 @@ pub fn jwt(value: &[u8]) -> bool {
     let mut parts = value.split(|byte| *byte == b'.');
     let header = parts.next().and_then(json_object);
     let payload = parts.next().and_then(json_object);
-    header.is_some_and(|object| object.get("alg").is_some_and(serde_json::Value::is_string)) && payload.is_some()
+    header.is_some_and(|object| object.get("alg").is_some_and(serde_json::Value::is_string))
+        && payload.is_some()
 }
 
 /// Returns a token with a fixed header, a payload made of the value's own bytes, and its signature.
@@ -163,7 +164,9 @@ pub fn url_credentials(value: &[u8]) -> bool {
     let Some(colon) = login.iter().position(|byte| *byte == b':') else { return false };
     let (user, password) = login.split_at(colon);
     let password = password.get(1..).unwrap_or_default();
-    user != password && is_kept_password(password) && !is_documentation_host(host.get(1..).unwrap_or_default())
+    user != password
+        && is_kept_password(password)
+        && !is_documentation_host(host.get(1..).unwrap_or_default())
 }
 
 /// Returns the value's host behind a user and a password made from it.
@@ -215,7 +218,9 @@ pub fn repair_bech32(value: &[u8]) -> Option<Vec<u8>> {
 /// Tells whether `value` is Base58 whose last four bytes are the double SHA-256 of the rest.
 pub fn base58check(value: &[u8]) -> bool {
     let Some(bytes) = base58_decode(value) else { return false };
-    let Some((body, sum)) = bytes.len().checked_sub(4).and_then(|at| bytes.split_at_checked(at)) else { return false };
+    let Some((body, sum)) = bytes.len().checked_sub(4).and_then(|at| bytes.split_at_checked(at)) else {
+        return false;
+    };
     !body.is_empty() && Sha256::digest(Sha256::digest(body)).starts_with(sum)
 }
 
@@ -224,7 +229,8 @@ pub fn base58check(value: &[u8]) -> bool {
 pub fn repair_base58check(value: &[u8]) -> Option<Vec<u8>> {
     let key = Sha256::digest(value);
     let body = match value.len() {
-        111 => [&[0x04, 0x88, 0xAD, 0xE4, 0, 0, 0, 0, 0, 0, 0, 0, 0], key.as_slice(), &[0], key.as_slice()].concat(),
+        111 => [&[0x04, 0x88, 0xAD, 0xE4, 0, 0, 0, 0, 0, 0, 0, 0, 0], key.as_slice(), &[0], key.as_slice()]
+            .concat(),
         52 => [&[0x80], key.as_slice(), &[1]].concat(),
         51 => [&[0x80], key.as_slice()].concat(),
         _ => return None,
@@ -236,7 +242,9 @@ pub fn repair_base58check(value: &[u8]) -> Option<Vec<u8>> {
 /// Tells whether `value` is a NATS key: base32 whose last two bytes are the CRC-16/XMODEM of the rest.
 pub fn nkey(value: &[u8]) -> bool {
     let Some(bytes) = base32_decode(value) else { return false };
-    let Some((body, sum)) = bytes.len().checked_sub(2).and_then(|at| bytes.split_at_checked(at)) else { return false };
+    let Some((body, sum)) = bytes.len().checked_sub(2).and_then(|at| bytes.split_at_checked(at)) else {
+        return false;
+    };
     !body.is_empty() && sum == crc16(body).to_le_bytes()
 }
 
@@ -296,7 +304,9 @@ fn is_key_encoding(der: &[u8]) -> bool {
         [0x30, length @ 0..=0x7f, ..] => Some(2 + usize::from(*length)),
         [0x30, 0x81, length, ..] => Some(3 + usize::from(*length)),
         [0x30, 0x82, high, low, ..] => Some(4 + usize::from(u16::from_be_bytes([*high, *low]))),
-        [0x30, 0x83, a, b, c, ..] => Some(5 + (usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c))),
+        [0x30, 0x83, a, b, c, ..] => {
+            Some(5 + (usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c)))
+        }
         _ => None,
     };
     let right_length = asn1.is_some_and(|length| length.abs_diff(der.len()) <= ASN1_SLACK);
@@ -325,7 +335,8 @@ fn is_kept_password(password: &[u8]) -> bool {
 fn is_documentation_host(host: &[u8]) -> bool {
     let host = host.to_ascii_lowercase();
     let local: [&[u8]; 5] = [b"localhost", b"127.0.0.1", b"0.0.0.0", b"[::1]", b"host"];
-    let domains: [&[u8]; 6] = [b"example.com", b"example.org", b"example.net", b".example", b".test", b".invalid"];
+    let domains: [&[u8]; 6] =
+        [b"example.com", b"example.org", b"example.net", b".example", b".test", b".invalid"];
     let name = host.split(|byte| b":/?#".contains(byte)).next().unwrap_or_default();
     local.contains(&name) || domains.iter().any(|domain| name.ends_with(domain))
 }
@@ -363,7 +374,11 @@ fn bech32_polymod(groups: &[u8]) -> u32 {
     groups.iter().fold(1, |sum, group| {
         let top = sum >> 25;
         let shifted = (sum & 0x01ff_ffff) << 5 ^ u32::from(*group);
-        GENERATOR.iter().enumerate().filter(|(bit, _)| top >> bit & 1 == 1).fold(shifted, |sum, (_, part)| sum ^ part)
+        GENERATOR
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| top >> bit & 1 == 1)
+            .fold(shifted, |sum, (_, part)| sum ^ part)
     })
 }
 
@@ -440,7 +455,10 @@ fn base32_encode(bytes: &[u8]) -> Vec<u8> {
 
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |sum, byte| {
-        (0..8).fold(sum ^ u16::from(*byte) << 8, |sum, _| if sum & 0x8000 == 0 { sum << 1 } else { sum << 1 ^ 0x1021 })
+        (0..8).fold(
+            sum ^ u16::from(*byte) << 8,
+            |sum, _| if sum & 0x8000 == 0 { sum << 1 } else { sum << 1 ^ 0x1021 },
+        )
     })
 }
 

@@ -5,22 +5,103 @@
 
 /// Words that stand in examples and templates, never (next to never) in a random value.
 const PLACEHOLDER_WORDS: &[&str] = &[
-    "example", "sample", "placeholder", "change", "dummy", "redact", "insert", "replace", "your", "fake", "mock", "todo",
-    "foobar", "foo_bar", "secret_key", "secretkey", "api_key", "apikey", "api-key", "access_token", "token_here", "key_here",
-    "keyhere", "enter_", "fixme", "hunter2", "letmein", "notreal", "not_real", "not-real", "invalid", "undefined",
-    "null", "none", "deadbeef", "cafebabe", "lorem", "mysecret", "my_secret", "my-secret", "mypassword",
-    "supersecret", "super_secret", "super-secret", "topsecret", "xxxx", "****", "...", "____", "----", "abcdef",
-    "qwerty", "asdf", "12345", "01234", "98765",
+    "example",
+    "sample",
+    "placeholder",
+    "change",
+    "dummy",
+    "redact",
+    "insert",
+    "replace",
+    "your",
+    "fake",
+    "mock",
+    "todo",
+    "foobar",
+    "foo_bar",
+    "secret_key",
+    "secretkey",
+    "api_key",
+    "apikey",
+    "api-key",
+    "access_token",
+    "token_here",
+    "key_here",
+    "keyhere",
+    "enter_",
+    "fixme",
+    "hunter2",
+    "letmein",
+    "notreal",
+    "not_real",
+    "not-real",
+    "invalid",
+    "undefined",
+    "null",
+    "none",
+    "deadbeef",
+    "cafebabe",
+    "lorem",
+    "mysecret",
+    "my_secret",
+    "my-secret",
+    "mypassword",
+    "supersecret",
+    "super_secret",
+    "super-secret",
+    "topsecret",
+    "xxxx",
+    "****",
+    "...",
+    "____",
+    "----",
+    "abcdef",
+    "qwerty",
+    "asdf",
+    "12345",
+    "01234",
+    "98765",
 ];
 
 /// Marks of templates and references: what they stand in is filled in later.
-const TEMPLATE_MARKS: &[&str] = &["${", "{{", "}}", "<", ">", "%(", "$(", "process.env", "os.environ", "getenv", "…"];
+const TEMPLATE_MARKS: &[&str] =
+    &["${", "{{", "}}", "<", ">", "%(", "$(", "process.env", "os.environ", "getenv", "…"];
 
 /// Passwords of manuals and compose files, lower case.
 const COMMON_PASSWORDS: &[&str] = &[
-    "password", "passwd", "pass", "pwd", "pw", "secret", "admin", "root", "user", "username", "test", "guest",
-    "postgres", "mysql", "mongo", "mongodb", "redis", "rabbitmq", "default", "foo", "bar", "baz", "token",
-    "string", "value", "true", "false", "key", "credentials", "my-password", "my_password", "welcome", "demo",
+    "password",
+    "passwd",
+    "pass",
+    "pwd",
+    "pw",
+    "secret",
+    "admin",
+    "root",
+    "user",
+    "username",
+    "test",
+    "guest",
+    "postgres",
+    "mysql",
+    "mongo",
+    "mongodb",
+    "redis",
+    "rabbitmq",
+    "default",
+    "foo",
+    "bar",
+    "baz",
+    "token",
+    "string",
+    "value",
+    "true",
+    "false",
+    "key",
+    "credentials",
+    "my-password",
+    "my_password",
+    "welcome",
+    "demo",
 ];
 
 /// Characters that repeat before a value counts as a mask.
@@ -41,13 +122,19 @@ pub fn entropy(value: &[u8]) -> f64 {
         counts[usize::from(*byte)] += 1;
     }
     let length = value.len() as f64;
-    counts.iter().filter(|count| **count > 0).map(|count| f64::from(*count) / length).map(|p| -p * p.log2()).sum()
+    counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(|count| f64::from(*count) / length)
+        .map(|p| -p * p.log2())
+        .sum()
 }
 
 /// Tells whether `value` is none of: an example, a mask, a template, a run, a sequence, a word repeated.
 pub fn not_placeholder(value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
-    let holds = |words: &[&str]| words.iter().any(|word| memchr::memmem::find(&lower, word.as_bytes()).is_some());
+    let holds =
+        |words: &[&str]| words.iter().any(|word| memchr::memmem::find(&lower, word.as_bytes()).is_some());
     !(holds(PLACEHOLDER_WORDS)
         || holds(TEMPLATE_MARKS)
         || longest_step(value, 0) >= RUN_MAX
@@ -63,11 +150,13 @@ pub fn not_placeholder(value: &[u8]) -> bool {
 pub fn mixed_classes(value: &[u8]) -> bool {
     let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
     let letters = value.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
-    let differs = |pair: &[u8]| class(pair[0]) != class(pair[1]) && !(class(pair[0]) == 1 && class(pair[1]) == 0);
+    let differs =
+        |pair: &[u8]| class(pair[0]) != class(pair[1]) && !(class(pair[0]) == 1 && class(pair[1]) == 0);
     let changes = value.windows(2).filter(|pair| differs(pair)).count() * 100;
     let digit_runs = value.split(|byte| !byte.is_ascii_digit()).filter(|run| !run.is_empty()).count();
     let steps = value.len().saturating_sub(1);
-    let scattered = digit_runs >= 2 || (value.len() >= LONG_BYTES && changes >= steps * LONG_DISORDER_PERCENT_MIN);
+    let scattered =
+        digit_runs >= 2 || (value.len() >= LONG_BYTES && changes >= steps * LONG_DISORDER_PERCENT_MIN);
     digits >= 2 && letters >= 2 && scattered && changes >= steps * DISORDER_PERCENT_MIN
 }
 

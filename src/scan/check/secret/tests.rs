@@ -36,7 +36,8 @@ fn a_repaired_value_passes_and_a_changed_one_does_not() {
 #[test]
 fn checksums_catch_every_single_character() {
     for (check, shape) in shapes() {
-        let summed = [Check::Crc32Base62, Check::Crc32Base36, Check::Crc32Hex, Check::Bech32, Check::Base58Check];
+        let summed =
+            [Check::Crc32Base62, Check::Crc32Base36, Check::Crc32Hex, Check::Bech32, Check::Base58Check];
         if !summed.contains(&check) {
             continue;
         }
@@ -54,7 +55,10 @@ fn known_values_of_standards() {
     // BIP-173's own test vectors, an NKEY user seed of zeros made by rule, the CRC catalogue's check value.
     assert!(bech32(b"A12UEL5L") && bech32(b"abcdef1qpzry9x8gf2tvdw0s3jn54khce6mua7lmqqqxw"));
     assert!(!bech32(b"A12uEL5L") && !bech32(b"1nwldj5"));
-    assert!(base58check(b"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa") && !base58check(b"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb"));
+    assert!(
+        base58check(b"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa")
+            && !base58check(b"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb")
+    );
     assert_eq!(crc16(b"123456789"), 0x31C3);
     assert_eq!(digits(crc32fast::hash(b"123456789"), BASE36, 7), digits(0xCBF4_3926, BASE36, 7));
     assert_eq!(digits(61, BASE62, 3), b"00z");
@@ -65,7 +69,9 @@ fn structures_that_only_look_right_fail() {
     assert!(!jwt(b"eyJhbGciOiJub25lIn0.not-json.sig") && !jwt(b"eyJ4Ijox.eyJ4Ijox.x"));
     assert!(!basic_auth(LENIENT_STANDARD.encode("user:password").as_bytes()));
     assert!(!basic_auth(b"Zm9vYmFy"));
-    for value in ["user:pass@host", "postgres:postgres@db", "u:${PW}aaaa@db", "a:kX9vQ2mZ7t@localhost:5432", "nothing"] {
+    for value in
+        ["user:pass@host", "postgres:postgres@db", "u:${PW}aaaa@db", "a:kX9vQ2mZ7t@localhost:5432", "nothing"]
+    {
         assert!(!url_credentials(value.as_bytes()), "{value}");
     }
     assert!(!aws_access_key(["AKIA", "IOSFODNN7EXAMPLE"].concat().as_bytes()));

@@ -12,9 +12,24 @@ fn entropy_of_known_texts() {
 #[test]
 fn placeholders_are_told_from_values() {
     let stands_in = [
-        "your_api_key_here", "xxxxxxxxxxxxxxxx", "XXXX-XXXX", "<API_KEY>", "${API_KEY}", "{{ key }}", "AKIAEXAMPLE7",
-        "1234567890abcdefghij", "aaaaaaaaaaaaaaaaaaaa", "abcabcabcabcabcabcabc", "changeme", "fedcba9876543210",
-        "deadbeefdeadbeef", "0000000000", "abababababab", "process.env.TOKEN", "sk-proj-...", "ABCDEFGH",
+        "your_api_key_here",
+        "xxxxxxxxxxxxxxxx",
+        "XXXX-XXXX",
+        "<API_KEY>",
+        "${API_KEY}",
+        "{{ key }}",
+        "AKIAEXAMPLE7",
+        "1234567890abcdefghij",
+        "aaaaaaaaaaaaaaaaaaaa",
+        "abcabcabcabcabcabcabc",
+        "changeme",
+        "fedcba9876543210",
+        "deadbeefdeadbeef",
+        "0000000000",
+        "abababababab",
+        "process.env.TOKEN",
+        "sk-proj-...",
+        "ABCDEFGH",
     ];
     for value in stands_in {
         assert!(!not_placeholder(value.as_bytes()), "{value}");
@@ -26,7 +41,8 @@ fn placeholders_are_told_from_values() {
 
 #[test]
 fn identifiers_are_not_mixed() {
-    for value in ["production-key-2024", "getUserById22", "application_json_v10", "abcdefghij", "12345678901"] {
+    for value in ["production-key-2024", "getUserById22", "application_json_v10", "abcdefghij", "12345678901"]
+    {
         assert!(!mixed_classes(value.as_bytes()), "{value}");
     }
     for value in ["kX9vQ2mZ7tLw4RbN8cYd", "9f86d081884c7d659a2f", "a8s7df6g5h4j3k2l1z"] {
@@ -36,8 +52,14 @@ fn identifiers_are_not_mixed() {
 
 #[test]
 fn digests_and_uuids() {
-    assert!(is_uuid(b"123e4567-e89b-42d3-a456-426614174000") && !is_uuid(b"123e4567-e89b-42d3-a456-42661417400g"));
-    for value in ["d41d8cd98f00b204e9800998ecf8427e", "sha512-FtwrG/euBzaEj", "356a192b7913b04c54574d18c28d46e6395428ab"] {
+    assert!(
+        is_uuid(b"123e4567-e89b-42d3-a456-426614174000") && !is_uuid(b"123e4567-e89b-42d3-a456-42661417400g")
+    );
+    for value in [
+        "d41d8cd98f00b204e9800998ecf8427e",
+        "sha512-FtwrG/euBzaEj",
+        "356a192b7913b04c54574d18c28d46e6395428ab",
+    ] {
         assert!(is_hash(value.as_bytes()), "{value}");
     }
     assert!(!is_hash(b"kX9vQ2mZ7tLw4RbN8cYd"));
@@ -45,7 +67,16 @@ fn digests_and_uuids() {
 
 #[test]
 fn passwords() {
-    for value in ["password123", "Passw0rd", "secret", "Admin123!", "CHANGE_ME_1", "abcdefgh", "${DB_PASS1}", "Welcome1!"] {
+    for value in [
+        "password123",
+        "Passw0rd",
+        "secret",
+        "Admin123!",
+        "CHANGE_ME_1",
+        "abcdefgh",
+        "${DB_PASS1}",
+        "Welcome1!",
+    ] {
         let weak = !strong_password(value.as_bytes()) || value == "Passw0rd";
         assert!(weak, "{value}");
     }
