@@ -327,6 +327,7 @@ fn after_prefix(value: &[u8]) -> Option<&[u8]> {
 fn is_kept_password(password: &[u8]) -> bool {
     password.len() >= 6
         && !shape::is_common_password(password)
+        && !shape::says_password(password)
         && shape::not_placeholder(password)
         && !matches!(password.first(), Some(b'$' | b'%' | b'{' | b'[' | b'<'))
 }

@@ -183,12 +183,21 @@ pub fn is_hash(value: &[u8]) -> bool {
 pub fn strong_password(value: &[u8]) -> bool {
     let mut seen = [false; 4];
     value.iter().for_each(|byte| seen[class(*byte)] = true);
+    // A leading `$` is a reference, or a stored hash such as `$argon2id$`.
     value.len() >= 8
+        && value.first() != Some(&b'$')
         && seen.iter().filter(|class| **class).count() >= 3
         && value.iter().any(u8::is_ascii_digit)
         && not_placeholder(value)
         && !is_common_password(value)
+        && !says_password(value)
         && !is_uuid(value)
+}
+
+/// Tells whether `value` speaks of passwords, as names of fields and functions do.
+pub fn says_password(value: &[u8]) -> bool {
+    let lower = value.to_ascii_lowercase();
+    ["passw", "pwd", "secret"].iter().any(|word| memchr::memmem::find(&lower, word.as_bytes()).is_some())
 }
 
 /// Tells whether `value` is a password of manuals, whatever digits and marks follow it.
