@@ -116,7 +116,9 @@ impl ArrayParser {
         self.cut_off += raw.len() as u64;
         let unfinished = self.place == Place::InElement;
         let data = match unfinished || self.place == Place::AfterElement {
-            true if self.element_from < raw.len() && (unfinished || raw.ends_with(b"}") || raw.ends_with(b"]")) => {
+            true if self.element_from < raw.len()
+                && (unfinished || raw.ends_with(b"}") || raw.ends_with(b"]")) =>
+            {
                 smallvec![self.element_from..raw.len()]
             }
             _ => SmallVec::new(),
@@ -145,7 +147,8 @@ mod tests {
 
     #[test]
     fn elements_keep_their_separators() {
-        let cases: [(&str, &[(&str, &str, bool)]); 5] = [
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str, bool)]);
+        let cases: [Case; 5] = [
             (
                 "[{\"a\":\"}]\\\"\"}\n,\r\n{\"b\":[{}]}\n]\n",
                 &[

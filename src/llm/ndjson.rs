@@ -29,7 +29,9 @@ impl NdjsonParser {
         self.pending.extend_from_slice(bytes);
         let too_large = StreamFault::PieceTooLarge { limit: self.line_bytes_max };
         let mut pieces = Vec::new();
-        while let Some(found) = self.pending.get(self.searched_to..).and_then(|rest| memchr::memchr(b'\n', rest)) {
+        while let Some(found) =
+            self.pending.get(self.searched_to..).and_then(|rest| memchr::memchr(b'\n', rest))
+        {
             let length = self.searched_to + found + 1;
             if length > self.line_bytes_max {
                 return Err(too_large);
@@ -72,8 +74,10 @@ mod tests {
         let mut pieces = parser.push(b" {\"a\":1} \r\n\n{\"b\"").unwrap();
         pieces.extend(parser.push(b":2}").unwrap());
         pieces.extend(parser.finish());
-        let seen: Vec<(&[u8], Vec<u8>, bool)> =
-            pieces.iter().map(|piece| (&*piece.raw, piece.payload().into_owned(), piece.terminated)).collect();
+        let seen: Vec<(&[u8], Vec<u8>, bool)> = pieces
+            .iter()
+            .map(|piece| (&*piece.raw, piece.payload().into_owned(), piece.terminated))
+            .collect();
         let expected: [(&[u8], Vec<u8>, bool); 3] = [
             (b" {\"a\":1} \r\n", b"{\"a\":1}".to_vec(), true),
             (b"\n", Vec::new(), true),

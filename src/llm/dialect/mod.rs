@@ -282,7 +282,8 @@ impl Dialect {
     /// Returns how a response of that media type is framed, if it is a stream. Parameters are disregarded.
     pub fn stream_format(&self, media_type: &str, path: &str) -> Option<StreamFormat> {
         let media = media_type.split(';').next().unwrap_or_default().trim();
-        let fits = |rule: &&StreamRule| rule.media.eq_ignore_ascii_case(media) && pattern::glob(&rule.path, path);
+        let fits =
+            |rule: &&StreamRule| rule.media.eq_ignore_ascii_case(media) && pattern::glob(&rule.path, path);
         self.streams.iter().find(fits).map(|rule| rule.format)
     }
 
@@ -294,7 +295,9 @@ impl Dialect {
         };
         let steps = pattern::Ancestry::of(doc, node);
         let leaf = steps.last_key(body, doc);
-        if !string.key && leaf.is_some_and(|leaf| self.metadata_keys.iter().any(|key| key.as_bytes() == &*leaf)) {
+        if !string.key
+            && leaf.is_some_and(|leaf| self.metadata_keys.iter().any(|key| key.as_bytes() == &*leaf))
+        {
             return Channel::Metadata;
         }
         let fits = |rule: &TextRule| rule.channel(self, body, doc, &steps);
@@ -326,7 +329,13 @@ impl Dialect {
     /// Returns the lane that a string of a stream's event continues; none when it stands on its own.
     ///
     /// Works on whole bodies too, where a text comes in pieces (`logprobs`).
-    pub fn lane(&self, event: Option<&str>, body: &[u8], doc: &Document, string: &JsonString) -> Option<LaneKey> {
+    pub fn lane(
+        &self,
+        event: Option<&str>,
+        body: &[u8],
+        doc: &Document,
+        string: &JsonString,
+    ) -> Option<LaneKey> {
         if string.key {
             return None;
         }
@@ -354,22 +363,32 @@ impl Dialect {
     fn wire_of_body(&self, body: &[u8], doc: &Document) -> Option<Wire> {
         let fits = |shape: &&Shape| {
             shape.has.iter().all(|key| doc.find(body, &[key.as_str()]).is_some())
-                && shape.is.iter().all(|(key, value)| doc.str_at(body, &[key.as_str()]).as_deref() == Some(value))
+                && shape
+                    .is
+                    .iter()
+                    .all(|(key, value)| doc.str_at(body, &[key.as_str()]).as_deref() == Some(value))
         };
         self.shapes.iter().find(fits).map(|shape| shape.wire)
     }
 }
 
 impl TextRule {
-    fn channel(&self, dialect: &Dialect, body: &[u8], doc: &Document, steps: &pattern::Ancestry) -> Option<Channel> {
+    fn channel(
+        &self,
+        dialect: &Dialect,
+        body: &[u8],
+        doc: &Document,
+        steps: &pattern::Ancestry,
+    ) -> Option<Channel> {
         if !self.pattern.matches(body, doc, steps) {
             return None;
         }
         let asked = steps.node_at(self.asked_at);
         let is = |key: &str| doc.child(body, asked, key).and_then(|node| doc.str_of(body, node));
-        let holds = self.when.iter().all(|(key, values)| {
-            is(key).is_some_and(|value| values.iter().any(|wanted| *wanted == value))
-        });
+        let holds = self
+            .when
+            .iter()
+            .all(|(key, values)| is(key).is_some_and(|value| values.iter().any(|wanted| *wanted == value)));
         match self.channel {
             _ if !holds => None,
             RuleChannel::Fixed(channel) => Some(channel),
