@@ -55,7 +55,7 @@ fn pieces(format: StreamFormat, body: &[u8], chunk_bytes: usize) -> Vec<StreamPi
     let mut parser = StreamParser::new(format, PIECE_BYTES_MAX);
     let mut pieces: Vec<StreamPiece> =
         body.chunks(chunk_bytes).flat_map(|chunk| parser.push(chunk).unwrap()).collect();
-    pieces.extend(parser.finish());
+    pieces.extend(parser.finish().unwrap());
     pieces
 }
 

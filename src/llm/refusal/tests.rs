@@ -23,7 +23,7 @@ fn track(format: StreamFormat, sent: &str) -> StreamTrack {
     let mut track = StreamTrack::new(format);
     let mut parser = StreamParser::new(format, PIECE_BYTES_MAX);
     let mut pieces = parser.push(sent.as_bytes()).unwrap();
-    pieces.extend(parser.finish());
+    pieces.extend(parser.finish().unwrap());
     for piece in pieces {
         let payload = piece.payload();
         let doc = walk(&payload, &JsonLimits::STRICT).ok();
@@ -36,7 +36,7 @@ fn track(format: StreamFormat, sent: &str) -> StreamTrack {
 fn events(format: StreamFormat, bytes: &[u8]) -> Vec<(Option<String>, String)> {
     let mut parser = StreamParser::new(format, PIECE_BYTES_MAX);
     let mut pieces = parser.push(bytes).unwrap();
-    pieces.extend(parser.finish());
+    pieces.extend(parser.finish().unwrap());
     assert!(pieces.iter().all(|piece| piece.terminated));
     let payload =
         |piece: &crate::llm::stream::StreamPiece| String::from_utf8(piece.payload().into_owned()).unwrap();
