@@ -6,6 +6,7 @@ use smallvec::smallvec;
 
 use crate::llm::stream::StreamFault;
 use crate::llm::stream::StreamPiece;
+use crate::llm::stream::pieces_first;
 
 /// Where in the array the parser is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,7 @@ pub struct ArrayParser {
     depth: usize,
     in_string: bool,
     after_backslash: bool,
+    fault: Option<StreamFault>,
 }
 
 impl ArrayParser {
@@ -48,16 +50,38 @@ impl ArrayParser {
             depth: 0,
             in_string: false,
             after_backslash: false,
+            fault: None,
         }
     }
 
     /// Takes the next bytes and returns the elements they complete.
     ///
     /// # Errors
-    /// Fails when an element is too large, or the stream is no array of objects.
+    /// Fails when an element is too large, or the stream is no array of objects; elements before that are returned first.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, StreamFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
         self.pending.extend_from_slice(bytes);
         let mut pieces = Vec::new();
+        let outcome = self.advance(&mut pieces);
+        pieces_first(&mut self.fault, pieces, outcome)
+    }
+
+    /// Returns what is left at the end of the stream: the closing bracket, or an element that broke off.
+    ///
+    /// # Errors
+    /// Fails when the stream had a fault.
+    pub fn finish(&mut self) -> Result<Option<StreamPiece>, StreamFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        self.searched_to = self.pending.len();
+        let terminated = self.place == Place::AfterArray;
+        Ok((!self.pending.is_empty()).then(|| self.cut(terminated)))
+    }
+
+    fn advance(&mut self, pieces: &mut Vec<StreamPiece>) -> Result<(), StreamFault> {
         while let Some(byte) = self.pending.get(self.searched_to).copied() {
             self.searched_to += 1;
             let element_ended = match self.place {
@@ -72,14 +96,7 @@ impl ArrayParser {
                 pieces.push(self.cut(true));
             }
         }
-        Ok(pieces)
-    }
-
-    /// Returns what is left at the end of the stream: the closing bracket, or an element that broke off.
-    pub fn finish(&mut self) -> Option<StreamPiece> {
-        self.searched_to = self.pending.len();
-        let terminated = self.place == Place::AfterArray;
-        (!self.pending.is_empty()).then(|| self.cut(terminated))
+        Ok(())
     }
 
     fn step_between(&mut self, byte: u8) -> Result<(), StreamFault> {
@@ -116,7 +133,9 @@ impl ArrayParser {
         self.cut_off += raw.len() as u64;
         let unfinished = self.place == Place::InElement;
         let data = match unfinished || self.place == Place::AfterElement {
-            true if self.element_from < raw.len() && (unfinished || raw.ends_with(b"}") || raw.ends_with(b"]")) => {
+            true if self.element_from < raw.len()
+                && (unfinished || raw.ends_with(b"}") || raw.ends_with(b"]")) =>
+            {
                 smallvec![self.element_from..raw.len()]
             }
             _ => SmallVec::new(),
@@ -134,7 +153,7 @@ mod tests {
     fn pieces(stream: &[u8]) -> Result<Vec<(String, String, bool)>, StreamFault> {
         let mut parser = ArrayParser::new(256);
         let mut pieces = parser.push(stream)?;
-        pieces.extend(parser.finish());
+        pieces.extend(parser.finish()?);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         Ok(pieces.iter().map(|piece| (text(&piece.raw), text(&piece.payload()), piece.terminated)).collect())
     }
@@ -145,7 +164,8 @@ mod tests {
 
     #[test]
     fn elements_keep_their_separators() {
-        let cases: [(&str, &[(&str, &str, bool)]); 5] = [
+        type Case<'a> = (&'a str, &'a [(&'a str, &'a str, bool)]);
+        let cases: [Case; 5] = [
             (
                 "[{\"a\":\"}]\\\"\"}\n,\r\n{\"b\":[{}]}\n]\n",
                 &[

@@ -10,3 +10,6 @@ pub mod refusal;
 pub mod sse;
 pub mod stream;
 pub mod usage;
+
+#[cfg(test)]
+mod traffic_tests;

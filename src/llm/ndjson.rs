@@ -6,6 +6,7 @@ use smallvec::smallvec;
 
 use crate::llm::stream::StreamFault;
 use crate::llm::stream::StreamPiece;
+use crate::llm::stream::pieces_first;
 
 /// Cuts a stream into lines.
 #[derive(Debug)]
@@ -13,23 +14,46 @@ pub struct NdjsonParser {
     line_bytes_max: usize,
     pending: BytesMut,
     searched_to: usize,
+    fault: Option<StreamFault>,
 }
 
 impl NdjsonParser {
     /// Returns a parser at the begin of a stream, whose lines may be `line_bytes_max` long.
     pub fn new(line_bytes_max: usize) -> Self {
-        Self { line_bytes_max, pending: BytesMut::new(), searched_to: 0 }
+        Self { line_bytes_max, pending: BytesMut::new(), searched_to: 0, fault: None }
     }
 
     /// Takes the next bytes and returns the lines they complete.
     ///
     /// # Errors
-    /// Fails when a line is too large.
+    /// Fails when a line is too large; lines before it are returned first, and the next call fails.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, StreamFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
         self.pending.extend_from_slice(bytes);
-        let too_large = StreamFault::PieceTooLarge { limit: self.line_bytes_max };
         let mut pieces = Vec::new();
-        while let Some(found) = self.pending.get(self.searched_to..).and_then(|rest| memchr::memchr(b'\n', rest)) {
+        let outcome = self.advance(&mut pieces);
+        pieces_first(&mut self.fault, pieces, outcome)
+    }
+
+    /// Returns the last line when it has no line feed.
+    ///
+    /// # Errors
+    /// Fails when a line was too large.
+    pub fn finish(&mut self) -> Result<Option<StreamPiece>, StreamFault> {
+        let length = self.pending.len();
+        match self.fault {
+            Some(fault) => Err(fault),
+            None => Ok((length > 0).then(|| self.cut(length, false))),
+        }
+    }
+
+    fn advance(&mut self, pieces: &mut Vec<StreamPiece>) -> Result<(), StreamFault> {
+        let too_large = StreamFault::PieceTooLarge { limit: self.line_bytes_max };
+        while let Some(found) =
+            self.pending.get(self.searched_to..).and_then(|rest| memchr::memchr(b'\n', rest))
+        {
             let length = self.searched_to + found + 1;
             if length > self.line_bytes_max {
                 return Err(too_large);
@@ -39,14 +63,8 @@ impl NdjsonParser {
         self.searched_to = self.pending.len();
         match self.pending.len() > self.line_bytes_max {
             true => Err(too_large),
-            false => Ok(pieces),
+            false => Ok(()),
         }
-    }
-
-    /// Returns the last line when it has no line feed.
-    pub fn finish(&mut self) -> Option<StreamPiece> {
-        let length = self.pending.len();
-        (length > 0).then(|| self.cut(length, false))
     }
 
     fn cut(&mut self, length: usize, terminated: bool) -> StreamPiece {
@@ -71,9 +89,11 @@ mod tests {
         let mut parser = NdjsonParser::new(64);
         let mut pieces = parser.push(b" {\"a\":1} \r\n\n{\"b\"").unwrap();
         pieces.extend(parser.push(b":2}").unwrap());
-        pieces.extend(parser.finish());
-        let seen: Vec<(&[u8], Vec<u8>, bool)> =
-            pieces.iter().map(|piece| (&*piece.raw, piece.payload().into_owned(), piece.terminated)).collect();
+        pieces.extend(parser.finish().unwrap());
+        let seen: Vec<(&[u8], Vec<u8>, bool)> = pieces
+            .iter()
+            .map(|piece| (&*piece.raw, piece.payload().into_owned(), piece.terminated))
+            .collect();
         let expected: [(&[u8], Vec<u8>, bool); 3] = [
             (b" {\"a\":1} \r\n", b"{\"a\":1}".to_vec(), true),
             (b"\n", Vec::new(), true),

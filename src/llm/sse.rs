@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::llm::stream::StreamFault;
 use crate::llm::stream::StreamPiece;
+use crate::llm::stream::pieces_first;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -25,6 +26,7 @@ pub struct SseParser {
     data: SmallVec<[Range<usize>; 1]>,
     event: Option<String>,
     at_stream_start: bool,
+    fault: Option<StreamFault>,
 }
 
 /// What a line is, its end included.
@@ -44,45 +46,60 @@ impl SseParser {
             data: SmallVec::new(),
             event: None,
             at_stream_start: true,
+            fault: None,
         }
     }
 
     /// Takes the next bytes and returns the events they complete.
     ///
     /// # Errors
-    /// Fails when an event is too large.
+    /// Fails when an event is too large; events before it are returned first, and the next call fails.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, StreamFault> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
         self.pending.extend_from_slice(bytes);
         let mut pieces = Vec::new();
+        let outcome = self.advance(&mut pieces);
+        pieces_first(&mut self.fault, pieces, outcome)
+    }
+
+    /// Returns what is left at the end of the stream: an event without its blank line, which some clients still read.
+    ///
+    /// # Errors
+    /// Fails when an event was too large.
+    pub fn finish(&mut self) -> Result<Option<StreamPiece>, StreamFault> {
+        let length = self.pending.len();
+        match self.fault {
+            Some(fault) => return Err(fault),
+            None if length == 0 => return Ok(None),
+            None => {}
+        }
+        let ended_by_return = self.pending.last() == Some(&b'\r') && self.line_from < length;
+        let text = self.line_start()..length - usize::from(ended_by_return);
+        let blank = ended_by_return && text.is_empty();
+        self.take_line(text);
+        Ok(Some(self.cut(length, blank)))
+    }
+
+    fn advance(&mut self, pieces: &mut Vec<StreamPiece>) -> Result<(), StreamFault> {
+        let too_large = StreamFault::PieceTooLarge { limit: self.event_bytes_max };
         while let Some(line) = self.next_line() {
             let blank = line.text.is_empty();
             self.take_line(line.text);
             self.line_from = line.end;
             self.searched_to = line.end;
             if line.end > self.event_bytes_max {
-                return Err(StreamFault::PieceTooLarge { limit: self.event_bytes_max });
+                return Err(too_large);
             }
             if blank {
                 pieces.push(self.cut(line.end, true));
             }
         }
         match self.pending.len() > self.event_bytes_max {
-            true => Err(StreamFault::PieceTooLarge { limit: self.event_bytes_max }),
-            false => Ok(pieces),
+            true => Err(too_large),
+            false => Ok(()),
         }
-    }
-
-    /// Returns what is left at the end of the stream: an event without its blank line, which some clients still read.
-    pub fn finish(&mut self) -> Option<StreamPiece> {
-        let length = self.pending.len();
-        if length == 0 {
-            return None;
-        }
-        let ended_by_return = self.pending.last() == Some(&b'\r') && self.line_from < length;
-        let text = self.line_start()..length - usize::from(ended_by_return);
-        let blank = ended_by_return && text.is_empty();
-        self.take_line(text);
-        Some(self.cut(length, blank))
     }
 
     fn next_line(&mut self) -> Option<Line> {
@@ -145,7 +162,7 @@ mod tests {
     fn events(stream: &[u8]) -> Vec<StreamPiece> {
         let mut parser = SseParser::new(1 << 20);
         let mut pieces = parser.push(stream).unwrap();
-        pieces.extend(parser.finish());
+        pieces.extend(parser.finish().unwrap());
         pieces
     }
 

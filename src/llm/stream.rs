@@ -90,6 +90,19 @@ impl StreamPiece {
     }
 }
 
+/// Hands out the pieces before a fault, and keeps the fault for the next call.
+pub(super) fn pieces_first(
+    fault: &mut Option<StreamFault>,
+    pieces: Vec<StreamPiece>,
+    outcome: Result<(), StreamFault>,
+) -> Result<Vec<StreamPiece>, StreamFault> {
+    *fault = outcome.err();
+    match *fault {
+        Some(fault) if pieces.is_empty() => Err(fault),
+        Some(_) | None => Ok(pieces),
+    }
+}
+
 /// Cuts a stream into pieces, however its bytes arrive.
 #[derive(Debug)]
 pub enum StreamParser {
@@ -114,7 +127,8 @@ impl StreamParser {
     /// Takes the next bytes and returns the pieces they complete.
     ///
     /// # Errors
-    /// Fails when a piece is too large or the framing is broken; the stream cannot be read on.
+    /// Fails when a piece is too large or the framing is broken, and on every call after that. Pieces that were
+    /// complete before the fault are always returned first; then the next call tells the fault.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, StreamFault> {
         match self {
             Self::Sse(parser) => parser.push(bytes),
@@ -124,7 +138,10 @@ impl StreamParser {
     }
 
     /// Returns what is left at the end of the stream.
-    pub fn finish(&mut self) -> Option<StreamPiece> {
+    ///
+    /// # Errors
+    /// Fails when the stream had a fault.
+    pub fn finish(&mut self) -> Result<Option<StreamPiece>, StreamFault> {
         match self {
             Self::Sse(parser) => parser.finish(),
             Self::Ndjson(parser) => parser.finish(),
@@ -139,14 +156,22 @@ mod tests {
 
     use super::*;
 
-    fn parsed(format: StreamFormat, chunks: &[&[u8]]) -> Result<Vec<StreamPiece>, StreamFault> {
-        let mut parser = StreamParser::new(format, PIECE_BYTES_MAX);
+    type Parsed = (Vec<StreamPiece>, Option<StreamFault>);
+
+    fn parsed(format: StreamFormat, piece_bytes_max: usize, chunks: &[&[u8]]) -> Parsed {
+        let mut parser = StreamParser::new(format, piece_bytes_max);
         let mut pieces = Vec::new();
         for chunk in chunks {
-            pieces.extend(parser.push(chunk)?);
+            match parser.push(chunk) {
+                Ok(found) => pieces.extend(found),
+                Err(fault) => return (pieces, Some(fault)),
+            }
         }
-        pieces.extend(parser.finish());
-        Ok(pieces)
+        match parser.finish() {
+            Ok(rest) => pieces.extend(rest),
+            Err(fault) => return (pieces, Some(fault)),
+        }
+        (pieces, None)
     }
 
     fn cut<'a>(stream: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
@@ -161,17 +186,20 @@ mod tests {
         fn chunks_do_not_matter(
             text in "(data: ?|event:|id: 1|retry: 5|: c|\\{\"a\":\"x\\\\\"\\]\"\\}|[\\[\\],x ]|\\{|\\}|\r|\n|\r\n|\u{feff}){0,40}",
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
+            limit in prop_oneof![Just(PIECE_BYTES_MAX), 1..60_usize],
             format in prop_oneof![
                 Just(StreamFormat::Sse), Just(StreamFormat::Ndjson), Just(StreamFormat::JsonArray)
             ],
         ) {
-            let whole = parsed(format, &[text.as_bytes()]);
-            prop_assert_eq!(&parsed(format, &cut(text.as_bytes(), &cuts)), &whole);
+            let whole = parsed(format, limit, &[text.as_bytes()]);
+            prop_assert_eq!(&parsed(format, limit, &cut(text.as_bytes(), &cuts)), &whole);
             let bytewise: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
-            prop_assert_eq!(&parsed(format, &bytewise), &whole);
-            if let Ok(pieces) = whole {
-                let raw: Vec<u8> = pieces.iter().flat_map(|piece| piece.raw.to_vec()).collect();
-                prop_assert_eq!(raw, text.as_bytes());
+            prop_assert_eq!(&parsed(format, limit, &bytewise), &whole);
+            let (pieces, fault) = whole;
+            let raw: Vec<u8> = pieces.iter().flat_map(|piece| piece.raw.to_vec()).collect();
+            match fault {
+                None => prop_assert_eq!(raw, text.as_bytes()),
+                Some(_) => prop_assert!(text.as_bytes().starts_with(&raw)),
             }
         }
     }

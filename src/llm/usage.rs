@@ -30,7 +30,10 @@ impl Usage {
             prompt_tokens: first_sum(&paths.prompt, body, doc),
             completion_tokens: first_sum(&paths.completion, body, doc),
             total_tokens: first_sum(&paths.total, body, doc),
-            model: paths.model.iter().find_map(|path| Some(model_name(doc.str_of(body, find(path, body, doc)?)?))),
+            model: paths
+                .model
+                .iter()
+                .find_map(|path| Some(model_name(doc.str_of(body, find(path, body, doc)?)?))),
         }
     }
 
@@ -64,10 +67,12 @@ fn find(path: &[String], body: &[u8], doc: &Document) -> Option<NodeId> {
 }
 
 fn model_name(name: Cow<'_, str>) -> String {
-    name.chars().scan(0, |bytes, character| {
-        *bytes += character.len_utf8();
-        (*bytes <= MODEL_BYTES_MAX).then_some(character)
-    }).collect()
+    name.chars()
+        .scan(0, |bytes, character| {
+            *bytes += character.len_utf8();
+            (*bytes <= MODEL_BYTES_MAX).then_some(character)
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -92,22 +97,63 @@ mod tests {
         // (dialect, events, prompt, completion, total)
         type Case<'a> = (&'a str, &'a [&'a str], u64, u64, u64);
         let cases: &[Case] = &[
-            ("openai", &[r#"{"model":"m","usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#], 3, 4, 7),
-            ("openai", &[
-                r#"{"model":"m","choices":[{"delta":{}}],"usage":null}"#,
-                r#"{"model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#,
-            ], 3, 4, 7),
-            ("openai", &[r#"{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":5,"output_tokens":6,"total_tokens":11}}}"#], 5, 6, 11),
-            ("anthropic", &[
-                r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":10,"cache_creation_input_tokens":1,"cache_read_input_tokens":2,"output_tokens":1}}}"#,
-                r#"{"type":"message_delta","delta":{},"usage":{"output_tokens":40}}"#,
-            ], 13, 40, 53),
+            (
+                "openai",
+                &[r#"{"model":"m","usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#],
+                3,
+                4,
+                7,
+            ),
+            (
+                "openai",
+                &[
+                    r#"{"model":"m","choices":[{"delta":{}}],"usage":null}"#,
+                    r#"{"model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}"#,
+                ],
+                3,
+                4,
+                7,
+            ),
+            (
+                "openai",
+                &[
+                    r#"{"type":"response.completed","response":{"model":"m","usage":{"input_tokens":5,"output_tokens":6,"total_tokens":11}}}"#,
+                ],
+                5,
+                6,
+                11,
+            ),
+            (
+                "anthropic",
+                &[
+                    r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":10,"cache_creation_input_tokens":1,"cache_read_input_tokens":2,"output_tokens":1}}}"#,
+                    r#"{"type":"message_delta","delta":{},"usage":{"output_tokens":40}}"#,
+                ],
+                13,
+                40,
+                53,
+            ),
             ("anthropic", &[r#"{"model":"m","usage":{"input_tokens":3,"output_tokens":4}}"#], 3, 4, 7),
-            ("gemini", &[
-                r#"{"modelVersion":"m","usageMetadata":{"promptTokenCount":2,"totalTokenCount":2}}"#,
-                r#"{"modelVersion":"m","usageMetadata":{"promptTokenCount":2,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":9}}"#,
-            ], 2, 7, 9),
-            ("ollama", &[r#"{"model":"m","done":false}"#, r#"{"model":"m","done":true,"prompt_eval_count":8,"eval_count":9}"#], 8, 9, 17),
+            (
+                "gemini",
+                &[
+                    r#"{"modelVersion":"m","usageMetadata":{"promptTokenCount":2,"totalTokenCount":2}}"#,
+                    r#"{"modelVersion":"m","usageMetadata":{"promptTokenCount":2,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":9}}"#,
+                ],
+                2,
+                7,
+                9,
+            ),
+            (
+                "ollama",
+                &[
+                    r#"{"model":"m","done":false}"#,
+                    r#"{"model":"m","done":true,"prompt_eval_count":8,"eval_count":9}"#,
+                ],
+                8,
+                9,
+                17,
+            ),
         ];
         for (dialect, events, prompt, completion, total) in cases {
             let expected = (Some(*prompt), Some(*completion), Some(*total), Some("m".to_string()));

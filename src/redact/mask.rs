@@ -167,9 +167,15 @@ mod tests {
 
     #[test]
     fn a_hash_depends_on_value_type_and_tenant() {
-        let hash = |tenant, kind, value: &str| masker(tenant).mask(MaskKind::Hash, kind, value.as_bytes(), None);
+        let hash =
+            |tenant, kind, value: &str| masker(tenant).mask(MaskKind::Hash, kind, value.as_bytes(), None);
         assert_eq!(hash("t", "email", "a"), hash("t", "email", "a"));
-        let all = [hash("t", "email", "a"), hash("t", "email", "b"), hash("t", "phone", "a"), hash("u", "email", "a")];
+        let all = [
+            hash("t", "email", "a"),
+            hash("t", "email", "b"),
+            hash("t", "phone", "a"),
+            hash("u", "email", "a"),
+        ];
         let distinct: std::collections::BTreeSet<&String> = all.iter().collect();
         assert_eq!(distinct.len(), all.len());
         let digits = all[0].strip_prefix("[HASH:email:").and_then(|rest| rest.strip_suffix(']')).unwrap();

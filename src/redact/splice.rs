@@ -3,6 +3,10 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use bytes::Bytes;
+
+use crate::llm::stream::StreamPiece;
+
 /// One change: these bytes of the body become that.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Edit {
@@ -62,9 +66,36 @@ pub fn splice<'a>(body: &'a [u8], edits: &[Edit]) -> Result<Cow<'a, [u8]>, Splic
     Ok(Cow::Owned(spliced))
 }
 
+/// Returns a stream's piece with edits made in its payload, whose ranges are those of [`StreamPiece::payload`].
+///
+/// # Errors
+/// Fails as [`splice`] does.
+pub fn splice_payload(piece: &StreamPiece, edits: &[Edit]) -> Result<Bytes, SpliceFault> {
+    let in_raw = |edit: &Edit| Edit {
+        range: piece.raw_range(edit.range.clone()),
+        replacement: edit.replacement.clone(),
+    };
+    let edits: Vec<Edit> = edits.iter().map(in_raw).collect();
+    Ok(match splice(&piece.raw, &edits)? {
+        Cow::Borrowed(_) => piece.raw.clone(),
+        Cow::Owned(spliced) => Bytes::from(spliced),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::sse::SseParser;
+
+    #[test]
+    fn a_payload_over_several_lines_is_edited_in_place() {
+        let pieces =
+            SseParser::new(256).push(b": c\ndata: {\"a\":\ndata: \"secret\",\ndata: \"b\":1}\n\n").unwrap();
+        let at = pieces[0].payload().windows(6).position(|window| window == b"secret").unwrap();
+        let spliced = splice_payload(&pieces[0], &[edit(at..at + 6, "[x]")]);
+        assert_eq!(spliced.as_deref(), Ok(&b": c\ndata: {\"a\":\ndata: \"[x]\",\ndata: \"b\":1}\n\n"[..]));
+        assert_eq!(splice_payload(&pieces[0], &[]), Ok(pieces[0].raw.clone()));
+    }
 
     fn edit(range: Range<usize>, replacement: &str) -> Edit {
         Edit { range, replacement: replacement.into() }

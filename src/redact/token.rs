@@ -69,14 +69,15 @@ impl Vault {
     pub fn reserve(&mut self, text: &[u8]) {
         for at in memchr::memmem::find_iter(text, PLACEHOLDER_PREFIX.as_bytes()) {
             let rest = text.get(at..).unwrap_or_default();
-            let length = rest.iter().take(PLACEHOLDER_BYTES_MAX).take_while(|byte| is_placeholder_byte(**byte)).count();
+            let length = rest
+                .iter()
+                .take(PLACEHOLDER_BYTES_MAX)
+                .take_while(|byte| is_placeholder_byte(**byte))
+                .count();
             let found = rest.get(..length).and_then(|found| std::str::from_utf8(found).ok());
             let tagged = |found: &&str| found.len() > PLACEHOLDER_PREFIX.len() + TAG_DIGITS;
-            if let Some(found) = found.filter(tagged) {
-                if self.taken.len() < VAULT_ENTRIES_MAX {
-                    self.taken.push(found.to_string());
-                }
-            }
+            let room = self.taken.len() < VAULT_ENTRIES_MAX;
+            self.taken.extend(found.filter(tagged).filter(|_| room).map(str::to_string));
         }
     }
 
@@ -86,7 +87,8 @@ impl Vault {
         if let Some(known) = self.issued.get(&digest) {
             return Some(known.clone());
         }
-        let full = self.hidden.len() >= VAULT_ENTRIES_MAX || self.hidden_bytes + value.len() > VAULT_BYTES_MAX;
+        let full =
+            self.hidden.len() >= VAULT_ENTRIES_MAX || self.hidden_bytes + value.len() > VAULT_BYTES_MAX;
         let placeholder = (!full).then(|| self.free_placeholder(detector, value)).flatten()?;
         self.hidden_bytes += value.len();
         self.hidden.insert(placeholder.clone(), Hidden(value.as_bytes().to_vec()));
@@ -106,7 +108,8 @@ impl Vault {
 
     /// Returns the longest run of `text` from its begin that is a placeholder of this exchange, and its value.
     pub(super) fn match_at(&self, text: &[u8]) -> Option<(usize, &str)> {
-        let length = text.iter().take(PLACEHOLDER_BYTES_MAX).take_while(|byte| is_placeholder_byte(**byte)).count();
+        let length =
+            text.iter().take(PLACEHOLDER_BYTES_MAX).take_while(|byte| is_placeholder_byte(**byte)).count();
         let run = std::str::from_utf8(text.get(..length)?).ok()?;
         // A model may glue letters to a placeholder; the tag has a fixed length, so that its end is known.
         (PLACEHOLDER_PREFIX.len() + TAG_DIGITS..=run.len())
@@ -117,7 +120,8 @@ impl Vault {
     /// Tells whether more text could make a placeholder of this exchange out of what `text` is.
     pub(super) fn may_become(&self, text: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(text) else { return false };
-        let next = self.hidden.range::<str, _>((std::ops::Bound::Included(text), std::ops::Bound::Unbounded)).next();
+        let next =
+            self.hidden.range::<str, _>((std::ops::Bound::Included(text), std::ops::Bound::Unbounded)).next();
         next.is_some_and(|(placeholder, _)| placeholder.len() > text.len() && placeholder.starts_with(text))
     }
 

@@ -236,12 +236,19 @@ impl Reader<'_> {
             kind: dialect.kind,
             wire: dialect.wire,
             routes: route.into_iter().map(|route| Route { path: route.path, wire: route.wire }).collect(),
-            shapes: shape.into_iter().map(|shape| Shape { has: shape.has, is: shape.is, wire: shape.wire }).collect(),
+            shapes: shape
+                .into_iter()
+                .map(|shape| Shape { has: shape.has, is: shape.is, wire: shape.wire })
+                .collect(),
             streams: stream.into_iter().map(stream_rule).collect(),
             roles,
             texts: text.into_iter().map(|rule| self.text_rule(rule, by_role_allowed)).collect(),
             metadata_keys: dialect.metadata_keys,
-            known_folded: known.iter().flat_map(|known| &known.keys).map(|key| fold(key.as_bytes())).collect(),
+            known_folded: known
+                .iter()
+                .flat_map(|known| &known.keys)
+                .map(|key| fold(key.as_bytes()))
+                .collect(),
             known: known
                 .into_iter()
                 .map(|known| KnownKeys { at: self.pattern(&known.at), keys: known.keys })

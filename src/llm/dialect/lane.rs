@@ -85,7 +85,8 @@ impl LaneRule {
         if !fits_event(self.event.as_deref(), event, kind) || !self.path.matches(body, doc, way) {
             return None;
         }
-        let mut parts: SmallVec<[LanePart; 3]> = self.keys.iter().map(|path| part_at(body, doc, path)).collect();
+        let mut parts: SmallVec<[LanePart; 3]> =
+            self.keys.iter().map(|path| part_at(body, doc, path)).collect();
         for (wanted, node) in self.path.steps.iter().zip(way.steps()) {
             if *wanted == Wanted::Each {
                 parts.push(element(body, doc, *node));
@@ -96,14 +97,23 @@ impl LaneRule {
 }
 
 impl EndRule {
-    pub(super) fn ends(&self, event: Option<&str>, kind: Option<&str>, body: &[u8], doc: &Document) -> Vec<LaneEnd> {
+    pub(super) fn ends(
+        &self,
+        event: Option<&str>,
+        kind: Option<&str>,
+        body: &[u8],
+        doc: &Document,
+    ) -> Vec<LaneEnd> {
         if !fits_event(self.event.as_deref(), event, kind) {
             return Vec::new();
         }
         let keys: SmallVec<[LanePart; 3]> = self.keys.iter().map(|path| part_at(body, doc, path)).collect();
         let mut places = vec![(NodeId::ROOT, keys)];
         for wanted in &self.path.steps {
-            places = places.into_iter().flat_map(|(node, parts)| step_into(wanted, body, doc, node, parts)).collect();
+            places = places
+                .into_iter()
+                .flat_map(|(node, parts)| step_into(wanted, body, doc, node, parts))
+                .collect();
         }
         places.retain(|(node, _)| doc.is_set(*node) && doc.bool_of(*node) != Some(false));
         places.into_iter().map(|(_, parts)| LaneEnd { names: self.names.clone(), parts }).collect()
@@ -112,15 +122,25 @@ impl EndRule {
 
 type Place = (NodeId, SmallVec<[LanePart; 3]>);
 
-fn step_into(wanted: &Wanted, body: &[u8], doc: &Document, node: NodeId, parts: SmallVec<[LanePart; 3]>) -> Vec<Place> {
+fn step_into(
+    wanted: &Wanted,
+    body: &[u8],
+    doc: &Document,
+    node: NodeId,
+    parts: SmallVec<[LanePart; 3]>,
+) -> Vec<Place> {
     match wanted {
         Wanted::Key(key) => doc.child(body, node, key).map(|child| (child, parts)).into_iter().collect(),
         Wanted::Each => {
             let elements = doc.children(node).filter(|_| doc.is_array(node));
             elements.map(|child| (child, with(&parts, element(body, doc, child)))).collect()
         }
-        Wanted::Run => doc.children(node).filter(|_| doc.is_array(node)).map(|child| (child, parts.clone())).collect(),
-        Wanted::AnyKey => doc.children(node).filter(|_| doc.is_object(node)).map(|child| (child, parts.clone())).collect(),
+        Wanted::Run => {
+            doc.children(node).filter(|_| doc.is_array(node)).map(|child| (child, parts.clone())).collect()
+        }
+        Wanted::AnyKey => {
+            doc.children(node).filter(|_| doc.is_object(node)).map(|child| (child, parts.clone())).collect()
+        }
         Wanted::Below => vec![(node, parts)],
     }
 }
@@ -174,10 +194,12 @@ fn part_at(body: &[u8], doc: &Document, path: &[String]) -> LanePart {
 }
 
 fn part(body: &[u8], doc: &Document, node: NodeId) -> LanePart {
-    let number = || doc.number_text(body, node).map(|text| match text.parse() {
-        Ok(number) => LanePart::Number(number),
-        Err(_) => LanePart::Text(clipped(text).into()),
-    });
+    let number = || {
+        doc.number_text(body, node).map(|text| match text.parse() {
+            Ok(number) => LanePart::Number(number),
+            Err(_) => LanePart::Text(clipped(text).into()),
+        })
+    };
     let text = || doc.str_of(body, node).map(|text| LanePart::Text(clipped(&text).into()));
     number().or_else(text).unwrap_or(LanePart::None)
 }

@@ -5,6 +5,7 @@
 
 mod file;
 mod lane;
+mod names;
 mod pattern;
 
 #[cfg(test)]
@@ -20,92 +21,15 @@ pub use self::lane::LaneEnd;
 pub use self::lane::LaneKey;
 pub use self::lane::LanePart;
 use self::lane::LaneRule;
+pub use self::names::Channel;
+pub use self::names::DialectKind;
+pub use self::names::Wire;
 use self::pattern::PathPattern;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
 use crate::llm::json::NodeId;
 use crate::llm::json::fold;
 use crate::llm::stream::StreamFormat;
-
-/// Whose words a string is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Channel {
-    /// The operator's instructions to the model.
-    System,
-    /// The person's words.
-    User,
-    /// The model's answer.
-    Assistant,
-    /// The model's thinking.
-    Reasoning,
-    /// What a tool is said to do.
-    ToolDefinition,
-    /// What the model hands to a tool.
-    ToolCall,
-    /// What a tool gave back.
-    ToolResult,
-    /// Everything else: names, ids, settings.
-    Metadata,
-}
-
-impl Channel {
-    /// Returns the name used in rules, policies and answers.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Reasoning => "reasoning",
-            Self::ToolDefinition => "tool_definition",
-            Self::ToolCall => "tool_call",
-            Self::ToolResult => "tool_result",
-            Self::Metadata => "metadata",
-        }
-    }
-}
-
-/// The provider whose SDK is on the other side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DialectKind {
-    /// `OpenAI` and all who speak like it.
-    #[serde(rename = "openai")]
-    OpenAi,
-    /// Anthropic's Messages.
-    Anthropic,
-    /// Gemini, on Google's API or Vertex.
-    Gemini,
-    /// Ollama's own API.
-    Ollama,
-    /// Anything else that speaks JSON.
-    Generic,
-}
-
-/// The shape of one API of a provider: what answers, errors and ends look like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Wire {
-    /// `/v1/chat/completions`.
-    #[serde(rename = "openai_chat")]
-    OpenAiChat,
-    /// `/v1/completions`.
-    #[serde(rename = "openai_completions")]
-    OpenAiCompletions,
-    /// `/v1/responses`.
-    #[serde(rename = "openai_responses")]
-    OpenAiResponses,
-    /// `/v1/messages`.
-    Anthropic,
-    /// `:generateContent`, `:streamGenerateContent`.
-    Gemini,
-    /// `/api/chat`.
-    OllamaChat,
-    /// `/api/generate`.
-    OllamaGenerate,
-    /// No known shape.
-    Generic,
-}
 
 /// The dialects of a ruleset.
 #[derive(Clone, Debug)]
@@ -282,7 +206,8 @@ impl Dialect {
     /// Returns how a response of that media type is framed, if it is a stream. Parameters are disregarded.
     pub fn stream_format(&self, media_type: &str, path: &str) -> Option<StreamFormat> {
         let media = media_type.split(';').next().unwrap_or_default().trim();
-        let fits = |rule: &&StreamRule| rule.media.eq_ignore_ascii_case(media) && pattern::glob(&rule.path, path);
+        let fits =
+            |rule: &&StreamRule| rule.media.eq_ignore_ascii_case(media) && pattern::glob(&rule.path, path);
         self.streams.iter().find(fits).map(|rule| rule.format)
     }
 
@@ -294,7 +219,9 @@ impl Dialect {
         };
         let steps = pattern::Ancestry::of(doc, node);
         let leaf = steps.last_key(body, doc);
-        if !string.key && leaf.is_some_and(|leaf| self.metadata_keys.iter().any(|key| key.as_bytes() == &*leaf)) {
+        if !string.key
+            && leaf.is_some_and(|leaf| self.metadata_keys.iter().any(|key| key.as_bytes() == &*leaf))
+        {
             return Channel::Metadata;
         }
         let fits = |rule: &TextRule| rule.channel(self, body, doc, &steps);
@@ -326,7 +253,13 @@ impl Dialect {
     /// Returns the lane that a string of a stream's event continues; none when it stands on its own.
     ///
     /// Works on whole bodies too, where a text comes in pieces (`logprobs`).
-    pub fn lane(&self, event: Option<&str>, body: &[u8], doc: &Document, string: &JsonString) -> Option<LaneKey> {
+    pub fn lane(
+        &self,
+        event: Option<&str>,
+        body: &[u8],
+        doc: &Document,
+        string: &JsonString,
+    ) -> Option<LaneKey> {
         if string.key {
             return None;
         }
@@ -354,22 +287,32 @@ impl Dialect {
     fn wire_of_body(&self, body: &[u8], doc: &Document) -> Option<Wire> {
         let fits = |shape: &&Shape| {
             shape.has.iter().all(|key| doc.find(body, &[key.as_str()]).is_some())
-                && shape.is.iter().all(|(key, value)| doc.str_at(body, &[key.as_str()]).as_deref() == Some(value))
+                && shape
+                    .is
+                    .iter()
+                    .all(|(key, value)| doc.str_at(body, &[key.as_str()]).as_deref() == Some(value))
         };
         self.shapes.iter().find(fits).map(|shape| shape.wire)
     }
 }
 
 impl TextRule {
-    fn channel(&self, dialect: &Dialect, body: &[u8], doc: &Document, steps: &pattern::Ancestry) -> Option<Channel> {
+    fn channel(
+        &self,
+        dialect: &Dialect,
+        body: &[u8],
+        doc: &Document,
+        steps: &pattern::Ancestry,
+    ) -> Option<Channel> {
         if !self.pattern.matches(body, doc, steps) {
             return None;
         }
         let asked = steps.node_at(self.asked_at);
         let is = |key: &str| doc.child(body, asked, key).and_then(|node| doc.str_of(body, node));
-        let holds = self.when.iter().all(|(key, values)| {
-            is(key).is_some_and(|value| values.iter().any(|wanted| *wanted == value))
-        });
+        let holds = self
+            .when
+            .iter()
+            .all(|(key, values)| is(key).is_some_and(|value| values.iter().any(|wanted| *wanted == value)));
         match self.channel {
             _ if !holds => None,
             RuleChannel::Fixed(channel) => Some(channel),

@@ -42,7 +42,8 @@ pub(super) struct MalformedPattern;
 impl Ancestry {
     /// Returns the way to a value; the document itself is its first stop.
     pub(super) fn of(doc: &Document, node: NodeId) -> Self {
-        let mut nodes: SmallVec<[NodeId; 12]> = std::iter::successors(Some(node), |node| doc.parent(*node)).collect();
+        let mut nodes: SmallVec<[NodeId; 12]> =
+            std::iter::successors(Some(node), |node| doc.parent(*node)).collect();
         nodes.reverse();
         Self { nodes }
     }
@@ -163,9 +164,10 @@ mod tests {
     fn patterns_are_read_or_refused() {
         let steps = |text: &str| text.parse::<PathPattern>().map(|pattern| pattern.steps);
         let key = |key: &str| Wanted::Key(key.to_string());
-        assert_eq!(steps("a[*].b[+][*].**"), Ok(vec![
-            key("a"), Wanted::Each, key("b"), Wanted::Run, Wanted::Each, Wanted::Below
-        ]));
+        assert_eq!(
+            steps("a[*].b[+][*].**"),
+            Ok(vec![key("a"), Wanted::Each, key("b"), Wanted::Run, Wanted::Each, Wanted::Below])
+        );
         assert_eq!(steps(""), Ok(vec![]));
         assert_eq!(steps("[*].x"), Ok(vec![Wanted::Each, key("x")]));
         for malformed in ["a..b", "a[", "a[1]", "**.a", "a.", ".a"] {

@@ -6,6 +6,7 @@
 
 pub mod escape;
 pub mod fault;
+mod keys;
 pub mod path;
 mod walk;
 
@@ -20,9 +21,9 @@ pub use self::escape::escape_into;
 pub use self::escape::raw_range;
 pub use self::fault::JsonFault;
 pub use self::fault::JsonProblem;
+pub(crate) use self::keys::fold;
 pub use self::path::Path;
 pub use self::path::Segment;
-pub(crate) use self::walk::fold;
 pub use self::walk::walk;
 
 /// How much of a body the walker puts up with.

@@ -165,7 +165,7 @@ fn written(text: &str, style: u8) -> String {
     let mut out = String::new();
     for (at, character) in text.chars().enumerate() {
         let plain = !matches!(character, '"' | '\\' | '\0'..='\u{1f}');
-        if plain && (at as u8).wrapping_add(style) % 3 != 0 {
+        if plain && !(at as u8).wrapping_add(style).is_multiple_of(3) {
             out.push(character);
             continue;
         }

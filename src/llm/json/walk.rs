@@ -1,5 +1,7 @@
 //! The one pass over a body: grammar, limits, strings and values.
 
+use smallvec::SmallVec;
+
 use super::Document;
 use super::JsonFault;
 use super::JsonLimits;
@@ -11,6 +13,8 @@ use super::Step;
 use super::Value;
 use super::escape::hex4;
 use super::escape::surrogate_pair;
+use super::keys;
+use super::keys::Key;
 
 /// The stride of the search for a string's end: wide enough for vector instructions.
 const STRIDE_BYTES: usize = 32;
@@ -27,11 +31,11 @@ pub fn walk(body: &[u8], limits: &JsonLimits) -> Result<Document, JsonFault> {
         body,
         limits,
         at: 0,
-        frames: Vec::with_capacity(16),
-        keys: Vec::with_capacity(64),
+        frames: SmallVec::new(),
+        keys: SmallVec::new(),
         document: Document {
-            strings: Vec::with_capacity(64 + body.len() / 256),
-            nodes: Vec::with_capacity(64 + body.len() / 256),
+            strings: Vec::with_capacity(8 + body.len() / 128),
+            nodes: Vec::with_capacity(8 + body.len() / 128),
         },
     };
     walker.run()?;
@@ -65,19 +69,12 @@ struct Frame {
     keys_from: usize,
 }
 
-/// A key of an open object: its folded hash, and its place among the strings.
-#[derive(Clone, Copy)]
-struct Key {
-    hash: u64,
-    string: u32,
-}
-
 struct Walker<'a> {
     body: &'a [u8],
     limits: &'a JsonLimits,
     at: usize,
-    frames: Vec<Frame>,
-    keys: Vec<Key>,
+    frames: SmallVec<[Frame; 16]>,
+    keys: SmallVec<[Key; 32]>,
     document: Document,
 }
 
@@ -140,26 +137,10 @@ impl Walker<'_> {
 
     /// Looks for keys that some decoder takes for one, among those from `keys_from` on.
     fn check_keys(&mut self, keys_from: usize) -> Result<(), JsonFault> {
-        let (body, document) = (self.body, &self.document);
-        let text = |key: &Key| {
-            let string = document.strings.get(key.string as usize);
-            string.map(|string| document.text(body, string)).unwrap_or_default()
-        };
-        let keys = self.keys.get_mut(keys_from..).unwrap_or_default();
-        keys.sort_unstable_by(|one, other| {
-            let by_text = || fold(&text(one)).cmp(&fold(&text(other)));
-            one.hash.cmp(&other.hash).then_with(by_text).then(one.string.cmp(&other.string))
-        });
-        let clash = keys.windows(2).find_map(|pair| match pair {
-            [one, other] if one.hash == other.hash => {
-                let (one_text, other_text) = (text(one), text(other));
-                let problem = match one_text == other_text {
-                    true => JsonProblem::DuplicateKey,
-                    false => JsonProblem::CaseVariantKey,
-                };
-                (fold(&one_text) == fold(&other_text)).then_some((problem, other.string))
-            }
-            _ => None,
+        let open = self.keys.get_mut(keys_from..).unwrap_or_default();
+        let clash = keys::clash(open, |key| {
+            let string = self.document.strings.get(key as usize);
+            string.map(|string| self.document.text(self.body, string)).unwrap_or_default()
         });
         self.keys.truncate(keys_from);
         match clash {
@@ -186,8 +167,7 @@ impl Walker<'_> {
         if text.contains(&0) {
             return Err(JsonProblem::NulInKey.at(self.string_offset(index)));
         }
-        let key = Key { hash: folded_hash(&text), string: index };
-        self.keys.push(key);
+        self.keys.push(Key::new(&text, index));
         self.skip_space();
         match self.peek() {
             Some(b':') => self.at += 1,
@@ -370,49 +350,12 @@ impl Walker<'_> {
 
 /// Returns where the next quote, backslash or control character is, or the body's end.
 fn next_special(body: &[u8], from: usize) -> usize {
-    let special = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < 0x20;
+    // No short circuits: the compiler makes vector instructions of it.
+    let special = |byte: u8| u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < 0x20);
     let rest = body.get(from..).unwrap_or_default();
-    let mut skipped = 0;
-    for chunk in rest.chunks_exact(STRIDE_BYTES) {
-        if chunk.iter().fold(false, |any, byte| any | special(byte)) {
-            break;
-        }
-        skipped += STRIDE_BYTES;
-    }
+    let (strides, _) = rest.as_chunks::<STRIDE_BYTES>();
+    let clean = |stride: &&[u8; STRIDE_BYTES]| stride.iter().fold(0, |any, byte| any | special(*byte)) == 0;
+    let skipped = strides.iter().take_while(clean).count() * STRIDE_BYTES;
     let tail = rest.get(skipped..).unwrap_or_default();
-    from + skipped + tail.iter().position(special).unwrap_or(tail.len())
-}
-
-/// Folds a key as Go's decoder does when it looks for a field: ASCII case, `ſ` as `s` and the Kelvin sign as `k`.
-pub(crate) fn fold(key: &[u8]) -> Vec<u8> {
-    let mut folded = Vec::with_capacity(key.len());
-    fold_each(key, |byte| folded.push(byte));
-    folded
-}
-
-fn folded_hash(key: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    fold_each(key, |byte| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    hash
-}
-
-fn fold_each(key: &[u8], mut emit: impl FnMut(u8)) {
-    let mut rest = key;
-    loop {
-        rest = match rest {
-            [] => return,
-            [0xc5, 0xbf, tail @ ..] => {
-                emit(b's');
-                tail
-            }
-            [0xe2, 0x84, 0xaa, tail @ ..] => {
-                emit(b'k');
-                tail
-            }
-            [byte, tail @ ..] => {
-                emit(byte.to_ascii_lowercase());
-                tail
-            }
-        };
-    }
+    from + skipped + tail.iter().position(|byte| special(*byte) != 0).unwrap_or(tail.len())
 }

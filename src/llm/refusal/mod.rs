@@ -93,25 +93,44 @@ impl RefusalReason {
     }
 
     fn names(self) -> Names {
-        let names = |status, code, openai, anthropic, gemini| Names { status, code, openai, anthropic, gemini };
+        let names =
+            |status, code, openai, anthropic, gemini| Names { status, code, openai, anthropic, gemini };
         let (invalid, server) = ("invalid_request_error", "server_error");
         match self {
-            Self::ContentBlocked => names(403, "content_blocked", invalid, "permission_error", "PERMISSION_DENIED"),
+            Self::ContentBlocked => {
+                names(403, "content_blocked", invalid, "permission_error", "PERMISSION_DENIED")
+            }
             Self::Unreadable => names(400, "unreadable_body", invalid, invalid, "INVALID_ARGUMENT"),
-            Self::Unauthorized => {
-                names(401, "invalid_api_key", "authentication_error", "authentication_error", "UNAUTHENTICATED")
+            Self::Unauthorized => names(
+                401,
+                "invalid_api_key",
+                "authentication_error",
+                "authentication_error",
+                "UNAUTHENTICATED",
+            ),
+            Self::Forbidden => {
+                names(403, "forbidden", "permission_error", "permission_error", "PERMISSION_DENIED")
             }
-            Self::Forbidden => names(403, "forbidden", "permission_error", "permission_error", "PERMISSION_DENIED"),
             Self::NotFound => names(404, "not_found", invalid, "not_found_error", "NOT_FOUND"),
-            Self::TooLarge => names(413, "request_too_large", invalid, "request_too_large", "INVALID_ARGUMENT"),
-            Self::UnsupportedMedia => names(415, "unsupported_media_type", invalid, invalid, "INVALID_ARGUMENT"),
-            Self::RateLimited => {
-                names(429, "rate_limit_exceeded", "rate_limit_error", "rate_limit_error", "RESOURCE_EXHAUSTED")
+            Self::TooLarge => {
+                names(413, "request_too_large", invalid, "request_too_large", "INVALID_ARGUMENT")
             }
+            Self::UnsupportedMedia => {
+                names(415, "unsupported_media_type", invalid, invalid, "INVALID_ARGUMENT")
+            }
+            Self::RateLimited => names(
+                429,
+                "rate_limit_exceeded",
+                "rate_limit_error",
+                "rate_limit_error",
+                "RESOURCE_EXHAUSTED",
+            ),
             Self::Internal => names(500, "internal_error", server, "api_error", "INTERNAL"),
             Self::BadGateway => names(502, "upstream_error", server, "api_error", "UNAVAILABLE"),
             Self::Unavailable => names(503, "unavailable", server, "overloaded_error", "UNAVAILABLE"),
-            Self::GatewayTimeout => names(504, "upstream_timeout", server, "timeout_error", "DEADLINE_EXCEEDED"),
+            Self::GatewayTimeout => {
+                names(504, "upstream_timeout", server, "timeout_error", "DEADLINE_EXCEEDED")
+            }
         }
     }
 }

@@ -14,7 +14,9 @@ const DONE: &str = "data: [DONE]\n\n";
 /// Returns the end that raises.
 pub(super) fn error(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Vec<u8> {
     let end = match (track.format, wire) {
-        (StreamFormat::Ndjson, Wire::OllamaChat | Wire::OllamaGenerate) => format!("{}\n", body::ollama_error(refusal)),
+        (StreamFormat::Ndjson, Wire::OllamaChat | Wire::OllamaGenerate) => {
+            format!("{}\n", body::ollama_error(refusal))
+        }
         (StreamFormat::Ndjson, _) => format!("{}\n", body::error(refusal, wire)),
         (StreamFormat::JsonArray, _) => array_end(&body::error(refusal, wire), track),
         (StreamFormat::Sse, Wire::OpenAiChat | Wire::OpenAiCompletions | Wire::Generic) => {
@@ -32,7 +34,9 @@ pub(super) fn error(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Vec<u
 /// Returns the end that reads as a refusal of the model.
 pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Vec<u8> {
     let end = match wire {
-        Wire::OpenAiChat | Wire::OpenAiCompletions => format!("{}{DONE}", data(&openai_end(refusal, wire, track))),
+        Wire::OpenAiChat | Wire::OpenAiCompletions => {
+            format!("{}{DONE}", data(&openai_end(refusal, wire, track)))
+        }
         Wire::OpenAiResponses => {
             let response = body::incomplete_response(refusal, track, json!([]));
             let event = json!({

@@ -23,7 +23,7 @@ fn track(format: StreamFormat, sent: &str) -> StreamTrack {
     let mut track = StreamTrack::new(format);
     let mut parser = StreamParser::new(format, PIECE_BYTES_MAX);
     let mut pieces = parser.push(sent.as_bytes()).unwrap();
-    pieces.extend(parser.finish());
+    pieces.extend(parser.finish().unwrap());
     for piece in pieces {
         let payload = piece.payload();
         let doc = walk(&payload, &JsonLimits::STRICT).ok();
@@ -36,10 +36,15 @@ fn track(format: StreamFormat, sent: &str) -> StreamTrack {
 fn events(format: StreamFormat, bytes: &[u8]) -> Vec<(Option<String>, String)> {
     let mut parser = StreamParser::new(format, PIECE_BYTES_MAX);
     let mut pieces = parser.push(bytes).unwrap();
-    pieces.extend(parser.finish());
+    pieces.extend(parser.finish().unwrap());
     assert!(pieces.iter().all(|piece| piece.terminated));
-    let payload = |piece: &crate::llm::stream::StreamPiece| String::from_utf8(piece.payload().into_owned()).unwrap();
-    pieces.iter().filter(|piece| piece.has_payload()).map(|piece| (piece.event.clone(), payload(piece))).collect()
+    let payload =
+        |piece: &crate::llm::stream::StreamPiece| String::from_utf8(piece.payload().into_owned()).unwrap();
+    pieces
+        .iter()
+        .filter(|piece| piece.has_payload())
+        .map(|piece| (piece.event.clone(), payload(piece)))
+        .collect()
 }
 
 #[test]
@@ -49,13 +54,26 @@ fn a_block_is_403_in_every_shape() {
     let openai = json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": "content_blocked"}});
     assert_eq!(json_of(&blocked.error_body(Wire::OpenAiChat)), openai);
     let anthropic = json_of(&blocked.error_body(Wire::Anthropic));
-    assert_eq!((&anthropic["type"], &anthropic["error"]["type"]), (&json!("error"), &json!("permission_error")));
+    assert_eq!(
+        (&anthropic["type"], &anthropic["error"]["type"]),
+        (&json!("error"), &json!("permission_error"))
+    );
     assert_eq!(anthropic["request_id"], "R1");
     let gemini = json_of(&blocked.error_body(Wire::Gemini));
-    assert_eq!((&gemini["error"]["code"], &gemini["error"]["status"]), (&json!(403), &json!("PERMISSION_DENIED")));
+    assert_eq!(
+        (&gemini["error"]["code"], &gemini["error"]["status"]),
+        (&json!(403), &json!("PERMISSION_DENIED"))
+    );
     assert_eq!(gemini["error"]["details"][0]["reason"], "CONTENT_BLOCKED");
     assert_eq!(json_of(&blocked.error_body(Wire::OllamaChat))["error"], message);
-    for wire in [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Gemini, Wire::OllamaChat, Wire::Generic] {
+    for wire in [
+        Wire::OpenAiChat,
+        Wire::OpenAiResponses,
+        Wire::Anthropic,
+        Wire::Gemini,
+        Wire::OllamaChat,
+        Wire::Generic,
+    ] {
         assert_eq!(blocked.status(wire), 403);
     }
 }
@@ -94,12 +112,16 @@ fn stream_errors_are_those_that_sdks_raise() {
     assert_eq!(json_of(end[0].1.as_bytes())["error"]["code"], "content_blocked");
     assert_eq!(end[1], (None, "[DONE]".into()));
 
-    let responses = track(StreamFormat::Sse, "data: {\"type\":\"response.created\",\"sequence_number\":4}\n\n");
+    let responses =
+        track(StreamFormat::Sse, "data: {\"type\":\"response.created\",\"sequence_number\":4}\n\n");
     let end = events(StreamFormat::Sse, &blocked.stream_error(Wire::OpenAiResponses, &responses));
     let event = json_of(end[0].1.as_bytes());
     assert_eq!(end[0].0.as_deref(), Some("error"));
     assert_eq!((&event["type"], &event["sequence_number"]), (&json!("error"), &json!(5)));
-    assert_eq!((&event["code"], &event["error"]["code"]), (&json!("content_blocked"), &json!("content_blocked")));
+    assert_eq!(
+        (&event["code"], &event["error"]["code"]),
+        (&json!("content_blocked"), &json!("content_blocked"))
+    );
 
     let end = events(StreamFormat::Sse, &blocked.stream_error(Wire::Anthropic, &chat));
     assert_eq!(end[0].0.as_deref(), Some("error"));
@@ -118,7 +140,8 @@ fn an_array_stays_an_array() {
     let blocked = refusal(RefusalReason::ContentBlocked);
     for (sent, elements) in [("", 1), ("[{\"a\":1}", 2), ("[{\"a\":1}\n,\r\n{\"b\":2}", 3)] {
         let track = track(StreamFormat::JsonArray, sent);
-        for end in [blocked.stream_error(Wire::Gemini, &track), blocked.stream_graceful(Wire::Gemini, &track)] {
+        for end in [blocked.stream_error(Wire::Gemini, &track), blocked.stream_graceful(Wire::Gemini, &track)]
+        {
             let whole = json_of(&[sent.as_bytes(), &end].concat());
             assert_eq!(whole.as_array().unwrap().len(), elements, "{sent}");
         }
@@ -130,22 +153,31 @@ fn an_array_stays_an_array() {
 #[test]
 fn graceful_ends_finish_what_is_open() {
     let blocked = refusal(RefusalReason::ContentBlocked);
-    let chat = track(StreamFormat::Sse, concat!(
-        "data: {\"id\":\"x\",\"created\":9,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{}},{\"index\":1,\"delta\":{}}]}\n\n",
-        "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
-    ));
+    let chat = track(
+        StreamFormat::Sse,
+        concat!(
+            "data: {\"id\":\"x\",\"created\":9,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{}},{\"index\":1,\"delta\":{}}]}\n\n",
+            "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+        ),
+    );
     let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::OpenAiChat, &chat));
     let chunk = json_of(end[0].1.as_bytes());
     assert_eq!((&chunk["id"], &chunk["created"], &chunk["model"]), (&json!("x"), &json!(9), &json!("m")));
     assert_eq!(chunk["choices"].as_array().unwrap().len(), 1);
-    assert_eq!((&chunk["choices"][0]["index"], &chunk["choices"][0]["finish_reason"]), (&json!(1), &json!("content_filter")));
+    assert_eq!(
+        (&chunk["choices"][0]["index"], &chunk["choices"][0]["finish_reason"]),
+        (&json!(1), &json!("content_filter"))
+    );
     assert_eq!(end[1].1, "[DONE]");
 
-    let anthropic = track(StreamFormat::Sse, concat!(
-        "data: {\"type\":\"message_start\",\"message\":{\"id\":\"a\",\"model\":\"m\"}}\n\n",
-        "data: {\"type\":\"content_block_start\",\"index\":0}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
-        "data: {\"type\":\"content_block_start\",\"index\":1}\n\n",
-    ));
+    let anthropic = track(
+        StreamFormat::Sse,
+        concat!(
+            "data: {\"type\":\"message_start\",\"message\":{\"id\":\"a\",\"model\":\"m\"}}\n\n",
+            "data: {\"type\":\"content_block_start\",\"index\":0}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+            "data: {\"type\":\"content_block_start\",\"index\":1}\n\n",
+        ),
+    );
     let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::Anthropic, &anthropic));
     let names: Vec<&str> = end.iter().filter_map(|(name, _)| name.as_deref()).collect();
     assert_eq!(names, ["content_block_stop", "message_delta", "message_stop"]);
@@ -163,7 +195,10 @@ fn graceful_ends_finish_what_is_open() {
     let lines = track(StreamFormat::Ndjson, "{\"model\":\"m\",\"created_at\":\"2026-01-01T00:00:00Z\"}\n");
     let end = events(StreamFormat::Ndjson, &blocked.stream_graceful(Wire::OllamaGenerate, &lines));
     let done = json_of(end[0].1.as_bytes());
-    assert_eq!((&done["done"], &done["done_reason"], &done["response"]), (&json!(true), &json!("content_filter"), &json!("")));
+    assert_eq!(
+        (&done["done"], &done["done_reason"], &done["response"]),
+        (&json!(true), &json!("content_filter"), &json!(""))
+    );
     assert_eq!(done["created_at"], "2026-01-01T00:00:00Z");
 }
 

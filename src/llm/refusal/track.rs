@@ -90,7 +90,8 @@ impl StreamTrack {
     fn read_choices(&mut self, body: &[u8], doc: &Document) {
         let Some(choices) = doc.find(body, &["choices"]) else { return };
         for (position, choice) in doc.children(choices).enumerate() {
-            let told = doc.child(body, choice, "index").and_then(|index| doc.number_text(body, index)?.parse().ok());
+            let told =
+                doc.child(body, choice, "index").and_then(|index| doc.number_text(body, index)?.parse().ok());
             let index = told.unwrap_or(position as u64);
             let finished = doc.child(body, choice, "finish_reason").is_some_and(|reason| doc.is_set(reason));
             self.choices_seen = true;

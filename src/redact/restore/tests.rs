@@ -22,7 +22,8 @@ fn vault() -> Vault {
 
 /// Hides every occurrence of the values, as the gateway does: by ranges of the original text.
 fn hide(vault: &mut Vault, text: &str, values: &[&str]) -> String {
-    let found = |value: &&str| text.match_indices(*value).map(|(at, value)| at..at + value.len()).collect::<Vec<_>>();
+    let found =
+        |value: &&str| text.match_indices(*value).map(|(at, value)| at..at + value.len()).collect::<Vec<_>>();
     let mut ranges: Vec<_> = values.iter().filter(|value| !value.is_empty()).flat_map(found).collect();
     ranges.sort_by_key(|range| range.start);
     let mut to = 0;
@@ -84,7 +85,8 @@ fn a4_tool_arguments_stay_json() {
     let value = "O\"Brien\\\n";
     let token = vault.issue("name", value).unwrap();
     let arguments = format!("{{\"name\":\"{token}\"}}");
-    let restored: serde_json::Value = serde_json::from_str(&restore(&vault, &arguments, Inside::Json)).unwrap();
+    let restored: serde_json::Value =
+        serde_json::from_str(&restore(&vault, &arguments, Inside::Json)).unwrap();
     assert_eq!(restored["name"], value);
     // The arguments themselves stand in a string of the body.
     let body = serde_json::to_vec(&serde_json::json!({ "arguments": arguments })).unwrap();
@@ -123,7 +125,10 @@ fn a6_turns_of_a_conversation_agree() {
 fn a7_placeholders_are_literal_and_the_vault_is_bounded() {
     let mut vault = vault();
     let token = vault.issue("e-mail [a-z]{3}", "a@b.c").unwrap();
-    assert!(token.starts_with("PII_EMAILAZ3_") && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
+    assert!(
+        token.starts_with("PII_EMAILAZ3_")
+            && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    );
     let other_case = token.to_lowercase();
     assert_eq!(restore(&vault, &other_case, Inside::Text), other_case);
     let near = format!("{}0", &token[..token.len() - 1]);
