@@ -88,6 +88,12 @@ impl Document {
         Document { root, places }
     }
 
+    /// Returns this document with the places of another that has the same keys.
+    pub fn placed_like(mut self, other: &Document) -> Document {
+        self.places = other.places.clone();
+        self
+    }
+
     /// Returns a digest of the values, in quotes, fit for an `ETag` header.
     ///
     /// Equal documents have equal digests, however they were written.

@@ -10,6 +10,8 @@
 pub mod allow;
 pub mod decision;
 pub mod file;
+#[cfg(test)]
+mod fixture;
 pub mod handle;
 pub mod inspect;
 pub mod limits;
@@ -19,6 +21,7 @@ pub mod revision;
 pub mod route;
 pub mod ruleset;
 pub mod stream;
+pub mod watch;
 
 /// What happens to a body that cannot be inspected, where a policy does not say.
 pub const FAIL_MODE_DEFAULT: decision::FailMode = decision::FailMode::Closed;
