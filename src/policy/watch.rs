@@ -101,7 +101,9 @@ fn report(reloaded: Option<Reloaded>) {
 /// Watches the folders around files, because editors replace files instead of writing into them.
 fn watch_folders(paths: &[PathBuf], nudge: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
     // A full channel already holds a nudge.
-    let told = move |_event: notify::Result<notify::Event>| drop(nudge.try_send(()));
+    let told = move |_event: notify::Result<notify::Event>| {
+        let _ = nudge.try_send(());
+    };
     let mut watcher = match notify::recommended_watcher(told) {
         Ok(watcher) => watcher,
         Err(error) => {

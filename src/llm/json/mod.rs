@@ -22,6 +22,7 @@ pub use self::fault::JsonFault;
 pub use self::fault::JsonProblem;
 pub use self::path::Path;
 pub use self::path::Segment;
+pub(crate) use self::walk::fold;
 pub use self::walk::walk;
 
 /// How much of a body the walker puts up with.
@@ -64,6 +65,16 @@ pub struct JsonString {
     pub key: bool,
     /// The value it is, or, for a key, the value it names.
     pub node: NodeId,
+}
+
+/// The last step to a value.
+pub(crate) enum StepView<'a> {
+    /// None: it is the outermost.
+    Root,
+    /// Into a member.
+    Key(Cow<'a, [u8]>),
+    /// Into an element.
+    Index(u32),
 }
 
 /// What a value is.
@@ -215,6 +226,18 @@ impl Document {
     /// Returns how a value is reached, outermost step first.
     pub fn path<'a>(&self, body: &'a [u8], node: NodeId) -> Path<'a> {
         path::of(self, body, node)
+    }
+
+    /// Returns the last step to a value.
+    pub(crate) fn step<'a>(&self, body: &'a [u8], node: NodeId) -> StepView<'a> {
+        match self.nodes.get(node.index()).map_or(Step::Root, |node| node.step) {
+            Step::Root => StepView::Root,
+            Step::Index(index) => StepView::Index(index),
+            Step::Key(key) => match self.strings.get(key as usize) {
+                Some(key) => StepView::Key(self.text(body, key)),
+                None => StepView::Root,
+            },
+        }
     }
 
     fn value(&self, node: NodeId) -> Option<Value> {

@@ -1,0 +1,321 @@
+//! A dialect as it is written, and every fault in it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::Channel;
+use super::Dialect;
+use super::DialectKind;
+use super::KnownKeys;
+use super::Route;
+use super::RuleChannel;
+use super::Shape;
+use super::StreamRule;
+use super::TextRule;
+use super::UsagePaths;
+use super::Wire;
+use super::lane::EndRule;
+use super::lane::LaneRule;
+use super::pattern::PathPattern;
+use crate::llm::json::fold;
+use crate::llm::stream::StreamFormat;
+
+/// The dialects built into the binary: file name and text.
+pub(super) const EMBEDDED: [(&str, &str); 5] = [
+    ("anthropic.toml", include_str!("../../../plugins/dialects/anthropic.toml")),
+    ("gemini.toml", include_str!("../../../plugins/dialects/gemini.toml")),
+    ("generic.toml", include_str!("../../../plugins/dialects/generic.toml")),
+    ("ollama.toml", include_str!("../../../plugins/dialects/ollama.toml")),
+    ("openai.toml", include_str!("../../../plugins/dialects/openai.toml")),
+];
+
+/// Something wrong with a dialect file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}{}: {problem}", line.map(|line| format!(":{line}")).unwrap_or_default())]
+pub struct DialectFault {
+    /// The file's name.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub problem: DialectProblem,
+}
+
+/// What can be wrong with a dialect file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DialectProblem {
+    /// It is no TOML, or has keys or values that no dialect has.
+    #[error("{reason}")]
+    Malformed {
+        /// What the reader says.
+        reason: Box<str>,
+    },
+    /// A path pattern that cannot be read.
+    #[error("path pattern must be keys, `[*]`, `[+]`, `*` and a last `**`, joined by dots")]
+    PathPattern,
+    /// A rule that gives no channel, in a dialect without roles.
+    #[error("rule by role, but the dialect names no roles")]
+    NoRoles,
+    /// No file is of the kind `generic`.
+    #[error("no dialect of kind `generic`")]
+    NoGeneric,
+}
+
+impl DialectFault {
+    pub(super) fn without_generic() -> Self {
+        Self { file: "generic.toml".into(), line: None, problem: DialectProblem::NoGeneric }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DialectFile {
+    dialect: Header,
+    #[serde(default)]
+    route: Vec<RouteFile>,
+    #[serde(default)]
+    shape: Vec<ShapeFile>,
+    #[serde(default)]
+    stream: Vec<StreamFile>,
+    #[serde(default)]
+    roles: BTreeMap<String, Channel>,
+    #[serde(default)]
+    text: Vec<TextFile>,
+    #[serde(default)]
+    known: Vec<KnownFile>,
+    #[serde(default)]
+    lane: Vec<LaneFile>,
+    #[serde(default)]
+    end: Vec<EndFile>,
+    #[serde(default)]
+    usage: UsageFile,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    name: String,
+    kind: DialectKind,
+    wire: Wire,
+    /// Lower ranks are asked first.
+    rank: u8,
+    #[serde(default)]
+    metadata_keys: Vec<String>,
+    #[serde(default)]
+    lane_leaves: Vec<String>,
+    #[serde(default)]
+    terminators: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RouteFile {
+    path: String,
+    wire: Wire,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ShapeFile {
+    #[serde(default)]
+    has: Vec<String>,
+    #[serde(default)]
+    is: BTreeMap<String, String>,
+    wire: Wire,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StreamFile {
+    media: String,
+    #[serde(default = "any_path")]
+    path: String,
+    format: FormatName,
+}
+
+fn any_path() -> String {
+    "*".into()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FormatName {
+    Sse,
+    Ndjson,
+    JsonArray,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextFile {
+    #[serde(default)]
+    at: Option<Spanned<String>>,
+    text: Spanned<String>,
+    #[serde(default)]
+    when: BTreeMap<String, Vec<String>>,
+    /// Absent: the role of the value at `at` tells.
+    #[serde(default)]
+    channel: Option<Channel>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KnownFile {
+    at: Spanned<String>,
+    keys: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LaneFile {
+    name: String,
+    channel: Channel,
+    event: Option<String>,
+    path: Spanned<String>,
+    #[serde(default)]
+    key: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EndFile {
+    #[serde(default)]
+    lanes: Vec<String>,
+    event: Option<String>,
+    path: Option<Spanned<String>>,
+    #[serde(default)]
+    key: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UsageFile {
+    #[serde(default)]
+    prompt: Vec<Vec<String>>,
+    #[serde(default)]
+    completion: Vec<Vec<String>>,
+    #[serde(default)]
+    total: Vec<Vec<String>>,
+    #[serde(default)]
+    model: Vec<String>,
+}
+
+/// Reads one file, and returns the dialect with its rank.
+pub(super) fn parse(file: &str, text: &str) -> Result<(u8, Dialect), Vec<DialectFault>> {
+    let mut reader = Reader { file, text, faults: Vec::new() };
+    let written: DialectFile = match toml::from_str(text) {
+        Ok(written) => written,
+        Err(fault) => {
+            reader.fault(fault.span(), DialectProblem::Malformed { reason: fault.message().into() });
+            return Err(reader.faults);
+        }
+    };
+    let rank = written.dialect.rank;
+    let dialect = reader.dialect(written);
+    match reader.faults.is_empty() {
+        true => Ok((rank, dialect)),
+        false => Err(reader.faults),
+    }
+}
+
+struct Reader<'a> {
+    file: &'a str,
+    text: &'a str,
+    faults: Vec<DialectFault>,
+}
+
+impl Reader<'_> {
+    fn dialect(&mut self, written: DialectFile) -> Dialect {
+        let DialectFile { dialect, route, shape, stream, roles, text, known, lane, end, usage } = written;
+        let by_role_allowed = !roles.is_empty();
+        Dialect {
+            name: dialect.name,
+            kind: dialect.kind,
+            wire: dialect.wire,
+            routes: route.into_iter().map(|route| Route { path: route.path, wire: route.wire }).collect(),
+            shapes: shape.into_iter().map(|shape| Shape { has: shape.has, is: shape.is, wire: shape.wire }).collect(),
+            streams: stream.into_iter().map(stream_rule).collect(),
+            roles,
+            texts: text.into_iter().map(|rule| self.text_rule(rule, by_role_allowed)).collect(),
+            metadata_keys: dialect.metadata_keys,
+            known_folded: known.iter().flat_map(|known| &known.keys).map(|key| fold(key.as_bytes())).collect(),
+            known: known
+                .into_iter()
+                .map(|known| KnownKeys { at: self.pattern(&known.at), keys: known.keys })
+                .collect(),
+            lanes: lane.into_iter().map(|rule| self.lane_rule(rule)).collect(),
+            lane_leaves: dialect.lane_leaves,
+            ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
+            terminators: dialect.terminators,
+            usage: UsagePaths {
+                prompt: sums(&usage.prompt),
+                completion: sums(&usage.completion),
+                total: sums(&usage.total),
+                model: usage.model.iter().map(|path| keys(path)).collect(),
+            },
+        }
+    }
+
+    fn text_rule(&mut self, written: TextFile, by_role_allowed: bool) -> TextRule {
+        let mut pattern = written.at.as_ref().map(|at| self.pattern(at)).unwrap_or_default();
+        let asked_at = pattern.steps.len();
+        pattern.steps.extend(self.pattern(&written.text).steps);
+        let channel = written.channel.map_or(RuleChannel::ByRole, RuleChannel::Fixed);
+        if matches!(channel, RuleChannel::ByRole) && !by_role_allowed {
+            self.fault(Some(written.text.span()), DialectProblem::NoRoles);
+        }
+        TextRule { pattern, asked_at, when: written.when, channel }
+    }
+
+    fn lane_rule(&mut self, written: LaneFile) -> LaneRule {
+        LaneRule {
+            path: self.pattern(&written.path),
+            name: written.name,
+            channel: written.channel,
+            event: written.event,
+            keys: written.key.iter().map(|path| keys(path)).collect(),
+        }
+    }
+
+    fn end_rule(&mut self, written: EndFile) -> EndRule {
+        EndRule {
+            path: written.path.as_ref().map(|path| self.pattern(path)).unwrap_or_default(),
+            names: written.lanes,
+            event: written.event,
+            keys: written.key.iter().map(|path| keys(path)).collect(),
+        }
+    }
+
+    fn pattern(&mut self, written: &Spanned<String>) -> PathPattern {
+        written.get_ref().parse().unwrap_or_else(|_| {
+            self.fault(Some(written.span()), DialectProblem::PathPattern);
+            PathPattern::default()
+        })
+    }
+
+    fn fault(&mut self, span: Option<Range<usize>>, problem: DialectProblem) {
+        let before = span.and_then(|span| self.text.get(..span.start));
+        let line = before.map(|before| before.matches('\n').count() + 1);
+        self.faults.push(DialectFault { file: self.file.to_string(), line, problem });
+    }
+}
+
+fn stream_rule(written: StreamFile) -> StreamRule {
+    let format = match written.format {
+        FormatName::Sse => StreamFormat::Sse,
+        FormatName::Ndjson => StreamFormat::Ndjson,
+        FormatName::JsonArray => StreamFormat::JsonArray,
+    };
+    StreamRule { media: written.media, path: written.path, format }
+}
+
+fn sums(written: &[Vec<String>]) -> Vec<Vec<Vec<String>>> {
+    written.iter().map(|sum| sum.iter().map(|path| keys(path)).collect()).collect()
+}
+
+fn keys(path: &str) -> Vec<String> {
+    path.split('.').map(str::to_string).collect()
+}

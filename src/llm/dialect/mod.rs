@@ -1,0 +1,379 @@
+//! What is known about a provider's way of speaking: which strings are whose, which deltas belong together.
+//!
+//! All of it is data (`plugins/dialects/*.toml`). A dialect only adds knowledge: a string it does not name is still
+//! seen, on its own, as [`Channel::Metadata`].
+
+mod file;
+mod lane;
+mod pattern;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+pub use self::file::DialectFault;
+pub use self::file::DialectProblem;
+pub use self::lane::LaneEnd;
+pub use self::lane::LaneKey;
+pub use self::lane::LanePart;
+use self::lane::LaneRule;
+use self::pattern::PathPattern;
+use crate::llm::json::Document;
+use crate::llm::json::JsonString;
+use crate::llm::json::NodeId;
+use crate::llm::json::fold;
+use crate::llm::stream::StreamFormat;
+
+/// Whose words a string is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    /// The operator's instructions to the model.
+    System,
+    /// The person's words.
+    User,
+    /// The model's answer.
+    Assistant,
+    /// The model's thinking.
+    Reasoning,
+    /// What a tool is said to do.
+    ToolDefinition,
+    /// What the model hands to a tool.
+    ToolCall,
+    /// What a tool gave back.
+    ToolResult,
+    /// Everything else: names, ids, settings.
+    Metadata,
+}
+
+impl Channel {
+    /// Returns the name used in rules, policies and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Reasoning => "reasoning",
+            Self::ToolDefinition => "tool_definition",
+            Self::ToolCall => "tool_call",
+            Self::ToolResult => "tool_result",
+            Self::Metadata => "metadata",
+        }
+    }
+}
+
+/// The provider whose SDK is on the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DialectKind {
+    /// `OpenAI` and all who speak like it.
+    #[serde(rename = "openai")]
+    OpenAi,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Gemini, on Google's API or Vertex.
+    Gemini,
+    /// Ollama's own API.
+    Ollama,
+    /// Anything else that speaks JSON.
+    Generic,
+}
+
+/// The shape of one API of a provider: what answers, errors and ends look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wire {
+    /// `/v1/chat/completions`.
+    #[serde(rename = "openai_chat")]
+    OpenAiChat,
+    /// `/v1/completions`.
+    #[serde(rename = "openai_completions")]
+    OpenAiCompletions,
+    /// `/v1/responses`.
+    #[serde(rename = "openai_responses")]
+    OpenAiResponses,
+    /// `/v1/messages`.
+    Anthropic,
+    /// `:generateContent`, `:streamGenerateContent`.
+    Gemini,
+    /// `/api/chat`.
+    OllamaChat,
+    /// `/api/generate`.
+    OllamaGenerate,
+    /// No known shape.
+    Generic,
+}
+
+/// The dialects of a ruleset.
+#[derive(Clone, Debug)]
+pub struct Dialects {
+    /// In the order of detection by body; the generic one last.
+    ranked: Vec<Arc<Dialect>>,
+    generic: Arc<Dialect>,
+}
+
+/// What one dialect file says, valid by construction.
+#[derive(Debug)]
+pub struct Dialect {
+    name: String,
+    kind: DialectKind,
+    wire: Wire,
+    routes: Vec<Route>,
+    shapes: Vec<Shape>,
+    streams: Vec<StreamRule>,
+    roles: BTreeMap<String, Channel>,
+    texts: Vec<TextRule>,
+    metadata_keys: Vec<String>,
+    known: Vec<KnownKeys>,
+    /// All known keys, folded.
+    known_folded: HashSet<Vec<u8>>,
+    lanes: Vec<LaneRule>,
+    lane_leaves: Vec<String>,
+    ends: Vec<lane::EndRule>,
+    terminators: Vec<String>,
+    pub(crate) usage: UsagePaths,
+}
+
+/// A request path and the API behind it.
+#[derive(Debug)]
+struct Route {
+    path: String,
+    wire: Wire,
+}
+
+/// What a body looks like.
+#[derive(Debug)]
+struct Shape {
+    has: Vec<String>,
+    is: BTreeMap<String, String>,
+    wire: Wire,
+}
+
+/// A media type that is a stream, on some paths.
+#[derive(Debug)]
+struct StreamRule {
+    media: String,
+    path: String,
+    format: StreamFormat,
+}
+
+/// Whose words the strings at a place are.
+#[derive(Debug)]
+struct TextRule {
+    /// The whole path, and how many of its steps lead to the value that is asked.
+    pattern: PathPattern,
+    asked_at: usize,
+    when: BTreeMap<String, Vec<String>>,
+    channel: RuleChannel,
+}
+
+/// A fixed channel, or the one that the role of the value asked stands for.
+#[derive(Clone, Copy, Debug)]
+enum RuleChannel {
+    Fixed(Channel),
+    ByRole,
+}
+
+/// Keys that the provider reads at a place.
+#[derive(Debug)]
+struct KnownKeys {
+    at: PathPattern,
+    keys: Vec<String>,
+}
+
+/// Where tokens and model are told: alternatives of sums of paths.
+#[derive(Debug, Default)]
+pub(crate) struct UsagePaths {
+    pub(crate) prompt: Vec<Vec<Vec<String>>>,
+    pub(crate) completion: Vec<Vec<Vec<String>>>,
+    pub(crate) total: Vec<Vec<Vec<String>>>,
+    pub(crate) model: Vec<Vec<String>>,
+}
+
+/// A key that reads as one the provider knows, but is written otherwise: some decoders take it for that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("key at byte {offset} is a known key in another case")]
+pub struct DisguisedKey {
+    /// Where the key is, in bytes of the body.
+    pub offset: usize,
+}
+
+/// The dialect and API that an exchange was taken for.
+#[derive(Clone, Debug)]
+pub struct Detected {
+    /// What is known about the way it speaks.
+    pub dialect: Arc<Dialect>,
+    /// The shape of answers.
+    pub wire: Wire,
+}
+
+impl Dialects {
+    /// Returns the dialects built into the binary.
+    ///
+    /// # Errors
+    /// Fails when a built-in file is wrong; a test keeps that from happening.
+    pub fn embedded() -> Result<Self, Vec<DialectFault>> {
+        Self::overlaid(&[])
+    }
+
+    /// Returns the built-in dialects, with files of the same name replaced and further ones added.
+    ///
+    /// # Errors
+    /// Returns every fault of every file.
+    pub fn overlaid(files: &[(String, String)]) -> Result<Self, Vec<DialectFault>> {
+        let mut all: BTreeMap<&str, &str> = file::EMBEDDED.iter().copied().collect();
+        all.extend(files.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+        let (mut ranked, mut faults) = (Vec::new(), Vec::new());
+        for (name, text) in all {
+            match file::parse(name, text) {
+                Ok(dialect) => ranked.push(dialect),
+                Err(found) => faults.extend(found),
+            }
+        }
+        ranked.sort_by_key(|(rank, _)| *rank);
+        let ranked: Vec<Arc<Dialect>> = ranked.into_iter().map(|(_, dialect)| Arc::new(dialect)).collect();
+        let generic = ranked.iter().find(|dialect| dialect.kind == DialectKind::Generic).cloned();
+        if generic.is_none() && faults.is_empty() {
+            faults.push(DialectFault::without_generic());
+        }
+        match generic {
+            Some(generic) if faults.is_empty() => Ok(Self { ranked, generic }),
+            _ => Err(faults),
+        }
+    }
+
+    /// Returns the dialect of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Dialect>> {
+        self.ranked.iter().find(|dialect| dialect.name == name)
+    }
+
+    /// Returns the dialect of an exchange: by its request path (no query), else by its body, else the generic one.
+    pub fn detect(&self, path: &str, body: Option<(&[u8], &Document)>) -> Detected {
+        let of = |dialect: &Arc<Dialect>, wire| Detected { dialect: Arc::clone(dialect), wire };
+        let by_path = self.ranked.iter().find_map(|dialect| Some(of(dialect, dialect.wire_of_path(path)?)));
+        let by_body = || {
+            let (body, doc) = body?;
+            self.ranked.iter().find_map(|dialect| Some(of(dialect, dialect.wire_of_body(body, doc)?)))
+        };
+        by_path.or_else(by_body).unwrap_or_else(|| of(&self.generic, Wire::Generic))
+    }
+}
+
+impl Dialect {
+    /// Returns the name used in the configuration.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the provider it belongs to.
+    pub fn kind(&self) -> DialectKind {
+        self.kind
+    }
+
+    /// Returns the API of an exchange within this dialect: by path, else by body, else the usual one.
+    pub fn wire(&self, path: &str, body: Option<(&[u8], &Document)>) -> Wire {
+        let by_body = || body.and_then(|(body, doc)| self.wire_of_body(body, doc));
+        self.wire_of_path(path).or_else(by_body).unwrap_or(self.wire)
+    }
+
+    /// Returns how a response of that media type is framed, if it is a stream. Parameters are disregarded.
+    pub fn stream_format(&self, media_type: &str, path: &str) -> Option<StreamFormat> {
+        let media = media_type.split(';').next().unwrap_or_default().trim();
+        let fits = |rule: &&StreamRule| rule.media.eq_ignore_ascii_case(media) && pattern::glob(&rule.path, path);
+        self.streams.iter().find(fits).map(|rule| rule.format)
+    }
+
+    /// Tells whose words a string is.
+    pub fn channel(&self, body: &[u8], doc: &Document, string: &JsonString) -> Channel {
+        let node = match string.key {
+            true => doc.parent(string.node).unwrap_or(NodeId::ROOT),
+            false => string.node,
+        };
+        let steps = pattern::Ancestry::of(doc, node);
+        let leaf = steps.last_key(body, doc);
+        if !string.key && leaf.is_some_and(|leaf| self.metadata_keys.iter().any(|key| key.as_bytes() == &*leaf)) {
+            return Channel::Metadata;
+        }
+        let fits = |rule: &TextRule| rule.channel(self, body, doc, &steps);
+        self.texts.iter().find_map(fits).unwrap_or(Channel::Metadata)
+    }
+
+    /// Looks for a key that reads as a known one but is written otherwise.
+    ///
+    /// # Errors
+    /// Fails at the first such key.
+    pub fn check_keys(&self, body: &[u8], doc: &Document) -> Result<(), DisguisedKey> {
+        for string in doc.strings.iter().filter(|string| string.key) {
+            let text = doc.text(body, string);
+            let folded = fold(&text);
+            if !self.known_folded.contains(&folded) {
+                continue;
+            }
+            let parent = doc.parent(string.node).unwrap_or(NodeId::ROOT);
+            let place = pattern::Ancestry::of(doc, parent);
+            let here = self.known.iter().filter(|known| known.at.matches(body, doc, &place));
+            let disguised = |key: &String| key.as_bytes() != &*text && fold(key.as_bytes()) == folded;
+            if here.flat_map(|known| &known.keys).any(disguised) {
+                return Err(DisguisedKey { offset: string.raw.start });
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the lane that a string of a stream's event continues; none when it stands on its own.
+    ///
+    /// Works on whole bodies too, where a text comes in pieces (`logprobs`).
+    pub fn lane(&self, event: Option<&str>, body: &[u8], doc: &Document, string: &JsonString) -> Option<LaneKey> {
+        if string.key {
+            return None;
+        }
+        let steps = pattern::Ancestry::of(doc, string.node);
+        let kind = lane::event_kind(body, doc);
+        let by_rule = |rule: &LaneRule| rule.key(event, kind.as_deref(), body, doc, &steps);
+        self.lanes.iter().find_map(by_rule).or_else(|| lane::by_leaf(&self.lane_leaves, body, doc, &steps))
+    }
+
+    /// Returns the lanes that an event ends, after its own strings were taken.
+    pub fn lane_ends(&self, event: Option<&str>, body: &[u8], doc: &Document) -> Vec<LaneEnd> {
+        let kind = lane::event_kind(body, doc);
+        self.ends.iter().flat_map(|rule| rule.ends(event, kind.as_deref(), body, doc)).collect()
+    }
+
+    /// Tells whether a payload that is no JSON is this dialect's end of the stream (`[DONE]`).
+    pub fn is_terminator(&self, payload: &[u8]) -> bool {
+        self.terminators.iter().any(|terminator| terminator.as_bytes() == payload.trim_ascii())
+    }
+
+    fn wire_of_path(&self, path: &str) -> Option<Wire> {
+        self.routes.iter().find(|route| pattern::glob(&route.path, path)).map(|route| route.wire)
+    }
+
+    fn wire_of_body(&self, body: &[u8], doc: &Document) -> Option<Wire> {
+        let fits = |shape: &&Shape| {
+            shape.has.iter().all(|key| doc.find(body, &[key.as_str()]).is_some())
+                && shape.is.iter().all(|(key, value)| doc.str_at(body, &[key.as_str()]).as_deref() == Some(value))
+        };
+        self.shapes.iter().find(fits).map(|shape| shape.wire)
+    }
+}
+
+impl TextRule {
+    fn channel(&self, dialect: &Dialect, body: &[u8], doc: &Document, steps: &pattern::Ancestry) -> Option<Channel> {
+        if !self.pattern.matches(body, doc, steps) {
+            return None;
+        }
+        let asked = steps.node_at(self.asked_at);
+        let is = |key: &str| doc.child(body, asked, key).and_then(|node| doc.str_of(body, node));
+        let holds = self.when.iter().all(|(key, values)| {
+            is(key).is_some_and(|value| values.iter().any(|wanted| *wanted == value))
+        });
+        match self.channel {
+            _ if !holds => None,
+            RuleChannel::Fixed(channel) => Some(channel),
+            RuleChannel::ByRole => is("role").and_then(|role| dialect.roles.get(&*role).copied()),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The built-in dialects, asked as the gateway asks them.
+
+use super::*;
+use crate::llm::json::JsonLimits;
+use crate::llm::json::walk;
+
+fn dialects() -> Dialects {
+    Dialects::embedded().unwrap_or_else(|faults| panic!("{faults:#?}"))
+}
+
+fn document(body: &str) -> Document {
+    walk(body.as_bytes(), &JsonLimits::STRICT).unwrap()
+}
+
+/// The channel of the value that reads `text`.
+fn channel(dialect: &str, body: &str, text: &str) -> Channel {
+    let (dialects, doc) = (dialects(), document(body));
+    let found = doc.strings.iter().find(|s| !s.key && *doc.text(body.as_bytes(), s) == *text.as_bytes());
+    dialects.get(dialect).unwrap().channel(body.as_bytes(), &doc, found.unwrap())
+}
+
+/// The lanes of an event: name, parts, text.
+fn lanes(dialect: &str, event: Option<&str>, body: &str) -> Vec<String> {
+    let (dialects, doc) = (dialects(), document(body));
+    let dialect = dialects.get(dialect).unwrap();
+    let key = |string: &JsonString| {
+        let lane = dialect.lane(event, body.as_bytes(), &doc, string)?;
+        let parts: Vec<String> = lane.parts.iter().map(|part| match part {
+            LanePart::Number(number) => number.to_string(),
+            LanePart::Text(text) => text.to_string(),
+            LanePart::None => "-".into(),
+        }).collect();
+        let text = String::from_utf8(doc.text(body.as_bytes(), string).into_owned()).unwrap();
+        Some(format!("{}({})={text}", lane.name, parts.join(",")))
+    };
+    doc.strings.iter().filter_map(key).collect()
+}
+
+#[test]
+fn exchanges_are_told_by_path_then_by_body() {
+    let cases = [
+        ("/v1/chat/completions", "{}", "openai", Wire::OpenAiChat),
+        ("/openai/deployments/x/chat/completions", "{}", "openai", Wire::OpenAiChat),
+        ("/v1/completions", "{}", "openai", Wire::OpenAiCompletions),
+        ("/v1/responses", "{}", "openai", Wire::OpenAiResponses),
+        ("/v1/messages", r#"{"model":"m","messages":[]}"#, "anthropic", Wire::Anthropic),
+        ("/v1beta/models/g:streamGenerateContent", "{}", "gemini", Wire::Gemini),
+        ("/api/chat", "{}", "ollama", Wire::OllamaChat),
+        ("/api/generate", "{}", "ollama", Wire::OllamaGenerate),
+        ("/x", r#"{"contents":[]}"#, "gemini", Wire::Gemini),
+        ("/x", r#"{"model":"m","messages":[]}"#, "openai", Wire::OpenAiChat),
+        ("/x", r#"{"model":"m","messages":[],"max_tokens":1,"system":""}"#, "anthropic", Wire::Anthropic),
+        ("/x", r#"{"object":"response"}"#, "openai", Wire::OpenAiResponses),
+        ("/x", r#"{"query":"q"}"#, "generic", Wire::Generic),
+    ];
+    let dialects = dialects();
+    for (path, body, name, wire) in cases {
+        let doc = document(body);
+        let detected = dialects.detect(path, Some((body.as_bytes(), &doc)));
+        assert_eq!((detected.dialect.name(), detected.wire), (name, wire), "{path} {body}");
+    }
+    assert_eq!(dialects.detect("/x", None).dialect.kind(), DialectKind::Generic);
+}
+
+#[test]
+fn strings_have_the_channel_of_their_speaker() {
+    let openai = r#"{"model":"m","messages":[{"role":"system","content":"S"},{"role":"user","content":[{"type":"text","text":"U"}]},
+        {"role":"assistant","content":"A","reasoning_content":"R","tool_calls":[{"function":{"name":"f","arguments":"C"}}]},
+        {"role":"tool","content":"T"},{"role":"odd","content":"O"}],"tools":[{"function":{"description":"D"}}],"user":"me"}"#;
+    let anthropic = r#"{"system":[{"type":"text","text":"S"}],"messages":[{"role":"user","content":"U"},{"role":"assistant",
+        "content":[{"type":"thinking","thinking":"R"},{"type":"text","text":"A"},{"type":"tool_use","input":{"q":["C"]}}]},
+        {"role":"user","content":[{"type":"tool_result","content":[{"type":"text","text":"T"}]}]}],"tools":[{"description":"D"}]}"#;
+    let gemini = r#"{"systemInstruction":{"parts":[{"text":"S"}]},"contents":[{"role":"user","parts":[{"text":"U"}]},
+        {"role":"model","parts":[{"text":"A"},{"functionCall":{"args":{"q":"C"}}}]},{"parts":[{"functionResponse":{"response":{"x":"T"}}}]}],
+        "tools":[{"functionDeclarations":[{"description":"D"}]}]}"#;
+    let responses = r#"{"instructions":"S","input":[{"role":"user","content":[{"text":"U"}]},{"role":"assistant","content":"A"},
+        {"type":"reasoning","summary":[{"text":"R"}]},{"type":"function_call","arguments":"C"},{"type":"function_call_output","output":"T"}],
+        "tools":[{"description":"D"}]}"#;
+    let all = [
+        ("S", Channel::System),
+        ("U", Channel::User),
+        ("A", Channel::Assistant),
+        ("R", Channel::Reasoning),
+        ("C", Channel::ToolCall),
+        ("T", Channel::ToolResult),
+        ("D", Channel::ToolDefinition),
+    ];
+    for (dialect, body) in [("openai", openai), ("anthropic", anthropic), ("gemini", gemini), ("openai", responses)] {
+        for (text, expected) in all.iter().filter(|(text, _)| body.contains(&format!("\"{text}\""))) {
+            assert_eq!(channel(dialect, body, text), *expected, "{dialect} {text}");
+        }
+    }
+    assert_eq!(channel("openai", openai, "me"), Channel::Metadata);
+    assert_eq!(channel("openai", openai, "O"), Channel::Metadata);
+    assert_eq!(channel("openai", r#"{"input":"U"}"#, "U"), Channel::User);
+    assert_eq!(channel("ollama", r#"{"message":{"content":"A"}}"#, "A"), Channel::Assistant);
+}
+
+#[test]
+fn deltas_join_by_what_the_provider_says() {
+    // (dialect, event, body, lanes)
+    type Case<'a> = (&'a str, Option<&'a str>, &'a str, &'a [&'a str]);
+    let cases: &[Case] = &[
+        ("openai", None, r#"{"choices":[{"index":1,"delta":{"role":"assistant","content":"a"}}],"id":"x"}"#, &["content(1)=a"]),
+        ("openai", None, r#"{"choices":[{"delta":{"tool_calls":[{"index":3,"function":{"name":"f","arguments":"b"}}]}}]}"#, &["arguments(0,3)=b"]),
+        ("openai", None, r#"{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"c"}]}]}}]}"#, &["reasoning(0)=c"]),
+        ("openai", None, r#"{"choices":[{"index":0,"logprobs":{"content":[{"token":"a"},{"token":"b"}]}}]}"#, &["tokens(0)=a", "tokens(0)=b"]),
+        ("openai", None, r#"{"choices":[{"text":"t","index":0}]}"#, &["text(0)=t"]),
+        ("openai", Some("response.output_text.delta"), r#"{"type":"response.output_text.delta","delta":"d","output_index":1,"content_index":0,"item_id":"i","obfuscation":"xx"}"#, &["output_text(1,0)=d"]),
+        ("openai", None, r#"{"type":"response.function_call_arguments.delta","delta":"d","output_index":1,"item_id":"i"}"#, &["call_arguments(1)=d"]),
+        ("openai", None, r#"{"type":"response.novel.delta","delta":"d","output_index":1}"#, &["delta(response.novel.delta,1,-)=d"]),
+        ("anthropic", Some("content_block_delta"), r#"{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"e"}}"#, &["text(2)=e"]),
+        ("anthropic", None, r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"f"}}"#, &["partial_json(2)=f"]),
+        ("anthropic", None, r#"{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"g"}}"#, &["text(2)=g"]),
+        ("gemini", None, r#"{"candidates":[{"content":{"parts":[{"text":"h"},{"text":"i"}],"role":"model"}}]}"#, &["text(0)=h", "text(0)=i"]),
+        ("ollama", None, r#"{"model":"m","message":{"role":"assistant","content":"j","thinking":"k"}}"#, &["content()=j", "thinking()=k"]),
+        ("ollama", None, r#"{"response":"l"}"#, &["response()=l"]),
+        ("generic", None, r#"{"event":{"token":"m","n":[{"index":4,"text":"o"}]},"id":"p"}"#, &["event.token()=m", "event.n.text(4)=o"]),
+    ];
+    for (dialect, event, body, expected) in cases {
+        assert_eq!(lanes(dialect, *event, body), *expected, "{body}");
+    }
+}
+
+#[test]
+fn texts_end_where_the_provider_says() {
+    let cases: [(&str, &str, &str, bool); 8] = [
+        ("openai", r#"{"choices":[{"index":1,"delta":{"content":"a"}}]}"#, r#"{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}"#, true),
+        ("openai", r#"{"choices":[{"index":1,"delta":{"content":"a"}}]}"#, r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#, false),
+        ("openai", r#"{"choices":[{"index":1,"delta":{"content":"a"}}]}"#, r#"{"choices":[{"index":1,"delta":{},"finish_reason":null}]}"#, false),
+        ("openai", r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"a"}"#, r#"{"type":"response.output_text.done","output_index":0,"content_index":0,"text":"a"}"#, true),
+        ("anthropic", r#"{"type":"content_block_delta","index":1,"delta":{"text":"a"}}"#, r#"{"type":"content_block_stop","index":1}"#, true),
+        ("anthropic", r#"{"type":"content_block_delta","index":1,"delta":{"text":"a"}}"#, r#"{"type":"content_block_stop","index":2}"#, false),
+        ("ollama", r#"{"message":{"content":"a"},"done":false}"#, r#"{"message":{"content":""},"done":true}"#, true),
+        ("ollama", r#"{"message":{"content":"a"},"done":false}"#, r#"{"message":{"content":""},"done":false}"#, false),
+    ];
+    for (dialect, delta, end, expected) in cases {
+        let dialects = dialects();
+        let dialect = dialects.get(dialect).unwrap();
+        let doc = document(delta);
+        let lane = doc.strings.iter().find_map(|s| dialect.lane(None, delta.as_bytes(), &doc, s)).unwrap();
+        let ends = dialect.lane_ends(None, end.as_bytes(), &document(end));
+        assert_eq!(ends.iter().any(|end| end.covers(&lane)), expected, "{delta} {end}");
+    }
+}
+
+#[test]
+fn a_disguised_key_is_a_fault_only_where_the_key_is_read() {
+    let cases = [
+        (r#"{"MESSAGES":[]}"#, true),
+        (r#"{"me\u017f\u017fages":[]}"#, true),
+        (r#"{"messages":[{"Role":"system"}]}"#, true),
+        (r#"{"messages":[{"role":"system","content":"x"}]}"#, false),
+        (r#"{"tools":[{"function":{"parameters":{"properties":{"Messages":{},"Model":{}}}}}]}"#, false),
+    ];
+    let dialects = dialects();
+    for (body, disguised) in cases {
+        let found = dialects.get("openai").unwrap().check_keys(body.as_bytes(), &document(body));
+        assert_eq!(found.is_err(), disguised, "{body}");
+    }
+}
+
+#[test]
+fn streams_are_told_by_media_type() {
+    let dialects = dialects();
+    let format = |name: &str, media, path| dialects.get(name).unwrap().stream_format(media, path);
+    assert_eq!(format("openai", "text/event-stream; charset=utf-8", "/"), Some(StreamFormat::Sse));
+    assert_eq!(format("openai", "application/json", "/"), None);
+    assert_eq!(format("gemini", "application/json; charset=UTF-8", "/m:streamGenerateContent"), Some(StreamFormat::JsonArray));
+    assert_eq!(format("gemini", "application/json", "/m:generateContent"), None);
+    assert_eq!(format("ollama", "application/x-ndjson", "/api/chat"), Some(StreamFormat::Ndjson));
+    assert!(dialects.get("openai").unwrap().is_terminator(b"[DONE]"));
+}
+
+#[test]
+fn every_fault_of_a_file_is_told_with_its_line() {
+    let header = "[dialect]\nname = \"x\"\nkind = \"openai\"\nwire = \"openai_chat\"\nrank = 1\n";
+    let broken = format!("{header}[[text]]\ntext = \"a..b\"\n[[lane]]\nname = \"l\"\nchannel = \"user\"\npath = \"a[\"\n");
+    let unknown = format!("{header}colour = \"red\"\n");
+    let faults = Dialects::overlaid(&[("b.toml".into(), broken), ("u.toml".into(), unknown)]).unwrap_err();
+    let places: Vec<(&str, Option<usize>)> = faults.iter().map(|fault| (&*fault.file, fault.line)).collect();
+    assert_eq!(places, [("b.toml", Some(7)), ("b.toml", Some(7)), ("b.toml", Some(11)), ("u.toml", Some(6))]);
+    assert!(faults[1].to_string().starts_with("b.toml:7: rule by role") || faults[0].to_string().contains("rule by role"));
+}

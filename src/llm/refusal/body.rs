@@ -1,0 +1,123 @@
+//! Whole bodies: errors, and answers that refuse.
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::Refusal;
+use super::StreamTrack;
+use crate::llm::dialect::Wire;
+
+/// Who refuses, in Gemini's error details.
+const ERROR_DOMAIN: &str = "portcullis";
+
+/// Returns the error in the provider's shape.
+pub(super) fn error(refusal: &Refusal, wire: Wire) -> Value {
+    match wire {
+        Wire::OpenAiChat | Wire::OpenAiCompletions | Wire::OpenAiResponses | Wire::Generic => {
+            json!({ "error": openai_error(refusal) })
+        }
+        Wire::Anthropic => anthropic_error(refusal),
+        Wire::Gemini => json!({ "error": gemini_error(refusal) }),
+        Wire::OllamaChat | Wire::OllamaGenerate => ollama_error(refusal),
+    }
+}
+
+pub(super) fn openai_error(refusal: &Refusal) -> Value {
+    let names = refusal.reason.names();
+    json!({ "message": refusal.message, "type": names.openai, "param": null, "code": names.code })
+}
+
+pub(super) fn anthropic_error(refusal: &Refusal) -> Value {
+    let names = refusal.reason.names();
+    json!({
+        "type": "error",
+        "error": { "type": names.anthropic, "message": refusal.message, "code": names.code },
+        "request_id": refusal.request_id,
+    })
+}
+
+pub(super) fn gemini_error(refusal: &Refusal) -> Value {
+    let names = refusal.reason.names();
+    json!({
+        "code": names.status,
+        "message": refusal.message,
+        "status": names.gemini,
+        "details": [{
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": names.code.to_ascii_uppercase(),
+            "domain": ERROR_DOMAIN,
+            "metadata": { "request_id": refusal.request_id },
+        }],
+    })
+}
+
+pub(super) fn ollama_error(refusal: &Refusal) -> Value {
+    json!({ "error": refusal.message, "code": refusal.reason.code() })
+}
+
+/// Returns the answer of a model that refuses.
+pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Value {
+    let (message, model) = (&refusal.message, track.model.as_deref().unwrap_or_default());
+    let id = |prefix: &str| track.id.clone().unwrap_or_else(|| format!("{prefix}{}", refusal.request_id));
+    match wire {
+        Wire::OpenAiChat => json!({
+            "id": id("chatcmpl-"), "object": "chat.completion", "created": track.created, "model": model,
+            "choices": [{
+                "index": 0,
+                "message": { "role": "assistant", "content": message, "refusal": message },
+                "logprobs": null,
+                "finish_reason": "content_filter",
+            }],
+        }),
+        Wire::OpenAiCompletions => json!({
+            "id": id("cmpl-"), "object": "text_completion", "created": track.created, "model": model,
+            "choices": [{ "index": 0, "text": message, "logprobs": null, "finish_reason": "content_filter" }],
+        }),
+        Wire::OpenAiResponses => {
+            let output = json!([{
+                "id": format!("msg_{}", refusal.request_id), "type": "message", "role": "assistant",
+                "status": "incomplete", "content": [{ "type": "refusal", "refusal": message }],
+            }]);
+            incomplete_response(refusal, track, output)
+        }
+        Wire::Anthropic => json!({
+            "id": id("msg_"), "type": "message", "role": "assistant", "model": model,
+            "content": [{ "type": "text", "text": message }],
+            "stop_reason": "refusal", "stop_sequence": null,
+            "usage": { "input_tokens": 0, "output_tokens": track.output_tokens },
+        }),
+        Wire::Gemini => json!({
+            "candidates": [{
+                "content": { "role": "model", "parts": [{ "text": message }] },
+                "finishReason": "SAFETY", "index": 0,
+            }],
+            "modelVersion": model,
+        }),
+        Wire::OllamaChat | Wire::OllamaGenerate => ollama_done(wire, track, message),
+        Wire::Generic => error(refusal, wire),
+    }
+}
+
+/// Returns a Responses object that stopped at the content filter.
+pub(super) fn incomplete_response(refusal: &Refusal, track: &StreamTrack, output: Value) -> Value {
+    let id = track.id.clone().unwrap_or_else(|| format!("resp_{}", refusal.request_id));
+    json!({
+        "id": id, "object": "response", "created_at": track.created, "model": track.model.as_deref().unwrap_or_default(),
+        "status": "incomplete", "incomplete_details": { "reason": "content_filter" }, "error": null,
+        "instructions": null, "metadata": {}, "output": output, "parallel_tool_calls": true,
+        "temperature": null, "tool_choice": "auto", "tools": [], "top_p": null,
+    })
+}
+
+/// Returns Ollama's last message.
+pub(super) fn ollama_done(wire: Wire, track: &StreamTrack, text: &str) -> Value {
+    let mut done = json!({
+        "model": track.model.as_deref().unwrap_or_default(), "created_at": track.created_at,
+        "done": true, "done_reason": "content_filter",
+    });
+    match wire {
+        Wire::OllamaGenerate => done["response"] = json!(text),
+        _ => done["message"] = json!({ "role": "assistant", "content": text }),
+    }
+    done
+}

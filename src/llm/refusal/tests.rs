@@ -1,0 +1,195 @@
+//! Refusals as each provider's SDK reads them.
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::*;
+use crate::llm::json::JsonLimits;
+use crate::llm::json::walk;
+use crate::llm::stream::PIECE_BYTES_MAX;
+use crate::llm::stream::StreamFormat;
+use crate::llm::stream::StreamParser;
+
+fn refusal(reason: RefusalReason) -> Refusal {
+    Refusal { reason, message: "blocked by \"policy\"\n".into(), request_id: "R1".into() }
+}
+
+fn json_of(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap()
+}
+
+/// A track that has sent these bytes.
+fn track(format: StreamFormat, sent: &str) -> StreamTrack {
+    let mut track = StreamTrack::new(format);
+    let mut parser = StreamParser::new(format, PIECE_BYTES_MAX);
+    let mut pieces = parser.push(sent.as_bytes()).unwrap();
+    pieces.extend(parser.finish());
+    for piece in pieces {
+        let payload = piece.payload();
+        let doc = walk(&payload, &JsonLimits::STRICT).ok();
+        track.sent(&piece, doc.as_ref().map(|doc| (&*payload, doc)));
+    }
+    track
+}
+
+/// The events after those sent: name and payload.
+fn events(format: StreamFormat, bytes: &[u8]) -> Vec<(Option<String>, String)> {
+    let mut parser = StreamParser::new(format, PIECE_BYTES_MAX);
+    let mut pieces = parser.push(bytes).unwrap();
+    pieces.extend(parser.finish());
+    assert!(pieces.iter().all(|piece| piece.terminated));
+    let payload = |piece: &crate::llm::stream::StreamPiece| String::from_utf8(piece.payload().into_owned()).unwrap();
+    pieces.iter().filter(|piece| piece.has_payload()).map(|piece| (piece.event.clone(), payload(piece))).collect()
+}
+
+#[test]
+fn a_block_is_403_in_every_shape() {
+    let blocked = refusal(RefusalReason::ContentBlocked);
+    let message = blocked.message.clone();
+    let openai = json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": "content_blocked"}});
+    assert_eq!(json_of(&blocked.error_body(Wire::OpenAiChat)), openai);
+    let anthropic = json_of(&blocked.error_body(Wire::Anthropic));
+    assert_eq!((&anthropic["type"], &anthropic["error"]["type"]), (&json!("error"), &json!("permission_error")));
+    assert_eq!(anthropic["request_id"], "R1");
+    let gemini = json_of(&blocked.error_body(Wire::Gemini));
+    assert_eq!((&gemini["error"]["code"], &gemini["error"]["status"]), (&json!(403), &json!("PERMISSION_DENIED")));
+    assert_eq!(gemini["error"]["details"][0]["reason"], "CONTENT_BLOCKED");
+    assert_eq!(json_of(&blocked.error_body(Wire::OllamaChat))["error"], message);
+    for wire in [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Gemini, Wire::OllamaChat, Wire::Generic] {
+        assert_eq!(blocked.status(wire), 403);
+    }
+}
+
+#[test]
+fn statuses_and_types_are_the_providers_own() {
+    let expected = [
+        (RefusalReason::ContentBlocked, 403, "permission_error"),
+        (RefusalReason::Unreadable, 400, "invalid_request_error"),
+        (RefusalReason::Unauthorized, 401, "authentication_error"),
+        (RefusalReason::Forbidden, 403, "permission_error"),
+        (RefusalReason::NotFound, 404, "not_found_error"),
+        (RefusalReason::TooLarge, 413, "request_too_large"),
+        (RefusalReason::UnsupportedMedia, 415, "invalid_request_error"),
+        (RefusalReason::RateLimited, 429, "rate_limit_error"),
+        (RefusalReason::Internal, 500, "api_error"),
+        (RefusalReason::BadGateway, 502, "api_error"),
+        (RefusalReason::Unavailable, 529, "overloaded_error"),
+        (RefusalReason::GatewayTimeout, 504, "timeout_error"),
+    ];
+    assert_eq!(expected.map(|row| row.0), RefusalReason::ALL);
+    for (reason, status, kind) in expected {
+        let body = json_of(&refusal(reason).error_body(Wire::Anthropic));
+        assert_eq!((reason.status(Wire::Anthropic), &body["error"]["type"]), (status, &json!(kind)));
+        let gemini = json_of(&refusal(reason).error_body(Wire::Gemini));
+        assert_eq!(gemini["error"]["code"], reason.status(Wire::Gemini));
+    }
+    assert_eq!(RefusalReason::Unavailable.status(Wire::OpenAiChat), 503);
+}
+
+#[test]
+fn stream_errors_are_those_that_sdks_raise() {
+    let blocked = refusal(RefusalReason::ContentBlocked);
+    let chat = track(StreamFormat::Sse, "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{}}]}\n\n");
+    let end = events(StreamFormat::Sse, &blocked.stream_error(Wire::OpenAiChat, &chat));
+    assert_eq!(json_of(end[0].1.as_bytes())["error"]["code"], "content_blocked");
+    assert_eq!(end[1], (None, "[DONE]".into()));
+
+    let responses = track(StreamFormat::Sse, "data: {\"type\":\"response.created\",\"sequence_number\":4}\n\n");
+    let end = events(StreamFormat::Sse, &blocked.stream_error(Wire::OpenAiResponses, &responses));
+    let event = json_of(end[0].1.as_bytes());
+    assert_eq!(end[0].0.as_deref(), Some("error"));
+    assert_eq!((&event["type"], &event["sequence_number"]), (&json!("error"), &json!(5)));
+    assert_eq!((&event["code"], &event["error"]["code"]), (&json!("content_blocked"), &json!("content_blocked")));
+
+    let end = events(StreamFormat::Sse, &blocked.stream_error(Wire::Anthropic, &chat));
+    assert_eq!(end[0].0.as_deref(), Some("error"));
+    assert_eq!(json_of(end[0].1.as_bytes())["error"]["type"], "permission_error");
+
+    let end = events(StreamFormat::Sse, &blocked.stream_error(Wire::Gemini, &chat));
+    assert_eq!(json_of(end[0].1.as_bytes())["error"]["code"], 403);
+
+    let lines = track(StreamFormat::Ndjson, "{\"model\":\"m\"}\n");
+    let end = events(StreamFormat::Ndjson, &blocked.stream_error(Wire::OllamaChat, &lines));
+    assert_eq!(json_of(end[0].1.as_bytes())["error"], blocked.message);
+}
+
+#[test]
+fn an_array_stays_an_array() {
+    let blocked = refusal(RefusalReason::ContentBlocked);
+    for (sent, elements) in [("", 1), ("[{\"a\":1}", 2), ("[{\"a\":1}\n,\r\n{\"b\":2}", 3)] {
+        let track = track(StreamFormat::JsonArray, sent);
+        for end in [blocked.stream_error(Wire::Gemini, &track), blocked.stream_graceful(Wire::Gemini, &track)] {
+            let whole = json_of(&[sent.as_bytes(), &end].concat());
+            assert_eq!(whole.as_array().unwrap().len(), elements, "{sent}");
+        }
+    }
+    let closed = track(StreamFormat::JsonArray, "[{\"a\":1}]");
+    assert!(blocked.stream_error(Wire::Gemini, &closed).is_empty());
+}
+
+#[test]
+fn graceful_ends_finish_what_is_open() {
+    let blocked = refusal(RefusalReason::ContentBlocked);
+    let chat = track(StreamFormat::Sse, concat!(
+        "data: {\"id\":\"x\",\"created\":9,\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{}},{\"index\":1,\"delta\":{}}]}\n\n",
+        "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n",
+    ));
+    let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::OpenAiChat, &chat));
+    let chunk = json_of(end[0].1.as_bytes());
+    assert_eq!((&chunk["id"], &chunk["created"], &chunk["model"]), (&json!("x"), &json!(9), &json!("m")));
+    assert_eq!(chunk["choices"].as_array().unwrap().len(), 1);
+    assert_eq!((&chunk["choices"][0]["index"], &chunk["choices"][0]["finish_reason"]), (&json!(1), &json!("content_filter")));
+    assert_eq!(end[1].1, "[DONE]");
+
+    let anthropic = track(StreamFormat::Sse, concat!(
+        "data: {\"type\":\"message_start\",\"message\":{\"id\":\"a\",\"model\":\"m\"}}\n\n",
+        "data: {\"type\":\"content_block_start\",\"index\":0}\n\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+        "data: {\"type\":\"content_block_start\",\"index\":1}\n\n",
+    ));
+    let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::Anthropic, &anthropic));
+    let names: Vec<&str> = end.iter().filter_map(|(name, _)| name.as_deref()).collect();
+    assert_eq!(names, ["content_block_stop", "message_delta", "message_stop"]);
+    assert_eq!(json_of(end[0].1.as_bytes())["index"], 1);
+    assert_eq!(json_of(end[1].1.as_bytes())["delta"]["stop_reason"], "refusal");
+
+    let fresh = StreamTrack::new(StreamFormat::Sse);
+    let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::Anthropic, &fresh));
+    assert_eq!(end[0].0.as_deref(), Some("message_start"));
+    let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::Gemini, &fresh));
+    assert_eq!(json_of(end[0].1.as_bytes())["candidates"][0]["finishReason"], "SAFETY");
+    let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::OpenAiResponses, &fresh));
+    assert_eq!(json_of(end[0].1.as_bytes())["response"]["incomplete_details"]["reason"], "content_filter");
+
+    let lines = track(StreamFormat::Ndjson, "{\"model\":\"m\",\"created_at\":\"2026-01-01T00:00:00Z\"}\n");
+    let end = events(StreamFormat::Ndjson, &blocked.stream_graceful(Wire::OllamaGenerate, &lines));
+    let done = json_of(end[0].1.as_bytes());
+    assert_eq!((&done["done"], &done["done_reason"], &done["response"]), (&json!(true), &json!("content_filter"), &json!("")));
+    assert_eq!(done["created_at"], "2026-01-01T00:00:00Z");
+}
+
+#[test]
+fn a_broken_line_is_closed_first() {
+    let blocked = refusal(RefusalReason::ContentBlocked);
+    let broken = track(StreamFormat::Sse, "data: {\"cho");
+    assert!(blocked.stream_error(Wire::OpenAiChat, &broken).starts_with(b"\n\ndata: {\"error\""));
+    let broken = track(StreamFormat::Ndjson, "{\"cho");
+    assert!(blocked.stream_error(Wire::OllamaChat, &broken).starts_with(b"\n{"));
+}
+
+#[test]
+fn whole_answers_refuse_as_the_model_would() {
+    let blocked = refusal(RefusalReason::ContentBlocked);
+    let mut track = StreamTrack::new(StreamFormat::Sse);
+    let body = br#"{"id":"x","model":"m","created":3}"#;
+    track.read(body, &walk(body, &JsonLimits::STRICT).unwrap());
+    let answer = |wire| json_of(&blocked.graceful_body(wire, &track));
+    let chat = answer(Wire::OpenAiChat);
+    assert_eq!((&chat["id"], &chat["choices"][0]["finish_reason"]), (&json!("x"), &json!("content_filter")));
+    assert_eq!(chat["choices"][0]["message"]["refusal"], blocked.message);
+    assert_eq!(answer(Wire::Anthropic)["stop_reason"], "refusal");
+    assert_eq!(answer(Wire::Gemini)["candidates"][0]["finishReason"], "SAFETY");
+    assert_eq!(answer(Wire::OpenAiResponses)["output"][0]["content"][0]["type"], "refusal");
+    assert_eq!(answer(Wire::OpenAiCompletions)["choices"][0]["text"], blocked.message);
+    assert_eq!(answer(Wire::OllamaChat)["message"]["content"], blocked.message);
+    assert_eq!(answer(Wire::Generic)["error"]["code"], "content_blocked");
+}
