@@ -82,9 +82,10 @@ impl Document {
         let prefix = keys.join(".");
         let moved = self.places.0.into_iter().map(|(path, place)| (patch::child(&prefix, &path), place));
         let places = Places(moved.collect());
-        let root = keys.iter().rev().fold(self.root, |inner, key| {
-            Map::from_iter([((*key).to_owned(), Value::Object(inner))])
-        });
+        let root = keys
+            .iter()
+            .rev()
+            .fold(self.root, |inner, key| Map::from_iter([((*key).to_owned(), Value::Object(inner))]));
         Document { root, places }
     }
 

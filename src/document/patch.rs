@@ -38,7 +38,8 @@ pub(crate) fn replaced_paths(patch: &Map<String, Value>) -> Vec<String> {
 
 /// Returns the top-level keys in which two documents differ.
 pub fn changed_keys(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
-    let mut changed: Vec<String> = before.keys().filter(|key| before.get(*key) != after.get(*key)).cloned().collect();
+    let mut changed: Vec<String> =
+        before.keys().filter(|key| before.get(*key) != after.get(*key)).cloned().collect();
     changed.extend(after.keys().filter(|key| !before.contains_key(*key)).cloned());
     changed.sort();
     changed

@@ -49,7 +49,8 @@ pub fn read<T>(document: &Document, build: impl FnOnce(&mut Section<'_>) -> T) -
     if faults.is_empty() {
         return Ok(built);
     }
-    let at = |fault: &Fault| fault.place.as_ref().map(|place| (place.source.clone(), place.line, place.column));
+    let at =
+        |fault: &Fault| fault.place.as_ref().map(|place| (place.source.clone(), place.line, place.column));
     faults.sort_by_key(at);
     Err(faults)
 }
@@ -215,7 +216,8 @@ impl<'a> Section<'a> {
 
     /// Reports every key that nobody asked for.
     pub fn finish(&self) {
-        let unknown = self.table.into_iter().flat_map(Map::keys).filter(|key| !self.asked.contains(&key.as_str()));
+        let unknown =
+            self.table.into_iter().flat_map(Map::keys).filter(|key| !self.asked.contains(&key.as_str()));
         for key in unknown {
             self.fault(key, self.unknown(key));
         }

@@ -17,12 +17,12 @@ fn merge_patches_as_the_rfc_shows_them() {
         (json!({"a":"c"}), json!({"a":["b"]}), json!({"a":["b"]})),
         (json!({"a":{"b":"c"}}), json!({"a":{"b":"d","c":null}}), json!({"a":{"b":"d"}})),
         (json!({"a":[{"b":"c"}]}), json!({"a":[1]}), json!({"a":[1]})),
-        (json!(["a","b"]), json!(["c","d"]), json!(["c","d"])),
+        (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
         (json!({"a":"b"}), json!(["c"]), json!(["c"])),
         (json!({"a":"foo"}), json!(null), json!(null)),
         (json!({"a":"foo"}), json!("bar"), json!("bar")),
         (json!({"e":null}), json!({"a":1}), json!({"e":null,"a":1})),
-        (json!([1,2]), json!({"a":"b","c":null}), json!({"a":"b"})),
+        (json!([1, 2]), json!({"a":"b","c":null}), json!({"a":"b"})),
         (json!({}), json!({"a":{"bb":{"ccc":null}}}), json!({"a":{"bb":{}}})),
     ];
     for (target, change, expected) in cases {
@@ -39,7 +39,8 @@ fn every_key_knows_its_place() {
     assert_eq!(faults[0].line(), Some(6), "{faults:?}");
     let text = text.replace('é', "e");
     let document = toml::parse(&text, "f.toml").unwrap();
-    let cases = [("a", 1, 1), ("b", 2, 2), ("b.c", 3, 1), ("b.c[0].d", 4, 5), ("b.e", 6, 3), ("b.e.x.y", 6, 3)];
+    let cases =
+        [("a", 1, 1), ("b", 2, 2), ("b.c", 3, 1), ("b.c[0].d", 4, 5), ("b.e", 6, 3), ("b.e.x.y", 6, 3)];
     for (path, line, column) in cases {
         let place = document.places().of(path).unwrap();
         assert_eq!((place.line, place.column), (Some(line), Some(column)), "{path}");

@@ -208,9 +208,10 @@ impl PolicyFile {
         }
         let mut allowances = Vec::new();
         for (at, entry) in self.allow.iter().enumerate() {
-            let found = entry.detectors.iter().map(|name| {
-                lookup.find(name, || format!("{path}.allow[{at}].detectors"))
-            });
+            let found = entry
+                .detectors
+                .iter()
+                .map(|name| lookup.find(name, || format!("{path}.allow[{at}].detectors")));
             let (known, unknown): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
             faults.extend(unknown.into_iter().filter_map(Result::err));
             let known = known.into_iter().filter_map(Result::ok).collect();

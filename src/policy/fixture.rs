@@ -2,6 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::document::Document;
+use crate::document::Fault;
+use crate::document::toml;
+use crate::policy::reload::read_rules;
+use crate::policy::ruleset::RulesFile;
 use crate::scan::detector::Detector;
 use crate::scan::pack;
 
@@ -23,10 +28,30 @@ pub(crate) fn detectors(more: &[&str]) -> Vec<Detector> {
     for name in more {
         text += &row(name, "custom", "low", name, "", name);
     }
-    pack::parse_all(&BTreeMap::from([("detectors/fixture.toml".to_owned(), text)])).expect("the fixture is sound")
+    pack::parse_all(&BTreeMap::from([("detectors/fixture.toml".to_owned(), text)]))
+        .expect("the fixture is sound")
 }
 
 /// Returns dialects to build rulesets with.
 pub(crate) fn dialects() -> crate::llm::dialect::Dialects {
-    crate::llm::dialect::Dialects
+    crate::llm::dialect::Dialects::embedded().expect("the embedded dialects are sound")
+}
+
+/// Returns the shipped configuration: `conf/gateway.toml` and the shipped policies.
+pub(crate) fn shipped() -> Document {
+    let mut document = toml::parse(include_str!("../../conf/gateway.toml"), "gateway.toml").expect("is TOML");
+    let policies = [
+        ("default", include_str!("../../conf/policies/default.toml")),
+        ("strict", include_str!("../../conf/policies/strict.toml")),
+        ("monitor", include_str!("../../conf/policies/monitor.toml")),
+    ];
+    for (name, text) in policies {
+        document.overlay(toml::parse(text, name).expect("is TOML").nested(&["policies", name]));
+    }
+    document
+}
+
+/// Returns the rules of a document.
+pub(crate) fn rules(document: &Document) -> Result<RulesFile, Vec<Fault>> {
+    read_rules(document)
 }

@@ -22,6 +22,7 @@ use crate::document::Place;
 use crate::document::Problem;
 use crate::document::patch::changed_keys;
 use crate::document::section;
+use crate::llm::dialect::DialectFault;
 use crate::llm::dialect::Dialects;
 use crate::policy::file::expand_modes;
 use crate::policy::handle::RulesetHandle;
@@ -31,8 +32,8 @@ use crate::policy::revision::RevisionSource;
 use crate::policy::revision::Revisions;
 use crate::policy::ruleset::Parts;
 use crate::policy::ruleset::RELOADABLE_KEYS;
-use crate::policy::ruleset::Ruleset;
 use crate::policy::ruleset::RulesFile;
+use crate::policy::ruleset::Ruleset;
 use crate::scan::detector::Detector;
 use crate::scan::pack::PackFault;
 use crate::scan::proof::ProofFault;
@@ -455,6 +456,14 @@ impl From<PackFault> for Fault {
     }
 }
 
+impl From<DialectFault> for Fault {
+    fn from(fault: DialectFault) -> Self {
+        let place = Place { source: fault.file.into(), line: fault.line, column: None };
+        let problem = Problem::Invalid { reason: fault.problem.to_string(), suggestion: None };
+        Self { place: Some(place), key: String::new(), problem }
+    }
+}
+
 impl From<ProofFault> for Fault {
     fn from(fault: ProofFault) -> Self {
         let place = Place { source: fault.file.into(), line: Some(fault.line), column: None };
@@ -464,13 +473,17 @@ impl From<ProofFault> for Fault {
 }
 
 /// Reads the reloadable part of a document; what else is in it was read at the start.
-fn read_rules(document: &Document) -> Result<RulesFile, Vec<Fault>> {
+pub(crate) fn read_rules(document: &Document) -> Result<RulesFile, Vec<Fault>> {
     let mut only_rules = Document::from_json(Value::Object(rules_of(document)), None).unwrap_or_default();
     only_rules = only_rules.placed_like(document);
     let bytes = serde_json::to_vec(only_rules.root()).map_or(usize::MAX, |text| text.len());
     if bytes > RULES_BYTES_MAX {
         let reason = format!("expected {RULES_BYTES_MAX} bytes of JSON at most");
-        return Err(vec![Fault { place: None, key: String::new(), problem: Problem::Invalid { reason, suggestion: None } }]);
+        return Err(vec![Fault {
+            place: None,
+            key: String::new(),
+            problem: Problem::Invalid { reason, suggestion: None },
+        }]);
     }
     section::read(&only_rules, RulesFile::read)
 }

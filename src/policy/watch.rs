@@ -49,7 +49,7 @@ impl FileWatch {
         let mut known = self.look().await;
         loop {
             tokio::select! {
-                ended = shutdown.wait_for(|ended| *ended) => { drop(ended); return; }
+                () = ended(&mut shutdown) => return,
                 Some(()) = nudged.recv() => tokio::time::sleep(DEBOUNCE).await,
                 () = tokio::time::sleep(POLL) => {}
             }
@@ -77,6 +77,12 @@ impl FileWatch {
         let paths = self.paths.clone();
         tokio::task::spawn_blocking(move || fingerprint(&paths)).await.unwrap_or_default()
     }
+}
+
+/// Comes back when the process is asked to end.
+async fn ended(shutdown: &mut watch::Receiver<bool>) {
+    // An error says that nobody can ask any more, which is an end too.
+    drop(shutdown.wait_for(|ended| *ended).await);
 }
 
 type Reloaded = Result<Option<crate::policy::reload::Change>, crate::policy::reload::ChangeError>;
@@ -148,5 +154,75 @@ fn stamp(path: &Path, depth: usize, stamps: &mut Vec<Stamp>) {
     let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
     if depth > 0 {
         entries.for_each(|entry| stamp(&entry.path(), depth - 1, stamps));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::sync::mpsc;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::document::toml;
+    use crate::policy::fixture::detectors;
+    use crate::policy::fixture::dialects;
+    use crate::policy::fixture::shipped;
+    use crate::policy::reload::Announcement;
+    use crate::policy::reload::Loading;
+    use crate::store::Store;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn loading(file: PathBuf) -> Loading {
+        Loading {
+            document: Box::new(move || {
+                let mut document = shipped();
+                document.overlay(toml::parse(&fs::read_to_string(&file).unwrap(), "gateway.toml")?);
+                Ok(document)
+            }),
+            detectors: Box::new(|| Ok(detectors(&[]))),
+            dialects: Box::new(|| Ok(dialects())),
+            prove: Box::new(|_| Vec::new()),
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_saved_file_is_obeyed_and_a_faulty_one_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway.toml");
+        fs::write(&file, "").unwrap();
+        let store = Store::in_memory();
+        let (reloader, _) = Reloader::start(loading(file.clone()), &store, Arc::new(SystemClock)).unwrap();
+        let reloader = Arc::new(reloader);
+        let (heard, mut hearing) = mpsc::unbounded_channel();
+        reloader.subscribe(move |announcement| {
+            let _ = heard.send(matches!(announcement, Announcement::Published(_)));
+        });
+        let (stop, stopped) = watch::channel(false);
+        let watching = tokio::spawn(FileWatch::new(vec![file.clone()], reloader.clone()).run(stopped));
+        // The watch may not have looked for the first time yet: save until it is heard.
+        let mut scan_ms = 1;
+        let published = loop {
+            scan_ms += 1;
+            fs::write(&file, format!("[limits]\nscan_ms = {scan_ms}\n# {}\n", "x".repeat(scan_ms))).unwrap();
+            let heard = tokio::time::timeout(Duration::from_secs(2), hearing.recv()).await;
+            if let Ok(Some(published)) = heard {
+                break published;
+            }
+            assert!(scan_ms < 10, "never heard");
+        };
+        assert!(published);
+        assert_eq!(reloader.handle().load().limits.scan_ms, scan_ms as u64);
+        fs::write(&file, "[limits]\nscan_ms = 0\n").unwrap();
+        let refused = tokio::time::timeout(PATIENCE, hearing.recv()).await.unwrap();
+        assert_eq!(refused, Some(false));
+        assert_eq!(reloader.handle().load().limits.scan_ms, scan_ms as u64);
+        stop.send(true).unwrap();
+        tokio::time::timeout(PATIENCE, watching).await.unwrap().unwrap();
     }
 }

@@ -3,13 +3,14 @@
 use jiff::Timestamp;
 
 use super::*;
-use crate::config::Sources;
 use crate::document::Document;
 use crate::document::section;
 use crate::document::toml;
 use crate::policy::decision::Action;
 use crate::policy::decision::Direction;
 use crate::policy::fixture::detectors;
+use crate::policy::fixture::rules;
+use crate::policy::fixture::shipped;
 use crate::policy::profile;
 
 fn policy(text: &str) -> (PolicyFile, Document) {
@@ -30,9 +31,8 @@ fn verdicts(policy: &PolicyFile, places: &Places) -> String {
         decisions.judge(direction, id, confidence, b"v", None, Timestamp::UNIX_EPOCH).as_str()
     };
     let line = |(at, detector): (usize, &Detector)| {
-        let [sure, unsure] = [Confidence::HIGH, Confidence::MEDIUM].map(|confidence| {
-            Direction::ALL.map(|direction| word(direction, at, confidence)).join("/")
-        });
+        let [sure, unsure] = [Confidence::HIGH, Confidence::MEDIUM]
+            .map(|confidence| Direction::ALL.map(|direction| word(direction, at, confidence)).join("/"));
         format!("{} {sure} {unsure}", detector.name)
     };
     detectors.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
@@ -40,8 +40,9 @@ fn verdicts(policy: &PolicyFile, places: &Places) -> String {
 
 #[test]
 fn shipped_policies_do_what_they_promise() {
-    let config = Sources::default().load().unwrap();
-    let said = |name: &str| verdicts(&config.rules.policies[name], config.document.places());
+    let document = shipped();
+    let policies = rules(&document).unwrap().policies;
+    let said = |name: &str| verdicts(&policies[name], document.places());
     assert_eq!(
         said("default"),
         "key block/redact block/redact\ncard redact/redact redact/redact\n\
@@ -75,7 +76,8 @@ fn a_detector_is_stronger_than_its_category() {
 
 #[test]
 fn unknown_detectors_are_faults_with_line_and_suggestion() {
-    let text = "[detectors.emial]\nmode = \"off\"\n[[allow]]\nvalue = \"x\"\ndetectors = [\"key\", \"cart\"]\n";
+    let text =
+        "[detectors.emial]\nmode = \"off\"\n[[allow]]\nvalue = \"x\"\ndetectors = [\"key\", \"cart\"]\n";
     let (policy, document) = policy(text);
     let fixture = detectors(&[]);
     let facts: Vec<DetectorFacts<'_>> = fixture.iter().map(DetectorFacts::from).collect();
@@ -104,7 +106,7 @@ fn allow_lists_are_read_with_scope_and_expiry() {
 
 #[test]
 fn profiles_are_whole_and_each_yields_a_configuration() {
-    let base = Sources::default().document().unwrap();
+    let base = shipped();
     let names = "quickstart small-team production high-security air-gapped community developer professional enterprise";
     assert_eq!(profile::valid_names().join(" "), names);
     let mut results = Vec::new();
@@ -116,8 +118,8 @@ fn profiles_are_whole_and_each_yields_a_configuration() {
         expand_modes(&mut patch);
         let mut after = base.clone();
         after.overlay(Document::from_json(Value::Object(patch.clone()), None).unwrap());
-        let config = crate::config::Config::read(after.clone());
-        assert!(config.is_ok(), "{}: {:?}", profile.id, config.err());
+        let changed = rules(&after);
+        assert!(changed.is_ok(), "{}: {:?}", profile.id, changed.as_ref().err());
         // What a profile leaves behind does not depend on the one before it.
         for other in profile::all() {
             let mut mixed = base.clone();
@@ -125,11 +127,11 @@ fn profiles_are_whole_and_each_yields_a_configuration() {
                 expand_modes(&mut layer);
                 mixed.overlay(Document::from_json(Value::Object(layer), None).unwrap());
             }
-            let mixed = crate::config::Config::read(mixed).unwrap();
-            let alone = crate::config::Config::read(after.clone()).unwrap();
-            assert_eq!(mixed.rules, alone.rules, "{} after {}", profile.id, other.id);
+            let mixed = rules(&mixed).unwrap();
+            let alone = rules(&after).unwrap();
+            assert_eq!(mixed, alone, "{} after {}", profile.id, other.id);
         }
-        results.push(config.unwrap().rules);
+        results.push(changed.unwrap());
     }
     assert_ne!(results[0], results[3], "profiles differ in what they do");
     assert!(profile::find("nobody").is_none());

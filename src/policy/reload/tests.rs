@@ -4,10 +4,11 @@ use serde_json::json;
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::config::Sources;
 use crate::document::toml;
 use crate::policy::decision::Mode;
 use crate::policy::fixture::detectors;
+use crate::policy::fixture::dialects;
+use crate::policy::fixture::shipped;
 use crate::scan::threat::Category;
 
 /// Files and packs that a test can change.
@@ -25,12 +26,14 @@ impl World {
         let (file, packs, proven) = (self.file.clone(), self.packs.clone(), self.proven.clone());
         Loading {
             document: Box::new(move || {
-                let mut document = Sources::default().document()?;
-                document.overlay(toml::parse(&file.lock(), "gateway.toml")?);
+                let mut document = shipped();
+                let mut layer = toml::parse(&file.lock(), "gateway.toml")?;
+                expand_modes(layer.root_mut());
+                document.overlay(layer);
                 Ok(document)
             }),
             detectors: Box::new(move || Ok(detectors(&packs.lock()))),
-            dialects: Box::new(|| Ok(crate::policy::fixture::dialects())),
+            dialects: Box::new(|| Ok(dialects())),
             prove: Box::new(move |_| {
                 *proven.lock() += 1;
                 Vec::new()
@@ -81,7 +84,10 @@ fn a_file_is_obeyed_and_a_bad_one_changes_nothing() {
     assert!(reloader.reload_file().unwrap().is_none(), "nothing changed");
     world.write("[policies.default.categories.secrets]\nmode = \"monitor\"\n[proxy]\nmax_headers = 9\n");
     let change = reloader.reload_file().unwrap().unwrap();
-    assert_eq!((change.revision, change.changed.join(","), change.needs_restart.join(",")), (2, "policies".into(), "proxy".into()));
+    assert_eq!(
+        (change.revision, change.changed.join(","), change.needs_restart.join(",")),
+        (2, "policies".into(), "proxy".into())
+    );
     assert_eq!((secrets(&reloader), before.revision), (Mode::Monitor, 1));
     assert!(Arc::ptr_eq(&before.scanner, &reloader.handle().load().scanner), "packs did not change");
     let etag = reloader.current().revision.etag.clone();
@@ -122,19 +128,25 @@ fn patches_are_guarded_tried_and_refused_whole() {
     let stale = reloader.patch(set_secrets("off"), "bob", Some(&etag), Run::Real).unwrap_err();
     assert!(matches!(stale, ChangeError::Stale { etag } if etag == made.etag));
     let cases = [
-        (json!({"proxy": {"h2": false}, "store": {}, "rotues": []}), vec![
-            "api: proxy: changes only with a restart",
-            "api: rotues: unknown key; did you mean `routes`?",
-            "api: store: changes only with a restart",
-        ]),
+        (
+            json!({"proxy": {"h2": false}, "store": {}, "rotues": []}),
+            vec![
+                "api: proxy: changes only with a restart",
+                "api: rotues: unknown key; did you mean `routes`?",
+                "api: store: changes only with a restart",
+            ],
+        ),
         (json!([1]), vec!["api: expected a table"]),
-        (json!({"limits": {"scan_ms": 0}, "policies": {"default": null}}), vec![
-            "api: limits.scan_ms: expected a number from 1 to 600000",
-        ]),
+        (
+            json!({"limits": {"scan_ms": 0}, "policies": {"default": null}}),
+            vec!["api: limits.scan_ms: expected a number from 1 to 600000"],
+        ),
     ];
     for (patch, expected) in cases {
         let found = faults(reloader.patch(patch, "ann", None, Run::Real).unwrap_err());
-        expected.iter().for_each(|line| assert!(found.iter().any(|fault| fault == line), "{line} in {found:?}"));
+        expected
+            .iter()
+            .for_each(|line| assert!(found.iter().any(|fault| fault == line), "{line} in {found:?}"));
     }
     assert_eq!(reloader.handle().load().revision, 2);
     let current = reloader.current();
