@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::document::Document;
 use crate::document::Fault;
 use crate::document::toml;
-use crate::policy::reload::read_rules;
+use crate::policy::build::read_rules;
 use crate::policy::ruleset::RulesFile;
 use crate::scan::detector::Detector;
 use crate::scan::pack;

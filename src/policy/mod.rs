@@ -8,6 +8,7 @@
 //! Read [`decision`] first, then [`file`](mod@file), [`ruleset`], [`reload`].
 
 pub mod allow;
+pub mod build;
 pub mod decision;
 pub mod file;
 #[cfg(test)]

@@ -14,6 +14,8 @@ use notify::Watcher;
 use tokio::sync::mpsc;
 use tokio::sync::watch;
 
+use crate::policy::reload::Change;
+use crate::policy::reload::ChangeError;
 use crate::policy::reload::Reloader;
 
 /// How long files must rest before they are read: an editor writes in several steps.
@@ -85,7 +87,7 @@ async fn ended(shutdown: &mut watch::Receiver<bool>) {
     drop(shutdown.wait_for(|ended| *ended).await);
 }
 
-type Reloaded = Result<Option<crate::policy::reload::Change>, crate::policy::reload::ChangeError>;
+type Reloaded = Result<Option<Change>, ChangeError>;
 
 fn report(reloaded: Option<Reloaded>) {
     match reloaded {
@@ -96,7 +98,7 @@ fn report(reloaded: Option<Reloaded>) {
             }
         }
         Some(Ok(None)) => tracing::debug!("files touched, rules unchanged"),
-        Some(Err(crate::policy::reload::ChangeError::Faulty(faults))) => {
+        Some(Err(ChangeError::Faulty(faults))) => {
             faults.iter().for_each(|fault| tracing::warn!(%fault, "faulty file, rules unchanged"));
         }
         Some(Err(error)) => tracing::error!(%error, "rules not reloaded"),
@@ -169,11 +171,11 @@ mod tests {
     use super::*;
     use crate::clock::SystemClock;
     use crate::document::toml;
+    use crate::policy::build::Loading;
     use crate::policy::fixture::detectors;
     use crate::policy::fixture::dialects;
     use crate::policy::fixture::shipped;
     use crate::policy::reload::Announcement;
-    use crate::policy::reload::Loading;
     use crate::store::Store;
 
     const PATIENCE: Duration = Duration::from_secs(20);
