@@ -77,7 +77,8 @@ impl Stack {
             Err(error) => return self.faults.push(unreadable(folder, &error)),
         };
         let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
-        let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|ext| ext == "toml")).collect();
+        let mut paths: Vec<_> =
+            paths.filter(|path| path.extension().is_some_and(|ext| ext == "toml")).collect();
         paths.sort();
         paths.truncate(POLICY_FILES_MAX);
         for path in paths {

@@ -91,10 +91,7 @@ impl Sources {
     /// # Errors
     ///
     /// All faults.
-    pub fn check(
-        &self,
-        build: impl FnOnce(&Config) -> Vec<ConfigFault>,
-    ) -> Result<Config, Vec<ConfigFault>> {
+    pub fn check(&self, build: impl FnOnce(&Config) -> Vec<ConfigFault>) -> Result<Config, Vec<ConfigFault>> {
         let config = self.load()?;
         let mut faults = provision::faults(&config);
         faults.extend(build(&config));

@@ -59,7 +59,8 @@ fn no_file_is_a_working_gateway() {
 fn all_routes_can_lead_to_the_sample_provider() {
     let sources = Sources { sample_provider: Some("127.0.0.1:7777".parse().unwrap()), ..Sources::default() };
     let routes = sources.load().unwrap().rules.routes;
-    let upstreams: Vec<String> = routes.iter().flat_map(|route| &route.upstreams).map(ToString::to_string).collect();
+    let upstreams: Vec<String> =
+        routes.iter().flat_map(|route| &route.upstreams).map(ToString::to_string).collect();
     assert!(upstreams.iter().all(|upstream| upstream == "http://127.0.0.1:7777"), "{upstreams:?}");
     assert_eq!(upstreams.len(), 8);
 }
@@ -214,7 +215,11 @@ fn the_environment_is_over_every_file() {
 #[test]
 fn variables_that_fit_nothing_are_faults() {
     let cases = [
-        ("PROXY__LISTN", "127.0.0.1:2", "PORTCULLIS__PROXY__LISTN: proxy.listn: unknown key; did you mean `listen`?"),
+        (
+            "PROXY__LISTN",
+            "127.0.0.1:2",
+            "PORTCULLIS__PROXY__LISTN: proxy.listn: unknown key; did you mean `listen`?",
+        ),
         ("ROUTES__NOBODY__NAME", "x", "PORTCULLIS__ROUTES__NOBODY__NAME: there is no such member"),
         ("STORE__PATH__X", "x", "PORTCULLIS__STORE__PATH__X: expected the name of a key inside a table"),
         ("AUDIT__QUEUE", "many", "PORTCULLIS__AUDIT__QUEUE: audit.queue: expected a whole number"),
@@ -244,7 +249,9 @@ fn certificates_are_tried_before_they_are_needed() {
     let check = |text: String| {
         fs::write(sources.file.as_ref().unwrap(), text).unwrap();
         let checked = sources.check(|_| Vec::new());
-        checked.map(|_| ()).map_err(|faults| faults.iter().map(|f| (f.line(), f.key.clone())).collect::<Vec<_>>())
+        checked
+            .map(|_| ())
+            .map_err(|faults| faults.iter().map(|f| (f.line(), f.key.clone())).collect::<Vec<_>>())
     };
     assert_eq!(check(text(&cert, &key)), Ok(()));
     assert_eq!(check(text(&cert, &wrong)), Err(vec![(Some(3), "proxy.tls.key".to_owned())]));
@@ -260,4 +267,3 @@ fn what_the_caller_builds_is_part_of_the_check() {
     let checked = Sources::default().check(|_| vec![fault.clone()]);
     assert_eq!(checked.unwrap_err(), [fault]);
 }
-

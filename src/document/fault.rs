@@ -136,24 +136,30 @@ pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     close.min().map(|(_, name)| name.to_owned())
 }
 
-/// Counts the insertions, deletions and substitutions between two names.
+/// Counts the insertions, deletions, substitutions and swaps of neighbours between two names.
 fn edits(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (line, from) in left.chars().enumerate() {
-        let mut diagonal = line;
-        let mut before = line + 1;
-        for (cell, to) in row.iter_mut().skip(1).zip(&right) {
-            let substituted = diagonal + usize::from(from != *to);
-            diagonal = *cell;
-            before = substituted.min(diagonal + 1).min(before + 1);
-            *cell = before;
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=right.len()).collect();
+    for (line, from) in left.iter().enumerate() {
+        let mut row = vec![line + 1];
+        for (column, to) in right.iter().enumerate() {
+            let cell = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX - 1);
+            let substituted = cell(&last, column) + usize::from(from != to);
+            let mut best = substituted.min(cell(&last, column + 1) + 1).min(cell(&row, column) + 1);
+            let crossed = line > 0
+                && column > 0
+                && left.get(line - 1) == Some(to)
+                && right.get(column - 1) == Some(from);
+            if crossed {
+                best = best.min(cell(&before_last, column - 1) + 1);
+            }
+            row.push(best);
         }
-        if let Some(first) = row.first_mut() {
-            *first = line + 1;
-        }
+        before_last = std::mem::replace(&mut last, row);
     }
-    row.last().copied().unwrap_or_default()
+    last.last().copied().unwrap_or_default()
 }
 
 fn did_you_mean(suggestion: Option<&str>) -> String {

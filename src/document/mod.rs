@@ -82,10 +82,17 @@ impl Document {
         let prefix = keys.join(".");
         let moved = self.places.0.into_iter().map(|(path, place)| (patch::child(&prefix, &path), place));
         let places = Places(moved.collect());
-        let root = keys.iter().rev().fold(self.root, |inner, key| {
-            Map::from_iter([((*key).to_owned(), Value::Object(inner))])
-        });
+        let root = keys
+            .iter()
+            .rev()
+            .fold(self.root, |inner, key| Map::from_iter([((*key).to_owned(), Value::Object(inner))]));
         Document { root, places }
+    }
+
+    /// Returns this document with the places of another that has the same keys.
+    pub fn placed_like(mut self, other: &Document) -> Document {
+        self.places = other.places.clone();
+        self
     }
 
     /// Returns a digest of the values, in quotes, fit for an `ETag` header.

@@ -84,7 +84,8 @@ impl PartialEq for AllowFile {
     fn eq(&self, other: &Self) -> bool {
         let subjects = self.subject == other.subject;
         subjects
-            && (&self.detectors, self.expires, &self.reason) == (&other.detectors, other.expires, &other.reason)
+            && (&self.detectors, self.expires, &self.reason)
+                == (&other.detectors, other.expires, &other.reason)
     }
 }
 

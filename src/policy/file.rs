@@ -168,7 +168,7 @@ impl PolicyFile {
             description: section.text_maybe("description").unwrap_or_default().to_owned(),
             fail_mode: section.choice_maybe("fail_mode").unwrap_or(FAIL_MODE_DEFAULT),
             stream_block: section.choice_maybe("stream_block").unwrap_or(StreamBlock::Error),
-            shadow: section.choice_maybe("shadow"),
+            shadow: read_shadow(section),
             categories: read_categories(section),
             detectors: read_overrides(section),
             allow: read_allow(section),
@@ -208,9 +208,10 @@ impl PolicyFile {
         }
         let mut allowances = Vec::new();
         for (at, entry) in self.allow.iter().enumerate() {
-            let found = entry.detectors.iter().map(|name| {
-                lookup.find(name, || format!("{path}.allow[{at}].detectors"))
-            });
+            let found = entry
+                .detectors
+                .iter()
+                .map(|name| lookup.find(name, || format!("{path}.allow[{at}].detectors")));
             let (known, unknown): (Vec<_>, Vec<_>) = found.partition(Result::is_ok);
             faults.extend(unknown.into_iter().filter_map(Result::err));
             let known = known.into_iter().filter_map(Result::ok).collect();
@@ -333,6 +334,16 @@ impl Lookup<'_> {
 fn switched_off(facts: &DetectorFacts<'_>) -> DetectorRules {
     let off = Rule { mode: Mode::Off, threshold: THRESHOLD_DEFAULT };
     DetectorRules { request: off, response: off, mask: None, confidence_max: facts.confidence_max }
+}
+
+/// Reads the shadow; the empty text stands for none, for files cannot say null.
+fn read_shadow(section: &mut Section<'_>) -> Option<PolicyId> {
+    let text = section.text_maybe("shadow").filter(|text| !text.is_empty())?;
+    let parsed = text.parse::<PolicyId>();
+    if let Err(error) = &parsed {
+        section.invalid("shadow", error.to_string(), None);
+    }
+    parsed.ok()
 }
 
 fn read_categories(section: &mut Section<'_>) -> BTreeMap<Category, CategoryRule> {

@@ -8,8 +8,11 @@
 //! Read [`decision`] first, then [`file`](mod@file), [`ruleset`], [`reload`].
 
 pub mod allow;
+pub mod build;
 pub mod decision;
 pub mod file;
+#[cfg(test)]
+mod fixture;
 pub mod handle;
 pub mod inspect;
 pub mod limits;
@@ -19,6 +22,7 @@ pub mod revision;
 pub mod route;
 pub mod ruleset;
 pub mod stream;
+pub mod watch;
 
 /// What happens to a body that cannot be inspected, where a policy does not say.
 pub const FAIL_MODE_DEFAULT: decision::FailMode = decision::FailMode::Closed;

@@ -1,1 +1,422 @@
-//! See the module above.
+//! Changing the running ruleset: from files, by patch, by profile, back to an earlier revision.
+//!
+//! Whatever the way, the steps are the same: make the new document, read it, load and prove packs,
+//! compile, keep the revision, publish one pointer, tell the subscribers. Any fault ends the walk
+//! with *all* faults in hand and the running ruleset untouched. Changes are made one at a time.
+//!
+//! Every call here blocks for as long as compiling takes (some 0.3 s where packs changed): keep
+//! it off the request threads.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use parking_lot::RwLock;
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::clock::Clock;
+use crate::document::Document;
+use crate::document::Fault;
+use crate::document::Place;
+use crate::document::Problem;
+use crate::document::patch::changed_keys;
+use crate::policy::build::Builder;
+use crate::policy::build::Loading;
+use crate::policy::build::rules_etag;
+use crate::policy::build::rules_of;
+use crate::policy::build::with_rules;
+use crate::policy::file::expand_modes;
+use crate::policy::handle::RulesetHandle;
+use crate::policy::profile;
+use crate::policy::revision::Revision;
+use crate::policy::revision::RevisionSource;
+use crate::policy::revision::Revisions;
+use crate::policy::ruleset::RELOADABLE_KEYS;
+use crate::policy::ruleset::Ruleset;
+use crate::store::Store;
+use crate::store::StoreError;
+
+/// Who is named as the author of what files and starts change.
+pub const SYSTEM_AUTHOR: &str = "portcullis";
+
+/// Changes the running ruleset; there is one of it.
+pub struct Reloader {
+    handle: RulesetHandle,
+    loading: Loading,
+    revisions: Revisions,
+    clock: Arc<dyn Clock>,
+    current: ArcSwap<Current>,
+    changing: Mutex<()>,
+    listeners: RwLock<Vec<Listener>>,
+}
+
+/// What is in force: the effective document and the revision that brought it.
+#[derive(Clone, Debug)]
+pub struct Current {
+    /// The effective document, what needs a restart included.
+    pub document: Document,
+    /// The revision.
+    pub revision: Revision,
+}
+
+/// What is told to subscribers.
+#[derive(Clone, Debug)]
+pub enum Announcement {
+    /// A change is in force.
+    Published(Change),
+    /// A change was refused; what was in force stays.
+    Refused {
+        /// How it came.
+        source: RevisionSource,
+        /// How much is wrong with it.
+        faults: usize,
+    },
+}
+
+/// A change that was made, or would be.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The revision in force afterwards; for a dry run the one it would get.
+    pub revision: u64,
+    /// Who brought it.
+    pub author: String,
+    /// How it came.
+    pub source: RevisionSource,
+    /// The digest of the whole document afterwards.
+    pub etag: String,
+    /// The top-level keys that differ.
+    pub changed: Vec<String>,
+    /// Whether the packs differ.
+    pub packs_changed: bool,
+    /// Keys that differ in the files and wait for a restart.
+    pub needs_restart: Vec<String>,
+    /// The whole document afterwards.
+    pub document: Document,
+}
+
+/// Whether a change is made or only tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Run {
+    /// It is made.
+    Real,
+    /// Everything is done but keeping and publishing it.
+    Dry,
+}
+
+/// Why a change was not made.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// Something is wrong with it; here is all of it.
+    #[error("{} faults", .0.len())]
+    Faulty(Vec<Fault>),
+    /// Somebody else changed the document first.
+    #[error("the configuration has changed; it is now {etag}")]
+    Stale {
+        /// The digest of the document in force.
+        etag: String,
+    },
+    /// There is no such revision, or it is not kept any more.
+    #[error("there is no such revision")]
+    UnknownRevision,
+    /// There is no such profile.
+    #[error("there is no such profile")]
+    UnknownProfile,
+    /// The revision could not be kept, and was not put in force.
+    #[error("the revision could not be kept")]
+    Store(#[from] StoreError),
+}
+
+/// How a start found its rules.
+#[derive(Debug)]
+pub enum Origin {
+    /// Nothing was stored: the files.
+    FirstStart,
+    /// The files changed while the gateway was down: the files.
+    FilesChanged,
+    /// The files are as they were: the newest stored revision.
+    StoredRevision,
+    /// The newest stored revision does not build any more, for these reasons: the files.
+    StoredRevisionFaulty(Vec<Fault>),
+}
+
+type Listener = Box<dyn Fn(&Announcement) + Send + Sync>;
+
+/// A change on its way.
+struct Draft {
+    rules: Map<String, Value>,
+    places: Document,
+    file_etag: String,
+    author: String,
+    source: RevisionSource,
+    needs_restart: Vec<String>,
+}
+
+impl Reloader {
+    /// Finds the rules to start with (the newer of the files and the stored revisions), builds
+    /// them and returns the reloader with the story of where they came from.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the files, or a store that cannot be used.
+    pub fn start(
+        loading: Loading,
+        store: &Store,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Origin), ChangeError> {
+        let revisions = Revisions::new(store);
+        let files = (loading.document)().map_err(ChangeError::Faulty)?;
+        let file_etag = rules_etag(&files);
+        let builder = Builder { loading: &loading, running: None };
+        let newest = revisions.newest(1)?.pop();
+        let mut origin = match &newest {
+            None => Origin::FirstStart,
+            Some(newest) if newest.file_etag == file_etag => Origin::StoredRevision,
+            Some(_) => Origin::FilesChanged,
+        };
+        if let (Origin::StoredRevision, Some(newest)) = (&origin, &newest) {
+            let document = with_rules(&files, newest.rules.clone()).placed_like(&Document::default());
+            match builder.build(&document, newest.number) {
+                Ok(ruleset) => {
+                    let current = Current { document, revision: newest.clone() };
+                    return Ok((Self::assemble(ruleset, current, loading, revisions, clock), origin));
+                }
+                Err(faults) => origin = Origin::StoredRevisionFaulty(faults),
+            }
+        }
+        let number = newest.as_ref().map_or(1, |newest| newest.number + 1);
+        let ruleset = builder.build(&files, number).map_err(ChangeError::Faulty)?;
+        let first = newest.is_none();
+        let source = if first { RevisionSource::Start } else { RevisionSource::File };
+        let revision = Revision {
+            number,
+            author: SYSTEM_AUTHOR.to_owned(),
+            source,
+            created_at: clock.now(),
+            etag: files.etag(),
+            file_etag,
+            rules: rules_of(&files),
+        };
+        revisions.keep(&revision)?;
+        let current = Current { document: files, revision };
+        Ok((Self::assemble(ruleset, current, loading, revisions, clock), origin))
+    }
+
+    /// Returns where the running ruleset is found.
+    pub fn handle(&self) -> RulesetHandle {
+        self.handle.clone()
+    }
+
+    /// Returns what is in force.
+    pub fn current(&self) -> Arc<Current> {
+        self.current.load_full()
+    }
+
+    /// Returns the history.
+    pub fn revisions(&self) -> &Revisions {
+        &self.revisions
+    }
+
+    /// Calls `listener` at every change and every refusal from now on; it must be quick.
+    pub fn subscribe(&self, listener: impl Fn(&Announcement) + Send + Sync + 'static) {
+        self.listeners.write().push(Box::new(listener));
+    }
+
+    /// Reads files and packs anew. `None` if neither differs from what was read last.
+    ///
+    /// Rules that changed in the files replace those in force, changes of the API included; keys
+    /// that need a restart are named and stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// As every change.
+    pub fn reload_file(&self) -> Result<Option<Change>, ChangeError> {
+        let _one_at_a_time = self.changing.lock();
+        let files = self.heard(RevisionSource::File, (self.loading.document)())?;
+        let current = self.current();
+        let file_etag = rules_etag(&files);
+        let differs = |key: &String| !RELOADABLE_KEYS.contains(&key.as_str());
+        let changed = changed_keys(current.document.root(), files.root());
+        let needs_restart: Vec<String> = changed.into_iter().filter(differs).collect();
+        let same_files = file_etag == current.revision.file_etag;
+        let rules = if same_files { current.revision.rules.clone() } else { rules_of(&files) };
+        let places = if same_files { current.document.clone() } else { files };
+        let author = SYSTEM_AUTHOR.to_owned();
+        let draft = Draft { rules, places, file_etag, author, source: RevisionSource::File, needs_restart };
+        self.change(draft, Run::Real, same_files)
+    }
+
+    /// Applies a JSON merge patch of the reloadable part.
+    ///
+    /// `if_match` is the digest the caller believes to be in force; `None` does not care.
+    ///
+    /// # Errors
+    ///
+    /// As every change; keys that need a restart are faults, each by its name.
+    pub fn patch(
+        &self,
+        patch: Value,
+        author: &str,
+        if_match: Option<&str>,
+        run: Run,
+    ) -> Result<Change, ChangeError> {
+        let _one_at_a_time = self.changing.lock();
+        self.patch_as(patch, author, RevisionSource::Api, if_match, run)
+    }
+
+    /// Applies a profile by its name.
+    ///
+    /// # Errors
+    ///
+    /// As every change, and for a name that no profile has.
+    pub fn apply_profile(&self, id: &str, author: &str) -> Result<Change, ChangeError> {
+        let profile = profile::find(id).ok_or(ChangeError::UnknownProfile)?;
+        let _one_at_a_time = self.changing.lock();
+        self.patch_as(Value::Object(profile.patch), author, RevisionSource::Profile, None, Run::Real)
+    }
+
+    /// Puts the rules of an earlier revision in force again, as a new revision.
+    ///
+    /// # Errors
+    ///
+    /// As every change, and for a revision that is not kept.
+    pub fn rollback(&self, number: u64, author: &str, run: Run) -> Result<Change, ChangeError> {
+        let _one_at_a_time = self.changing.lock();
+        let earlier = self.revisions.get(number)?.ok_or(ChangeError::UnknownRevision)?;
+        let current = self.current();
+        let draft = Draft {
+            rules: earlier.rules,
+            places: Document::default(),
+            file_etag: current.revision.file_etag.clone(),
+            author: author.to_owned(),
+            source: RevisionSource::Rollback,
+            needs_restart: Vec::new(),
+        };
+        self.change(draft, run, false).map(|change| change.expect("a rollback is never skipped"))
+    }
+
+    fn patch_as(
+        &self,
+        patch: Value,
+        author: &str,
+        source: RevisionSource,
+        if_match: Option<&str>,
+        run: Run,
+    ) -> Result<Change, ChangeError> {
+        let current = self.current();
+        let etag = &current.revision.etag;
+        if if_match.is_some_and(|expected| expected != etag && expected != "*") {
+            return Err(ChangeError::Stale { etag: etag.clone() });
+        }
+        let place = Place { source: source.as_str().into(), line: None, column: None };
+        let layer = self.heard(source, read_patch(patch, place))?;
+        let mut document = current.document.clone();
+        document.overlay(layer);
+        let draft = Draft {
+            rules: rules_of(&document),
+            places: document,
+            file_etag: current.revision.file_etag.clone(),
+            author: author.to_owned(),
+            source,
+            needs_restart: Vec::new(),
+        };
+        self.change(draft, run, false).map(|change| change.expect("a patch is never skipped"))
+    }
+
+    /// Builds, keeps and publishes a draft; called with `changing` held. `None` if `skippable` and
+    /// the packs are as they were.
+    fn change(&self, draft: Draft, run: Run, skippable: bool) -> Result<Option<Change>, ChangeError> {
+        let current = self.current();
+        let running = self.handle.load();
+        let builder = Builder { loading: &self.loading, running: Some(&running) };
+        let document = with_rules(&current.document, draft.rules).placed_like(&draft.places);
+        let number = current.revision.number + 1;
+        let ruleset = self.heard(draft.source, builder.build(&document, number))?;
+        let packs_changed = !Arc::ptr_eq(&running.scanner, &ruleset.scanner);
+        if skippable && !packs_changed {
+            return Ok(None);
+        }
+        let change = Change {
+            revision: number,
+            author: draft.author.clone(),
+            source: draft.source,
+            etag: document.etag(),
+            changed: changed_keys(current.document.root(), document.root()),
+            packs_changed,
+            needs_restart: draft.needs_restart,
+            document: document.clone(),
+        };
+        if run == Run::Dry {
+            return Ok(Some(change));
+        }
+        let revision = Revision {
+            number,
+            author: draft.author,
+            source: draft.source,
+            created_at: self.clock.now(),
+            etag: change.etag.clone(),
+            file_etag: draft.file_etag,
+            rules: rules_of(&document),
+        };
+        self.revisions.keep(&revision)?;
+        self.handle.publish(Arc::new(ruleset));
+        self.current.store(Arc::new(Current { document, revision }));
+        self.announce(&Announcement::Published(change.clone()));
+        Ok(Some(change))
+    }
+
+    fn assemble(
+        ruleset: Ruleset,
+        current: Current,
+        loading: Loading,
+        revisions: Revisions,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            handle: RulesetHandle::new(ruleset),
+            loading,
+            revisions,
+            clock,
+            current: ArcSwap::from_pointee(current),
+            changing: Mutex::new(()),
+            listeners: RwLock::new(Vec::new()),
+        }
+    }
+
+    /// Announces a refusal on its way to the caller.
+    fn heard<T>(&self, source: RevisionSource, result: Result<T, Vec<Fault>>) -> Result<T, ChangeError> {
+        result.map_err(|faults| {
+            self.announce(&Announcement::Refused { source, faults: faults.len() });
+            ChangeError::Faulty(faults)
+        })
+    }
+
+    fn announce(&self, announcement: &Announcement) {
+        self.listeners.read().iter().for_each(|listener| listener(announcement));
+    }
+}
+
+fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
+    let whole = |problem| vec![Fault { place: Some(place.clone()), key: String::new(), problem }];
+    let mut layer = Document::from_json(patch, Some(place.clone()))
+        .ok_or_else(|| whole(Problem::WrongType { expected: "a table" }))?;
+    let fixed = layer.root().keys().filter(|key| !RELOADABLE_KEYS.contains(&key.as_str()));
+    let fault = |key: &String| {
+        let known = FIXED_KEYS.contains(&key.as_str());
+        let suggestion = crate::document::fault::nearest(key, RELOADABLE_KEYS);
+        let problem = if known { Problem::NeedsRestart } else { Problem::UnknownKey { suggestion } };
+        Fault { place: Some(place.clone()), key: key.clone(), problem }
+    };
+    let faults: Vec<Fault> = fixed.map(fault).collect();
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    expand_modes(layer.root_mut());
+    Ok(layer)
+}
+
+/// The top-level keys that change only with a restart.
+pub const FIXED_KEYS: [&str; 6] = ["proxy", "admin", "store", "plugins", "audit", "telemetry"];
+
+#[cfg(test)]
+mod tests;

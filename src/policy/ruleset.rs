@@ -277,7 +277,8 @@ fn read_routes(root: &mut Section<'_>, policies: &BTreeMap<PolicyId, PolicyFile>
     for mut section in sections {
         let route = Route::read(&mut section);
         let path = section.path().to_owned();
-        if let Some(other) = names.insert(route.name.clone(), path.clone()).filter(|_| !route.name.is_empty()) {
+        if let Some(other) = names.insert(route.name.clone(), path.clone()).filter(|_| !route.name.is_empty())
+        {
             section.fault("name", Problem::Taken { other });
         }
         if let Some(other) = ways.insert((route.host.clone(), route.path_prefix.clone()), path) {

@@ -1,0 +1,133 @@
+//! Builds a ruleset from a document and what the loaders bring, gathering the faults of all of them.
+
+use std::sync::Arc;
+
+use serde_json::Map;
+use serde_json::Value;
+
+use crate::document::Document;
+use crate::document::Fault;
+use crate::document::Place;
+use crate::document::Problem;
+use crate::document::section;
+use crate::llm::dialect::DialectFault;
+use crate::llm::dialect::Dialects;
+use crate::policy::ruleset::Parts;
+use crate::policy::ruleset::RELOADABLE_KEYS;
+use crate::policy::ruleset::Ruleset;
+use crate::policy::ruleset::RulesFile;
+use crate::scan::detector::Detector;
+use crate::scan::pack::PackFault;
+use crate::scan::proof::ProofFault;
+use crate::scan::scanner::Scanner;
+
+/// The largest reloadable part of a document, in bytes of JSON; the store takes no larger records.
+pub const RULES_BYTES_MAX: usize = 4 << 20;
+
+/// Loads a part, or says everything that is wrong with it.
+pub type Load<T> = Box<dyn Fn() -> Result<T, Vec<Fault>> + Send + Sync>;
+
+/// Proves a scanner by its own examples; no fault: it holds.
+pub type Prove = Box<dyn Fn(&Scanner) -> Vec<Fault> + Send + Sync>;
+
+/// Where the parts of a ruleset come from; each is asked anew at every reload.
+pub struct Loading {
+    /// All that files and the environment say.
+    pub document: Load<Document>,
+    /// The packs.
+    pub detectors: Load<Vec<Detector>>,
+    /// The dialects.
+    pub dialects: Load<Dialects>,
+    /// Proves a freshly compiled scanner by its own examples; empty: it holds.
+    pub prove: Prove,
+}
+
+/// Builds rulesets, with the running scanner where the packs are as they were.
+pub(super) struct Builder<'a> {
+    pub(super) loading: &'a Loading,
+    pub(super) running: Option<&'a Ruleset>,
+}
+
+impl Builder<'_> {
+    pub(super) fn build(&self, document: &Document, revision: u64) -> Result<Ruleset, Vec<Fault>> {
+        let mut faults = Vec::new();
+        let rules = read_rules(document).map_err(|found| faults.extend(found)).ok();
+        let scanner = self.scanner().map_err(|found| faults.extend(found)).ok();
+        let dialects = (self.loading.dialects)().map_err(|found| faults.extend(found)).ok();
+        let (Some(rules), Some(scanner), Some(dialects)) = (rules, scanner, dialects) else {
+            return Err(faults);
+        };
+        let places = document.places();
+        Ruleset::build(Parts { revision, rules: &rules, places, scanner, dialects: Arc::new(dialects) })
+    }
+
+    fn scanner(&self) -> Result<Arc<Scanner>, Vec<Fault>> {
+        let detectors = (self.loading.detectors)()?;
+        if let Some(running) = self.running.filter(|running| running.scanner.detectors() == detectors) {
+            return Ok(running.scanner.clone());
+        }
+        let compiled = Scanner::compile(detectors);
+        let scanner = compiled.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
+        let faults = (self.loading.prove)(&scanner);
+        if faults.is_empty() { Ok(Arc::new(scanner)) } else { Err(faults) }
+    }
+}
+
+impl From<PackFault> for Fault {
+    fn from(fault: PackFault) -> Self {
+        let place = Place { source: fault.file.into(), line: fault.line, column: None };
+        let problem = Problem::Invalid { reason: fault.problem.to_string(), suggestion: None };
+        Self { place: Some(place), key: fault.detector.unwrap_or_default(), problem }
+    }
+}
+
+impl From<DialectFault> for Fault {
+    fn from(fault: DialectFault) -> Self {
+        let place = Place { source: fault.file.into(), line: fault.line, column: None };
+        let problem = Problem::Invalid { reason: fault.problem.to_string(), suggestion: None };
+        Self { place: Some(place), key: String::new(), problem }
+    }
+}
+
+impl From<ProofFault> for Fault {
+    fn from(fault: ProofFault) -> Self {
+        let place = Place { source: fault.file.into(), line: Some(fault.line), column: None };
+        let problem = Problem::Invalid { reason: fault.problem.to_string(), suggestion: None };
+        Self { place: Some(place), key: fault.detector, problem }
+    }
+}
+
+/// Reads the reloadable part of a document; what else is in it was read at the start.
+pub(crate) fn read_rules(document: &Document) -> Result<RulesFile, Vec<Fault>> {
+    let mut only_rules = Document::from_json(Value::Object(rules_of(document)), None).unwrap_or_default();
+    only_rules = only_rules.placed_like(document);
+    let bytes = serde_json::to_vec(only_rules.root()).map_or(usize::MAX, |text| text.len());
+    if bytes > RULES_BYTES_MAX {
+        let reason = format!("expected {RULES_BYTES_MAX} bytes of JSON at most");
+        return Err(vec![Fault {
+            place: None,
+            key: String::new(),
+            problem: Problem::Invalid { reason, suggestion: None },
+        }]);
+    }
+    section::read(&only_rules, RulesFile::read)
+}
+
+/// Returns the reloadable part of a document.
+pub(super) fn rules_of(document: &Document) -> Map<String, Value> {
+    let reloadable = |key: &str| document.root().get(key).map(|value| (key.to_owned(), value.clone()));
+    RELOADABLE_KEYS.into_iter().filter_map(reloadable).collect()
+}
+
+pub(super) fn rules_etag(document: &Document) -> String {
+    Document::from_json(Value::Object(rules_of(document)), None).unwrap_or_default().etag()
+}
+
+/// Returns a document with its reloadable part replaced.
+pub(super) fn with_rules(document: &Document, rules: Map<String, Value>) -> Document {
+    let mut changed = document.clone();
+    let root = changed.root_mut();
+    RELOADABLE_KEYS.iter().for_each(|key| drop(root.remove(*key)));
+    root.extend(rules);
+    changed
+}

@@ -1,0 +1,191 @@
+//! Reloads, patches, profiles, rollbacks, restarts: what changes, and that faults change nothing.
+
+use serde_json::json;
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::document::toml;
+use crate::policy::decision::Mode;
+use crate::policy::fixture::detectors;
+use crate::policy::fixture::dialects;
+use crate::policy::fixture::shipped;
+use crate::scan::threat::Category;
+
+/// Files and packs that a test can change.
+#[derive(Clone, Default)]
+struct World {
+    file: Arc<Mutex<String>>,
+    packs: Arc<Mutex<Vec<&'static str>>>,
+    proven: Arc<Mutex<usize>>,
+    store: Option<Store>,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl World {
+    fn loading(&self) -> Loading {
+        let (file, packs, proven) = (self.file.clone(), self.packs.clone(), self.proven.clone());
+        Loading {
+            document: Box::new(move || {
+                let mut document = shipped();
+                let mut layer = toml::parse(&file.lock(), "gateway.toml")?;
+                expand_modes(layer.root_mut());
+                document.overlay(layer);
+                Ok(document)
+            }),
+            detectors: Box::new(move || Ok(detectors(&packs.lock()))),
+            dialects: Box::new(|| Ok(dialects())),
+            prove: Box::new(move |_| {
+                *proven.lock() += 1;
+                Vec::new()
+            }),
+        }
+    }
+
+    fn start(&mut self) -> (Reloader, Origin) {
+        let store = self.store.get_or_insert_with(Store::in_memory).clone();
+        let clock = Arc::new(ManualClock::new("2026-05-01T00:00:00Z".parse().unwrap()));
+        let (reloader, origin) = Reloader::start(self.loading(), &store, clock).unwrap();
+        let heard = self.heard.clone();
+        reloader.subscribe(move |announcement| {
+            heard.lock().push(match announcement {
+                Announcement::Published(change) => format!("{} {}", change.revision, change.source.as_str()),
+                Announcement::Refused { source, faults } => format!("{} refused: {faults}", source.as_str()),
+            });
+        });
+        (reloader, origin)
+    }
+
+    fn write(&self, text: &str) {
+        *self.file.lock() = text.to_owned();
+    }
+}
+
+fn secrets(reloader: &Reloader) -> Mode {
+    reloader.handle().load().policies["default"].file.category(Category::Secrets).request
+}
+
+fn set_secrets(mode: &str) -> Value {
+    json!({"policies": {"default": {"categories": {"secrets": {"mode": mode}}}}})
+}
+
+fn faults(error: ChangeError) -> Vec<String> {
+    match error {
+        ChangeError::Faulty(faults) => faults.iter().map(ToString::to_string).collect(),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_file_is_obeyed_and_a_bad_one_changes_nothing() {
+    let mut world = World::default();
+    let (reloader, origin) = world.start();
+    assert!(matches!(origin, Origin::FirstStart));
+    let before = reloader.handle().load();
+    assert!(reloader.reload_file().unwrap().is_none(), "nothing changed");
+    world.write("[policies.default.categories.secrets]\nmode = \"monitor\"\n[proxy]\nmax_headers = 9\n");
+    let change = reloader.reload_file().unwrap().unwrap();
+    assert_eq!(
+        (change.revision, change.changed.join(","), change.needs_restart.join(",")),
+        (2, "policies".into(), "proxy".into())
+    );
+    assert_eq!((secrets(&reloader), before.revision), (Mode::Monitor, 1));
+    assert!(Arc::ptr_eq(&before.scanner, &reloader.handle().load().scanner), "packs did not change");
+    let etag = reloader.current().revision.etag.clone();
+    world.write("[policies.default]\nfail_mode = \"ajar\"\n[policies.default.detectors.kee]\nmode = \"off\"\n[limits]\nscan_ms = 0\n");
+    let found = faults(reloader.reload_file().unwrap_err());
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("gateway.toml:2:1: policies.default.fail_mode"), "{found:?}");
+    world.write("[policies.default.detectors.kee]\nmode = \"off\"\n[detectors]\ndisabled = [\"x\"]\n");
+    assert_eq!(faults(reloader.reload_file().unwrap_err()).len(), 2);
+    assert_eq!((reloader.handle().load().revision, &reloader.current().revision.etag), (2, &etag));
+    assert_eq!(*world.heard.lock(), ["2 file", "file refused: 2", "file refused: 2"]);
+}
+
+#[test]
+fn packs_are_compiled_and_proven_only_when_they_change() {
+    let mut world = World::default();
+    let (reloader, _) = world.start();
+    reloader.patch(set_secrets("off"), "ann", None, Run::Real).unwrap();
+    assert_eq!(*world.proven.lock(), 1);
+    world.packs.lock().push("extra");
+    let change = reloader.reload_file().unwrap().unwrap();
+    assert!(change.packs_changed && change.changed.is_empty());
+    assert_eq!((*world.proven.lock(), change.revision), (2, 3));
+    assert_eq!(secrets(&reloader), Mode::Off, "a change of packs keeps the changes of the API");
+    assert!(reloader.handle().load().scanner.find("extra").is_some());
+}
+
+#[test]
+fn patches_are_guarded_tried_and_refused_whole() {
+    let mut world = World::default();
+    let (reloader, _) = world.start();
+    let etag = reloader.current().revision.etag.clone();
+    let dry = reloader.patch(set_secrets("monitor"), "ann", Some(&etag), Run::Dry).unwrap();
+    assert_eq!((dry.revision, reloader.handle().load().revision), (2, 1));
+    assert_eq!(secrets(&reloader), Mode::Block);
+    let made = reloader.patch(set_secrets("monitor"), "ann", Some(&etag), Run::Real).unwrap();
+    assert_eq!((&made.etag, secrets(&reloader)), (&dry.etag, Mode::Monitor));
+    let stale = reloader.patch(set_secrets("off"), "bob", Some(&etag), Run::Real).unwrap_err();
+    assert!(matches!(stale, ChangeError::Stale { etag } if etag == made.etag));
+    let cases = [
+        (
+            json!({"proxy": {"h2": false}, "store": {}, "rotues": []}),
+            vec![
+                "api: proxy: changes only with a restart",
+                "api: rotues: unknown key; did you mean `routes`?",
+                "api: store: changes only with a restart",
+            ],
+        ),
+        (json!([1]), vec!["api: expected a table"]),
+        (
+            json!({"limits": {"scan_ms": 0}, "policies": {"default": null}}),
+            vec!["api: limits.scan_ms: expected a number from 1 to 600000"],
+        ),
+    ];
+    for (patch, expected) in cases {
+        let found = faults(reloader.patch(patch, "ann", None, Run::Real).unwrap_err());
+        expected
+            .iter()
+            .for_each(|line| assert!(found.iter().any(|fault| fault == line), "{line} in {found:?}"));
+    }
+    assert_eq!(reloader.handle().load().revision, 2);
+    let current = reloader.current();
+    assert_eq!((current.revision.author.as_str(), current.revision.source), ("ann", RevisionSource::Api));
+}
+
+#[test]
+fn a_way_back_is_a_new_revision() {
+    let mut world = World::default();
+    let (reloader, _) = world.start();
+    let first = reloader.current().revision.etag.clone();
+    reloader.apply_profile("quickstart", "ann").unwrap();
+    assert_eq!(secrets(&reloader), Mode::Monitor);
+    let back = reloader.rollback(1, "bob", Run::Real).unwrap();
+    assert_eq!((back.revision, back.etag, secrets(&reloader)), (3, first, Mode::Block));
+    assert!(matches!(reloader.rollback(9, "bob", Run::Real), Err(ChangeError::UnknownRevision)));
+    assert!(matches!(reloader.apply_profile("nobody", "x"), Err(ChangeError::UnknownProfile)));
+    let kept = reloader.revisions().newest(9).unwrap();
+    let story: Vec<&str> = kept.iter().map(|revision| revision.source.as_str()).collect();
+    assert_eq!(story, ["rollback", "profile", "start"]);
+}
+
+#[test]
+fn a_restart_takes_the_newer_of_files_and_revisions() {
+    let mut world = World::default();
+    let (reloader, _) = world.start();
+    reloader.patch(set_secrets("monitor"), "ann", None, Run::Real).unwrap();
+    drop(reloader);
+    let (reloader, origin) = world.start();
+    assert!(matches!(origin, Origin::StoredRevision));
+    assert_eq!((secrets(&reloader), reloader.handle().load().revision), (Mode::Monitor, 2));
+    drop(reloader);
+    world.write("[limits]\nscan_ms = 5\n");
+    let (reloader, origin) = world.start();
+    assert!(matches!(origin, Origin::FilesChanged));
+    assert_eq!((secrets(&reloader), reloader.handle().load().revision), (Mode::Block, 3));
+    reloader.patch(json!({"detectors": {"disabled": ["key"]}}), "ann", None, Run::Real).unwrap();
+    let mut shrunk = World { packs: Arc::default(), ..world.clone() };
+    shrunk.packs.lock().push("other");
+    drop(reloader);
+    assert!(matches!(shrunk.start().1, Origin::StoredRevision));
+}

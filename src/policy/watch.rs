@@ -1,0 +1,230 @@
+//! Notices changed files: by the operating system's word, and by looking where it gives none.
+//!
+//! An event only says "look": what decides is a fingerprint of names, sizes and times. So a lost
+//! event costs one poll interval, and a storm of events one look.
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use std::time::SystemTime;
+
+use notify::RecursiveMode;
+use notify::Watcher;
+use tokio::sync::mpsc;
+use tokio::sync::watch;
+
+use crate::policy::reload::Change;
+use crate::policy::reload::ChangeError;
+use crate::policy::reload::Reloader;
+
+/// How long files must rest before they are read: an editor writes in several steps.
+pub const DEBOUNCE: Duration = Duration::from_millis(150);
+
+/// How often files are looked at without being told to.
+pub const POLL: Duration = Duration::from_secs(5);
+
+/// The most files that are looked at.
+pub const FILES_MAX: usize = 4096;
+
+const FOLDER_DEPTH_MAX: usize = 5;
+
+/// Reloads when one of some files or folders changes.
+pub struct FileWatch {
+    paths: Vec<PathBuf>,
+    reloader: Arc<Reloader>,
+}
+
+/// What is known of a file without reading it.
+type Stamp = (PathBuf, u64, Option<SystemTime>);
+
+impl FileWatch {
+    /// Returns a watch over files and folders (with all they hold); they need not exist yet.
+    pub fn new(paths: Vec<PathBuf>, reloader: Arc<Reloader>) -> Self {
+        Self { paths, reloader }
+    }
+
+    /// Watches until `shutdown` says true or is gone.
+    pub async fn run(self, mut shutdown: watch::Receiver<bool>) {
+        let (nudge, mut nudged) = mpsc::channel(1);
+        let _watcher = watch_folders(&self.paths, nudge);
+        let mut known = self.look().await;
+        loop {
+            tokio::select! {
+                () = ended(&mut shutdown) => return,
+                Some(()) = nudged.recv() => tokio::time::sleep(DEBOUNCE).await,
+                () = tokio::time::sleep(POLL) => {}
+            }
+            let mut found = self.look().await;
+            if found == known {
+                continue;
+            }
+            // Somebody is writing: wait until it rests.
+            loop {
+                tokio::time::sleep(DEBOUNCE).await;
+                let again = self.look().await;
+                if again == found {
+                    break;
+                }
+                found = again;
+            }
+            known = found;
+            let reloader = self.reloader.clone();
+            let reloaded = tokio::task::spawn_blocking(move || reloader.reload_file()).await;
+            report(reloaded.ok());
+        }
+    }
+
+    async fn look(&self) -> Vec<Stamp> {
+        let paths = self.paths.clone();
+        tokio::task::spawn_blocking(move || fingerprint(&paths)).await.unwrap_or_default()
+    }
+}
+
+/// Comes back when the process is asked to end.
+async fn ended(shutdown: &mut watch::Receiver<bool>) {
+    // An error says that nobody can ask any more, which is an end too.
+    drop(shutdown.wait_for(|ended| *ended).await);
+}
+
+type Reloaded = Result<Option<Change>, ChangeError>;
+
+fn report(reloaded: Option<Reloaded>) {
+    match reloaded {
+        Some(Ok(Some(change))) => {
+            tracing::info!(revision = change.revision, changed = ?change.changed, "rules reloaded");
+            if !change.needs_restart.is_empty() {
+                tracing::warn!(keys = ?change.needs_restart, "these keys change only with a restart");
+            }
+        }
+        Some(Ok(None)) => tracing::debug!("files touched, rules unchanged"),
+        Some(Err(ChangeError::Faulty(faults))) => {
+            faults.iter().for_each(|fault| tracing::warn!(%fault, "faulty file, rules unchanged"));
+        }
+        Some(Err(error)) => tracing::error!(%error, "rules not reloaded"),
+        None => tracing::error!("reloading ended early, rules unchanged"),
+    }
+}
+
+/// Watches the folders around files, because editors replace files instead of writing into them.
+fn watch_folders(paths: &[PathBuf], nudge: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
+    // A full channel already holds a nudge.
+    let told = move |_event: notify::Result<notify::Event>| {
+        let _ = nudge.try_send(());
+    };
+    let mut watcher = match notify::recommended_watcher(told) {
+        Ok(watcher) => watcher,
+        Err(error) => {
+            tracing::warn!(%error, poll_s = POLL.as_secs(), "cannot watch files, polling them");
+            return None;
+        }
+    };
+    for path in paths {
+        let watched = if path.is_dir() {
+            watcher.watch(path, RecursiveMode::Recursive)
+        } else {
+            watcher.watch(folder_of(path), RecursiveMode::NonRecursive)
+        };
+        if let Err(error) = watched {
+            tracing::debug!(%error, "cannot watch a path, polling it");
+        }
+    }
+    Some(watcher)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Returns names, sizes and times of files and of the files in folders.
+fn fingerprint(paths: &[PathBuf]) -> Vec<Stamp> {
+    let mut stamps = Vec::new();
+    paths.iter().for_each(|path| stamp(path, FOLDER_DEPTH_MAX, &mut stamps));
+    stamps.sort();
+    stamps
+}
+
+fn stamp(path: &Path, depth: usize, stamps: &mut Vec<Stamp>) {
+    if stamps.len() >= FILES_MAX {
+        return;
+    }
+    let Ok(facts) = std::fs::metadata(path) else { return };
+    if !facts.is_dir() {
+        stamps.push((path.to_owned(), facts.len(), facts.modified().ok()));
+        return;
+    }
+    let entries = std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+    if depth > 0 {
+        entries.for_each(|entry| stamp(&entry.path(), depth - 1, stamps));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio::sync::mpsc;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::document::toml;
+    use crate::policy::build::Loading;
+    use crate::policy::fixture::detectors;
+    use crate::policy::fixture::dialects;
+    use crate::policy::fixture::shipped;
+    use crate::policy::reload::Announcement;
+    use crate::store::Store;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn loading(file: PathBuf) -> Loading {
+        Loading {
+            document: Box::new(move || {
+                let mut document = shipped();
+                document.overlay(toml::parse(&fs::read_to_string(&file).unwrap(), "gateway.toml")?);
+                Ok(document)
+            }),
+            detectors: Box::new(|| Ok(detectors(&[]))),
+            dialects: Box::new(|| Ok(dialects())),
+            prove: Box::new(|_| Vec::new()),
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_saved_file_is_obeyed_and_a_faulty_one_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("gateway.toml");
+        fs::write(&file, "").unwrap();
+        let store = Store::in_memory();
+        let (reloader, _) = Reloader::start(loading(file.clone()), &store, Arc::new(SystemClock)).unwrap();
+        let reloader = Arc::new(reloader);
+        let (heard, mut hearing) = mpsc::unbounded_channel();
+        reloader.subscribe(move |announcement| {
+            let _ = heard.send(matches!(announcement, Announcement::Published(_)));
+        });
+        let (stop, stopped) = watch::channel(false);
+        let watching = tokio::spawn(FileWatch::new(vec![file.clone()], reloader.clone()).run(stopped));
+        // The watch may not have looked for the first time yet: save until it is heard.
+        let mut scan_ms = 1;
+        let published = loop {
+            scan_ms += 1;
+            fs::write(&file, format!("[limits]\nscan_ms = {scan_ms}\n# {}\n", "x".repeat(scan_ms))).unwrap();
+            let heard = tokio::time::timeout(Duration::from_secs(2), hearing.recv()).await;
+            if let Ok(Some(published)) = heard {
+                break published;
+            }
+            assert!(scan_ms < 10, "never heard");
+        };
+        assert!(published);
+        assert_eq!(reloader.handle().load().limits.scan_ms, scan_ms as u64);
+        fs::write(&file, "[limits]\nscan_ms = 0\n").unwrap();
+        let refused = tokio::time::timeout(PATIENCE, hearing.recv()).await.unwrap();
+        assert_eq!(refused, Some(false));
+        assert_eq!(reloader.handle().load().limits.scan_ms, scan_ms as u64);
+        stop.send(true).unwrap();
+        tokio::time::timeout(PATIENCE, watching).await.unwrap().unwrap();
+    }
+}
