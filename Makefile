@@ -4,6 +4,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
+# Where rustup puts cargo, for shells that were started before it.
+export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .PHONY: help run build test bench setup clean
 

@@ -21,6 +21,7 @@ use std::time::Duration;
 use std::time::Instant;
 use std::time::SystemTime;
 
+const READ_BYTES: usize = 64 << 10;
 const EVENTS: usize = 200;
 const EVENT_GAP: Duration = Duration::from_millis(5);
 const PROSE: &str = "The harbour lay still that morning, and the first boats came home with little to show for a long \
@@ -259,17 +260,19 @@ fn client(
 #[derive(Default)]
 struct Buffered {
     bytes: Vec<u8>,
+    /// What one read fills; kept, for clearing it each time costs more than the read.
+    piece: Vec<u8>,
     was_late: bool,
 }
 
 impl Buffered {
     fn fill(&mut self, stream: &mut TcpStream) -> io::Result<&[u8]> {
-        let mut piece = [0; 64 << 10];
-        let count = stream.read(&mut piece)?;
+        self.piece.resize(READ_BYTES, 0);
+        let count = stream.read(&mut self.piece)?;
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        self.bytes.extend_from_slice(&piece[..count]);
+        self.bytes.extend_from_slice(&self.piece[..count]);
         Ok(self.bytes.as_slice())
     }
 

@@ -115,7 +115,9 @@ class Servers:
     def __init__(self, directory):
         self.directory, self.started, self.under_test = directory, [], {}
         self.upstream = f"127.0.0.1:{free_port()}"
-        listening(self.upstream, self.spawn(1, [LOAD, "upstream", self.upstream]))
+        provider = self.spawn(1, [LOAD, "upstream", self.upstream])
+        listening(self.upstream, provider)
+        self.provider = provider.pid
 
     def spawn(self, core, command):
         log = open(self.directory / f"{Path(str(command[0])).name}.log", "wb")
@@ -182,15 +184,24 @@ def cpu_us(pid):
     return total
 
 
-def measure(server, workload, seconds, bodies):
+def busy_us():
+    """Time that all cores spent on anything, in microseconds."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    return (sum(map(int, fields[:8])) - int(fields[3]) - int(fields[4])) * TICK_US
+
+
+def measure(server, workload, seconds, bodies, provider):
     address, pid = server
     mode, size, connections, more = WORKLOADS[workload]
-    before = cpu_us(pid)
+    ours = lambda: cpu_us(pid) + cpu_us(provider) + sum(os.times()[2:4]) * 1e6
+    before, ours_before, busy_before = cpu_us(pid), ours(), busy_us()
     command = [LOAD, mode, address, bodies[mode == "paced", size], seconds, connections, *more]
     run = subprocess.run(pinned(1, command), capture_output=True, text=True, check=True)
     result = json.loads(run.stdout)
     units = result["events"] if mode == "paced" else result["answers"]
     result["cpu_us"] = (cpu_us(pid) - before) / max(units, 1)
+    others = busy_us() - busy_before - (ours() - ours_before)
+    result["others"] = max(others, 0) / (result["seconds"] * 1e6 * os.cpu_count())
     result["per_second"] = units / result["seconds"]
     return result
 
@@ -201,7 +212,7 @@ def middle(rounds):
 
 def report(results):
     print(f"{'workload':<17} {'server':<8} {'/s':>9} {'÷ P':>6} {'CPU µs':>8} {'over P':>8} {'÷ P':>6} "
-          f"{'p50 µs':>8} {'over P':>8} {'p99 µs':>8} {'÷ P':>6}")
+          f"{'p50 µs':>8} {'over P':>8} {'p99 µs':>8} {'÷ P':>6} {'others':>7}")
     for workload, servers in results.items():
         base = servers["P"]
         for name, row in servers.items():
@@ -209,7 +220,8 @@ def report(results):
             print(f"{workload:<17} {name:<8} {row['per_second']:>9.0f} {ratio('per_second'):>6.2f} "
                   f"{row['cpu_us']:>8.1f} {row['cpu_us'] - base['cpu_us']:>+8.1f} {ratio('cpu_us'):>6.2f} "
                   f"{row['p50_us']:>8.0f} {row['p50_us'] - base['p50_us']:>+8.0f} {row['p99_us']:>8.0f} "
-                  f"{ratio('p99_us'):>6.2f}")
+                  f"{ratio('p99_us'):>6.2f} {row['others']:>7.0%}")
+    print("others: the part of all cores that went to processes outside the comparison; above 10 %, measure again.")
     print("Paced stream: per event, delay from the provider's write to the client's read.")
 
 
@@ -237,12 +249,12 @@ def main():
             servers.gateway()
         names = list(servers.under_test)
         for name in names:  # fills connection pools, caches and branch predictors
-            measure(servers.under_test[name], "2 KB", 1, bodies)
+            measure(servers.under_test[name], "2 KB", 1, bodies, servers.provider)
         for workload in options.only:
             rounds = {name: [] for name in names}
             for number in range(options.rounds):
                 for name in names[number % len(names):] + names[:number % len(names)]:
-                    rounds[name].append(measure(servers.under_test[name], workload, options.seconds, bodies))
+                    rounds[name].append(measure(servers.under_test[name], workload, options.seconds, bodies, servers.provider))
             results[workload] = {name: middle(all_rounds) for name, all_rounds in rounds.items()}
             for name, all_rounds in rounds.items():
                 bad = sum(result["refused"] + result["errors"] for result in all_rounds)

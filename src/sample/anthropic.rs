@@ -48,62 +48,93 @@ fn ask(request: &Value) -> Result<Ask, Unreadable> {
     })
 }
 
+/// The one content block of an answer.
+enum Block {
+    Text(String),
+    ToolUse { id: String, name: String, input: Value },
+}
+
+impl Block {
+    fn stop_reason(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "end_turn",
+            Self::ToolUse { .. } => "tool_use",
+        }
+    }
+
+    fn whole(&self) -> Value {
+        match self {
+            Self::Text(text) => json!({"type": "text", "text": text}),
+            Self::ToolUse { id, name, input } => {
+                json!({"type": "tool_use", "id": id, "name": name, "input": input})
+            }
+        }
+    }
+
+    /// Returns the block as `content_block_start` shows it.
+    fn empty(&self) -> Value {
+        match self {
+            Self::Text(_) => json!({"type": "text", "text": ""}),
+            Self::ToolUse { id, name, .. } => {
+                json!({"type": "tool_use", "id": id, "name": name, "input": {}})
+            }
+        }
+    }
+
+    fn deltas(self) -> Box<dyn Iterator<Item = Value> + Send> {
+        match self {
+            Self::Text(text) => {
+                Box::new(pieces(text).map(|piece| json!({"type": "text_delta", "text": piece})))
+            }
+            Self::ToolUse { input, .. } => {
+                let written = pieces(input.to_string());
+                Box::new(written.map(|piece| json!({"type": "input_json_delta", "partial_json": piece})))
+            }
+        }
+    }
+}
+
 fn reply(headers: &HeaderMap, body: &[u8], request: &Value, ask: &Ask) -> Response {
     let answer = answer(ask);
-    if let Answer::Failure(status) = answer {
-        return failure(status, "the prompt asked for this failure", &wire::fingerprint(body));
-    }
-    let model = wire::string(request, "model");
     let print = wire::fingerprint(body);
     let (asked, spent) = (tokens(&ask.text), openai::answer_tokens(&answer));
+    let block = match answer {
+        Answer::Text(text) => Block::Text(text),
+        Answer::Call { name, arguments } => {
+            Block::ToolUse { id: format!("toolu_{print}"), name, input: arguments }
+        }
+        Answer::Failure(status) => return failure(status, "the prompt asked for this failure", &print),
+    };
+    let model = wire::string(request, "model");
     let mut message = json!({"id": format!("msg_{print}"), "type": "message", "role": "assistant", "model": model,
         "content": [], "stop_reason": null, "stop_sequence": null,
         "usage": {"input_tokens": asked, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
-            "output_tokens": spent}});
-    let (stop, block, streamed_block, text, is_call) = match answer {
-        Answer::Text(text) => (
-            "end_turn",
-            json!({"type": "text", "text": text}),
-            json!({"type": "text", "text": ""}),
-            text,
-            false,
-        ),
-        Answer::Call { name, arguments } => {
-            let call = |input: Value| json!({"type": "tool_use", "id": format!("toolu_{print}"), "name": name, "input": input});
-            ("tool_use", call(arguments.clone()), call(json!({})), arguments.to_string(), true)
-        }
-        Answer::Failure(_) => ("end_turn", Value::Null, Value::Null, String::new(), false),
-    };
+            "output_tokens": 1}});
     if wire::flag(request, "stream") {
-        message["usage"]["output_tokens"] = json!(1);
-        let closing = json!({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": null},
-            "usage": {"output_tokens": spent}});
-        let frames = frames(message, streamed_block, text, is_call, closing);
-        return wire::streamed(wire::SSE, wire::pace(headers, model), frames);
+        return wire::streamed(wire::SSE, wire::pace(headers, model), frames(&message, block, spent));
     }
-    message["content"] = json!([block]);
-    message["stop_reason"] = json!(stop);
+    message["content"] = json!([block.whole()]);
+    message["stop_reason"] = json!(block.stop_reason());
+    message["usage"]["output_tokens"] = json!(spent);
     wire::whole(StatusCode::OK, &message)
 }
 
-fn frames(message: Value, block: Value, text: String, is_call: bool, closing: Value) -> Frames {
-    let event = |value: &Value| wire::named(wire::string(value, "type"), value);
+fn frames(message: &Value, block: Block, spent: u64) -> Frames {
     let opening = [
         json!({"type": "message_start", "message": message}),
-        json!({"type": "content_block_start", "index": 0, "content_block": block}),
+        json!({"type": "content_block_start", "index": 0, "content_block": block.empty()}),
         json!({"type": "ping"}),
     ];
-    let spoken = pieces(text).map(move |piece| {
-        let delta = if is_call {
-            json!({"type": "input_json_delta", "partial_json": piece})
-        } else {
-            json!({"type": "text_delta", "text": piece})
-        };
-        json!({"type": "content_block_delta", "index": 0, "delta": delta})
-    });
-    let ending =
-        [json!({"type": "content_block_stop", "index": 0}), closing, json!({"type": "message_stop"})];
-    Box::new(opening.into_iter().chain(spoken).chain(ending).map(move |value| event(&value)))
+    let ending = [
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "usage": {"output_tokens": spent},
+            "delta": {"stop_reason": block.stop_reason(), "stop_sequence": null}}),
+        json!({"type": "message_stop"}),
+    ];
+    let spoken =
+        block.deltas().map(|delta| json!({"type": "content_block_delta", "index": 0, "delta": delta}));
+    let events = opening.into_iter().chain(spoken).chain(ending);
+    Box::new(events.map(|event| wire::named(wire::string(&event, "type"), &event)))
 }
 
 fn failure(status: StatusCode, message: &str, print: &str) -> Response {

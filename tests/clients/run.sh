@@ -26,6 +26,6 @@ count() {
 
 export CLIENTS_NODE=$PWD/target/clients/node PYTHONDONTWRITEBYTECODE=1
 count target/clients/venv/bin/python tests/clients/clients.py "$base" "$@"
-count node tests/clients/clients.mjs "$base" "$@"
+count target/clients/bin/node tests/clients/clients.mjs "$base" "$@"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

