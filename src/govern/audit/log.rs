@@ -13,7 +13,10 @@ use super::segment;
 use super::segment::HEADER_BYTES;
 use super::segment::Step;
 
+/// How much a reader takes from the disk at a time.
 const CHUNK_BYTES: u64 = 256 << 10;
+/// How much is taken for a single frame at first.
+const FRAME_CHUNK_BYTES: u64 = 2 << 10;
 
 /// The place of a frame: its segment, and its offset there in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +66,7 @@ pub(super) struct Reader<'a> {
     buffer: Vec<u8>,
     /// How much of `buffer` lies before `at`.
     used: usize,
+    chunk_bytes: u64,
 }
 
 impl Log {
@@ -78,7 +82,15 @@ impl Log {
 
     /// Returns a reader; a position in a segment that is gone means the oldest one that is left.
     pub(super) fn reader(&self, from: Position) -> Reader<'_> {
-        Reader { log: self, at: from.max(self.start()), file: None, buffer: Vec::new(), used: 0 }
+        let at = from.max(self.start());
+        Reader { log: self, at, file: None, buffer: Vec::new(), used: 0, chunk_bytes: CHUNK_BYTES }
+    }
+
+    /// Returns the payload of the frame at a position, or `None` when there is none (any more).
+    pub(super) fn frame_at(&self, position: Position) -> Result<Option<Vec<u8>>, ReadError> {
+        let mut reader = Reader { chunk_bytes: FRAME_CHUNK_BYTES, ..self.reader(position) };
+        let frame = reader.next()?;
+        Ok(frame.filter(|(at, _)| *at == position).map(|(_, payload)| payload))
     }
 
     /// Returns the size of all segments, in bytes.
@@ -140,7 +152,7 @@ impl Reader<'_> {
             self.file = Some(File::open(segment::path(&self.log.directory, self.at.segment))?);
         }
         let Some(file) = &self.file else { return Ok(()) };
-        let length = CHUNK_BYTES.max(wanted as u64).min(end - self.at.offset);
+        let length = self.chunk_bytes.max(wanted as u64).min(end - self.at.offset);
         self.buffer.resize(length as usize, 0);
         self.used = 0;
         file.read_exact_at(&mut self.buffer, self.at.offset).map_err(|error| match error.kind() {

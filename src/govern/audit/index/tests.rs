@@ -1,0 +1,131 @@
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::super::event::AuditEvent;
+use super::super::journal::Journal;
+use super::super::sample;
+use super::*;
+use crate::scan::threat::Category;
+use crate::scan::threat::Severity;
+
+const MINUTE_MS: i64 = 60_000;
+
+/// Returns a journal with an event a minute, and its index.
+fn filled(directory: &Path, count: usize) -> (Journal, Store, Index) {
+    let (mut journal, _) = Journal::open(directory, 20_000, 0).unwrap();
+    for number in 0..count {
+        let event: AuditEvent = sample::event(number);
+        journal.append([&event].into_iter(), number as i64 * MINUTE_MS).unwrap();
+    }
+    let store = Store::in_memory();
+    let index = Index::open(store.clone(), journal.log()).unwrap();
+    (journal, store, index)
+}
+
+fn numbers(page: &Page) -> Vec<usize> {
+    let number = |entry: &Entry| entry.event.message.strip_prefix("event ")?.parse().ok();
+    page.entries.iter().map(|entry| number(entry).unwrap()).collect()
+}
+
+/// Pages through an answer and compares it with the same filter over plain numbers.
+fn check(index: &Index, query: Query, holds: impl Fn(usize) -> bool, count: usize) {
+    let expected: Vec<usize> = (0..count).rev().filter(|number| holds(*number)).collect();
+    let (mut found, mut next) = (Vec::new(), query.clone());
+    loop {
+        let page = index.query(&next).unwrap();
+        assert_eq!(page.total, expected.len() as u64, "{query:?}");
+        assert!(page.entries.len() <= query.limit);
+        found.extend(numbers(&page));
+        let Some(cursor) = page.cursor else { break };
+        next.cursor = Some(cursor);
+    }
+    assert_eq!(found, expected, "{query:?}");
+}
+
+fn minute(number: i64) -> Option<Timestamp> {
+    Some(Timestamp::from_millisecond(number * MINUTE_MS).unwrap())
+}
+
+#[test]
+fn every_filter_and_every_page_agree_with_a_plain_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_journal, _, index) = filled(folder.path(), 300);
+    let all = Query { limit: 7, ..Query::default() };
+    check(&index, all.clone(), |_| true, 300);
+    check(&index, Query { category: Some(Category::Pii), ..all.clone() }, |n| n % 5 == 1, 300);
+    check(&index, Query { severity: Some(Severity::Low), ..all.clone() }, |n| n / 5 % 4 == 0, 300);
+    check(&index, Query { event_type: Some("key_created".into()), ..all.clone() }, |n| n % 7 == 6, 300);
+    check(&index, Query { event_type: Some("exchange".into()), ..all.clone() }, |n| n % 7 != 6, 300);
+    check(&index, Query { entity: Some("user-3".into()), ..all.clone() }, |n| n % 10 == 3, 300);
+    check(&index, Query { entity: Some("user-".into()), ..all.clone() }, |_| false, 300);
+    check(&index, Query { request_id: Some("r-77".into()), ..all.clone() }, |n| n == 77, 300);
+    let both = Query { request_id: Some("r-77".into()), entity: Some("user-1".into()), ..all.clone() };
+    check(&index, both, |_| false, 300);
+    let mixed = Query { category: Some(Category::Pii), severity: Some(Severity::Low), ..all.clone() };
+    check(&index, mixed, |n| n % 5 == 1 && n / 5 % 4 == 0, 300);
+    for (from, to) in [(0, 299), (1, 3), (59, 61), (60, 179), (30, 200), (120, 120), (250, 400), (9, 5)] {
+        let span = Query { from: minute(from), to: minute(to), ..all.clone() };
+        let within = |n: usize| (from..=to).contains(&(n as i64));
+        check(&index, span.clone(), within, 300);
+        check(&index, Query { category: Some(Category::Secrets), ..span }, |n| within(n) && n % 5 == 0, 300);
+    }
+}
+
+#[test]
+fn limits_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_journal, _, index) = filled(folder.path(), 3);
+    for limit in [0, 1001] {
+        assert!(matches!(index.query(&Query { limit, ..Query::default() }), Err(QueryError::Limit)));
+    }
+    assert_eq!(index.query(&Query { limit: 1000, ..Query::default() }).unwrap().entries.len(), 3);
+}
+
+#[test]
+fn a_lost_or_foreign_index_is_built_anew() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (journal, store, index) = filled(one.path(), 50);
+    index.catch_up().unwrap();
+    drop(index);
+    let reopened = Index::open(store.clone(), journal.log()).unwrap();
+    assert_eq!(*reopened.indexed.lock(), journal.log().committed());
+    let (other, _, _) = filled(two.path(), 60);
+    let foreign = Index::open(store, other.log()).unwrap();
+    check(&foreign, Query::default(), |_| true, 60);
+    let fresh = Index::open(Store::in_memory(), journal.log()).unwrap();
+    check(&fresh, Query::default(), |_| true, 50);
+}
+
+#[test]
+fn forgotten_segments_leave_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, store, index) = filled(folder.path(), 200);
+    let first_left = journal.log().closed.read().keys().nth(1).map(|segment| segment + 1).unwrap();
+    index.forget(first_left - 1).unwrap();
+    let log = journal.log();
+    let from = Position { segment: first_left, offset: super::super::segment::HEADER_BYTES };
+    let (at, payload) = log.reader(from).next().unwrap().unwrap();
+    assert_eq!(at, from);
+    let entry = stored::entry(&payload).unwrap();
+    let oldest: usize = entry.event.message.strip_prefix("event ").unwrap().parse().unwrap();
+    assert!(oldest > 10);
+    check(&index, Query::default(), |number| number >= oldest, 200);
+    let mut left = 0;
+    for table in ENTRY_TABLES {
+        let mut visit = |_: &[u8], _: &[u8]| {
+            left += 1;
+            ControlFlow::Continue(())
+        };
+        store.scan(table, &KeyRange::all(), Order::Ascending, &mut visit).unwrap();
+    }
+    assert_eq!(left, (200 - oldest) * 6);
+}
+
+#[test]
+fn a_tail_begins_after_the_last_id_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_journal, _, index) = filled(folder.path(), 400);
+    assert_eq!(index.position_after(Ulid(0)).unwrap(), index.log.start());
+    assert_eq!(index.position_after(Ulid(u128::MAX)).unwrap(), index.log.committed());
+}

@@ -1,0 +1,89 @@
+//! What may be asked of the log.
+
+use jiff::Timestamp;
+
+use crate::id::Ulid;
+use crate::scan::threat::Category;
+use crate::scan::threat::Severity;
+
+use super::event::Entry;
+
+/// The most entries one page may hold.
+pub const PAGE_ENTRIES_MAX: usize = 1000;
+/// How many entries a page holds when nobody says.
+pub const PAGE_ENTRIES_DEFAULT: usize = 100;
+
+/// Filters, all of which must hold, and a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Query {
+    /// Recorded at this moment or later.
+    pub from: Option<Timestamp>,
+    /// Recorded at this moment or earlier, to the millisecond.
+    pub to: Option<Timestamp>,
+    /// Of this category.
+    pub category: Option<Category>,
+    /// Of this severity.
+    pub severity: Option<Severity>,
+    /// Of this type.
+    pub event_type: Option<String>,
+    /// About this entity.
+    pub entity: Option<String>,
+    /// Of this request.
+    pub request_id: Option<String>,
+    /// Older than this entry: the cursor of the page before.
+    pub cursor: Option<Ulid>,
+    /// How many entries to return, 1 to [`PAGE_ENTRIES_MAX`].
+    pub limit: usize,
+}
+
+/// One page of the answer, newest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The entries.
+    pub entries: Vec<Entry>,
+    /// How many entries hold to the filters on all pages together.
+    pub total: u64,
+    /// Asks for the next page; `None` on the last one.
+    pub cursor: Option<Ulid>,
+}
+
+impl Default for Query {
+    fn default() -> Self {
+        Self {
+            from: None,
+            to: None,
+            category: None,
+            severity: None,
+            event_type: None,
+            entity: None,
+            request_id: None,
+            cursor: None,
+            limit: PAGE_ENTRIES_DEFAULT,
+        }
+    }
+}
+
+impl Query {
+    /// Returns the smallest id that may match.
+    pub(super) fn first_id(&self) -> Ulid {
+        self.from.map_or(Ulid(0), |from| at_ms(ceil_ms(from)))
+    }
+
+    /// Returns the id that is past every match, on whatever page.
+    pub(super) fn end_id(&self) -> Ulid {
+        self.to.map_or(Ulid(u128::MAX), |to| at_ms(floor_ms(to).saturating_add(1)))
+    }
+}
+
+/// Returns the smallest id of a millisecond.
+pub(super) fn at_ms(unix_ms: i64) -> Ulid {
+    Ulid((unix_ms.max(0) as u128) << 80)
+}
+
+fn floor_ms(at: Timestamp) -> i64 {
+    at.as_nanosecond().div_euclid(1_000_000) as i64
+}
+
+fn ceil_ms(at: Timestamp) -> i64 {
+    (at.as_nanosecond() + 999_999).div_euclid(1_000_000) as i64
+}

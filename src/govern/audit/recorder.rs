@@ -1,0 +1,221 @@
+//! The front door for events: a bounded queue that never drops anything in silence.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::oneshot;
+
+use crate::id::Ulid;
+use crate::telemetry::AuditResult;
+use crate::telemetry::Metrics;
+
+use super::event::AuditEvent;
+
+/// The most text an event may carry, in bytes.
+pub const EVENT_BYTES_MAX: usize = 128 << 10;
+
+/// When an event counts as recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Once it would survive a power cut.
+    Wait,
+    /// Once it stands in the queue; a crash may lose what was queued.
+    Buffer,
+}
+
+/// Why an event was not recorded. The caller's fail mode decides what happens to the traffic.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum RecordError {
+    /// The queue is full: the disk is slower than the traffic.
+    #[error("the audit queue is full")]
+    QueueFull,
+    /// The event was not safe on disk in time; it may still become so.
+    #[error("the audit log did not answer in time")]
+    TimedOut,
+    /// The log cannot be written now.
+    #[error("the audit log cannot be written: {0}")]
+    Unavailable(Trouble),
+    /// The event carries more than [`EVENT_BYTES_MAX`] of text.
+    #[error("the audit event is too large")]
+    TooLarge,
+}
+
+/// How the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// All is well.
+    Sound,
+    /// An operator should act; unless the trouble is [`Trouble::DiskLow`], nothing is recorded.
+    Degraded(Trouble),
+}
+
+/// What ails the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// The disk is nearly full; entries are still written.
+    #[error("the disk of the audit log has {free_bytes} bytes left")]
+    DiskLow {
+        /// What is left.
+        free_bytes: u64,
+    },
+    /// The disk is full, the reserve included.
+    #[error("the disk of the audit log is full")]
+    DiskFull,
+    /// The disk failed to write or sync.
+    #[error("the disk of the audit log failed")]
+    DiskFailed,
+    /// The writer has stopped.
+    #[error("the audit writer is not running")]
+    Stopped,
+}
+
+/// Takes events; cheap to clone.
+#[derive(Clone)]
+pub struct Recorder {
+    queue: mpsc::Sender<Queued>,
+    state: Arc<State>,
+    durability: Durability,
+    wait_max: Duration,
+    metrics: Arc<Metrics>,
+}
+
+/// An event on its way, and whom to tell.
+pub(super) struct Queued {
+    pub(super) event: AuditEvent,
+    pub(super) done: Option<oneshot::Sender<Result<Ulid, RecordError>>>,
+}
+
+/// What the writer lets the recorders know.
+pub(super) struct State {
+    refusing: AtomicBool,
+    health: RwLock<Health>,
+}
+
+impl Recorder {
+    pub(super) fn new(
+        queue: mpsc::Sender<Queued>,
+        state: Arc<State>,
+        (durability, wait_max): (Durability, Duration),
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Self { queue, state, durability, wait_max, metrics }
+    }
+
+    /// Records an event with the configured durability.
+    ///
+    /// # Errors
+    /// When the event was not recorded; it is counted then.
+    pub async fn record(&self, event: AuditEvent) -> Result<(), RecordError> {
+        match self.durability {
+            Durability::Wait => self.record_safely(event).await.map(|_| ()),
+            Durability::Buffer => self.record_soon(event),
+        }
+    }
+
+    /// Records an event and returns its id once it would survive a power cut.
+    ///
+    /// # Errors
+    /// When that cannot be promised; it is counted then.
+    pub async fn record_safely(&self, event: AuditEvent) -> Result<Ulid, RecordError> {
+        let outcome = match self.admit(&event) {
+            Ok(()) => tokio::time::timeout(self.wait_max, self.hand_over(event)).await,
+            Err(error) => Ok(Err(error)),
+        };
+        let outcome = outcome.unwrap_or(Err(RecordError::TimedOut));
+        self.count(outcome.is_ok());
+        outcome
+    }
+
+    /// Queues an event and returns at once.
+    ///
+    /// # Errors
+    /// When the event was not queued; it is counted then.
+    pub fn record_soon(&self, event: AuditEvent) -> Result<(), RecordError> {
+        let outcome = self.admit(&event).and_then(|()| {
+            self.queue.try_send(Queued { event, done: None }).map_err(|error| match error {
+                TrySendError::Full(_) => RecordError::QueueFull,
+                TrySendError::Closed(_) => RecordError::Unavailable(Trouble::Stopped),
+            })
+        });
+        self.count(outcome.is_ok());
+        outcome
+    }
+
+    /// Returns how the log is.
+    pub fn health(&self) -> Health {
+        *self.state.health.read()
+    }
+
+    async fn hand_over(&self, event: AuditEvent) -> Result<Ulid, RecordError> {
+        let (done, safe) = oneshot::channel();
+        let stopped = RecordError::Unavailable(Trouble::Stopped);
+        if self.queue.send(Queued { event, done: Some(done) }).await.is_err() {
+            return Err(stopped);
+        }
+        safe.await.unwrap_or(Err(stopped))
+    }
+
+    fn admit(&self, event: &AuditEvent) -> Result<(), RecordError> {
+        if text_bytes(event) > EVENT_BYTES_MAX {
+            return Err(RecordError::TooLarge);
+        }
+        match self.state.refusing.load(Ordering::Relaxed) {
+            true => Err(RecordError::Unavailable(self.state.trouble().unwrap_or(Trouble::DiskFailed))),
+            false => Ok(()),
+        }
+    }
+
+    fn count(&self, recorded: bool) {
+        let result = if recorded { AuditResult::Recorded } else { AuditResult::Lost };
+        self.metrics.audit_events(result).inc();
+    }
+}
+
+impl Trouble {
+    /// Tells whether entries are still written.
+    pub fn writable(self) -> bool {
+        match self {
+            Self::DiskLow { .. } => true,
+            Self::DiskFull | Self::DiskFailed | Self::Stopped => false,
+        }
+    }
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self { refusing: AtomicBool::new(false), health: RwLock::new(Health::Sound) }
+    }
+
+    pub(super) fn set(&self, health: Health) {
+        let refusing = match health {
+            Health::Sound => false,
+            Health::Degraded(trouble) => !trouble.writable(),
+        };
+        *self.health.write() = health;
+        self.refusing.store(refusing, Ordering::Relaxed);
+    }
+
+    pub(super) fn trouble(&self) -> Option<Trouble> {
+        match *self.health.read() {
+            Health::Sound => None,
+            Health::Degraded(trouble) => Some(trouble),
+        }
+    }
+}
+
+fn text_bytes(event: &AuditEvent) -> usize {
+    let texts = [&event.actor, &event.entity, &event.route, &event.request_id, &event.policy];
+    let optional: usize = texts.into_iter().flatten().map(String::len).sum();
+    let findings = event.findings.iter().map(|found| {
+        // The keys and closed names of a finding take about this much.
+        120 + found.detector.len() + found.action.len() + found.redacted.len()
+    });
+    let techniques = event.techniques.iter().map(|technique| technique.len() + 3);
+    let fixed = event.event_type.len() + event.action.len() + event.message.len();
+    fixed + optional + findings.sum::<usize>() + techniques.sum::<usize>()
+}

@@ -1,0 +1,204 @@
+//! The one writer: takes what is queued, writes it as a group, tells the waiting, and looks after the disk.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::clock::Clock;
+use crate::telemetry::Metrics;
+
+use super::journal::Journal;
+use super::recorder::Health;
+use super::recorder::Queued;
+use super::recorder::RecordError;
+use super::recorder::State;
+use super::recorder::Trouble;
+use super::space::Space;
+
+/// The most events one sync is shared by.
+const GROUP_EVENTS_MAX: usize = 1024;
+/// How often the disk is looked at, and a failing one tried again.
+const TICK: Duration = Duration::from_secs(1);
+
+/// The writer ended with events that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriterError {
+    /// Buffered events were lost at the end because the disk still failed.
+    #[error("{0} buffered audit events could not be written before the end")]
+    Lost(usize),
+    /// The writer panicked; what was in its hands is lost.
+    #[error("the audit writer failed")]
+    Panicked,
+}
+
+/// Writes the log; see [`Writer::run`].
+pub struct Writer {
+    pub(super) queue: mpsc::Receiver<Queued>,
+    pub(super) hand: Hand,
+}
+
+/// What a turn needs; travels to the blocking thread and back.
+pub(super) struct Hand {
+    pub(super) journal: Journal,
+    pub(super) space: Space,
+    pub(super) state: Arc<State>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) segment_age_max: Duration,
+    /// Buffered events that a failing disk did not take yet; they come first.
+    pub(super) backlog: Vec<Queued>,
+    pub(super) checked_at: Option<Duration>,
+}
+
+impl Writer {
+    /// Writes until `shutdown` resolves and the queue is empty.
+    ///
+    /// # Errors
+    /// When events that were accepted into the buffer had to be given up.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), WriterError> {
+        let Self { mut queue, mut hand } = self;
+        let mut shutdown = pin!(shutdown);
+        let mut tick = tokio::time::interval(TICK);
+        let mut stopping = false;
+        loop {
+            let mut group = Vec::new();
+            tokio::select! {
+                biased;
+                () = &mut shutdown, if !stopping => {
+                    queue.close();
+                    stopping = true;
+                    continue;
+                }
+                taken = queue.recv_many(&mut group, GROUP_EVENTS_MAX), if hand.backlog.is_empty() || stopping => {
+                    if taken == 0 {
+                        break;
+                    }
+                }
+                _ = tick.tick() => {}
+            }
+            hand.metrics.audit_queue_length.set(queue.len() as i64);
+            hand = turn(hand, group).await?;
+        }
+        hand = turn(hand, Vec::new()).await?;
+        match hand.backlog.len() {
+            0 => Ok(()),
+            lost => Err(WriterError::Lost(lost)),
+        }
+    }
+}
+
+async fn turn(mut hand: Hand, group: Vec<Queued>) -> Result<Hand, WriterError> {
+    let turned = tokio::task::spawn_blocking(move || {
+        hand.turn(group);
+        hand
+    });
+    turned.await.map_err(|_| WriterError::Panicked)
+}
+
+impl Hand {
+    /// Writes the backlog and the group, then looks after the disk. Blocks.
+    pub(super) fn turn(&mut self, group: Vec<Queued>) {
+        let mut due = std::mem::take(&mut self.backlog);
+        due.extend(group);
+        let mut failed = None;
+        if !due.is_empty() {
+            let begun = self.clock.monotonic();
+            failed = self.write(due).err().map(|error| trouble(&error));
+            let took = self.clock.monotonic().saturating_sub(begun);
+            self.metrics.audit_append_duration_seconds.observe(took.as_secs_f64());
+        }
+        self.look_after_the_disk(failed);
+    }
+
+    fn write(&mut self, due: Vec<Queued>) -> io::Result<()> {
+        let outcome = self.append(&due).or_else(|error| {
+            // A full disk gets the reserve; whatever failed, the group goes to a fresh segment, once.
+            if is_full(&error) && !self.space.release() {
+                return Err(error);
+            }
+            tracing::warn!(%error, "the audit journal failed, a new segment is begun");
+            self.append(&due)
+        });
+        match outcome {
+            Ok(ids) => {
+                for (queued, id) in due.into_iter().zip(ids) {
+                    // Whoever gave up waiting has been told that the event may still be recorded.
+                    queued.done.map(|done| done.send(Ok(id)));
+                }
+                Ok(())
+            }
+            Err(error) => {
+                let failed = RecordError::Unavailable(trouble(&error));
+                for queued in due {
+                    match queued.done {
+                        Some(done) => drop(done.send(Err(failed.clone()))),
+                        None => self.backlog.push(queued),
+                    }
+                }
+                tracing::error!(%error, held = self.backlog.len(), "the audit journal cannot be written");
+                Err(error)
+            }
+        }
+    }
+
+    fn append(&mut self, due: &[Queued]) -> io::Result<Vec<crate::id::Ulid>> {
+        let now = self.clock.now().as_millisecond();
+        self.journal.append(due.iter().map(|queued| &queued.event), now)
+    }
+
+    /// Checks the room on the disk, at most once a tick, and sets the health that follows.
+    fn look_after_the_disk(&mut self, failed: Option<Trouble>) {
+        let now = self.clock.monotonic();
+        if let Some(trouble) = failed {
+            self.state.set(Health::Degraded(trouble));
+            self.checked_at = Some(now);
+            return;
+        }
+        if self.checked_at.is_some_and(|last| now.saturating_sub(last) < TICK) && self.was_writable() {
+            return;
+        }
+        self.checked_at = Some(now);
+        let health = self.check().unwrap_or_else(|error| {
+            tracing::warn!(%error, "the disk of the audit journal cannot be looked after");
+            Health::Degraded(trouble(&error))
+        });
+        self.state.set(health);
+    }
+
+    fn was_writable(&self) -> bool {
+        self.state.trouble().is_none_or(Trouble::writable)
+    }
+
+    fn check(&mut self) -> io::Result<Health> {
+        self.space.restore()?;
+        let now = self.clock.now().as_millisecond();
+        let age_ms = now.saturating_sub(self.journal.segment_made_unix_ms() as i64);
+        let old = u128::try_from(age_ms).is_ok_and(|age| age >= self.segment_age_max.as_millis());
+        if old || !self.was_writable() {
+            // Also the proof that a disk which failed can be written again.
+            self.journal.rotate(now)?;
+        }
+        Ok(match self.space.below_mark()? {
+            Some(free_bytes) => Health::Degraded(Trouble::DiskLow { free_bytes }),
+            None => Health::Sound,
+        })
+    }
+}
+
+impl Drop for Hand {
+    fn drop(&mut self) {
+        self.state.set(Health::Degraded(Trouble::Stopped));
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn trouble(error: &io::Error) -> Trouble {
+    if is_full(error) { Trouble::DiskFull } else { Trouble::DiskFailed }
+}
