@@ -1,0 +1,296 @@
+//! Every metric and every label of the gateway, in one place.
+//!
+//! Prometheus conventions: the prefix `portcullis_`, base units, `_total` on counters. Label values
+//! come from closed sets or from the configuration, never from what a caller sends.
+
+use std::time::Duration;
+
+use prometheus::Encoder;
+use prometheus::Gauge;
+use prometheus::Histogram;
+use prometheus::HistogramOpts;
+use prometheus::HistogramVec;
+use prometheus::IntCounter;
+use prometheus::IntCounterVec;
+use prometheus::IntGauge;
+use prometheus::Opts;
+use prometheus::Registry;
+use prometheus::TextEncoder;
+use prometheus::core::Collector;
+
+/// From 50 microseconds to a minute.
+const SECONDS: [f64; 16] =
+    [5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 20.0, 60.0];
+/// From a microsecond to a second.
+const SCAN_SECONDS: [f64; 12] =
+    [1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 5e-4, 1e-3, 0.01, 0.1, 1.0];
+
+/// What the gateway counts and measures.
+pub struct Metrics {
+    registry: Registry,
+    requests: IntCounterVec,
+    request_seconds: HistogramVec,
+    scan_seconds: HistogramVec,
+    l1_seconds: Histogram,
+    upstream_seconds: HistogramVec,
+    first_byte_seconds: HistogramVec,
+    detections: IntCounterVec,
+    tokens: IntCounterVec,
+    unreadable: IntCounterVec,
+    rejections: IntCounterVec,
+    rate_limited: IntCounter,
+    panics: IntCounter,
+    opaque_bytes: IntCounter,
+    in_flight: IntGauge,
+    buffered_bytes: IntGauge,
+    audit_append_seconds: Histogram,
+    audit_queue: IntGauge,
+    audit_lost: IntCounter,
+    reload_ok: IntGauge,
+    reload_at: Gauge,
+    revision: IntGauge,
+}
+
+/// One finished exchange, for the request metrics.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished<'a> {
+    /// `proxy` or `admin`.
+    pub listener: &'static str,
+    /// The route's name from the configuration; `none` where no route was found.
+    pub route: &'a str,
+    /// The status.
+    pub code: u16,
+    /// From the first byte to the last.
+    pub took: Duration,
+}
+
+impl Metrics {
+    /// Returns metrics at zero.
+    pub fn new(version: &str, commit: &str) -> Self {
+        let registry = Registry::new();
+        let build = counters_gauge(&registry, "build_info", "The build; always 1.", &["version", "commit"]);
+        build.with_label_values(&[version, commit]).set(1);
+        let scan_seconds = histograms(&registry, "scan_duration_seconds", "Time to scan a body.", &["layer"], &SCAN_SECONDS);
+        let l1_seconds = scan_seconds.with_label_values(&["l1_regex"]);
+        Self {
+            requests: counters(&registry, "requests_total", "Requests answered.", &["listener", "route", "code"]),
+            request_seconds: histograms(&registry, "request_duration_seconds", "From the first byte of a request to the last of its answer.", &["listener", "route"], &SECONDS),
+            scan_seconds,
+            l1_seconds,
+            upstream_seconds: histograms(&registry, "upstream_duration_seconds", "From sending a request to the head of the provider's answer.", &["route"], &SECONDS),
+            first_byte_seconds: histograms(&registry, "time_to_first_byte_seconds", "From the first byte of a request to the first of its answer.", &["route"], &SECONDS),
+            detections: counters(&registry, "detections_total", "Findings, by what was done about them.", &["category", "severity", "action"]),
+            tokens: counters(&registry, "tokens_total", "Tokens told by providers.", &["type"]),
+            unreadable: counters(&registry, "unreadable_bodies_total", "Bodies that could not be inspected.", &["reason"]),
+            rejections: counters(&registry, "rejections_total", "Exchanges refused, by the code the caller got.", &["code"]),
+            rate_limited: counter(&registry, "rate_limited_total", "Requests refused because a quota was used up."),
+            panics: counter(&registry, "panics_total", "Panics that were caught."),
+            opaque_bytes: counter(&registry, "opaque_bytes_total", "Bytes passed on that hold no text."),
+            in_flight: gauge(&registry, "inflight_requests", "Exchanges under way."),
+            buffered_bytes: gauge(&registry, "buffered_body_bytes", "Bytes of bodies held in memory."),
+            audit_append_seconds: histogram(&registry, "audit_append_duration_seconds", "Time to record an exchange, as the exchange waits for it.", &SCAN_SECONDS),
+            audit_queue: gauge(&registry, "audit_queue_length", "Audit entries that wait to be written."),
+            audit_lost: counter(&registry, "audit_refused_total", "Audit events that the log did not take."),
+            reload_ok: gauge(&registry, "config_last_reload_successful", "Whether the last reload was accepted."),
+            reload_at: float_gauge(&registry, "config_last_reload_success_timestamp_seconds", "When a reload was last accepted."),
+            revision: gauge(&registry, "config_revision", "The revision in force."),
+            registry,
+        }
+    }
+
+    /// Counts a finished request.
+    pub fn finished(&self, finished: Finished<'_>) {
+        let mut digits = [0; 3];
+        let code = code_text(finished.code, &mut digits);
+        self.requests.with_label_values(&[finished.listener, finished.route, code]).inc();
+        let seconds = self.request_seconds.with_label_values(&[finished.listener, finished.route]);
+        seconds.observe(finished.took.as_secs_f64());
+    }
+
+    /// Measures the provider's part of an exchange.
+    pub fn upstream(&self, route: &str, upstream: Option<Duration>, first_byte: Option<Duration>) {
+        if let Some(took) = upstream {
+            self.upstream_seconds.with_label_values(&[route]).observe(took.as_secs_f64());
+        }
+        if let Some(took) = first_byte {
+            self.first_byte_seconds.with_label_values(&[route]).observe(took.as_secs_f64());
+        }
+    }
+
+    /// Measures the scanning of one exchange.
+    pub fn scanned(&self, took: Duration) {
+        self.l1_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Counts a finding.
+    pub fn detected(&self, category: &'static str, severity: &'static str, action: &'static str) {
+        self.detections.with_label_values(&[category, severity, action]).inc();
+    }
+
+    /// Counts tokens.
+    pub fn tokens(&self, prompt: Option<u64>, completion: Option<u64>) {
+        if let Some(count) = prompt {
+            self.tokens.with_label_values(&["prompt"]).inc_by(count);
+        }
+        if let Some(count) = completion {
+            self.tokens.with_label_values(&["completion"]).inc_by(count);
+        }
+    }
+
+    /// Counts a body that could not be inspected.
+    pub fn unreadable(&self, reason: &'static str) {
+        self.unreadable.with_label_values(&[reason]).inc();
+    }
+
+    /// Counts a refused exchange.
+    pub fn rejected(&self, code: &'static str) {
+        self.rejections.with_label_values(&[code]).inc();
+    }
+
+    /// Counts a request over its quota.
+    pub fn rate_limited(&self) {
+        self.rate_limited.inc();
+    }
+
+    /// Counts a caught panic.
+    pub fn panicked(&self) {
+        self.panics.inc();
+    }
+
+    /// Counts bytes that were passed on unread.
+    pub fn opaque(&self, bytes: usize) {
+        self.opaque_bytes.inc_by(bytes as u64);
+    }
+
+    /// Notes that an exchange began.
+    pub fn began(&self) {
+        self.in_flight.inc();
+    }
+
+    /// Notes that an exchange ended.
+    pub fn ended(&self) {
+        self.in_flight.dec();
+    }
+
+    /// Sets the bytes held in memory.
+    pub fn buffered(&self, bytes: usize) {
+        self.buffered_bytes.set(bytes as i64);
+    }
+
+    /// Measures the recording of an exchange.
+    pub fn recorded(&self, took: Duration) {
+        self.audit_append_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Sets the length of the audit queue.
+    pub fn audit_queue(&self, waiting: usize) {
+        self.audit_queue.set(waiting as i64);
+    }
+
+    /// Counts an event that the audit log did not take.
+    pub fn audit_refused(&self) {
+        self.audit_lost.inc();
+    }
+
+    /// Notes how a reload went, at a moment in Unix seconds.
+    pub fn reloaded(&self, accepted: Option<u64>, unix_seconds: f64) {
+        self.reload_ok.set(i64::from(accepted.is_some()));
+        if let Some(revision) = accepted {
+            self.reload_at.set(unix_seconds);
+            self.revision.set(revision as i64);
+        }
+    }
+
+    /// Returns the share of requests answered without a server error since the start; `None` before the first.
+    pub fn availability(&self) -> Option<f64> {
+        let (mut all, mut failed) = (0u64, 0u64);
+        for family in self.requests.collect() {
+            for metric in family.get_metric() {
+                let count = metric.get_counter().get_value() as u64;
+                let is_error = metric.get_label().iter().any(|l| l.get_name() == "code" && l.get_value().starts_with('5'));
+                all += count;
+                failed += if is_error { count } else { 0 };
+            }
+        }
+        (all > 0).then(|| 1.0 - failed as f64 / all as f64)
+    }
+
+    /// Returns every metric in the Prometheus text format.
+    pub fn render(&self) -> String {
+        let mut text = Vec::new();
+        let written = TextEncoder::new().encode(&self.registry.gather(), &mut text);
+        // Writing to memory fails only for a metric without a name, and these have one.
+        if written.is_err() {
+            text.clear();
+        }
+        String::from_utf8(text).unwrap_or_default()
+    }
+}
+
+fn code_text(code: u16, digits: &mut [u8; 3]) -> &str {
+    *digits = [b'0' + (code / 100 % 10) as u8, b'0' + (code / 10 % 10) as u8, b'0' + (code % 10) as u8];
+    std::str::from_utf8(digits).unwrap_or("000")
+}
+
+fn opts(name: &str, help: &str) -> Opts {
+    Opts::new(name, help).namespace("portcullis")
+}
+
+fn register<C: Collector + Clone + 'static>(registry: &Registry, metric: prometheus::Result<C>) -> C {
+    let metric = metric.expect("the names and labels above are valid");
+    registry.register(Box::new(metric.clone())).expect("each name above is there once");
+    metric
+}
+
+fn counter(registry: &Registry, name: &str, help: &str) -> IntCounter {
+    register(registry, IntCounter::with_opts(opts(name, help)))
+}
+
+fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    register(registry, IntCounterVec::new(opts(name, help), labels))
+}
+
+fn counters_gauge(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> prometheus::IntGaugeVec {
+    register(registry, prometheus::IntGaugeVec::new(opts(name, help), labels))
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str) -> IntGauge {
+    register(registry, IntGauge::with_opts(opts(name, help)))
+}
+
+fn float_gauge(registry: &Registry, name: &str, help: &str) -> Gauge {
+    register(registry, Gauge::with_opts(opts(name, help)))
+}
+
+fn histogram(registry: &Registry, name: &str, help: &str, buckets: &[f64]) -> Histogram {
+    let opts = HistogramOpts::from(opts(name, help)).buckets(buckets.to_vec());
+    register(registry, Histogram::with_opts(opts))
+}
+
+fn histograms(registry: &Registry, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
+    let opts = HistogramOpts::from(opts(name, help)).buckets(buckets.to_vec());
+    register(registry, HistogramVec::new(opts, labels))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_shown() {
+        let metrics = Metrics::new("1.2.3", "abc");
+        let took = Duration::from_millis(2);
+        metrics.finished(Finished { listener: "proxy", route: "openai", code: 403, took });
+        metrics.finished(Finished { listener: "proxy", route: "openai", code: 502, took });
+        metrics.detected("secrets", "critical", "block");
+        let text = metrics.render();
+        for line in [
+            "portcullis_requests_total{code=\"403\",listener=\"proxy\",route=\"openai\"} 1",
+            "portcullis_detections_total{action=\"block\",category=\"secrets\",severity=\"critical\"} 1",
+            "portcullis_build_info{commit=\"abc\",version=\"1.2.3\"} 1",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        assert_eq!(metrics.availability(), Some(0.5));
+    }
+}

@@ -1,0 +1,75 @@
+//! The figures of the current UTC day: requests, threats blocked, time taken.
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+const SECONDS_PER_DAY: i64 = 86_400;
+
+/// Figures that begin anew at midnight UTC.
+#[derive(Debug, Default)]
+pub struct Today {
+    figures: Mutex<Figures>,
+}
+
+/// The figures of one day.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    day: i64,
+    /// Requests answered.
+    pub requests: u64,
+    /// Exchanges that a policy blocked.
+    pub threats_blocked: u64,
+    latency_us: u128,
+}
+
+impl Today {
+    /// Counts one exchange.
+    pub fn count(&self, now: Timestamp, latency_us: u64, was_blocked: bool) {
+        let mut figures = self.figures.lock();
+        figures.roll(now);
+        figures.requests += 1;
+        figures.threats_blocked += u64::from(was_blocked);
+        figures.latency_us += u128::from(latency_us);
+    }
+
+    /// Returns the figures of the day that `now` lies in.
+    pub fn figures(&self, now: Timestamp) -> Figures {
+        let mut figures = self.figures.lock();
+        figures.roll(now);
+        *figures
+    }
+}
+
+impl Figures {
+    /// Returns the mean time an exchange took, in milliseconds; 0 before the first.
+    pub fn latency_ms_mean(&self) -> f64 {
+        match self.requests {
+            0 => 0.0,
+            requests => self.latency_us as f64 / requests as f64 / 1000.0,
+        }
+    }
+
+    fn roll(&mut self, now: Timestamp) {
+        let day = now.as_second().div_euclid(SECONDS_PER_DAY);
+        if day > self.day {
+            *self = Self { day, ..Self::default() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_begin_anew_at_midnight() {
+        let today = Today::default();
+        let evening = Timestamp::from_second(SECONDS_PER_DAY * 20_000 - 1).unwrap();
+        let morning = Timestamp::from_second(SECONDS_PER_DAY * 20_000).unwrap();
+        today.count(evening, 1000, false);
+        today.count(evening, 3000, true);
+        let figures = today.figures(evening);
+        assert_eq!((figures.requests, figures.threats_blocked, figures.latency_ms_mean()), (2, 1, 2.0));
+        assert_eq!((today.figures(morning).requests, today.figures(morning).latency_ms_mean()), (0, 0.0));
+    }
+}
