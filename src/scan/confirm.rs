@@ -19,7 +19,7 @@ use crate::scan::engine::Run;
 use crate::scan::shape::Start;
 
 /// The largest automaton a pattern may need, in bytes.
-const AUTOMATON_BYTES_MAX: usize = 64 << 20;
+pub const AUTOMATON_BYTES_MAX: usize = 64 << 20;
 /// The room for lazily built states of wide patterns, in bytes.
 const LAZY_BYTES_WIDE: usize = 8 << 20;
 /// The room for lazily built states of usual patterns, in bytes.

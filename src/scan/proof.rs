@@ -12,6 +12,7 @@ use regex_syntax::hir::Class;
 use regex_syntax::hir::Hir;
 use regex_syntax::hir::HirKind;
 
+use crate::scan::confirm::AUTOMATON_BYTES_MAX;
 use crate::scan::detector::Detector;
 use crate::scan::scanner::ScanFault;
 use crate::scan::scanner::Scanner;
@@ -117,8 +118,10 @@ pub fn prove(scanner: &Scanner, replay: Option<&Replay<'_>>) -> Result<(), Vec<P
 /// `None` if no try passes.
 pub fn valid_value(detector: &Detector, seed: u64) -> Option<Vec<u8>> {
     let form = value_form(detector.pattern.hir());
-    let regex =
-        meta::Regex::builder().configure(meta::Config::new().utf8_empty(false)).build_from_hir(form).ok()?;
+    let regex = meta::Regex::builder()
+        .configure(meta::Config::new().utf8_empty(false).nfa_size_limit(Some(AUTOMATON_BYTES_MAX)))
+        .build_from_hir(form)
+        .ok()?;
     let fits = |value: &[u8]| {
         let input = Input::new(value).anchored(Anchored::Yes);
         let whole = regex.find(input).is_some_and(|found| found.end() == value.len());
