@@ -8,6 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+mod encoding;
 pub mod identity;
 pub mod secret;
 pub mod shape;
