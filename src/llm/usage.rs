@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use crate::llm::dialect::Dialect;
 use crate::llm::json::Document;
+use crate::llm::json::JsonLimits;
 use crate::llm::json::NodeId;
+use crate::llm::json::walk;
 
 /// Longer model names are cut: none is.
 const MODEL_BYTES_MAX: usize = 256;
@@ -45,6 +47,13 @@ impl Usage {
         self.model = later.model.or(self.model.take());
     }
 
+    /// Takes over what a whole body tells: nothing, when it is no JSON that can be read.
+    pub fn merge_body(&mut self, dialect: &Dialect, body: &[u8], limits: &JsonLimits) {
+        if let Ok(doc) = walk(body, limits) {
+            self.merge(Self::read(dialect, body, &doc));
+        }
+    }
+
     /// Returns all tokens: the provider's own sum, or the one of what it told.
     pub fn total(&self) -> Option<u64> {
         let parts = [self.prompt_tokens, self.completion_tokens];
@@ -79,15 +88,12 @@ fn model_name(name: Cow<'_, str>) -> String {
 mod tests {
     use super::*;
     use crate::llm::dialect::Dialects;
-    use crate::llm::json::JsonLimits;
-    use crate::llm::json::walk;
 
     fn usage(dialect: &str, events: &[&str]) -> (Option<u64>, Option<u64>, Option<u64>, Option<String>) {
         let dialects = Dialects::embedded().unwrap();
         let mut usage = Usage::default();
         for event in events {
-            let doc = walk(event.as_bytes(), &JsonLimits::STRICT).unwrap();
-            usage.merge(Usage::read(dialects.get(dialect).unwrap(), event.as_bytes(), &doc));
+            usage.merge_body(dialects.get(dialect).unwrap(), event.as_bytes(), &JsonLimits::STRICT);
         }
         (usage.prompt_tokens, usage.completion_tokens, usage.total(), usage.model)
     }
@@ -164,6 +170,7 @@ mod tests {
     #[test]
     fn what_was_not_told_is_not_made_up() {
         assert_eq!(usage("openai", &[r#"{"usage":{"prompt_tokens":"3"}}"#]), (None, None, None, None));
+        assert_eq!(usage("openai", &["not JSON"]), (None, None, None, None));
         let (_, _, _, model) = usage("openai", &[&format!(r#"{{"model":"{}"}}"#, "é".repeat(200))]);
         assert_eq!(model.unwrap().len(), 256);
     }

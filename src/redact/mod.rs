@@ -1,5 +1,6 @@
 //! Masks, and their exact placement in a body.
 
+pub mod body;
 pub mod mask;
 pub mod restore;
 pub mod splice;

@@ -1,4 +1,17 @@
 //! A dialect as it is written, and every fault in it.
+//!
+//! | table | says |
+//! |---|---|
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), keys whose strings are never text, names that tell a piece of text anywhere, payloads that end a stream |
+//! | `[[route]]` | a glob over request paths, and the wire behind it |
+//! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
+//! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array` |
+//! | `[roles]` | role names and their channels |
+//! | `[[text]]` | a path below `at`, and the channel of its strings; none: by the `role` of the value at `at`; `when` asks members there. The first rule that fits counts |
+//! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
+//! | `[[lane]]` | where deltas of a text are, in which event; told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]` |
+//! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so |
+//! | `[usage]` | alternatives of sums of paths |
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -174,6 +174,11 @@ impl Dialects {
         self.ranked.iter().find(|dialect| dialect.name == name)
     }
 
+    /// Returns an exchange of a dialect that was named, with the API told by path, else by body, else the usual one.
+    pub fn of(&self, dialect: &Arc<Dialect>, path: &str, body: Option<(&[u8], &Document)>) -> Detected {
+        Detected { dialect: Arc::clone(dialect), wire: dialect.wire(path, body) }
+    }
+
     /// Returns the dialect of an exchange: by its request path (no query), else by its body, else the generic one.
     pub fn detect(&self, path: &str, body: Option<(&[u8], &Document)>) -> Detected {
         let of = |dialect: &Arc<Dialect>, wire| Detected { dialect: Arc::clone(dialect), wire };

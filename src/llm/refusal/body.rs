@@ -23,28 +23,28 @@ pub(super) fn error(refusal: &Refusal, wire: Wire) -> Value {
 }
 
 pub(super) fn openai_error(refusal: &Refusal) -> Value {
-    let names = refusal.reason.names();
-    json!({ "message": refusal.message, "type": names.openai, "param": null, "code": names.code })
+    let names = refusal.names();
+    json!({ "message": refusal.message, "type": names.openai, "param": null, "code": refusal.code })
 }
 
 pub(super) fn anthropic_error(refusal: &Refusal) -> Value {
-    let names = refusal.reason.names();
+    let names = refusal.names();
     json!({
         "type": "error",
-        "error": { "type": names.anthropic, "message": refusal.message, "code": names.code },
+        "error": { "type": names.anthropic, "message": refusal.message, "code": refusal.code },
         "request_id": refusal.request_id,
     })
 }
 
 pub(super) fn gemini_error(refusal: &Refusal) -> Value {
-    let names = refusal.reason.names();
+    let names = refusal.names();
     json!({
-        "code": names.status,
+        "code": refusal.status,
         "message": refusal.message,
         "status": names.gemini,
         "details": [{
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-            "reason": names.code.to_ascii_uppercase(),
+            "reason": refusal.code.to_ascii_uppercase(),
             "domain": ERROR_DOMAIN,
             "metadata": { "request_id": refusal.request_id },
         }],
@@ -52,7 +52,7 @@ pub(super) fn gemini_error(refusal: &Refusal) -> Value {
 }
 
 pub(super) fn ollama_error(refusal: &Refusal) -> Value {
-    json!({ "error": refusal.message, "code": refusal.reason.code() })
+    json!({ "error": refusal.message, "code": refusal.code })
 }
 
 /// Returns the answer of a model that refuses.

@@ -13,132 +13,41 @@ mod tests;
 pub use self::track::StreamTrack;
 use crate::llm::dialect::Wire;
 
-/// Why an exchange is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RefusalReason {
-    /// The policy does not let the content through.
-    ContentBlocked,
-    /// The body cannot be read without doubt.
-    Unreadable,
-    /// The caller is not known.
-    Unauthorized,
-    /// The caller may not do this.
-    Forbidden,
-    /// No route leads there.
-    NotFound,
-    /// The body is larger than what is inspected.
-    TooLarge,
-    /// The body is in a format or encoding that cannot be read.
-    UnsupportedMedia,
-    /// The caller asks too often.
-    RateLimited,
-    /// The gateway failed.
-    Internal,
-    /// The provider failed, or cannot be reached.
-    BadGateway,
-    /// The gateway cannot serve now.
-    Unavailable,
-    /// The provider takes too long.
-    GatewayTimeout,
-}
+/// The shape of an answer to a caller of whom nothing is known.
+pub const DEFAULT_WIRE: Wire = Wire::Generic;
+/// The `code` of content that a policy does not let through.
+pub const CONTENT_BLOCKED: &str = "content_blocked";
+
+/// Anthropic's own status for overload, in place of 503.
+const ANTHROPIC_OVERLOADED: u16 = 529;
 
 /// A refusal, ready to be written for any caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
-    pub reason: RefusalReason,
+    /// The HTTP status, as everybody but Anthropic knows it.
+    pub status: u16,
+    /// The gateway's own name of the reason: `content_blocked` …
+    pub code: &'static str,
     /// What the caller reads: no matched text.
     pub message: String,
     /// The exchange's identifier.
     pub request_id: String,
 }
 
-/// What one reason is called by everybody.
+/// What the providers call a status.
 struct Names {
-    status: u16,
-    code: &'static str,
     openai: &'static str,
     anthropic: &'static str,
     gemini: &'static str,
 }
 
-impl RefusalReason {
-    /// Every reason.
-    pub const ALL: [Self; 12] = [
-        Self::ContentBlocked,
-        Self::Unreadable,
-        Self::Unauthorized,
-        Self::Forbidden,
-        Self::NotFound,
-        Self::TooLarge,
-        Self::UnsupportedMedia,
-        Self::RateLimited,
-        Self::Internal,
-        Self::BadGateway,
-        Self::Unavailable,
-        Self::GatewayTimeout,
-    ];
-
-    /// Returns the reason's own name, the `code` of bodies that have one.
-    pub fn code(self) -> &'static str {
-        self.names().code
-    }
-
-    /// Returns the HTTP status; Anthropic has its own for overload.
-    pub fn status(self, wire: Wire) -> u16 {
-        match (self, wire) {
-            (Self::Unavailable, Wire::Anthropic) => 529,
-            _ => self.names().status,
-        }
-    }
-
-    fn names(self) -> Names {
-        let names =
-            |status, code, openai, anthropic, gemini| Names { status, code, openai, anthropic, gemini };
-        let (invalid, server) = ("invalid_request_error", "server_error");
-        match self {
-            Self::ContentBlocked => {
-                names(403, "content_blocked", invalid, "permission_error", "PERMISSION_DENIED")
-            }
-            Self::Unreadable => names(400, "unreadable_body", invalid, invalid, "INVALID_ARGUMENT"),
-            Self::Unauthorized => names(
-                401,
-                "invalid_api_key",
-                "authentication_error",
-                "authentication_error",
-                "UNAUTHENTICATED",
-            ),
-            Self::Forbidden => {
-                names(403, "forbidden", "permission_error", "permission_error", "PERMISSION_DENIED")
-            }
-            Self::NotFound => names(404, "not_found", invalid, "not_found_error", "NOT_FOUND"),
-            Self::TooLarge => {
-                names(413, "request_too_large", invalid, "request_too_large", "INVALID_ARGUMENT")
-            }
-            Self::UnsupportedMedia => {
-                names(415, "unsupported_media_type", invalid, invalid, "INVALID_ARGUMENT")
-            }
-            Self::RateLimited => names(
-                429,
-                "rate_limit_exceeded",
-                "rate_limit_error",
-                "rate_limit_error",
-                "RESOURCE_EXHAUSTED",
-            ),
-            Self::Internal => names(500, "internal_error", server, "api_error", "INTERNAL"),
-            Self::BadGateway => names(502, "upstream_error", server, "api_error", "UNAVAILABLE"),
-            Self::Unavailable => names(503, "unavailable", server, "overloaded_error", "UNAVAILABLE"),
-            Self::GatewayTimeout => {
-                names(504, "upstream_timeout", server, "timeout_error", "DEADLINE_EXCEEDED")
-            }
-        }
-    }
-}
-
 impl Refusal {
-    /// Returns the HTTP status of the answer.
-    pub fn status(&self, wire: Wire) -> u16 {
-        self.reason.status(wire)
+    /// Returns the HTTP status of the answer in a provider's shape.
+    pub fn status_for(&self, wire: Wire) -> u16 {
+        match (self.status, wire) {
+            (503, Wire::Anthropic) => ANTHROPIC_OVERLOADED,
+            (status, _) => status,
+        }
     }
 
     /// Returns the error body, JSON in the provider's shape.
@@ -161,5 +70,23 @@ impl Refusal {
     /// Returns what ends a stream as the model itself would end it on a refusal, without an error.
     pub fn stream_graceful(&self, wire: Wire, track: &StreamTrack) -> Vec<u8> {
         stream::graceful(self, wire, track)
+    }
+
+    fn names(&self) -> Names {
+        let names = |openai, anthropic, gemini| Names { openai, anthropic, gemini };
+        let (invalid, server) = ("invalid_request_error", "server_error");
+        match self.status {
+            401 => names("authentication_error", "authentication_error", "UNAUTHENTICATED"),
+            403 if self.code == CONTENT_BLOCKED => names(invalid, "permission_error", "PERMISSION_DENIED"),
+            403 => names("permission_error", "permission_error", "PERMISSION_DENIED"),
+            404 => names(invalid, "not_found_error", "NOT_FOUND"),
+            413 => names(invalid, "request_too_large", "INVALID_ARGUMENT"),
+            429 => names("rate_limit_error", "rate_limit_error", "RESOURCE_EXHAUSTED"),
+            502 => names(server, "api_error", "UNAVAILABLE"),
+            503 => names(server, "overloaded_error", "UNAVAILABLE"),
+            504 => names(server, "timeout_error", "DEADLINE_EXCEEDED"),
+            0..=499 => names(invalid, invalid, "INVALID_ARGUMENT"),
+            _ => names(server, "api_error", "INTERNAL"),
+        }
     }
 }

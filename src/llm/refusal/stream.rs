@@ -67,7 +67,7 @@ fn after_break(end: String, track: &StreamTrack) -> Vec<u8> {
 fn responses_error(refusal: &Refusal, track: &StreamTrack) -> Value {
     json!({
         "type": "error",
-        "code": refusal.reason.code(),
+        "code": refusal.code,
         "message": refusal.message,
         "param": null,
         "sequence_number": track.next_sequence_number,

@@ -10,8 +10,8 @@ use crate::llm::stream::PIECE_BYTES_MAX;
 use crate::llm::stream::StreamFormat;
 use crate::llm::stream::StreamParser;
 
-fn refusal(reason: RefusalReason) -> Refusal {
-    Refusal { reason, message: "blocked by \"policy\"\n".into(), request_id: "R1".into() }
+fn refusal(status: u16, code: &'static str) -> Refusal {
+    Refusal { status, code, message: "blocked by \"policy\"\n".into(), request_id: "R1".into() }
 }
 
 fn json_of(bytes: &[u8]) -> Value {
@@ -49,7 +49,7 @@ fn events(format: StreamFormat, bytes: &[u8]) -> Vec<(Option<String>, String)> {
 
 #[test]
 fn a_block_is_403_in_every_shape() {
-    let blocked = refusal(RefusalReason::ContentBlocked);
+    let blocked = refusal(403, CONTENT_BLOCKED);
     let message = blocked.message.clone();
     let openai = json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": "content_blocked"}});
     assert_eq!(json_of(&blocked.error_body(Wire::OpenAiChat)), openai);
@@ -74,39 +74,48 @@ fn a_block_is_403_in_every_shape() {
         Wire::OllamaChat,
         Wire::Generic,
     ] {
-        assert_eq!(blocked.status(wire), 403);
+        assert_eq!(blocked.status_for(wire), 403);
     }
 }
 
 #[test]
 fn statuses_and_types_are_the_providers_own() {
-    let expected = [
-        (RefusalReason::ContentBlocked, 403, "permission_error"),
-        (RefusalReason::Unreadable, 400, "invalid_request_error"),
-        (RefusalReason::Unauthorized, 401, "authentication_error"),
-        (RefusalReason::Forbidden, 403, "permission_error"),
-        (RefusalReason::NotFound, 404, "not_found_error"),
-        (RefusalReason::TooLarge, 413, "request_too_large"),
-        (RefusalReason::UnsupportedMedia, 415, "invalid_request_error"),
-        (RefusalReason::RateLimited, 429, "rate_limit_error"),
-        (RefusalReason::Internal, 500, "api_error"),
-        (RefusalReason::BadGateway, 502, "api_error"),
-        (RefusalReason::Unavailable, 529, "overloaded_error"),
-        (RefusalReason::GatewayTimeout, 504, "timeout_error"),
+    // (status, code, OpenAI, Anthropic, Gemini)
+    let cases = [
+        (400, "unreadable", "invalid_request_error", "invalid_request_error", "INVALID_ARGUMENT"),
+        (401, "unauthorized", "authentication_error", "authentication_error", "UNAUTHENTICATED"),
+        (403, CONTENT_BLOCKED, "invalid_request_error", "permission_error", "PERMISSION_DENIED"),
+        (403, "forbidden", "permission_error", "permission_error", "PERMISSION_DENIED"),
+        (404, "not_found", "invalid_request_error", "not_found_error", "NOT_FOUND"),
+        (413, "too_large", "invalid_request_error", "request_too_large", "INVALID_ARGUMENT"),
+        (415, "media_type", "invalid_request_error", "invalid_request_error", "INVALID_ARGUMENT"),
+        (429, "rate_limited", "rate_limit_error", "rate_limit_error", "RESOURCE_EXHAUSTED"),
+        (500, "internal", "server_error", "api_error", "INTERNAL"),
+        (502, "bad_gateway", "server_error", "api_error", "UNAVAILABLE"),
+        (503, "unavailable", "server_error", "overloaded_error", "UNAVAILABLE"),
+        (504, "timeout", "server_error", "timeout_error", "DEADLINE_EXCEEDED"),
     ];
-    assert_eq!(expected.map(|row| row.0), RefusalReason::ALL);
-    for (reason, status, kind) in expected {
-        let body = json_of(&refusal(reason).error_body(Wire::Anthropic));
-        assert_eq!((reason.status(Wire::Anthropic), &body["error"]["type"]), (status, &json!(kind)));
-        let gemini = json_of(&refusal(reason).error_body(Wire::Gemini));
-        assert_eq!(gemini["error"]["code"], reason.status(Wire::Gemini));
+    for (status, code, openai, anthropic, gemini) in cases {
+        let refusal = refusal(status, code);
+        let error = |wire| json_of(&refusal.error_body(wire))["error"].clone();
+        let chat = error(Wire::OpenAiChat);
+        assert_eq!((&chat["type"], &chat["code"]), (&json!(openai), &json!(code)));
+        assert_eq!(error(Wire::Anthropic)["type"], anthropic);
+        assert_eq!(
+            (&error(Wire::Gemini)["status"], &error(Wire::Gemini)["code"]),
+            (&json!(gemini), &json!(status))
+        );
+        let expected = if status == 503 { 529 } else { status };
+        assert_eq!(
+            (refusal.status_for(Wire::Anthropic), refusal.status_for(Wire::Gemini)),
+            (expected, status)
+        );
     }
-    assert_eq!(RefusalReason::Unavailable.status(Wire::OpenAiChat), 503);
 }
 
 #[test]
 fn stream_errors_are_those_that_sdks_raise() {
-    let blocked = refusal(RefusalReason::ContentBlocked);
+    let blocked = refusal(403, CONTENT_BLOCKED);
     let chat = track(StreamFormat::Sse, "data: {\"id\":\"x\",\"choices\":[{\"index\":0,\"delta\":{}}]}\n\n");
     let end = events(StreamFormat::Sse, &blocked.stream_error(Wire::OpenAiChat, &chat));
     assert_eq!(json_of(end[0].1.as_bytes())["error"]["code"], "content_blocked");
@@ -137,7 +146,7 @@ fn stream_errors_are_those_that_sdks_raise() {
 
 #[test]
 fn an_array_stays_an_array() {
-    let blocked = refusal(RefusalReason::ContentBlocked);
+    let blocked = refusal(403, CONTENT_BLOCKED);
     for (sent, elements) in [("", 1), ("[{\"a\":1}", 2), ("[{\"a\":1}\n,\r\n{\"b\":2}", 3)] {
         let track = track(StreamFormat::JsonArray, sent);
         for end in [blocked.stream_error(Wire::Gemini, &track), blocked.stream_graceful(Wire::Gemini, &track)]
@@ -152,7 +161,7 @@ fn an_array_stays_an_array() {
 
 #[test]
 fn graceful_ends_finish_what_is_open() {
-    let blocked = refusal(RefusalReason::ContentBlocked);
+    let blocked = refusal(403, CONTENT_BLOCKED);
     let chat = track(
         StreamFormat::Sse,
         concat!(
@@ -204,7 +213,7 @@ fn graceful_ends_finish_what_is_open() {
 
 #[test]
 fn a_broken_line_is_closed_first() {
-    let blocked = refusal(RefusalReason::ContentBlocked);
+    let blocked = refusal(403, CONTENT_BLOCKED);
     let broken = track(StreamFormat::Sse, "data: {\"cho");
     assert!(blocked.stream_error(Wire::OpenAiChat, &broken).starts_with(b"\n\ndata: {\"error\""));
     let broken = track(StreamFormat::Ndjson, "{\"cho");
@@ -213,7 +222,7 @@ fn a_broken_line_is_closed_first() {
 
 #[test]
 fn whole_answers_refuse_as_the_model_would() {
-    let blocked = refusal(RefusalReason::ContentBlocked);
+    let blocked = refusal(403, CONTENT_BLOCKED);
     let mut track = StreamTrack::new(StreamFormat::Sse);
     let body = br#"{"id":"x","model":"m","created":3}"#;
     track.read(body, &walk(body, &JsonLimits::STRICT).unwrap());
