@@ -14,8 +14,8 @@ use crate::llm::dialect::DialectFault;
 use crate::llm::dialect::Dialects;
 use crate::policy::ruleset::Parts;
 use crate::policy::ruleset::RELOADABLE_KEYS;
-use crate::policy::ruleset::Ruleset;
 use crate::policy::ruleset::RulesFile;
+use crate::policy::ruleset::Ruleset;
 use crate::scan::detector::Detector;
 use crate::scan::pack::PackFault;
 use crate::scan::proof::ProofFault;
@@ -23,6 +23,9 @@ use crate::scan::scanner::Scanner;
 
 /// The largest reloadable part of a document, in bytes of JSON; the store takes no larger records.
 pub const RULES_BYTES_MAX: usize = 4 << 20;
+
+/// Files of dialects, by name and text, as [`Dialects::overlaid`] takes them.
+pub type DialectFiles = Vec<(String, String)>;
 
 /// Loads a part, or says everything that is wrong with it.
 pub type Load<T> = Box<dyn Fn() -> Result<T, Vec<Fault>> + Send + Sync>;
@@ -36,8 +39,8 @@ pub struct Loading {
     pub document: Load<Document>,
     /// The packs.
     pub detectors: Load<Vec<Detector>>,
-    /// The dialects.
-    pub dialects: Load<Dialects>,
+    /// The files that overlay the embedded dialects.
+    pub dialects: Load<DialectFiles>,
     /// Proves a freshly compiled scanner by its own examples; empty: it holds.
     pub prove: Prove,
 }
@@ -53,12 +56,23 @@ impl Builder<'_> {
         let mut faults = Vec::new();
         let rules = read_rules(document).map_err(|found| faults.extend(found)).ok();
         let scanner = self.scanner().map_err(|found| faults.extend(found)).ok();
-        let dialects = (self.loading.dialects)().map_err(|found| faults.extend(found)).ok();
-        let (Some(rules), Some(scanner), Some(dialects)) = (rules, scanner, dialects) else {
+        let dialects = self.dialects().map_err(|found| faults.extend(found)).ok();
+        let (Some(rules), Some(scanner), Some((dialects, dialect_files))) = (rules, scanner, dialects) else {
             return Err(faults);
         };
         let places = document.places();
-        Ruleset::build(Parts { revision, rules: &rules, places, scanner, dialects: Arc::new(dialects) })
+        Ruleset::build(Parts { revision, rules: &rules, places, scanner, dialects, dialect_files })
+    }
+
+    /// Reads the dialects, with the running ones where no overlay changed.
+    fn dialects(&self) -> Result<(Arc<Dialects>, DialectFiles), Vec<Fault>> {
+        let files = (self.loading.dialects)()?;
+        if let Some(running) = self.running.filter(|running| running.dialect_files == files) {
+            return Ok((running.dialects.clone(), files));
+        }
+        let read = Dialects::overlaid(&files);
+        let dialects = read.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
+        Ok((Arc::new(dialects), files))
     }
 
     fn scanner(&self) -> Result<Arc<Scanner>, Vec<Fault>> {

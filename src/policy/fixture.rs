@@ -32,11 +32,6 @@ pub(crate) fn detectors(more: &[&str]) -> Vec<Detector> {
         .expect("the fixture is sound")
 }
 
-/// Returns dialects to build rulesets with.
-pub(crate) fn dialects() -> crate::llm::dialect::Dialects {
-    crate::llm::dialect::Dialects::embedded().expect("the embedded dialects are sound")
-}
-
 /// Returns the shipped configuration: `conf/gateway.toml` and the shipped policies.
 pub(crate) fn shipped() -> Document {
     let mut document = toml::parse(include_str!("../../conf/gateway.toml"), "gateway.toml").expect("is TOML");

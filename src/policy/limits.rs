@@ -1,5 +1,7 @@
 //! Every limit of inspection, by name; the values come from `[limits]` of the configuration.
 
+use crate::document::Problem;
+use crate::document::fault::nearest;
 use crate::document::section::Section;
 use crate::llm::json::JsonLimits;
 
@@ -91,8 +93,8 @@ impl TierLimit {
     fn read(name: &str, section: &mut Section<'_>) -> Self {
         const TIERS: [&str; 4] = ["community", "developer", "professional", "enterprise"];
         if !TIERS.contains(&name) {
-            let suggestion = crate::document::fault::nearest(name, TIERS);
-            section.fault("", crate::document::Problem::Unknown { what: "tier", suggestion });
+            let suggestion = nearest(name, TIERS);
+            section.fault("", Problem::Unknown { what: "tier", suggestion });
         }
         let mut number = |key| {
             let number = section.number(key, 0..=u64::from(u32::MAX));

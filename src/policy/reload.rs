@@ -20,6 +20,7 @@ use crate::document::Document;
 use crate::document::Fault;
 use crate::document::Place;
 use crate::document::Problem;
+use crate::document::fault::nearest;
 use crate::document::patch::changed_keys;
 use crate::policy::build::Builder;
 use crate::policy::build::Loading;
@@ -87,7 +88,7 @@ pub struct Change {
     pub etag: String,
     /// The top-level keys that differ.
     pub changed: Vec<String>,
-    /// Whether the packs differ.
+    /// Whether the packs or the dialects differ.
     pub packs_changed: bool,
     /// Keys that differ in the files and wait for a restart.
     pub needs_restart: Vec<String>,
@@ -332,7 +333,8 @@ impl Reloader {
         let document = with_rules(&current.document, draft.rules).placed_like(&draft.places);
         let number = current.revision.number + 1;
         let ruleset = self.heard(draft.source, builder.build(&document, number))?;
-        let packs_changed = !Arc::ptr_eq(&running.scanner, &ruleset.scanner);
+        let same_scanner = Arc::ptr_eq(&running.scanner, &ruleset.scanner);
+        let packs_changed = !same_scanner || !Arc::ptr_eq(&running.dialects, &ruleset.dialects);
         if skippable && !packs_changed {
             return Ok(None);
         }
@@ -403,7 +405,7 @@ fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
     let fixed = layer.root().keys().filter(|key| !RELOADABLE_KEYS.contains(&key.as_str()));
     let fault = |key: &String| {
         let known = FIXED_KEYS.contains(&key.as_str());
-        let suggestion = crate::document::fault::nearest(key, RELOADABLE_KEYS);
+        let suggestion = nearest(key, RELOADABLE_KEYS);
         let problem = if known { Problem::NeedsRestart } else { Problem::UnknownKey { suggestion } };
         Fault { place: Some(place.clone()), key: key.clone(), problem }
     };

@@ -15,6 +15,7 @@ use crate::document::Problem;
 use crate::document::fault::nearest;
 use crate::document::section::Section;
 use crate::llm::dialect::Dialects;
+use crate::policy::build::DialectFiles;
 use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Decisions;
@@ -46,6 +47,8 @@ pub struct Ruleset {
     pub scanner: Arc<Scanner>,
     /// The shapes of bodies.
     pub dialects: Arc<Dialects>,
+    /// The files that overlay the embedded dialects; tells a reload whether they changed.
+    pub dialect_files: DialectFiles,
     /// The policies by name.
     pub policies: BTreeMap<PolicyId, Arc<Policy>>,
     /// The routes, the closest first.
@@ -82,6 +85,8 @@ pub struct Parts<'a> {
     pub scanner: Arc<Scanner>,
     /// The shapes of bodies.
     pub dialects: Arc<Dialects>,
+    /// The files that overlay the embedded dialects; tells a reload whether they changed.
+    pub dialect_files: DialectFiles,
 }
 
 /// The part of a configuration that changes without a restart, as it was written.
@@ -127,6 +132,7 @@ impl Ruleset {
             revision: parts.revision,
             scanner: parts.scanner,
             dialects: parts.dialects,
+            dialect_files: parts.dialect_files,
             policies,
             routes: parts.rules.routes.clone().into(),
             limits: parts.rules.limits.clone(),

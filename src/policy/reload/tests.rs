@@ -7,7 +7,6 @@ use crate::clock::ManualClock;
 use crate::document::toml;
 use crate::policy::decision::Mode;
 use crate::policy::fixture::detectors;
-use crate::policy::fixture::dialects;
 use crate::policy::fixture::shipped;
 use crate::scan::threat::Category;
 
@@ -33,7 +32,7 @@ impl World {
                 Ok(document)
             }),
             detectors: Box::new(move || Ok(detectors(&packs.lock()))),
-            dialects: Box::new(|| Ok(dialects())),
+            dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(move |_| {
                 *proven.lock() += 1;
                 Vec::new()
