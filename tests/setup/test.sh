@@ -32,7 +32,7 @@ tests() { # tests NAME COMMAND...
   "$@" > "$log" 2>&1 || code=$?
   # nextest: "12 passed, 1 failed"; cargo test: "ok. 12 passed; 1 failed", once a binary.
   ok=$(figures passed "$log")
-  bad=$(figures failed "$log")
+  bad=$(($(figures failed "$log") + $(figures 'timed out' "$log")))
   if [ "$code" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
   if [ "$code" -eq 0 ] && [ "$ok" -eq 0 ]; then bad=1; fi
   passed=$((passed + ok))
