@@ -36,6 +36,7 @@ use hyper_util::service::TowerToHyperService;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -78,11 +79,10 @@ pub async fn serve(listener: TcpListener, shutdown: impl Future<Output = ()>) {
     let mut connections = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
         tokio::select! {
             () = &mut shutdown => return,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
+            accepted = accept(&listener, &places) => match accepted {
+                Ok((stream, place)) => {
                     let service = service.clone();
                     connections.spawn(async move {
                         serve_connection(stream, service).await;
@@ -94,6 +94,16 @@ pub async fn serve(listener: TcpListener, shutdown: impl Future<Output = ()>) {
         }
         while connections.try_join_next().is_some() {}
     }
+}
+
+/// Waits for a free place, then for a client to take it.
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.expect("the semaphore is never closed");
+    let (stream, _) = listener.accept().await?;
+    Ok((stream, place))
 }
 
 async fn serve_connection(stream: TcpStream, service: TowerToHyperService<Router>) {
