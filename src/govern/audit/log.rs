@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use super::chain::Hash;
 use super::segment;
 use super::segment::HEADER_BYTES;
 use super::segment::Step;
@@ -97,6 +98,12 @@ impl Log {
     pub(super) fn size_bytes(&self) -> u64 {
         let closed: u64 = self.closed.read().values().map(|segment| segment.end).sum();
         closed + self.committed().offset
+    }
+
+    /// Returns the last hash before a segment, as its header says.
+    pub(super) fn hash_before(&self, segment: u64) -> Result<Option<Hash>, ReadError> {
+        let file = File::open(segment::path(&self.directory, segment))?;
+        Ok(segment::read_header(&file)?.map(|header| header.previous_hash))
     }
 
     fn end_of(&self, segment: u64) -> Option<u64> {

@@ -1,4 +1,11 @@
-//! The audit log.
+//! The audit log: what happened, written once, in order, and safe on disk before anyone is told.
+//!
+//! In: [`AuditEvent`]s through a [`Recorder`]. Out: [`Entry`]s by [`Query`], by [`Tail`], or all of them to be
+//! verified. One [`Writer`] gives each event its id and its hashes and appends groups to a journal of segments;
+//! everything else reads the journal. The log never drops an event in silence: what cannot be recorded is an
+//! error for the caller, whose fail mode decides.
+//!
+//! What it does not promise: entity and actor are stored as they are given.
 
 pub mod config;
 mod chain;
@@ -8,10 +15,48 @@ mod fault;
 mod index;
 mod journal;
 mod log;
+mod open;
 mod place;
 mod query;
+mod recorder;
 #[cfg(test)]
 mod sample;
 mod segment;
+mod space;
 mod stored;
+mod tail;
 mod tally;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use self::chain::ChainCheck;
+pub use self::chain::ChainFault;
+pub use self::chain::Hash;
+pub use self::event::AuditEvent;
+pub use self::event::AuditFinding;
+pub use self::event::Entry;
+pub use self::index::QueryError;
+pub use self::journal::JournalError;
+pub use self::journal::Repair;
+pub use self::log::ReadError;
+pub use self::open::AuditConfig;
+pub use self::open::AuditLog;
+pub use self::open::LogStatus;
+pub use self::open::OpenError;
+pub use self::open::Opened;
+pub use self::open::VerifyError;
+pub use self::open::open;
+pub use self::query::PAGE_ENTRIES_DEFAULT;
+pub use self::query::PAGE_ENTRIES_MAX;
+pub use self::query::Page;
+pub use self::query::Query;
+pub use self::recorder::Durability;
+pub use self::recorder::Health;
+pub use self::recorder::RecordError;
+pub use self::recorder::Recorder;
+pub use self::recorder::Trouble;
+pub use self::stored::canonical;
+pub use self::tail::Tail;
+pub use self::writer::Writer;
+pub use self::writer::WriterError;

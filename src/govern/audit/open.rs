@@ -1,0 +1,275 @@
+//! Builds the log's parts and holds its reading side.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use crate::clock::Clock;
+use crate::id::Ulid;
+use crate::store::Store;
+use crate::telemetry::Metrics;
+
+use super::chain::ChainCheck;
+use super::chain::ChainFault;
+use super::chain::Hash;
+use super::index::Index;
+use super::index::QueryError;
+use super::journal::Journal;
+use super::journal::JournalError;
+use super::journal::Repair;
+use super::log::Log;
+use super::log::ReadError;
+use super::query::Page;
+use super::query::Query;
+use super::recorder::Durability;
+use super::recorder::Recorder;
+use super::recorder::State;
+use super::segment;
+use super::space::Space;
+use super::stored;
+use super::tail::Tail;
+use super::writer::Hand;
+use super::writer::Writer;
+
+/// How often the index follows the journal and old segments are looked for.
+const MAINTENANCE: Duration = Duration::from_secs(1);
+
+/// Where and how the log is kept.
+#[derive(Clone, Debug)]
+pub struct AuditConfig {
+    /// The journal's own directory.
+    pub directory: PathBuf,
+    /// When an event counts as recorded.
+    pub durability: Durability,
+    /// How many events may wait to be written.
+    pub queue_events_max: usize,
+    /// How long a caller waits for the disk before it is told that the log failed.
+    pub wait_max: Duration,
+    /// How large a segment grows before the next is begun, in bytes.
+    pub segment_bytes_max: u64,
+    /// How old a segment grows before the next is begun; retention drops whole segments.
+    pub segment_age_max: Duration,
+    /// The size of the file that is given up when the disk is full, in bytes.
+    pub reserve_bytes: u64,
+    /// Below this many free bytes the log is degraded.
+    pub low_water_bytes: u64,
+    /// Entries older than this are dropped; `None` keeps them for ever.
+    pub retention_age: Option<Duration>,
+    /// Oldest entries are dropped while the journal is larger than this, in bytes; `None` sets no limit.
+    pub retention_bytes: Option<u64>,
+}
+
+/// The parts of a log that was opened.
+pub struct Opened {
+    /// Takes events.
+    pub recorder: Recorder,
+    /// Writes them; must be run.
+    pub writer: Writer,
+    /// Answers questions; its maintenance must be run.
+    pub log: AuditLog,
+    /// What was mended, if the last process died while it wrote.
+    pub repair: Option<Repair>,
+}
+
+/// The reading side; cheap to clone.
+#[derive(Clone)]
+pub struct AuditLog {
+    log: Arc<Log>,
+    index: Arc<Index>,
+    clock: Arc<dyn Clock>,
+    retention_age: Option<Duration>,
+    retention_bytes: Option<u64>,
+}
+
+/// Figures for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogStatus {
+    /// How many entries there are.
+    pub entry_count: u64,
+    /// The hash of the newest one.
+    pub last_hash: Option<Hash>,
+    /// The size of the journal, in bytes.
+    pub size_bytes: u64,
+    /// How long entries are kept; `None`: for ever.
+    pub retention_age: Option<Duration>,
+}
+
+/// Why the log could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The journal failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The index failed.
+    #[error(transparent)]
+    Index(#[from] QueryError),
+}
+
+/// Why the log could not be vouched for.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// The chain is broken.
+    #[error(transparent)]
+    Chain(#[from] ChainFault),
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl AuditConfig {
+    /// Returns the shipped settings for a journal in `directory`: wait for the disk, 64 MiB segments of at
+    /// most a day, a reserve of 64 MiB, an alarm at 256 MiB, entries kept for a year.
+    pub fn at(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            durability: Durability::Wait,
+            queue_events_max: 8192,
+            wait_max: Duration::from_secs(5),
+            segment_bytes_max: 64 << 20,
+            segment_age_max: Duration::from_secs(86_400),
+            reserve_bytes: 64 << 20,
+            low_water_bytes: 256 << 20,
+            retention_age: Some(Duration::from_secs(365 * 86_400)),
+            retention_bytes: None,
+        }
+    }
+}
+
+/// Opens the log. Blocks; a torn end is mended.
+///
+/// # Errors
+/// When another process writes to the journal, or journal or index cannot be read.
+pub fn open(
+    config: AuditConfig,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+) -> Result<Opened, OpenError> {
+    let now = clock.now().as_millisecond();
+    let (journal, repair) = Journal::open(&config.directory, config.segment_bytes_max, now)?;
+    let log = journal.log();
+    let index = Arc::new(Index::open(store, log.clone())?);
+    let (sender, queue) = mpsc::channel(config.queue_events_max.max(1));
+    let state = Arc::new(State::new());
+    let waits = (config.durability, config.wait_max);
+    let recorder = Recorder::new(sender, state.clone(), waits, metrics.clone());
+    let hand = Hand {
+        journal,
+        space: Space::new(&config.directory, config.reserve_bytes, config.low_water_bytes),
+        state,
+        clock: clock.clone(),
+        metrics,
+        segment_age_max: config.segment_age_max,
+        backlog: Vec::new(),
+        checked_at: None,
+    };
+    let (retention_age, retention_bytes) = (config.retention_age, config.retention_bytes);
+    let log = AuditLog { log, index, clock, retention_age, retention_bytes };
+    Ok(Opened { recorder, writer: Writer { queue, hand }, log, repair })
+}
+
+impl AuditLog {
+    /// Answers a query, newest first, from everything that is safe on disk by now.
+    ///
+    /// # Errors
+    /// When the limit is out of range or the disk fails.
+    pub async fn query(&self, query: Query) -> Result<Page, QueryError> {
+        self.blocking(move |log| log.index.query(&query)).await
+    }
+
+    /// Returns a live subscriber that begins after the entry `after`, or with the next new entry.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn tail(&self, after: Option<Ulid>) -> Result<Tail, QueryError> {
+        let place = self.blocking(move |log| match after {
+            Some(id) => log.index.position_after(id),
+            None => Ok(log.log.committed()),
+        });
+        Ok(Tail::new(self.log.clone(), place.await?))
+    }
+
+    /// Returns the figures of the log.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn status(&self) -> Result<LogStatus, QueryError> {
+        let newest = self.query(Query { limit: 1, ..Query::default() }).await?;
+        Ok(LogStatus {
+            entry_count: newest.total,
+            last_hash: newest.entries.first().map(|entry| entry.hash),
+            size_bytes: self.log.size_bytes(),
+            retention_age: self.retention_age,
+        })
+    }
+
+    /// Goes through the whole journal, oldest entry first, and checks every hash and link. Blocks.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn verify(&self) -> Result<ChainCheck, VerifyError> {
+        let start = self.log.start();
+        let mut check = match self.log.hash_before(start.segment)? {
+            Some(previous) => ChainCheck::after(previous),
+            None => ChainCheck::default(),
+        };
+        let mut reader = self.log.reader(start);
+        while let Some((at, payload)) = reader.next()? {
+            let damaged = |_| ReadError::Damaged { segment: at.segment, offset: at.offset };
+            let (previous, hash, canonical) = stored::split(&payload).map_err(damaged)?;
+            let entry = stored::entry(&payload).map_err(damaged)?;
+            check.push_bytes(entry.id, previous, hash, canonical)?;
+        }
+        Ok(check)
+    }
+
+    /// Lets the index follow the journal and drops what is past its retention, until `shutdown` resolves.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let mut shutdown = pin!(shutdown);
+        let mut tick = tokio::time::interval(MAINTENANCE);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return,
+                _ = tick.tick() => {}
+            }
+            if let Err(error) = self.blocking(Self::maintain).await {
+                tracing::warn!(%error, "the audit index could not be maintained");
+            }
+        }
+    }
+
+    /// Takes in what is new and drops whole segments that are past their age or their place. Blocks.
+    pub(super) fn maintain(&self) -> Result<(), QueryError> {
+        self.index.catch_up()?;
+        while let Some(segment) = self.oldest_past_retention() {
+            self.index.forget(segment)?;
+            self.log.closed.write().remove(&segment);
+            std::fs::remove_file(segment::path(&self.log.directory, segment)).map_err(ReadError::from)?;
+            tracing::info!(segment, "an audit segment past its retention was dropped");
+        }
+        Ok(())
+    }
+
+    fn oldest_past_retention(&self) -> Option<u64> {
+        let size = self.log.size_bytes();
+        let (segment, closed) = self.log.closed.read().iter().next().map(|(at, closed)| (*at, *closed))?;
+        let now = self.clock.now().as_millisecond().max(0) as u64;
+        let age = Duration::from_millis(now.saturating_sub(closed.closed_unix_ms));
+        let old = self.retention_age.is_some_and(|max| age > max);
+        let large = self.retention_bytes.is_some_and(|max| size > max);
+        (old || large).then_some(segment)
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, QueryError> + Send + 'static,
+    ) -> Result<T, QueryError> {
+        let log = self.clone();
+        tokio::task::spawn_blocking(move || work(&log)).await.map_err(|_| QueryError::Interrupted)?
+    }
+}

@@ -1,0 +1,201 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::clock::Clock;
+use crate::clock::ManualClock;
+use crate::clock::SystemClock;
+use crate::store::Store;
+use crate::telemetry::AuditResult;
+use crate::telemetry::Metrics;
+
+fn config(directory: &std::path::Path) -> AuditConfig {
+    AuditConfig { reserve_bytes: 1 << 16, low_water_bytes: 0, ..AuditConfig::at(directory.to_owned()) }
+}
+
+fn opened(config: AuditConfig, clock: Arc<dyn Clock>) -> (Opened, Arc<Metrics>) {
+    let metrics = Arc::new(Metrics::new("0", "0"));
+    (open(config, Store::in_memory(), clock, metrics.clone()).unwrap(), metrics)
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+#[test]
+fn what_is_acknowledged_can_be_asked_for_and_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Opened { recorder, writer, log, .. }, _) = opened(config(folder.path()), Arc::new(SystemClock));
+    runtime().block_on(async {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let work = async {
+            let mut live = log.tail(None).await.unwrap();
+            let mut ids = Vec::new();
+            for number in 0..20 {
+                ids.push(recorder.record_safely(sample::event(number)).await.unwrap());
+                let page = log.query(Query { limit: 1, ..Query::default() }).await.unwrap();
+                assert_eq!((page.entries[0].id, page.total), (ids[number], number as u64 + 1));
+            }
+            let mut seen = Vec::new();
+            while seen.len() < 20 {
+                seen.extend(live.next_batch().await.unwrap().into_iter().map(|entry| entry.id));
+            }
+            assert_eq!(seen, ids);
+            for place in 0..19 {
+                let resumed = log.tail(Some(ids[place])).await.unwrap().next_batch().await.unwrap();
+                let found: Vec<_> = resumed.into_iter().map(|entry| entry.id).collect();
+                assert_eq!(found, ids[place + 1..]);
+            }
+            let (entries, last) = (log.verify().unwrap().entries(), log.status().await.unwrap().last_hash);
+            assert_eq!((entries, log.verify().unwrap().last_hash()), (20, last));
+            drop(stop);
+        };
+        let (written, ()) = tokio::join!(writer.run(async { drop(stopped.await) }), work);
+        written.unwrap();
+        assert_eq!(recorder.health(), Health::Degraded(Trouble::Stopped));
+        let refused = recorder.record_soon(sample::event(0));
+        assert_eq!(refused, Err(RecordError::Unavailable(Trouble::Stopped)));
+    });
+}
+
+#[test]
+fn a_full_queue_and_a_slow_log_are_told_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let config =
+        AuditConfig { queue_events_max: 2, wait_max: Duration::from_millis(10), ..config(folder.path()) };
+    let (Opened { recorder, writer, log, .. }, metrics) = opened(config, Arc::new(SystemClock));
+    runtime().block_on(async {
+        recorder.record_soon(sample::event(0)).unwrap();
+        recorder.record_soon(sample::event(1)).unwrap();
+        assert_eq!(recorder.record_soon(sample::event(2)), Err(RecordError::QueueFull));
+        assert_eq!(recorder.record_safely(sample::event(3)).await, Err(RecordError::TimedOut));
+        let mut large = sample::event(4);
+        large.message = "x".repeat(super::recorder::EVENT_BYTES_MAX);
+        assert_eq!(recorder.record_soon(large), Err(RecordError::TooLarge));
+        assert_eq!(metrics.audit_events(AuditResult::Lost).get(), 3);
+        writer.run(async {}).await.unwrap();
+        assert_eq!(log.query(Query::default()).await.unwrap().total, 2);
+    });
+}
+
+#[test]
+fn buffered_events_outlast_a_failing_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp::from_second(1000).unwrap()));
+    let (Opened { recorder, mut writer, log, .. }, _) = opened(config(folder.path()), clock.clone());
+    let full = Some(libc::ENOSPC);
+    writer.hand.turn(vec![]);
+    writer.hand.journal.faults.plan(vec![full, full, full, full]);
+    let queued = |number| super::recorder::Queued { event: sample::event(number), done: None };
+    writer.hand.turn(vec![queued(0), queued(1)]);
+    assert_eq!(recorder.health(), Health::Degraded(Trouble::DiskFull));
+    assert!(recorder.record_soon(sample::event(2)).is_err());
+    for _ in 0..4 {
+        clock.advance(Duration::from_secs(2));
+        writer.hand.turn(vec![]);
+    }
+    assert_eq!(recorder.health(), Health::Sound);
+    runtime().block_on(async {
+        let page = log.query(Query::default()).await.unwrap();
+        let messages: Vec<_> = page.entries.iter().map(|entry| entry.event.message.as_str()).collect();
+        assert_eq!(messages, ["event 1", "event 0"]);
+    });
+    assert!(folder.path().join("reserve").exists());
+}
+
+#[test]
+fn a_disk_below_its_mark_is_reported_while_entries_are_still_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = AuditConfig { low_water_bytes: 1000, reserve_bytes: 0, ..config(folder.path()) };
+    let (Opened { recorder, mut writer, .. }, _) = opened(config, Arc::new(SystemClock));
+    writer.hand.space.pretend(|_| Ok(999));
+    writer.hand.turn(vec![]);
+    assert_eq!(recorder.health(), Health::Degraded(Trouble::DiskLow { free_bytes: 999 }));
+    assert!(recorder.record_soon(sample::event(0)).is_ok());
+}
+
+#[test]
+fn old_and_surplus_segments_are_dropped_and_the_rest_verifies() {
+    for (age, bytes) in [(Some(Duration::from_secs(50)), None), (None, Some(20_000))] {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new(Timestamp::from_second(1000).unwrap()));
+        let config = AuditConfig {
+            segment_bytes_max: 4000,
+            retention_age: age,
+            retention_bytes: bytes,
+            ..config(folder.path())
+        };
+        let (Opened { mut writer, log, .. }, _) = opened(config, clock.clone());
+        for number in 0..100 {
+            clock.advance(Duration::from_secs(1));
+            let event = sample::event(number);
+            writer.hand.turn(vec![super::recorder::Queued { event, done: None }]);
+        }
+        log.maintain().unwrap();
+        let total = runtime().block_on(log.query(Query::default())).unwrap().total;
+        assert!((20..70).contains(&total), "{total}");
+        assert_eq!(log.verify().unwrap().entries(), total);
+    }
+}
+
+/// Appends until it is killed, and says on standard output what is safe.
+#[test]
+fn child_that_is_killed() {
+    let Some(directory) = std::env::args().find_map(|word| word.strip_prefix("kill-test-dir=").map(str::to_owned))
+    else {
+        return;
+    };
+    use std::io::Write;
+    let (Opened { recorder, writer, .. }, _) = opened(config(directory.as_ref()), Arc::new(SystemClock));
+    runtime().block_on(async {
+        let work = async {
+            loop {
+                let ids = futures_util::future::join_all((0..8).map(|at| recorder.record_safely(sample::event(at))));
+                for id in ids.await {
+                    writeln!(std::io::stdout(), "safe {}", id.unwrap()).unwrap();
+                }
+            }
+        };
+        tokio::select! { _ = writer.run(std::future::pending()) => {}, () = work => {} }
+    });
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_by_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut acknowledged = std::collections::BTreeSet::new();
+    for round in 0..20u64 {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "govern::audit::tests::child_that_is_killed", "--nocapture"])
+            .arg("--skip")
+            .arg(format!("kill-test-dir={}", folder.path().display()))
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(40 + round * 7 % 60));
+        child.kill().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        let ids = whole.lines().filter_map(|line| line.split("safe ").nth(1)?.parse::<crate::id::Ulid>().ok());
+        acknowledged.extend(ids);
+    }
+    let (Opened { log, .. }, _) = opened(config(folder.path()), Arc::new(SystemClock));
+    assert!(acknowledged.len() > 100, "{} entries in 20 rounds", acknowledged.len());
+    assert!(log.verify().unwrap().entries() >= acknowledged.len() as u64);
+    let mut query = Query { limit: 1000, ..Query::default() };
+    runtime().block_on(async {
+        loop {
+            let page = log.query(query.clone()).await.unwrap();
+            page.entries.iter().for_each(|entry| drop(acknowledged.remove(&entry.id)));
+            query.cursor = page.cursor;
+            if query.cursor.is_none() {
+                break;
+            }
+        }
+    });
+    assert!(acknowledged.is_empty(), "lost {} entries", acknowledged.len());
+}
