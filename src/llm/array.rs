@@ -1,5 +1,6 @@
 //! A JSON array whose elements come one by one, as Gemini streams without `alt=sse`.
 
+use bytes::Bytes;
 use bytes::BytesMut;
 use smallvec::SmallVec;
 use smallvec::smallvec;
@@ -38,6 +39,11 @@ pub struct ArrayParser {
 }
 
 impl ArrayParser {
+    /// Takes the bytes that make no whole piece yet.
+    pub fn take_rest(&mut self) -> Bytes {
+        std::mem::take(&mut self.pending).freeze()
+    }
+
     /// Returns a parser at the begin of a stream, whose elements may be `element_bytes_max` long.
     pub fn new(element_bytes_max: usize) -> Self {
         Self {

@@ -1,5 +1,6 @@
 //! One JSON document a line, as Ollama streams.
 
+use bytes::Bytes;
 use bytes::BytesMut;
 use smallvec::SmallVec;
 use smallvec::smallvec;
@@ -18,6 +19,11 @@ pub struct NdjsonParser {
 }
 
 impl NdjsonParser {
+    /// Takes the bytes that make no whole piece yet.
+    pub fn take_rest(&mut self) -> Bytes {
+        std::mem::take(&mut self.pending).freeze()
+    }
+
     /// Returns a parser at the begin of a stream, whose lines may be `line_bytes_max` long.
     pub fn new(line_bytes_max: usize) -> Self {
         Self { line_bytes_max, pending: BytesMut::new(), searched_to: 0, fault: None }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use bytes::BytesMut;
 use smallvec::SmallVec;
 
@@ -36,6 +37,11 @@ struct Line {
 }
 
 impl SseParser {
+    /// Takes the bytes that make no whole piece yet.
+    pub fn take_rest(&mut self) -> Bytes {
+        std::mem::take(&mut self.pending).freeze()
+    }
+
     /// Returns a parser at the begin of a stream, whose events may be `event_bytes_max` long.
     pub fn new(event_bytes_max: usize) -> Self {
         Self {

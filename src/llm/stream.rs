@@ -137,6 +137,15 @@ impl StreamParser {
         }
     }
 
+    /// Takes the bytes that make no whole piece yet, for a stream that is not read any further.
+    pub fn take_rest(&mut self) -> Bytes {
+        match self {
+            Self::Sse(parser) => parser.take_rest(),
+            Self::Ndjson(parser) => parser.take_rest(),
+            Self::JsonArray(parser) => parser.take_rest(),
+        }
+    }
+
     /// Returns what is left at the end of the stream.
     ///
     /// # Errors

@@ -21,14 +21,17 @@ use smallvec::SmallVec;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::json;
+use crate::llm::json::Document;
 use crate::llm::json::JsonString;
 use crate::llm::json::RawCursor;
+use crate::llm::refusal::StreamTrack;
 use crate::llm::stream::StreamFormat;
 use crate::llm::stream::StreamParser;
 use crate::llm::stream::StreamPiece;
 use crate::llm::usage::Usage;
 use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
+use crate::policy::decision::FailMode;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
@@ -58,10 +61,13 @@ pub struct StreamInspector {
     queue: VecDeque<Held>,
     clean: HashSet<Box<[u8]>>,
     usage: Usage,
+    track: StreamTrack,
     observations: Vec<Observation>,
     shadow: Option<Action>,
     action: Action,
     held_bytes: usize,
+    /// Whether the stream could not be read and the policy lets it pass.
+    passes: bool,
 }
 
 /// What became of the stream so far.
@@ -69,6 +75,8 @@ pub struct StreamInspector {
 pub enum Flow {
     /// It goes on.
     Continue,
+    /// It cannot be read any further, and the policy lets it pass unread from here on.
+    Open(Unreadable),
     /// It ends here: nothing after what was released may leave.
     Block(Option<Unreadable>),
 }
@@ -91,6 +99,7 @@ struct Slot {
 struct Held {
     piece: StreamPiece,
     payload: Bytes,
+    document: Option<Document>,
     segments: SmallVec<[Segment; 2]>,
     edits: Vec<Edit>,
 }
@@ -126,10 +135,12 @@ impl StreamInspector {
             queue: VecDeque::new(),
             clean: HashSet::new(),
             usage: Usage::default(),
+            track: StreamTrack::new(format),
             observations: Vec::new(),
             shadow: None,
             action: Action::Allow,
             held_bytes: 0,
+            passes: false,
         }
     }
 
@@ -141,6 +152,10 @@ impl StreamInspector {
         bytes: &[u8],
         out: &mut Vec<Cleared>,
     ) -> Flow {
+        if self.passes {
+            out.extend(Cleared::release(Action::Monitor, Bytes::copy_from_slice(bytes)));
+            return Flow::Continue;
+        }
         let pieces = match self.parser.push(bytes) {
             Ok(pieces) => pieces,
             Err(fault) => return self.stop(Stop::Unreadable(fault.into()), inspector, out),
@@ -155,9 +170,14 @@ impl StreamInspector {
 
     /// Ends the stream: everything is settled, and leaves or not.
     pub fn finish(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, out: &mut Vec<Cleared>) -> Flow {
-        if let Some(piece) = self.parser.finish()
-            && let Err(stop) = self.take(inspector, vault, piece)
-        {
+        if self.passes {
+            return Flow::Continue;
+        }
+        let last = match self.parser.finish() {
+            Ok(last) => last,
+            Err(fault) => return self.stop(Stop::Unreadable(fault.into()), inspector, out),
+        };
+        if let Some(Err(stop)) = last.map(|piece| self.take(inspector, vault, piece)) {
             return self.stop(stop, inspector, out);
         }
         for slot in 0..self.lanes.len() {
@@ -188,6 +208,11 @@ impl StreamInspector {
         &self.usage
     }
 
+    /// Returns what the end of the stream must know of its begin.
+    pub fn track(&self) -> &StreamTrack {
+        &self.track
+    }
+
     /// Returns how many bytes wait to be judged.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
@@ -199,7 +224,7 @@ impl StreamInspector {
             _ => Bytes::from(piece.payload().into_owned()),
         };
         self.held_bytes += piece.raw.len();
-        let mut held = Held { piece, payload, segments: SmallVec::new(), edits: Vec::new() };
+        let mut held = Held { piece, payload, document: None, segments: SmallVec::new(), edits: Vec::new() };
         let taken = self.read(inspector, vault, &mut held);
         self.queue.push_back(held);
         let ends = taken?;
@@ -260,6 +285,7 @@ impl StreamInspector {
         }
         let ends = inspector.dialect.lane_ends(event, &payload, &document);
         let ended = |key: &LaneKey| ends.iter().any(|end| end.covers(key));
+        held.document = Some(document);
         Ok(self.by_key.iter().filter(|(key, _)| ended(key)).map(|(_, slot)| *slot).collect())
     }
 
@@ -411,7 +437,8 @@ impl StreamInspector {
 
     /// Releases one event with its masks put in.
     fn emit(&mut self, held: Held, out: &mut Vec<Cleared>) -> Result<(), Unreadable> {
-        let Held { piece, payload, segments, mut edits } = held;
+        let Held { piece, payload, document, segments, mut edits } = held;
+        self.track.sent(&piece, document.as_ref().map(|document| (&payload[..], document)));
         for segment in &segments {
             let slot = &mut self.lanes[segment.slot];
             let mut cursor = RawCursor::new(&payload, &segment.string);
@@ -444,7 +471,11 @@ impl StreamInspector {
         if let Stop::Unreadable(unreadable) = stop {
             self.action = self.action.max(inspector.policy.fail_mode.action());
             self.release(out);
-            return Flow::Block(Some(unreadable));
+            if inspector.policy.fail_mode == FailMode::Closed {
+                return Flow::Block(Some(unreadable));
+            }
+            self.pass_on(out);
+            return Flow::Open(unreadable);
         }
         self.action = Action::Block;
         self.release(out);
@@ -452,6 +483,17 @@ impl StreamInspector {
             self.release_up_to(slot, from, out);
         }
         Flow::Block(None)
+    }
+
+    /// Lets everything that waits go as it came, masks aside, because the policy fails open.
+    fn pass_on(&mut self, out: &mut Vec<Cleared>) {
+        self.passes = true;
+        for held in std::mem::take(&mut self.queue) {
+            // What cannot be masked is the one thing that stays behind.
+            let _ = self.emit(held, out);
+        }
+        self.held_bytes = 0;
+        out.extend(Cleared::release(Action::Monitor, self.parser.take_rest()));
     }
 
     /// Releases the event in which a blocking match begins, without the match and what follows it.

@@ -50,10 +50,23 @@ pub struct Exchange {
 /// Where an exchange goes.
 #[derive(Clone)]
 pub struct Passage {
-    /// The route.
-    pub route: Arc<Route>,
+    rules: Arc<Ruleset>,
+    at: usize,
     /// The policy that decides.
     pub policy: Arc<Policy>,
+}
+
+impl Passage {
+    /// Returns the closest passage for a host (lower case, no port) and a normalised path.
+    pub fn find(rules: &Arc<Ruleset>, host: Option<&str>, path: &str) -> Option<Self> {
+        let (at, policy) = rules.passage(host, path)?;
+        Some(Self { rules: Arc::clone(rules), at, policy })
+    }
+
+    /// Returns the route.
+    pub fn route(&self) -> &Route {
+        &self.rules.routes[self.at]
+    }
 }
 
 /// What came out of an exchange.
@@ -87,7 +100,7 @@ pub struct Outcome {
 
 impl Exchange {
     /// Returns the context of an exchange that begins now.
-    pub fn new(began: Duration, rules: Arc<Ruleset>) -> Self {
+    pub fn new(began: Duration, rules: Arc<Ruleset>, vault: Vault) -> Self {
         Self {
             began,
             rules,
@@ -97,7 +110,7 @@ impl Exchange {
             passage: None,
             path: String::new(),
             detected: None,
-            vault: Vault::default(),
+            vault,
             outcome: Outcome::default(),
             reserved: None,
         }
@@ -118,6 +131,6 @@ impl Exchange {
     /// Returns `policy@revision`, once a policy is known.
     pub fn decided_by(&self) -> Option<String> {
         let passage = self.passage.as_ref()?;
-        Some(format!("{}@{}", passage.policy.id(), self.rules.revision))
+        Some(format!("{}@{}", passage.policy.id.as_str(), self.rules.revision))
     }
 }

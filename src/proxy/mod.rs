@@ -53,16 +53,21 @@ use self::reject::Answer;
 use self::reject::Rejection;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
+use crate::access::identity::CallerHash;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
-use crate::access::identity::CallerHash;
+use crate::access::tier::Tier;
 use crate::clock::Clock;
 use crate::govern::audit::Recorder;
 use crate::id::UlidSource;
 use crate::llm::refusal::Refusal;
+use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
 use crate::policy::handle::RulesetHandle;
+use crate::policy::route::RouteDialect;
 use crate::redact::mask::Masker;
+use crate::redact::mask::TenantKey;
+use crate::redact::token::Vault;
 use crate::telemetry::Telemetry;
 
 /// How much of an unread request body is drained before a refusal, and for how long: a caller that is
@@ -85,8 +90,12 @@ pub struct Gateway {
     pub buckets: Arc<Buckets>,
     /// Turns credentials into caller ids.
     pub callers: Arc<CallerHash>,
+    /// What masks and placeholders are made with.
+    pub tenant: TenantKey,
     /// Turns values into masks.
     pub masker: Arc<Masker>,
+    /// The tier of callers who present none of our keys.
+    pub tier: Tier,
     /// The audit log.
     pub recorder: Recorder,
     /// Metrics and today's statistics.
@@ -145,11 +154,12 @@ impl ProxyHttp for Gateway {
     type CTX = Exchange;
 
     fn new_ctx(&self) -> Exchange {
-        Exchange::new(self.clock.monotonic(), self.rules.load())
+        let vault = Vault::new(self.tenant.clone());
+        Exchange::new(self.clock.monotonic(), self.rules.load(), vault)
     }
 
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> pingora::Result<bool> {
-        self.telemetry.metrics.inflight(1);
+        self.telemetry.metrics.began();
         let outcome = AssertUnwindSafe(self.exchange(session, exchange)).catch_unwind().await;
         let stop = match outcome {
             Ok(Ok(Next::Answered)) => return Ok(true),
@@ -174,7 +184,7 @@ impl ProxyHttp for Gateway {
         let unrouted = || pingora::Error::new(pingora::ErrorType::InternalError);
         let passage = exchange.passage.clone().ok_or_else(unrouted)?;
         let connect = self.timeouts(&passage).connect;
-        let peer = self.upstreams.peer(&passage.route, connect).await;
+        let peer = self.upstreams.peer(passage.route(), connect).await;
         peer.map_err(|fault| pingora::Error::because(pingora::ErrorType::ConnectError, "upgrade", fault))
     }
 
@@ -184,7 +194,7 @@ impl ProxyHttp for Gateway {
         head: &mut RequestHeader,
         exchange: &mut Exchange,
     ) -> pingora::Result<()> {
-        if let Some(target) = exchange.passage.as_ref().and_then(|passage| passage.route.upstreams.first()) {
+        if let Some(target) = exchange.passage.as_ref().and_then(|passage| passage.route().upstreams.first()) {
             head.insert_header(header::HOST, upstream::authority(target))?;
         }
         Ok(())
@@ -223,9 +233,9 @@ impl Gateway {
         let passage = self.route(session, exchange)?;
         self.admit(session, exchange)?;
         if session.get_header(header::UPGRADE).is_some() {
-            return if passage.route.websocket { Ok(Next::Upgrade) } else { Err(Rejection::Upgrade.into()) };
+            return if passage.route().websocket { Ok(Next::Upgrade) } else { Err(Rejection::Upgrade.into()) };
         }
-        if !self.recorder.accepts() {
+        if !self.records() {
             return Err(Rejection::Unrecorded.into());
         }
         let cleared = self.clear_request(session, exchange, &passage).await?;
@@ -246,9 +256,15 @@ impl Gateway {
         let head = session.req_header();
         let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = host.or_else(|| head.uri.authority().map(|authority| authority.as_str()));
-        let (route, policy) = exchange.rules.passage(host, &exchange.path).ok_or(Rejection::NoRoute)?;
-        let passage = Passage { route, policy };
-        exchange.detected = Some(exchange.rules.detect(&passage.route, &exchange.path));
+        let host = host.map(|host| without_port(host).to_ascii_lowercase());
+        let passage = Passage::find(&exchange.rules, host.as_deref(), &exchange.path).ok_or(Rejection::NoRoute)?;
+        let dialects = &exchange.rules.dialects;
+        let path = passage.route().forwarded(&exchange.path);
+        let named = match &passage.route().dialect {
+            RouteDialect::Named(name) => dialects.get(name).map(|dialect| dialects.of(dialect, path, None)),
+            RouteDialect::Auto => None,
+        };
+        exchange.detected = Some(named.unwrap_or_else(|| dialects.detect(path, None)));
         exchange.passage = Some(passage.clone());
         Ok(passage)
     }
@@ -257,12 +273,17 @@ impl Gateway {
     fn admit(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Rejection> {
         let caller = self.callers.of_headers(&session.req_header().headers);
         let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
-        let limit = self.buckets.take_for(caller.as_ref(), address, self.clock.now());
-        exchange.caller = caller;
+        let name = caller.clone().or_else(|| address.map(|address| address.to_string())).unwrap_or_default();
+        let limit = self.buckets.take(&name, self.tier, self.clock.now());
+        exchange.caller = caller.map(CallerId::new);
         let allowed = limit.allowed;
         let retry_after = Duration::from_secs(limit.retry_after_s);
         exchange.limit = Some(limit);
-        if allowed { Ok(()) } else { Err(Rejection::RateLimited { retry_after }) }
+        if !allowed {
+            self.telemetry.metrics.rate_limited();
+            return Err(Rejection::RateLimited { retry_after });
+        }
+        Ok(())
     }
 
     async fn forward(
@@ -276,7 +297,7 @@ impl Gateway {
         let head = session.req_header().clone();
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
-        let send = self.upstreams.send(&passage.route, &head, &path, cleared.into_bytes(), timeouts);
+        let send = self.upstreams.send(passage.route(), &head, &path, cleared.into_bytes(), timeouts);
         let reply = tokio::select! {
             biased;
             reply = send => reply.map_err(Rejection::from)?,
@@ -288,7 +309,7 @@ impl Gateway {
 
     fn timeouts(&self, passage: &Passage) -> UpstreamTimeouts {
         let own = &self.config.timeouts;
-        let route = &passage.route.timeouts;
+        let route = &passage.route().timeouts;
         let ms = |route: Option<u64>, own: u64| Duration::from_millis(route.unwrap_or(own));
         UpstreamTimeouts {
             connect: ms(route.upstream_connect_ms, own.upstream_connect_ms),
@@ -356,13 +377,17 @@ impl Gateway {
     }
 }
 
+/// Returns a host without its port.
+fn without_port(host: &str) -> &str {
+    match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split(':').next().unwrap_or(host),
+    }
+}
+
 /// Returns the path that goes to the provider, with its query, without a prefix that only routes.
 fn forwarded_path(session: &Session, exchange: &Exchange, passage: &Passage) -> String {
-    let path = match passage.route.strip_prefix {
-        true => exchange.path.strip_prefix(passage.route.path_prefix.trim_end_matches('/')).unwrap_or(&exchange.path),
-        false => exchange.path.as_str(),
-    };
-    let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+    let path = passage.route().forwarded(&exchange.path).to_owned();
     match session.req_header().uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path,

@@ -61,26 +61,15 @@ impl Gateway {
         }
     }
 
-    /// Settles whose shape the exchange has: by configuration, by path, else by the body.
+    /// Asks the body whose shape the exchange has, where neither the route nor the path told.
     fn detect(&self, exchange: &mut Exchange, passage: &Passage, body: &Bytes) {
-        let dialects = Arc::clone(&exchange.rules.dialects);
-        let document = || json::walk(body, &exchange.rules.limits.json()).ok();
-        let named = match &passage.route.dialect {
-            RouteDialect::Named(name) => dialects.get(name),
-            RouteDialect::Auto => None,
-        };
-        let by_path = match named {
-            Some(dialect) => dialects.of(dialect, &exchange.path, None),
-            None => dialects.detect(&exchange.path, None),
-        };
-        let known = by_path.dialect.kind() != DialectKind::Generic;
-        exchange.detected = Some(match (known, named, document) {
-            (true, _, _) | (_, Some(_), _) => by_path,
-            (false, None, document) => match document() {
-                Some(document) => dialects.detect(&exchange.path, Some((body, &document))),
-                None => by_path,
-            },
-        });
+        let told = exchange.detected.as_ref().is_some_and(|detected| detected.dialect.kind() != DialectKind::Generic);
+        if told || passage.route().dialect != RouteDialect::Auto {
+            return;
+        }
+        if let Ok(document) = json::walk(body, &exchange.rules.limits.json()) {
+            exchange.detected = Some(exchange.rules.dialects.detect(&exchange.path, Some((body, &document))));
+        }
     }
 
     /// Judges a whole body of either direction.
@@ -117,7 +106,7 @@ impl Gateway {
 
     pub(super) fn count_unreadable(&self, unreadable: Option<&Unreadable>) {
         if let Some(unreadable) = unreadable {
-            self.metrics.unreadable_bodies(unreadable.reason());
+            self.telemetry.metrics.unreadable(unreadable.reason());
         }
     }
 }

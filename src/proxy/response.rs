@@ -1,9 +1,6 @@
 //! The response half of an exchange: a whole body judged before its status leaves, a stream judged as
 //! it flows, bytes that hold no text passed on.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use bytes::Bytes;
 use bytes::BytesMut;
 use http::HeaderName;
@@ -96,14 +93,12 @@ impl Gateway {
                 return Err(stop);
             }
         };
-        let body = body.map_err(|_| Rejection::UnreadableResponse(Unreadable::NotText))?;
-        let inspection = self.inspect(exchange, passage, Direction::Response, body.clone(), media);
+        let body = body.map_err(|_| Rejection::UnreadableResponse(Unreadable::Coding))?;
+        let inspection = self.inspect(exchange, passage, Direction::Response, body, media);
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
         exchange.outcome.response = inspection.observations;
-        if let Some(detected) = &exchange.detected {
-            exchange.outcome.usage.merge_body(&detected.dialect, &body, &exchange.rules.limits.json());
-        }
+        exchange.outcome.usage.merge(inspection.usage);
         let head = self.head_of(&reply, exchange, &["content-encoding"])?;
         self.upstreams.release(reply).await;
         let cleared = match (inspection.cleared, inspection.unreadable) {
@@ -111,7 +106,7 @@ impl Gateway {
             (None, Some(unreadable)) => return Err(Rejection::UnreadableResponse(unreadable).into()),
             (None, None) => return Err(Rejection::ResponseBlocked.into()),
         };
-        self.send_whole(session, exchange, head, self.restored(exchange, cleared)).await
+        self.send_whole(session, exchange, head, cleared.into_bytes()).await
     }
 
     async fn send_whole(
@@ -131,11 +126,6 @@ impl Gateway {
         }
         session.response_duplex_vec(tasks).await?;
         Ok(())
-    }
-
-    /// Puts the caller's own values back where placeholders stand for them.
-    fn restored(&self, exchange: &Exchange, cleared: Cleared) -> Bytes {
-        exchange.vault.restore_body(cleared.into_bytes())
     }
 
     async fn whole_body(
@@ -179,11 +169,11 @@ impl Gateway {
         exchange.acted(Action::Allow);
         exchange.outcome.status = Some(head.status);
         exchange.outcome.first_byte = Some(self.clock.monotonic() - exchange.began);
-        session.write_response_header(Box::new(head)).await?;
+        session.as_downstream_mut().write_response_header(Box::new(head)).await?;
         loop {
             match self.next(session, &mut reply).await {
                 Ok(Some(piece)) => {
-                    self.metrics.opaque_bytes(piece.len());
+                    self.telemetry.metrics.opaque(piece.len());
                     session.as_downstream_mut().write_response_body(piece, false).await?;
                 }
                 Ok(None) => break,
@@ -232,7 +222,7 @@ impl Gateway {
             head.insert_header("x-portcullis-action", action.as_str())?;
             head.insert_header("x-portcullis-policy", decided_by)?;
         }
-        let limit = exchange.limit.clone().unwrap_or_else(|| self.unlimited());
+        let limit = exchange.limit.unwrap_or_else(|| self.unlimited());
         head.insert_header("x-ratelimit-limit", limit.limit)?;
         head.insert_header("x-ratelimit-remaining", limit.remaining)?;
         head.insert_header("x-ratelimit-reset", limit.reset_unix)?;

@@ -15,12 +15,11 @@ use super::context::Passage;
 use super::reject::Rejection;
 use super::request::coding_limits;
 use crate::llm::dialect::Detected;
-use crate::llm::refusal;
+use crate::llm::refusal::DEFAULT_WIRE;
 use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
-use crate::policy::decision::FailMode;
 use crate::policy::decision::StreamBlock;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Unreadable;
@@ -57,13 +56,13 @@ impl Gateway {
         head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
         exchange.outcome.status = Some(head.status);
         exchange.outcome.is_stream = true;
-        session.write_response_header(Box::new(head)).await?;
+        session.as_downstream_mut().write_response_header(Box::new(head)).await?;
         let mut inspector = StreamInspector::new(format, exchange.rules.limits.stream_event_bytes_max);
         let end = self.pump(session, exchange, passage, &mut reply, &mut decoder, &mut inspector).await;
         exchange.acted(inspector.action());
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspector.shadow());
         exchange.outcome.response = inspector.take_observations();
-        exchange.outcome.usage = inspector.usage().clone();
+        exchange.outcome.usage.merge(inspector.usage().clone());
         match end {
             End::Finished => {
                 session.as_downstream_mut().write_response_body(Bytes::new(), true).await?;
@@ -101,7 +100,7 @@ impl Gateway {
             let piece = match (piece, decoder.as_mut()) {
                 (Some(piece), Some(decoder)) => match decoder.push(&piece) {
                     Ok(piece) => Some(piece),
-                    Err(_) => return End::Refused(Rejection::UnreadableResponse(Unreadable::NotText)),
+                    Err(_) => return End::Refused(Rejection::UnreadableResponse(Unreadable::Coding)),
                 },
                 (piece, _) => piece,
             };
@@ -190,12 +189,12 @@ impl Gateway {
         exchange.outcome.reason = Some(answer.code);
         exchange.acted(Action::Block);
         let refusal = self.refusal(&answer, exchange);
-        let wire = exchange.detected.as_ref().map(|detected: &Detected| detected.wire);
+        let wire = exchange.detected.as_ref().map_or(DEFAULT_WIRE, |detected: &Detected| detected.wire);
         let graceful = matches!(rejection, Rejection::ResponseBlocked)
-            && passage.policy.stream_block() == StreamBlock::Graceful;
+            && passage.policy.stream_block == StreamBlock::Graceful;
         let ending = match graceful {
-            true => refusal::stream_graceful(wire.unwrap_or(refusal::DEFAULT_WIRE), inspector.progress()),
-            false => refusal.stream_error(wire.unwrap_or(refusal::DEFAULT_WIRE), inspector.progress()),
+            true => refusal.stream_graceful(wire, inspector.track()),
+            false => refusal.stream_error(wire, inspector.track()),
         };
         session.as_downstream_mut().write_response_body(Bytes::from(ending), true).await?;
         Ok(())
@@ -204,7 +203,7 @@ impl Gateway {
 
 fn decoder(reply: &Reply, exchange: &Exchange) -> Result<Option<StreamDecoder>, Unreadable> {
     let coding = reply.head().headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
-    let coding = coding.map_or(Ok(None), Coding::parse).map_err(|_| Unreadable::NotText)?;
+    let coding = coding.map_or(Ok(None), Coding::parse).map_err(|_| Unreadable::Coding)?;
     let decoder = coding.map(|coding| StreamDecoder::new(coding, coding_limits(&exchange.rules.limits)));
-    decoder.transpose().map_err(|_| Unreadable::NotText)
+    decoder.transpose().map_err(|_| Unreadable::Coding)
 }

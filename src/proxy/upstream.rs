@@ -331,7 +331,8 @@ fn nominated_fields(head: &RequestHeader) -> Vec<String> {
     lists.flat_map(|list| list.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect()
 }
 
-fn authority(target: &Upstream) -> String {
+/// Returns the Host of a target: its port is left out where the scheme implies it.
+pub(super) fn authority(target: &Upstream) -> String {
     let host = if target.host.contains(':') { format!("[{}]", target.host) } else { target.host.clone() };
     match (target.tls, target.port) {
         (true, 443) | (false, 80) => host,

@@ -192,6 +192,11 @@ impl Metrics {
         self.audit_lost.inc();
     }
 
+    /// Returns how many events the audit log did not take.
+    pub fn audit_refusals(&self) -> u64 {
+        self.audit_lost.get()
+    }
+
     /// Notes how a reload went, at a moment in Unix seconds.
     pub fn reloaded(&self, accepted: Option<u64>, unix_seconds: f64) {
         self.reload_ok.set(i64::from(accepted.is_some()));

@@ -9,6 +9,8 @@ pub mod logging;
 pub mod metrics;
 pub mod today;
 
+use std::sync::Arc;
+
 use self::health::Health;
 use self::metrics::Metrics;
 use self::today::Today;
@@ -16,7 +18,7 @@ use self::today::Today;
 /// What the process says about itself.
 pub struct Telemetry {
     /// Counters, gauges and histograms.
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     /// Figures of the current day.
     pub today: Today,
     /// What the gateway depends on, up or down.
@@ -26,6 +28,6 @@ pub struct Telemetry {
 impl Telemetry {
     /// Returns telemetry at zero, for a build of this version.
     pub fn new(version: &str, commit: &str) -> Self {
-        Self { metrics: Metrics::new(version, commit), today: Today::default(), health: Health::default() }
+        Self { metrics: Arc::new(Metrics::new(version, commit)), today: Today::default(), health: Health::default() }
     }
 }

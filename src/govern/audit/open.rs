@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use crate::clock::Clock;
 use crate::id::Ulid;
 use crate::store::Store;
-use crate::telemetry::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 use super::chain::ChainCheck;
 use super::chain::ChainFault;

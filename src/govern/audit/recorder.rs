@@ -11,8 +11,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 use crate::id::Ulid;
-use crate::telemetry::AuditResult;
-use crate::telemetry::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 use super::event::AuditEvent;
 
@@ -171,8 +170,9 @@ impl Recorder {
     }
 
     fn count(&self, recorded: bool) {
-        let result = if recorded { AuditResult::Recorded } else { AuditResult::Lost };
-        self.metrics.audit_events(result).inc();
+        if !recorded {
+            self.metrics.audit_refused();
+        }
     }
 }
 

@@ -9,8 +9,7 @@ use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::clock::SystemClock;
 use crate::store::Store;
-use crate::telemetry::AuditResult;
-use crate::telemetry::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 fn config(directory: &std::path::Path) -> AuditConfig {
     AuditConfig { reserve_bytes: 1 << 16, low_water_bytes: 0, ..AuditConfig::at(directory.to_owned()) }
@@ -75,7 +74,7 @@ fn a_full_queue_and_a_slow_log_are_told_and_counted() {
         let mut large = sample::event(4);
         large.message = "x".repeat(super::recorder::EVENT_BYTES_MAX);
         assert_eq!(recorder.record_soon(large), Err(RecordError::TooLarge));
-        assert_eq!(metrics.audit_events(AuditResult::Lost).get(), 3);
+        assert_eq!(metrics.audit_refusals(), 3);
         writer.run(async {}).await.unwrap();
         assert_eq!(log.query(Query::default()).await.unwrap().total, 2);
     });

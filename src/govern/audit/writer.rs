@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
-use crate::telemetry::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 use super::journal::Journal;
 use super::recorder::Health;
@@ -80,7 +80,7 @@ impl Writer {
                 }
                 _ = tick.tick() => {}
             }
-            hand.metrics.audit_queue_length.set(queue.len() as i64);
+            hand.metrics.audit_queue(queue.len());
             hand = turn(hand, group).await?;
         }
         hand = turn(hand, Vec::new()).await?;
@@ -109,7 +109,7 @@ impl Hand {
             let begun = self.clock.monotonic();
             failed = self.write(due).err().map(|error| trouble(&error));
             let took = self.clock.monotonic().saturating_sub(begun);
-            self.metrics.audit_append_duration_seconds.observe(took.as_secs_f64());
+            self.metrics.recorded(took);
         }
         self.look_after_the_disk(failed);
     }
