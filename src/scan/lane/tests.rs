@@ -104,8 +104,7 @@ fn masked(text: &[u8], findings: &[Finding], enforced: &DetectorSet) -> Vec<u8> 
 }
 
 fn sorted(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings
-        .sort_by(|a, b| (a.span.start, a.detector, a.span.end).cmp(&(b.span.start, b.detector, b.span.end)));
+    findings.sort_by_key(|it| (it.span.start, it.detector, it.span.end));
     findings
 }
 
