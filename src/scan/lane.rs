@@ -29,15 +29,14 @@ use crate::scan::view;
 use crate::scan::view::Canonicaliser;
 use crate::scan::view::Piece;
 
+mod buffer;
 mod cluster;
 
+use buffer::Buffer;
 use cluster::Settled;
 
 /// How many bytes of one text may wait to be judged.
 pub const STREAM_HOLD_BYTES_MAX: usize = 256 << 10;
-
-/// Context is dropped once so much more of it is kept than is needed, in bytes.
-const SLACK_BYTES: usize = 2048;
 
 /// One text of a stream.
 #[derive(Debug, Default)]
@@ -69,14 +68,6 @@ pub enum LaneError {
     /// Settled text could not be scanned.
     #[error(transparent)]
     Scan(#[from] ScanFault),
-}
-
-/// The text that is still needed.
-#[derive(Debug, Default)]
-struct Buffer {
-    bytes: Vec<u8>,
-    /// The offset in the lane of the first byte.
-    base: usize,
 }
 
 /// One way to read the text.
@@ -243,7 +234,9 @@ impl Lane {
         let waiting =
             Track::ALL.map(|track| self.waiting(watch, track)).into_iter().max().unwrap_or_default();
         let judged_by_all = self.text.end() - waiting;
-        self.noted.runs.retain(|run| run.end > judged_by_all);
+        if self.noted.runs.first().is_some_and(|run| run.end <= judged_by_all) {
+            self.noted.runs.retain(|run| run.end > judged_by_all);
+        }
         let judged_to = match watch.detectors(Track::Enforced).is_empty() {
             true => self.text.end(),
             false => self.tracks[Track::Enforced.index()].judged_to,
@@ -261,6 +254,9 @@ impl Lane {
     ) -> Result<(), LaneError> {
         let progress = &mut self.tracks[track.index()];
         let mark = &mut self.noted.marks[track.index()];
+        if settled <= progress.judged_to {
+            return Ok(());
+        }
         let settled = cluster::outside(settled, &self.noted.runs);
         if settled <= progress.judged_to || settled < progress.waits_for {
             return Ok(());
@@ -356,59 +352,6 @@ impl Noted {
                 self.wide.push((detector, end));
             }
         }
-    }
-}
-
-impl Buffer {
-    fn end(&self) -> usize {
-        self.base + self.bytes.len()
-    }
-
-    /// Returns the bytes of a range of the lane; those that are gone are left out.
-    fn range(&self, range: Range<usize>) -> &[u8] {
-        let offset = |at: usize| at.saturating_sub(self.base).min(self.bytes.len());
-        self.bytes.get(offset(range.start)..offset(range.end)).unwrap_or_default()
-    }
-
-    /// Scans a region, with as much context before it as a scan may look at.
-    fn scan(
-        &self,
-        scanner: &Scanner,
-        region: Range<usize>,
-        wanted: &DetectorSet,
-    ) -> Result<Vec<Finding>, ScanFault> {
-        let from = region.start.saturating_sub(LOOKBACK_BYTES).max(self.base);
-        let mut found = Vec::new();
-        let region = region.start - from..region.end - from;
-        scanner.scan_region(self.range(from..self.end()), region, wanted, &mut found)?;
-        for finding in &mut found {
-            for range in [&mut finding.span, &mut finding.value] {
-                *range = range.start + from..range.end + from;
-            }
-        }
-        Ok(found)
-    }
-
-    /// Drops what lies before `needed`, once it is worth the copying.
-    fn trim(&mut self, needed: usize) {
-        let gone = needed.saturating_sub(self.base).min(self.bytes.len());
-        if gone >= SLACK_BYTES {
-            self.bytes.drain(..gone);
-            self.base += gone;
-        }
-    }
-
-    /// Moves an offset back to the start of the UTF-8 character it is in.
-    fn character_start(&self, at: usize, finished: bool) -> usize {
-        let behind = self.range(at..at + 1).first();
-        if finished || at == self.end() || behind.is_none_or(|byte| *byte & 0xc0 != 0x80) {
-            return at;
-        }
-        let lead = |back: &usize| {
-            let byte = self.range(at - back..at - back + 1).first().copied().unwrap_or_default();
-            byte >= 0xc0
-        };
-        (1..=3.min(at - self.base)).find(lead).map_or(at, |back| at - back)
     }
 }
 

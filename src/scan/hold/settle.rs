@@ -58,7 +58,9 @@ impl Settler {
                 return end;
             }
         }
-        None
+        let last = self.dfa.is_match_state(state)
+            && (0..=u8::MAX).all(|byte| self.dfa.is_dead_state(self.dfa.next_state(state, byte)));
+        end.filter(|_| last)
     }
 }
 
