@@ -68,7 +68,8 @@ pub fn extract<'a>(
 
 fn plain<'a>(header: &'static str, value: &'a [u8]) -> Result<&'a str, CredentialError> {
     let text = std::str::from_utf8(value).unwrap_or_default().trim_matches(' ');
-    let sound = (1..=CREDENTIAL_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let sound =
+        (1..=CREDENTIAL_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
     if sound { Ok(text) } else { Err(CredentialError::Malformed(header)) }
 }
 

@@ -316,7 +316,8 @@ fn new_text() -> String {
 }
 
 fn is_well_formed(text: &str) -> bool {
-    let Some((body, sum)) = text.strip_prefix(PREFIX).and_then(|rest| rest.split_at_checked(BODY_DIGITS)) else {
+    let Some((body, sum)) = text.strip_prefix(PREFIX).and_then(|rest| rest.split_at_checked(BODY_DIGITS))
+    else {
         return false;
     };
     base62(&crc32fast::hash(body.as_bytes()).to_be_bytes(), SUM_DIGITS) == sum
@@ -428,9 +429,9 @@ mod tests {
     fn version_one_stays_readable() {
         let setup = Setup::new();
         let hash = ["7"; 32].join(",");
-        let fixture = format!(
-            r#"{{"v":1,"record":{{"hash":[{hash}],"name":"n","role":"analyst","tier":null,"#,
-        ) + r#""created_unix_ms":1767225600000,"expires_unix_ms":null,"last_used_unix_ms":null}}"#;
+        let fixture =
+            format!(r#"{{"v":1,"record":{{"hash":[{hash}],"name":"n","role":"analyst","tier":null,"#,)
+                + r#""created_unix_ms":1767225600000,"expires_unix_ms":null,"last_used_unix_ms":null}}"#;
         let mut batch = Batch::default();
         batch.put(TABLE, 9u128.to_be_bytes().to_vec(), fixture.into_bytes());
         setup.store.commit(&batch).unwrap();

@@ -99,7 +99,13 @@ impl Buckets {
     fn look(&self, caller: &str, rate: Rate, now: Moment, tokens: u64) -> LimitState {
         let Rate::Limited { requests_per_minute, burst } = rate else {
             let reset_unix = now.unix_after(0);
-            return LimitState { allowed: true, limit: UNLIMITED, remaining: UNLIMITED, reset_unix, retry_after_s: 0 };
+            return LimitState {
+                allowed: true,
+                limit: UNLIMITED,
+                remaining: UNLIMITED,
+                reset_unix,
+                retry_after_s: 0,
+            };
         };
         let per_token = (MINUTE_NS / u64::from(requests_per_minute.max(1))).max(1);
         let capacity = per_token * u64::from(burst.max(1));

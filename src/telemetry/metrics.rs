@@ -36,9 +36,8 @@ const WORK_SECONDS: &[f64] = &[
     0.05, 0.1, 0.5, 2.0,
 ];
 /// The status codes that are counted by themselves; all others count as `other`.
-const CODES: [u16; 21] = [
-    200, 201, 202, 204, 206, 301, 302, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500, 502, 503,
-];
+const CODES: [u16; 21] =
+    [200, 201, 202, 204, 206, 301, 302, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 429, 500, 502, 503];
 /// How many names of routes are told apart; later ones are counted as `other`.
 const ROUTES_MAX: usize = 512;
 
@@ -91,31 +90,89 @@ impl Metrics {
     pub fn new(version: &str, commit: &str) -> Self {
         let registry = Registry::new();
         let make = Maker(&registry);
-        let build = make.int_gauge_with("build_info", "Always 1; says what is running.", [("version", version), ("commit", commit)]);
+        let build = make.int_gauge_with(
+            "build_info",
+            "Always 1; says what is running.",
+            [("version", version), ("commit", commit)],
+        );
         build.set(1);
         Self {
             requests: make.counters("requests_total", "Requests answered.", &["listener", "route", "code"]),
-            request_seconds: make.histograms("request_duration_seconds", "Time from request to end of answer.", &["listener", "route"], REQUEST_SECONDS),
-            upstream_seconds: make.histograms("upstream_duration_seconds", "Time the provider took.", &["listener", "route"], REQUEST_SECONDS),
-            first_byte_seconds: make.histograms("time_to_first_byte_seconds", "Time until the first byte of an answer left.", &["listener", "route"], REQUEST_SECONDS),
+            request_seconds: make.histograms(
+                "request_duration_seconds",
+                "Time from request to end of answer.",
+                &["listener", "route"],
+                REQUEST_SECONDS,
+            ),
+            upstream_seconds: make.histograms(
+                "upstream_duration_seconds",
+                "Time the provider took.",
+                &["listener", "route"],
+                REQUEST_SECONDS,
+            ),
+            first_byte_seconds: make.histograms(
+                "time_to_first_byte_seconds",
+                "Time until the first byte of an answer left.",
+                &["listener", "route"],
+                REQUEST_SECONDS,
+            ),
             routes: RwLock::default(),
             scan_seconds: {
-                let all = make.histograms("scan_duration_seconds", "Time one layer took for one text.", &["layer"], WORK_SECONDS);
+                let all = make.histograms(
+                    "scan_duration_seconds",
+                    "Time one layer took for one text.",
+                    &["layer"],
+                    WORK_SECONDS,
+                );
                 MetricLayer::ALL.iter().map(|layer| all.with_label_values(&[layer.as_str()])).collect()
             },
-            detections: detections(&make.counters("detections_total", "Findings that stood up to their checks.", &["category", "severity", "action"])),
-            tokens: resolved(&make.counters("tokens_total", "Tokens the providers counted.", &["type"]), TokenType::ALL, TokenType::as_str),
-            unreadable: resolved(&make.counters("unreadable_bodies_total", "Bodies that could not be read.", &["reason"]), Unreadable::ALL, Unreadable::as_str),
-            audit_events: resolved(&make.counters("audit_events_total", "Audit events by what became of them.", &["result"]), AuditResult::ALL, AuditResult::as_str),
-            rate_limited: resolved(&make.counters("rate_limited_total", "Requests refused for coming too often.", &["listener"]), Listener::ALL, Listener::as_str),
-            audit_append_duration_seconds: make.histogram("audit_append_duration_seconds", "Time until a group of audit entries was safe on disk.", WORK_SECONDS),
+            detections: detections(&make.counters(
+                "detections_total",
+                "Findings that stood up to their checks.",
+                &["category", "severity", "action"],
+            )),
+            tokens: resolved(
+                &make.counters("tokens_total", "Tokens the providers counted.", &["type"]),
+                TokenType::ALL,
+                TokenType::as_str,
+            ),
+            unreadable: resolved(
+                &make.counters("unreadable_bodies_total", "Bodies that could not be read.", &["reason"]),
+                Unreadable::ALL,
+                Unreadable::as_str,
+            ),
+            audit_events: resolved(
+                &make.counters("audit_events_total", "Audit events by what became of them.", &["result"]),
+                AuditResult::ALL,
+                AuditResult::as_str,
+            ),
+            rate_limited: resolved(
+                &make.counters("rate_limited_total", "Requests refused for coming too often.", &["listener"]),
+                Listener::ALL,
+                Listener::as_str,
+            ),
+            audit_append_duration_seconds: make.histogram(
+                "audit_append_duration_seconds",
+                "Time until a group of audit entries was safe on disk.",
+                WORK_SECONDS,
+            ),
             audit_queue_length: make.int_gauge("audit_queue_length", "Audit events that wait to be written."),
             panics_total: make.counter("panics_total", "Panics that were caught."),
             inflight_requests: make.int_gauge("inflight_requests", "Requests under way."),
-            buffered_body_bytes: make.int_gauge("buffered_body_bytes", "Bytes of bodies held until they are judged."),
-            stream_held_bytes: make.int_gauge("stream_held_bytes", "Bytes of streams held back because a match may be under way."),
-            config_last_reload_successful: make.int_gauge("config_last_reload_successful", "1 when the last load of the configuration worked."),
-            config_last_reload_success_timestamp_seconds: make.gauge("config_last_reload_success_timestamp_seconds", "When a configuration was last loaded."),
+            buffered_body_bytes: make
+                .int_gauge("buffered_body_bytes", "Bytes of bodies held until they are judged."),
+            stream_held_bytes: make.int_gauge(
+                "stream_held_bytes",
+                "Bytes of streams held back because a match may be under way.",
+            ),
+            config_last_reload_successful: make.int_gauge(
+                "config_last_reload_successful",
+                "1 when the last load of the configuration worked.",
+            ),
+            config_last_reload_success_timestamp_seconds: make.gauge(
+                "config_last_reload_success_timestamp_seconds",
+                "When a configuration was last loaded.",
+            ),
             registry,
         }
     }
@@ -229,7 +286,8 @@ impl Maker<'_> {
     }
 
     fn int_gauge_with<const N: usize>(&self, name: &str, help: &str, fixed: [(&str, &str); N]) -> IntGauge {
-        let options = fixed.into_iter().fold(options(name, help), |all, (label, text)| all.const_label(label, text));
+        let options =
+            fixed.into_iter().fold(options(name, help), |all, (label, text)| all.const_label(label, text));
         self.keep(IntGauge::with_opts(options))
     }
 
@@ -244,7 +302,11 @@ fn options(name: &str, help: &str) -> Opts {
     Opts::new(name, help).namespace("portcullis")
 }
 
-fn resolved<T: Copy>(all: &IntCounterVec, members: &[T], text: impl Fn(T) -> &'static str) -> Vec<IntCounter> {
+fn resolved<T: Copy>(
+    all: &IntCounterVec,
+    members: &[T],
+    text: impl Fn(T) -> &'static str,
+) -> Vec<IntCounter> {
     members.iter().map(|member| all.with_label_values(&[text(*member)])).collect()
 }
 
