@@ -98,6 +98,8 @@ pub struct Gateway {
     pub tier: Tier,
     /// The audit log.
     pub recorder: Recorder,
+    /// Whether traffic goes on while the audit log cannot be written.
+    pub without_record: bool,
     /// Metrics and today's statistics.
     pub telemetry: Arc<Telemetry>,
     /// The time.
@@ -160,6 +162,7 @@ impl ProxyHttp for Gateway {
 
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> pingora::Result<bool> {
         self.telemetry.metrics.began();
+        session.set_keepalive(Some(self.config.timeouts.keepalive_ms.div_ceil(1000)));
         let outcome = AssertUnwindSafe(self.exchange(session, exchange)).catch_unwind().await;
         let stop = match outcome {
             Ok(Ok(Next::Answered)) => return Ok(true),

@@ -108,15 +108,18 @@ impl Gateway {
             if let Err(stop) = self.write_cleared(session, exchange, cleared).await {
                 return End::Gone(stop);
             }
+            if let Flow::Open(unreadable) = &flow {
+                self.count_unreadable(Some(unreadable));
+            }
             match (flow, broken) {
                 (Flow::Block(None), _) => return End::Refused(Rejection::ResponseBlocked),
                 (Flow::Block(Some(unreadable)), _) => {
                     self.count_unreadable(Some(&unreadable));
                     return End::Refused(Rejection::UnreadableResponse(unreadable));
                 }
-                (Flow::Continue, Some(rejection)) => return End::Broken(rejection),
-                (Flow::Continue, None) if is_last => return End::Finished,
-                (Flow::Continue, None) => {}
+                (Flow::Continue | Flow::Open(_), Some(rejection)) => return End::Broken(rejection),
+                (Flow::Continue | Flow::Open(_), None) if is_last => return End::Finished,
+                (Flow::Continue | Flow::Open(_), None) => {}
             }
         }
     }

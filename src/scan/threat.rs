@@ -161,6 +161,11 @@ impl Confidence {
         Self(percent.min(100))
     }
 
+    /// Returns the confidence in percent.
+    pub fn percent(self) -> u8 {
+        self.0
+    }
+
     /// Returns the confidence between 0 and 1.
     pub fn as_unit(self) -> f64 {
         f64::from(self.0) / 100.0

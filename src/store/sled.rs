@@ -41,10 +41,8 @@ struct Sled {
 /// [`StoreError::InUse`] when another process has it open; [`StoreError::Backend`] for everything else.
 pub fn open_sled(directory: &Path) -> Result<Store, StoreError> {
     std::fs::create_dir_all(directory).map_err(failed)?;
-    let settings = sled::Config::new()
-        .path(directory)
-        .cache_capacity(CACHE_BYTES)
-        .flush_every_ms(Some(FLUSH_EVERY_MS));
+    let settings =
+        sled::Config::new().path(directory).cache_capacity(CACHE_BYTES).flush_every_ms(Some(FLUSH_EVERY_MS));
     let database = settings.open().map_err(|error| match error {
         sled::Error::Io(io) if io.to_string().contains("could not acquire lock") => {
             StoreError::InUse { path: directory.to_owned() }

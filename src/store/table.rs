@@ -57,6 +57,11 @@ impl<K: Key, V: Record> Table<K, V> {
         Self { store, name, types: PhantomData }
     }
 
+    /// Returns the store the table is in.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// Returns the record under a key.
     ///
     /// # Errors

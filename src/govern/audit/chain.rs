@@ -118,7 +118,9 @@ impl FromStr for Hash {
     type Err = InvalidHash;
 
     fn from_str(text: &str) -> Result<Self, InvalidHash> {
-        if text.len() != 64 || !text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)) {
+        if text.len() != 64
+            || !text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+        {
             return Err(InvalidHash);
         }
         let mut bytes = [0u8; 32];

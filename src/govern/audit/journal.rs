@@ -90,7 +90,8 @@ impl Journal {
         let closed = closed.collect();
         let (header, file, tail, repair) = match headers.last() {
             Some((sequence, header)) => {
-                let file = File::options().read(true).write(true).open(segment::path(directory, *sequence))?;
+                let file =
+                    File::options().read(true).write(true).open(segment::path(directory, *sequence))?;
                 let (tail, repair) = mend(directory, &file, header)?;
                 (*header, file, tail, repair)
             }

@@ -59,7 +59,8 @@ pub(super) fn narrowest(query: &Query, first: Ulid, end: Ulid) -> (&'static str,
         let end = (end.0 < u128::MAX).then(|| end.to_bytes());
         return (BY_ID, KeyRange { start: first.to_bytes(), end });
     };
-    let past = if end.0 < u128::MAX { Some(named_key(name, end)) } else { prefix_range(indexed_part(name)).end };
+    let past =
+        if end.0 < u128::MAX { Some(named_key(name, end)) } else { prefix_range(indexed_part(name)).end };
     (table, KeyRange { start: named_key(name, first), end: past })
 }
 
@@ -81,8 +82,7 @@ pub(super) fn decode_place(value: &[u8]) -> Option<(Position, Facts)> {
     let (segment, rest) = value.split_first_chunk::<8>()?;
     let (offset, rest) = rest.split_first_chunk::<8>()?;
     let ([category, severity], event_type) = rest.split_first_chunk::<2>()?;
-    let position =
-        Position { segment: u64::from_be_bytes(*segment), offset: u64::from_be_bytes(*offset) };
+    let position = Position { segment: u64::from_be_bytes(*segment), offset: u64::from_be_bytes(*offset) };
     let event_type = String::from_utf8(event_type.to_vec()).ok()?;
     Some((position, Facts { category: *category, severity: *severity, event_type }))
 }

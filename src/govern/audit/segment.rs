@@ -158,8 +158,7 @@ mod tests {
     #[test]
     fn a_header_reads_as_written_and_not_otherwise() {
         let folder = tempfile::tempdir().unwrap();
-        let header =
-            Header { sequence: 7, made_unix_ms: 8, previous_end: 9, previous_hash: Hash([3; 32]) };
+        let header = Header { sequence: 7, made_unix_ms: 8, previous_end: 9, previous_hash: Hash([3; 32]) };
         let file = create(folder.path(), header).unwrap();
         assert_eq!(file.metadata().unwrap().len(), HEADER_BYTES);
         assert_eq!(read_header(&file).unwrap(), Some(header));

@@ -143,7 +143,8 @@ fn old_and_surplus_segments_are_dropped_and_the_rest_verifies() {
 /// Appends until it is killed, and says on standard output what is safe.
 #[test]
 fn child_that_is_killed() {
-    let Some(directory) = std::env::args().find_map(|word| word.strip_prefix("kill-test-dir=").map(str::to_owned))
+    let Some(directory) =
+        std::env::args().find_map(|word| word.strip_prefix("kill-test-dir=").map(str::to_owned))
     else {
         return;
     };
@@ -152,7 +153,9 @@ fn child_that_is_killed() {
     runtime().block_on(async {
         let work = async {
             loop {
-                let ids = futures_util::future::join_all((0..8).map(|at| recorder.record_safely(sample::event(at))));
+                let ids = futures_util::future::join_all(
+                    (0..8).map(|at| recorder.record_safely(sample::event(at))),
+                );
                 for id in ids.await {
                     writeln!(std::io::stdout(), "safe {}", id.unwrap()).unwrap();
                 }
@@ -179,7 +182,8 @@ fn nothing_acknowledged_is_lost_by_kill() {
         let output = child.wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        let ids = whole.lines().filter_map(|line| line.split("safe ").nth(1)?.parse::<crate::id::Ulid>().ok());
+        let ids =
+            whole.lines().filter_map(|line| line.split("safe ").nth(1)?.parse::<crate::id::Ulid>().ok());
         acknowledged.extend(ids);
     }
     let (Opened { log, .. }, _) = opened(config(folder.path()), Arc::new(SystemClock));
@@ -189,7 +193,9 @@ fn nothing_acknowledged_is_lost_by_kill() {
     runtime().block_on(async {
         loop {
             let page = log.query(query.clone()).await.unwrap();
-            page.entries.iter().for_each(|entry| drop(acknowledged.remove(&entry.id)));
+            page.entries.iter().for_each(|entry| {
+                acknowledged.remove(&entry.id);
+            });
             query.cursor = page.cursor;
             if query.cursor.is_none() {
                 break;

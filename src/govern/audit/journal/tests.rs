@@ -102,7 +102,8 @@ fn a_segment_without_its_header_is_begun_anew() {
 #[test]
 fn a_failed_write_or_sync_abandons_the_segment() {
     let (eio, enospc) = (libc::EIO, libc::ENOSPC);
-    let cases = [vec![Some(enospc)], vec![None, Some(eio)], vec![None, Some(eio), Some(enospc), Some(enospc)]];
+    let cases =
+        [vec![Some(enospc)], vec![None, Some(eio)], vec![None, Some(eio), Some(enospc), Some(enospc)]];
     for faults in cases {
         let folder = tempfile::tempdir().unwrap();
         let (mut journal, _) = open(folder.path(), SEGMENT);

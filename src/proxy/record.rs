@@ -1,0 +1,144 @@
+//! The one record of an exchange: metrics, statistics and the audit event, written at its end.
+
+use std::time::Duration;
+
+use pingora::proxy::Session;
+
+use super::Gateway;
+use super::context::Exchange;
+use super::context::Outcome;
+use crate::govern::audit::AuditEvent;
+use crate::govern::audit::AuditFinding;
+use crate::govern::audit::Health;
+use crate::policy::decision::Action;
+use crate::policy::inspect::Observation;
+use crate::scan::detector::Detector;
+use crate::telemetry::health::Dependency;
+use crate::telemetry::metrics::Finished;
+
+/// The event type of exchanges with providers.
+const EXCHANGE: &str = "exchange";
+/// Findings listed in one event; past it they are only counted.
+const FINDINGS_MAX: usize = 100;
+const NO_ROUTE: &str = "none";
+const OWN_PATH: &str = "own";
+/// The code of an exchange whose caller left before the answer (nginx's 499).
+const CODE_GONE: u16 = 499;
+
+impl Gateway {
+    /// Tells whether exchanges can be recorded, or may go on without it.
+    pub(super) fn records(&self) -> bool {
+        let (is_writable, reason) = match self.recorder.health() {
+            Health::Sound => (true, None),
+            Health::Degraded(trouble) => (trouble.writable(), Some(trouble.to_string())),
+        };
+        match reason {
+            Some(reason) => self.telemetry.health.down(Dependency::Persistence, reason),
+            None => self.telemetry.health.up(Dependency::Persistence),
+        }
+        is_writable || self.without_record
+    }
+
+    /// Writes down what is known of an exchange.
+    pub(super) async fn record(&self, _session: &Session, exchange: &mut Exchange) {
+        let took = self.clock.monotonic().saturating_sub(exchange.began);
+        let is_local = exchange.outcome.is_local;
+        self.measure(exchange, took);
+        exchange.reserved = None;
+        self.telemetry.metrics.buffered(self.budget.used());
+        if is_local {
+            return;
+        }
+        let event = self.event(exchange, took);
+        if let Err(error) = self.recorder.record(event).await {
+            tracing::error!(%error, request_id = exchange.request_id, "an exchange could not be recorded");
+        }
+    }
+
+    fn measure(&self, exchange: &Exchange, took: Duration) {
+        let Outcome { action, usage, upstream, first_byte, scanning, reason, .. } = &exchange.outcome;
+        let metrics = &self.telemetry.metrics;
+        let route = match (&exchange.passage, exchange.outcome.is_local) {
+            (_, true) => OWN_PATH,
+            (Some(passage), false) => passage.route().name.as_str(),
+            (None, false) => NO_ROUTE,
+        };
+        let code = exchange.outcome.status.map_or(CODE_GONE, |status| status.as_u16());
+        metrics.ended();
+        metrics.finished(Finished { listener: "proxy", route, code, took });
+        metrics.upstream(route, *upstream, *first_byte);
+        metrics.tokens(usage.prompt_tokens, usage.completion_tokens);
+        if !scanning.is_zero() {
+            metrics.scanned(*scanning);
+        }
+        if let Some(code) = reason {
+            metrics.rejected(code);
+        }
+        for (observation, detector) in self.findings(exchange) {
+            let (category, severity) = (detector.category.as_str(), detector.severity.as_str());
+            metrics.detected(category, severity, observation.action.as_str());
+        }
+        let is_blocked = *action == Some(Action::Block);
+        self.telemetry.today.count(self.clock.now(), took.as_micros() as u64, is_blocked);
+    }
+
+    fn findings<'e>(&self, exchange: &'e Exchange) -> impl Iterator<Item = (&'e Observation, &'e Detector)> {
+        let all = exchange.outcome.request.iter().chain(&exchange.outcome.response);
+        all.filter_map(|found| Some((found, exchange.rules.scanner.detector(found.detector)?)))
+    }
+
+    fn event(&self, exchange: &Exchange, took: Duration) -> AuditEvent {
+        let gravest = self.findings(exchange).max_by_key(|(found, detector)| (found.action, detector.severity));
+        let mut techniques: Vec<String> =
+            self.findings(exchange).flat_map(|(_, detector)| detector.techniques.iter().cloned()).collect();
+        techniques.sort();
+        techniques.dedup();
+        let caller = exchange.caller.as_ref().map(|caller| caller.as_str().to_owned());
+        AuditEvent {
+            event_type: EXCHANGE.to_owned(),
+            category: gravest.map(|(_, detector)| detector.category),
+            severity: gravest.map(|(_, detector)| detector.severity),
+            action: exchange.outcome.action.unwrap_or(Action::Allow).as_str().to_owned(),
+            actor: caller.clone(),
+            entity: caller,
+            route: exchange.passage.as_ref().map(|passage| passage.route().name.clone()),
+            request_id: Some(exchange.request_id.clone()),
+            message: self.message(exchange),
+            findings: self.findings(exchange).take(FINDINGS_MAX).map(finding).collect(),
+            techniques,
+            policy: exchange.passage.as_ref().map(|passage| passage.policy.id.as_str().to_owned()),
+            revision: exchange.passage.as_ref().map(|_| exchange.rules.revision),
+            latency_us: Some(took.as_micros() as u64),
+        }
+    }
+
+    /// Says in one sentence what happened, without content.
+    fn message(&self, exchange: &Exchange) -> String {
+        let Outcome { status, reason, shadow, action, request, response, .. } = &exchange.outcome;
+        let status = status.map_or("no answer".to_owned(), |status| format!("status {}", status.as_u16()));
+        let mut message = match reason {
+            Some(reason) => format!("refused ({reason}), {status}"),
+            None => status,
+        };
+        let found = (request.len(), response.len());
+        if found != (0, 0) {
+            message.push_str(&format!(", {} findings in the request, {} in the response", found.0, found.1));
+        }
+        // A shadow policy is only worth a word where it would have decided otherwise.
+        if let Some(shadow) = shadow.filter(|shadow| *shadow != action.unwrap_or(Action::Allow)) {
+            message.push_str(&format!(", the shadow policy would {}", shadow.as_str()));
+        }
+        message
+    }
+}
+
+fn finding((found, detector): (&Observation, &Detector)) -> AuditFinding {
+    AuditFinding {
+        detector: detector.name.clone(),
+        category: detector.category,
+        severity: detector.severity,
+        confidence: found.confidence.percent(),
+        action: found.action.as_str().to_owned(),
+        redacted: found.sample.clone(),
+    }
+}
