@@ -167,7 +167,8 @@ impl Track {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Enforced, Self::Reported];
 
-    fn index(self) -> usize {
+    /// Returns the track's place in [`Track::ALL`].
+    pub(super) fn index(self) -> usize {
         usize::from(self == Self::Reported)
     }
 }
@@ -233,7 +234,8 @@ impl HoldState {
     /// Forgets what a detector has under way that began before `end`: a match ends there.
     pub(super) fn settle(&mut self, watch: &Watch, detector: DetectorId, end: usize) {
         self.threads.retain_mut(|thread| {
-            if watch.patterns[watch.automaton.position(thread.position).pattern as usize].detector != detector {
+            if watch.patterns[watch.automaton.position(thread.position).pattern as usize].detector != detector
+            {
                 return true;
             }
             if thread.first.source < end {
@@ -297,6 +299,11 @@ impl HoldState {
 }
 
 impl Mark {
+    /// Returns what is left of the mark from an offset on; it may then end before it begins.
+    pub(super) fn from(self, start: usize) -> Self {
+        Self { first: self.first.max(start), last: self.last }
+    }
+
     /// Returns the mark that covers both.
     pub(super) fn with(self, other: Self) -> Self {
         Self { first: self.first.min(other.first), last: self.last.max(other.last) }
