@@ -19,7 +19,7 @@ pub mod context;
 pub mod gate;
 pub mod guard;
 pub mod head;
-mod local;
+pub mod local;
 pub mod path;
 mod record;
 pub mod reject;
@@ -79,7 +79,7 @@ pub struct Gateway {
     /// What it was started with.
     pub config: ProxyConfig,
     /// The rules in force.
-    pub rules: Arc<RulesetHandle>,
+    pub rules: RulesetHandle,
     /// Connections to providers.
     pub upstreams: Upstreams,
     /// The bytes that may wait in memory.

@@ -20,7 +20,6 @@ use super::reject::Rejection;
 use super::request::coding_limits;
 use crate::llm::media::Media;
 use crate::policy::decision::Action;
-use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::Coding;

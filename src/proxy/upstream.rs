@@ -38,8 +38,6 @@ use crate::tls;
 
 /// How long a resolved address is used.
 const RESOLVED_FOR: Duration = Duration::from_secs(30);
-/// Connections kept open to all upstreams.
-const KEEPALIVE_POOL: usize = 1024;
 /// How long an idle upstream connection is kept.
 const IDLE_KEPT_FOR: Duration = Duration::from_secs(60);
 /// Interim answers (1xx) that are passed over before the real one.
@@ -110,9 +108,9 @@ pub struct Reply {
 }
 
 impl Upstreams {
-    /// Returns a pool without connections.
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
-        let options = ConnectorOptions::new(KEEPALIVE_POOL);
+    /// Returns a pool without connections, which keeps `idle_max` open.
+    pub fn new(clock: Arc<dyn Clock>, idle_max: usize) -> Self {
+        let options = ConnectorOptions::new(idle_max);
         Self {
             connector: Connector::new(Some(options)),
             clock,
