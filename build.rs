@@ -10,6 +10,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("plugins");
     println!("cargo::rerun-if-changed=plugins");
     println!("cargo::rerun-if-changed=build.rs");
+    tell_commit();
     let mut files = Vec::new();
     if root.is_dir() {
         collect(&root, &mut files)?;
@@ -19,6 +20,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?).join("plugins.rs");
     fs::write(out, list)?;
     Ok(())
+}
+
+/// Tells the commit and its date, from the environment of a package build or from git.
+fn tell_commit() {
+    println!("cargo::rerun-if-env-changed=PORTCULLIS_COMMIT");
+    println!("cargo::rerun-if-env-changed=PORTCULLIS_BUILD_DATE");
+    for head in [".git/HEAD", ".git/logs/HEAD"] {
+        if Path::new(head).exists() {
+            println!("cargo::rerun-if-changed={head}");
+        }
+    }
+    let commit = told("PORTCULLIS_COMMIT", &["rev-parse", "--short=12", "HEAD"], "unknown");
+    let date = told("PORTCULLIS_BUILD_DATE", &["log", "-1", "--format=%cI"], "1970-01-01T00:00:00Z");
+    println!("cargo::rustc-env=PORTCULLIS_COMMIT={commit}");
+    println!("cargo::rustc-env=PORTCULLIS_BUILD_DATE={date}");
+}
+
+fn told(variable: &str, git: &[&str], otherwise: &str) -> String {
+    let from_git = || {
+        let output = std::process::Command::new("git").args(git).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    std::env::var(variable).ok().or_else(from_git).unwrap_or_else(|| otherwise.to_owned())
 }
 
 /// Gathers every `.toml` file below `folder`.

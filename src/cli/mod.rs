@@ -1,1 +1,133 @@
 //! The commands of the program.
+//!
+//! Exit codes: 0 done, 1 failed, 2 called wrongly (clap's), 3 findings (`scan`), 78 a faulty
+//! configuration (`EX_CONFIG` of sysexits.h).
+
+mod scan;
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::Subcommand;
+
+use crate::app;
+use crate::app::StartError;
+use crate::app::StateError;
+use crate::app::Wanted;
+use crate::config::ConfigFault;
+use crate::config::Sources;
+use crate::config::env::Environment;
+
+const EXIT_CONFIG: u8 = 78;
+const EXIT_FINDINGS: u8 = 3;
+
+/// A security gateway for AI traffic.
+#[derive(Debug, Parser)]
+#[command(name = "portcullis", version = app::VERSION, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway.
+    Run {
+        /// The configuration; without it, the embedded defaults.
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Answer all routes with the built-in sample provider instead of their upstreams.
+        #[arg(long)]
+        with_sample_provider: bool,
+        /// Write the bound addresses to this file, as JSON, once the gateway answers.
+        #[arg(long, value_name = "FILE")]
+        ready_file: Option<PathBuf>,
+    },
+    /// Check a configuration and print every fault with file and line.
+    Check {
+        /// The configuration; without it, the embedded defaults.
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Scan files, or standard input (`-`), and print what is found.
+    Scan(scan::ScanArguments),
+    /// Run only the built-in sample provider.
+    Demo {
+        /// Where to listen.
+        #[arg(long, default_value = "127.0.0.1:9000", value_name = "ADDRESS")]
+        listen: SocketAddr,
+    },
+}
+
+/// Runs the program with the process's arguments.
+pub fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::Run { config, with_sample_provider, ready_file } => {
+            let wanted = Wanted { sources: sources(config), with_sample_provider, ready_file };
+            app::run(wanted).map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
+        }
+        Command::Check { config } => check(&sources(config)),
+        Command::Scan(arguments) => scan::run(&arguments),
+        Command::Demo { listen } => demo(listen),
+    }
+}
+
+fn sources(file: Option<PathBuf>) -> Sources {
+    Sources { file, sample_provider: None, environment: Environment::of_process() }
+}
+
+fn check(sources: &Sources) -> ExitCode {
+    match app::check(sources) {
+        Ok(config) => {
+            let (routes, policies) = (config.rules.routes.len(), config.rules.policies.len());
+            say(&format!("the configuration is good: {routes} routes, {policies} policies"));
+            ExitCode::SUCCESS
+        }
+        Err(faults) => {
+            complain_of(&faults);
+            ExitCode::from(EXIT_CONFIG)
+        }
+    }
+}
+
+fn failed(error: &StartError) -> ExitCode {
+    match error {
+        StartError::Config(faults) | StartError::State(StateError::Rules(faults)) => {
+            complain_of(faults);
+            ExitCode::from(EXIT_CONFIG)
+        }
+        StartError::State(_) | StartError::Listen { .. } => {
+            complain(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn demo(listen: SocketAddr) -> ExitCode {
+    match app::demo(listen) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&format!("cannot listen on {listen}: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn complain_of(faults: &[ConfigFault]) {
+    faults.iter().for_each(|fault| complain(&fault.to_string()));
+    let what = if faults.len() == 1 { "fault" } else { "faults" };
+    complain(&format!("{} {what}: nothing was started or changed", faults.len()));
+}
+
+/// Prints a line; a reader that went away has seen enough.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// Prints a line for people.
+fn complain(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}

@@ -45,6 +45,15 @@ pub struct Loading {
     pub prove: Prove,
 }
 
+/// Builds the ruleset of a document and throws it away.
+///
+/// # Errors
+///
+/// All faults of the rules, the packs and the dialects.
+pub fn try_build(loading: &Loading, document: &Document) -> Result<(), Vec<Fault>> {
+    Builder { loading, running: None }.build(document, 0).map(|_| ())
+}
+
 /// Builds rulesets, with the running scanner where the packs are as they were.
 pub(super) struct Builder<'a> {
     pub(super) loading: &'a Loading,

@@ -19,7 +19,7 @@ pub mod context;
 pub mod gate;
 pub mod guard;
 pub mod head;
-mod local;
+pub mod local;
 pub mod path;
 mod record;
 pub mod reject;
@@ -79,7 +79,7 @@ pub struct Gateway {
     /// What it was started with.
     pub config: ProxyConfig,
     /// The rules in force.
-    pub rules: Arc<RulesetHandle>,
+    pub rules: RulesetHandle,
     /// Connections to providers.
     pub upstreams: Upstreams,
     /// The bytes that may wait in memory.
@@ -297,10 +297,10 @@ impl Gateway {
         cleared: Cleared,
     ) -> Result<(), Stop> {
         let path = forwarded_path(session, exchange, passage);
-        let head = session.req_header().clone();
+        let head = upstream::without_connection(session.req_header());
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
-        let send = self.upstreams.send(passage.route(), &head, &path, cleared.into_bytes(), timeouts);
+        let send = self.upstreams.send(passage.route(), head, &path, cleared.into_bytes(), timeouts);
         let reply = tokio::select! {
             biased;
             reply = send => reply.map_err(Rejection::from)?,

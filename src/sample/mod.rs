@@ -71,6 +71,15 @@ pub fn router() -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
 
+/// Serves on a listener that was bound before there was a runtime; see [`serve`].
+pub async fn serve_std(listener: std::net::TcpListener, shutdown: impl Future<Output = ()>) {
+    let listener = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
+    match listener {
+        Ok(listener) => serve(listener, shutdown).await,
+        Err(error) => tracing::error!(%error, "the sample provider cannot listen"),
+    }
+}
+
 /// Serves the sample provider over HTTP/1.1 and HTTP/2 (by prior knowledge) until `shutdown` is
 /// ready; answers still under way are then cut.
 pub async fn serve(listener: TcpListener, shutdown: impl Future<Output = ()>) {

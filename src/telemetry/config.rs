@@ -39,6 +39,19 @@ pub enum LogLevel {
     Trace,
 }
 
+impl LogLevel {
+    /// Returns the name used in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
 impl std::str::FromStr for LogFormat {
     type Err = UnknownSetting;
 

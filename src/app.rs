@@ -1,1 +1,0 @@
-//! The composition root: builds every part and runs it.

@@ -1,0 +1,123 @@
+//! Where the parts of a ruleset come from, and how packs are proven before they count.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::config::Config;
+use crate::config::ConfigFault;
+use crate::config::Sources;
+use crate::document::Fault;
+use crate::document::Place;
+use crate::document::Problem;
+use crate::policy::build::DialectFiles;
+use crate::policy::build::Loading;
+use crate::policy::build::try_build;
+use crate::scan::detector::Detector;
+use crate::scan::hold::Watch;
+use crate::scan::lane::Lane;
+use crate::scan::pack;
+use crate::scan::proof;
+use crate::scan::scanner::Scanner;
+use crate::scan::threat::DetectorId;
+use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Finding;
+
+const DIALECTS: &str = "dialects";
+/// The most dialect files of an overlay.
+const DIALECT_FILES_MAX: usize = 256;
+
+/// Returns the loaders of a configuration: its document, its packs, its dialects.
+pub fn loading(config: &Config, sources: &Sources) -> Loading {
+    let (sources, plugins) = (sources.clone(), config.plugins.path.clone());
+    let overlay = plugins.clone();
+    Loading {
+        document: Box::new(move || sources.document()),
+        detectors: Box::new(move || {
+            pack::load_dir(&plugins).map_err(|faults| faults.into_iter().map(Fault::from).collect())
+        }),
+        dialects: Box::new(move || dialect_files(&overlay)),
+        prove: Box::new(prove),
+    }
+}
+
+/// Returns everything that is wrong with the rules of a configuration.
+pub fn faults(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
+    try_build(&loading(config, sources), &config.document).err().unwrap_or_default()
+}
+
+/// Proves every detector in one piece, and those that are not built in also in a stream, cut at every
+/// place. The built-in ones are proven in streams when the binary is tested.
+fn prove(scanner: &Scanner) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if let Err(found) = proof::prove(scanner, None) {
+        faults.extend(found.into_iter().map(Fault::from));
+    }
+    let builtin = pack::builtin().unwrap_or_default();
+    let own: Vec<Detector> =
+        scanner.detectors().iter().filter(|detector| !builtin.contains(detector)).cloned().collect();
+    if own.is_empty() {
+        return faults;
+    }
+    match Scanner::compile(own) {
+        Ok(scanner) => {
+            let streamed = Streamed::default();
+            let replay = |scanner: &Scanner, id: DetectorId, text: &[u8], cut: usize| {
+                streamed.findings(scanner, id, text, cut)
+            };
+            faults.extend(proof::prove(&scanner, Some(&replay)).err().into_iter().flatten().map(Fault::from));
+        }
+        Err(found) => faults.extend(found.into_iter().map(Fault::from)),
+    }
+    faults
+}
+
+/// Replays texts through lanes; the watch of the detector in hand is kept.
+#[derive(Default)]
+struct Streamed {
+    watched: RefCell<Option<(DetectorId, Watch)>>,
+}
+
+impl Streamed {
+    fn findings(&self, scanner: &Scanner, id: DetectorId, text: &[u8], cut: usize) -> Vec<Finding> {
+        let mut watched = self.watched.borrow_mut();
+        let known = watched.take().filter(|(known, _)| *known == id);
+        let (_, watch) = watched.insert(known.unwrap_or_else(|| {
+            let alone: DetectorSet = [id].into_iter().collect();
+            (id, Watch::compile(scanner.detectors(), &alone, &alone))
+        }));
+        let (head, tail) = text.split_at(cut);
+        let mut lane = Lane::new();
+        let mut found = Vec::new();
+        // A lane that gives up has found nothing, which the proof then reports.
+        for piece in [head, tail] {
+            found.extend(lane.feed(scanner, watch, piece).map(|advance| advance.findings).unwrap_or_default());
+        }
+        found.extend(lane.finish(scanner, watch).map(|advance| advance.findings).unwrap_or_default());
+        found.sort_by_key(|finding| (finding.span.start, finding.detector));
+        found
+    }
+}
+
+fn dialect_files(plugins: &Path) -> Result<DialectFiles, Vec<Fault>> {
+    let folder = plugins.join(DIALECTS);
+    let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(Vec::new()) };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    let (mut files, mut faults) = (Vec::new(), Vec::new());
+    for path in paths.into_iter().take(DIALECT_FILES_MAX) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match std::fs::read_to_string(&path) {
+            Ok(text) => files.push((name, text)),
+            Err(error) => faults.push(unreadable(&path, &error)),
+        }
+    }
+    if faults.is_empty() { Ok(files) } else { Err(faults) }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Fault {
+    let place = Place { source: path.display().to_string().into(), line: None, column: None };
+    let problem = Problem::Invalid { reason: format!("cannot be read: {error}"), suggestion: None };
+    Fault { place: Some(place), key: String::new(), problem }
+}

@@ -1,0 +1,395 @@
+//! The composition root: builds every part, wires them, and runs them as Pingora services.
+//!
+//! Nothing here decides anything; what happens to an exchange is in [`crate::proxy`], to a call in
+//! [`crate::admin`]. Background work exposes `run(shutdown)` and becomes a service here, so that
+//! nothing runs that nobody supervises: work that ends before the process does is a dependency down.
+
+mod address;
+mod loading;
+mod ready;
+mod state;
+mod task;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pingora::listeners::TcpSocketOptions;
+use pingora::proxy::http_proxy;
+use pingora::server::RunArgs;
+use pingora::server::Server;
+use pingora::server::configuration::ServerConf;
+use pingora::services::listening::Service;
+use tokio::sync::Semaphore;
+
+use self::address::Reserved;
+use self::state::State;
+use self::task::task;
+use crate::access::identity::CallerHash;
+use crate::access::limit::Buckets;
+use crate::access::limit::Quotas;
+use crate::access::tier::Quota;
+use crate::access::tier::Tier;
+use crate::admin;
+use crate::admin::Build;
+use crate::admin::Facts;
+use crate::admin::Office;
+use crate::admin::adapter::AdapterLimits;
+use crate::admin::adapter::AdminApp;
+use crate::clock::Clock;
+use crate::clock::SystemClock;
+use crate::config::Config;
+use crate::config::ConfigFault;
+use crate::config::Sources;
+use crate::govern::audit::config::AuditFailure;
+use crate::id::UlidSource;
+use crate::policy::handle::RulesetHandle;
+use crate::policy::limits::TierLimit;
+use crate::policy::reload::Announcement;
+use crate::policy::reload::Reloader;
+use crate::policy::watch::FileWatch;
+use crate::proxy::Gateway;
+use crate::proxy::gate::ByteBudget;
+use crate::proxy::guard::Guard;
+use crate::proxy::guard::GuardConfig;
+use crate::proxy::local::OwnPaths;
+use crate::proxy::upstream::Upstreams;
+use crate::redact::mask::Masker;
+use crate::redact::mask::TenantKey;
+use crate::sample;
+use crate::telemetry::Telemetry;
+use crate::telemetry::health::Dependency;
+use crate::tls::CertificateStore;
+use crate::tls::TlsFiles;
+
+pub use self::loading::loading;
+pub use self::state::StateError;
+
+/// The release.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The commit it was built from.
+pub const COMMIT: &str = env!("PORTCULLIS_COMMIT");
+/// When that commit was made, in ISO 8601.
+pub const BUILD_DATE: &str = env!("PORTCULLIS_BUILD_DATE");
+
+/// The tenant whose values are masked; there is one for each deployment.
+const TENANT: &str = "default";
+const MASKS: &str = "masks";
+/// How long the runtimes may take to stop once every exchange had its time.
+const RUNTIME_STOP_S: u64 = 2;
+
+/// What the process is asked to run.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// Where the configuration comes from.
+    pub sources: Sources,
+    /// Whether the built-in sample provider answers all routes.
+    pub with_sample_provider: bool,
+    /// Where to write the bound addresses, as JSON, once both planes answer.
+    pub ready_file: Option<PathBuf>,
+}
+
+/// Why the gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The configuration is wrong; here is all of it.
+    #[error("the configuration has {} faults", .0.len())]
+    Config(Vec<ConfigFault>),
+    /// The state directory cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// An address cannot be bound.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// Runs the gateway until the process is asked to end.
+///
+/// # Errors
+/// It could not be started; see [`StartError`].
+pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
+    let sample = match wanted.with_sample_provider {
+        true => Some(address::listen(([127, 0, 0, 1], 0).into())?),
+        false => None,
+    };
+    wanted.sources.sample_provider = sample.as_ref().and_then(|listener| listener.local_addr().ok());
+    let config = wanted.sources.check(|_| Vec::new()).map_err(StartError::Config)?;
+    crate::telemetry::logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));
+    let state = State::open(&config, &wanted.sources, Arc::clone(&clock), Arc::clone(&telemetry))?;
+    let proxy_addresses = Reserved::all(&config.proxy.listen)?;
+    let admin_addresses = Reserved::all(&config.admin.listen)?;
+
+    let buckets = Arc::new(Buckets::new(quotas(&config.rules.limits.tiers)));
+    follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
+    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
+    let router = admin::router(Arc::clone(&office));
+    let gateway = gateway(&config, &state, &buckets, &telemetry, &clock, admin::router_on_proxy(office));
+
+    let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
+    server.bootstrap();
+    let proxy = http_proxy(&server.configuration, gateway);
+    let mut plane = Service::new("proxy".to_owned(), Guard::new(proxy, guard_config(&config)));
+    let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref())?;
+    plane.threads = config.proxy.threads;
+    server.add_service(plane);
+    let limits = adapter_limits(&config);
+    let mut plane = Service::new("admin".to_owned(), AdminApp::new(router, limits));
+    let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref())?;
+    plane.threads = Some(1);
+    server.add_service(plane);
+
+    let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
+    add_tasks(&mut server, state, &wanted, &config, certificates, &telemetry);
+    if let Some(listener) = sample {
+        server.add_service(task("sample", &telemetry, None, move |shutdown| sample::serve_std(listener, shutdown)));
+    }
+    let ready = ready::announce(proxy_addresses.bound(), admin_addresses.bound(), wanted.ready_file);
+    server.add_service(task("ready", &telemetry, None, |shutdown| ready.run(shutdown)));
+    tracing::info!(
+        version = VERSION,
+        proxy = %proxy_addresses,
+        admin = %admin_addresses,
+        "portcullis starts"
+    );
+    server.run(RunArgs::default());
+    Ok(())
+}
+
+/// Runs only the sample provider, until the process is interrupted.
+///
+/// # Errors
+/// The address is taken, or there is no runtime to be had.
+pub fn demo(address: SocketAddr) -> std::io::Result<()> {
+    let listener = std::net::TcpListener::bind(address)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let interrupted = async {
+        // Where signals cannot be heard, the process ends by being killed.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    runtime.block_on(sample::serve_std(listener, interrupted));
+    Ok(())
+}
+
+/// Builds everything that a start would build, without binding or starting anything.
+///
+/// # Errors
+/// All faults.
+pub fn check(sources: &Sources) -> Result<Config, Vec<ConfigFault>> {
+    sources.check(|config| loading::faults(config, sources))
+}
+
+fn add_tasks(
+    server: &mut Server,
+    state: State,
+    wanted: &Wanted,
+    config: &Config,
+    certificates: Vec<Arc<CertificateStore>>,
+    telemetry: &Arc<Telemetry>,
+) {
+    let State { reloader, writer, log, .. } = state;
+    let persistence = Some(Dependency::Persistence);
+    server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
+        if let Err(error) = writer.run(shutdown).await {
+            tracing::error!(%error, "the audit writer stopped");
+        }
+    }));
+    server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
+    let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
+    paths.extend(wanted.sources.policies_folder());
+    paths.push(config.plugins.path.clone());
+    paths.extend(config.proxy.tls.iter().chain(&config.admin.tls).flat_map(|files| [files.cert.clone(), files.key.clone()]));
+    let watch = FileWatch::new(paths, Arc::clone(&reloader));
+    server.add_service(task("file-watch", telemetry, None, move |shutdown| async move {
+        let (tell, told) = tokio::sync::watch::channel(false);
+        let stop = async move {
+            shutdown.await;
+            // The watch may have ended before us.
+            let _ = tell.send(true);
+        };
+        tokio::join!(watch.run(told), stop);
+    }));
+    let telemetry_of_hangup = Arc::clone(telemetry);
+    server.add_service(task("hangup", telemetry, None, move |shutdown| {
+        task::on_hangup(shutdown, move || {
+            reload_certificates(&certificates, &telemetry_of_hangup);
+            reload(&reloader);
+        })
+    }));
+}
+
+/// Reads files and packs anew; what is wrong with them is logged, and what was in force stays.
+fn reload(reloader: &Reloader) {
+    match reloader.reload_file() {
+        Ok(Some(change)) => tracing::info!(revision = change.revision, "the configuration was reloaded"),
+        Ok(None) => tracing::info!("nothing in the configuration changed"),
+        Err(error) => tracing::warn!(%error, "the reload was refused, the running configuration stays"),
+    }
+}
+
+fn reload_certificates(certificates: &[Arc<CertificateStore>], telemetry: &Telemetry) {
+    for certificate in certificates {
+        match certificate.reload() {
+            Ok(()) => telemetry.health.up(Dependency::Certificates),
+            Err(error) => {
+                tracing::error!(%error, "a certificate could not be reloaded, the old one is still served");
+                telemetry.health.down(Dependency::Certificates, error.to_string());
+            }
+        }
+    }
+}
+
+fn follow_reloads(reloader: &Reloader, buckets: &Arc<Buckets>, telemetry: &Arc<Telemetry>, clock: &Arc<dyn Clock>) {
+    let (buckets, telemetry, clock) = (Arc::clone(buckets), Arc::clone(telemetry), Arc::clone(clock));
+    let handle: RulesetHandle = reloader.handle();
+    telemetry.metrics.reloaded(Some(handle.load().revision), clock.now().as_second() as f64);
+    reloader.subscribe(move |announcement| {
+        let now = clock.now().as_second() as f64;
+        match announcement {
+            Announcement::Published(change) => {
+                buckets.set_quotas(quotas(&handle.load().limits.tiers));
+                telemetry.metrics.reloaded(Some(change.revision), now);
+            }
+            Announcement::Refused { .. } => telemetry.metrics.reloaded(None, now),
+        }
+    });
+}
+
+fn quotas(limits: &[TierLimit]) -> Quotas {
+    Tier::ALL.map(|tier| {
+        let Some(limit) = limits.iter().find(|limit| limit.tier == tier.as_str()) else { return tier.quota() };
+        let requests_per_minute = limit.requests_per_minute?;
+        Some(Quota { requests_per_minute, burst: limit.burst.unwrap_or(requests_per_minute) })
+    })
+}
+
+fn office(
+    config: &Config,
+    state: &State,
+    buckets: &Arc<Buckets>,
+    telemetry: &Arc<Telemetry>,
+    clock: &Arc<dyn Clock>,
+    addresses: &Reserved,
+) -> Arc<Office> {
+    Arc::new(Office {
+        reloader: Arc::clone(&state.reloader),
+        keys: Arc::clone(&state.keys),
+        buckets: Arc::clone(buckets),
+        audit: state.log.clone(),
+        recorder: state.recorder.clone(),
+        store: state.store.clone(),
+        telemetry: Arc::clone(telemetry),
+        clock: Arc::clone(clock),
+        ids: Arc::clone(&state.ids),
+        masker: Arc::new(masker(state)),
+        tenant: tenant(state),
+        streams: Arc::new(Semaphore::new(config.admin.max_streams)),
+        facts: facts(config, state, &**clock, addresses),
+    })
+}
+
+fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved) -> Facts {
+    Facts {
+        build: Build {
+            version: VERSION.to_owned(),
+            commit: COMMIT.to_owned(),
+            build_date: BUILD_DATE.to_owned(),
+        },
+        node_id: state.node_id.clone(),
+        tier: Tier::Community,
+        started_at: clock.now(),
+        started: clock.monotonic(),
+        public_metrics: config.telemetry.public_metrics,
+        without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
+        addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
+        hosts: config.admin.hosts.clone(),
+    }
+}
+
+fn gateway(
+    config: &Config,
+    state: &State,
+    buckets: &Arc<Buckets>,
+    telemetry: &Arc<Telemetry>,
+    clock: &Arc<dyn Clock>,
+    router: axum::Router,
+) -> Gateway {
+    Gateway {
+        config: config.proxy.clone(),
+        rules: state.reloader.handle(),
+        upstreams: Upstreams::new(Arc::clone(clock), config.proxy.upstream_idle_connections),
+        budget: ByteBudget::new(config.rules.limits.buffered_bytes_total),
+        own: OwnPaths { router, limits: adapter_limits(config), with_management: config.admin.also_on_proxy },
+        buckets: Arc::clone(buckets),
+        callers: Arc::new(CallerHash::new(state.secret.clone())),
+        tenant: tenant(state),
+        masker: Arc::new(masker(state)),
+        tier: Tier::Community,
+        recorder: state.recorder.clone(),
+        without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
+        telemetry: Arc::clone(telemetry),
+        clock: Arc::clone(clock),
+        ids: UlidSource::default(),
+    }
+}
+
+fn tenant(state: &State) -> TenantKey {
+    TenantKey::derive(&state.secret.hash(MASKS, &[]), TENANT)
+}
+
+fn masker(state: &State) -> Masker {
+    Masker::new(tenant(state))
+}
+
+fn adapter_limits(config: &Config) -> AdapterLimits {
+    let body_deadline = Duration::from_millis(config.proxy.timeouts.body_ms);
+    AdapterLimits { body_bytes_max: config.admin.max_body_bytes, body_deadline }
+}
+
+fn guard_config(config: &Config) -> GuardConfig {
+    GuardConfig {
+        connections_max: config.proxy.max_connections,
+        connections_per_address_max: config.proxy.max_connections_per_address,
+        head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
+    }
+}
+
+fn server_conf(config: &Config) -> ServerConf {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    ServerConf {
+        threads: config.proxy.threads.unwrap_or(cores),
+        grace_period_seconds: Some(config.proxy.shutdown_grace_ms.div_ceil(1000)),
+        graceful_shutdown_timeout_seconds: Some(RUNTIME_STOP_S),
+        upstream_keepalive_pool_size: config.proxy.upstream_idle_connections,
+        ..ServerConf::default()
+    }
+}
+
+fn listen<A>(
+    service: &mut Service<A>,
+    addresses: &Reserved,
+    tls: Option<&TlsFiles>,
+) -> Result<Option<Arc<CertificateStore>>, StartError> {
+    let certificate = tls.map(|files| CertificateStore::load(files.clone())).transpose();
+    let certificate = certificate.map_err(|fault| StartError::State(StateError::Certificate(fault)))?;
+    for address in addresses.bound() {
+        let mut options = TcpSocketOptions::default();
+        options.so_reuseport = Some(addresses.holds(address));
+        match &certificate {
+            Some(certificate) => {
+                service.add_tls_with_settings(&address.to_string(), Some(options), certificate.listener());
+            }
+            None => service.add_tcp_with_settings(&address.to_string(), options),
+        }
+    }
+    Ok(certificate)
+}

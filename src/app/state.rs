@@ -1,0 +1,161 @@
+//! Everything that outlives the process, opened.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::access::key::KeyError;
+use crate::access::key::KeyStore;
+use crate::access::secret::NodeSecret;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::config::ConfigFault;
+use crate::config::Sources;
+use crate::govern::audit;
+use crate::govern::audit::AuditLog;
+use crate::govern::audit::Durability;
+use crate::govern::audit::Opened;
+use crate::govern::audit::Recorder;
+use crate::govern::audit::Writer;
+use crate::govern::audit::config::AuditConfig;
+use crate::govern::audit::config::AuditDurability;
+use crate::id::UlidSource;
+use crate::policy::reload::ChangeError;
+use crate::policy::reload::Origin;
+use crate::policy::reload::Reloader;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::open_sled;
+use crate::telemetry::Telemetry;
+use crate::tls::CertificateFault;
+
+const STORE_FOLDER: &str = "store";
+const AUDIT_FOLDER: &str = "audit";
+/// How long an exchange waits for the disk in `wait` before the log counts as failing.
+const RECORD_WAIT_MAX: Duration = Duration::from_secs(5);
+const SEGMENT_AGE_MAX: Duration = Duration::from_secs(86_400);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// What outlives the process, and what reads and writes it.
+pub struct State {
+    pub(super) store: Store,
+    pub(super) secret: NodeSecret,
+    pub(super) keys: Arc<KeyStore>,
+    pub(super) recorder: Recorder,
+    pub(super) writer: Writer,
+    pub(super) log: AuditLog,
+    pub(super) reloader: Arc<Reloader>,
+    pub(super) ids: Arc<UlidSource>,
+    pub(super) node_id: String,
+}
+
+/// Why the state cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The directory cannot be made or read.
+    #[error("the state directory cannot be used: {0}")]
+    Folder(#[source] io::Error),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The keys cannot be opened.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    /// The audit log cannot be opened.
+    #[error(transparent)]
+    Audit(#[from] audit::OpenError),
+    /// A certificate cannot be served.
+    #[error(transparent)]
+    Certificate(#[from] CertificateFault),
+    /// The rules do not build.
+    #[error("the rules have {} faults", .0.len())]
+    Rules(Vec<ConfigFault>),
+    /// The first revision cannot be kept.
+    #[error(transparent)]
+    Change(ChangeError),
+}
+
+impl State {
+    /// Opens, and makes at the first start, what is below the state directory.
+    ///
+    /// # Errors
+    /// See [`StateError`].
+    pub fn open(
+        config: &Config,
+        sources: &Sources,
+        clock: Arc<dyn Clock>,
+        telemetry: Arc<Telemetry>,
+    ) -> Result<Self, StateError> {
+        let folder = &config.store.path;
+        std::fs::create_dir_all(folder).map_err(StateError::Folder)?;
+        let store = match config.store.in_memory {
+            true => Store::in_memory(),
+            false => open_sled(&folder.join(STORE_FOLDER))?,
+        };
+        let secret = NodeSecret::open(folder).map_err(StateError::Folder)?;
+        let ids = Arc::new(UlidSource::default());
+        let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
+        let settings = journal_settings(&config.audit, folder);
+        let opened = audit::open(settings, store.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
+        let Opened { recorder, writer, log, repair } = opened;
+        if let Some(repair) = repair {
+            tracing::warn!(?repair, "the audit log had a torn end, which was mended");
+        }
+        let loading = super::loading(config, sources);
+        let (reloader, origin) = Reloader::start(loading, &store, clock).map_err(|error| match error {
+            ChangeError::Faulty(faults) => StateError::Rules(faults),
+            other => StateError::Change(other),
+        })?;
+        tell_origin(&origin, reloader.handle().load().revision);
+        let node_id = secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let reloader = Arc::new(reloader);
+        Ok(Self { store, secret, keys, recorder, writer, log, reloader, ids, node_id })
+    }
+}
+
+fn open_keys(
+    store: &Store,
+    secret: &NodeSecret,
+    folder: &Path,
+    ids: &UlidSource,
+    clock: &dyn Clock,
+) -> Result<Arc<KeyStore>, StateError> {
+    let keys = KeyStore::open(store, secret.clone())?;
+    let id = ids.next(clock.now().as_millisecond()).to_string();
+    if let Some(path) = keys.ensure_admin(folder, id, clock.now())? {
+        tracing::info!(path = %path.display(), "the first admin key was written");
+    }
+    Ok(Arc::new(keys))
+}
+
+fn journal_settings(config: &AuditConfig, folder: &Path) -> audit::AuditConfig {
+    audit::AuditConfig {
+        directory: folder.join(AUDIT_FOLDER),
+        durability: match config.durability {
+            AuditDurability::Wait => Durability::Wait,
+            AuditDurability::Buffer => Durability::Buffer,
+        },
+        queue_events_max: config.queue,
+        wait_max: RECORD_WAIT_MAX,
+        segment_bytes_max: config.segment_bytes,
+        segment_age_max: SEGMENT_AGE_MAX,
+        reserve_bytes: config.reserve_bytes,
+        low_water_bytes: config.low_water_bytes,
+        retention_age: (config.retention_days > 0).then(|| DAY * config.retention_days),
+        retention_bytes: Some(config.retention_bytes),
+    }
+}
+
+fn tell_origin(origin: &Origin, revision: u64) {
+    match origin {
+        Origin::FirstStart => tracing::info!(revision, "the rules are those of the files: the first start"),
+        Origin::FilesChanged => tracing::info!(revision, "the rules are those of the files, which changed"),
+        Origin::StoredRevision => tracing::info!(revision, "the rules are those of the newest stored revision"),
+        Origin::StoredRevisionFaulty(faults) => tracing::warn!(
+            revision,
+            faults = faults.len(),
+            "the newest stored revision does not build any more, the rules are those of the files"
+        ),
+    }
+}

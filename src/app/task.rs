@@ -1,0 +1,91 @@
+//! Background work as Pingora services, supervised.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use parking_lot::Mutex;
+use pingora::server::ShutdownWatch;
+use pingora::services::background::BackgroundService;
+use pingora::services::background::GenBackgroundService;
+use pingora::services::background::background_service;
+use tokio::signal::unix::SignalKind;
+use tokio::signal::unix::signal;
+
+use crate::telemetry::Telemetry;
+use crate::telemetry::health::Dependency;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Start = Box<dyn FnOnce(Work) -> Work + Send>;
+
+/// One piece of background work.
+pub struct Task {
+    name: &'static str,
+    start: Mutex<Option<Start>>,
+    telemetry: Arc<Telemetry>,
+    needed_by: Option<Dependency>,
+}
+
+/// Makes a service of `start`, which gets a future that resolves when the process ends.
+///
+/// Work that panics or ends early is logged and, where it names a dependency, turns that down.
+pub fn task<W: Future<Output = ()> + Send + 'static>(
+    name: &'static str,
+    telemetry: &Arc<Telemetry>,
+    needed_by: Option<Dependency>,
+    start: impl FnOnce(Work) -> W + Send + 'static,
+) -> GenBackgroundService<Task> {
+    let start: Start = Box::new(move |shutdown| Box::pin(start(shutdown)));
+    let task = Task { name, start: Mutex::new(Some(start)), telemetry: Arc::clone(telemetry), needed_by };
+    background_service(name, task)
+}
+
+#[async_trait]
+impl BackgroundService for Task {
+    async fn start(&self, shutdown: ShutdownWatch) {
+        let Some(start) = self.start.lock().take() else { return };
+        let mut watched = shutdown.clone();
+        let ending: Work = Box::pin(async move {
+            // A closed channel means that the server is gone.
+            let _ = watched.wait_for(|ending| *ending).await;
+        });
+        let ended = AssertUnwindSafe(start(ending)).catch_unwind().await;
+        if ended.is_ok() && *shutdown.borrow() {
+            return;
+        }
+        if ended.is_err() {
+            self.telemetry.metrics.panicked();
+        }
+        tracing::error!(task = self.name, "background work ended before the process");
+        if let Some(dependency) = self.needed_by {
+            self.telemetry.health.down(dependency, format!("{} ended", self.name));
+        }
+    }
+}
+
+/// Calls `reload` off the workers at every SIGHUP until `shutdown` resolves.
+pub async fn on_hangup(shutdown: Work, reload: impl Fn() + Send + Sync + 'static) {
+    let reload = Arc::new(reload);
+    let mut hangups = match signal(SignalKind::hangup()) {
+        Ok(hangups) => hangups,
+        Err(error) => {
+            tracing::error!(%error, "SIGHUP cannot be listened for");
+            return shutdown.await;
+        }
+    };
+    tokio::pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => return,
+            _ = hangups.recv() => {
+                let reload = Arc::clone(&reload);
+                if tokio::task::spawn_blocking(move || reload()).await.is_err() {
+                    tracing::error!("the reload panicked, the running configuration stays");
+                }
+            }
+        }
+    }
+}

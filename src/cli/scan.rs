@@ -1,0 +1,156 @@
+//! `portcullis scan`: what the packs find in files, as a table or as JSON.
+
+use std::fs::File;
+use std::io;
+use std::io::IsTerminal;
+use std::io::Read;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::Value;
+use serde_json::json;
+
+use super::EXIT_FINDINGS;
+use super::complain;
+use super::say;
+use crate::redact::mask;
+use crate::scan::pack;
+use crate::scan::scanner::Scanner;
+use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Finding;
+
+/// Files are read and scanned in pieces of this size, each with [`OVERLAP_BYTES`] of the one before.
+const PIECE_BYTES: usize = 8 << 20;
+/// No match is wider, so one that lies on a border is whole in one of the two pieces.
+const OVERLAP_BYTES: usize = 256 << 10;
+/// Larger inputs report progress.
+const PROGRESS_BYTES: u64 = 64 << 20;
+
+/// What to scan and how to tell.
+#[derive(Debug, Args)]
+pub struct ScanArguments {
+    /// Files; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print one JSON object for each finding.
+    #[arg(long)]
+    json: bool,
+    /// A folder of packs to lay over the built-in ones.
+    #[arg(long, value_name = "FOLDER", default_value = "plugins")]
+    plugins: PathBuf,
+}
+
+/// Scans, prints, and tells by the exit code whether anything was found.
+pub fn run(arguments: &ScanArguments) -> ExitCode {
+    let scanner = match compile(&arguments.plugins) {
+        Ok(scanner) => scanner,
+        Err(faults) => {
+            faults.iter().for_each(|fault| complain(fault));
+            return ExitCode::from(super::EXIT_CONFIG);
+        }
+    };
+    let mut found = 0;
+    for file in &arguments.files {
+        let mut report = Report { file, json: arguments.json, scanner: &scanner, line: 1, found: 0 };
+        if let Err(error) = scan(file, &mut report) {
+            complain(&format!("{}: {error}", file.display()));
+            return ExitCode::FAILURE;
+        }
+        found += report.found;
+    }
+    if !arguments.json {
+        say(&format!("{found} findings in {} files", arguments.files.len()));
+    }
+    if found > 0 { ExitCode::from(EXIT_FINDINGS) } else { ExitCode::SUCCESS }
+}
+
+fn compile(plugins: &Path) -> Result<Scanner, Vec<String>> {
+    let told = |faults: Vec<pack::PackFault>| faults.iter().map(ToString::to_string).collect::<Vec<_>>();
+    Scanner::compile(pack::load_dir(plugins).map_err(told)?).map_err(told)
+}
+
+/// One input's findings on their way out.
+struct Report<'a> {
+    file: &'a Path,
+    json: bool,
+    scanner: &'a Scanner,
+    /// The line that the piece in hand begins on.
+    line: usize,
+    found: usize,
+}
+
+fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
+    let mut input: Box<dyn Read> = match file.to_str() {
+        Some("-") => Box::new(io::stdin().lock()),
+        _ => Box::new(File::open(file)?),
+    };
+    let wanted = report.scanner.all();
+    let (mut text, mut base, mut told) = (Vec::new(), 0usize, 0u64);
+    let mut judged_to = 0;
+    loop {
+        let before = text.len();
+        let read = input.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut text)?;
+        let is_last = read < PIECE_BYTES;
+        let until = if is_last { text.len() } else { text.len().saturating_sub(OVERLAP_BYTES).max(before / 2) };
+        report.piece(&text, judged_to..until, base, &wanted)?;
+        if is_last {
+            return Ok(());
+        }
+        let kept_from = until.saturating_sub(OVERLAP_BYTES);
+        report.line += memchr::memchr_iter(b'\n', &text[..kept_from]).count();
+        text.drain(..kept_from);
+        base += kept_from;
+        judged_to = until - kept_from;
+        told = progress(file, (base + text.len()) as u64, told);
+    }
+}
+
+fn progress(file: &Path, read: u64, told: u64) -> u64 {
+    if read < told + PROGRESS_BYTES || !io::stderr().is_terminal() {
+        return told;
+    }
+    complain(&format!("{}: {} MiB scanned", file.display(), read >> 20));
+    read
+}
+
+impl Report<'_> {
+    fn piece(&mut self, text: &[u8], region: std::ops::Range<usize>, base: usize, wanted: &DetectorSet) -> io::Result<()> {
+        let mut findings = Vec::new();
+        self.scanner.scan_region(text, region, wanted, &mut findings).map_err(io::Error::other)?;
+        let (mut at, mut line) = (0, self.line);
+        for finding in &findings {
+            line += memchr::memchr_iter(b'\n', &text[at..finding.value.start]).count();
+            at = finding.value.start;
+            self.tell(finding, line, base, &text[finding.value.clone()]);
+        }
+        self.found += findings.len();
+        Ok(())
+    }
+
+    fn tell(&self, finding: &Finding, line: usize, base: usize, value: &[u8]) {
+        let Some(detector) = self.scanner.detector(finding.detector) else { return };
+        let sample = mask::sample(value);
+        if self.json {
+            let decoded_from = finding.decoded_from.to_string();
+            let finding: Value = json!({
+                "file": self.file.display().to_string(),
+                "line": line,
+                "start": finding.value.start + base,
+                "end": finding.value.end + base,
+                "category": detector.category.as_str(),
+                "type": detector.name,
+                "severity": detector.severity.as_str(),
+                "confidence": finding.confidence.as_unit(),
+                "redacted_match": sample,
+                "decoded_from": (!decoded_from.is_empty()).then_some(decoded_from),
+            });
+            say(&finding.to_string());
+        } else {
+            let place = format!("{}:{line}", self.file.display());
+            let severity = detector.severity.as_str();
+            say(&format!("{place:<32} {severity:<8} {:<12} {:<32} {sample}", detector.category.as_str(), detector.name));
+        }
+    }
+}
