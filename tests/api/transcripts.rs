@@ -1,5 +1,6 @@
 //! The conversations.
 
+use crate::transcript::Ask;
 use crate::transcript::Transcript;
 use crate::transcript::ask;
 
@@ -133,7 +134,9 @@ async fn policies() {
     t.say("the same again", post(new)).await;
     t.say("a faulty one", post(r#"{"id": "odd", "categories": {"pii": {"mode": "blok"}}}"#)).await;
     t.say("a name that is none", post(r#"{"id": "a b"}"#)).await;
-    let put = |id, body: &str| ask("PUT", id).by("operator").body(body);
+    fn put<'a>(path: &'a str, body: &str) -> Ask<'a> {
+        ask("PUT", path).by("operator").body(body)
+    }
     let told = t.say("it replaced", put("/api/v1/policies/mine", r#"{"fail_mode": "open"}"#)).await;
     assert_eq!(told.body["definition"], serde_json::json!({ "fail_mode": "open" }));
     t.say("an unknown one replaced", put("/api/v1/policies/none", "{}")).await;
@@ -178,7 +181,9 @@ async fn audit() {
     // The log is written by a task of its own; a recorded change comes back only once it is written.
     let profile = ask("POST", "/api/v1/profiles/apply").by("admin").with("x-request-id", "r-3");
     t.say("a change", profile.body(r#"{"profile": "developer"}"#)).await;
-    let get = |path| ask("GET", path).by("auditor");
+    fn get(path: &str) -> Ask<'_> {
+        ask("GET", path).by("auditor")
+    }
     t.say("everything", get("/api/v1/audit")).await;
     for query in [
         "category=secrets&severity=critical",
@@ -188,7 +193,8 @@ async fn audit() {
         "from=2026-05-02T00:00:00Z",
         "entity=nobody",
     ] {
-        t.say("by filters", get(&format!("/api/v1/audit?{query}"))).await;
+        let path = format!("/api/v1/audit?{query}");
+        t.say("by filters", get(&path)).await;
     }
     let page = t.say("one at a time", get("/api/v1/audit?limit=1")).await;
     let next = format!("/api/v1/audit?limit=1&cursor={}", page.body["cursor"].as_str().unwrap());
@@ -206,7 +212,8 @@ async fn audit() {
         "limit=1&limit=2",
         "entity=",
     ] {
-        let told = t.say("a bad parameter", get(&format!("/api/v1/audit?{query}"))).await;
+        let path = format!("/api/v1/audit?{query}");
+        let told = t.say("a bad parameter", get(&path)).await;
         assert_eq!(told.status, 400, "{query}");
     }
     t.say("a stream with parameters", get("/api/v1/audit/stream?from=x")).await;
