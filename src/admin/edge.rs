@@ -69,8 +69,13 @@ struct Payer {
 
 /// Returns the contract as a router for one listener.
 pub fn router(office: Arc<Office>, plane: Plane) -> Router {
+    router_of(office, plane, routes())
+}
+
+/// Returns a contract as a router for one listener.
+pub fn router_of(office: Arc<Office>, plane: Plane, contract: Vec<Route>) -> Router {
     let mut by_path: BTreeMap<&'static str, Vec<Route>> = BTreeMap::new();
-    for route in routes() {
+    for route in contract {
         by_path.entry(route.path).or_default().push(route);
     }
     let mut router = Router::new();
