@@ -60,6 +60,7 @@ use crate::access::tier::Tier;
 use crate::clock::Clock;
 use crate::govern::audit::Recorder;
 use crate::id::UlidSource;
+use crate::llm::dialect::Wire;
 use crate::llm::refusal::Refusal;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
@@ -343,6 +344,14 @@ impl Gateway {
         head.insert_header(header::CONTENT_LENGTH, body.len())?;
         if let Some(seconds) = answer.retry_after_s {
             head.insert_header(header::RETRY_AFTER, seconds)?;
+        }
+        if !answer.may_retry {
+            // OpenAI's and Anthropic's SDKs obey it, whatever the status.
+            head.insert_header("x-should-retry", "false")?;
+        }
+        if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::Anthropic) {
+            // Anthropic's own name for what everybody else calls `x-request-id`.
+            head.insert_header("request-id", &exchange.request_id)?;
         }
         self.decorate(&mut head, exchange)?;
         self.drain(session).await;
