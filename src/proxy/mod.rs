@@ -60,6 +60,7 @@ use crate::access::tier::Tier;
 use crate::clock::Clock;
 use crate::govern::audit::Recorder;
 use crate::id::UlidSource;
+use crate::llm::dialect::Wire;
 use crate::llm::refusal::Refusal;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
@@ -297,10 +298,10 @@ impl Gateway {
         cleared: Cleared,
     ) -> Result<(), Stop> {
         let path = forwarded_path(session, exchange, passage);
-        let head = session.req_header().clone();
+        let head = upstream::without_connection(session.req_header());
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
-        let send = self.upstreams.send(passage.route(), &head, &path, cleared.into_bytes(), timeouts);
+        let send = self.upstreams.send(passage.route(), head, &path, cleared.into_bytes(), timeouts);
         let reply = tokio::select! {
             biased;
             reply = send => reply.map_err(Rejection::from)?,
@@ -343,6 +344,14 @@ impl Gateway {
         head.insert_header(header::CONTENT_LENGTH, body.len())?;
         if let Some(seconds) = answer.retry_after_s {
             head.insert_header(header::RETRY_AFTER, seconds)?;
+        }
+        if !answer.may_retry {
+            // OpenAI's and Anthropic's SDKs obey it, whatever the status.
+            head.insert_header("x-should-retry", "false")?;
+        }
+        if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::Anthropic) {
+            // Anthropic's own name for what everybody else calls `x-request-id`.
+            head.insert_header("request-id", &exchange.request_id)?;
         }
         self.decorate(&mut head, exchange)?;
         self.drain(session).await;

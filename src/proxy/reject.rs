@@ -51,6 +51,9 @@ pub enum Rejection {
     Internal,
 }
 
+/// A caller who has to wait longer than SDKs do is told not to try again by itself.
+const RETRY_WAIT_MAX: Duration = Duration::from_secs(60);
+
 /// What the caller is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -62,13 +65,34 @@ pub struct Answer {
     pub message: String,
     /// When to come back, in seconds.
     pub retry_after_s: Option<u64>,
+    /// Whether the same request may fare better when it is sent again.
+    pub may_retry: bool,
 }
 
 impl Rejection {
     /// Returns what the caller is told.
     pub fn answer(&self) -> Answer {
         let (status, code) = self.status_and_code();
-        Answer { status, code, message: self.message(), retry_after_s: self.retry_after_s() }
+        let (retry_after_s, may_retry) = (self.retry_after_s(), self.may_retry());
+        Answer { status, code, message: self.message(), retry_after_s, may_retry }
+    }
+
+    /// Tells what passes by itself from what the same request would meet again.
+    fn may_retry(&self) -> bool {
+        match self {
+            Self::RateLimited { retry_after } => *retry_after <= RETRY_WAIT_MAX,
+            Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
+            Self::Upstream(_) | Self::Unrecorded | Self::Internal => true,
+            Self::Head(_)
+            | Self::Path(_)
+            | Self::NoRoute
+            | Self::Upgrade
+            | Self::Coding(_)
+            | Self::UnreadableRequest(_)
+            | Self::UnreadableResponse(_)
+            | Self::RequestBlocked
+            | Self::ResponseBlocked => false,
+        }
     }
 
     fn status_and_code(&self) -> (StatusCode, &'static str) {
@@ -147,4 +171,26 @@ from! {
     GateFault => Gate,
     CodingFault => Coding,
     UpstreamFault => Upstream,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_security_policy_decided_is_not_worth_a_second_try() {
+        let cases = [
+            (Rejection::RequestBlocked, 403, false),
+            (Rejection::ResponseBlocked, 403, false),
+            (Rejection::UnreadableResponse(Unreadable::TooLarge(1)), 502, false),
+            (Rejection::RateLimited { retry_after: Duration::from_secs(2) }, 429, true),
+            (Rejection::RateLimited { retry_after: Duration::from_secs(600) }, 429, false),
+            (Rejection::Gate(GateFault::Overloaded), 503, true),
+            (Rejection::Upstream(UpstreamFault::Slow), 504, true),
+        ];
+        for (rejection, status, may_retry) in cases {
+            let answer = rejection.answer();
+            assert_eq!((answer.status.as_u16(), answer.may_retry), (status, may_retry), "{rejection:?}");
+        }
+    }
 }
