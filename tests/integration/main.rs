@@ -3,6 +3,7 @@
 
 mod clients;
 mod gateway;
+mod inspection;
 mod upstream;
 mod upstream_h2;
 mod vectors;
