@@ -31,15 +31,24 @@ impl UlidSource {
     }
 
     /// Returns the next identifier for a moment given in Unix milliseconds.
+    ///
+    /// Within one millisecond identifiers are counted up, as the specification has it: that spares a
+    /// system call for most of them.
     pub fn next(&self, unix_ms: i64) -> Ulid {
-        let time = (unix_ms.max(0) as u128) << RANDOM_BITS;
-        let mut bytes = [0u8; 16];
-        getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-        let fresh = time | (u128::from_le_bytes(bytes) >> (128 - RANDOM_BITS));
+        let time = unix_ms.max(0) as u128;
         let mut last = self.last.lock();
-        *last = if fresh > *last { fresh } else { *last + 1 };
+        *last = match time > *last >> RANDOM_BITS {
+            true => time << RANDOM_BITS | random_bits(),
+            false => *last + 1,
+        };
         Ulid(*last)
     }
+}
+
+fn random_bits() -> u128 {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    u128::from_le_bytes(bytes) >> (128 - RANDOM_BITS)
 }
 
 impl Ulid {

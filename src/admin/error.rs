@@ -46,9 +46,21 @@ pub enum ApiError {
     /// The credential's role does not allow it.
     #[error("the role of this credential does not allow {0}")]
     Forbidden(Permission),
+    /// The request names no host, or one that cannot be read.
+    #[error("the Host header is missing or malformed")]
+    BadHost,
+    /// The request is meant for another host.
+    #[error("this gateway does not answer to that host name: add it to `hosts` in [admin]")]
+    Misdirected,
+    /// A page of another origin tries to change something.
+    #[error("changes are not taken from pages of another origin")]
+    ForeignOrigin,
     /// Nothing is there.
     #[error("{0}")]
     NotFound(String),
+    /// What is there already does not allow it.
+    #[error("{0}")]
+    Conflict(String),
     /// The path is there, for other methods.
     #[error("this path takes {}", .allow.iter().map(Method::as_str).collect::<Vec<_>>().join(", "))]
     MethodNotAllowed {
@@ -64,6 +76,9 @@ pub enum ApiError {
     /// The content could not be inspected.
     #[error("the content cannot be inspected: {0}")]
     Unreadable(String),
+    /// As many streams are open as may be.
+    #[error("too many audit streams are open")]
+    TooManyStreams,
     /// The quota is used up.
     #[error("rate limit exceeded, try again in {retry_after_s} s")]
     RateLimited {
@@ -85,7 +100,10 @@ impl ApiError {
             Self::Invalid(_) | Self::Faults { .. } | Self::UnknownName { .. } | Self::AmbiguousCredential => {
                 StatusCode::BAD_REQUEST
             }
-            Self::Unreadable(_) => StatusCode::BAD_REQUEST,
+            Self::Unreadable(_) | Self::BadHost => StatusCode::BAD_REQUEST,
+            Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
+            Self::ForeignOrigin => StatusCode::FORBIDDEN,
+            Self::Conflict(_) => StatusCode::CONFLICT,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
@@ -93,7 +111,7 @@ impl ApiError {
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable | Self::TooManyStreams => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

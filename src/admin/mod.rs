@@ -1,30 +1,122 @@
-//! The management API.
+//! The management API: one table of routes, one edge that every call passes, one file per resource.
+//!
+//! In: HTTP requests, on the management listener or on the gateway's own paths of the data plane
+//! ([`adapter`]). Out: JSON. [`routes`] is the contract as data; from it come the router, the order of
+//! checks ([`edge`]), the API document ([`openapi`]). Handlers (`resource`) get a [`call::Call`] whose
+//! credential, permission and quota were checked, and ask the [`Office`] for everything else. Wire types
+//! live beside their handlers; no domain type is ever serialised.
 
 pub mod adapter;
+pub mod call;
 pub mod config;
+pub mod edge;
+pub mod error;
+mod guard;
+pub mod journal;
+pub mod openapi;
+pub mod resource;
+pub mod routes;
 
-use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Interim.
-pub struct Facts { pub version: &'static str, pub commit: &'static str, pub build_date: &'static str, pub tier: crate::access::tier::Tier, pub node_id: String, pub started_at: jiff::Timestamp, pub public_metrics: bool, pub retention_days: u32, pub streams_max: usize, pub hosts: BTreeSet<String> }
-/// Interim.
+use axum::Router;
+use jiff::Timestamp;
+use tokio::sync::Semaphore;
+
+use crate::access::key::KeyStore;
+use crate::access::limit::Buckets;
+use crate::access::tier::Tier;
+use crate::clock::Clock;
+use crate::govern::audit::AuditLog;
+use crate::govern::audit::Recorder;
+use crate::id::UlidSource;
+use crate::policy::reload::Reloader;
+use crate::redact::mask::Masker;
+use crate::redact::mask::TenantKey;
+use crate::store::Store;
+use crate::telemetry::Telemetry;
+
+/// The parts of the process that handlers may ask.
 pub struct Office {
-    pub reloader: Arc<crate::policy::reload::Reloader>,
-    pub rules: crate::policy::handle::RulesetHandle,
-    pub keys: Arc<crate::access::key::KeyStore>,
-    pub buckets: Arc<crate::access::limit::Buckets>,
-    pub recorder: crate::govern::audit::Recorder,
-    pub log: crate::govern::audit::AuditLog,
-    pub store: crate::store::Store,
-    pub telemetry: Arc<crate::telemetry::Telemetry>,
-    pub clock: Arc<dyn crate::clock::Clock>,
-    pub ids: Arc<crate::id::UlidSource>,
-    pub masker: Arc<crate::redact::mask::Masker>,
-    pub tenant: crate::redact::mask::TenantKey,
+    /// The running rules, their history, and the way to change them.
+    pub reloader: Arc<Reloader>,
+    /// API keys.
+    pub keys: Arc<KeyStore>,
+    /// Quotas, shared with the data plane.
+    pub buckets: Arc<Buckets>,
+    /// The reading side of the audit log.
+    pub audit: AuditLog,
+    /// The writing side of the audit log.
+    pub recorder: Recorder,
+    /// State on disk.
+    pub store: Store,
+    /// Metrics, today's figures, health.
+    pub telemetry: Arc<Telemetry>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Makes request ids and key ids.
+    pub ids: Arc<UlidSource>,
+    /// Masks values in screened content.
+    pub masker: Arc<Masker>,
+    /// What placeholders in screened content are made with.
+    pub tenant: TenantKey,
+    /// What does not change while the process runs.
     pub facts: Facts,
+    /// One permit for each audit stream that may be open.
+    pub streams: Arc<Semaphore>,
 }
-/// Interim.
-pub fn router(office: Arc<Office>) -> axum::Router {
-    axum::Router::new().route("/health", axum::routing::get(|| async { "{}" })).route("/metrics", axum::routing::get(move || async move { office.telemetry.metrics.render() }))
+
+/// What does not change while the process runs.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The build.
+    pub build: Build,
+    /// The node's name in answers.
+    pub node_id: String,
+    /// The deployment's tier; no credential has more.
+    pub tier: Tier,
+    /// When the process began.
+    pub started_at: Timestamp,
+    /// The monotonic clock when the process began.
+    pub started: Duration,
+    /// Whether `/metrics` and `/stats` need no credential.
+    pub public_metrics: bool,
+    /// Whether changes go on while the audit log cannot be written.
+    pub without_record: bool,
+    /// The addresses the management plane listens on.
+    pub addresses: Vec<IpAddr>,
+    /// Names it answers to beside `localhost` and its addresses, in lower case.
+    pub hosts: Vec<String>,
+}
+
+/// Which program runs.
+#[derive(Clone, Debug)]
+pub struct Build {
+    /// The release.
+    pub version: String,
+    /// The commit it was built from.
+    pub commit: String,
+    /// When it was built, in ISO 8601.
+    pub build_date: String,
+}
+
+/// Which listener a router serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plane {
+    /// The management listener: only for its own host names.
+    Management,
+    /// The gateway's own paths on the data plane, which answers to any name.
+    Data,
+}
+
+/// Returns the management API for the management listener.
+pub fn router(office: Arc<Office>) -> Router {
+    edge::router(office, Plane::Management)
+}
+
+/// Returns the management API for the gateway's own paths on the data plane.
+pub fn router_on_proxy(office: Arc<Office>) -> Router {
+    edge::router(office, Plane::Data)
 }

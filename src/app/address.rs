@@ -1,6 +1,5 @@
 //! Addresses to listen on, port 0 included: the port is taken before Pingora binds it, and held.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 
@@ -51,16 +50,6 @@ impl Reserved {
     /// Tells whether a port is held by us, so that it must be shared.
     pub fn holds(&self, address: &SocketAddr) -> bool {
         self.held.iter().any(|socket| socket.local_addr().is_ok_and(|held| held == *address))
-    }
-
-    /// Returns every name that the plane answers to: its addresses, `localhost`, and what is configured.
-    pub fn hosts(&self, configured: &[String]) -> BTreeSet<String> {
-        let own = self.bound.iter().map(|address| match address.ip() {
-            std::net::IpAddr::V4(ip) => ip.to_string(),
-            std::net::IpAddr::V6(ip) => format!("[{ip}]"),
-        });
-        let local = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
-        own.chain(local).chain(configured.iter().cloned()).collect()
     }
 }
 

@@ -21,6 +21,7 @@ use pingora::server::RunArgs;
 use pingora::server::Server;
 use pingora::server::configuration::ServerConf;
 use pingora::services::listening::Service;
+use tokio::sync::Semaphore;
 
 use self::address::Reserved;
 use self::state::State;
@@ -31,6 +32,8 @@ use crate::access::limit::Quotas;
 use crate::access::tier::Quota;
 use crate::access::tier::Tier;
 use crate::admin;
+use crate::admin::Build;
+use crate::admin::Facts;
 use crate::admin::Office;
 use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
@@ -128,7 +131,7 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
     let router = admin::router(Arc::clone(&office));
-    let gateway = gateway(&config, &state, &buckets, &telemetry, &clock, router.clone());
+    let gateway = gateway(&config, &state, &buckets, &telemetry, &clock, admin::router_on_proxy(office));
 
     let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
     server.bootstrap();
@@ -280,30 +283,37 @@ fn office(
 ) -> Arc<Office> {
     Arc::new(Office {
         reloader: Arc::clone(&state.reloader),
-        rules: state.reloader.handle(),
         keys: Arc::clone(&state.keys),
         buckets: Arc::clone(buckets),
+        audit: state.log.clone(),
         recorder: state.recorder.clone(),
-        log: state.log.clone(),
         store: state.store.clone(),
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),
         ids: Arc::clone(&state.ids),
         masker: Arc::new(masker(state)),
         tenant: tenant(state),
-        facts: admin::Facts {
-            version: VERSION,
-            commit: COMMIT,
-            build_date: BUILD_DATE,
-            tier: Tier::Community,
-            node_id: state.node_id.clone(),
-            started_at: clock.now(),
-            public_metrics: config.telemetry.public_metrics,
-            retention_days: config.audit.retention_days,
-            streams_max: config.admin.max_streams,
-            hosts: addresses.hosts(&config.admin.hosts),
-        },
+        streams: Arc::new(Semaphore::new(config.admin.max_streams)),
+        facts: facts(config, state, &**clock, addresses),
     })
+}
+
+fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved) -> Facts {
+    Facts {
+        build: Build {
+            version: VERSION.to_owned(),
+            commit: COMMIT.to_owned(),
+            build_date: BUILD_DATE.to_owned(),
+        },
+        node_id: state.node_id.clone(),
+        tier: Tier::Community,
+        started_at: clock.now(),
+        started: clock.monotonic(),
+        public_metrics: config.telemetry.public_metrics,
+        without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
+        addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
+        hosts: config.admin.hosts.clone(),
+    }
 }
 
 fn gateway(

@@ -9,6 +9,9 @@
 //! What it does not promise: an event held by a word under way leaves only with the next text of its
 //! lane or with the lane's end.
 
+mod held;
+mod slot;
+
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
@@ -18,11 +21,13 @@ use std::ops::RangeInclusive;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
+use self::held::Held;
+use self::held::Segment;
+use self::slot::Slot;
+use self::slot::values;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::json;
-use crate::llm::json::Document;
-use crate::llm::json::JsonString;
 use crate::llm::json::RawCursor;
 use crate::llm::refusal::StreamTrack;
 use crate::llm::stream::StreamFormat;
@@ -44,7 +49,6 @@ use crate::redact::restore;
 use crate::redact::splice::Edit;
 use crate::redact::splice::splice;
 use crate::redact::token::Vault;
-use crate::scan::lane::Lane;
 use crate::scan::threat::Finding;
 use crate::scan::view;
 
@@ -79,36 +83,6 @@ pub enum Flow {
     Open(Unreadable),
     /// It ends here: nothing after what was released may leave.
     Block(Option<Unreadable>),
-}
-
-struct Slot {
-    lane: Lane,
-    channel: Channel,
-    /// Text given to the lane, in bytes.
-    fed: usize,
-    judged_to: usize,
-    /// Where masks and restored values stand that have not left yet: ascending, disjoint.
-    masks: VecDeque<Masked>,
-    /// Text in which placeholders are still looked for, and where it begins.
-    unrestored: Vec<u8>,
-    restored_to: usize,
-    ended: bool,
-}
-
-/// An event that waits for its texts to be judged.
-struct Held {
-    piece: StreamPiece,
-    payload: Bytes,
-    document: Option<Document>,
-    segments: SmallVec<[Segment; 2]>,
-    edits: Vec<Edit>,
-}
-
-/// The part of a lane's text that lies in one event.
-struct Segment {
-    slot: usize,
-    text: Range<usize>,
-    string: JsonString,
 }
 
 enum Stop {
@@ -515,44 +489,4 @@ impl StreamInspector {
         // A piece that cannot be cut stays behind: less leaves, never more.
         let _ = self.emit(held, out);
     }
-}
-
-impl Slot {
-    fn new(channel: Channel) -> Self {
-        Self {
-            lane: Lane::new(),
-            channel,
-            fed: 0,
-            judged_to: 0,
-            masks: VecDeque::new(),
-            unrestored: Vec::new(),
-            restored_to: 0,
-            ended: false,
-        }
-    }
-
-    /// Looks for placeholders in the text that is left, and notes the values that they stand for.
-    fn restore(&mut self, vault: &Vault) {
-        if vault.is_empty() {
-            return;
-        }
-        let found = restore::find(vault, &self.unrestored, inside(self.channel), self.ended);
-        let (settled_to, from) = (found.settled_to, self.restored_to);
-        self.add(values(found, from));
-        self.unrestored.drain(..settled_to);
-        self.restored_to += settled_to;
-    }
-
-    fn add(&mut self, masks: Vec<Masked>) {
-        if !masks.is_empty() {
-            self.masks.extend(masks);
-            self.masks = disjoint(std::mem::take(&mut self.masks).into()).into();
-        }
-    }
-}
-
-/// Returns restored values as replacements in a text that begins at `from`.
-fn values(found: restore::Found, from: usize) -> Vec<Masked> {
-    let at = |range: Range<usize>| range.start + from..range.end + from;
-    found.values.into_iter().map(|(range, text)| Masked { range: at(range), text }).collect()
 }

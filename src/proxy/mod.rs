@@ -298,10 +298,10 @@ impl Gateway {
         cleared: Cleared,
     ) -> Result<(), Stop> {
         let path = forwarded_path(session, exchange, passage);
-        let head = session.req_header().clone();
+        let head = upstream::without_connection(session.req_header());
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
-        let send = self.upstreams.send(passage.route(), &head, &path, cleared.into_bytes(), timeouts);
+        let send = self.upstreams.send(passage.route(), head, &path, cleared.into_bytes(), timeouts);
         let reply = tokio::select! {
             biased;
             reply = send => reply.map_err(Rejection::from)?,

@@ -19,6 +19,7 @@ use super::gate::Reserved;
 use super::reject::Rejection;
 use super::request::coding_limits;
 use crate::llm::media::Media;
+use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::Unreadable;
@@ -53,6 +54,12 @@ impl Gateway {
             declared.and_then(|declared| detected.dialect.stream_format(declared, &exchange.path))
         });
         let media = Media::parse(declared);
+        // What is declared a stream is never waited for as a whole, known dialect or not.
+        let format = format.or(match media {
+            Ok(Media::EventStream) => Some(StreamFormat::Sse),
+            Ok(Media::Ndjson) => Some(StreamFormat::Ndjson),
+            _ => None,
+        });
         let is_bodiless = session.req_header().method == Method::HEAD
             || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         match (format, &media) {
@@ -63,14 +70,17 @@ impl Gateway {
         }
     }
 
-    async fn relay_head(&self, session: &mut Session, exchange: &mut Exchange, reply: Reply) -> Result<(), Stop> {
+    async fn relay_head(&self, session: &mut Session, exchange: &mut Exchange, mut reply: Reply) -> Result<(), Stop> {
         let mut head = self.head_of(&reply, exchange, &[])?;
         if let Some(length) = reply.head().headers.get(header::CONTENT_LENGTH) {
             head.insert_header(header::CONTENT_LENGTH, length.clone())?;
         }
         exchange.outcome.status = Some(head.status);
         session.response_duplex_vec(vec![HttpTask::Header(Box::new(head), true)]).await?;
-        self.upstreams.release(reply).await;
+        // Reading the body that is not there is what tells the connection that it may be used again.
+        if matches!(reply.next().await, Ok(None)) {
+            self.upstreams.release(reply).await;
+        }
         Ok(())
     }
 

@@ -128,20 +128,21 @@ impl Upstreams {
 
     /// Sends one request and reads the head of its response.
     ///
-    /// `head` is the caller's, `path` what is forwarded (with its query), `body` what was cleared.
+    /// `head` is the caller's, already [`without_connection`]; `path` is what is forwarded (with its
+    /// query), `body` what was cleared.
     pub async fn send(
         &self,
         route: &Route,
-        head: &RequestHeader,
+        mut head: Box<RequestHeader>,
         path: &str,
         body: Bytes,
         timeouts: UpstreamTimeouts,
     ) -> Result<Reply, UpstreamFault> {
         let (mut session, peer, target) = self.connect(route, timeouts.connect).await?;
         let is_h2 = matches!(session, HttpSession::H2(_));
-        let head = forwarded(head, target, path, body.len(), is_h2).map_err(UpstreamFault::Request)?;
+        address(&mut head, target, path, body.len(), is_h2).map_err(UpstreamFault::Request)?;
         let exchange = async {
-            session.write_request_header(Box::new(head)).await?;
+            session.write_request_header(head).await?;
             match body.is_empty() {
                 true => session.finish_request_body().await?,
                 false => {
@@ -284,44 +285,47 @@ async fn read_final_head(session: &mut HttpSession) -> pingora::Result<()> {
     pingora::Error::e_explain(pingora::ErrorType::InvalidHTTPHeader, "too many interim responses")
 }
 
-/// Returns the head that goes to the provider: the caller's, without what belongs to the connection.
-fn forwarded(
-    head: &RequestHeader,
+/// Returns the caller's head without what belongs to its connection and to the form of its body.
+pub fn without_connection(head: &RequestHeader) -> Box<RequestHeader> {
+    let mut sent = Box::new(head.clone());
+    for nominated in nominated_fields(head) {
+        sent.remove_header(nominated.as_str());
+    }
+    for name in HOP_BY_HOP.iter().chain(&["expect", "content-length", "content-encoding"]) {
+        if sent.headers.contains_key(*name) {
+            sent.remove_header(*name);
+        }
+    }
+    sent
+}
+
+/// Addresses a head to a target, with the length of the body that goes with it.
+fn address(
+    head: &mut RequestHeader,
     target: &Upstream,
     path: &str,
     body_bytes: usize,
     is_h2: bool,
-) -> Result<RequestHeader, http::Error> {
-    let mut sent = head.clone();
-    for nominated in nominated_fields(head) {
-        sent.remove_header(nominated.as_str());
-    }
-    for name in HOP_BY_HOP {
-        sent.remove_header(name);
-    }
-    for name in ["expect", "content-length", "content-encoding", "accept-encoding"] {
-        sent.remove_header(name);
-    }
+) -> Result<(), http::Error> {
     let authority = authority(target);
-    let path = format!("{}{path}", target.base_path);
-    let has_body = body_bytes > 0 || !matches!(head.method, http::Method::GET | http::Method::HEAD);
+    let path = if target.base_path.is_empty() { path.to_owned() } else { format!("{}{path}", target.base_path) };
     // A header value of digits, and a host that the configuration has checked, are always valid.
     let valid = "digits and checked hosts are header values";
-    if has_body {
-        sent.insert_header(header::CONTENT_LENGTH, body_bytes).expect(valid);
+    if body_bytes > 0 || !matches!(head.method, http::Method::GET | http::Method::HEAD) {
+        head.insert_header(header::CONTENT_LENGTH, body_bytes).expect(valid);
     }
-    sent.insert_header(header::ACCEPT_ENCODING, "identity").expect(valid);
+    head.insert_header(header::ACCEPT_ENCODING, "identity").expect(valid);
     if is_h2 {
-        sent.remove_header(&header::HOST);
+        head.remove_header(&header::HOST);
         let scheme = if target.tls { "https" } else { "http" };
-        sent.set_version(Version::HTTP_2);
-        sent.set_uri(Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build()?);
+        head.set_version(Version::HTTP_2);
+        head.set_uri(Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build()?);
     } else {
-        sent.insert_header(header::HOST, authority).expect(valid);
-        sent.set_version(Version::HTTP_11);
-        sent.set_uri(Uri::builder().path_and_query(path).build()?);
+        head.insert_header(header::HOST, authority).expect(valid);
+        head.set_version(Version::HTTP_11);
+        head.set_uri(Uri::builder().path_and_query(path).build()?);
     }
-    Ok(sent)
+    Ok(())
 }
 
 fn nominated_fields(head: &RequestHeader) -> Vec<String> {

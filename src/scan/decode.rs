@@ -16,6 +16,32 @@ use super::view::View;
 /// The shortest run that is decoded, in source bytes.
 pub const RUN_BYTES_MIN: usize = 16;
 
+/// How many bytes are looked at together; two blocks are not longer than the shortest run and a byte.
+const BLOCK_BYTES: usize = 8;
+
+/// Marks a byte that is no digit of base64.
+const NO_DIGIT: u8 = 0xff;
+
+/// What each byte is worth as a digit of base64 or base64url.
+const VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 62 {
+        let byte = match value {
+            0..26 => b'A' + value,
+            26..52 => b'a' + value - 26,
+            _ => b'0' + value - 52,
+        };
+        values[byte as usize] = value;
+        value += 1;
+    }
+    values[b'+' as usize] = 62;
+    values[b'-' as usize] = 62;
+    values[b'/' as usize] = 63;
+    values[b'_' as usize] = 63;
+    values
+};
+
 /// A stretch of a text that is text again once it is decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
@@ -88,25 +114,71 @@ struct Ended {
     divided: bool,
 }
 
-/// Returns the runs that begin in `text` at `from` or behind it, in the order of their ends.
+/// Returns the runs that begin in `text` at `from` or behind it.
 ///
-/// A run that began before `from` is passed over to its end.
+/// A run that began before `from` is passed over to its end. Only stretches of the alphabet that could hold a run
+/// are read, and prose has hardly any.
 pub fn runs(text: &[u8], from: usize) -> Vec<Run> {
     let mut found = Vec::new();
-    let before = from.checked_sub(1).and_then(|at| text.get(at)).copied().unwrap_or(b' ');
-    for kind in [Encoding::Base64, Encoding::Hex] {
-        let mut reader = Reader { before, live: None };
-        let mut note = |ended: Ended| found.extend(decode(text, ended, kind));
-        for (at, byte) in text.iter().enumerate().skip(from) {
-            if let Some(ended) = reader.step(*byte, at, kind) {
-                note(ended);
-            }
-        }
-        if let Some(live) = reader.live {
-            note(live.ended());
+    let mut at = from;
+    while let Some(stretch) = stretch(text, at) {
+        at = stretch.end;
+        for kind in [Encoding::Base64, Encoding::Hex] {
+            read_stretch(text, &stretch, kind, |ended| found.extend(decode(text, ended, kind)));
         }
     }
     found
+}
+
+/// Returns the first stretch of at least [`RUN_BYTES_MIN`] bytes of the alphabet, from `at` on.
+///
+/// Such a stretch covers a block of [`BLOCK_BYTES`], wherever the blocks begin.
+fn stretch(text: &[u8], at: usize) -> Option<Range<usize>> {
+    let mut least = at;
+    loop {
+        let (blocks, _) = text.get(least..)?.as_chunks::<BLOCK_BYTES>();
+        let filled = |block: &[u8; BLOCK_BYTES]| may_be_filled(*block) && block.iter().all(|it| in_alphabet(*it));
+        let inside = least + blocks.iter().position(filled)? * BLOCK_BYTES;
+        let signs = |bytes: &[u8]| bytes.iter().take_while(|byte| in_alphabet(**byte)).count();
+        let before = text.get(least..inside).unwrap_or_default();
+        let start = inside - before.iter().rev().take_while(|byte| in_alphabet(**byte)).count();
+        let end = inside + text.get(inside..).map_or(0, signs);
+        if end - start >= RUN_BYTES_MIN {
+            return Some(start..end);
+        }
+        least = end;
+    }
+}
+
+/// Tells whether no byte of a block is one of the signs below `+`: a space, a quote, a line break.
+///
+/// Wrong for some blocks that are not filled, never for one that is.
+fn may_be_filled(block: [u8; BLOCK_BYTES]) -> bool {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    const PLUS: u64 = u64::from_ne_bytes([b'+'; BLOCK_BYTES]);
+    let bytes = u64::from_ne_bytes(block);
+    bytes & HIGH == 0 && (bytes | HIGH).wrapping_sub(PLUS) & HIGH == HIGH
+}
+
+fn in_alphabet(byte: u8) -> bool {
+    VALUES[usize::from(byte)] != NO_DIGIT
+}
+
+/// Hands out the runs that begin in a stretch of the alphabet.
+fn read_stretch(text: &[u8], stretch: &Range<usize>, kind: Encoding, mut note: impl FnMut(Ended)) {
+    let before = stretch.start.checked_sub(1).and_then(|at| text.get(at)).copied().unwrap_or(b' ');
+    let mut reader = Reader { before, live: None };
+    for (at, byte) in text.iter().enumerate().skip(stretch.start) {
+        if at >= stretch.end && reader.live.is_none() {
+            return;
+        }
+        if let Some(ended) = reader.step(*byte, at, kind) {
+            note(ended);
+        }
+    }
+    if let Some(live) = reader.live {
+        note(live.ended());
+    }
 }
 
 impl RunTracker {
@@ -242,14 +314,7 @@ fn digit(byte: u8, kind: Encoding) -> Option<(u8, u8)> {
     match kind {
         Encoding::Canonical => None,
         Encoding::Hex => char::from(byte).to_digit(16).map(|value| (value as u8, 4)),
-        Encoding::Base64 => match byte {
-            b'A'..=b'Z' => Some((byte - b'A', 6)),
-            b'a'..=b'z' => Some((byte - b'a' + 26, 6)),
-            b'0'..=b'9' => Some((byte - b'0' + 52, 6)),
-            b'+' | b'-' => Some((62, 6)),
-            b'/' | b'_' => Some((63, 6)),
-            _ => None,
-        },
+        Encoding::Base64 => Some((VALUES[usize::from(byte)], 6)).filter(|(value, _)| *value != NO_DIGIT),
     }
 }
 

@@ -30,7 +30,6 @@ pub struct Metrics {
     registry: Registry,
     requests: IntCounterVec,
     request_seconds: HistogramVec,
-    scan_seconds: HistogramVec,
     l1_seconds: Histogram,
     upstream_seconds: HistogramVec,
     first_byte_seconds: HistogramVec,
@@ -75,7 +74,6 @@ impl Metrics {
         Self {
             requests: counters(&registry, "requests_total", "Requests answered.", &["listener", "route", "code"]),
             request_seconds: histograms(&registry, "request_duration_seconds", "From the first byte of a request to the last of its answer.", &["listener", "route"], &SECONDS),
-            scan_seconds,
             l1_seconds,
             upstream_seconds: histograms(&registry, "upstream_duration_seconds", "From sending a request to the head of the provider's answer.", &["route"], &SECONDS),
             first_byte_seconds: histograms(&registry, "time_to_first_byte_seconds", "From the first byte of a request to the first of its answer.", &["route"], &SECONDS),
@@ -212,7 +210,7 @@ impl Metrics {
         for family in self.requests.collect() {
             for metric in family.get_metric() {
                 let count = metric.get_counter().get_value() as u64;
-                let is_error = metric.get_label().iter().any(|l| l.get_name() == "code" && l.get_value().starts_with('5'));
+                let is_error = metric.get_label().iter().any(|l| l.name() == "code" && l.value().starts_with('5'));
                 all += count;
                 failed += if is_error { count } else { 0 };
             }

@@ -35,6 +35,7 @@ use crate::scan::scanner::ScanFault;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::Decoded;
 use crate::scan::threat::DetectorId;
+use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Layer;
 
 /// One finding, judged.
@@ -163,9 +164,29 @@ impl Inspector<'_> {
         if self.direction == Direction::Request {
             vault.reserve(&bytes);
         }
+        self.body_for(bytes, media, vault, &self.ruleset.scanner.all())
+    }
+
+    /// Does the same for the findings of some detectors only.
+    pub fn body_for(
+        &self,
+        bytes: Bytes,
+        media: Result<Media, MediaFault>,
+        vault: &mut Vault,
+        only: &DetectorSet,
+    ) -> Inspection {
         let mut sheet = text::Sheet::new(self, vault);
+        sheet.narrow(only);
         let read = media.map_err(Unreadable::from).and_then(|media| body::read(&mut sheet, &bytes, &media));
         let unreadable = read.err();
         sheet.conclude(bytes, unreadable)
+    }
+
+    /// Reads, judges and clears one plain text, for the findings of some detectors.
+    pub fn plain(&self, bytes: Bytes, channel: Channel, vault: &mut Vault, only: &DetectorSet) -> Inspection {
+        let mut sheet = text::Sheet::new(self, vault);
+        sheet.narrow(only);
+        let read = sheet.text(&bytes, channel, text::Written::Plain, |range| range);
+        sheet.conclude(bytes, read.err())
     }
 }

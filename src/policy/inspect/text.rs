@@ -77,6 +77,11 @@ impl<'a, 'v> Sheet<'a, 'v> {
         Self { inspector, usage, vault, wanted, observations: Vec::new(), edits: Vec::new(), shadow }
     }
 
+    /// Lets only the findings of some detectors matter.
+    pub fn narrow(&mut self, only: &DetectorSet) {
+        self.wanted = self.wanted.iter().filter(|id| only.contains(*id)).collect();
+    }
+
     /// Returns the detectors whose findings matter here.
     pub fn wanted(&self) -> &DetectorSet {
         &self.wanted

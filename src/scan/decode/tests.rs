@@ -83,3 +83,37 @@ proptest! {
         }
     }
 }
+
+/// Reads every byte of a text, whatever stretch it stands in.
+fn read_all(text: &[u8], from: usize) -> Vec<Run> {
+    let mut found = Vec::new();
+    for kind in [Encoding::Base64, Encoding::Hex] {
+        read_stretch(text, &(from..text.len()), kind, |ended| found.extend(decode(text, ended, kind)));
+    }
+    found
+}
+
+proptest! {
+    #[test]
+    fn only_what_cannot_hold_a_run_is_passed_over(
+        words in proptest::collection::vec(
+            prop_oneof![
+                "[a-zA-Z0-9+/=_-]{0,20}",
+                "[ -~]{8,20}".prop_map(|text| STANDARD.encode(text)),
+                "[ -~]{8,20}".prop_map(|text| hex(&text)),
+            ],
+            0..6,
+        ),
+        glue in "[ -=.é\n\u{0}]",
+        from in 0usize..40,
+    ) {
+        let text = words.join(&glue);
+        let from = from.min(text.len());
+        let key = |run: &Run| (run.source.start, run.source.end, run.encoding);
+        let mut quick = runs(text.as_bytes(), from);
+        let mut slow = read_all(text.as_bytes(), from);
+        quick.sort_by_key(key);
+        slow.sort_by_key(key);
+        prop_assert_eq!(quick, slow);
+    }
+}

@@ -46,9 +46,26 @@ enum Peek {
     Never,
 }
 
-/// Returns the places where a unit may be anything but one plain ASCII byte.
+/// How many bytes are looked through together, so that the first trigger is found without seeing the last.
+const WINDOW_BYTES: usize = 256;
+
+/// Returns the first place where a unit may be anything but one plain ASCII byte.
 pub(super) fn next_trigger(bytes: &[u8]) -> Option<usize> {
-    bytes.iter().position(|byte| matches!(byte, b'%' | b'&' | b'\\') || !byte.is_ascii())
+    if bytes.first().is_some_and(|byte| is_trigger(*byte)) {
+        return Some(0);
+    }
+    bytes.chunks(WINDOW_BYTES).enumerate().find_map(|(index, window)| {
+        let escape = memchr::memchr3(b'%', b'&', b'\\', window);
+        let at = match window.is_ascii() {
+            true => escape,
+            false => window.iter().position(|byte| is_trigger(*byte)),
+        };
+        at.map(|at| index * WINDOW_BYTES + at)
+    })
+}
+
+fn is_trigger(byte: u8) -> bool {
+    matches!(byte, b'%' | b'&' | b'\\') || !byte.is_ascii()
 }
 
 /// Reads the unit at the beginning of a text that is not empty.

@@ -1,0 +1,290 @@
+//! What every call passes before and after its handler.
+//!
+//! The order is fixed: host and origin, path (404), method (405), credential (401), permission (403),
+//! quota (429), handler. Every answer carries the three rate-limit headers and the request id, errors
+//! included; a panic of a handler is a 500, counted, and the process lives.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::RawPathParams;
+use axum::extract::rejection::RawPathParamsRejection;
+use axum::routing::any;
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::HeaderMap;
+use http::HeaderValue;
+use http::Method;
+use http::Request;
+use http::Response;
+use http::header;
+use http::request::Parts;
+use http_body_util::BodyExt;
+
+use super::Office;
+use super::Plane;
+use super::adapter::PeerAddress;
+use super::call::Call;
+use super::error::ApiError;
+use super::guard;
+use super::journal;
+use super::routes::Access;
+use super::routes::Quota;
+use super::routes::Route;
+use super::routes::routes;
+use crate::access::credential;
+use crate::access::credential::CredentialFault;
+use crate::access::credential::Principal;
+use crate::access::limit::LimitState;
+use crate::access::tier::Tier;
+
+const REQUEST_ID: &str = "x-request-id";
+const REQUEST_ID_BYTES_MAX: usize = 128;
+/// The longest parameter of a path.
+const PATH_PARAMETER_BYTES_MAX: usize = 256;
+
+/// The rows of one path.
+type Rows = Arc<Vec<Route>>;
+
+/// A call whose route is known.
+struct Arrival {
+    office: Arc<Office>,
+    parts: Parts,
+    body: Bytes,
+    path: Result<BTreeMap<String, String>, ApiError>,
+    request_id: String,
+    address: Option<IpAddr>,
+}
+
+/// Whose bucket pays for a call.
+struct Payer {
+    name: String,
+    tier: Tier,
+}
+
+/// Returns the contract as a router for one listener.
+pub fn router(office: Arc<Office>, plane: Plane) -> Router {
+    router_of(office, plane, routes())
+}
+
+/// Returns a contract as a router for one listener.
+pub fn router_of(office: Arc<Office>, plane: Plane, contract: Vec<Route>) -> Router {
+    let mut by_path: BTreeMap<&'static str, Vec<Route>> = BTreeMap::new();
+    for route in contract {
+        by_path.entry(route.path).or_default().push(route);
+    }
+    let mut router = Router::new();
+    for (path, rows) in by_path {
+        let (rows, office) = (Rows::new(rows), office.clone());
+        let method_router = any(
+            move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request<Body>| {
+                serve(office.clone(), plane, rows.clone(), parameters(params), request)
+            },
+        );
+        router = router.route(path, method_router);
+    }
+    router.fallback(move |request: Request<Body>| {
+        serve(office.clone(), plane, Rows::default(), Ok(BTreeMap::new()), request)
+    })
+}
+
+async fn serve(
+    office: Arc<Office>,
+    plane: Plane,
+    rows: Rows,
+    path: Result<BTreeMap<String, String>, ApiError>,
+    request: Request<Body>,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    // The adapter has read and bounded the body already.
+    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let request_id = request_id(&office, &parts.headers);
+    let address = parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0);
+    let arrival = Arrival { office, parts, body, path, request_id, address };
+    let payer = arrival.stranger();
+    let host = guard::check(&arrival.office.facts, plane, &arrival.parts.method, &arrival.parts.headers);
+    let request_id = arrival.request_id.clone();
+    let office = arrival.office.clone();
+    let (answer, limit) = match host.and_then(|()| choose(&rows, &arrival.parts.method)) {
+        Ok(route) => arrival.answer(route).await,
+        Err(error) => (error.into_response(), office.peek(&payer)),
+    };
+    dressed(answer, &limit, &request_id)
+}
+
+/// Returns the row that answers a method.
+fn choose<'a>(rows: &'a Rows, method: &Method) -> Result<&'a Route, ApiError> {
+    if rows.is_empty() {
+        return Err(ApiError::NotFound("there is no such path".to_owned()));
+    }
+    rows.iter().find(|route| route.answers(method)).ok_or_else(|| {
+        let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
+        let allow = known.into_iter().filter(|method| rows.iter().any(|route| route.answers(method)));
+        ApiError::MethodNotAllowed { allow: allow.collect() }
+    })
+}
+
+impl Arrival {
+    /// Checks the caller, then lets the handler answer; returns what is left of the caller's quota too.
+    async fn answer(self, route: &Route) -> (Response<Body>, LimitState) {
+        let now = self.office.clock.now();
+        let principal = self.principal();
+        let known = principal.as_ref().ok().cloned().flatten();
+        let payer = known.as_ref().map_or_else(|| self.stranger(), |known| self.office.payer(known));
+        let admitted = admit(route, principal, self.office.facts.public_metrics);
+        let principal = match admitted {
+            Ok(principal) => principal,
+            Err(error) => return self.turned_away(&payer, known.as_ref(), error),
+        };
+        let limit = match route.quota {
+            Quota::Exempt => self.office.peek(&payer),
+            Quota::Counted => self.office.buckets.take(&payer.name, payer.tier, now),
+        };
+        if route.quota == Quota::Counted && !limit.allowed {
+            self.office.telemetry.metrics.rate_limited();
+            let error = ApiError::RateLimited { retry_after_s: limit.retry_after_s };
+            return (error.into_response(), limit);
+        }
+        let response = match self.into_call(principal) {
+            Ok(call) => handled(route, call).await,
+            Err(error) => error.into_response(),
+        };
+        (response, limit)
+    }
+
+    /// Returns whom the call's credential stands for.
+    fn principal(&self) -> Result<Option<Principal>, ApiError> {
+        let given = credential::of_headers(&self.parts.headers).map_err(|fault| match fault {
+            CredentialFault::Ambiguous => ApiError::AmbiguousCredential,
+            CredentialFault::Malformed => ApiError::Unauthenticated,
+        })?;
+        let now = self.office.clock.now();
+        let known = |key: String| self.office.keys.authenticate(&key, now).ok_or(ApiError::Unauthenticated);
+        given.map(known).transpose()
+    }
+
+    /// Records a refusal as long as the caller has quota, so that nobody fills the log with knocking.
+    fn turned_away(
+        &self,
+        payer: &Payer,
+        known: Option<&Principal>,
+        error: ApiError,
+    ) -> (Response<Body>, LimitState) {
+        let limit = self.office.buckets.take(&payer.name, payer.tier, self.office.clock.now());
+        if limit.allowed && error.status().as_u16() != 400 {
+            let actor = known.map(Principal::id);
+            let event = journal::denied(actor, self.parts.uri.path(), &self.request_id, &error);
+            // A refusal that cannot be recorded is still a refusal; the recorder counts the loss.
+            let _ = self.office.recorder.record_soon(event);
+        }
+        (error.into_response(), limit)
+    }
+
+    /// Returns who pays where no credential counts: the client's address.
+    fn stranger(&self) -> Payer {
+        let name = self.address.map_or_else(|| "address:unknown".to_owned(), |at| format!("address:{at}"));
+        Payer { name, tier: self.office.facts.tier }
+    }
+
+    fn into_call(self, principal: Option<Principal>) -> Result<Call, ApiError> {
+        Ok(Call {
+            office: self.office,
+            principal,
+            address: self.address,
+            path: self.path?,
+            route: self.parts.uri.path().to_owned(),
+            query: self.parts.uri.query().unwrap_or_default().to_owned(),
+            headers: self.parts.headers,
+            body: self.body,
+            request_id: self.request_id,
+        })
+    }
+}
+
+impl Office {
+    fn payer(&self, principal: &Principal) -> Payer {
+        let tier = principal.tier.min(self.facts.tier);
+        Payer { name: format!("key:{}", principal.key_id), tier }
+    }
+
+    fn peek(&self, payer: &Payer) -> LimitState {
+        self.buckets.peek(&payer.name, payer.tier, self.clock.now())
+    }
+}
+
+/// Tells who a route lets in; a public route cares for no credential, good or bad.
+fn admit(
+    route: &Route,
+    principal: Result<Option<Principal>, ApiError>,
+    public_metrics: bool,
+) -> Result<Option<Principal>, ApiError> {
+    let permission = match route.access {
+        Access::Public => return Ok(principal.ok().flatten()),
+        Access::Figures(_) if public_metrics => return Ok(principal.ok().flatten()),
+        Access::Credential => None,
+        Access::Figures(permission) | Access::Permission(permission) => Some(permission),
+    };
+    let principal = principal?.ok_or(ApiError::Unauthenticated)?;
+    match permission.filter(|permission| !principal.may(*permission)) {
+        Some(missing) => Err(ApiError::Forbidden(missing)),
+        None => Ok(Some(principal)),
+    }
+}
+
+async fn handled(route: &Route, call: Call) -> Response<Body> {
+    let office = call.office.clone();
+    let request_id = call.request_id.clone();
+    // What a handler leaves half-done when it unwinds is behind locks that do not poison, or in the store.
+    let outcome = AssertUnwindSafe(async { (route.handler)(call).await }).catch_unwind().await;
+    let answer = outcome.unwrap_or_else(|panic: Box<dyn Any + Send>| {
+        drop(panic);
+        office.telemetry.metrics.panicked();
+        tracing::error!(request_id, path = route.path, "a management call panicked");
+        Err(ApiError::Internal)
+    });
+    answer.unwrap_or_else(ApiError::into_response)
+}
+
+fn parameters(params: Result<RawPathParams, RawPathParamsRejection>) -> Result<BTreeMap<String, String>, ApiError> {
+    let malformed = || ApiError::Invalid("a parameter of the path is malformed".to_owned());
+    let params = params.map_err(|_| malformed())?;
+    let pairs = params.iter().map(|(name, value)| match value.len() {
+        0..=PATH_PARAMETER_BYTES_MAX => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(malformed()),
+    });
+    pairs.collect()
+}
+
+/// Returns the caller's request id where it is sane, or a new one.
+fn request_id(office: &Office, headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let is_sane =
+        |id: &&str| (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+    given.filter(is_sane).map_or_else(|| office.new_id(), str::to_owned)
+}
+
+impl Office {
+    /// Returns a new identifier.
+    pub fn new_id(&self) -> String {
+        self.ids.next(self.clock.now().as_millisecond()).to_string()
+    }
+}
+
+/// Puts on an answer what every answer wears.
+fn dressed(mut answer: Response<Body>, limit: &LimitState, request_id: &str) -> Response<Body> {
+    let headers = answer.headers_mut();
+    headers.insert("x-ratelimit-limit", HeaderValue::from(limit.limit));
+    headers.insert("x-ratelimit-remaining", HeaderValue::from(limit.remaining));
+    headers.insert("x-ratelimit-reset", HeaderValue::from(limit.reset_unix));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if let Ok(value) = HeaderValue::from_str(request_id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    answer
+}

@@ -1,0 +1,97 @@
+//! What the management plane tells the audit log: who changed what, and who was turned away.
+
+use std::sync::Arc;
+
+use super::Office;
+use super::call::Call;
+use super::error::ApiError;
+use crate::govern::audit::AuditEvent;
+use crate::govern::audit::Health;
+use crate::govern::audit::Recorder;
+use crate::policy::reload::Announcement;
+use crate::policy::reload::Reloader;
+use crate::policy::revision::RevisionSource;
+
+/// Returns the event of a call that was turned away.
+pub fn denied(actor: Option<String>, path: &str, request_id: &str, error: &ApiError) -> AuditEvent {
+    AuditEvent {
+        event_type: "access_denied".to_owned(),
+        action: "block".to_owned(),
+        actor,
+        route: Some(path.chars().take(256).collect()),
+        request_id: Some(request_id.to_owned()),
+        message: format!("{}: {error}", error.status().as_u16()),
+        ..AuditEvent::default()
+    }
+}
+
+impl Call {
+    /// Returns the event of what this call did.
+    pub fn event(&self, event_type: &str, message: String) -> AuditEvent {
+        AuditEvent {
+            event_type: event_type.to_owned(),
+            action: "allow".to_owned(),
+            actor: self.actor(),
+            route: Some(self.route.clone()),
+            request_id: Some(self.request_id.clone()),
+            message,
+            ..AuditEvent::default()
+        }
+    }
+
+    /// Refuses a change while it could not be recorded.
+    ///
+    /// # Errors
+    /// The audit log cannot be written, and nobody said that changes go on without it.
+    pub fn ensure_recordable(&self) -> Result<(), ApiError> {
+        let broken = match self.office.recorder.health() {
+            Health::Sound => false,
+            Health::Degraded(trouble) => !trouble.writable(),
+        };
+        if broken && !self.office.facts.without_record { Err(ApiError::Unavailable) } else { Ok(()) }
+    }
+}
+
+impl Office {
+    /// Records a change that was made. It stands whether or not this succeeds; a loss is counted and logged.
+    pub async fn record(&self, event: AuditEvent) {
+        let event_type = event.event_type.clone();
+        if let Err(error) = self.recorder.record_safely(event).await {
+            tracing::error!(%error, event_type, "a change could not be recorded in the audit log");
+        }
+    }
+}
+
+/// Records the changes that files bring, and those that were refused; calls record their own.
+pub fn record_file_changes(reloader: &Arc<Reloader>, recorder: Recorder) {
+    reloader.subscribe(move |announcement| {
+        let event = match announcement {
+            Announcement::Published(change) if change.source == RevisionSource::File => AuditEvent {
+                event_type: "config_changed".to_owned(),
+                action: "allow".to_owned(),
+                actor: Some(change.author.clone()),
+                revision: Some(change.revision),
+                message: format!("revision {} came from a file", change.revision),
+                ..AuditEvent::default()
+            },
+            Announcement::Refused { source: RevisionSource::File, faults } => AuditEvent {
+                event_type: "config_refused".to_owned(),
+                action: "block".to_owned(),
+                message: format!("a changed file has {faults} faults; nothing changed"),
+                ..AuditEvent::default()
+            },
+            Announcement::Published(_) | Announcement::Refused { .. } => return,
+        };
+        if let Err(error) = recorder.record_soon(event) {
+            tracing::error!(%error, "a change of files could not be recorded in the audit log");
+        }
+    });
+}
+
+impl Office {
+    /// Counts a panic on a thread that worked for a call, and returns what the caller is told.
+    pub fn panicked(&self) -> ApiError {
+        self.telemetry.metrics.panicked();
+        ApiError::Internal
+    }
+}

@@ -1,0 +1,182 @@
+//! The API document (OpenAPI 3.1), made from the table of routes and the wire types.
+
+use std::sync::OnceLock;
+
+use utoipa::ToSchema;
+use utoipa::openapi::Components;
+use utoipa::openapi::Content;
+use utoipa::openapi::HttpMethod;
+use utoipa::openapi::Info;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::Paths;
+use utoipa::openapi::Ref;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::Required;
+use utoipa::openapi::Response;
+use utoipa::openapi::Schema;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::path::OperationBuilder;
+use utoipa::openapi::path::ParameterBuilder;
+use utoipa::openapi::path::ParameterIn;
+use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::ObjectBuilder;
+use utoipa::openapi::schema::Type;
+use utoipa::openapi::security::ApiKey;
+use utoipa::openapi::security::ApiKeyValue;
+use utoipa::openapi::security::HttpAuthScheme;
+use utoipa::openapi::security::HttpBuilder;
+use utoipa::openapi::security::SecurityRequirement;
+use utoipa::openapi::security::SecurityScheme;
+
+use super::call::Answer;
+use super::call::Call;
+use super::call::text;
+use super::routes::Access;
+use super::routes::Media;
+use super::routes::Route;
+use super::routes::failure;
+use super::routes::routes;
+
+/// A wire type, as the document needs it.
+#[derive(Clone, Copy)]
+pub struct SchemaOf {
+    name: fn() -> String,
+    collect: fn(&mut Vec<(String, RefOr<Schema>)>),
+}
+
+/// Returns a wire type, as the document needs it.
+pub fn schema<T: ToSchema>() -> SchemaOf {
+    SchemaOf {
+        name: || T::name().into_owned(),
+        collect: |all| {
+            T::schemas(all);
+            all.push((T::name().into_owned(), T::schema()));
+        },
+    }
+}
+
+/// `GET /openapi.json`.
+pub async fn serve(call: Call) -> Answer {
+    static DOCUMENT: OnceLock<String> = OnceLock::new();
+    let version = &call.office.facts.build.version;
+    let document = DOCUMENT.get_or_init(|| document(version).to_json().unwrap_or_default());
+    text("application/json", document.clone())
+}
+
+/// Returns the document of a release.
+pub fn document(version: &str) -> OpenApi {
+    let mut paths = Paths::new();
+    let mut schemas = Vec::new();
+    (failure().collect)(&mut schemas);
+    for route in routes() {
+        for wanted in [route.request, route.response].into_iter().flatten() {
+            (wanted.collect)(&mut schemas);
+        }
+        paths.add_path_operation(route.path, vec![method(&route)], operation(&route));
+    }
+    let mut info = Info::new("Portcullis management API", version);
+    info.description = Some("Scanning, configuration, audit and state of a Portcullis gateway.".to_owned());
+    let mut document = OpenApi::new(info, paths);
+    document.components = Some(components(schemas));
+    document
+}
+
+fn components(schemas: Vec<(String, RefOr<Schema>)>) -> Components {
+    let mut components = Components::new();
+    components.schemas.extend(schemas);
+    let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-API-Key")));
+    let bearer = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+    components.add_security_scheme("api_key", key);
+    components.add_security_scheme("bearer", bearer);
+    components
+}
+
+fn method(route: &Route) -> HttpMethod {
+    match route.method.as_str() {
+        "POST" => HttpMethod::Post,
+        "PUT" => HttpMethod::Put,
+        "DELETE" => HttpMethod::Delete,
+        _ => HttpMethod::Get,
+    }
+}
+
+fn operation(route: &Route) -> Operation {
+    let mut operation = OperationBuilder::new()
+        .operation_id(Some(operation_id(route)))
+        .summary(Some(route.summary))
+        .response(route.success.to_string(), success(route));
+    if let Some(request) = route.request {
+        let body = RequestBodyBuilder::new().required(Some(Required::True));
+        operation = operation.request_body(Some(body.content("application/json", content(request)).build()));
+    }
+    for name in parameters(route.path) {
+        operation = operation.parameter(parameter(name, ParameterIn::Path, Required::True));
+    }
+    for name in route.query {
+        operation = operation.parameter(parameter(name, ParameterIn::Query, Required::False));
+    }
+    for (status, meaning) in failures(route) {
+        let response = Response::new(meaning);
+        let mut response = response;
+        response.content.insert("application/json".to_owned(), content(failure()).into());
+        operation = operation.response(status, response);
+    }
+    if route.access != Access::Public {
+        let nothing: [&str; 0] = [];
+        operation = operation
+            .security(SecurityRequirement::new("api_key", nothing))
+            .security(SecurityRequirement::new("bearer", nothing));
+    }
+    operation.build()
+}
+
+fn success(route: &Route) -> Response {
+    let mut response = Response::new("success");
+    let content = match (route.media, route.response) {
+        (Media::Json, Some(answer)) => ("application/json", content(answer)),
+        (Media::Json, None) => ("application/json", Content::new(Some(ObjectBuilder::new().build()))),
+        (Media::Metrics, _) => ("text/plain", text_content()),
+        (Media::EventStream, _) => ("text/event-stream", text_content()),
+    };
+    response.content.insert(content.0.to_owned(), content.1.into());
+    response
+}
+
+fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
+    let mut failures = vec![("429", "rate limit exceeded"), ("500", "internal server error")];
+    if route.request.is_some() || !route.query.is_empty() || route.method == http::Method::PUT {
+        failures.push(("400", "invalid request body or parameters"));
+    }
+    if route.access != Access::Public {
+        failures.push(("401", "missing or invalid authentication"));
+    }
+    if matches!(route.access, Access::Permission(_) | Access::Figures(_)) {
+        failures.push(("403", "the role of the credential does not allow it"));
+    }
+    if route.path.contains('{') {
+        failures.push(("404", "nothing has this id"));
+    }
+    failures
+}
+
+fn content(wanted: SchemaOf) -> Content {
+    Content::new(Some(RefOr::Ref::<Schema>(Ref::from_schema_name((wanted.name)()))))
+}
+
+fn text_content() -> Content {
+    Content::new(Some(ObjectBuilder::new().schema_type(Type::String).build()))
+}
+
+fn parameter(name: &str, place: ParameterIn, required: Required) -> utoipa::openapi::path::Parameter {
+    let schema = ObjectBuilder::new().schema_type(Type::String).build();
+    ParameterBuilder::new().name(name).parameter_in(place).required(required).schema(Some(schema)).build()
+}
+
+fn parameters(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn operation_id(route: &Route) -> String {
+    let words = route.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.fold(route.method.as_str().to_ascii_lowercase(), |id, word| format!("{id}_{word}"))
+}

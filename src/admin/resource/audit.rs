@@ -1,0 +1,204 @@
+//! `/api/v1/audit`: what happened, newest first.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::call::ok;
+use crate::admin::error::ApiError;
+use crate::govern::audit::AuditFinding;
+use crate::govern::audit::Entry;
+use crate::govern::audit::PAGE_ENTRIES_DEFAULT;
+use crate::govern::audit::PAGE_ENTRIES_MAX;
+use crate::govern::audit::Query;
+use crate::govern::audit::QueryError;
+
+/// What may be asked by.
+pub const PARAMETERS: [&str; 9] =
+    ["from", "to", "category", "severity", "limit", "entity", "request_id", "event_type", "cursor"];
+
+/// One page of the log.
+#[derive(Serialize, ToSchema)]
+pub struct AuditPage {
+    /// The entries, newest first.
+    pub entries: Vec<AuditEntry>,
+    /// How many entries match on all pages together.
+    pub total: u64,
+    /// Asks for the next page; `null` on the last one.
+    pub cursor: Option<String>,
+}
+
+/// One entry of the log.
+#[derive(Serialize, ToSchema)]
+pub struct AuditEntry {
+    /// A ULID.
+    pub id: String,
+    /// When it was recorded, in ISO 8601.
+    pub timestamp: String,
+    /// What happened, e.g. `exchange`, `key_created`.
+    pub event_type: String,
+    /// The gravest finding's category.
+    pub category: Option<&'static str>,
+    /// The gravest finding's severity.
+    pub severity: Option<&'static str>,
+    /// What was done about it.
+    pub action: String,
+    /// Who did it.
+    pub actor: Option<String>,
+    /// Whom or what it is about.
+    pub entity: Option<String>,
+    /// The route's name, or the path of a management call.
+    pub route: Option<String>,
+    /// The request it belongs to.
+    pub request_id: Option<String>,
+    /// One sentence for people.
+    pub message: String,
+    /// What the scanner found, redacted.
+    pub findings: Vec<AuditedFinding>,
+    /// Technique ids of all findings.
+    pub techniques: Vec<String>,
+    /// The policy that decided.
+    pub policy: Option<String>,
+    /// The revision that decided.
+    pub revision: Option<u64>,
+    /// How long it took, in milliseconds.
+    pub latency_ms: Option<f64>,
+    /// SHA-256 over the previous hash and the entry, in hexadecimal.
+    pub hash: String,
+    /// The hash of the entry before.
+    pub previous_hash: String,
+}
+
+/// One finding of an entry.
+#[derive(Serialize, ToSchema)]
+pub struct AuditedFinding {
+    /// The detector's name.
+    #[serde(rename = "type")]
+    pub detector: String,
+    /// Its category.
+    pub category: &'static str,
+    /// Its severity.
+    pub severity: &'static str,
+    /// How sure it was, 0 to 1.
+    pub confidence: f64,
+    /// What was done about it.
+    pub action: String,
+    /// The match with its middle masked.
+    pub redacted_match: String,
+}
+
+/// The query as it was written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    from: Option<String>,
+    to: Option<String>,
+    category: Option<String>,
+    severity: Option<String>,
+    limit: Option<String>,
+    entity: Option<String>,
+    request_id: Option<String>,
+    event_type: Option<String>,
+    cursor: Option<String>,
+}
+
+/// `GET /api/v1/audit`.
+pub async fn query(call: Call) -> Answer {
+    let query = call.query::<Asked>()?.read()?;
+    let page = call.office.audit.query(query).await.map_err(|error| match error {
+        QueryError::Limit => ApiError::Invalid(error.to_string()),
+        QueryError::Read(_) | QueryError::Store(_) | QueryError::Interrupted => ApiError::Unavailable,
+    })?;
+    ok(&AuditPage {
+        entries: page.entries.iter().map(show).collect(),
+        total: page.total,
+        cursor: page.cursor.map(|cursor| cursor.to_string()),
+    })
+}
+
+impl Asked {
+    fn read(self) -> Result<Query, ApiError> {
+        let (from, to) = (moment("from", self.from)?, moment("to", self.to)?);
+        if from.zip(to).is_some_and(|(from, to)| from > to) {
+            return Err(ApiError::Invalid("from lies after to".to_owned()));
+        }
+        let limit = named::<usize>("limit", "a number", self.limit)?.unwrap_or(PAGE_ENTRIES_DEFAULT);
+        if !(1..=PAGE_ENTRIES_MAX).contains(&limit) {
+            return Err(ApiError::Invalid(format!("limit must lie between 1 and {PAGE_ENTRIES_MAX}")));
+        }
+        Ok(Query {
+            from,
+            to,
+            category: named("category", "one of secrets, pii, injection, exfiltration, custom", self.category)?,
+            severity: named("severity", "one of critical, high, medium, low", self.severity)?,
+            event_type: filled("event_type", self.event_type)?,
+            entity: filled("entity", self.entity)?,
+            request_id: filled("request_id", self.request_id)?,
+            cursor: named("cursor", "the cursor of a page", self.cursor)?,
+            limit,
+        })
+    }
+}
+
+fn named<T: std::str::FromStr>(name: &str, expected: &str, text: Option<String>) -> Result<Option<T>, ApiError> {
+    let wrong = || ApiError::Invalid(format!("{name}: expected {expected}"));
+    text.map(|text| text.parse().map_err(|_| wrong())).transpose()
+}
+
+fn filled(name: &str, text: Option<String>) -> Result<Option<String>, ApiError> {
+    match text {
+        Some(text) if text.is_empty() => Err(ApiError::Invalid(format!("{name}: expected a text"))),
+        text => Ok(text),
+    }
+}
+
+/// Reads a moment; a bare date is its midnight in UTC.
+fn moment(name: &str, text: Option<String>) -> Result<Option<Timestamp>, ApiError> {
+    let read = |text: String| {
+        let midnight = || text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok().map(|day| day.timestamp());
+        let read = text.parse::<Timestamp>().ok().or_else(midnight);
+        read.ok_or_else(|| ApiError::Invalid(format!("{name}: expected an ISO 8601 time")))
+    };
+    text.map(read).transpose()
+}
+
+/// Returns an entry as it is shown.
+pub fn show(entry: &Entry) -> AuditEntry {
+    let event = &entry.event;
+    AuditEntry {
+        id: entry.id.to_string(),
+        timestamp: entry.timestamp().to_string(),
+        event_type: event.event_type.clone(),
+        category: event.category.map(|category| category.as_str()),
+        severity: event.severity.map(|severity| severity.as_str()),
+        action: event.action.clone(),
+        actor: event.actor.clone(),
+        entity: event.entity.clone(),
+        route: event.route.clone(),
+        request_id: event.request_id.clone(),
+        message: event.message.clone(),
+        findings: event.findings.iter().map(show_finding).collect(),
+        techniques: event.techniques.clone(),
+        policy: event.policy.clone(),
+        revision: event.revision,
+        latency_ms: event.latency_us.map(|latency| latency as f64 / 1000.0),
+        hash: entry.hash.to_string(),
+        previous_hash: entry.previous_hash.to_string(),
+    }
+}
+
+fn show_finding(finding: &AuditFinding) -> AuditedFinding {
+    AuditedFinding {
+        detector: finding.detector.clone(),
+        category: finding.category.as_str(),
+        severity: finding.severity.as_str(),
+        confidence: f64::from(finding.confidence) / 100.0,
+        action: finding.action.clone(),
+        redacted_match: finding.redacted.clone(),
+    }
+}

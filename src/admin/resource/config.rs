@@ -1,0 +1,171 @@
+//! `/api/v1/config`: the effective configuration, and the way to change its reloadable part.
+
+use std::sync::Arc;
+
+use http::HeaderValue;
+use http::header;
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::admin::Office;
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::call::ok;
+use crate::admin::error::ApiError;
+use crate::document::Document;
+use crate::policy::reload::Change;
+use crate::policy::reload::ChangeError;
+use crate::policy::reload::Current;
+use crate::policy::reload::FIXED_KEYS;
+use crate::policy::reload::Reloader;
+use crate::policy::reload::Run;
+
+const REVISION_KEY: &str = "revision";
+
+/// Whether a change is only tried.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DryRun {
+    #[serde(default)]
+    dry_run: bool,
+}
+
+impl DryRun {
+    /// Returns how the change is to run.
+    pub fn run(&self) -> Run {
+        if self.dry_run { Run::Dry } else { Run::Real }
+    }
+}
+
+/// `GET /api/v1/config`.
+pub async fn read(call: Call) -> Answer {
+    let current = call.office.reloader.current();
+    let answer = ok(&shown(&current.document, current.revision.number))?;
+    tagged(answer, &current.revision.etag)
+}
+
+/// `PUT /api/v1/config`.
+pub async fn change(call: Call) -> Answer {
+    let run = call.query::<DryRun>()?.run();
+    let Value::Object(patch) = call.json()? else {
+        return Err(ApiError::Invalid("the request body is a JSON merge patch: an object".to_owned()));
+    };
+    let patch = without_echoes(patch, &call.office.reloader.current());
+    let if_match = call.if_match()?;
+    let author = call.actor().unwrap_or_default();
+    let change = changed(&call, run, move |reloader| {
+        reloader.patch(Value::Object(patch), &author, if_match.as_deref(), run)
+    })
+    .await?;
+    announce(&call, run, "config_changed", &change).await;
+    answer(run, &change, call.office.reloader.current().revision.number)
+}
+
+/// Runs a change on a thread of its own: compiling takes time.
+///
+/// # Errors
+/// As the change; none is begun while it could not be recorded.
+pub async fn changed(
+    call: &Call,
+    run: Run,
+    change: impl FnOnce(&Reloader) -> Result<Change, ChangeError> + Send + 'static,
+) -> Result<Change, ApiError> {
+    if run == Run::Real {
+        call.ensure_recordable()?;
+    }
+    let office: Arc<Office> = call.office.clone();
+    let reloader = office.reloader.clone();
+    let made = tokio::task::spawn_blocking(move || change(&reloader)).await;
+    made.map_err(|_| office.panicked())?.map_err(ApiError::from)
+}
+
+/// Records a change that was made.
+pub async fn announce(call: &Call, run: Run, event_type: &str, change: &Change) {
+    if run == Run::Dry {
+        return;
+    }
+    let message = format!("revision {} changed {}", change.revision, change.changed.join(", "));
+    let mut event = call.event(event_type, message);
+    event.revision = Some(change.revision);
+    call.office.record(event).await;
+}
+
+/// Answers with the document after a change, or with what a dry run found.
+///
+/// # Errors
+/// The answer cannot be written.
+pub fn answer(run: Run, change: &Change, running: u64) -> Answer {
+    if run == Run::Real {
+        return tagged(ok(&shown(&change.document, change.revision))?, &change.etag);
+    }
+    ok(&json!({
+        "dry_run": true,
+        "revision": running,
+        "changed": change.changed,
+        "packs_changed": change.packs_changed,
+        "needs_restart": change.needs_restart,
+        "config": change.document.masked(),
+    }))
+}
+
+/// Puts an `ETag` on an answer.
+///
+/// # Errors
+/// Never for a digest.
+pub fn tagged(answer: axum::response::Response, etag: &str) -> Answer {
+    let mut answer = answer;
+    let value = HeaderValue::from_str(etag).map_err(|_| ApiError::Internal)?;
+    answer.headers_mut().insert(header::ETAG, value);
+    Ok(answer)
+}
+
+fn shown(document: &Document, revision: u64) -> Value {
+    let mut shown = document.masked();
+    if let Some(table) = shown.as_object_mut() {
+        table.insert(REVISION_KEY.to_owned(), Value::from(revision));
+    }
+    shown
+}
+
+/// Takes out what only repeats the answer of a `GET`, so that a document that was read can be sent back:
+/// the revision, and keys that need a restart and are as they were.
+fn without_echoes(mut patch: Map<String, Value>, current: &Current) -> Map<String, Value> {
+    let shown = current.document.masked();
+    patch.retain(|key, value| {
+        let is_echo = FIXED_KEYS.contains(&key.as_str()) && shown.get(key) == Some(value);
+        !is_echo && key != REVISION_KEY
+    });
+    patch
+}
+
+impl Call {
+    /// Returns the digest the caller believes to be in force; of several, the one that is.
+    ///
+    /// # Errors
+    /// The header is malformed.
+    pub fn if_match(&self) -> Result<Option<String>, ApiError> {
+        let Some(value) = self.headers.get(header::IF_MATCH) else { return Ok(None) };
+        let text = value.to_str().map_err(|_| ApiError::Invalid("If-Match is malformed".to_owned()))?;
+        let tags: Vec<&str> = text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).collect();
+        let running = self.office.reloader.current().revision.etag.clone();
+        let fits = tags.iter().find(|tag| **tag == "*" || **tag == running);
+        Ok(fits.or(tags.first()).map(|tag| (*tag).to_owned()))
+    }
+}
+
+impl From<ChangeError> for ApiError {
+    fn from(error: ChangeError) -> Self {
+        match error {
+            ChangeError::Faulty(faults) => Self::Faults {
+                message: "the configuration is faulty; nothing was changed",
+                faults: faults.iter().map(ToString::to_string).collect(),
+            },
+            ChangeError::Stale { .. } => Self::PreconditionFailed,
+            ChangeError::UnknownRevision => Self::NotFound("there is no such revision, or it is not kept any more".to_owned()),
+            ChangeError::UnknownProfile => Self::NotFound("there is no such profile".to_owned()),
+            ChangeError::Store(_) => Self::Unavailable,
+        }
+    }
+}

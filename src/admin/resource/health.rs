@@ -1,0 +1,90 @@
+//! `/health`, `/api/v1/health`, `/ready`: is the gateway well, and may traffic come?
+//!
+//! `a2a` is up while no route asks for agent guardrails: nothing is missing then.
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::admin::Office;
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::call::with_status;
+use crate::govern::audit::Health;
+use crate::telemetry::health::Dependency;
+
+/// What `/health` names; `/api/v1/health` names every dependency.
+const BRIEF: [Dependency; 4] =
+    [Dependency::Proxy, Dependency::Persistence, Dependency::License, Dependency::Certificates];
+
+/// How the gateway is.
+#[derive(Serialize, ToSchema)]
+pub struct HealthReport {
+    /// `healthy` or `degraded`.
+    pub status: &'static str,
+    /// The running release.
+    pub version: String,
+    /// `up` or `down` by name.
+    pub dependencies: BTreeMap<&'static str, &'static str>,
+}
+
+/// Whether traffic may come.
+#[derive(Serialize, ToSchema)]
+pub struct Readiness {
+    /// Whether traffic may come.
+    pub ready: bool,
+    /// `ready` or `not_ready`.
+    pub status: &'static str,
+}
+
+/// `GET /health`.
+pub async fn brief(call: Call) -> Answer {
+    report(&call.office, &BRIEF)
+}
+
+/// `GET /api/v1/health`.
+pub async fn full(call: Call) -> Answer {
+    report(&call.office, &Dependency::ALL)
+}
+
+/// `GET /ready`.
+pub async fn ready(call: Call) -> Answer {
+    let needed = [Dependency::Proxy, Dependency::Scanner, Dependency::Persistence];
+    let ready = needed.into_iter().all(|dependency| is_up(&call.office, dependency));
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    with_status(status, &Readiness { ready, status: if ready { "ready" } else { "not_ready" } })
+}
+
+fn report(office: &Office, named: &[Dependency]) -> Answer {
+    let healthy = is_healthy(office);
+    let status = if healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let report = HealthReport {
+        status: status_name(office),
+        version: office.facts.build.version.clone(),
+        dependencies: dependencies(office, named),
+    };
+    with_status(status, &report)
+}
+
+/// Returns `up` or `down` for each dependency that is named.
+pub fn dependencies(office: &Office, named: &[Dependency]) -> BTreeMap<&'static str, &'static str> {
+    let state = |dependency| if is_up(office, dependency) { "up" } else { "down" };
+    named.iter().map(|dependency| (dependency.as_str(), state(*dependency))).collect()
+}
+
+/// Returns `healthy` or `degraded`.
+pub fn status_name(office: &Office) -> &'static str {
+    if is_healthy(office) { "healthy" } else { "degraded" }
+}
+
+fn is_healthy(office: &Office) -> bool {
+    Dependency::ALL.into_iter().all(|dependency| is_up(office, dependency))
+}
+
+/// Tells whether a dependency is up; the audit log is asked itself.
+fn is_up(office: &Office, dependency: Dependency) -> bool {
+    let noted = office.telemetry.health.is_up(dependency);
+    noted && (dependency != Dependency::Persistence || office.recorder.health() == Health::Sound)
+}

@@ -1,0 +1,86 @@
+//! `/api/v1/profiles`: named sets of changes, and putting one in force.
+
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::config;
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::call::ok;
+use crate::admin::error::ApiError;
+use crate::policy::profile;
+use crate::policy::reload::Run;
+
+/// One profile.
+#[derive(Serialize, ToSchema)]
+pub struct ProfileEntry {
+    /// The name it is applied by.
+    pub id: &'static str,
+    /// Its name for people.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// The tier it is meant for.
+    pub tier: String,
+}
+
+/// The profiles there are.
+#[derive(Serialize, ToSchema)]
+pub struct ProfileList {
+    /// The profiles.
+    pub profiles: Vec<ProfileEntry>,
+    /// How many.
+    pub total: usize,
+    /// The names they are applied by.
+    pub valid_names: Vec<&'static str>,
+}
+
+/// The profile to put in force.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Application {
+    /// Its name.
+    pub profile: String,
+}
+
+/// A profile that was put in force.
+#[derive(Serialize, ToSchema)]
+pub struct Applied {
+    /// `applied`.
+    pub status: &'static str,
+    /// The profile.
+    pub profile: String,
+    /// The revision that brought it.
+    pub revision: u64,
+    /// The top-level keys that changed.
+    pub changed: Vec<String>,
+}
+
+/// `GET /api/v1/profiles`.
+pub async fn list(_call: Call) -> Answer {
+    let entry = |found: profile::Profile| ProfileEntry {
+        id: found.id,
+        name: found.name,
+        description: found.description,
+        tier: found.tier,
+    };
+    let profiles: Vec<ProfileEntry> = profile::all().into_iter().map(entry).collect();
+    ok(&ProfileList { total: profiles.len(), profiles, valid_names: profile::valid_names() })
+}
+
+/// `POST /api/v1/profiles/apply`.
+pub async fn apply(call: Call) -> Answer {
+    let wanted = call.json::<Application>()?.profile;
+    let Some(found) = profile::find(&wanted) else {
+        let known = profile::valid_names().into_iter().map(str::to_owned).collect();
+        let message = "there is no such profile".to_owned();
+        return Err(ApiError::UnknownName { message, key: "valid_profiles", known });
+    };
+    let author = call.actor().unwrap_or_default();
+    let change = config::changed(&call, Run::Real, move |reloader| reloader.apply_profile(found.id, &author)).await?;
+    config::announce(&call, Run::Real, "profile_applied", &change).await;
+    let applied =
+        Applied { status: "applied", profile: wanted, revision: change.revision, changed: change.changed };
+    config::tagged(ok(&applied)?, &change.etag)
+}

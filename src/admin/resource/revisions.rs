@@ -1,0 +1,93 @@
+//! `/api/v1/config/revisions` and `/api/v1/config/rollback`: what was in force, and the way back.
+
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::config;
+use super::config::DryRun;
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::call::ok;
+use crate::admin::error::ApiError;
+use crate::policy::revision::REVISIONS_MAX;
+use crate::policy::revision::Revision;
+
+const LISTED_DEFAULT: usize = 100;
+
+/// One accepted change.
+#[derive(Serialize, ToSchema)]
+pub struct RevisionEntry {
+    /// Its number.
+    pub revision: u64,
+    /// Who brought it.
+    pub author: String,
+    /// How it came: `start`, `file`, `api`, `profile` or `rollback`.
+    pub source: &'static str,
+    /// When it was accepted.
+    pub created_at: String,
+    /// The digest of the whole document.
+    pub etag: String,
+    /// Whether it is in force.
+    pub active: bool,
+}
+
+/// Accepted changes, newest first.
+#[derive(Serialize, ToSchema)]
+pub struct RevisionList {
+    /// The changes.
+    pub revisions: Vec<RevisionEntry>,
+    /// How many are listed.
+    pub total: usize,
+    /// The revision in force.
+    pub revision: u64,
+}
+
+/// The revision to go back to.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rollback {
+    /// Its number.
+    pub revision: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listing {
+    limit: Option<usize>,
+}
+
+/// `GET /api/v1/config/revisions`.
+pub async fn list(call: Call) -> Answer {
+    let limit = call.query::<Listing>()?.limit.unwrap_or(LISTED_DEFAULT);
+    if !(1..=REVISIONS_MAX).contains(&limit) {
+        return Err(ApiError::Invalid(format!("limit must lie between 1 and {REVISIONS_MAX}")));
+    }
+    let running = call.office.reloader.current().revision.number;
+    let office = call.office.clone();
+    let found = tokio::task::spawn_blocking(move || office.reloader.revisions().newest(limit)).await;
+    let found = found.map_err(|_| call.office.panicked())?.map_err(|_| ApiError::Unavailable)?;
+    let revisions: Vec<RevisionEntry> = found.into_iter().map(|revision| entry(revision, running)).collect();
+    ok(&RevisionList { total: revisions.len(), revisions, revision: running })
+}
+
+/// `POST /api/v1/config/rollback`.
+pub async fn rollback(call: Call) -> Answer {
+    let run = call.query::<DryRun>()?.run();
+    let wanted = call.json::<Rollback>()?.revision;
+    let author = call.actor().unwrap_or_default();
+    let change = config::changed(&call, run, move |reloader| reloader.rollback(wanted, &author, run)).await?;
+    config::announce(&call, run, "config_rolled_back", &change).await;
+    config::answer(run, &change, call.office.reloader.current().revision.number)
+}
+
+fn entry(revision: Revision, running: u64) -> RevisionEntry {
+    RevisionEntry {
+        revision: revision.number,
+        author: revision.author,
+        source: revision.source.as_str(),
+        created_at: revision.created_at.to_string(),
+        etag: revision.etag,
+        active: revision.number == running,
+    }
+}

@@ -1,0 +1,195 @@
+//! `/v1/scan`: the threats in a text, whatever the policies think of them.
+//!
+//! Every detector looks, but those that `[detectors] disabled` switches off; allow-lists are a matter of
+//! policies and do not count here.
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::threat;
+use super::threat::ScanOptions;
+use super::threat::Threat;
+use crate::admin::Office;
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::call::ok;
+use crate::admin::error::ApiError;
+use crate::govern::audit::AuditEvent;
+use crate::govern::audit::AuditFinding;
+use crate::policy::decision::Action;
+use crate::policy::ruleset::Ruleset;
+use crate::redact::mask::sample;
+use crate::scan::detector::Detector;
+use crate::scan::threat::Confidence;
+use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Finding;
+
+/// The most findings that one audit entry names; its message tells how many there were.
+pub const RECORDED_FINDINGS_MAX: usize = 100;
+
+/// A text to scan.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScanRequest {
+    /// The text.
+    pub content: String,
+    /// Which threats are looked for.
+    #[serde(default)]
+    pub options: ScanOptions,
+}
+
+/// The threats in a text.
+#[derive(Serialize, ToSchema)]
+pub struct ScanResult {
+    /// Every threat, in the order of the text.
+    pub threats: Vec<Threat>,
+    /// 0 (nothing found) to 100.
+    pub risk_score: u8,
+    /// How long the scan took, in milliseconds.
+    pub scan_time_ms: f64,
+    /// The layers that fired: `l1_regex`, `l2_rules`, `l3_ml`.
+    pub layers_triggered: Vec<&'static str>,
+}
+
+/// What a scan tells the caller, and what it tells the audit log.
+struct Scanned {
+    result: ScanResult,
+    record: Findings,
+}
+
+/// What was found, as the audit log keeps it.
+#[derive(Default)]
+pub struct Findings {
+    /// Every finding.
+    pub all: Vec<AuditFinding>,
+    /// The techniques of all findings.
+    pub techniques: Vec<String>,
+}
+
+/// `POST /v1/scan`.
+pub async fn scan(call: Call) -> Answer {
+    let request: ScanRequest = call.json()?;
+    let office = call.office.clone();
+    let ruleset = office.reloader.handle().load();
+    ensure_inspectable(&ruleset, request.content.len())?;
+    let wanted = enabled(&office, &ruleset, request.options);
+    let revision = ruleset.revision;
+    let scanning = {
+        let office = office.clone();
+        tokio::task::spawn_blocking(move || run(&office, &ruleset, &request.content, &wanted))
+    };
+    let Scanned { result, record } = scanning.await.map_err(|_| office.panicked())??;
+    record.note(&call, "scan", Action::Monitor, revision, None);
+    ok(&result)
+}
+
+/// Refuses content that is longer than what is inspected.
+///
+/// # Errors
+/// It is.
+pub fn ensure_inspectable(ruleset: &Ruleset, bytes: usize) -> Result<(), ApiError> {
+    let limit = ruleset.limits.max_inspect_bytes;
+    if bytes > limit { Err(ApiError::TooLarge(limit)) } else { Ok(()) }
+}
+
+/// Returns the detectors that are asked for and not switched off for all.
+fn enabled(office: &Office, ruleset: &Ruleset, options: ScanOptions) -> DetectorSet {
+    let current = office.reloader.current();
+    let disabled = current.document.root().get("detectors").and_then(|table| table.get("disabled"));
+    let disabled: Vec<&str> = disabled.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let is_on = |id: &_| ruleset.scanner.detector(*id).is_some_and(|known| !disabled.contains(&known.name.as_str()));
+    options.wanted(&ruleset.scanner).iter().filter(is_on).collect()
+}
+
+/// Scans a text. Blocks for as long as that takes.
+fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) -> Result<Scanned, ApiError> {
+    let began = office.clock.monotonic();
+    let findings = ruleset.scanner.scan(content.as_bytes(), wanted);
+    let took = office.clock.monotonic().saturating_sub(began);
+    office.telemetry.metrics.scanned(took);
+    let findings = findings.map_err(|fault| ApiError::Unreadable(fault.to_string()))?;
+    let found = || findings.iter().filter_map(|one| Some((one, ruleset.scanner.detector(one.detector)?)));
+    let mut record = Findings::default();
+    for (finding, detector) in found() {
+        record.push(office, detector, finding.confidence, Action::Monitor, sample_of(content, finding));
+    }
+    let result = ScanResult {
+        threats: found().map(|(finding, detector)| show(content, finding, detector)).collect(),
+        risk_score: threat::risk(found().map(|(finding, detector)| threat::evidence(detector, finding.confidence))),
+        scan_time_ms: took.as_secs_f64() * 1000.0,
+        layers_triggered: threat::layers(findings.iter().map(|finding| finding.layer)),
+    };
+    Ok(Scanned { result, record })
+}
+
+fn show(content: &str, finding: &Finding, detector: &Detector) -> Threat {
+    Threat {
+        category: detector.category.as_str(),
+        detector: detector.name.clone(),
+        severity: detector.severity.as_str(),
+        pattern: detector.pattern.source().to_owned(),
+        redacted_match: sample_of(content, finding),
+        rule_id: threat::rule_id(detector),
+        layer: finding.layer.as_str(),
+        confidence: finding.confidence.as_unit(),
+        start: finding.value.start,
+        end: finding.value.end,
+        techniques: detector.techniques.clone(),
+        decoded_from: (!finding.decoded_from.0.is_empty()).then(|| finding.decoded_from.to_string()),
+    }
+}
+
+fn sample_of(content: &str, finding: &Finding) -> String {
+    sample(content.as_bytes().get(finding.value.clone()).unwrap_or_default())
+}
+
+impl Findings {
+    /// Adds a finding, and counts it.
+    pub fn push(
+        &mut self,
+        office: &Office,
+        detector: &Detector,
+        confidence: Confidence,
+        action: Action,
+        redacted: String,
+    ) {
+        let (category, severity) = (detector.category, detector.severity);
+        office.telemetry.metrics.detected(category.as_str(), severity.as_str(), action.as_str());
+        for technique in &detector.techniques {
+            if !self.techniques.contains(technique) {
+                self.techniques.push(technique.clone());
+            }
+        }
+        self.all.push(AuditFinding {
+            detector: detector.name.clone(),
+            category,
+            severity,
+            confidence: (confidence.as_unit() * 100.0).round() as u8,
+            action: action.as_str().to_owned(),
+            redacted,
+        });
+    }
+
+    /// Tells the audit log what a call found; nothing where nothing was found.
+    pub fn note(mut self, call: &Call, event_type: &str, action: Action, revision: u64, policy: Option<String>) {
+        let count = self.all.len();
+        let Some(gravest) = self.all.iter().max_by_key(|found| found.severity) else { return };
+        let (category, severity) = (Some(gravest.category), Some(gravest.severity));
+        self.all.truncate(RECORDED_FINDINGS_MAX);
+        let event = AuditEvent {
+            category,
+            severity,
+            action: action.as_str().to_owned(),
+            findings: self.all,
+            techniques: self.techniques,
+            policy,
+            revision: Some(revision),
+            ..call.event(event_type, format!("{count} threats found in content that was sent to be looked at"))
+        };
+        if let Err(error) = call.office.recorder.record_soon(event) {
+            tracing::error!(%error, "a scan could not be recorded in the audit log");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What several resources write the same way.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::scan::threat::Confidence;
+
+/// The body of every error.
+#[derive(Serialize, ToSchema)]
+pub struct Failure {
+    /// What is wrong, in a sentence.
+    pub error: String,
+    /// All that is wrong, where it is more than one thing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faults: Option<Vec<String>>,
+}
+
+/// Returns the name of a threshold.
+pub fn threshold(confidence: Confidence) -> &'static str {
+    match confidence {
+        low if low < Confidence::MEDIUM => "low",
+        medium if medium < Confidence::HIGH => "medium",
+        _ => "high",
+    }
+}

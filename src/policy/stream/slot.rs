@@ -1,0 +1,67 @@
+//! One text of a stream: its lane, and what is to be put into it before it leaves.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::llm::dialect::Channel;
+use crate::policy::inspect::text::Masked;
+use crate::policy::inspect::text::disjoint;
+use crate::policy::inspect::text::inside;
+use crate::redact::restore;
+use crate::redact::token::Vault;
+use crate::scan::lane::Lane;
+
+/// A text under way, in one choice, block or tool call.
+pub(super) struct Slot {
+    pub(super) lane: Lane,
+    pub(super) channel: Channel,
+    /// Text given to the lane, in bytes.
+    pub(super) fed: usize,
+    pub(super) judged_to: usize,
+    /// Where masks and restored values stand that have not left yet: ascending, disjoint.
+    pub(super) masks: VecDeque<Masked>,
+    /// Text in which placeholders are still looked for, and where it begins.
+    pub(super) unrestored: Vec<u8>,
+    pub(super) restored_to: usize,
+    pub(super) ended: bool,
+}
+
+impl Slot {
+    pub(super) fn new(channel: Channel) -> Self {
+        Self {
+            lane: Lane::new(),
+            channel,
+            fed: 0,
+            judged_to: 0,
+            masks: VecDeque::new(),
+            unrestored: Vec::new(),
+            restored_to: 0,
+            ended: false,
+        }
+    }
+
+    /// Looks for placeholders in the text that is left, and notes the values that they stand for.
+    pub(super) fn restore(&mut self, vault: &Vault) {
+        if vault.is_empty() {
+            return;
+        }
+        let found = restore::find(vault, &self.unrestored, inside(self.channel), self.ended);
+        let (settled_to, from) = (found.settled_to, self.restored_to);
+        self.add(values(found, from));
+        self.unrestored.drain(..settled_to);
+        self.restored_to += settled_to;
+    }
+
+    pub(super) fn add(&mut self, masks: Vec<Masked>) {
+        if !masks.is_empty() {
+            self.masks.extend(masks);
+            self.masks = disjoint(std::mem::take(&mut self.masks).into()).into();
+        }
+    }
+}
+
+/// Returns restored values as replacements in a text that begins at `from`.
+pub(super) fn values(found: restore::Found, from: usize) -> Vec<Masked> {
+    let at = |range: Range<usize>| range.start + from..range.end + from;
+    found.values.into_iter().map(|(range, text)| Masked { range: at(range), text }).collect()
+}

@@ -1,0 +1,8 @@
+//! The management API as its callers see it: transcripts that can be read, and a table of who may what.
+
+mod matrix;
+mod quota;
+mod stream;
+mod transcript;
+mod transcripts;
+mod world;

@@ -1,0 +1,87 @@
+//! Quotas, health and panics: what happens when something gives out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::Request;
+use http::Response;
+use portcullis::access::tier::Tier;
+use portcullis::admin::Plane;
+use portcullis::admin::edge;
+use portcullis::admin::routes::Route;
+use portcullis::admin::routes::routes;
+use portcullis::telemetry::health::Dependency;
+use tower::ServiceExt;
+
+use crate::world::World;
+
+async fn get(world: &World, path: &str, role: &str) -> Response<Body> {
+    let request = Request::get(path).header("host", "localhost").header("x-api-key", world.key(role));
+    world.send(request.body(Body::empty()).unwrap()).await
+}
+
+fn number(response: &Response<Body>, name: &str) -> i64 {
+    response.headers().get(name).unwrap().to_str().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_burst_is_served_then_refused_then_refilled() {
+    let world = World::start(Tier::Community);
+    for left in (0..100).rev() {
+        let response = get(&world, "/stats", "analyst").await;
+        assert_eq!((response.status().as_u16(), number(&response, "x-ratelimit-remaining")), (200, left));
+    }
+    let refused = get(&world, "/stats", "analyst").await;
+    assert_eq!((refused.status().as_u16(), number(&refused, "retry-after")), (429, 1));
+    assert_eq!(number(&refused, "x-ratelimit-limit"), 60);
+    assert_eq!(number(&refused, "x-ratelimit-reset"), 1_777_636_800 + 100);
+    // Others have their own, and what is exempt costs nothing.
+    assert_eq!(get(&world, "/stats", "operator").await.status(), 200);
+    let exempt = get(&world, "/health", "analyst").await;
+    assert_eq!((exempt.status().as_u16(), number(&exempt, "x-ratelimit-remaining")), (200, 0));
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(get(&world, "/stats", "analyst").await.status(), 200);
+    assert_eq!(get(&world, "/stats", "analyst").await.status(), 429);
+}
+
+#[tokio::test]
+async fn without_limits_the_headers_say_so() {
+    let world = World::start(Tier::Enterprise);
+    let response = get(&world, "/stats", "admin").await;
+    assert_eq!(number(&response, "x-ratelimit-limit"), 2_147_483_647);
+    assert_eq!(number(&response, "x-ratelimit-remaining"), 2_147_483_647);
+}
+
+async fn health(world: &World) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for path in ["/health", "/api/v1/health", "/ready"] {
+        statuses.push(get(world, path, "nobody").await.status().as_u16());
+    }
+    statuses
+}
+
+#[tokio::test]
+async fn one_dependency_down_is_degraded() {
+    let world = World::start(Tier::Community);
+    assert_eq!(health(&world).await, [200, 200, 200]);
+    world.office.telemetry.health.down(Dependency::Certificates, "expired");
+    assert_eq!(health(&world).await, [503, 503, 200]);
+    world.office.telemetry.health.down(Dependency::Persistence, "disk full");
+    assert_eq!(health(&world).await, [503, 503, 503]);
+    Dependency::ALL.into_iter().for_each(|dependency| world.office.telemetry.health.up(dependency));
+    assert_eq!(health(&world).await, [200, 200, 200]);
+}
+
+#[tokio::test]
+async fn a_panic_is_an_answer() {
+    let world = World::start(Tier::Community);
+    let mut contract: Vec<Route> = routes().into_iter().filter(|route| route.path == "/version").collect();
+    contract[0].handler = |_| Box::pin(async { panic!("a defect") });
+    let router = edge::router_of(Arc::clone(&world.office), Plane::Management, contract);
+    let request = Request::get("/version").header("host", "localhost").body(Body::empty()).unwrap();
+    let response = router.oneshot(request).await.unwrap();
+    assert_eq!(response.status(), 500);
+    assert!(response.headers().contains_key("x-ratelimit-limit"));
+    assert!(world.office.telemetry.metrics.render().lines().any(|line| line.starts_with("portcullis_panics") && line.ends_with(" 1")));
+}

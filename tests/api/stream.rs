@@ -1,0 +1,79 @@
+//! The audit stream: everything once, in order, across a broken connection.
+
+use axum::body::Body;
+use http::Request;
+use http::Response;
+use http_body_util::BodyExt;
+use portcullis::access::tier::Tier;
+use portcullis::govern::audit::Query;
+
+use crate::world::STREAMS_MAX;
+use crate::world::World;
+
+async fn open(world: &World, last: Option<&str>) -> Response<Body> {
+    let mut request = Request::get("/api/v1/audit/stream").header("host", "localhost");
+    request = request.header("x-api-key", world.key("auditor"));
+    if let Some(last) = last {
+        request = request.header("last-event-id", last);
+    }
+    world.send(request.body(Body::empty()).unwrap()).await
+}
+
+/// Reads until `count` events came; returns the whole text.
+async fn read(body: &mut Body, count: usize) -> String {
+    let mut text = String::new();
+    while text.matches("\nid: ").count() < count {
+        let frame = body.frame().await.expect("the stream goes on").unwrap();
+        text += std::str::from_utf8(&frame.into_data().unwrap()).unwrap();
+    }
+    text
+}
+
+fn ids(text: &str) -> Vec<String> {
+    text.lines().filter_map(|line| line.strip_prefix("id: ").map(str::to_owned)).collect()
+}
+
+async fn knock(world: &World, times: usize) {
+    for _ in 0..times {
+        let request = Request::get("/stats").header("host", "localhost").body(Body::empty()).unwrap();
+        assert_eq!(world.send(request).await.status(), 401);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_resumed_without_gap_or_repetition() {
+    let world = World::start(Tier::Enterprise);
+    let mut first = open(&world, None).await.into_body();
+    knock(&world, 5).await;
+    let text = read(&mut first, 5).await;
+    assert!(text.starts_with("retry: 3000\n\nevent: audit\nid: "), "{text}");
+    drop(first);
+    // What happens while nobody listens is not lost.
+    knock(&world, 7).await;
+    let seen = ids(&text);
+    let mut second = open(&world, Some(&seen[2])).await.into_body();
+    let more = read(&mut second, 9).await;
+    knock(&world, 1).await;
+    let last = read(&mut second, 1).await;
+    let streamed: Vec<String> = seen.into_iter().take(3).chain(ids(&more)).chain(ids(&last)).collect();
+    let page = world.office.audit.query(Query::default()).await.unwrap();
+    let recorded: Vec<String> = page.entries.iter().rev().map(|entry| entry.id.to_string()).collect();
+    assert_eq!(streamed, recorded);
+    assert_eq!(recorded.len(), 13);
+}
+
+#[tokio::test]
+async fn streams_are_counted_and_ids_are_checked() {
+    let world = World::start(Tier::Enterprise);
+    assert_eq!(open(&world, Some("not-an-id")).await.status(), 400);
+    let mut held = Vec::new();
+    for _ in 0..STREAMS_MAX {
+        let stream = open(&world, None).await;
+        assert_eq!(stream.status(), 200);
+        assert_eq!(stream.headers()["content-type"], "text/event-stream");
+        held.push(stream);
+    }
+    assert_eq!(open(&world, None).await.status(), 503);
+    held.pop();
+    assert_eq!(open(&world, None).await.status(), 200);
+}

@@ -1,0 +1,168 @@
+//! Transcripts: what was asked and answered, with what differs from run to run under a name.
+//!
+//! `UPDATE_TRANSCRIPTS=1` writes them anew; a change of the contract then shows as a difference of text.
+
+use std::path::Path;
+
+use axum::body::Body;
+use http::Request;
+use http_body_util::BodyExt;
+use portcullis::access::tier::Tier;
+use regex::Regex;
+use serde_json::Value;
+
+use crate::world::World;
+
+/// The longest body that is shown whole, in lines.
+const LINES_MAX: usize = 70;
+const SHOWN_HEADERS: [&str; 8] = [
+    "content-type",
+    "etag",
+    "allow",
+    "www-authenticate",
+    "retry-after",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
+
+/// A conversation under way.
+pub struct Transcript {
+    pub world: World,
+    name: &'static str,
+    text: String,
+}
+
+/// One request to be sent.
+pub struct Ask<'a> {
+    method: &'a str,
+    path: &'a str,
+    role: Option<&'a str>,
+    fields: Vec<(&'a str, String)>,
+    body: String,
+}
+
+/// An answer, for what follows from it.
+pub struct Told {
+    pub status: u16,
+    pub body: Value,
+    pub etag: String,
+}
+
+/// Begins a request.
+pub fn ask<'a>(method: &'a str, path: &'a str) -> Ask<'a> {
+    Ask { method, path, role: None, fields: Vec::new(), body: String::new() }
+}
+
+impl<'a> Ask<'a> {
+    /// Presents the key of a role, or a text in its place.
+    pub fn by(mut self, role: &'a str) -> Self {
+        self.role = Some(role);
+        self
+    }
+
+    /// Adds a header field.
+    pub fn with(mut self, name: &'a str, value: impl Into<String>) -> Self {
+        self.fields.push((name, value.into()));
+        self
+    }
+
+    /// Adds a body.
+    pub fn body(mut self, body: impl Into<String>) -> Self {
+        self.body = body.into();
+        self
+    }
+}
+
+impl Transcript {
+    /// Begins a conversation with a plane of its own.
+    pub fn begin(name: &'static str) -> Self {
+        Self { world: World::start(Tier::Professional), name, text: String::new() }
+    }
+
+    /// Asks, notes the answer under a title, and returns it.
+    pub async fn say(&mut self, title: &str, asked: Ask<'_>) -> Told {
+        let mut request = Request::builder().method(asked.method).uri(asked.path);
+        self.text += &format!("# {title}\n> {} {}\n", asked.method, asked.path);
+        if !asked.fields.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", "localhost:9090");
+        }
+        if let Some(role) = asked.role {
+            request = request.header("x-api-key", self.world.key(role));
+            self.text += &format!("> x-api-key: {{{role}}}\n");
+        }
+        for (name, value) in &asked.fields {
+            request = request.header(*name, value);
+            self.text += &format!("> {name}: {value}\n");
+        }
+        if (1..2000).contains(&asked.body.len()) {
+            self.text += &format!("> {}\n", asked.body);
+        }
+        let response = self.world.send(request.body(Body::from(asked.body)).unwrap()).await;
+        let (head, body) = response.into_parts();
+        self.text += &format!("< {}\n", head.status);
+        for name in SHOWN_HEADERS {
+            let values = head.headers.get_all(name).iter();
+            values.for_each(|value| self.text += &format!("< {name}: {}\n", value.to_str().unwrap()));
+        }
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let json: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        let shown = if json.is_null() { text } else { serde_json::to_string_pretty(&json).unwrap() };
+        self.text += &format!("{}\n\n", shortened(&shown));
+        let etag = head.headers.get("etag").map_or(String::new(), |etag| etag.to_str().unwrap().to_owned());
+        Told { status: head.status.as_u16(), body: json, etag }
+    }
+
+    /// Compares the conversation with the one that is kept.
+    pub fn end(self) {
+        let found = self.normalised();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/api/transcripts/{}.txt", self.name));
+        if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
+            std::fs::write(&path, &found).unwrap();
+            return;
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        let differs = found.lines().zip(kept.lines()).position(|(found, kept)| found != kept);
+        let at = differs.unwrap_or_else(|| found.lines().count().min(kept.lines().count()));
+        let line = |text: &str| text.lines().nth(at).unwrap_or("(ends)").to_owned();
+        let place = format!("{}:{}", path.display(), at + 1);
+        assert!(found == kept, "{place}\n kept: {}\nfound: {}\n\n{found}", line(&kept), line(&found));
+    }
+
+    fn normalised(&self) -> String {
+        let mut text = self.text.clone();
+        for (role, key) in self.world.keys() {
+            text = text.replace(key.as_str(), &format!("{{{role}}}"));
+        }
+        let names = [
+            (r"pk_[0-9A-Za-z]{49}", "{key}"),
+            (r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b", "{ulid}"),
+            (r"\b[0-9a-f]{64}\b", "{hash}"),
+            (r"\b[0-9a-f]{32}\b", "{digest}"),
+            (r#""size_bytes": [0-9]+"#, r#""size_bytes": {bytes}"#),
+        ];
+        for (pattern, name) in names {
+            text = Regex::new(pattern).unwrap().replace_all(&text, name).into_owned();
+        }
+        text
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    match lines.get(..LINES_MAX) {
+        Some(shown) if lines.len() > LINES_MAX => format!("{}\n(and so on)", shown.join("\n")),
+        _ => lines.join("\n"),
+    }
+}
+
+impl Transcript {
+    /// Returns the configuration as a client reads it, without noting it.
+    pub async fn world_config(&self) -> String {
+        let request = Request::get("/api/v1/config").header("host", "localhost:9090");
+        let request = request.header("x-api-key", self.world.key("operator"));
+        let response = self.world.send(request.body(Body::empty()).unwrap()).await;
+        String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    }
+}

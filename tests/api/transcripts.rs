@@ -1,0 +1,221 @@
+//! The conversations.
+
+use crate::transcript::Ask;
+use crate::transcript::Transcript;
+use crate::transcript::ask;
+
+/// A value that the secrets detector of the tests knows.
+fn secret() -> String {
+    format!("key_{}", "abcdefghijklmnop")
+}
+
+#[tokio::test]
+async fn edge() {
+    let mut t = Transcript::begin("edge");
+    t.say("a path that is not there", ask("GET", "/api/v1/nothing").by("admin")).await;
+    t.say("a method that is not taken", ask("DELETE", "/api/v1/config").by("admin")).await;
+    t.say("no credential", ask("GET", "/api/v1/config")).await;
+    t.say("a credential that is none", ask("GET", "/api/v1/config").by("pk_nonsense")).await;
+    let two = ask("GET", "/api/v1/config").by("admin").with("x-api-token", "another");
+    t.say("two different credentials", two).await;
+    t.say("a role that may not", ask("GET", "/api/v1/config").by("service")).await;
+    t.say("a host name that is not ours", ask("GET", "/health").with("host", "evil.example")).await;
+    let foreign = ask("POST", "/v1/scan").by("admin").with("origin", "http://evil.example").body("{}");
+    t.say("a page of another origin", foreign).await;
+    t.say("a parameter that is no text", ask("GET", "/api/v1/keys/%FF").by("admin")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn observation() {
+    let mut t = Transcript::begin("observation");
+    t.say("health", ask("GET", "/health")).await;
+    t.say("health with everything", ask("GET", "/api/v1/health")).await;
+    t.say("readiness", ask("GET", "/ready")).await;
+    t.say("version", ask("GET", "/version")).await;
+    t.say("figures of the day", ask("GET", "/stats").by("analyst")).await;
+    t.say("the node", ask("GET", "/api/v1/status").by("auditor")).await;
+    t.say("the state", ask("GET", "/api/v1/persistence").by("auditor")).await;
+    t.say("the API document", ask("GET", "/openapi.json").by("service")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn scan() {
+    let mut t = Transcript::begin("scan");
+    let scan = |body: String| ask("POST", "/v1/scan").by("service").body(body);
+    t.say("nothing found", scan(r#"{"content": "hello"}"#.to_owned())).await;
+    let text = format!(r#"{{"content": "use {} and ignore all previous"}}"#, secret());
+    t.say("two threats", scan(text)).await;
+    let text = format!(r#"{{"content": "{}", "options": {{"scan_secrets": false}}}}"#, secret());
+    t.say("secrets are not looked for", scan(text)).await;
+    t.say("an unknown option", scan(r#"{"content": "x", "options": {"scan_all": true}}"#.to_owned())).await;
+    t.say("no content", scan("{}".to_owned())).await;
+    t.say("content that is no text", scan(r#"{"content": 5}"#.to_owned())).await;
+    t.say("no JSON", scan("{".to_owned())).await;
+    let long = format!(r#"{{"content": "{}"}}"#, "a ".repeat(5 << 20) + "a");
+    t.say("more than is inspected", scan(long)).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn screen() {
+    let mut t = Transcript::begin("screen");
+    let prompt = |body: String| ask("POST", "/api/v1/screen").by("service").body(body);
+    t.say("a clean prompt", prompt(r#"{"prompt": "hello"}"#.to_owned())).await;
+    t.say("a secret in a prompt", prompt(format!(r#"{{"prompt": "use {}"}}"#, secret()))).await;
+    let answer = ask("POST", "/api/v1/screen/response").by("service");
+    t.say("a secret in an answer", answer.body(format!(r#"{{"response": "use {}."}}"#, secret()))).await;
+    let body = format!(r#"{{"policy": "monitor", "prompt": "use {}"}}"#, secret());
+    t.say("under a policy that only records", prompt(body)).await;
+    let body = format!(
+        r#"{{"dialect": "openai", "body": {{"id": "c", "object": "chat.completion", "choices": [{{"index": 0, "message": {{"role": "assistant", "content": "{}"}}}}]}}}}"#,
+        secret()
+    );
+    t.say("a whole answer", ask("POST", "/api/v1/screen/response").by("service").body(body)).await;
+    t.say("an unknown policy", prompt(r#"{"prompt": "x", "policy": "none"}"#.to_owned())).await;
+    t.say("an unknown dialect", prompt(r#"{"body": {}, "dialect": "none"}"#.to_owned())).await;
+    t.say("two texts", prompt(r#"{"prompt": "x", "content": "y"}"#.to_owned())).await;
+    t.say("the text of the other direction", prompt(r#"{"response": "x"}"#.to_owned())).await;
+    t.say("nothing", prompt("{}".to_owned())).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn config() {
+    let mut t = Transcript::begin("config");
+    let put = |body: &str| ask("PUT", "/api/v1/config").by("operator").body(body);
+    let told = t.say("the configuration", ask("GET", "/api/v1/config").by("operator")).await;
+    let patch = r#"{"limits": {"scan_ms": 1000}}"#;
+    let dry = ask("PUT", "/api/v1/config?dry_run=true").by("operator").body(patch);
+    t.say("what would change", dry).await;
+    t.say("a change of what was read", put(patch).with("if-match", told.etag.clone())).await;
+    let stale = t.say("a change of what has changed", put(patch).with("if-match", told.etag)).await;
+    assert_eq!(stale.status, 412);
+    let faulty = r#"{"limits": {"scan_ms": "soon", "scan_mss": 1}, "routes": [{"name": "x"}]}"#;
+    t.say("everything that is wrong", put(faulty)).await;
+    t.say("a key that needs a restart", put(r#"{"proxy": {"listen": "0.0.0.0:1"}}"#)).await;
+    t.say("no object", put("[]")).await;
+    let odd = ask("PUT", "/api/v1/config?dry_runn=true").by("operator").body(patch);
+    t.say("an unknown parameter", odd).await;
+    // What was read can be sent back as it is.
+    let whole = t.world_config().await;
+    let same = t.say("the whole document sent back", put(&whole)).await;
+    assert_eq!(same.status, 200);
+    t.say("revisions", ask("GET", "/api/v1/config/revisions").by("operator")).await;
+    t.say("revisions, too many", ask("GET", "/api/v1/config/revisions?limit=1001").by("operator")).await;
+    let back = |body: &str| ask("POST", "/api/v1/config/rollback").by("operator").body(body);
+    let told = t.say("back to the first", back(r#"{"revision": 1}"#)).await;
+    assert_eq!(told.body["limits"]["scan_ms"], 2000);
+    t.say("back to what never was", back(r#"{"revision": 99}"#)).await;
+    t.say("back to nothing", back("{}")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn profiles() {
+    let mut t = Transcript::begin("profiles");
+    t.say("the profiles", ask("GET", "/api/v1/profiles").by("operator")).await;
+    let apply = |body: &str| ask("POST", "/api/v1/profiles/apply").by("operator").body(body);
+    t.say("one applied", apply(r#"{"profile": "high-security"}"#)).await;
+    t.say("an unknown one", apply(r#"{"profile": "../etc/passwd"}"#)).await;
+    t.say("none", apply("{}")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn policies() {
+    let mut t = Transcript::begin("policies");
+    t.say("the policies", ask("GET", "/api/v1/policies").by("operator")).await;
+    let post = |body: &str| ask("POST", "/api/v1/policies").by("operator").body(body);
+    let new = r#"{"id": "mine", "description": "My own.", "categories": {"pii": {"mode": "block"}, "secrets": {"mode": "off"}}}"#;
+    let told = t.say("a new one", post(new)).await;
+    assert_eq!((told.status, &told.body["categories"]["pii"]["mode"]), (201, &"block".into()));
+    t.say("the same again", post(new)).await;
+    t.say("a faulty one", post(r#"{"id": "odd", "categories": {"pii": {"mode": "blok"}}}"#)).await;
+    t.say("a name that is none", post(r#"{"id": "a b"}"#)).await;
+    fn put<'a>(path: &'a str, body: &str) -> Ask<'a> {
+        ask("PUT", path).by("operator").body(body)
+    }
+    let told = t.say("it replaced", put("/api/v1/policies/mine", r#"{"fail_mode": "open"}"#)).await;
+    assert_eq!(told.body["definition"], serde_json::json!({ "fail_mode": "open" }));
+    t.say("an unknown one replaced", put("/api/v1/policies/none", "{}")).await;
+    t.say("one read", ask("GET", "/api/v1/policies/mine").by("operator")).await;
+    t.say("an unknown one read", ask("GET", "/api/v1/policies/none").by("operator")).await;
+    t.say("one in use removed", ask("DELETE", "/api/v1/policies/default").by("operator")).await;
+    t.say("one removed", ask("DELETE", "/api/v1/policies/mine").by("operator")).await;
+    t.say("one removed again", ask("DELETE", "/api/v1/policies/mine").by("operator")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn keys() {
+    let mut t = Transcript::begin("keys");
+    let post = |body: &str| ask("POST", "/api/v1/keys").by("admin").body(body);
+    let told = t.say("a new key", post(r#"{"name": "ci", "role": "service", "expires_at": "2026-06-01T00:00:00Z"}"#)).await;
+    let (id, key) = (told.body["id"].as_str().unwrap(), told.body["key"].as_str().unwrap());
+    t.say("it works", ask("POST", "/v1/scan").with("authorization", format!("Bearer {key}")).body(r#"{"content": "x"}"#)).await;
+    t.say("what is known of it", ask("GET", &format!("/api/v1/keys/{id}")).by("admin")).await;
+    t.say("an operator sees lower roles only", ask("GET", "/api/v1/keys").by("operator")).await;
+    t.say("an unknown role", post(r#"{"name": "x", "role": "root"}"#)).await;
+    t.say("more than the deployment has", post(r#"{"name": "x", "role": "service", "tier": "enterprise"}"#)).await;
+    t.say("a key that would be dead", post(r#"{"name": "x", "role": "service", "expires_at": "2020-01-01T00:00:00Z"}"#)).await;
+    t.say("no name", post(r#"{"name": " ", "role": "service"}"#)).await;
+    t.say("a field that is none", post(r#"{"name": "x", "role": "service", "rolle": "x"}"#)).await;
+    t.say("it revoked", ask("DELETE", &format!("/api/v1/keys/{id}")).by("admin")).await;
+    t.say("it works no more", ask("POST", "/v1/scan").with("x-api-key", key).body(r#"{"content": "x"}"#)).await;
+    t.say("it revoked again", ask("DELETE", &format!("/api/v1/keys/{id}")).by("admin")).await;
+    let all = t.say("all keys", ask("GET", "/api/v1/keys").by("admin")).await;
+    let admin = all.body["keys"].as_array().unwrap().iter().find(|key| key["role"] == "admin").unwrap();
+    let last = format!("/api/v1/keys/{}", admin["id"].as_str().unwrap());
+    t.say("the last admin revoked", ask("DELETE", &last).by("admin")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn audit() {
+    let mut t = Transcript::begin("audit");
+    let scan = ask("POST", "/v1/scan").by("service").with("x-request-id", "r-1");
+    t.say("a scan to be found again", scan.body(format!(r#"{{"content": "{}"}}"#, secret()))).await;
+    t.say("a call to be turned away", ask("GET", "/api/v1/config").by("service").with("x-request-id", "r-2")).await;
+    // The log is written by a task of its own; a recorded change comes back only once it is written.
+    let profile = ask("POST", "/api/v1/profiles/apply").by("admin").with("x-request-id", "r-3");
+    t.say("a change", profile.body(r#"{"profile": "developer"}"#)).await;
+    fn get(path: &str) -> Ask<'_> {
+        ask("GET", path).by("auditor")
+    }
+    t.say("everything", get("/api/v1/audit")).await;
+    for query in [
+        "category=secrets&severity=critical",
+        "category=pii",
+        "request_id=r-2",
+        "event_type=profile_applied&from=2026-05-01&to=2026-05-01T12:00:00Z",
+        "from=2026-05-02T00:00:00Z",
+        "entity=nobody",
+    ] {
+        let path = format!("/api/v1/audit?{query}");
+        t.say("by filters", get(&path)).await;
+    }
+    let page = t.say("one at a time", get("/api/v1/audit?limit=1")).await;
+    let next = format!("/api/v1/audit?limit=1&cursor={}", page.body["cursor"].as_str().unwrap());
+    t.say("the next", get(&next)).await;
+    for query in [
+        "limit=0",
+        "limit=1001",
+        "limit=many",
+        "category=none",
+        "severity=none",
+        "from=yesterday",
+        "from=2026-05-02&to=2026-05-01",
+        "cursor=x",
+        "unknown=1",
+        "limit=1&limit=2",
+        "entity=",
+    ] {
+        let path = format!("/api/v1/audit?{query}");
+        let told = t.say("a bad parameter", get(&path)).await;
+        assert_eq!(told.status, 400, "{query}");
+    }
+    t.say("a stream with parameters", get("/api/v1/audit/stream?from=x")).await;
+    t.end();
+}

@@ -1,0 +1,148 @@
+//! A gateway's management plane in one process: real rules, a real audit log, a clock that stands still.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use http::Request;
+use http::Response;
+use portcullis::access::key::KeyStore;
+use portcullis::access::key::NewKey;
+use portcullis::access::limit::Buckets;
+use portcullis::access::role::Role;
+use portcullis::access::secret::NodeSecret;
+use portcullis::access::tier::Tier;
+use portcullis::admin;
+use portcullis::admin::Build;
+use portcullis::admin::Facts;
+use portcullis::admin::Office;
+use portcullis::clock::Clock;
+use portcullis::clock::ManualClock;
+use portcullis::config::Sources;
+use portcullis::govern::audit;
+use portcullis::id::UlidSource;
+use portcullis::policy::build::Loading;
+use portcullis::policy::reload::Reloader;
+use portcullis::redact::mask::Masker;
+use portcullis::redact::mask::TenantKey;
+use portcullis::scan::detector::Detector;
+use portcullis::scan::pack;
+use portcullis::store::Store;
+use portcullis::telemetry::Telemetry;
+use tokio::sync::Semaphore;
+use tower::ServiceExt;
+
+/// How many streams may be open.
+pub const STREAMS_MAX: usize = 2;
+
+/// The plane, and what a test may turn.
+pub struct World {
+    pub router: Router,
+    pub office: Arc<Office>,
+    pub clock: Arc<ManualClock>,
+    keys: BTreeMap<&'static str, String>,
+    _state: tempfile::TempDir,
+}
+
+impl World {
+    /// Starts a plane whose deployment has a tier; each role has a key.
+    pub fn start(tier: Tier) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new("2026-05-01T12:00:00Z".parse().unwrap()));
+        let office = Arc::new(office(tier, &state, clock.clone()));
+        let key = |role: Role| {
+            let new = NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None };
+            let (_, key) = office.keys.create(office.new_id(), new, clock.now()).unwrap();
+            (role.as_str(), key)
+        };
+        let keys = Role::ALL.into_iter().map(key).collect();
+        Self { router: admin::router(office.clone()), office, clock, keys, _state: state }
+    }
+
+    /// Returns the key of a role; any other text stands for itself.
+    pub fn key<'a>(&'a self, role: &'a str) -> &'a str {
+        self.keys.get(role).map_or(role, String::as_str)
+    }
+
+    /// Returns the keys by role.
+    pub fn keys(&self) -> &BTreeMap<&'static str, String> {
+        &self.keys
+    }
+
+    /// Sends one request as it is.
+    pub async fn send(&self, request: Request<Body>) -> Response<Body> {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+}
+
+fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Office {
+    let clock: Arc<dyn Clock> = clock;
+    let store = Store::in_memory();
+    let telemetry = Arc::new(Telemetry::new("1.2.3", "abcdef0"));
+    let settings = audit::AuditConfig {
+        reserve_bytes: 4096,
+        low_water_bytes: 0,
+        ..audit::AuditConfig::at(state.path().join("audit"))
+    };
+    let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
+    tokio::spawn(opened.writer.run(std::future::pending()));
+    let (reloader, _) = Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
+    let tenant = TenantKey::derive(&[7; 32], "test");
+    Office {
+        reloader: Arc::new(reloader),
+        keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
+        buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        audit: opened.log,
+        recorder: opened.recorder,
+        store,
+        telemetry,
+        ids: Arc::new(UlidSource::default()),
+        masker: Arc::new(Masker::new(tenant.clone())),
+        tenant,
+        facts: Facts {
+            build: Build {
+                version: "1.2.3".to_owned(),
+                commit: "abcdef0".to_owned(),
+                build_date: "2026-04-30T00:00:00Z".to_owned(),
+            },
+            node_id: "node-1".to_owned(),
+            tier,
+            started_at: clock.now(),
+            started: Duration::ZERO,
+            public_metrics: false,
+            without_record: false,
+            addresses: vec!["127.0.0.1".parse().unwrap()],
+            hosts: Vec::new(),
+        },
+        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        clock,
+    }
+}
+
+fn loading() -> Loading {
+    Loading {
+        document: Box::new(|| Sources::default().document()),
+        detectors: Box::new(|| Ok(detectors())),
+        dialects: Box::new(|| Ok(Vec::new())),
+        prove: Box::new(|_| Vec::new()),
+    }
+}
+
+/// Detectors that are small enough to compile in every test.
+fn detectors() -> Vec<Detector> {
+    let row = |name: &str, category: &str, severity: &str, pattern: &str, checks: &str, find: &str| {
+        format!(
+            "[[detector]]\ntype = \"{name}\"\ncategory = \"{category}\"\nseverity = \"{severity}\"\n\
+             confidence = \"high\"\npattern = '{pattern}'\nchecks = [{checks}]\ntechniques = [\"LLM02:2025\"]\n\
+             why = \"x\"\nfinds = [\"{find}\"]\nignores = [\"nothing\"]\n"
+        )
+    };
+    let mut text = "[pack]\nname = \"small\"\nversion = \"1.0.0\"\n".to_owned();
+    text += &row("key", "secrets", "critical", "key_[a-z]{16}", "", "key_abcdefghijklmnop");
+    text += &row("card", "pii", "high", r"\b[0-9]{16}\b", "\"luhn\"", "{valid}");
+    text += &row("override", "injection", "high", "ignore all previous", "", "ignore all previous");
+    let files = BTreeMap::from([("detectors/small.toml".to_owned(), text)]);
+    pack::parse_all(&files).map_err(|faults| format!("{faults:?}")).unwrap()
+}

@@ -1,0 +1,52 @@
+//! Files of operators and analysts: any text is read or refused with faults that can be shown.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::sync::OnceLock;
+
+use portcullis::config::Config;
+use portcullis::config::Sources;
+use portcullis::document::Document;
+use portcullis::document::toml;
+use portcullis::scan::pack;
+
+/// Reads a pack.
+pub fn pack(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let files = BTreeMap::from([("detectors/custom/fuzz.toml".to_owned(), text.to_owned())]);
+    match pack::parse_all(&files) {
+        Ok(detectors) => assert!(detectors.iter().all(|detector| !detector.name.is_empty())),
+        Err(faults) => say(&faults),
+    }
+}
+
+/// Reads a configuration file over the built-in one.
+pub fn gateway(bytes: &[u8]) {
+    laid_over_the_defaults(bytes, &[]);
+}
+
+/// Reads the file of one policy.
+pub fn policy(bytes: &[u8]) {
+    laid_over_the_defaults(bytes, &["policies", "fuzz"]);
+}
+
+fn laid_over_the_defaults(bytes: &[u8], keys: &[&str]) {
+    static DEFAULTS: OnceLock<Document> = OnceLock::new();
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let defaults = DEFAULTS.get_or_init(|| Sources::default().document().expect("the defaults are sound"));
+    let layer = match toml::parse(text, "fuzz.toml") {
+        Ok(layer) => layer.nested(keys),
+        Err(faults) => return say(&faults),
+    };
+    let mut document = defaults.clone();
+    document.overlay(layer);
+    match Config::read(document.clone()) {
+        Ok(config) => assert_eq!(config.document.etag(), document.etag()),
+        Err(faults) => say(&faults),
+    }
+}
+
+fn say(faults: &[impl Display]) {
+    assert!(!faults.is_empty(), "refused without a reason");
+    assert!(faults.iter().all(|fault| !fault.to_string().is_empty()));
+}

@@ -1,0 +1,114 @@
+//! What comes before a body is read: heads, paths, media types, codings, parts.
+
+use http::HeaderMap;
+use http::HeaderName;
+use http::HeaderValue;
+use http::Method;
+use http::Uri;
+use http::Version;
+use portcullis::llm::media::Media;
+use portcullis::llm::multipart;
+use portcullis::proxy::coding::Coding;
+use portcullis::proxy::coding::CodingLimits;
+use portcullis::proxy::coding::StreamDecoder;
+use portcullis::proxy::head;
+use portcullis::proxy::head::HeadLimits;
+use portcullis::proxy::path::normalise;
+
+use super::cuttings;
+
+const HEAD_LIMITS: HeadLimits = HeadLimits { bytes_max: 4096, fields_max: 20 };
+const CODING_LIMITS: CodingLimits =
+    CodingLimits { decoded_bytes_max: 64 << 10, ratio_max: 100, ratio_from_bytes: 4 << 10 };
+const BOUNDARY: &str = "b0undary";
+
+/// A head that is accepted has one meaning.
+pub fn head(raw: &[u8]) {
+    let Some((method, uri, headers)) = loosely(raw) else { return };
+    let checked = head::check((&method, &uri, Version::HTTP_11, &headers), Some(raw), HEAD_LIMITS);
+    if checked.is_err() {
+        return;
+    }
+    assert!(raw.len() <= HEAD_LIMITS.bytes_max && headers.len() <= HEAD_LIMITS.fields_max);
+    assert_eq!(headers.get_all("host").iter().count(), 1, "a provider could choose its host");
+    let framings = ["content-length", "transfer-encoding"].map(|name| headers.get_all(name).iter().count());
+    assert!(framings.iter().sum::<usize>() <= 1, "two ways to find the end of the body");
+    assert!(headers.keys().all(|name| !name.as_str().contains('_')));
+    let ends = raw.iter().filter(|byte| **byte == b'\n').count();
+    assert_eq!(ends, raw.windows(2).filter(|pair| pair == b"\r\n").count(), "a bare line feed");
+    assert!(!matches!(method, Method::TRACE | Method::CONNECT));
+}
+
+/// Reads a head as the loosest parser would.
+fn loosely(raw: &[u8]) -> Option<(Method, Uri, HeaderMap)> {
+    let mut lines = raw.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut words = lines.next()?.split(|byte| *byte == b' ');
+    let method = Method::from_bytes(words.next()?).ok()?;
+    let uri = Uri::try_from(words.next()?).ok()?;
+    let mut headers = HeaderMap::new();
+    for line in lines {
+        let colon = line.iter().position(|byte| *byte == b':');
+        let Some((name, value)) = colon.and_then(|at| Some((line.get(..at)?, line.get(at + 1..)?))) else {
+            continue;
+        };
+        let name = HeaderName::from_bytes(name).ok()?;
+        headers.append(name, HeaderValue::from_bytes(value.trim_ascii()).ok()?);
+    }
+    Some((method, uri, headers))
+}
+
+/// A path that is accepted has one spelling, which names no other place when it is decoded again.
+pub fn path(bytes: &[u8]) {
+    let Ok(path) = std::str::from_utf8(bytes) else { return };
+    let Ok(normal) = normalise(path) else { return };
+    assert!(normal.starts_with('/') && normal.is_ascii() && !normal.contains("//") && !normal.contains('\\'));
+    assert!(normal.split('/').all(|segment| segment != "." && segment != ".."));
+    assert_eq!(normalise(&normal).as_deref(), Ok(normal.as_str()), "a normal path has another spelling");
+}
+
+/// A media type is read alike in any case, and a boundary is one that a body can have.
+pub fn media_type(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Media::parse(Some(text)) {
+        Ok(Media::Multipart { boundary }) => {
+            assert!((1..=70).contains(&boundary.len()) && boundary.bytes().all(|byte| matches!(byte, b' '..=b'~')));
+        }
+        read => assert_eq!(Media::parse(Some(&text.to_ascii_uppercase())), read, "case makes a difference"),
+    }
+}
+
+/// The parts of a body are in order, apart, and hold no boundary.
+pub fn multipart(body: &[u8]) {
+    let Ok(parts) = multipart::parts(body, BOUNDARY, 20) else { return };
+    assert!(parts.len() <= 20);
+    let delimiter = format!("\r\n--{BOUNDARY}");
+    let mut end = 0;
+    for part in &parts {
+        assert!(end <= part.head.start && part.head.end <= part.content.start);
+        assert!(part.content.start <= part.content.end && part.content.end <= body.len());
+        let content = &body[part.content.clone()];
+        let holds = content.windows(delimiter.len()).any(|window| window == delimiter.as_bytes());
+        assert!(!holds, "a part holds a boundary");
+        assert!(body[part.content.end..].starts_with(delimiter.as_bytes()));
+        end = part.content.end;
+    }
+}
+
+/// A coded body unfolds within its limits, and to the same bytes in pieces as in one.
+pub fn coding(bytes: &[u8]) {
+    let Some((which, body)) = bytes.split_first() else { return };
+    let codings = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];
+    let coding = codings[usize::from(*which) % codings.len()];
+    let whole = coding.decode(body, CODING_LIMITS);
+    if let Ok(decoded) = &whole {
+        assert!(decoded.len() <= CODING_LIMITS.decoded_bytes_max);
+    }
+    for cutting in cuttings(body).into_iter().skip(1) {
+        let mut decoder = StreamDecoder::new(coding, CODING_LIMITS).expect("a decoder");
+        let mut decoded = Vec::new();
+        let read = cutting.iter().try_for_each(|piece| decoder.push(piece).map(|more| decoded.extend(more)));
+        if let (Ok(()), Ok(whole)) = (read, &whole) {
+            assert_eq!(decoded, *whole, "{coding:?} unfolds to other bytes in pieces");
+        }
+    }
+}

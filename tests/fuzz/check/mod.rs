@@ -1,0 +1,39 @@
+//! What must hold for any bytes at all, one plain function for each parser of outside bytes.
+//!
+//! The fuzzer calls these functions, and so do ordinary tests, over the corpora and over mutations of them.
+
+pub mod audit;
+pub mod config;
+pub mod http;
+pub mod json;
+pub mod stream;
+pub mod text;
+
+/// Every target: its name, which is that of its corpus, and what is checked.
+pub const TARGETS: [(&str, fn(&[u8])); 14] = [
+    ("array", stream::array),
+    ("audit_segment", audit::segment),
+    ("coding", http::coding),
+    ("config_toml", config::gateway),
+    ("head", http::head),
+    ("json", json::walk_and_splice),
+    ("lane", text::lane),
+    ("media_type", http::media_type),
+    ("multipart", http::multipart),
+    ("ndjson", stream::ndjson),
+    ("pack_toml", config::pack),
+    ("path", http::path),
+    ("policy_toml", config::policy),
+    ("sse", stream::sse),
+];
+
+/// Returns a few ways to cut `bytes` into pieces: bytewise, and in two at places that depend on the bytes.
+pub fn cuttings(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
+    let mut ways: Vec<Vec<&[u8]>> = vec![bytes.chunks(1).collect(), bytes.chunks(7).collect()];
+    let sum = bytes.iter().fold(bytes.len(), |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
+    for at in [sum, sum / 7, sum / 49].map(|number| number % (bytes.len() + 1)) {
+        let (head, tail) = bytes.split_at(at);
+        ways.push(vec![head, tail]);
+    }
+    ways
+}

@@ -1,0 +1,69 @@
+//! Streams: the same pieces however the bytes arrive, and the pieces together are the stream.
+
+use portcullis::llm::stream::StreamFault;
+use portcullis::llm::stream::StreamFormat;
+use portcullis::llm::stream::StreamParser;
+use portcullis::llm::stream::StreamPiece;
+
+use super::cuttings;
+
+/// Small enough that a corpus reaches it.
+const PIECE_BYTES_MAX: usize = 96;
+
+/// Cuts server-sent events.
+pub fn sse(bytes: &[u8]) {
+    pieces(StreamFormat::Sse, bytes);
+}
+
+/// Cuts lines of JSON.
+pub fn ndjson(bytes: &[u8]) {
+    pieces(StreamFormat::Ndjson, bytes);
+}
+
+/// Cuts the elements of a JSON array.
+pub fn array(bytes: &[u8]) {
+    pieces(StreamFormat::JsonArray, bytes);
+}
+
+fn pieces(format: StreamFormat, bytes: &[u8]) {
+    for limit in [PIECE_BYTES_MAX, 16 << 20] {
+        let whole = parsed(format, limit, &[bytes]);
+        for cutting in cuttings(bytes) {
+            assert_eq!(parsed(format, limit, &cutting), whole, "pieces depend on the cutting");
+        }
+        let (pieces, fault) = whole;
+        let raw: Vec<u8> = pieces.iter().flat_map(|piece| piece.raw.to_vec()).collect();
+        match fault {
+            None => assert_eq!(raw, bytes, "bytes were lost"),
+            Some(_) => assert!(bytes.starts_with(&raw), "bytes were made up"),
+        }
+        pieces.iter().for_each(check);
+    }
+}
+
+fn check(piece: &StreamPiece) {
+    let mut end = 0;
+    for line in &piece.data {
+        assert!(end <= line.start && line.start <= line.end && line.end <= piece.raw.len());
+        end = line.end;
+    }
+    let payload = piece.payload();
+    let all = piece.raw_range(0..payload.len());
+    assert!(all.start <= all.end && all.end <= piece.raw.len());
+}
+
+fn parsed(format: StreamFormat, limit: usize, chunks: &[&[u8]]) -> (Vec<StreamPiece>, Option<StreamFault>) {
+    let mut parser = StreamParser::new(format, limit);
+    let mut pieces = Vec::new();
+    for chunk in chunks {
+        match parser.push(chunk) {
+            Ok(found) => pieces.extend(found),
+            Err(fault) => return (pieces, Some(fault)),
+        }
+    }
+    match parser.finish() {
+        Ok(rest) => pieces.extend(rest),
+        Err(fault) => return (pieces, Some(fault)),
+    }
+    (pieces, None)
+}
