@@ -167,7 +167,11 @@ impl<'a> Report<'a> {
             }
             let place = format!("{}:{line}", self.file.display());
             let (severity, category) = (detector.severity.as_str(), detector.category.as_str());
-            say(&row(&place, severity, category, &detector.name, &sample));
+            let value = match finding.decoded_from.to_string() {
+                plain if plain.is_empty() => sample,
+                encoding => format!("{sample} ({encoding})"),
+            };
+            say(&row(&place, severity, category, &detector.name, &value));
         }
         self.found += 1;
     }

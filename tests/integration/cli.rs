@@ -161,7 +161,7 @@ fn scan_tells_what_it_finds_as_a_table_and_as_json() {
     let table = "\
 PLACE                            SEVERITY CATEGORY     TYPE                             VALUE
 leak.txt:2                       high     pii          payment_card                     4111********11
-leak.txt:3                       high     pii          payment_card                     4111********11
+leak.txt:3                       high     pii          payment_card                     ZCA0********Ex (base64)
 2 findings in 2 inputs
 ";
     let both = ["scan", "leak.txt", "clean.txt"];

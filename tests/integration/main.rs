@@ -4,6 +4,7 @@
 mod cli;
 mod clients;
 mod gateway;
+mod readme;
 mod upstream;
 mod upstream_h2;
 mod vectors;
