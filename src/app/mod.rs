@@ -163,12 +163,13 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Runs only the sample provider, until the process is interrupted.
+/// Runs only the sample provider, until the process is interrupted; `listening` is told where.
 ///
 /// # Errors
 /// The address is taken, or there is no runtime to be had.
-pub fn demo(address: SocketAddr) -> std::io::Result<()> {
+pub fn demo(address: SocketAddr, listening: impl FnOnce(SocketAddr)) -> std::io::Result<()> {
     let listener = std::net::TcpListener::bind(address)?;
+    listening(listener.local_addr()?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let interrupted = async {
         // Where signals cannot be heard, the process ends by being killed.
