@@ -4,6 +4,7 @@
 mod cli;
 mod clients;
 mod gateway;
+mod inspection;
 mod readme;
 mod upstream;
 mod upstream_h2;
