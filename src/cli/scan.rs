@@ -51,7 +51,8 @@ pub fn run(arguments: &ScanArguments) -> ExitCode {
             return ExitCode::from(super::EXIT_CONFIG);
         }
     };
-    let mut report = Report { file: Path::new(""), json: arguments.json, scanner: &scanner, line: 1, found: 0 };
+    let mut report =
+        Report { file: Path::new(""), json: arguments.json, scanner: &scanner, line: 1, found: 0 };
     let mut read = 0;
     for file in &arguments.files {
         report.begin(file);
@@ -103,7 +104,8 @@ fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
         let before = text.len();
         let read = input.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut text)?;
         let is_last = read < PIECE_BYTES;
-        let until = if is_last { text.len() } else { text.len().saturating_sub(OVERLAP_BYTES).max(before / 2) };
+        let until =
+            if is_last { text.len() } else { text.len().saturating_sub(OVERLAP_BYTES).max(before / 2) };
         report.piece(&text, judged_to..until, base, &wanted)?;
         if is_last {
             return Ok(());
@@ -131,7 +133,13 @@ impl<'a> Report<'a> {
         self.line = 1;
     }
 
-    fn piece(&mut self, text: &[u8], region: std::ops::Range<usize>, base: usize, wanted: &DetectorSet) -> io::Result<()> {
+    fn piece(
+        &mut self,
+        text: &[u8],
+        region: std::ops::Range<usize>,
+        base: usize,
+        wanted: &DetectorSet,
+    ) -> io::Result<()> {
         let mut findings = Vec::new();
         self.scanner.scan_region(text, region, wanted, &mut findings).map_err(io::Error::other)?;
         let (mut at, mut line) = (0, self.line);

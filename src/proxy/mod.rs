@@ -425,11 +425,17 @@ impl Gateway {
         }
     }
 
+    /// Names the types of what was found, never the value: who is refused can then mend the request.
     fn refusal(&self, answer: &Answer, exchange: &Exchange) -> Refusal {
+        let found = exchange.blocked_for();
+        let message = match found.as_slice() {
+            [] => answer.message.clone(),
+            found => format!("{} ({})", answer.message, found.join(", ")),
+        };
         Refusal {
             status: answer.status.as_u16(),
             code: answer.code,
-            message: answer.message.clone(),
+            message,
             request_id: exchange.request_id.clone(),
         }
     }

@@ -48,6 +48,7 @@ def chat_text(stream):
 def openai_refused(error):
     equal((error.status_code, error.code, error.type), (403, "content_blocked", "invalid_request_error"))
     holds(error.body["message"] and error.request_id, "the message or the request id is empty")
+    holds("github_token" in str(error), "the message does not say what was found")
     holds(github_token(5) not in str(error), "the error repeats the secret")
 
 

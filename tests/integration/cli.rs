@@ -54,7 +54,8 @@ gateway.toml:24:1: policies.default.allow[0].regex: not a regular expression, or
 ";
 
 /// A card number on the second line, and its twin in base64 on the third.
-const LEAK: &str = "hello\ncard 4111 1111 1111 1111, thanks\nbm90ZTogY2FyZCA0MTExIDExMTEgMTExMSAxMTExLCB0aGFua3M=\n";
+const LEAK: &str =
+    "hello\ncard 4111 1111 1111 1111, thanks\nbm90ZTogY2FyZCA0MTExIDExMTEgMTExMSAxMTExLCB0aGFua3M=\n";
 
 fn portcullis(directory: &Path, arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
     portcullis_with(directory, arguments, input, &[])
@@ -90,7 +91,8 @@ fn check_tells_every_fault_with_file_and_line() {
         portcullis(directory.path(), &["check", "--config", "gateway.toml"], "")
     };
     assert_eq!(check(FAULTY), (Some(78), String::new(), FAULTS.to_owned()));
-    let unclosed = "gateway.toml:2:6: unclosed array, expected `]`\n1 fault: nothing was started or changed\n";
+    let unclosed =
+        "gateway.toml:2:6: unclosed array, expected `]`\n1 fault: nothing was started or changed\n";
     assert_eq!(check("# a list\na = [\n"), (Some(78), String::new(), unclosed.to_owned()));
     let (code, _, told) = portcullis(directory.path(), &["run", "--config", "nowhere.toml"], "");
     assert_eq!(code, Some(78));
@@ -203,7 +205,12 @@ fn demo_says_where_it_answers_and_what_it_understands() {
     BufReader::new(demo.stdout.take().expect("a pipe")).read_line(&mut line).expect("it says where");
     let base = line.trim().strip_prefix("the sample provider answers on ").expect("it says where").to_owned();
     let said = Command::new("curl")
-        .args(["-s", &format!("{base}/api/generate"), "-d", r#"{"model":"m","prompt":"say: yes","stream":false}"#])
+        .args([
+            "-s",
+            &format!("{base}/api/generate"),
+            "-d",
+            r#"{"model":"m","prompt":"say: yes","stream":false}"#,
+        ])
         .output()
         .expect("curl runs");
     let _ = demo.kill();

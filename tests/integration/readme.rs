@@ -30,7 +30,9 @@ fn steps(readme: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut lines = readme.lines();
     while let Some(line) = lines.next() {
-        let Some(language) = line.strip_prefix("```").filter(|language| !language.is_empty()) else { continue };
+        let Some(language) = line.strip_prefix("```").filter(|language| !language.is_empty()) else {
+            continue;
+        };
         let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
         match language {
             "console" => steps.push(Step::Run(session(&block))),
