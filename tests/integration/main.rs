@@ -3,6 +3,7 @@
 
 mod clients;
 mod gateway;
+mod reload;
 mod upstream;
 mod upstream_h2;
 mod vectors;
