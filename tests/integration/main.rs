@@ -2,7 +2,9 @@
 #![allow(dead_code, reason = "the harness is whole, whichever of its parts the present tests use")]
 
 mod clients;
+mod framing;
 mod gateway;
+mod h2;
 mod upstream;
 mod upstream_h2;
 mod vectors;
