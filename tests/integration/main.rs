@@ -3,7 +3,9 @@
 
 mod cli;
 mod clients;
+mod framing;
 mod gateway;
+mod h2;
 mod inspection;
 mod readme;
 mod reload;
