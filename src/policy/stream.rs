@@ -88,7 +88,10 @@ pub enum Flow {
 enum Stop {
     Unreadable(Unreadable),
     /// A finding that blocks: nothing of its lane from here on may leave.
-    Finding { slot: usize, from: usize },
+    Finding {
+        slot: usize,
+        from: usize,
+    },
     /// A finding that blocks, in a text of its own.
     Alone,
 }
@@ -244,7 +247,9 @@ impl StreamInspector {
                 continue;
             }
             let raw = &payload[string.raw.clone()];
-            let ends_in = |ends: &RangeInclusive<usize>| string.raw.start < *ends.end() && *ends.start() <= string.raw.end;
+            let ends_in = |ends: &RangeInclusive<usize>| {
+                string.raw.start < *ends.end() && *ends.start() <= string.raw.end
+            };
             let suspected = suspects.iter().any(ends_in);
             if suspected || string.escaped || view::needs_views(raw) || restore::may_hold(vault, raw) {
                 let channel = inspector.dialect.channel(&payload, &document, string);
@@ -311,7 +316,13 @@ impl StreamInspector {
         if blocked.is_some() { Err(Stop::Alone) } else { Ok(disjoint(masks)) }
     }
 
-    fn feed(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, slot: usize, text: &[u8]) -> Result<(), Stop> {
+    fn feed(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        slot: usize,
+        text: &[u8],
+    ) -> Result<(), Stop> {
         let watch = inspector.policy.watch(inspector.direction);
         let lane = &mut self.lanes[slot];
         lane.fed += text.len();
@@ -344,7 +355,8 @@ impl StreamInspector {
         if !findings.is_empty() {
             let channel = self.lanes[slot].channel;
             let lane = std::mem::take(&mut self.lanes[slot].lane);
-            let (masks, blocked) = self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
+            let (masks, blocked) =
+                self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
             let entry = &mut self.lanes[slot];
             entry.lane = lane;
             entry.add(masks);
@@ -374,7 +386,8 @@ impl StreamInspector {
         let observations = sheet.take_observations();
         let blocks = |observation: &&Observation| observation.action == Action::Block;
         let blocked = observations.iter().filter(blocks).map(|observation| observation.value.start).min();
-        self.action = observations.iter().map(|observation| observation.action).fold(self.action, Action::max);
+        self.action =
+            observations.iter().map(|observation| observation.action).fold(self.action, Action::max);
         self.shadow = self.shadow.max(shadow);
         self.observations.extend(observations);
         (masks, blocked)
@@ -417,7 +430,8 @@ impl StreamInspector {
             let slot = &mut self.lanes[segment.slot];
             let mut cursor = RawCursor::new(&payload, &segment.string);
             for masked in &slot.masks {
-                let covered = masked.range.start.max(segment.text.start)..masked.range.end.min(segment.text.end);
+                let covered =
+                    masked.range.start.max(segment.text.start)..masked.range.end.min(segment.text.end);
                 if covered.is_empty() {
                     continue;
                 }

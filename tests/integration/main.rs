@@ -6,6 +6,7 @@ mod clients;
 mod gateway;
 mod inspection;
 mod readme;
+mod reload;
 mod upstream;
 mod upstream_h2;
 mod vectors;

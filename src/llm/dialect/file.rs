@@ -34,6 +34,7 @@ use super::Wire;
 use super::lane::EndRule;
 use super::lane::LaneRule;
 use super::pattern::PathPattern;
+use crate::llm::json::Folded;
 use crate::llm::json::fold;
 use crate::llm::stream::StreamFormat;
 
@@ -321,8 +322,8 @@ impl Reader<'_> {
 }
 
 /// Returns every spelling of the known keys, by their folded form.
-fn spellings(known: &[KnownFile]) -> HashMap<Vec<u8>, Vec<String>> {
-    let mut spellings: HashMap<Vec<u8>, Vec<String>> = HashMap::new();
+fn spellings(known: &[KnownFile]) -> HashMap<Folded, Vec<String>> {
+    let mut spellings: HashMap<Folded, Vec<String>> = HashMap::new();
     for key in known.iter().flat_map(|known| &known.keys) {
         let same = spellings.entry(fold(key.as_bytes())).or_default();
         if !same.contains(key) {

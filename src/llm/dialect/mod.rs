@@ -28,6 +28,7 @@ use self::pattern::PathPattern;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
 use crate::llm::json::NodeId;
+use crate::llm::json::Folded;
 use crate::llm::json::fold;
 use crate::llm::stream::StreamFormat;
 
@@ -54,7 +55,7 @@ pub struct Dialect {
     known: Vec<KnownKeys>,
     /// All known keys, folded.
     /// Every spelling of the known keys, by their folded form.
-    spellings: HashMap<Vec<u8>, Vec<String>>,
+    spellings: HashMap<Folded, Vec<String>>,
     lanes: Vec<LaneRule>,
     lane_leaves: Vec<String>,
     ends: Vec<lane::EndRule>,
