@@ -70,7 +70,8 @@ impl Builder<'_> {
             return Err(faults);
         };
         let places = document.places();
-        Ruleset::build(Parts { revision, rules: &rules, places, scanner, dialects, dialect_files })
+        let running = self.running;
+        Ruleset::build(Parts { revision, rules: &rules, places, scanner, dialects, dialect_files, running })
     }
 
     /// Reads the dialects, with the running ones where no overlay changed.

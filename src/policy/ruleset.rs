@@ -30,6 +30,7 @@ use crate::policy::route::ROUTES_MAX;
 use crate::policy::route::Route;
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
+use crate::scan::hold::Track;
 use crate::scan::hold::Watch;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::Confidence;
@@ -70,7 +71,7 @@ pub struct Policy {
     /// The policy as it was written.
     pub file: PolicyFile,
     decisions: Decisions,
-    watches: [Watch; 2],
+    watches: [Arc<Watch>; 2],
 }
 
 /// What a ruleset is built from.
@@ -87,6 +88,14 @@ pub struct Parts<'a> {
     pub dialects: Arc<Dialects>,
     /// The files that overlay the embedded dialects; tells a reload whether they changed.
     pub dialect_files: DialectFiles,
+    /// The ruleset in force, whose automata are taken over where they would be the same.
+    pub running: Option<&'a Ruleset>,
+}
+
+/// The automata of one scanner; policies that look for the same share one.
+struct Watches<'a> {
+    detectors: &'a [Detector],
+    known: Vec<Arc<Watch>>,
 }
 
 /// The part of a configuration that changes without a restart, as it was written.
@@ -116,10 +125,11 @@ impl Ruleset {
         let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).collect();
         let mut faults = unknown_disabled(&parts, &facts);
         let mut policies = BTreeMap::new();
+        let mut watches = Watches::of(&parts);
         for (id, file) in &parts.rules.policies {
             match file.compile(&facts, &parts.rules.disabled, parts.places) {
                 Ok(decisions) => {
-                    let policy = Policy::new(file.clone(), decisions, detectors);
+                    let policy = Policy::new(file.clone(), decisions, &mut watches);
                     policies.insert(id.clone(), Arc::new(policy));
                 }
                 Err(unknown) => faults.extend(unknown),
@@ -162,10 +172,32 @@ impl Ruleset {
     }
 }
 
+impl<'a> Watches<'a> {
+    fn of(parts: &'a Parts<'_>) -> Self {
+        let running = parts.running.filter(|running| Arc::ptr_eq(&running.scanner, &parts.scanner));
+        let policies = running.into_iter().flat_map(|running| running.policies.values());
+        let known = policies.flat_map(|policy| policy.watches.iter().cloned()).collect();
+        Self { detectors: parts.scanner.detectors(), known }
+    }
+
+    /// Returns the automaton for these detectors; compiling one takes longer than all else of a reload.
+    fn find(&mut self, enforced: &DetectorSet, wanted: &DetectorSet) -> Arc<Watch> {
+        let reported: DetectorSet = wanted.iter().filter(|id| !enforced.contains(*id)).collect();
+        let same = |watch: &&Arc<Watch>| {
+            watch.detectors(Track::Enforced) == enforced && *watch.detectors(Track::Reported) == reported
+        };
+        if let Some(watch) = self.known.iter().find(same) {
+            return Arc::clone(watch);
+        }
+        let watch = Arc::new(Watch::compile(self.detectors, enforced, wanted));
+        self.known.push(Arc::clone(&watch));
+        watch
+    }
+}
+
 impl Policy {
-    fn new(file: PolicyFile, decisions: Decisions, detectors: &[Detector]) -> Self {
-        let watch = |way| Watch::compile(detectors, decisions.enforced(way), decisions.wanted(way));
-        let watches = Direction::ALL.map(watch);
+    fn new(file: PolicyFile, decisions: Decisions, watches: &mut Watches<'_>) -> Self {
+        let watches = Direction::ALL.map(|way| watches.find(decisions.enforced(way), decisions.wanted(way)));
         Self {
             id: file.id.clone(),
             fail_mode: file.fail_mode,

@@ -3,6 +3,7 @@
 
 mod cli;
 mod clients;
+mod crash;
 mod framing;
 mod gateway;
 mod h2;
