@@ -30,11 +30,8 @@ pub struct Gateway {
     pub admin: SocketAddr,
     process: Child,
     directory: TempDir,
-<<<<<<< HEAD
-    arguments: Vec<String>,
-=======
     state: PathBuf,
->>>>>>> ops
+    arguments: Vec<String>,
 }
 
 impl Gateway {
@@ -53,25 +50,25 @@ impl Gateway {
 
     fn start_in(directory: TempDir, config: &str, state: PathBuf) -> Self {
         fs::write(config_path(&directory), config).expect("the directory is writable");
-<<<<<<< HEAD
         let file = config_path(&directory).display().to_string();
-        Self::launched(directory, vec!["--config".to_owned(), file])
+        Self::launched_in(directory, vec!["--config".to_owned(), file], state)
     }
 
     /// Starts `portcullis run` with arguments of the test's own, in a directory that may hold files.
     pub fn launched(directory: TempDir, arguments: Vec<String>) -> Self {
-        let (process, proxy, admin) = launch(&directory, &arguments);
-        Self { proxy, admin, process, directory, arguments }
+        let state = directory.path().join("state");
+        Self::launched_in(directory, arguments, state)
+    }
+
+    fn launched_in(directory: TempDir, arguments: Vec<String>, state: PathBuf) -> Self {
+        let (process, proxy, admin) = launch(&directory, &state, &arguments);
+        Self { proxy, admin, process, directory, state, arguments }
     }
 
     /// Ends the gateway and starts another in the same directory, with other arguments.
     pub fn restart_with(&mut self, arguments: Vec<String>) {
         self.arguments = arguments;
         self.crash_and_restart();
-=======
-        let (process, proxy, admin) = launch(&directory, &state);
-        Self { proxy, admin, process, directory, state }
->>>>>>> ops
     }
 
     /// Starts a gateway with one route for every path, to one upstream, under a policy whose
@@ -100,11 +97,7 @@ impl Gateway {
     pub fn crash_and_restart(&mut self) {
         self.process.kill().expect("the gateway runs");
         self.process.wait().expect("a child can be waited for");
-<<<<<<< HEAD
-        (self.process, self.proxy, self.admin) = launch(&self.directory, &self.arguments);
-=======
-        (self.process, self.proxy, self.admin) = launch(&self.directory, &self.state);
->>>>>>> ops
+        (self.process, self.proxy, self.admin) = launch(&self.directory, &self.state, &self.arguments);
     }
 
     /// Returns the one-time administrator's key of the first start.
@@ -146,11 +139,7 @@ fn log_of(directory: &TempDir) -> String {
     fs::read_to_string(directory.path().join("log")).unwrap_or_default()
 }
 
-<<<<<<< HEAD
-fn launch(directory: &TempDir, arguments: &[String]) -> (Child, SocketAddr, SocketAddr) {
-=======
-fn launch(directory: &TempDir, state: &Path) -> (Child, SocketAddr, SocketAddr) {
->>>>>>> ops
+fn launch(directory: &TempDir, state: &Path, arguments: &[String]) -> (Child, SocketAddr, SocketAddr) {
     let ready = directory.path().join("ready.json");
     let _ = fs::remove_file(&ready);
     let log =
