@@ -158,16 +158,18 @@ impl Engine {
             return Err(EngineFault::TooLong);
         }
         let mut workspace = self.workspace()?;
-        let limit = RUNS_BASE + text.len() / BYTES_PER_RUN;
         let Workspace { scratch, runs, open } = &mut workspace;
-        let mut report = |group: u32, end: usize| {
-            let is_wanted = self.shapes(group).iter().any(|shape| wanted(*shape));
-            !is_wanted || self.note(runs, open, group, end, limit)
-        };
-        let scanned = match (self.heads.scan(text, &mut report), &self.database, scratch) {
+        let is_wanted = |group: u32| self.shapes(group).iter().any(|shape| wanted(*shape));
+        // Heads report at most once a word and shape, so that they need no limit.
+        let headed = self.heads.scan(text, |group, end| {
+            !is_wanted(group) || self.note(runs, open, group, end, usize::MAX)
+        });
+        let limit = runs.len() + RUNS_BASE + text.len() / BYTES_PER_RUN;
+        let scanned = match (headed, &self.database, scratch) {
             (false, _, _) => Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)),
             (true, Some(database), Some(scratch)) => database.scan(text, scratch, |group, _, end, _| {
-                match report(group, usize::try_from(end).unwrap_or(usize::MAX)) {
+                let end = usize::try_from(end).unwrap_or(usize::MAX);
+                match !is_wanted(group) || self.note(runs, open, group, end, limit) {
                     true => Matching::Continue,
                     false => Matching::Terminate,
                 }
