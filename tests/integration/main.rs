@@ -3,9 +3,12 @@
 
 mod answers;
 mod clients;
+mod faults;
 mod framing;
 mod gateway;
 mod h2;
+mod limits;
+mod tls;
 mod upstream;
 mod upstream_h2;
 mod vectors;
