@@ -4,6 +4,7 @@
 mod clients;
 mod gateway;
 mod inspection;
+mod streams;
 mod upstream;
 mod upstream_h2;
 mod vectors;
