@@ -167,6 +167,7 @@ impl Scanner {
     /// A part of the text that touches none of them, and that no view changes, has no finding. One call for
     /// a whole body spares a call for each of its strings. In a body with too many candidates, such as a
     /// vector of numbers, all of it is one such stretch: its strings are then judged one by one.
+    /// The stretches are ascending and disjoint; ask them with [`touches`].
     ///
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
@@ -182,6 +183,7 @@ impl Scanner {
             Err(EngineFault::TooManyRuns { .. }) => out.push(0..=text.len()),
             listed => listed?,
         }
+        join_stretches(out);
         Ok(())
     }
 
@@ -200,6 +202,24 @@ impl Scanner {
         let widths = wanted.iter().filter_map(|id| self.detector(id)).map(|it| it.pattern.width_max());
         widths.max().unwrap_or(0)
     }
+}
+
+/// Tells whether a part of a text touches one of the stretches that [`Scanner::suspects`] lists.
+pub fn touches(stretches: &[RangeInclusive<usize>], part: &Range<usize>) -> bool {
+    let at = stretches.partition_point(|stretch| *stretch.end() <= part.start);
+    stretches.get(at).is_some_and(|stretch| *stretch.start() <= part.end)
+}
+
+/// Sorts stretches and joins those that overlap.
+fn join_stretches(stretches: &mut Vec<RangeInclusive<usize>>) {
+    stretches.sort_unstable_by_key(|stretch| *stretch.start());
+    stretches.dedup_by(|next, kept| {
+        let overlaps = next.start() <= kept.end();
+        if overlaps {
+            *kept = *kept.start()..=*kept.end().max(next.end());
+        }
+        overlaps
+    });
 }
 
 impl fmt::Debug for Scanner {

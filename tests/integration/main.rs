@@ -13,6 +13,7 @@ mod inspection;
 mod limits;
 mod readme;
 mod reload;
+mod streams;
 mod tls;
 mod upstream;
 mod upstream_h2;
