@@ -42,7 +42,11 @@ use crate::access::credential::CredentialFault;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
 use crate::access::tier::Tier;
+use crate::telemetry::metrics::Finished;
 
+/// What calls are counted under.
+const LISTENER: &str = "admin";
+const NO_ROUTE: &str = "none";
 const REQUEST_ID: &str = "x-request-id";
 const REQUEST_ID_BYTES_MAX: usize = 128;
 /// The longest parameter of a path.
@@ -110,10 +114,18 @@ async fn serve(
     let host = guard::check(&arrival.office.facts, plane, &arrival.parts.method, &arrival.parts.headers);
     let request_id = arrival.request_id.clone();
     let office = arrival.office.clone();
+    let began = office.clock.monotonic();
     let (answer, limit) = match host.and_then(|()| choose(&rows, &arrival.parts.method)) {
         Ok(route) => arrival.answer(route).await,
         Err(error) => (error.into_response(), office.peek(&payer)),
     };
+    // The data plane counts its own paths itself.
+    if plane == Plane::Management {
+        let route = rows.first().map_or(NO_ROUTE, |row| row.path);
+        let took = office.clock.monotonic().saturating_sub(began);
+        let code = answer.status().as_u16();
+        office.telemetry.metrics.finished(Finished { listener: LISTENER, route, code, took });
+    }
     dressed(answer, &limit, &request_id)
 }
 

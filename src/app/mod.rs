@@ -15,7 +15,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pingora::apps::HttpServerOptions;
 use pingora::listeners::TcpSocketOptions;
+use pingora::protocols::http::v2::server::H2Options;
+use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::proxy::http_proxy;
 use pingora::server::RunArgs;
 use pingora::server::Server;
@@ -136,7 +139,9 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
 
     let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
     server.bootstrap();
-    let proxy = http_proxy(&server.configuration, gateway);
+    let mut proxy = http_proxy(&server.configuration, gateway);
+    proxy.server_options = Some(server_options(&config));
+    proxy.h2_options = Some(h2_options(&config));
     let mut plane = Service::new("proxy".to_owned(), Guard::new(proxy, guard_config(&config)));
     let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref())?;
     plane.threads = config.proxy.threads;
@@ -166,12 +171,13 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Runs only the sample provider, until the process is interrupted.
+/// Runs only the sample provider, until the process is interrupted; `listening` is told where.
 ///
 /// # Errors
 /// The address is taken, or there is no runtime to be had.
-pub fn demo(address: SocketAddr) -> std::io::Result<()> {
+pub fn demo(address: SocketAddr, listening: impl FnOnce(SocketAddr)) -> std::io::Result<()> {
     let listener = std::net::TcpListener::bind(address)?;
+    listening(listener.local_addr()?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let interrupted = async {
         // Where signals cannot be heard, the process ends by being killed.
@@ -372,6 +378,21 @@ fn guard_config(config: &Config) -> GuardConfig {
         connections_per_address_max: config.proxy.max_connections_per_address,
         head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
     }
+}
+
+fn server_options(config: &Config) -> HttpServerOptions {
+    let mut options = HttpServerOptions::default();
+    options.h2c = config.proxy.h2;
+    options.keepalive_request_limit = Some(config.proxy.max_requests_per_connection);
+    options.h2_idle_timeout = Some(Duration::from_millis(config.proxy.timeouts.keepalive_ms));
+    options
+}
+
+fn h2_options(config: &Config) -> H2Options {
+    let mut options = default_h2_options();
+    options.max_concurrent_streams(config.proxy.h2_streams_max);
+    options.max_header_list_size(u32::try_from(config.proxy.max_header_bytes).unwrap_or(u32::MAX));
+    options
 }
 
 fn server_conf(config: &Config) -> ServerConf {

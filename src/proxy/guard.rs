@@ -3,7 +3,10 @@
 //! Pingora times a single read, not a whole request head (one byte every few seconds holds a
 //! connection for ever), and it counts no connections. So each accepted stream passes here: over the
 //! cap it gets a bare 503 and is closed; below it, a request head that is not complete within the
-//! deadline ends the connection. On HTTP/2 only the first bytes are timed, later frames are Pingora's.
+//! deadline ends the connection. On HTTP/2 only the preface is timed, later frames are Pingora's.
+//!
+//! HTTP/2 without TLS is told by the first three bytes: no method that is served begins with `PRI`.
+//! (Pingora itself waits for 24 bytes, and for ever.)
 
 use std::collections::HashMap;
 use std::io;
@@ -43,6 +46,9 @@ use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 
 const HEAD_END: &[u8; 4] = b"\r\n\r\n";
+const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How long a fresh connection may say nothing; Pingora's own limit for a first read.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 const INTERIM: &[u8] = b"HTTP/1.1 100";
 const OVERLOADED: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -82,6 +88,7 @@ struct TimedStream {
     inner: Stream,
     deadline: Duration,
     state: HeadState,
+    protocol: Protocol,
     _place: Place,
 }
 
@@ -91,6 +98,14 @@ impl std::fmt::Debug for TimedStream {
     }
 }
 
+/// What the connection speaks.
+#[derive(Clone, Copy, PartialEq)]
+enum Protocol {
+    Unknown,
+    Http1,
+    Http2,
+}
+
 enum HeadState {
     /// No byte of the next head has come yet.
     Between,
@@ -98,6 +113,8 @@ enum HeadState {
     Head { end_seen: usize, timer: Pin<Box<Sleep>> },
     /// The head is complete; a body may follow.
     Body,
+    /// HTTP/2 frames: their deadlines are not ours.
+    Frames,
 }
 
 impl<A> Guard<A> {
@@ -151,7 +168,16 @@ impl<A: ServerApp + Send + Sync + 'static> ServerApp for Guard<A> {
             return None;
         };
         let deadline = self.config.head_deadline;
-        let timed = TimedStream { inner: stream, deadline, state: HeadState::Between, _place: place };
+        let mut timed = TimedStream {
+            inner: stream,
+            deadline,
+            state: HeadState::Between,
+            protocol: Protocol::Unknown,
+            _place: place,
+        };
+        if timed.inner.selected_alpn_proto() == Some(ALPN::H2) {
+            timed.expect_preface();
+        }
         self.inner.process_new(Box::new(timed), shutdown).await
     }
 
@@ -161,6 +187,13 @@ impl<A: ServerApp + Send + Sync + 'static> ServerApp for Guard<A> {
 }
 
 impl TimedStream {
+    /// Times the preface of HTTP/2 from now on.
+    fn expect_preface(&mut self) {
+        self.protocol = Protocol::Http2;
+        let timer = Box::pin(tokio::time::sleep(self.deadline));
+        self.state = HeadState::Head { end_seen: 0, timer };
+    }
+
     fn note_read(&mut self, bytes: &[u8]) {
         if matches!(self.state, HeadState::Between) && !bytes.is_empty() {
             let timer = Box::pin(tokio::time::sleep(self.deadline));
@@ -174,7 +207,10 @@ impl TimedStream {
                 (false, _) => 0,
             };
             if *end_seen == HEAD_END.len() {
-                self.state = HeadState::Body;
+                self.state = match self.protocol {
+                    Protocol::Http2 => HeadState::Frames,
+                    Protocol::Unknown | Protocol::Http1 => HeadState::Body,
+                };
                 return;
             }
         }
@@ -297,7 +333,27 @@ impl GetSocketDigest for TimedStream {
 
 #[async_trait]
 impl Peek for TimedStream {
+    /// Answers what Pingora asks before the first request: whether this is HTTP/2 without TLS.
+    ///
+    /// A connection that was used before speaks what it spoke.
     async fn try_peek(&mut self, buf: &mut [u8]) -> io::Result<bool> {
-        self.inner.try_peek(buf).await
+        buf.fill(0);
+        if self.protocol == Protocol::Unknown {
+            let mut first = [0; 3];
+            let begun = tokio::time::timeout(SILENCE_MAX, self.inner.try_peek(&mut first[..1])).await;
+            begun.map_err(|_| io::ErrorKind::TimedOut)??;
+            if first[0] == H2_PREFACE[0] {
+                let second = tokio::time::timeout(self.deadline, self.inner.try_peek(&mut first)).await;
+                second.map_err(|_| io::ErrorKind::TimedOut)??;
+            }
+            self.protocol = if H2_PREFACE.starts_with(&first) { Protocol::Http2 } else { Protocol::Http1 };
+            if self.protocol == Protocol::Http2 {
+                self.expect_preface();
+            }
+        }
+        if self.protocol == Protocol::Http2 {
+            buf.iter_mut().zip(H2_PREFACE).for_each(|(place, byte)| *place = *byte);
+        }
+        Ok(true)
     }
 }

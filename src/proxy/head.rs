@@ -8,6 +8,7 @@ use http::Method;
 use http::Uri;
 use http::Version;
 use http::header;
+use pingora::http::RequestHeader;
 
 /// The largest request heads that are read.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,9 @@ pub enum HeadFault {
     /// The Host is not `host[:port]`.
     #[error("the Host is not a host name or address with an optional port")]
     HostForm,
+    /// A request target with a fragment, which no client sends.
+    #[error("the request target has a fragment")]
+    Target,
     /// The request target names another authority than Host.
     #[error("the request target and the Host differ")]
     HostMismatch,
@@ -54,6 +58,9 @@ pub enum HeadFault {
     /// An expectation other than 100-continue.
     #[error("the only expectation accepted is 100-continue")]
     Expectation,
+    /// A WebSocket handshake that is none.
+    #[error("the request is no WebSocket handshake")]
+    Handshake,
     /// More bytes or fields than the limits allow.
     #[error("the request head is too large")]
     TooLarge,
@@ -67,7 +74,7 @@ pub fn check(
 ) -> Result<(), HeadFault> {
     check_size(headers, raw, limits)?;
     check_method(method)?;
-    raw.map_or(Ok(()), check_lines)?;
+    raw.map_or(Ok(()), check_raw)?;
     check_fields(headers)?;
     check_host(uri, version, headers)?;
     check_framing(version, headers)?;
@@ -76,6 +83,24 @@ pub fn check(
         Some(value) if !value.eq_ignore_ascii_case(b"100-continue") => Err(HeadFault::Expectation),
         _ => Ok(()),
     }
+}
+
+/// Tells whether a request asks for a WebSocket (RFC 6455 §4.1). Other upgrades are offers that may be
+/// ignored (RFC 9110 §7.8), and are: some clients offer `h2c` with every request.
+pub fn is_websocket(head: &RequestHeader) -> bool {
+    let asks = |name| {
+        let values = head.headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|token| token.trim().eq_ignore_ascii_case("websocket"))
+    };
+    head.version == Version::HTTP_11 && asks(header::UPGRADE)
+}
+
+/// Checks what a WebSocket handshake has to be: anything else could carry a body that nobody reads.
+pub fn check_websocket(head: &RequestHeader) -> Result<(), HeadFault> {
+    let carries = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+    let is_bare = head.method == Method::GET && !carries.iter().any(|name| head.headers.contains_key(name));
+    let is_keyed = head.headers.contains_key(header::SEC_WEBSOCKET_KEY);
+    if is_bare && is_keyed { Ok(()) } else { Err(HeadFault::Handshake) }
 }
 
 fn check_size(headers: &HeaderMap, raw: Option<&[u8]>, limits: HeadLimits) -> Result<(), HeadFault> {
@@ -96,6 +121,23 @@ fn check_method(method: &Method) -> Result<(), HeadFault> {
         Method::OPTIONS,
     ];
     if known.contains(method) { Ok(()) } else { Err(HeadFault::Method) }
+}
+
+/// What only the bytes still tell: Pingora drops a Content-Length beside a Transfer-Encoding, and the
+/// fragment of a target, before any hook sees the head.
+fn check_raw(raw: &[u8]) -> Result<(), HeadFault> {
+    check_lines(raw)?;
+    let mut lines = raw.split(|byte| *byte == b'\n');
+    if lines.next().is_some_and(|line| line.contains(&b'#')) {
+        return Err(HeadFault::Target);
+    }
+    let (mut has_length, mut has_coding) = (false, false);
+    for line in lines {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        has_length |= name.eq_ignore_ascii_case(b"content-length");
+        has_coding |= name.eq_ignore_ascii_case(b"transfer-encoding");
+    }
+    if has_length && has_coding { Err(HeadFault::LengthAndCoding) } else { Ok(()) }
 }
 
 /// Every CR is followed by LF, every LF comes after CR, and no line continues the one before.
@@ -243,6 +285,14 @@ mod tests {
         assert_eq!(verdict("http://b/", &[host]), Err(HeadFault::HostMismatch));
         assert_eq!(verdict("http://b/", &[]), Err(HeadFault::HostCount));
         assert_eq!(verdict("/", &[host; 9]), Err(HeadFault::TooLarge));
+    }
+
+    #[test]
+    fn what_pingora_drops_is_read_from_the_bytes() {
+        let both = b"POST / HTTP/1.1\r\nContent-length: 5\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(check_raw(both), Err(HeadFault::LengthAndCoding));
+        assert_eq!(check_raw(b"GET /a#b HTTP/1.1\r\n\r\n"), Err(HeadFault::Target));
+        assert_eq!(check_raw(b"GET /a HTTP/1.1\r\nX-Colour: #fff\r\n\r\n"), Ok(()));
     }
 
     #[test]

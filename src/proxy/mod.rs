@@ -163,7 +163,7 @@ impl ProxyHttp for Gateway {
 
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> pingora::Result<bool> {
         self.telemetry.metrics.began();
-        session.set_keepalive(Some(self.config.timeouts.keepalive_ms.div_ceil(1000)));
+        self.prepare(session);
         let outcome = AssertUnwindSafe(self.exchange(session, exchange)).catch_unwind().await;
         let stop = match outcome {
             Ok(Ok(Next::Answered)) => return Ok(true),
@@ -176,9 +176,11 @@ impl ProxyHttp for Gateway {
         };
         match stop {
             Stop::Reject(rejection) => self.refuse(session, exchange, &rejection).await?,
-            Stop::Gone(_) => {
+            // An error, not an end: Pingora would complete a body that was cut.
+            Stop::Gone(error) => {
                 exchange.outcome.reason.get_or_insert("caller_gone");
-                session.set_keepalive(None);
+                let cut = || pingora::Error::explain(pingora::ErrorType::ConnectionClosed, "the answer was cut");
+                return Err(error.unwrap_or_else(cut).into_down());
             }
         }
         Ok(true)
@@ -189,19 +191,45 @@ impl ProxyHttp for Gateway {
         let passage = exchange.passage.clone().ok_or_else(unrouted)?;
         let connect = self.timeouts(&passage).connect;
         let peer = self.upstreams.peer(passage.route(), connect).await;
-        peer.map_err(|fault| pingora::Error::because(pingora::ErrorType::ConnectError, "upgrade", fault))
+        peer.map_err(|fault| pingora::Error::because(pingora::ErrorType::ConnectError, "upgrade", fault).into_up())
     }
 
     async fn upstream_request_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         head: &mut RequestHeader,
         exchange: &mut Exchange,
     ) -> pingora::Result<()> {
-        if let Some(target) = exchange.passage.as_ref().and_then(|passage| passage.route().upstreams.first()) {
+        let Some(passage) = &exchange.passage else { return Ok(()) };
+        if let Some(target) = passage.route().upstreams.first() {
             head.insert_header(header::HOST, upstream::authority(target))?;
+            let path = format!("{}{}", target.base_path, forwarded_path(session, exchange, passage));
+            head.set_raw_path(path.as_bytes())?;
         }
         Ok(())
+    }
+
+    /// Lets only a switch of protocols pass: any other answer would reach the caller unread.
+    async fn upstream_response_filter(
+        &self,
+        _session: &mut Session,
+        head: &mut ResponseHeader,
+        _exchange: &mut Exchange,
+    ) -> pingora::Result<()> {
+        match head.status {
+            http::StatusCode::SWITCHING_PROTOCOLS => Ok(()),
+            _ => Err(pingora::Error::explain(pingora::ErrorType::InvalidHTTPHeader, "no upgrade").into_up()),
+        }
+    }
+
+    async fn response_filter(
+        &self,
+        _session: &mut Session,
+        head: &mut ResponseHeader,
+        exchange: &mut Exchange,
+    ) -> pingora::Result<()> {
+        exchange.outcome.status = Some(head.status);
+        self.decorate(head, exchange)
     }
 
     async fn fail_to_proxy(
@@ -213,9 +241,18 @@ impl ProxyHttp for Gateway {
         let head_left = session.response_written().is_some_and(|head| !head.status.is_informational());
         if !head_left && *error.esource() != pingora::ErrorSource::Downstream {
             // The answer is best effort: the connection may be what failed.
-            let _ = self.refuse(session, exchange, &Rejection::Internal).await;
+            let rejection = match error.esource() {
+                pingora::ErrorSource::Upstream => Rejection::UpgradeFailed,
+                _ => Rejection::Internal,
+            };
+            let _ = self.refuse(session, exchange, &rejection).await;
         }
         FailToProxy { error_code: 502, can_reuse_downstream: false }
+    }
+
+    /// Pingora would log the request's target, whose query may hold a credential.
+    fn suppress_error_log(&self, _session: &Session, _exchange: &Exchange, _error: &pingora::Error) -> bool {
+        true
     }
 
     async fn logging(&self, session: &mut Session, _error: Option<&pingora::Error>, exchange: &mut Exchange) {
@@ -224,6 +261,15 @@ impl ProxyHttp for Gateway {
 }
 
 impl Gateway {
+    fn prepare(&self, session: &mut Session) {
+        let timeouts = &self.config.timeouts;
+        // Only where the connection is kept: the caller may have asked to close it.
+        if session.get_keepalive().is_some() {
+            session.set_keepalive(Some(timeouts.keepalive_ms.div_ceil(1000)));
+        }
+        session.set_write_timeout(Some(Duration::from_millis(timeouts.write_ms)));
+    }
+
     /// One exchange, from its head to its answer.
     async fn exchange(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Next, Stop> {
         let offered = session.get_header("x-request-id").map(|id| id.as_bytes().to_vec());
@@ -236,8 +282,12 @@ impl Gateway {
         }
         let passage = self.route(session, exchange)?;
         self.admit(session, exchange)?;
-        if session.get_header(header::UPGRADE).is_some() {
-            return if passage.route().websocket { Ok(Next::Upgrade) } else { Err(Rejection::Upgrade.into()) };
+        if head::is_websocket(session.req_header()) {
+            if !passage.route().websocket {
+                return Err(Rejection::Upgrade.into());
+            }
+            head::check_websocket(session.req_header())?;
+            return Ok(Next::Upgrade);
         }
         if !self.records() {
             return Err(Rejection::Unrecorded.into());
@@ -305,7 +355,7 @@ impl Gateway {
         let reply = tokio::select! {
             biased;
             reply = send => reply.map_err(Rejection::from)?,
-            left = session.as_downstream_mut().read_body_or_idle(true) => return Err(Stop::gone(left.err())),
+            left = caller_left(session) => return Err(Stop::gone(Some(left))),
         };
         exchange.outcome.upstream = Some(self.clock.monotonic() - began);
         self.relay(session, exchange, passage, reply).await
@@ -339,7 +389,7 @@ impl Gateway {
             Some(detected) => self.refusal(&answer, exchange).error_body(detected.wire),
             None => serde_json::json!({ "error": answer.message }).to_string().into_bytes(),
         };
-        let mut head = ResponseHeader::build(answer.status, Some(12))?;
+        let mut head = ResponseHeader::build(answer.status, Some(14))?;
         head.insert_header(header::CONTENT_TYPE, "application/json")?;
         head.insert_header(header::CONTENT_LENGTH, body.len())?;
         if let Some(seconds) = answer.retry_after_s {
@@ -375,17 +425,38 @@ impl Gateway {
         }
     }
 
+    /// Names the types of what was found, never the value: who is refused can then mend the request.
     fn refusal(&self, answer: &Answer, exchange: &Exchange) -> Refusal {
+        let found = exchange.blocked_for();
+        let message = match found.as_slice() {
+            [] => answer.message.clone(),
+            found => format!("{} ({})", answer.message, found.join(", ")),
+        };
         Refusal {
             status: answer.status.as_u16(),
             code: answer.code,
-            message: answer.message.clone(),
+            message,
             request_id: exchange.request_id.clone(),
         }
     }
 
     fn unlimited(&self) -> LimitState {
         LimitState::unlimited(self.clock.now())
+    }
+}
+
+/// Returns once the caller has left, with what Pingora says about it; otherwise never.
+///
+/// A caller that writes more than its request (a pipelined one) has not left: its answer is still
+/// wanted. What it wrote is not read: the connection is closed after the answer, which tells it to
+/// send again (RFC 9112 §9.3.2).
+async fn caller_left(session: &mut Session) -> Box<pingora::Error> {
+    loop {
+        match session.as_downstream_mut().read_body_or_idle(true).await {
+            Err(error) if *error.etype() == pingora::ErrorType::ConnectError => session.set_keepalive(None),
+            Err(error) => return error.into_down(),
+            Ok(_) => return std::future::pending().await,
+        }
     }
 }
 

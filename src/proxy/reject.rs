@@ -26,6 +26,8 @@ pub enum Rejection {
     NoRoute,
     /// The route does not carry upgraded connections.
     Upgrade,
+    /// The provider did not switch protocols.
+    UpgradeFailed,
     /// The caller sends too much, too often.
     RateLimited {
         /// When to come back.
@@ -82,7 +84,7 @@ impl Rejection {
         match self {
             Self::RateLimited { retry_after } => *retry_after <= RETRY_WAIT_MAX,
             Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
-            Self::Upstream(_) | Self::Unrecorded | Self::Internal => true,
+            Self::Upstream(_) | Self::UpgradeFailed | Self::Unrecorded | Self::Internal => true,
             Self::Head(_)
             | Self::Path(_)
             | Self::NoRoute
@@ -106,6 +108,7 @@ impl Rejection {
             Self::Path(_) => (StatusCode::BAD_REQUEST, "malformed_path"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no_route"),
             Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
+            Self::UpgradeFailed => (StatusCode::BAD_GATEWAY, "upgrade_failed"),
             Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
             Self::Gate(GateFault::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
@@ -133,6 +136,7 @@ impl Rejection {
             Self::Path(fault) => fault.to_string(),
             Self::NoRoute => "no route of this gateway leads there".to_owned(),
             Self::Upgrade => "this route does not carry upgraded connections".to_owned(),
+            Self::UpgradeFailed => "the upstream did not switch protocols".to_owned(),
             Self::RateLimited { .. } => "too many requests, slow down".to_owned(),
             Self::Gate(fault) => fault.to_string(),
             Self::Coding(fault) => fault.to_string(),

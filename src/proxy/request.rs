@@ -46,7 +46,11 @@ impl Gateway {
         exchange.reserved = Some(held.reserved);
         let coding = text_header(session, header::CONTENT_ENCODING).map_or(Ok(None), Coding::parse)?;
         let body = match coding {
-            Some(coding) => coding.decode(&held.bytes, coding_limits(&exchange.rules.limits))?,
+            Some(coding) => {
+                let decoded = coding.decode(&held.bytes, coding_limits(&exchange.rules.limits))?;
+                exchange.reserved.iter_mut().try_for_each(|reserved| reserved.grow(decoded.len()))?;
+                decoded
+            }
             None => held.bytes,
         };
         self.detect(exchange, passage, &body);

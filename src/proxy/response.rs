@@ -72,7 +72,8 @@ impl Gateway {
 
     async fn relay_head(&self, session: &mut Session, exchange: &mut Exchange, mut reply: Reply) -> Result<(), Stop> {
         let mut head = self.head_of(&reply, exchange, &[])?;
-        if let Some(length) = reply.head().headers.get(header::CONTENT_LENGTH) {
+        let told = reply.head().headers.get(header::CONTENT_LENGTH);
+        if let Some(length) = told.filter(|_| head.status != StatusCode::NO_CONTENT) {
             head.insert_header(header::CONTENT_LENGTH, length.clone())?;
         }
         exchange.outcome.status = Some(head.status);
@@ -202,7 +203,7 @@ impl Gateway {
         tokio::select! {
             biased;
             piece = reply.next() => Ok(piece.map_err(Rejection::from)?),
-            left = session.as_downstream_mut().read_body_or_idle(true) => Err(Stop::gone(left.err())),
+            left = super::caller_left(session) => Err(Stop::gone(Some(left))),
         }
     }
 

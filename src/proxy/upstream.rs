@@ -6,6 +6,9 @@
 //! where nothing was sent: when no connection could be made.
 
 use std::collections::HashMap;
+use std::hash::DefaultHasher;
+use std::hash::Hash;
+use std::hash::Hasher;
 use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -143,14 +146,11 @@ impl Upstreams {
         address(&mut head, target, path, body.len(), is_h2).map_err(UpstreamFault::Request)?;
         let exchange = async {
             session.write_request_header(head).await?;
-            match body.is_empty() {
-                true => session.finish_request_body().await?,
-                false => {
-                    session.write_request_body(body, true).await?;
-                    session.finish_request_body().await?;
-                }
+            match write_body(&mut session, body).await {
+                Ok(()) => read_final_head(&mut session).await,
+                // A provider may answer and close before it has read everything (RFC 9112 §9.5).
+                Err(error) => read_final_head(&mut session).await.map_err(|_| error),
             }
-            read_final_head(&mut session).await
         };
         match timeout(timeouts.first_byte, exchange).await {
             Ok(Ok(())) => Ok(Reply { session, peer, idle: timeouts.idle }),
@@ -233,6 +233,10 @@ impl Upstreams {
             (UpstreamH2::Auto, true) => ALPN::H2H1,
             (UpstreamH2::Auto, false) | (UpstreamH2::Never, _) => ALPN::H1,
         };
+        // Pingora's own key of a pooled connection knows neither of these.
+        let mut group = DefaultHasher::new();
+        (route.h2 as u8, &route.upstream_ca_file).hash(&mut group);
+        peer.group_key = group.finish();
         if let Some(path) = &route.upstream_ca_file {
             peer.options.ca = Some(self.trust(path)?);
         }
@@ -272,6 +276,13 @@ impl Reply {
     pub async fn cut(mut self) {
         self.session.shutdown().await;
     }
+}
+
+async fn write_body(session: &mut HttpSession, body: Bytes) -> pingora::Result<()> {
+    if !body.is_empty() {
+        session.write_request_body(body, true).await?;
+    }
+    session.finish_request_body().await
 }
 
 async fn read_final_head(session: &mut HttpSession) -> pingora::Result<()> {

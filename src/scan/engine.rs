@@ -19,8 +19,11 @@ use crate::scan::shape::Start;
 /// The longest text that is scanned at once, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 30;
 
-/// The runs of candidates any scan may have, however short its text.
-const RUNS_BASE: usize = 1 << 16;
+/// The runs of candidates any scan may have, however short its text: one long number is a candidate of
+/// nearly a hundred detectors, and tables of them are ordinary.
+const RUNS_BASE: usize = 1 << 18;
+/// How many of them an idle workspace has room for.
+const RUNS_KEPT: usize = 1 << 16;
 
 /// Beyond the base, a scan may have one run of candidates for so many bytes of text.
 const BYTES_PER_RUN: usize = 2;
@@ -179,7 +182,7 @@ impl Engine {
             }
         }
         workspace.runs.clear();
-        workspace.runs.shrink_to(RUNS_BASE);
+        workspace.runs.shrink_to(RUNS_KEPT);
         let mut idle = self.idle.lock();
         if idle.len() < WORKSPACES_MAX {
             idle.push(workspace);
@@ -258,7 +261,7 @@ mod tests {
         let engine = Engine::compile(&[pair(), pair(), pair(), pair()]).unwrap();
         let scan = |pairs: usize| engine.scan("ab".repeat(pairs).as_bytes(), |_| true, <[Run]>::len);
         assert_eq!(scan(1000).unwrap(), 4000);
-        assert!(matches!(scan(1 << 16), Err(EngineFault::TooManyRuns { .. })));
+        assert!(matches!(scan(1 << 18), Err(EngineFault::TooManyRuns { .. })));
         assert_eq!(scan(1000).unwrap(), 4000, "a workspace starts clean after a fault");
     }
 

@@ -159,7 +159,8 @@ impl Scanner {
     /// Appends to `out` the stretches of a text in which the first stage saw the end of a candidate.
     ///
     /// A part of the text that touches none of them, and that no view changes, has no finding. One call for
-    /// a whole body spares a call for each of its strings.
+    /// a whole body spares a call for each of its strings. In a body with too many candidates, such as a
+    /// vector of numbers, all of it is one such stretch: its strings are then judged one by one.
     ///
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
@@ -170,7 +171,11 @@ impl Scanner {
         out: &mut Vec<RangeInclusive<usize>>,
     ) -> Result<(), ScanFault> {
         let is_wanted = |id: u32| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)));
-        self.engine.scan(text, is_wanted, |runs| out.extend(runs.iter().map(|run| run.first..=run.last)))?;
+        let listed = self.engine.scan(text, is_wanted, |runs| out.extend(runs.iter().map(|run| run.first..=run.last)));
+        match listed {
+            Err(EngineFault::TooManyRuns { .. }) => out.push(0..=text.len()),
+            listed => listed?,
+        }
         Ok(())
     }
 

@@ -73,6 +73,8 @@ async fn screen() {
         secret()
     );
     t.say("a whole answer", ask("POST", "/api/v1/screen/response").by("service").body(body)).await;
+    let odd = r#"{"dialect": "openai", "body": {"model": "a", "model": "b", "messages": []}}"#;
+    t.say("a body that decoders read differently", prompt(odd.to_owned())).await;
     t.say("an unknown policy", prompt(r#"{"prompt": "x", "policy": "none"}"#.to_owned())).await;
     t.say("an unknown dialect", prompt(r#"{"body": {}, "dialect": "none"}"#.to_owned())).await;
     t.say("two texts", prompt(r#"{"prompt": "x", "content": "y"}"#.to_owned())).await;

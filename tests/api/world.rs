@@ -49,9 +49,16 @@ pub struct World {
 impl World {
     /// Starts a plane whose deployment has a tier; each role has a key.
     pub fn start(tier: Tier) -> Self {
+        Self::start_with(tier, |_| {})
+    }
+
+    /// Starts one that differs in what cannot change while it runs.
+    pub fn start_with(tier: Tier, differ: impl FnOnce(&mut Facts)) -> Self {
         let state = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new("2026-05-01T12:00:00Z".parse().unwrap()));
-        let office = Arc::new(office(tier, &state, clock.clone()));
+        let mut office = office(tier, &state, clock.clone());
+        differ(&mut office.facts);
+        let office = Arc::new(office);
         let key = |role: Role| {
             let new = NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None };
             let (_, key) = office.keys.create(office.new_id(), new, clock.now()).unwrap();

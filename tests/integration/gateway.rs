@@ -30,7 +30,7 @@ pub struct Gateway {
     pub admin: SocketAddr,
     process: Child,
     directory: TempDir,
-    state: PathBuf,
+    arguments: Vec<String>,
 }
 
 impl Gateway {
@@ -38,19 +38,21 @@ impl Gateway {
     /// ports are free ones and the state is in a directory that goes with the gateway.
     pub fn start(config: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let state = directory.path().join("state");
-        Self::start_in(directory, config, state)
-    }
-
-    /// Starts a gateway whose state lies elsewhere.
-    pub fn start_with_state(config: &str, state: &Path) -> Self {
-        Self::start_in(tempfile::tempdir().expect("a temporary directory"), config, state.to_owned())
-    }
-
-    fn start_in(directory: TempDir, config: &str, state: PathBuf) -> Self {
         fs::write(config_path(&directory), config).expect("the directory is writable");
-        let (process, proxy, admin) = launch(&directory, &state);
-        Self { proxy, admin, process, directory, state }
+        let file = config_path(&directory).display().to_string();
+        Self::launched(directory, vec!["--config".to_owned(), file])
+    }
+
+    /// Starts `portcullis run` with arguments of the test's own, in a directory that may hold files.
+    pub fn launched(directory: TempDir, arguments: Vec<String>) -> Self {
+        let (process, proxy, admin) = launch(&directory, &arguments);
+        Self { proxy, admin, process, directory, arguments }
+    }
+
+    /// Ends the gateway and starts another in the same directory, with other arguments.
+    pub fn restart_with(&mut self, arguments: Vec<String>) {
+        self.arguments = arguments;
+        self.crash_and_restart();
     }
 
     /// Starts a gateway with one route for every path, to one upstream, under a policy whose
@@ -79,12 +81,12 @@ impl Gateway {
     pub fn crash_and_restart(&mut self) {
         self.process.kill().expect("the gateway runs");
         self.process.wait().expect("a child can be waited for");
-        (self.process, self.proxy, self.admin) = launch(&self.directory, &self.state);
+        (self.process, self.proxy, self.admin) = launch(&self.directory, &self.arguments);
     }
 
     /// Returns the one-time administrator's key of the first start.
     pub fn admin_key(&self) -> String {
-        let key = fs::read_to_string(self.state.join("admin.key"));
+        let key = fs::read_to_string(self.directory.path().join("state/admin.key"));
         key.expect("the first start writes the key").trim().to_owned()
     }
 
@@ -121,20 +123,20 @@ fn log_of(directory: &TempDir) -> String {
     fs::read_to_string(directory.path().join("log")).unwrap_or_default()
 }
 
-fn launch(directory: &TempDir, state: &Path) -> (Child, SocketAddr, SocketAddr) {
+fn launch(directory: &TempDir, arguments: &[String]) -> (Child, SocketAddr, SocketAddr) {
     let ready = directory.path().join("ready.json");
     let _ = fs::remove_file(&ready);
     let log =
         File::options().create(true).append(true).open(directory.path().join("log")).expect("a log file");
     let mut process = Command::new(env!("CARGO_BIN_EXE_portcullis"))
-        .args(["run", "--config"])
-        .arg(config_path(directory))
+        .arg("run")
+        .args(arguments)
         .arg("--ready-file")
         .arg(&ready)
         .current_dir(directory.path())
         .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
         .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
-        .env("PORTCULLIS__STORE__PATH", state)
+        .env("PORTCULLIS__STORE__PATH", directory.path().join("state"))
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a file can be shared"))
         .stderr(log)

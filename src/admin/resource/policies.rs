@@ -117,9 +117,9 @@ struct Age {
 pub async fn list(call: Call) -> Answer {
     let ruleset = call.office.reloader.handle().load();
     let ages = ages(&call).await?;
-    let current = call.office.reloader.current();
+    let document = call.office.reloader.current().document.masked();
     let policies: Vec<PolicyEntry> =
-        ruleset.policies.values().map(|policy| entry(policy, &ruleset, &current.document.masked(), &ages)).collect();
+        ruleset.policies.values().map(|policy| entry(policy, &ruleset, &document, &ages)).collect();
     ok(&PolicyList { total: policies.len(), policies, revision: ruleset.revision })
 }
 
@@ -283,4 +283,29 @@ fn read_ages(office: &Office) -> Result<BTreeMap<String, Age>, ApiError> {
 
 fn unknown() -> ApiError {
     ApiError::NotFound("there is no such policy".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::document::patch;
+
+    fn tables() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![any::<bool>().prop_map(Value::from), (0u8..4).prop_map(Value::from)];
+        let tree = leaf.prop_recursive(3, 16, 4, |inner| {
+            prop::collection::btree_map("[ab]", inner, 0..3).prop_map(|table| Value::Object(table.into_iter().collect()))
+        });
+        prop::collection::btree_map("[ab]", tree, 0..3).prop_map(|table| Value::Object(table.into_iter().collect()))
+    }
+
+    proptest! {
+        #[test]
+        fn a_difference_makes_one_of_the_other(before in tables(), wanted in tables()) {
+            let (Value::Object(old), Value::Object(new)) = (&before, &wanted) else { unreachable!("both are tables") };
+            let difference = Value::Object(difference(old, new.clone()));
+            prop_assert_eq!(patch::apply(before, difference), wanted);
+        }
+    }
 }

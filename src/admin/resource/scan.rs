@@ -118,7 +118,7 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
     let result = ScanResult {
         threats: found().map(|(finding, detector)| show(content, finding, detector)).collect(),
         risk_score: threat::risk(found().map(|(finding, detector)| threat::evidence(detector, finding.confidence))),
-        scan_time_ms: took.as_secs_f64() * 1000.0,
+        scan_time_ms: took.as_micros() as f64 / 1000.0,
         layers_triggered: threat::layers(findings.iter().map(|finding| finding.layer)),
     };
     Ok(Scanned { result, record })

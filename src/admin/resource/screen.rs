@@ -190,7 +190,7 @@ impl Bench {
             rules: rules.into_iter().collect(),
             threats: self.observed(&inspection).map(|(seen, detector)| show(seen, detector)).collect(),
             risk_score: threat::risk(evidence),
-            scan_time_ms: took.as_secs_f64() * 1000.0,
+            scan_time_ms: took.as_micros() as f64 / 1000.0,
             layers_triggered: threat::layers(inspection.observations.iter().map(|seen| seen.layer)),
             redacted_content: content,
             redacted_body: body.map(RawValue::from_string).transpose().map_err(|_| ApiError::Internal)?,
