@@ -23,11 +23,11 @@
 //! | SQL injection in the check of API keys (CVE-2026-42208) | keys are looked up by a hash in a key-value table; there is no query language ([`access::key`](crate::access::key)) |
 //! | a package of a gateway was replaced by malware | releases build from `Cargo.lock`; `.deny.toml` names the licences and the sources that may be used |
 //! | an admin interface without protection from forged and excessive requests | the management plane has its own listener and thread, a credential on every call, limits of its own |
-//! | one default in code failed open, another failed closed | [`FailMode`](crate::policy::decision::FailMode) has one default, and the fuzzers' policies are read by the same code |
+//! | one default in code failed open, another failed closed | [`FailMode`](crate::policy::decision::FailMode) has one default, [`FAIL_MODE_DEFAULT`](crate::policy::FAIL_MODE_DEFAULT) |
 //! | an overlap window of 256 bytes between chunks was taken to be enough | the hold-back is derived from the patterns ([`scan::hold`](crate::scan::hold)); see [`streaming`](super::streaming) |
-//! | 40 KB of brackets overflowed a JSON parser's stack and ended the process | [`llm::json::walk`](crate::llm::json::walk()) is iterative and counts its depth |
+//! | 40 KB of brackets overflowed a JSON parser's stack and ended the process | [`llm::json::walk`](crate::llm::json) is iterative and counts its depth |
 //! | duplicate keys, lone surrogates, BOMs: one decoder reads what was judged, another what was meant | the JSON gate accepts what all decoders read alike |
-//! | bodies were rebuilt from parsed values: numbers and signatures broke | [`redact::splice`](crate::redact::splice()) edits bytes in place |
+//! | bodies were rebuilt from parsed values: numbers and signatures broke | [`redact::splice`](mod@crate::redact::splice) edits bytes in place |
 //! | two lengths, a list of codings, bare line feeds: request smuggling | [`proxy::head`](crate::proxy::head) refuses; nothing is repaired |
 //! | 93 bytes of brotli unfolded to 100 MiB | [`proxy::coding`](crate::proxy::coding) limits size and ratio while unfolding |
 //! | a percent-encoded path reached another route than the one that was checked | routes are chosen, and requests forwarded, on one spelling ([`proxy::path`](crate::proxy::path)) |

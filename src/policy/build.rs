@@ -70,8 +70,8 @@ impl Builder<'_> {
             return Err(faults);
         };
         let places = document.places();
-        let running = self.running;
-        Ruleset::build(Parts { revision, rules: &rules, places, scanner, dialects, dialect_files, running })
+        let parts = Parts { revision, rules: &rules, places, scanner, dialects, dialect_files };
+        Ruleset::build_beside(self.running, parts)
     }
 
     /// Reads the dialects, with the running ones where no overlay changed.

@@ -93,8 +93,6 @@ pub struct Parts<'a> {
     pub dialects: Arc<Dialects>,
     /// The files that overlay the embedded dialects; tells a reload whether they changed.
     pub dialect_files: DialectFiles,
-    /// The ruleset in force, whose automata are taken over where they would be the same.
-    pub running: Option<&'a Ruleset>,
 }
 
 /// The automata of one scanner; policies that look for the same share one.
@@ -126,12 +124,21 @@ impl Ruleset {
     ///
     /// Every detector that a policy or `[detectors]` names and the scanner does not have.
     pub fn build(parts: Parts<'_>) -> Result<Self, Vec<Fault>> {
+        Self::build_beside(None, parts)
+    }
+
+    /// Does the same, and takes automata over from the ruleset in force where they would be the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ruleset::build`].
+    pub fn build_beside(running: Option<&Self>, parts: Parts<'_>) -> Result<Self, Vec<Fault>> {
         let detectors = parts.scanner.detectors();
         let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).collect();
         let mut faults = unknown_disabled(&parts, &facts);
 <<<<<<< HEAD
         let mut policies = BTreeMap::new();
-        let mut watches = Watches::of(&parts);
+        let mut watches = Watches::of(&parts, running);
         for (id, file) in &parts.rules.policies {
             match file.compile(&facts, &parts.rules.disabled, parts.places) {
                 Ok(decisions) => {
@@ -191,8 +198,8 @@ impl Ruleset {
 }
 
 impl<'a> Watches<'a> {
-    fn of(parts: &'a Parts<'_>) -> Self {
-        let running = parts.running.filter(|running| Arc::ptr_eq(&running.scanner, &parts.scanner));
+    fn of(parts: &'a Parts<'_>, running: Option<&Ruleset>) -> Self {
+        let running = running.filter(|running| Arc::ptr_eq(&running.scanner, &parts.scanner));
         let policies = running.into_iter().flat_map(|running| running.policies.values());
         let known = policies.flat_map(|policy| policy.watches.iter().cloned()).collect();
         Self { detectors: parts.scanner.detectors(), known }

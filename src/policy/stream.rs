@@ -3,7 +3,7 @@
 //! In: bytes as the provider sends them, cut anywhere. Out: the same events, each released whole once
 //! every text in it is judged, with masks where a value was found, or the end of the stream in the
 //! caller's dialect. Texts that continue over events (a choice, a tool call's arguments) are joined in
-//! lanes; a [`Lane`] says up to where its text is settled, and nothing behind that leaves. Events keep
+//! lanes; a [`Lane`](crate::scan::lane::Lane) says up to where its text is settled, and nothing behind that leaves. Events keep
 //! their order, so one lane under way holds the events after it. Nothing is ever released by a timer.
 //!
 //! What it does not promise: an event held by a word under way leaves only with the next text of its
@@ -11,6 +11,7 @@
 
 mod held;
 mod slot;
+mod stop;
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -24,6 +25,7 @@ use self::held::Held;
 use self::held::Segment;
 use self::slot::Slot;
 use self::slot::values;
+use self::stop::Stop;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::json;
@@ -83,23 +85,6 @@ pub enum Flow {
     Open(Unreadable),
     /// It ends here: nothing after what was released may leave.
     Block(Option<Unreadable>),
-}
-
-enum Stop {
-    Unreadable(Unreadable),
-    /// A finding that blocks: nothing of its lane from here on may leave.
-    Finding {
-        slot: usize,
-        from: usize,
-    },
-    /// A finding that blocks, in a text of its own.
-    Alone,
-}
-
-impl From<Unreadable> for Stop {
-    fn from(unreadable: Unreadable) -> Self {
-        Self::Unreadable(unreadable)
-    }
 }
 
 impl StreamInspector {

@@ -131,7 +131,7 @@ impl Exchange {
         self.outcome.action = self.outcome.action.max(Some(action));
     }
 
-    /// Returns the types of what the exchange was blocked for, at most [`NAMED_MAX`] of them.
+    /// Returns the types of what the exchange was blocked for, at most `NAMED_MAX` of them.
     pub fn blocked_for(&self) -> Vec<&str> {
         let seen = self.outcome.request.iter().chain(&self.outcome.response);
         let mut names = Vec::new();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -30,7 +31,7 @@ use crate::wire::Response;
 use crate::wire::exchange;
 use crate::wire::post;
 
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 5;
 const CLIENTS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(20);
 const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"hello"}]}"#;
@@ -145,13 +146,18 @@ fn a_state_directory_in_use_is_refused_in_words() {
 /// A disk of 24 MiB is filled up, and emptied again.
 #[test]
 fn a_full_disk_degrades_health_refuses_traffic_and_heals_by_itself() {
-    let Some(disk) = SmallDisk::mount() else {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(disk) = SmallDisk::mount(&directory.path().join("state")) else {
         // Only root may mount; the same walk with a pretended disk is a unit test of the audit log.
         return;
     };
     let upstream = Upstream::start(vec![Step::Send(answer())]);
     let settings = "durability = \"wait\"\nsegment_bytes = 65536\nreserve_bytes = 1048576\nlow_water_bytes = 4194304";
-    let gateway = Gateway::start_with_state(&config(&upstream, settings), &disk.folder.path().join("state"));
+    let file = directory.path().join("gateway.toml");
+    fs::write(&file, config(&upstream, settings)).expect("the directory is writable");
+    let gateway = Gateway::launched(directory, vec!["--config".to_owned(), file.display().to_string()]);
+    // Unmounted before the gateway's directory is removed.
+    let disk = disk;
     assert_eq!((send(&gateway).status, health(&gateway)), (200, (200, "healthy".to_owned())));
 
     disk.fill();
@@ -186,27 +192,27 @@ fn wait(condition: impl Fn() -> bool, otherwise: &str) {
 
 /// A file system in memory, small enough to be filled; unmounted when it is dropped.
 struct SmallDisk {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
 }
 
 impl SmallDisk {
-    fn mount() -> Option<Self> {
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"]).arg(folder.path()).output();
-        mounted.is_ok_and(|output| output.status.success()).then_some(Self { folder })
+    fn mount(folder: &Path) -> Option<Self> {
+        fs::create_dir(folder).expect("the directory is writable");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"]).arg(folder).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(Self { folder: folder.to_owned() })
     }
 
     /// Writes until nothing more fits, the gateway's reserve included once it is given up.
     fn fill(&self) {
         for number in 0..64 {
             // What fits is written before the write fails.
-            let _ = fs::write(self.folder.path().join(format!("filler-{number}")), vec![0; 1 << 20]);
+            let _ = fs::write(self.folder.join(format!("filler-{number}")), vec![0; 1 << 20]);
         }
-        let _ = fs::write(self.folder.path().join("filler-last"), vec![0; 4 << 10]);
+        let _ = fs::write(self.folder.join("filler-last"), vec![0; 4 << 10]);
     }
 
     fn empty(&self) {
-        for entry in fs::read_dir(self.folder.path()).expect("it is mounted").map_while(Result::ok) {
+        for entry in fs::read_dir(&self.folder).expect("it is mounted").map_while(Result::ok) {
             if entry.file_name().to_string_lossy().starts_with("filler") {
                 fs::remove_file(entry.path()).expect("it can be removed");
             }
@@ -216,7 +222,7 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("--lazy").arg(self.folder.path()).status();
+        let _ = Command::new("umount").arg("--lazy").arg(&self.folder).status();
     }
 }
 

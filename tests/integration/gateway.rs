@@ -30,7 +30,10 @@ pub struct Gateway {
     pub admin: SocketAddr,
     process: Child,
     directory: TempDir,
+<<<<<<< HEAD
     state: PathBuf,
+=======
+>>>>>>> ops
     arguments: Vec<String>,
 }
 
@@ -39,16 +42,6 @@ impl Gateway {
     /// ports are free ones and the state is in a directory that goes with the gateway.
     pub fn start(config: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let state = directory.path().join("state");
-        Self::start_in(directory, config, state)
-    }
-
-    /// Starts a gateway whose state lies elsewhere.
-    pub fn start_with_state(config: &str, state: &Path) -> Self {
-        Self::start_in(tempfile::tempdir().expect("a temporary directory"), config, state.to_owned())
-    }
-
-    fn start_in(directory: TempDir, config: &str, state: PathBuf) -> Self {
         fs::write(config_path(&directory), config).expect("the directory is writable");
         let file = config_path(&directory).display().to_string();
         Self::launched_in(directory, vec!["--config".to_owned(), file], state)
@@ -97,12 +90,16 @@ impl Gateway {
     pub fn crash_and_restart(&mut self) {
         self.process.kill().expect("the gateway runs");
         self.process.wait().expect("a child can be waited for");
+<<<<<<< HEAD
         (self.process, self.proxy, self.admin) = launch(&self.directory, &self.state, &self.arguments);
+=======
+        (self.process, self.proxy, self.admin) = launch(&self.directory, &self.arguments);
+>>>>>>> ops
     }
 
     /// Returns the one-time administrator's key of the first start.
     pub fn admin_key(&self) -> String {
-        let key = fs::read_to_string(self.state.join("admin.key"));
+        let key = fs::read_to_string(self.directory.path().join("state/admin.key"));
         key.expect("the first start writes the key").trim().to_owned()
     }
 
@@ -139,7 +136,11 @@ fn log_of(directory: &TempDir) -> String {
     fs::read_to_string(directory.path().join("log")).unwrap_or_default()
 }
 
+<<<<<<< HEAD
 fn launch(directory: &TempDir, state: &Path, arguments: &[String]) -> (Child, SocketAddr, SocketAddr) {
+=======
+fn launch(directory: &TempDir, arguments: &[String]) -> (Child, SocketAddr, SocketAddr) {
+>>>>>>> ops
     let ready = directory.path().join("ready.json");
     let _ = fs::remove_file(&ready);
     let log =
@@ -152,7 +153,7 @@ fn launch(directory: &TempDir, state: &Path, arguments: &[String]) -> (Child, So
         .current_dir(directory.path())
         .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
         .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
-        .env("PORTCULLIS__STORE__PATH", state)
+        .env("PORTCULLIS__STORE__PATH", directory.path().join("state"))
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a file can be shared"))
         .stderr(log)

@@ -22,7 +22,7 @@ use crate::wire::Response;
 use crate::wire::exchange;
 use crate::wire::post;
 
-const RELOADS: u64 = 40;
+const RELOADS: u64 = 30;
 /// Ten reloads a second, as far as the machine lets them be done.
 const PACE: Duration = Duration::from_millis(100);
 const CLIENTS: usize = 16;
