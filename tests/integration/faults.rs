@@ -157,9 +157,14 @@ fn a_second_request_that_comes_early_does_not_cancel_the_first() {
     client.send(&post("/x", "", BODY));
     slow.wait_until(|all| times_sent(all) == 1);
     client.send(&post("/x", "", BODY));
+    // A round trip, so that the gateway has most likely seen the second request before the first ends.
+    assert_eq!(exchange(gateway.proxy, b"GET /../x HTTP/1.1\r\nhost: a\r\n\r\n").status, 400);
     slow.proceed();
     assert_eq!(client.response().expect("the first answer").status, 200);
-    assert!(client.is_closed());
+    // Seen early, the second is left to be sent again; seen late, it is served in its turn.
+    slow.proceed();
+    let second = client.response().map(|answer| answer.status);
+    assert!(matches!(second, Ok(200) | Err(WireFault::Closed)), "{second:?}");
     // A connection that closed between two requests is not used for the second.
     let mut client = Client::connect(gateway.proxy);
     slow.proceed();
@@ -170,11 +175,10 @@ fn a_second_request_that_comes_early_does_not_cancel_the_first() {
 
 #[test]
 fn a_caller_that_leaves_takes_its_request_along() {
-    let silent = Upstream::start(vec![Step::Wait]);
+    let silent = Upstream::start(Vec::new());
     let stream = Upstream::start(vec![
         Step::Send(chunked_head("text/event-stream")),
         Step::Send(chunk(b"data: {\"a\":1}\n\n")),
-        Step::Wait,
     ]);
     let mut routes = String::new();
     for (name, upstream) in [("silent", &silent), ("stream", &stream)] {
