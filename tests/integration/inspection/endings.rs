@@ -85,10 +85,10 @@ fn last_payload(format: StreamFormat, stream: &str) -> Value {
     match format {
         StreamFormat::Sse => {
             assert!(stream.ends_with("\n\n"), "{stream}");
-            let payloads = stream.lines().filter_map(|line| line.strip_prefix("data: "));
-            parse(payloads.filter(|payload| *payload != "[DONE]").last().expect("a payload"))
+            let mut payloads = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+            parse(payloads.rfind(|payload| *payload != "[DONE]").expect("a payload"))
         }
-        StreamFormat::Ndjson => parse(stream.lines().last().expect("a line")),
+        StreamFormat::Ndjson => parse(stream.lines().next_back().expect("a line")),
         StreamFormat::JsonArray => {
             let all: Value = parse(stream);
             all.as_array().and_then(|all| all.last()).expect("an element").clone()
