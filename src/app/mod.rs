@@ -133,6 +133,7 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
 
     let buckets = Arc::new(Buckets::new(quotas(&config.rules.limits.tiers)));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
+    admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
     let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
     let router = admin::router(Arc::clone(&office));
     let gateway = gateway(&config, &state, &buckets, &telemetry, &clock, admin::router_on_proxy(office));

@@ -71,7 +71,12 @@ pub struct Policy {
     /// The policy as it was written.
     pub file: PolicyFile,
     decisions: Decisions,
+<<<<<<< HEAD
     watches: [Arc<Watch>; 2],
+=======
+    looked_for: [DetectorSet; 2],
+    watches: [Watch; 2],
+>>>>>>> streams
 }
 
 /// What a ruleset is built from.
@@ -131,6 +136,7 @@ impl Ruleset {
         let detectors = parts.scanner.detectors();
         let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).collect();
         let mut faults = unknown_disabled(&parts, &facts);
+<<<<<<< HEAD
         let mut policies = BTreeMap::new();
         let mut watches = Watches::of(&parts, running);
         for (id, file) in &parts.rules.policies {
@@ -139,12 +145,24 @@ impl Ruleset {
                     let policy = Policy::new(file.clone(), decisions, &mut watches);
                     policies.insert(id.clone(), Arc::new(policy));
                 }
+=======
+        let mut compiled = BTreeMap::new();
+        for (id, file) in &parts.rules.policies {
+            match file.compile(&facts, &parts.rules.disabled, parts.places) {
+                Ok(decisions) => drop(compiled.insert(id, (file, decisions))),
+>>>>>>> streams
                 Err(unknown) => faults.extend(unknown),
             }
         }
         if !faults.is_empty() {
             return Err(faults);
         }
+        let policy = |(id, (file, decisions)): (&&PolicyId, &(&PolicyFile, Decisions))| {
+            let shadow = file.shadow.as_ref().and_then(|shadow| compiled.get(shadow));
+            let policy = Policy::new(file, decisions, shadow.map(|(_, shadow)| shadow), detectors);
+            ((*id).clone(), Arc::new(policy))
+        };
+        let policies = compiled.iter().map(policy).collect();
         Ok(Self {
             revision: parts.revision,
             scanner: parts.scanner,
@@ -203,15 +221,27 @@ impl<'a> Watches<'a> {
 }
 
 impl Policy {
+<<<<<<< HEAD
     fn new(file: PolicyFile, decisions: Decisions, watches: &mut Watches<'_>) -> Self {
         let watches = Direction::ALL.map(|way| watches.find(decisions.enforced(way), decisions.wanted(way)));
+=======
+    fn new(file: &PolicyFile, decisions: &Decisions, shadow: Option<&Decisions>, detectors: &[Detector]) -> Self {
+        // What the shadow looks for is looked for too, and is only reported.
+        let looked_for = Direction::ALL.map(|way| {
+            let own = decisions.wanted(way);
+            shadow.map_or_else(|| own.clone(), |shadow| own.union(shadow.wanted(way)))
+        });
+        let watch = |way: Direction| Watch::compile(detectors, decisions.enforced(way), &looked_for[way.index()]);
+        let watches = Direction::ALL.map(watch);
+>>>>>>> streams
         Self {
             id: file.id.clone(),
             fail_mode: file.fail_mode,
             stream_block: file.stream_block,
             shadow: file.shadow.clone(),
-            file,
-            decisions,
+            file: file.clone(),
+            decisions: decisions.clone(),
+            looked_for,
             watches,
         }
     }
@@ -219,6 +249,11 @@ impl Policy {
     /// Returns the detectors whose findings are looked for.
     pub fn wanted(&self, direction: Direction) -> &DetectorSet {
         self.decisions.wanted(direction)
+    }
+
+    /// Returns the detectors that run: those whose findings are wanted here or by the shadow.
+    pub fn looked_for(&self, direction: Direction) -> &DetectorSet {
+        &self.looked_for[direction.index()]
     }
 
     /// Returns the detectors whose findings can change or stop a body.

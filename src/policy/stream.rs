@@ -17,7 +17,6 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -51,6 +50,7 @@ use crate::redact::restore;
 use crate::redact::splice::Edit;
 use crate::redact::splice::splice;
 use crate::redact::token::Vault;
+use crate::scan::scanner::touches;
 use crate::scan::threat::Finding;
 use crate::scan::view;
 
@@ -219,7 +219,7 @@ impl StreamInspector {
         let event = event.as_deref();
         self.usage.merge(Usage::read(inspector.dialect, &payload, &document));
         let mut suspects = Vec::new();
-        let wanted = inspector.policy.wanted(inspector.direction);
+        let wanted = inspector.policy.looked_for(inspector.direction);
         inspector.ruleset.scanner.suspects(&payload, wanted, &mut suspects).map_err(Unreadable::from)?;
         for string in &document.strings {
             if let Some(key) = inspector.dialect.lane(event, &payload, &document, string) {
@@ -232,11 +232,15 @@ impl StreamInspector {
                 continue;
             }
             let raw = &payload[string.raw.clone()];
+<<<<<<< HEAD
             let ends_in = |ends: &RangeInclusive<usize>| {
                 string.raw.start < *ends.end() && *ends.start() <= string.raw.end
             };
             let suspected = suspects.iter().any(ends_in);
             if suspected || string.escaped || view::needs_views(raw) || restore::may_hold(vault, raw) {
+=======
+            if touches(&suspects, &string.raw) || string.escaped || view::needs_views(raw) || restore::may_hold(vault, raw) {
+>>>>>>> streams
                 let channel = inspector.dialect.channel(&payload, &document, string);
                 let text = document.text(&payload, string);
                 let mut cursor = RawCursor::new(&payload, string);
@@ -288,7 +292,7 @@ impl StreamInspector {
         if self.clean.contains(text) {
             return Ok(Vec::new());
         }
-        let wanted = inspector.policy.wanted(inspector.direction);
+        let wanted = inspector.policy.looked_for(inspector.direction);
         let findings = inspector.ruleset.scanner.scan(text, wanted).map_err(Unreadable::from)?;
         if findings.is_empty() && !restore::may_hold(vault, text) {
             if text.len() <= CLEAN_MEMO_BYTES_MAX && self.clean.len() < CLEAN_MEMO_MAX {

@@ -229,8 +229,8 @@ def test_gateway_anthropic_redaction_in_a_stream():
 
 # === Gemini ===
 
-def gemini(base=BASE):
-    options = genai_types.HttpOptions(base_url=base)
+def gemini(base=BASE, version="v1beta"):
+    options = genai_types.HttpOptions(base_url=base, api_version=version)
     return genai.Client(api_key="unused", vertexai=False, http_options=options)
 
 
@@ -265,6 +265,13 @@ def test_gateway_gemini_block():
     error = raises(genai_errors.ClientError, lambda: client.models.generate_content(model="sample", contents=LEAK))
     equal((error.code, error.status), (403, "PERMISSION_DENIED"))
     holds(error.message, "the message is empty")
+
+
+def test_gateway_gemini_block_under_paths_that_look_like_openai():
+    client = gemini(version="v1")
+    equal(client.models.generate_content(model="sample", contents=SAY).text, PROSE)
+    error = raises(genai_errors.ClientError, lambda: client.models.generate_content(model="sample", contents=LEAK))
+    equal((error.code, error.status), (403, "PERMISSION_DENIED"))
 
 
 def test_gateway_gemini_block_in_a_stream():

@@ -43,6 +43,7 @@ const ACCEPTED: &[(&str, &str)] = &[
         "trailer_te",
         "a complete chunked request; its trailer fields are dropped, the Content-Length among them with all others",
     ),
+    ("g74", "an ordinary GET in frames: HTTP/2 by prior knowledge; it goes on in our own writing"),
     ("hop_auth", "a field that `Connection` nominates is for us alone and is not passed on"),
     ("hop_authz", "as before; a client that nominates its credential gets its request through without it"),
     (

@@ -127,6 +127,14 @@ impl Client {
         Ok(Response { status: head.status, headers: head.headers, body })
     }
 
+    /// Reads exactly so many bytes, whatever they mean.
+    pub fn raw(&mut self, count: usize) -> Vec<u8> {
+        while self.buffer.len() < count {
+            self.fill().expect("more bytes");
+        }
+        self.buffer.drain(..count).collect()
+    }
+
     /// Returns whether the peer has closed the connection and left nothing to read.
     pub fn is_closed(&mut self) -> bool {
         self.buffer.is_empty() && self.fill() == Err(WireFault::Closed)

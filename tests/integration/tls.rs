@@ -1,0 +1,110 @@
+//! TLS on both sides: certificates that change while they are served, authorities of one's own.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use std::time::Instant;
+
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::runtime::Runtime;
+
+use crate::framing::POLICY;
+use crate::gateway::Gateway;
+use crate::gateway::UNLIMITED;
+use crate::h2;
+use crate::h2::Certificate;
+use crate::h2::H2Client;
+use crate::upstream::Upstream;
+use crate::wire::exchange;
+use crate::wire::post;
+
+fn install(directory: &Path, certificate: &Certificate) {
+    fs::write(directory.join("cert.pem"), &certificate.cert_pem).expect("a writable directory");
+    fs::write(directory.join("key.pem"), &certificate.key_pem).expect("a writable directory");
+}
+
+#[test]
+fn a_certificate_changes_under_an_open_connection_and_an_authority_decides() {
+    let files = tempfile::tempdir().expect("a directory");
+    let (first, second) = (Certificate::make(), Certificate::make());
+    install(files.path(), &first);
+    let upstream = Upstream::answering("application/json", "{}");
+    let folder = files.path().display();
+    let secure = Gateway::start(&format!(
+        "[proxy.tls]\ncert = \"{folder}/cert.pem\"\nkey = \"{folder}/key.pem\"\n[[routes]]\nname = \"all\"\n\
+         upstream = \"http://{}\"\ndialect = \"generic\"\npolicy = \"default\"\n{UNLIMITED}{POLICY}",
+        upstream.address
+    ));
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(hot_swap(&secure, files.path(), &first, &second));
+    upstreams_over_tls(&secure, files.path(), &first, &second);
+}
+
+async fn hot_swap(secure: &Gateway, files: &Path, first: &Certificate, second: &Certificate) {
+    let clean = || h2::post("/x", vec![b"{}".to_vec()], true);
+    let stream = h2::tls(secure.proxy, first, "h2").await.expect("a handshake");
+    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+    let mut open = H2Client::over(stream).await;
+    assert_eq!(open.send(clean()).await.status, 200);
+    let mut plain = h2::tls(secure.proxy, first, "http/1.1").await.expect("a handshake");
+    plain.write_all(&post("/x", "connection: close\r\n", "{}")).await.expect("a connection");
+    let mut answer = Vec::new();
+    // The end of TLS may be missing; the answer is what counts.
+    let _ = plain.read_to_end(&mut answer).await;
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+    fs::write(files.join("cert.pem"), "no certificate").expect("a writable directory");
+    secure.signal("HUP");
+    until(|| secure.log().contains("could not be reloaded")).await;
+    assert!(h2::tls(secure.proxy, first, "h2").await.is_ok(), "faulty files changed something");
+    let health = tokio::task::block_in_place(|| {
+        exchange(secure.admin, b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+    });
+    assert!(health.status == 503 && health.text().contains("degraded"), "{}", health.text());
+    install(files, second);
+    secure.signal("HUP");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while h2::tls(secure.proxy, second, "h2").await.is_err() {
+        assert!(Instant::now() < deadline, "the new certificate is not served");
+    }
+    assert!(h2::tls(secure.proxy, first, "h2").await.is_err(), "the old certificate is still served");
+    assert_eq!(open.send(clean()).await.status, 200, "an open connection was disturbed");
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "in vain");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The gateway under TLS is itself the upstream of another: it speaks HTTP/1 and HTTP/2.
+fn upstreams_over_tls(secure: &Gateway, files: &Path, wrong: &Certificate, right: &Certificate) {
+    let authority = |name: &str, certificate: &Certificate| {
+        fs::write(files.join(name), &certificate.cert_pem).expect("a writable directory");
+    };
+    authority("right.pem", right);
+    authority("wrong.pem", wrong);
+    let route = |name: &str, ca: &str, h2: &str| {
+        format!(
+            "[[routes]]\nname = \"{name}\"\npath_prefix = \"/{name}\"\nstrip_prefix = true\nh2 = \"{h2}\"\n\
+             upstream = \"https://localhost:{}\"\nupstream_ca_file = \"{}/{ca}\"\ndialect = \"generic\"\n\
+             policy = \"default\"\n",
+            secure.proxy.port(),
+            files.display()
+        )
+    };
+    let routes = [
+        route("auto", "right.pem", "auto"),
+        route("never", "right.pem", "never"),
+        route("always", "right.pem", "always"),
+        route("wrong", "wrong.pem", "auto"),
+    ];
+    let gateway = Gateway::start(&format!("{}{UNLIMITED}{POLICY}", routes.concat()));
+    for name in ["auto", "never", "always", "auto"] {
+        assert_eq!(exchange(gateway.proxy, &post(&format!("/{name}/x"), "", "{}")).status, 200, "{name}");
+    }
+    let refused = exchange(gateway.proxy, &post("/wrong/x", "", "{}"));
+    assert_eq!(refused.status, 502, "a stranger's certificate was trusted");
+}
