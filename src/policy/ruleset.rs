@@ -71,12 +71,8 @@ pub struct Policy {
     /// The policy as it was written.
     pub file: PolicyFile,
     decisions: Decisions,
-<<<<<<< HEAD
-    watches: [Arc<Watch>; 2],
-=======
     looked_for: [DetectorSet; 2],
-    watches: [Watch; 2],
->>>>>>> streams
+    watches: [Arc<Watch>; 2],
 }
 
 /// What a ruleset is built from.
@@ -136,21 +132,11 @@ impl Ruleset {
         let detectors = parts.scanner.detectors();
         let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).collect();
         let mut faults = unknown_disabled(&parts, &facts);
-<<<<<<< HEAD
-        let mut policies = BTreeMap::new();
         let mut watches = Watches::of(&parts, running);
-        for (id, file) in &parts.rules.policies {
-            match file.compile(&facts, &parts.rules.disabled, parts.places) {
-                Ok(decisions) => {
-                    let policy = Policy::new(file.clone(), decisions, &mut watches);
-                    policies.insert(id.clone(), Arc::new(policy));
-                }
-=======
         let mut compiled = BTreeMap::new();
         for (id, file) in &parts.rules.policies {
             match file.compile(&facts, &parts.rules.disabled, parts.places) {
                 Ok(decisions) => drop(compiled.insert(id, (file, decisions))),
->>>>>>> streams
                 Err(unknown) => faults.extend(unknown),
             }
         }
@@ -159,7 +145,7 @@ impl Ruleset {
         }
         let policy = |(id, (file, decisions)): (&&PolicyId, &(&PolicyFile, Decisions))| {
             let shadow = file.shadow.as_ref().and_then(|shadow| compiled.get(shadow));
-            let policy = Policy::new(file, decisions, shadow.map(|(_, shadow)| shadow), detectors);
+            let policy = Policy::new(file, decisions, shadow.map(|(_, shadow)| shadow), &mut watches);
             ((*id).clone(), Arc::new(policy))
         };
         let policies = compiled.iter().map(policy).collect();
@@ -221,19 +207,19 @@ impl<'a> Watches<'a> {
 }
 
 impl Policy {
-<<<<<<< HEAD
-    fn new(file: PolicyFile, decisions: Decisions, watches: &mut Watches<'_>) -> Self {
-        let watches = Direction::ALL.map(|way| watches.find(decisions.enforced(way), decisions.wanted(way)));
-=======
-    fn new(file: &PolicyFile, decisions: &Decisions, shadow: Option<&Decisions>, detectors: &[Detector]) -> Self {
+    fn new(
+        file: &PolicyFile,
+        decisions: &Decisions,
+        shadow: Option<&Decisions>,
+        watches: &mut Watches<'_>,
+    ) -> Self {
         // What the shadow looks for is looked for too, and is only reported.
         let looked_for = Direction::ALL.map(|way| {
             let own = decisions.wanted(way);
             shadow.map_or_else(|| own.clone(), |shadow| own.union(shadow.wanted(way)))
         });
-        let watch = |way: Direction| Watch::compile(detectors, decisions.enforced(way), &looked_for[way.index()]);
+        let watch = |way: Direction| watches.find(decisions.enforced(way), &looked_for[way.index()]);
         let watches = Direction::ALL.map(watch);
->>>>>>> streams
         Self {
             id: file.id.clone(),
             fail_mode: file.fail_mode,

@@ -232,15 +232,11 @@ impl StreamInspector {
                 continue;
             }
             let raw = &payload[string.raw.clone()];
-<<<<<<< HEAD
-            let ends_in = |ends: &RangeInclusive<usize>| {
-                string.raw.start < *ends.end() && *ends.start() <= string.raw.end
-            };
-            let suspected = suspects.iter().any(ends_in);
-            if suspected || string.escaped || view::needs_views(raw) || restore::may_hold(vault, raw) {
-=======
-            if touches(&suspects, &string.raw) || string.escaped || view::needs_views(raw) || restore::may_hold(vault, raw) {
->>>>>>> streams
+            if touches(&suspects, &string.raw)
+                || string.escaped
+                || view::needs_views(raw)
+                || restore::may_hold(vault, raw)
+            {
                 let channel = inspector.dialect.channel(&payload, &document, string);
                 let text = document.text(&payload, string);
                 let mut cursor = RawCursor::new(&payload, string);

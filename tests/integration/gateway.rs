@@ -30,10 +30,6 @@ pub struct Gateway {
     pub admin: SocketAddr,
     process: Child,
     directory: TempDir,
-<<<<<<< HEAD
-    state: PathBuf,
-=======
->>>>>>> ops
     arguments: Vec<String>,
 }
 
@@ -44,18 +40,13 @@ impl Gateway {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::write(config_path(&directory), config).expect("the directory is writable");
         let file = config_path(&directory).display().to_string();
-        Self::launched_in(directory, vec!["--config".to_owned(), file], state)
+        Self::launched(directory, vec!["--config".to_owned(), file])
     }
 
     /// Starts `portcullis run` with arguments of the test's own, in a directory that may hold files.
     pub fn launched(directory: TempDir, arguments: Vec<String>) -> Self {
-        let state = directory.path().join("state");
-        Self::launched_in(directory, arguments, state)
-    }
-
-    fn launched_in(directory: TempDir, arguments: Vec<String>, state: PathBuf) -> Self {
-        let (process, proxy, admin) = launch(&directory, &state, &arguments);
-        Self { proxy, admin, process, directory, state, arguments }
+        let (process, proxy, admin) = launch(&directory, &arguments);
+        Self { proxy, admin, process, directory, arguments }
     }
 
     /// Ends the gateway and starts another in the same directory, with other arguments.
@@ -90,11 +81,7 @@ impl Gateway {
     pub fn crash_and_restart(&mut self) {
         self.process.kill().expect("the gateway runs");
         self.process.wait().expect("a child can be waited for");
-<<<<<<< HEAD
-        (self.process, self.proxy, self.admin) = launch(&self.directory, &self.state, &self.arguments);
-=======
         (self.process, self.proxy, self.admin) = launch(&self.directory, &self.arguments);
->>>>>>> ops
     }
 
     /// Returns the one-time administrator's key of the first start.
@@ -136,11 +123,7 @@ fn log_of(directory: &TempDir) -> String {
     fs::read_to_string(directory.path().join("log")).unwrap_or_default()
 }
 
-<<<<<<< HEAD
-fn launch(directory: &TempDir, state: &Path, arguments: &[String]) -> (Child, SocketAddr, SocketAddr) {
-=======
 fn launch(directory: &TempDir, arguments: &[String]) -> (Child, SocketAddr, SocketAddr) {
->>>>>>> ops
     let ready = directory.path().join("ready.json");
     let _ = fs::remove_file(&ready);
     let log =

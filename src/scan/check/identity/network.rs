@@ -113,11 +113,11 @@ pub fn birth_date(value: &[u8]) -> bool {
         .map(|field| field.iter().fold(0, |total, byte| total * 10 + u64::from(byte - b'0')))
         .collect();
     let real = |year, month, day| BIRTH_YEARS.contains(&year) && is_date(year, month, day);
-    match fields.as_slice() {
-        &[first, second, third] if first > 31 => real(first, second, third),
-        &[first, second, third] => real(third, second, first) || real(third, first, second),
+    match *fields.as_slice() {
+        [first, second, third] if first > 31 => real(first, second, third),
+        [first, second, third] => real(third, second, first) || real(third, first, second),
         // The month is written as a word.
-        &[day, year] => BIRTH_YEARS.contains(&year) && (1..=31).contains(&day),
+        [day, year] => BIRTH_YEARS.contains(&year) && (1..=31).contains(&day),
         _ => false,
     }
 }
