@@ -111,7 +111,11 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ),
     ("getrandom", &["access/", "id.rs"], "randomness is for names and secrets"),
     ("SystemTime::now", &["clock.rs"], "time is an argument, or tests cannot move it"),
-    ("Instant::now", &["clock.rs", "admin/resource/audit_stream.rs"], "time is an argument, or tests cannot move it"),
+    (
+        "Instant::now",
+        &["clock.rs", "admin/resource/audit_stream.rs"],
+        "time is an argument, or tests cannot move it",
+    ),
     ("Timestamp::now", &["clock.rs"], "time is an argument, or tests cannot move it"),
     ("env::var", &["config/env.rs"], "the environment is read once, as a layer of the configuration"),
     ("tokio::spawn", &[], "background work is a service that `app` supervises"),

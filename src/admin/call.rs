@@ -66,7 +66,9 @@ impl Call {
     }
 
     fn uri(&self) -> Result<http::Uri, ApiError> {
-        format!("/?{}", self.query).parse().map_err(|_| ApiError::Invalid("the query is malformed".to_owned()))
+        format!("/?{}", self.query)
+            .parse()
+            .map_err(|_| ApiError::Invalid("the query is malformed".to_owned()))
     }
 
     /// Returns a parameter of the path.
@@ -89,7 +91,8 @@ fn describe(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let named = text.split('`').nth(1).unwrap_or_default();
     // What follows the last "expected" is ours; a value or a key that is quoted before it is not.
-    let expected = text.rsplit_once(", expected ").map(|(_, rest)| rest.split(" at line ").next().unwrap_or(rest));
+    let expected =
+        text.rsplit_once(", expected ").map(|(_, rest)| rest.split(" at line ").next().unwrap_or(rest));
     let expected = expected.map(|expected| format!(": expected {expected}")).unwrap_or_default();
     let what = match text.split_once(['`', ':', ' ']) {
         Some(("missing", _)) => format!("lacks the field `{named}`"),

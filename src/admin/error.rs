@@ -134,7 +134,10 @@ impl ApiError {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         match &self {
             Self::Unauthenticated => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"portcullis\""));
+                headers.insert(
+                    header::WWW_AUTHENTICATE,
+                    HeaderValue::from_static("Bearer realm=\"portcullis\""),
+                );
             }
             Self::MethodNotAllowed { allow } => {
                 let allow = allow.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");

@@ -87,7 +87,8 @@ mod tests {
         for (name, value) in fields {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        check(&facts(address), plane, &method, &headers).map_or_else(|error| error.status().as_u16(), |()| 200)
+        check(&facts(address), plane, &method, &headers)
+            .map_or_else(|error| error.status().as_u16(), |()| 200)
     }
 
     #[test]

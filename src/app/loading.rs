@@ -95,7 +95,8 @@ impl Streamed {
         let mut found = Vec::new();
         // A lane that gives up has found nothing, which the proof then reports.
         for piece in [head, tail] {
-            found.extend(lane.feed(scanner, watch, piece).map(|advance| advance.findings).unwrap_or_default());
+            found
+                .extend(lane.feed(scanner, watch, piece).map(|advance| advance.findings).unwrap_or_default());
         }
         found.extend(lane.finish(scanner, watch).map(|advance| advance.findings).unwrap_or_default());
         found.sort_by_key(|finding| (finding.span.start, finding.detector));

@@ -121,7 +121,9 @@ impl Exchange {
 
     /// Takes over the caller's request id if it is sane: 1 to 128 visible ASCII characters.
     pub fn name(&mut self, offered: Option<&[u8]>, fresh: impl FnOnce() -> Ulid) {
-        let sane = |id: &&[u8]| (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic);
+        let sane = |id: &&[u8]| {
+            (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
+        };
         let taken = offered.filter(sane).and_then(|id| std::str::from_utf8(id).ok());
         self.request_id = taken.map_or_else(|| fresh().to_string(), str::to_owned);
     }

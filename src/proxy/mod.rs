@@ -179,19 +179,26 @@ impl ProxyHttp for Gateway {
             // An error, not an end: Pingora would complete a body that was cut.
             Stop::Gone(error) => {
                 exchange.outcome.reason.get_or_insert("caller_gone");
-                let cut = || pingora::Error::explain(pingora::ErrorType::ConnectionClosed, "the answer was cut");
+                let cut =
+                    || pingora::Error::explain(pingora::ErrorType::ConnectionClosed, "the answer was cut");
                 return Err(error.unwrap_or_else(cut).into_down());
             }
         }
         Ok(true)
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, exchange: &mut Exchange) -> pingora::Result<Box<HttpPeer>> {
+    async fn upstream_peer(
+        &self,
+        _session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> pingora::Result<Box<HttpPeer>> {
         let unrouted = || pingora::Error::new(pingora::ErrorType::InternalError);
         let passage = exchange.passage.clone().ok_or_else(unrouted)?;
         let connect = self.timeouts(&passage).connect;
         let peer = self.upstreams.peer(passage.route(), connect).await;
-        peer.map_err(|fault| pingora::Error::because(pingora::ErrorType::ConnectError, "upgrade", fault).into_up())
+        peer.map_err(|fault| {
+            pingora::Error::because(pingora::ErrorType::ConnectError, "upgrade", fault).into_up()
+        })
     }
 
     async fn upstream_request_filter(
@@ -300,7 +307,8 @@ impl Gateway {
     fn check_head(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Rejection> {
         let head = session.req_header();
         let raw = session.as_downstream().as_http1().map(|session| session.get_headers_raw_bytes());
-        let limits = HeadLimits { bytes_max: self.config.max_header_bytes, fields_max: self.config.max_headers };
+        let limits =
+            HeadLimits { bytes_max: self.config.max_header_bytes, fields_max: self.config.max_headers };
         head::check((&head.method, &head.uri, head.version, &head.headers), raw.as_deref(), limits)?;
         exchange.path = path::normalise(head.uri.path())?;
         Ok(())
@@ -311,7 +319,8 @@ impl Gateway {
         let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = host.or_else(|| head.uri.authority().map(|authority| authority.as_str()));
         let host = host.map(|host| without_port(host).to_ascii_lowercase());
-        let passage = Passage::find(&exchange.rules, host.as_deref(), &exchange.path).ok_or(Rejection::NoRoute)?;
+        let passage =
+            Passage::find(&exchange.rules, host.as_deref(), &exchange.path).ok_or(Rejection::NoRoute)?;
         let dialects = &exchange.rules.dialects;
         let path = passage.route().forwarded(&exchange.path);
         let named = match &passage.route().dialect {
@@ -419,7 +428,8 @@ impl Gateway {
         if session.as_downstream_mut().is_body_done() {
             return;
         }
-        let drained = tokio::time::timeout(DRAIN_DEADLINE, session.as_downstream_mut().drain_request_body()).await;
+        let drained =
+            tokio::time::timeout(DRAIN_DEADLINE, session.as_downstream_mut().drain_request_body()).await;
         if !matches!(drained, Ok(Ok(()))) {
             session.set_keepalive(None);
         }

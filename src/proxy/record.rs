@@ -83,7 +83,8 @@ impl Gateway {
     }
 
     fn event(&self, exchange: &Exchange, took: Duration) -> AuditEvent {
-        let gravest = self.findings(exchange).max_by_key(|(found, detector)| (found.action, detector.severity));
+        let gravest =
+            self.findings(exchange).max_by_key(|(found, detector)| (found.action, detector.severity));
         let mut techniques: Vec<String> =
             self.findings(exchange).flat_map(|(_, detector)| detector.techniques.iter().cloned()).collect();
         techniques.sort();

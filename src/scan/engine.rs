@@ -161,9 +161,9 @@ impl Engine {
         let Workspace { scratch, runs, open } = &mut workspace;
         let is_wanted = |group: u32| self.shapes(group).iter().any(|shape| wanted(*shape));
         // Heads report at most once a word and shape, so that they need no limit.
-        let headed = self.heads.scan(text, |group, end| {
-            !is_wanted(group) || self.note(runs, open, group, end, usize::MAX)
-        });
+        let headed = self
+            .heads
+            .scan(text, |group, end| !is_wanted(group) || self.note(runs, open, group, end, usize::MAX));
         let limit = runs.len() + RUNS_BASE + text.len() / BYTES_PER_RUN;
         let scanned = match (headed, &self.database, scratch) {
             (false, _, _) => Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)),

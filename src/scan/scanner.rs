@@ -178,7 +178,8 @@ impl Scanner {
         out: &mut Vec<RangeInclusive<usize>>,
     ) -> Result<(), ScanFault> {
         let is_wanted = |id: u32| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)));
-        let listed = self.engine.scan(text, is_wanted, |runs| out.extend(runs.iter().map(|run| run.first..=run.last)));
+        let listed =
+            self.engine.scan(text, is_wanted, |runs| out.extend(runs.iter().map(|run| run.first..=run.last)));
         match listed {
             Err(EngineFault::TooManyRuns { .. }) => out.push(0..=text.len()),
             listed => listed?,

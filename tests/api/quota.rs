@@ -84,7 +84,15 @@ async fn a_panic_is_an_answer() {
     let response = router.oneshot(request).await.unwrap();
     assert_eq!(response.status(), 500);
     assert!(response.headers().contains_key("x-ratelimit-limit"));
-    assert!(world.office.telemetry.metrics.render().lines().any(|line| line.starts_with("portcullis_panics") && line.ends_with(" 1")));
+    assert!(
+        world
+            .office
+            .telemetry
+            .metrics
+            .render()
+            .lines()
+            .any(|line| line.starts_with("portcullis_panics") && line.ends_with(" 1"))
+    );
 }
 
 #[tokio::test]
@@ -100,7 +108,9 @@ async fn figures_are_public_only_where_somebody_says_so() {
         let text = metrics.into_body().collect().await.unwrap().to_bytes();
         let text = String::from_utf8(text.to_vec()).unwrap();
         assert!(text.contains("listener=\"admin\""), "{text}");
-        assert!(text.lines().filter(|line| !line.starts_with('#')).all(|line| line.starts_with("portcullis_")));
+        assert!(
+            text.lines().filter(|line| !line.starts_with('#')).all(|line| line.starts_with("portcullis_"))
+        );
     }
 }
 

@@ -95,7 +95,8 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
-    let (reloader, _) = Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
+    let (reloader, _) =
+        Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),

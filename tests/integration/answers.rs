@@ -42,8 +42,10 @@ fn encode(coding: &str, body: &[u8]) -> Vec<u8> {
 }
 
 fn send(address: SocketAddr, path: &str, fields: &str, body: &[u8]) -> Response {
-    let head =
-        format!("POST {path} HTTP/1.1\r\nhost: gateway.test\r\n{fields}content-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nhost: gateway.test\r\n{fields}content-length: {}\r\n\r\n",
+        body.len()
+    );
     exchange(address, &[head.as_bytes(), body].concat())
 }
 
@@ -100,8 +102,14 @@ fn coded_requests(gateway: &Gateway, upstream: &Upstream) {
 fn uploads(gateway: &Gateway, upstream: &Upstream) {
     let form = "content-type: multipart/form-data; boundary=XyZ\r\n";
     let part = |head: &str, content: &[u8]| {
-        [b"--XyZ\r\nContent-Disposition: form-data; name=\"a\"", head.as_bytes(), b"\r\n\r\n", content, b"\r\n"]
-            .concat()
+        [
+            b"--XyZ\r\nContent-Disposition: form-data; name=\"a\"",
+            head.as_bytes(),
+            b"\r\n\r\n",
+            content,
+            b"\r\n",
+        ]
+        .concat()
     };
     let end = b"--XyZ--\r\n".to_vec();
     let binary: Vec<u8> = (0..=255u8).cycle().take(300_000).filter(|byte| *byte != b'-').collect();
@@ -202,7 +210,8 @@ fn handshake(path: &str) -> Vec<u8> {
 #[test]
 fn a_websocket_passes_both_ways_where_the_route_allows_it() {
     let switch = b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
-                   sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\nfirst".to_vec();
+                   sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\nfirst"
+        .to_vec();
     let upstream = Upstream::start(vec![Step::Send(switch)]);
     let plain = Upstream::answering("text/plain", &secret());
     let route = |name: &str, upstream: SocketAddr| {
@@ -237,8 +246,11 @@ fn encoded_answers_are_decoded_and_read() {
     let (mut routes, mut upstreams) = (String::new(), Vec::new());
     for coding in CODINGS {
         let whole = |body: &[u8]| Upstream::start(vec![Step::Send(whole(coding, body))]);
-        let kinds =
-            [("good", whole(clean)), ("bad", whole(leak.as_bytes())), ("stream", Upstream::start(stream(coding, &events)))];
+        let kinds = [
+            ("good", whole(clean)),
+            ("bad", whole(leak.as_bytes())),
+            ("stream", Upstream::start(stream(coding, &events))),
+        ];
         for (kind, upstream) in kinds {
             routes.push_str(&format!(
                 "[[routes]]\nname = \"{kind}-{coding}\"\npath_prefix = \"/{kind}/{coding}\"\n\

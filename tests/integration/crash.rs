@@ -69,7 +69,12 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
     gateway.signal("KILL");
     let recorded = recorded(&gateway.directory().join("state/audit"));
     let lost: Vec<_> = acknowledged.difference(&recorded).collect();
-    assert!(lost.is_empty(), "{} of {} acknowledged exchanges are lost: {lost:?}", lost.len(), acknowledged.len());
+    assert!(
+        lost.is_empty(),
+        "{} of {} acknowledged exchanges are lost: {lost:?}",
+        lost.len(),
+        acknowledged.len()
+    );
     assert!(acknowledged.len() > ROUNDS * CLIENTS, "only {} exchanges", acknowledged.len());
 }
 
@@ -152,7 +157,8 @@ fn a_full_disk_degrades_health_refuses_traffic_and_heals_by_itself() {
         return;
     };
     let upstream = Upstream::start(vec![Step::Send(answer())]);
-    let settings = "durability = \"wait\"\nsegment_bytes = 65536\nreserve_bytes = 1048576\nlow_water_bytes = 4194304";
+    let settings =
+        "durability = \"wait\"\nsegment_bytes = 65536\nreserve_bytes = 1048576\nlow_water_bytes = 4194304";
     let file = directory.path().join("gateway.toml");
     fs::write(&file, config(&upstream, settings)).expect("the directory is writable");
     let gateway = Gateway::launched(directory, vec!["--config".to_owned(), file.display().to_string()]);
@@ -198,7 +204,8 @@ struct SmallDisk {
 impl SmallDisk {
     fn mount(folder: &Path) -> Option<Self> {
         fs::create_dir(folder).expect("the directory is writable");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"]).arg(folder).output();
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"]).arg(folder).output();
         mounted.is_ok_and(|output| output.status.success()).then_some(Self { folder: folder.to_owned() })
     }
 

@@ -79,7 +79,11 @@ fn a_faulty_provider_is_told_from_a_sound_one_and_sent_to_once() {
         ("hangup", 502, routes.closing("hangup", &[])),
         ("garbage", 502, routes.closing("garbage", &[b"\x00\x01 what\r\n\r\n"])),
         ("short", 502, routes.closing("short", &[b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc"])),
-        ("chunk", 502, routes.closing("chunk", &[&chunked_head("application/json"), b"zz\r\n{}\r\n0\r\n\r\n"])),
+        (
+            "chunk",
+            502,
+            routes.closing("chunk", &[&chunked_head("application/json"), b"zz\r\n{}\r\n0\r\n\r\n"]),
+        ),
         ("cut", 502, routes.closing("cut", &[&chunked_head("application/json"), &chunk(b"{")])),
     ];
     let gateway = routes.start();
@@ -101,7 +105,9 @@ fn odd_answers_keep_one_meaning() {
     let mut routes = Routes::default();
     let json = "content-type: application/json\r\n";
     let bytes = |text: &str| text.as_bytes().to_vec();
-    let interim = bytes(&format!("HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n{json}content-length: 2\r\n\r\n{{}}"));
+    let interim = bytes(&format!(
+        "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n{json}content-length: 2\r\n\r\n{{}}"
+    ));
     let _interim = routes.answering("interim", &[&interim]);
     let none = bytes("HTTP/1.1 204 No Content\r\n\r\n");
     let _none = routes.answering("none", &[&none]);
@@ -111,13 +117,21 @@ fn odd_answers_keep_one_meaning() {
     let _head = routes.answering("head", &[&head]);
     let both = bytes(&format!("HTTP/1.1 200 OK\r\n{json}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n4\r\n[{{}}]\r\n0\r\n\r\n").replace("[{}]", "[10]"));
     let _both = routes.closing("both", &[&both]);
-    let poison = bytes(&format!("HTTP/1.1 200 OK\r\n{json}content-length: 2\r\n\r\n{{}}HTTP/1.1 200 OK\r\n{json}content-length: 10\r\n\r\n{{\"evil\":1}}"));
+    let poison = bytes(&format!(
+        "HTTP/1.1 200 OK\r\n{json}content-length: 2\r\n\r\n{{}}HTTP/1.1 200 OK\r\n{json}content-length: 10\r\n\r\n{{\"evil\":1}}"
+    ));
     let _poison = routes.answering("poison", &[&poison]);
-    let huge = bytes(&format!("HTTP/1.1 200 OK\r\n{json}x-huge: {}\r\ncontent-length: 2\r\n\r\n{{}}", "a".repeat(2 << 20)));
+    let huge = bytes(&format!(
+        "HTTP/1.1 200 OK\r\n{json}x-huge: {}\r\ncontent-length: 2\r\n\r\n{{}}",
+        "a".repeat(2 << 20)
+    ));
     let _huge = routes.closing("huge", &[&huge]);
-    let cut_image = bytes("HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    let cut_image =
+        bytes("HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n");
     let _image = routes.closing("image", &[&cut_image]);
-    let pair = Upstream::start(vec![Step::Send(bytes(&format!("HTTP/1.1 200 OK\r\n{json}content-length: 2\r\n\r\n{{}}")))]);
+    let pair = Upstream::start(vec![Step::Send(bytes(&format!(
+        "HTTP/1.1 200 OK\r\n{json}content-length: 2\r\n\r\n{{}}"
+    )))]);
     routes.to("pair", &[pair.address]);
     let gateway = routes.start();
     let ask = |name: &str| exchange(gateway.proxy, &post(&format!("/{name}/x"), "", BODY));

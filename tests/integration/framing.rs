@@ -47,8 +47,10 @@ fn chunked(body: &[u8], size: usize) -> Vec<u8> {
 }
 
 fn head(path: &str, framing: &str) -> Vec<u8> {
-    format!("POST {path} HTTP/1.1\r\nhost: gateway.test\r\ncontent-type: application/json\r\n{framing}\r\n\r\n")
-        .into_bytes()
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: gateway.test\r\ncontent-type: application/json\r\n{framing}\r\n\r\n"
+    )
+    .into_bytes()
 }
 
 /// The ways to send a body on HTTP/1, each on a connection of its own.
@@ -87,8 +89,10 @@ async fn send_h2(gateway: &Gateway, path: &str, body: &[u8]) -> Vec<u16> {
 
 fn bodies(received: &[Recorded]) -> Vec<Vec<u8>> {
     let sent = received.iter().filter(|connection| !connection.bytes.is_empty());
-    sent.map(|connection| connection.bytes[find(&connection.bytes, b"\r\n\r\n").expect("a head") + 4..].to_vec())
-        .collect()
+    sent.map(|connection| {
+        connection.bytes[find(&connection.bytes, b"\r\n\r\n").expect("a head") + 4..].to_vec()
+    })
+    .collect()
 }
 
 #[test]
@@ -109,21 +113,30 @@ fn a_body_arrives_byte_for_byte_once_and_whole_or_not_at_all() {
     let mut seen = 0;
     for size in SIZES {
         let body = body_of(size);
-        let statuses = |path| [send_h1(&gateway, path, &body), runtime.block_on(send_h2(&gateway, path, &body))].concat();
+        let statuses = |path| {
+            [send_h1(&gateway, path, &body), runtime.block_on(send_h2(&gateway, path, &body))].concat()
+        };
         assert_eq!(statuses("/h1/x"), [200; 8], "{size} bytes to HTTP/1");
         let arrived = bodies(&plain.take());
-        assert!(arrived.len() == 8 && arrived.iter().all(|arrived| *arrived == body), "{size} bytes to HTTP/1");
+        assert!(
+            arrived.len() == 8 && arrived.iter().all(|arrived| *arrived == body),
+            "{size} bytes to HTTP/1"
+        );
         assert_eq!(statuses("/h2/x"), [200; 8], "{size} bytes to HTTP/2");
         let arrived = framed.received();
         let fresh = &arrived[seen..];
-        assert!(fresh.len() == 8 && fresh.iter().all(|request| request.body == body), "{size} bytes to HTTP/2");
+        assert!(
+            fresh.len() == 8 && fresh.iter().all(|request| request.body == body),
+            "{size} bytes to HTTP/2"
+        );
         seen = arrived.len();
     }
     let mut blocked = body_of(200 << 10);
     let at = blocked.len() - 100;
     blocked.splice(at..at, format!(" {} ", secret()).bytes());
     for path in ["/h1/x", "/h2/x"] {
-        let statuses = [send_h1(&gateway, path, &blocked), runtime.block_on(send_h2(&gateway, path, &blocked))];
+        let statuses =
+            [send_h1(&gateway, path, &blocked), runtime.block_on(send_h2(&gateway, path, &blocked))];
         assert_eq!(statuses.concat(), [403; 8], "{path}");
     }
     assert!(plain.take().is_empty(), "a blocked request connected the provider");

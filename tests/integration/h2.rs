@@ -97,7 +97,8 @@ pub fn post(path: &str, pieces: Vec<Vec<u8>>, declares: bool) -> Request<Body> {
     let length: usize = pieces.iter().map(Vec::len).sum();
     let frames = pieces.into_iter().map(|piece| Ok(Frame::data(Bytes::from(piece))));
     let body = BodyExt::boxed(StreamBody::new(stream::iter(frames.collect::<Vec<_>>())));
-    let request = Request::post(format!("http://gateway.test{path}")).header("content-type", "application/json");
+    let request =
+        Request::post(format!("http://gateway.test{path}")).header("content-type", "application/json");
     let request = if declares { request.header("content-length", length) } else { request };
     request.body(body).expect("a request")
 }

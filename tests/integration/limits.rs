@@ -16,7 +16,8 @@ use crate::wire::WireFault;
 use crate::wire::exchange;
 use crate::wire::post;
 
-const POLICY: &str = "[policies.default]\nfail_mode = \"closed\"\n[policies.default.categories.secrets]\nmode = \"block\"\n";
+const POLICY: &str =
+    "[policies.default]\nfail_mode = \"closed\"\n[policies.default.categories.secrets]\nmode = \"block\"\n";
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
 
 fn gateway(upstream: &Upstream, settings: &str) -> Gateway {
@@ -50,7 +51,9 @@ fn too_large(gateway: &Gateway, upstream: &Upstream) {
     upstream.take();
     // Declared: refused although not one byte of the body has come.
     let mut client = Client::connect(gateway.proxy);
-    client.send(b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100001\r\n\r\n");
+    client.send(
+        b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100001\r\n\r\n",
+    );
     let answer = client.response().expect("an answer");
     assert_eq!((answer.status, client.is_closed()), (413, true), "{}", answer.text());
     // Sent regardless: the caller still reads the answer.
@@ -83,7 +86,9 @@ fn too_slow(gateway: &Gateway) {
     assert!(matches!(end, Err(WireFault::Closed)), "{end:?}");
     assert!(began.elapsed() >= Duration::from_millis(500));
     let mut client = Client::connect(gateway.proxy);
-    client.send(b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{");
+    client.send(
+        b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{",
+    );
     let answer = client.response().expect("an answer");
     assert_eq!((answer.status, client.is_closed()), (408, true), "{}", answer.text());
 }
@@ -120,7 +125,12 @@ fn frames(gateway: &Gateway) {
         let large = vec![vec![b'a'; 16 << 10]; 64];
         for declares in [true, false] {
             let answer = client.send(h2::post("/x", large.clone(), declares)).await;
-            assert_eq!((answer.status, answer.is_cut), (413, false), "{}", String::from_utf8_lossy(&answer.body));
+            assert_eq!(
+                (answer.status, answer.is_cut),
+                (413, false),
+                "{}",
+                String::from_utf8_lossy(&answer.body)
+            );
         }
         // Longer than the head deadline of HTTP/1, which is what is tested.
         tokio::time::sleep(Duration::from_millis(800)).await;

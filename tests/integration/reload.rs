@@ -87,7 +87,8 @@ fn reloads_under_load_fail_nothing_and_mix_nothing() {
         }
     }
     waits.sort();
-    let (count, median, worst) = (seen.values().sum::<usize>(), waits[waits.len() / 2], waits[waits.len() - 1]);
+    let (count, median, worst) =
+        (seen.values().sum::<usize>(), waits[waits.len() / 2], waits[waits.len() - 1]);
     // A figure for whoever runs the test by itself; nothing is asserted on a shared machine.
     #[allow(clippy::print_stderr)]
     {
@@ -189,7 +190,9 @@ fn metric(gateway: &Gateway, name: &str) -> String {
 }
 
 fn chat(text: &str, stream: bool) -> String {
-    format!(r#"{{"model":"m","stream":{stream},"messages":[{{"role":"user","content":"write to {text} today"}}]}}"#)
+    format!(
+        r#"{{"model":"m","stream":{stream},"messages":[{{"role":"user","content":"write to {text} today"}}]}}"#
+    )
 }
 
 fn answer() -> Vec<u8> {
@@ -203,7 +206,10 @@ fn answer() -> Vec<u8> {
 fn stream() -> Vec<Step> {
     let (head, tail) = ADDRESS.split_at(7);
     let event = |text: &str| {
-        chunk(format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n").as_bytes())
+        chunk(
+            format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+                .as_bytes(),
+        )
     };
     let pieces = [chunked_head("text/event-stream"), event("ask "), event(head), event(tail), event(" now")];
     let end = [chunk(b"data: [DONE]\n\n"), chunk(b"")];

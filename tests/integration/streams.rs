@@ -69,18 +69,25 @@ fn read(body: &str) -> (String, Value) {
 fn streams_through_the_gateway() {
     let token = token();
     let (head, tail) = token.split_at(10);
-    let events = [content("It is "), content(head), content(tail), content(" so"), "data: [DONE]\n\n".to_owned()].concat();
+    let events =
+        [content("It is "), content(head), content(tail), content(" so"), "data: [DONE]\n\n".to_owned()]
+            .concat();
     let bytewise: Vec<&[u8]> = events.as_bytes().chunks(1).collect();
     let h1 = Upstream::streaming(SSE, &bytewise);
     let pieces = events.as_bytes().chunks(1).map(<[u8]>::to_vec).collect();
-    let trailers = http::HeaderMap::from_iter([(http::HeaderName::from_static("x-end"), http::HeaderValue::from_static("yes"))]);
+    let trailers = http::HeaderMap::from_iter([(
+        http::HeaderName::from_static("x-end"),
+        http::HeaderValue::from_static("yes"),
+    )]);
     let h2 = H2Upstream::start(Answer { content_type: SSE, pieces, trailers });
     let endless = || {
         let leak = content(&format!("It is {token} "));
         Upstream::start(vec![Step::Send(chunked_head(SSE)), Step::Send(chunk(leak.as_bytes())), Step::Wait])
     };
     let (blocked, gentle) = (endless(), endless());
-    let half = || vec![Step::Send(chunked_head(SSE)), Step::Send(chunk(content(&format!("It is. {head}")).as_bytes()))];
+    let half = || {
+        vec![Step::Send(chunked_head(SSE)), Step::Send(chunk(content(&format!("It is. {head}")).as_bytes()))]
+    };
     let dying = Upstream::start([half(), vec![Step::Close]].concat());
     let silent = Upstream::start([half(), vec![Step::Wait]].concat());
     let url = |address| format!("http://{address}");
@@ -155,7 +162,9 @@ fn what_cannot_be_read_is_refused_in_the_callers_shape_and_never_forwarded() {
         ("/v1beta/models/m:generateContent", "/error/status"),
         ("/api/chat", "/error"),
     ];
-    for body in ["{\"a\":1,\"a\":2}", "\u{feff}{}", "{\"a\":\"\\ud800\"}", "{\"a\":1E400}", "{} {}", "{\"a\":NaN}"] {
+    for body in
+        ["{\"a\":1,\"a\":2}", "\u{feff}{}", "{\"a\":\"\\ud800\"}", "{\"a\":1E400}", "{} {}", "{\"a\":NaN}"]
+    {
         for (path, pointer) in shapes {
             let answer = exchange(gateway.proxy, &post(path, "", body));
             assert_eq!(answer.status, 400, "{path} {body}: {}", answer.text());

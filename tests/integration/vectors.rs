@@ -32,7 +32,10 @@ const ACCEPTED: &[(&str, &str)] = &[
         "g16",
         "an empty chunk size ends the body for Pingora; it is framed anew, with the length that was read, and the connection closes",
     ),
-    ("g63", "as before: one body of 23 bytes goes on, with its length; what follows it is never read as a request"),
+    (
+        "g63",
+        "as before: one body of 23 bytes goes on, with its length; what follows it is never read as a request",
+    ),
     (
         "te_tab",
         "a tab is optional white space before a field value (RFC 9110, 5.6.3); forwarded in our own writing",

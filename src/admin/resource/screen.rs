@@ -124,7 +124,11 @@ async fn screen(call: Call, direction: Direction) -> Answer {
     let name = request.policy.as_deref().unwrap_or(POLICY_DEFAULT);
     let Some(policy) = ruleset.policy(name).cloned() else {
         let known = ruleset.policies.keys().map(|id| id.as_str().to_owned()).collect();
-        return Err(ApiError::UnknownName { message: "there is no such policy".to_owned(), key: "valid_policies", known });
+        return Err(ApiError::UnknownName {
+            message: "there is no such policy".to_owned(),
+            key: "valid_policies",
+            known,
+        });
     };
     let options = request.options;
     let matter = request.matter(direction)?;
@@ -181,8 +185,10 @@ impl Bench {
             let Observation { confidence, action, sample, .. } = observation;
             record.push(&self.office, detector, *confidence, *action, sample.clone());
         }
-        let rules: BTreeSet<String> = self.observed(&inspection).map(|(_, detector)| threat::rule_id(detector)).collect();
-        let evidence = self.observed(&inspection).map(|(seen, detector)| threat::evidence(detector, seen.confidence));
+        let rules: BTreeSet<String> =
+            self.observed(&inspection).map(|(_, detector)| threat::rule_id(detector)).collect();
+        let evidence =
+            self.observed(&inspection).map(|(seen, detector)| threat::evidence(detector, seen.confidence));
         let result = ScreenResult {
             allowed: inspection.action != Action::Block,
             action: inspection.action.as_str(),

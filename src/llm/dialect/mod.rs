@@ -26,9 +26,9 @@ pub use self::names::DialectKind;
 pub use self::names::Wire;
 use self::pattern::PathPattern;
 use crate::llm::json::Document;
+use crate::llm::json::Folded;
 use crate::llm::json::JsonString;
 use crate::llm::json::NodeId;
-use crate::llm::json::Folded;
 use crate::llm::json::fold;
 use crate::llm::stream::StreamFormat;
 

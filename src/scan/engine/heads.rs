@@ -57,7 +57,8 @@ impl Heads {
             }
             for (offset, byte) in window.iter().enumerate() {
                 let at = index * WINDOW_BYTES + offset;
-                let is_first = || at.checked_sub(1).and_then(|at| text.get(at)).is_none_or(|it| !is_word(*it));
+                let is_first =
+                    || at.checked_sub(1).and_then(|at| text.get(at)).is_none_or(|it| !is_word(*it));
                 if first[usize::from(*byte)] != 0 && is_first() && !self.walk(text, at, &mut report) {
                     return false;
                 }

@@ -138,7 +138,10 @@ mod tests {
                 r"\b[0-9]{3}[\x20\x2b\x2d-\x2f0-9]{6}",
             ),
             ([r"\b[STG][0-9]{7}[A-Z]\b", r"\bX[0-9]{7}[KL]"], r"\b[A-Z]{1}[0-9]{7}[A-Z]{1}"),
-            ([r"\b(?:[A-Z]{2}|[0-9])[0-9]{4}", r"\b(?:[AB]|[3-7])[0-9A-D][0-9]{3,9}"], r"\b[0-9A-Z]{2}[0-9]{3}"),
+            (
+                [r"\b(?:[A-Z]{2}|[0-9])[0-9]{4}", r"\b(?:[AB]|[3-7])[0-9A-D][0-9]{3,9}"],
+                r"\b[0-9A-Z]{2}[0-9]{3}",
+            ),
         ] {
             for pattern in patterns {
                 assert_eq!(lead(pattern).as_deref(), Some(expected), "{pattern}");
@@ -148,7 +151,14 @@ mod tests {
 
     #[test]
     fn what_is_better_searched_otherwise_has_none() {
-        for pattern in [r"[0-9]{9}", r"\bAKIA[A-Z0-9]{16}", r"\b784-[0-9]{4}", r"\b[a-z]{9}", r"\b[0-9]{2}:[0-9]{2}", r"\b-[0-9]{4}"] {
+        for pattern in [
+            r"[0-9]{9}",
+            r"\bAKIA[A-Z0-9]{16}",
+            r"\b784-[0-9]{4}",
+            r"\b[a-z]{9}",
+            r"\b[0-9]{2}:[0-9]{2}",
+            r"\b-[0-9]{4}",
+        ] {
             assert_eq!(lead(pattern), None, "{pattern}");
         }
     }

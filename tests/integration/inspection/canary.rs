@@ -17,7 +17,9 @@ fn bodies() -> Vec<(&'static str, Value)> {
     let tool = json!({ "type": "function", "function": { "name": "f", "description": "d",
         "parameters": { "type": "object", "properties": { "p": { "type": "string", "enum": ["e"], "description": "x" } } } } });
     vec![
-        ("openai", json!({ "model": "m", "stop": ["s"], "user": "u", "metadata": { "k": "v" }, "tools": [tool],
+        (
+            "openai",
+            json!({ "model": "m", "stop": ["s"], "user": "u", "metadata": { "k": "v" }, "tools": [tool],
             "response_format": { "type": "json_schema", "json_schema": { "name": "n", "schema": { "title": "t" } } },
             "messages": [
                 { "role": "system", "content": "c" }, { "role": "developer", "content": [{ "type": "text", "text": "t" }] },
@@ -25,22 +27,34 @@ fn bodies() -> Vec<(&'static str, Value)> {
                     { "type": "file", "file": { "filename": "f", "file_data": "d" } }, { "type": "input_audio", "input_audio": { "data": "d" } }] },
                 { "role": "assistant", "content": null, "refusal": "r", "reasoning_content": "r",
                   "tool_calls": [{ "id": "i", "type": "function", "function": { "name": "n", "arguments": "a" } }] },
-                { "role": "tool", "tool_call_id": "i", "content": "c" } ] })),
-        ("openai", json!({ "model": "m", "instructions": "i", "previous_response_id": "p", "include": ["i"],
+                { "role": "tool", "tool_call_id": "i", "content": "c" } ] }),
+        ),
+        (
+            "openai",
+            json!({ "model": "m", "instructions": "i", "previous_response_id": "p", "include": ["i"],
             "input": [{ "role": "user", "content": [{ "type": "input_text", "text": "t" }, { "type": "input_file", "filename": "f", "file_data": "d" }] },
                 { "type": "function_call", "call_id": "c", "name": "n", "arguments": "a" },
                 { "type": "function_call_output", "call_id": "c", "output": "o" },
-                { "type": "reasoning", "summary": [{ "type": "summary_text", "text": "t" }], "encrypted_content": "e" }] })),
+                { "type": "reasoning", "summary": [{ "type": "summary_text", "text": "t" }], "encrypted_content": "e" }] }),
+        ),
         ("openai", json!({ "model": "m", "prompt": ["p"], "suffix": "s" })),
         ("openai", json!({ "model": "m", "input": ["i", "j"], "encoding_format": "float" })),
-        ("openai", json!({ "id": "i", "object": "chat.completion", "model": "m", "system_fingerprint": "f", "choices": [{ "index": 0,
+        (
+            "openai",
+            json!({ "id": "i", "object": "chat.completion", "model": "m", "system_fingerprint": "f", "choices": [{ "index": 0,
             "message": { "role": "assistant", "content": "c", "refusal": "r", "reasoning_content": "r", "annotations": [{ "url_citation": { "url": "u", "title": "t" } }],
                 "tool_calls": [{ "id": "i", "function": { "name": "n", "arguments": "a" } }] },
-            "logprobs": { "content": [{ "token": "t", "top_logprobs": [{ "token": "t" }] }] }, "finish_reason": "stop" }] })),
-        ("openai", json!({ "id": "i", "object": "response", "status": "completed", "error": { "message": "m" }, "output": [
+            "logprobs": { "content": [{ "token": "t", "top_logprobs": [{ "token": "t" }] }] }, "finish_reason": "stop" }] }),
+        ),
+        (
+            "openai",
+            json!({ "id": "i", "object": "response", "status": "completed", "error": { "message": "m" }, "output": [
             { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": "t", "annotations": [{ "title": "t" }] }, { "type": "refusal", "refusal": "r" }] },
-            { "type": "function_call", "name": "n", "arguments": "a" }, { "type": "reasoning", "summary": [{ "text": "t" }] }] })),
-        ("anthropic", json!({ "model": "m", "max_tokens": 1, "system": [{ "type": "text", "text": "t" }], "metadata": { "user_id": "u" },
+            { "type": "function_call", "name": "n", "arguments": "a" }, { "type": "reasoning", "summary": [{ "text": "t" }] }] }),
+        ),
+        (
+            "anthropic",
+            json!({ "model": "m", "max_tokens": 1, "system": [{ "type": "text", "text": "t" }], "metadata": { "user_id": "u" },
             "stop_sequences": ["s"], "tools": [{ "name": "n", "description": "d", "input_schema": { "properties": { "p": { "description": "d" } } } }],
             "messages": [{ "role": "user", "content": "c" },
                 { "role": "user", "content": [{ "type": "text", "text": "t", "citations": [{ "cited_text": "c" }] },
@@ -48,25 +62,44 @@ fn bodies() -> Vec<(&'static str, Value)> {
                     { "type": "image", "source": { "type": "base64", "data": "d" } },
                     { "type": "tool_result", "tool_use_id": "i", "content": [{ "type": "text", "text": "t" }] }] },
                 { "role": "assistant", "content": [{ "type": "thinking", "thinking": "t", "signature": "s" }, { "type": "redacted_thinking", "data": "d" },
-                    { "type": "tool_use", "id": "i", "name": "n", "input": { "k": ["v", { "k": "v" }] } }] }] })),
-        ("anthropic", json!({ "id": "i", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "stop_sequence": "s",
-            "content": [{ "type": "text", "text": "t" }, { "type": "thinking", "thinking": "t", "signature": "s" }, { "type": "tool_use", "id": "i", "name": "n", "input": { "k": "v" } }] })),
-        ("gemini", json!({ "systemInstruction": { "parts": [{ "text": "t" }] }, "cachedContent": "c",
+                    { "type": "tool_use", "id": "i", "name": "n", "input": { "k": ["v", { "k": "v" }] } }] }] }),
+        ),
+        (
+            "anthropic",
+            json!({ "id": "i", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn", "stop_sequence": "s",
+            "content": [{ "type": "text", "text": "t" }, { "type": "thinking", "thinking": "t", "signature": "s" }, { "type": "tool_use", "id": "i", "name": "n", "input": { "k": "v" } }] }),
+        ),
+        (
+            "gemini",
+            json!({ "systemInstruction": { "parts": [{ "text": "t" }] }, "cachedContent": "c",
             "generationConfig": { "stopSequences": ["s"], "responseSchema": { "description": "d" } }, "labels": { "k": "v" },
             "tools": [{ "functionDeclarations": [{ "name": "n", "description": "d", "parameters": { "properties": { "p": { "description": "d" } } } }] }],
             "contents": [{ "role": "user", "parts": [{ "text": "t" }, { "inlineData": { "mimeType": "m", "data": "d" } }, { "fileData": { "fileUri": "u" } }] },
                 { "role": "model", "parts": [{ "functionCall": { "name": "n", "args": { "k": "v" } } }, { "executableCode": { "language": "l", "code": "c" } }, { "thought": true, "text": "t", "thoughtSignature": "s" }] },
-                { "role": "user", "parts": [{ "functionResponse": { "name": "n", "response": { "k": "v" } } }, { "codeExecutionResult": { "outcome": "o", "output": "o" } }] }] })),
-        ("gemini", json!({ "modelVersion": "m", "responseId": "r", "promptFeedback": { "blockReason": "b" }, "candidates": [{ "index": 0, "finishReason": "STOP",
+                { "role": "user", "parts": [{ "functionResponse": { "name": "n", "response": { "k": "v" } } }, { "codeExecutionResult": { "outcome": "o", "output": "o" } }] }] }),
+        ),
+        (
+            "gemini",
+            json!({ "modelVersion": "m", "responseId": "r", "promptFeedback": { "blockReason": "b" }, "candidates": [{ "index": 0, "finishReason": "STOP",
             "content": { "role": "model", "parts": [{ "text": "t" }, { "functionCall": { "name": "n", "args": { "k": "v" } } }] },
-            "groundingMetadata": { "webSearchQueries": ["q"], "groundingChunks": [{ "web": { "uri": "u", "title": "t" } }] } }] })),
-        ("ollama", json!({ "model": "m", "format": { "type": "object" }, "options": { "stop": ["s"] }, "keep_alive": "5m", "messages": [
+            "groundingMetadata": { "webSearchQueries": ["q"], "groundingChunks": [{ "web": { "uri": "u", "title": "t" } }] } }] }),
+        ),
+        (
+            "ollama",
+            json!({ "model": "m", "format": { "type": "object" }, "options": { "stop": ["s"] }, "keep_alive": "5m", "messages": [
             { "role": "system", "content": "c" }, { "role": "user", "content": "c", "images": ["i"] },
             { "role": "assistant", "content": "c", "thinking": "t", "tool_calls": [{ "function": { "name": "n", "arguments": { "k": "v" } } }] },
-            { "role": "tool", "tool_name": "n", "content": "c" }], "tools": [{ "function": { "description": "d" } }] })),
-        ("ollama", json!({ "model": "m", "prompt": "p", "suffix": "s", "system": "s", "template": "t", "images": ["i"] })),
-        ("ollama", json!({ "model": "m", "created_at": "c", "done_reason": "stop", "done": true, "response": "r", "thinking": "t",
-            "message": { "role": "assistant", "content": "c", "tool_calls": [{ "function": { "name": "n", "arguments": { "k": "v" } } }] } })),
+            { "role": "tool", "tool_name": "n", "content": "c" }], "tools": [{ "function": { "description": "d" } }] }),
+        ),
+        (
+            "ollama",
+            json!({ "model": "m", "prompt": "p", "suffix": "s", "system": "s", "template": "t", "images": ["i"] }),
+        ),
+        (
+            "ollama",
+            json!({ "model": "m", "created_at": "c", "done_reason": "stop", "done": true, "response": "r", "thinking": "t",
+            "message": { "role": "assistant", "content": "c", "tool_calls": [{ "function": { "name": "n", "arguments": { "k": "v" } } }] } }),
+        ),
         ("generic", json!({ "a": ["b", { "c": { "d": "e" } }], "unknown": { "deep": [[["x"]]] } })),
     ]
 }
@@ -81,7 +114,13 @@ fn marked(body: &Value, wanted: usize) -> Option<Value> {
             is_it
         };
         match value {
-            Value::String(text) => if hit() { Value::String(format!("a {MARK} b")) } else { Value::String(text.clone()) },
+            Value::String(text) => {
+                if hit() {
+                    Value::String(format!("a {MARK} b"))
+                } else {
+                    Value::String(text.clone())
+                }
+            }
             Value::Array(all) => Value::Array(all.iter().map(|it| place(it, left, done)).collect()),
             Value::Object(all) => {
                 let mut changed = Map::new();
@@ -118,10 +157,12 @@ fn a_canary_at_every_string_of_every_dialect_is_found() {
             let text = body.to_string();
             for case in [Case::request("all", dialect), Case::response("all", dialect)] {
                 // Written plainly where the place is even, in escapes where it is odd, and the other way round in answers.
-                let plain = (wanted % 2 == 0) == (case.direction == portcullis::policy::decision::Direction::Request);
+                let plain =
+                    (wanted % 2 == 0) == (case.direction == portcullis::policy::decision::Direction::Request);
                 let sent = text.replace(MARK, if plain { &token } else { &escaped });
                 let result = bench.whole(case, &mut bench.vault(), sent.as_bytes());
-                let left = result.cleared.map(|it| String::from_utf8(it.into_bytes().to_vec()).expect("UTF-8"));
+                let left =
+                    result.cleared.map(|it| String::from_utf8(it.into_bytes().to_vec()).expect("UTF-8"));
                 let expected = text.replace(MARK, "[REDACTED:github_token]");
                 if result.action != Action::Redact || left.as_deref() != Some(&expected) {
                     missed.push(format!("{dialect} {:?}: {sent}\n  {left:?}", case.direction));
@@ -146,8 +187,10 @@ fn disguises_are_seen_through_in_every_dialect() {
     let percent: String = token.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let entities: String = token.chars().map(|c| format!("&#{};", c as u32)).collect();
     let invisible: String = token.chars().flat_map(|c| [c, '\u{200b}']).collect();
-    let wide: String = token.chars().map(|c| char::from_u32(c as u32 + 0xfee0).filter(|_| c != '_').unwrap_or(c)).collect();
-    let nested = serde_json::to_string(&json!({ "arguments": format!("{{\"k\":\"{token}\"}}") })).expect("JSON");
+    let wide: String =
+        token.chars().map(|c| char::from_u32(c as u32 + 0xfee0).filter(|_| c != '_').unwrap_or(c)).collect();
+    let nested =
+        serde_json::to_string(&json!({ "arguments": format!("{{\"k\":\"{token}\"}}") })).expect("JSON");
     let data_url = format!("data:text/plain;base64,{base64}");
     for disguise in [base64, data_url, hex, percent, entities, invisible, wide, nested] {
         for (dialect, body) in bodies() {

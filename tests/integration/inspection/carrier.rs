@@ -22,8 +22,16 @@ pub struct Carrier {
 
 /// Every place that is written in pieces, of every API.
 pub const CARRIERS: [Carrier; 20] = [
-    openai("chat content", r#"{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"#, "/choices/0/delta/content"),
-    openai("chat reasoning", r#"{"choices":[{"index":0,"delta":{"reasoning_content":"#, "/choices/0/delta/reasoning_content"),
+    openai(
+        "chat content",
+        r#"{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"#,
+        "/choices/0/delta/content",
+    ),
+    openai(
+        "chat reasoning",
+        r#"{"choices":[{"index":0,"delta":{"reasoning_content":"#,
+        "/choices/0/delta/reasoning_content",
+    ),
     openai("chat refusal", r#"{"choices":[{"index":0,"delta":{"refusal":"#, "/choices/0/delta/refusal"),
     Carrier {
         after: "}}]}}]}",
@@ -34,25 +42,67 @@ pub const CARRIERS: [Carrier; 20] = [
         )
     },
     Carrier { after: "}]}", ..openai("completions", r#"{"choices":[{"index":0,"text":"#, "/choices/0/text") },
-    responses("output_text", "response.output_text.delta", r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"#),
-    responses("refusal", "response.refusal.delta", r#"{"type":"response.refusal.delta","output_index":0,"content_index":0,"delta":"#),
-    responses("arguments", "response.function_call_arguments.delta", r#"{"type":"response.function_call_arguments.delta","output_index":1,"delta":"#),
-    responses("reasoning", "response.reasoning_text.delta", r#"{"type":"response.reasoning_text.delta","output_index":0,"content_index":0,"delta":"#),
-    responses("summary", "response.reasoning_summary_text.delta", r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"#),
-    anthropic("text", r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"#, "/delta/text"),
-    anthropic("tool input", r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"#, "/delta/partial_json"),
-    anthropic("thinking", r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"#, "/delta/thinking"),
+    responses(
+        "output_text",
+        "response.output_text.delta",
+        r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"#,
+    ),
+    responses(
+        "refusal",
+        "response.refusal.delta",
+        r#"{"type":"response.refusal.delta","output_index":0,"content_index":0,"delta":"#,
+    ),
+    responses(
+        "arguments",
+        "response.function_call_arguments.delta",
+        r#"{"type":"response.function_call_arguments.delta","output_index":1,"delta":"#,
+    ),
+    responses(
+        "reasoning",
+        "response.reasoning_text.delta",
+        r#"{"type":"response.reasoning_text.delta","output_index":0,"content_index":0,"delta":"#,
+    ),
+    responses(
+        "summary",
+        "response.reasoning_summary_text.delta",
+        r#"{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"#,
+    ),
+    anthropic(
+        "text",
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"#,
+        "/delta/text",
+    ),
+    anthropic(
+        "tool input",
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"#,
+        "/delta/partial_json",
+    ),
+    anthropic(
+        "thinking",
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"#,
+        "/delta/thinking",
+    ),
     gemini("gemini part", StreamFormat::Sse, r#"{"candidates":[{"content":{"parts":[{"text":"#),
-    gemini("gemini thought", StreamFormat::Sse, r#"{"candidates":[{"content":{"parts":[{"thought":true,"text":"#),
+    gemini(
+        "gemini thought",
+        StreamFormat::Sse,
+        r#"{"candidates":[{"content":{"parts":[{"thought":true,"text":"#,
+    ),
     gemini("gemini array", StreamFormat::JsonArray, r#"{"candidates":[{"content":{"parts":[{"text":"#),
-    ollama("ollama chat", r#"{"model":"m","message":{"role":"assistant","content":"#, r#"},"done":false}"#, "/message/content"),
-    ollama("ollama thinking", r#"{"model":"m","message":{"role":"assistant","thinking":"#, r#"},"done":false}"#, "/message/thinking"),
+    ollama(
+        "ollama chat",
+        r#"{"model":"m","message":{"role":"assistant","content":"#,
+        r#"},"done":false}"#,
+        "/message/content",
+    ),
+    ollama(
+        "ollama thinking",
+        r#"{"model":"m","message":{"role":"assistant","thinking":"#,
+        r#"},"done":false}"#,
+        "/message/thinking",
+    ),
     ollama("ollama generate", r#"{"model":"m","response":"#, r#","done":false}"#, "/response"),
-    Carrier {
-        dialect: "generic",
-        after: "}",
-        ..openai("generic", r#"{"kind":"piece","text":"#, "/text")
-    },
+    Carrier { dialect: "generic", after: "}", ..openai("generic", r#"{"kind":"piece","text":"#, "/text") },
 ];
 
 const fn openai(name: &'static str, before: &'static str, pointer: &'static str) -> Carrier {
@@ -80,7 +130,12 @@ const fn gemini(name: &'static str, format: StreamFormat, before: &'static str) 
     Carrier { name, dialect: "gemini", format, event: "", before, after, pointer, end }
 }
 
-const fn ollama(name: &'static str, before: &'static str, after: &'static str, pointer: &'static str) -> Carrier {
+const fn ollama(
+    name: &'static str,
+    before: &'static str,
+    after: &'static str,
+    pointer: &'static str,
+) -> Carrier {
     let end = r#"{"model":"m","message":{"role":"assistant","content":""},"response":"","done":true}"#;
     Carrier { name, dialect: "ollama", format: StreamFormat::Ndjson, event: "", before, after, pointer, end }
 }
@@ -94,8 +149,7 @@ impl Carrier {
 
     /// Writes the pieces of a text as a whole stream.
     pub fn stream(&self, pieces: &[&str]) -> String {
-        let events: Vec<String> =
-            pieces.iter().map(|piece| self.event(piece)).chain([self.end()]).collect();
+        let events: Vec<String> = pieces.iter().map(|piece| self.event(piece)).chain([self.end()]).collect();
         match self.format {
             StreamFormat::JsonArray => format!("[{}]\n", events.join(",\n")),
             StreamFormat::Sse | StreamFormat::Ndjson => events.concat(),

@@ -118,7 +118,8 @@ fn every_detector_sees_the_same_at_every_cut() {
         let mut ways: Vec<Vec<&str>> = places.map(|cut| vec![&text[..cut], &text[cut..]]).collect();
         ways.push(boundaries(&text).windows(2).map(|ends| &text[ends[0]..ends[1]]).collect());
         cuts += ways.len();
-        faults.extend(compare(&bench, &text, &ways, &whole).map(|fault| format!("{}: {fault}", detector.name)));
+        faults
+            .extend(compare(&bench, &text, &ways, &whole).map(|fault| format!("{}: {fault}", detector.name)));
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
     assert!(cuts > 3000, "only {cuts} ways");
@@ -138,7 +139,9 @@ fn a_short_text_is_seen_the_same_at_every_pair_of_cuts() {
         let ways: Vec<Vec<&str>> = places
             .iter()
             .step_by(step)
-            .flat_map(|from| places.iter().step_by(step).filter(move |to| *to > from).map(move |to| pair(*from, *to)))
+            .flat_map(|from| {
+                places.iter().step_by(step).filter(move |to| *to > from).map(move |to| pair(*from, *to))
+            })
             .collect();
         faults.extend(compare(&bench, &text, &ways, &whole).map(|fault| format!("{name}: {fault}")));
     }
@@ -154,7 +157,8 @@ fn every_place_that_comes_in_pieces_is_seen_the_same_at_every_cut() {
     let mut faults = Vec::new();
     for carrier in &CARRIERS {
         let whole = run(&bench, "all", carrier, &[&text]);
-        if whole.0.contains(&token) || whole.0.contains(&card) || !whole.0.contains("[REDACTED:github_token]") {
+        if whole.0.contains(&token) || whole.0.contains(&card) || !whole.0.contains("[REDACTED:github_token]")
+        {
             faults.push(format!("{}: uncut: {:?}", carrier.name, whole));
             continue;
         }
@@ -163,7 +167,11 @@ fn every_place_that_comes_in_pieces_is_seen_the_same_at_every_cut() {
         let mut ways: Vec<Vec<&str>> = places.iter().map(|cut| vec![&text[..*cut], &text[*cut..]]).collect();
         ways.push(single);
         if let Some(way) = ways.iter().find(|way| run(&bench, "all", carrier, way) != whole) {
-            faults.push(format!("{}: {way:?}: {:?} is not {whole:?}", carrier.name, run(&bench, "all", carrier, way)));
+            faults.push(format!(
+                "{}: {way:?}: {:?} is not {whole:?}",
+                carrier.name,
+                run(&bench, "all", carrier, way)
+            ));
         }
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
@@ -178,7 +186,8 @@ fn chunks_of_the_transport_do_not_matter() {
         let stream = carrier.stream(&[head, tail]);
         let case = Case::response("all", carrier.dialect);
         let run = |size: usize| {
-            let result = bench.stream(case, carrier.format, &mut bench.vault(), stream.as_bytes().chunks(size));
+            let result =
+                bench.stream(case, carrier.format, &mut bench.vault(), stream.as_bytes().chunks(size));
             (result.end, result.out, result.seen)
         };
         let whole = run(stream.len());
@@ -196,7 +205,8 @@ fn a_key_of_100_kilobytes_goes_whole() {
     let noise = (0_u32..75_000).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8);
     let der: Vec<u8> = [0x30, 0x83, 0x01, 0x24, 0xf8].into_iter().chain(noise).collect();
     let body = base64::engine::general_purpose::STANDARD.encode(der);
-    let lines: Vec<&str> = body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).expect("ASCII")).collect();
+    let lines: Vec<&str> =
+        body.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).expect("ASCII")).collect();
     let dashes = "-----";
     let key = format!(
         "{dashes}BEGIN RSA PRIVATE KEY{dashes}\n{}\n{dashes}END RSA PRIVATE KEY{dashes}",

@@ -71,7 +71,8 @@ fn a_blocked_stream_ends_in_the_callers_own_words() {
         let error = [result.out.clone(), refusal.stream_error(wire, track)].concat();
         let last = last_payload(carrier.format, &String::from_utf8(error).expect("UTF-8"));
         assert!(last.pointer(pointer).is_some_and(|told| !told.is_null()), "{name}: {last}");
-        let ended = String::from_utf8([result.out, refusal.stream_graceful(wire, track)].concat()).expect("UTF-8");
+        let ended =
+            String::from_utf8([result.out, refusal.stream_graceful(wire, track)].concat()).expect("UTF-8");
         last_payload(carrier.format, &ended);
         assert!(ended.contains(graceful) && !ended.contains("\"error\":{"), "{name}: {ended}");
     }
@@ -79,7 +80,8 @@ fn a_blocked_stream_ends_in_the_callers_own_words() {
 
 /// Returns the last payload of a stream that ended as it should.
 fn last_payload(format: StreamFormat, stream: &str) -> Value {
-    let parse = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| panic!("not JSON: {text} in {stream}"));
+    let parse =
+        |text: &str| serde_json::from_str(text).unwrap_or_else(|_| panic!("not JSON: {text} in {stream}"));
     match format {
         StreamFormat::Sse => {
             assert!(stream.ends_with("\n\n"), "{stream}");
@@ -99,23 +101,35 @@ fn other_choices_blocks_and_calls_that_come_between_change_nothing() {
     let bench = Bench::new(&policy_of_all("all", "redact", ""));
     let token = github_token(&bench);
     let (head, tail) = token.split_at(12);
-    let delta = |index: usize, delta: &str| format!("data: {{\"choices\":[{{\"index\":{index},\"delta\":{delta}}}]}}\n\n");
+    let delta = |index: usize, delta: &str| {
+        format!("data: {{\"choices\":[{{\"index\":{index},\"delta\":{delta}}}]}}\n\n")
+    };
     let call = |index: usize, text: &str| {
         delta(0, &format!(r#"{{"tool_calls":[{{"index":{index},"function":{{"arguments":"{text}"}}}}]}}"#))
     };
     let content = |index: usize, text: &str| delta(index, &format!("{{\"content\":\"{text}\"}}"));
     let thought = |text: &str| delta(0, &format!("{{\"reasoning_content\":\"{text}\"}}"));
     let stream = [
-        content(0, &format!("a {head}")), content(1, &format!("b {head}")), call(0, head), thought(head),
-        call(1, "{\\\"x\\\":"), "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n".to_owned(), ": keep-alive\n\n".to_owned(),
-        thought(tail), call(0, tail), content(1, &format!("{tail} b")), content(0, &format!("{tail} a")),
-        call(1, "1}"), "data: [DONE]\n\n".to_owned(),
+        content(0, &format!("a {head}")),
+        content(1, &format!("b {head}")),
+        call(0, head),
+        thought(head),
+        call(1, "{\\\"x\\\":"),
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}}\n\n".to_owned(),
+        ": keep-alive\n\n".to_owned(),
+        thought(tail),
+        call(0, tail),
+        content(1, &format!("{tail} b")),
+        content(0, &format!("{tail} a")),
+        call(1, "1}"),
+        "data: [DONE]\n\n".to_owned(),
     ]
     .concat();
     let expected = stream.replace(head, "[REDACTED:github_token]").replace(tail, "");
     let case = Case::response("all", "openai");
     for size in [1, 50, stream.len()] {
-        let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), stream.as_bytes().chunks(size));
+        let result =
+            bench.stream(case, StreamFormat::Sse, &mut bench.vault(), stream.as_bytes().chunks(size));
         assert_eq!(String::from_utf8(result.out).expect("UTF-8"), expected);
         assert_eq!(result.seen.iter().filter(|seen| seen.0 == "github_token").count(), 4);
     }
@@ -126,7 +140,8 @@ fn every_way_to_write_events_is_read_and_kept() {
     let bench = Bench::new(&policy_of_all("all", "redact", ""));
     let token = github_token(&bench);
     let (head, tail) = token.split_at(9);
-    let payload = |text: &str| format!("{{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}");
+    let payload =
+        |text: &str| format!("{{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}");
     let (one, two) = (payload(head), payload(tail));
     let in_two_lines = |payload: &str| payload.replacen(":[", ":\ndata: [", 1);
     let plain = format!("data: {one}\n\ndata: {two}\n\ndata: [DONE]\n\n");
@@ -139,14 +154,17 @@ fn every_way_to_write_events_is_read_and_kept() {
         plain.trim_end().to_owned(),
         format!("data: {one}\n\ndata: {two}\n\n"),
         format!("data: {one}\n\ndata: {two}"),
-        format!("id: 7\nretry: 10\ndata: {one}\n\n: ping\n\nevent: x\nid: 8\ndata: {two}\n\ndata: [DONE]\n\n"),
+        format!(
+            "id: 7\nretry: 10\ndata: {one}\n\n: ping\n\nevent: x\nid: 8\ndata: {two}\n\ndata: [DONE]\n\n"
+        ),
         format!("data: {}\n\ndata: {}\n\ndata: [DONE]\n\n", in_two_lines(&one), in_two_lines(&two)),
     ];
     let case = Case::response("all", "openai");
     for form in forms {
         let expected = form.replace(head, "[REDACTED:github_token]").replace(tail, "");
         for size in [1, 3, form.len()] {
-            let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), form.as_bytes().chunks(size));
+            let result =
+                bench.stream(case, StreamFormat::Sse, &mut bench.vault(), form.as_bytes().chunks(size));
             assert_eq!(result.end, End::Finished, "{form:?}");
             assert_eq!(String::from_utf8(result.out).expect("UTF-8"), expected);
         }
@@ -171,7 +189,12 @@ fn what_cannot_be_read_ends_a_stream_or_passes_as_the_policy_says() {
     let open = policy_of_all("open", "redact", "fail_mode = \"open\"");
     let bench = Bench::new(&format!("{}{open}", policy_of_all("closed", "redact", "fail_mode = \"closed\"")));
     let before = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"fine.\"},\"finish_reason\":\"stop\"}]}\n\n";
-    for broken in ["data: {\"a\":1,\"a\":2}\n\n", "data: {\"a\":\"\\ud800\"}\n\n", "data: nonsense\n\n", "data: {\"a\":"] {
+    for broken in [
+        "data: {\"a\":1,\"a\":2}\n\n",
+        "data: {\"a\":\"\\ud800\"}\n\n",
+        "data: nonsense\n\n",
+        "data: {\"a\":",
+    ] {
         let stream = format!("{before}{broken}");
         let run = |policy| {
             let case = Case::response(policy, "openai");
@@ -194,7 +217,8 @@ fn a_stream_that_holds_back_too_much_meets_the_fail_mode() {
     let carrier = named("chat content");
     let key = valid(&bench, "private_key", 1);
     let text = format!("{}{}", &key[..key.len() - 40], "AAAA".repeat(4000));
-    let pieces: Vec<&str> = text.as_bytes().chunks(500).map(|it| std::str::from_utf8(it).expect("ASCII")).collect();
+    let pieces: Vec<&str> =
+        text.as_bytes().chunks(500).map(|it| std::str::from_utf8(it).expect("ASCII")).collect();
     let stream = carrier.stream(&pieces);
     let run = |policy| {
         let case = Case::response(policy, "openai");

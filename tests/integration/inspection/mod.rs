@@ -209,7 +209,8 @@ impl<'a> Case<'a> {
 pub fn policy_of_all(name: &str, mode: &str, more: &str) -> String {
     let mut text = format!("[policies.{name}]\n{more}\n");
     for category in ["secrets", "pii", "injection", "exfiltration", "custom"] {
-        let _ = write!(text, "[policies.{name}.categories.{category}]\nmode = \"{mode}\"\nthreshold = \"low\"\n");
+        let _ =
+            write!(text, "[policies.{name}.categories.{category}]\nmode = \"{mode}\"\nthreshold = \"low\"\n");
     }
     text
 }

@@ -29,7 +29,14 @@ fn streamed(bench: &Bench, policy: &str, text: &str) -> (Action, Option<Action>)
 #[test]
 fn a_stream_is_judged_as_the_same_text_in_one_body() {
     let bench = Bench::new("");
-    let values = ["github_token", "payment_card", "iban", "email_address", "ignore_previous_instructions", "markdown_image_query"];
+    let values = [
+        "github_token",
+        "payment_card",
+        "iban",
+        "email_address",
+        "ignore_previous_instructions",
+        "markdown_image_query",
+    ];
     for policy in ["default", "strict", "monitor"] {
         for detector in values {
             let id = bench.rules.scanner.find(detector).expect("a detector");
@@ -57,7 +64,10 @@ fn valid_or_empty(bench: &Bench, detector: &str) -> String {
 #[test]
 fn directions_and_thresholds_are_obeyed() {
     let low = policy_of_all("low", "block", "");
-    let bench = Bench::new(&format!("{low}{}", low.replace("low", "high").replace("threshold = \"low\"", "threshold = \"high\"")));
+    let bench = Bench::new(&format!(
+        "{low}{}",
+        low.replace("low", "high").replace("threshold = \"low\"", "threshold = \"high\"")
+    ));
     let token = format!("x {} y", github_token(&bench));
     let email = format!("x {} y", valid(&bench, "email_address", 1));
     let table = [

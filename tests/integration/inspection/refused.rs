@@ -57,7 +57,11 @@ fn what_cannot_be_read_safely_meets_the_fail_mode() {
 fn a_charset_other_than_utf_8_is_refused() {
     let bench = Bench::new("");
     let case = Case::request("default", "openai");
-    for media in ["application/json; charset=utf-16", "application/json; charset=iso-8859-1", "text/plain; charset=utf-7"] {
+    for media in [
+        "application/json; charset=utf-16",
+        "application/json; charset=iso-8859-1",
+        "text/plain; charset=utf-7",
+    ] {
         let result = bench.declared(case, &mut bench.vault(), b"{}", media);
         assert_eq!(result.action, Action::Block, "{media}");
     }

@@ -26,10 +26,12 @@ mask = "token"
 
 /// Hides a value in a request and returns the placeholder that the provider sees.
 fn hide(bench: &Bench, vault: &mut Vault, value: &str) -> String {
-    let body = json!({ "messages": [{ "role": "user", "content": format!("use <{value}> and <{value}>") }] }).to_string();
+    let body = json!({ "messages": [{ "role": "user", "content": format!("use <{value}> and <{value}>") }] })
+        .to_string();
     let result = bench.whole(Case::request("hide", "openai"), vault, body.as_bytes());
     assert_eq!(result.action, Action::Redact);
-    let sent: Value = serde_json::from_slice(&result.cleared.expect("it may leave").into_bytes()).expect("JSON");
+    let sent: Value =
+        serde_json::from_slice(&result.cleared.expect("it may leave").into_bytes()).expect("JSON");
     let content = sent.pointer("/messages/0/content").and_then(Value::as_str).expect("content").to_owned();
     assert!(!content.contains(value), "the provider sees the value");
     let placeholder = content.split(['<', '>']).nth(1).expect("a placeholder").to_owned();
@@ -73,13 +75,15 @@ fn a_hidden_value_comes_back_in_whole_answers_and_inside_tool_calls() {
     let mut vault = bench.vault();
     let placeholder = hide(&bench, &mut vault, &key);
     let arguments = json!({ "key": placeholder }).to_string();
-    let answer = json!({ "object": "chat.completion", "choices": [{ "index": 0, "message": { "role": "assistant",
+    let answer =
+        json!({ "object": "chat.completion", "choices": [{ "index": 0, "message": { "role": "assistant",
         "content": format!("It was {placeholder}."),
         "tool_calls": [{ "id": "c", "function": { "name": "f", "arguments": arguments } }] } }] })
-    .to_string();
+        .to_string();
     let case = Case::response("hide", "openai");
     let result = bench.whole(case, &mut vault, answer.as_bytes());
-    let left: Value = serde_json::from_slice(&result.cleared.expect("it may leave").into_bytes()).expect("JSON");
+    let left: Value =
+        serde_json::from_slice(&result.cleared.expect("it may leave").into_bytes()).expect("JSON");
     let message = left.pointer("/choices/0/message").expect("a message");
     assert_eq!(message["content"], format!("It was {key}."));
     let arguments = message["tool_calls"][0]["function"]["arguments"].as_str().expect("arguments");
@@ -95,7 +99,8 @@ fn what_only_looks_like_a_placeholder_is_left_alone() {
     // A caller who knows the very placeholder of a value still gets another one for it.
     let known = hide(&bench, &mut bench.vault(), &email);
     let mut vault = bench.vault();
-    let body = json!({ "messages": [{ "role": "user", "content": format!("{known} and {email}") }] }).to_string();
+    let body =
+        json!({ "messages": [{ "role": "user", "content": format!("{known} and {email}") }] }).to_string();
     let result = bench.whole(Case::request("hide", "openai"), &mut vault, body.as_bytes());
     let sent = String::from_utf8(result.cleared.expect("it may leave").into_bytes().to_vec()).expect("UTF-8");
     assert!(sent.contains(&format!("{known} and PII_")) && !sent.contains(&email), "{sent}");

@@ -49,7 +49,8 @@ fn exact(line: &str) -> Option<Recorded> {
     let row: Value = serde_json::from_str(line).expect("JSON");
     let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
     let spoken = text("dialect");
-    let prefixes = [("openai", "openai"), ("embeddings", "openai"), ("anthropic", "anthropic"), ("gemini", "gemini")];
+    let prefixes =
+        [("openai", "openai"), ("embeddings", "openai"), ("anthropic", "anthropic"), ("gemini", "gemini")];
     let known = prefixes.iter().find(|(prefix, _)| spoken.starts_with(prefix)).map(|(_, name)| *name);
     let direction = if text("direction") == "request" { Direction::Request } else { Direction::Response };
     (row["exact"] == true && row["body_encoding"] == "utf-8").then(|| Recorded {
@@ -68,7 +69,8 @@ fn judge(bench: &Bench, policy: &str, it: &Recorded, chunk: Option<usize>) -> (A
     let (body, mut vault) = (it.body.as_bytes(), bench.vault());
     let format = bench.rules.dialects.get(it.dialect).expect("known").stream_format(&it.media, "/");
     if let Some(format) = format.filter(|_| it.stream) {
-        let mut sizes = chunk.map_or_else(|| vec![1, 63, 7, 1500, 2, 512], |chunk| vec![chunk]).into_iter().cycle();
+        let mut sizes =
+            chunk.map_or_else(|| vec![1, 63, 7, 1500, 2, 512], |chunk| vec![chunk]).into_iter().cycle();
         let mut rest = body;
         let chunks = std::iter::from_fn(|| {
             let (chunk, tail) = rest.split_at(sizes.next()?.min(rest.len()));
@@ -121,7 +123,8 @@ fn the_default_policy_lets_ordinary_traffic_pass() {
         }
         count += 1;
         let why = why.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>();
-        let row = alarms.entry(format!("{} {:?} {}", it.direction.as_str(), action, why.join(", "))).or_default();
+        let row =
+            alarms.entry(format!("{} {:?} {}", it.direction.as_str(), action, why.join(", "))).or_default();
         row.push(it.id.clone());
     }
     for (why, ids) in &alarms {
