@@ -9,8 +9,11 @@ pub mod json;
 pub mod stream;
 pub mod text;
 
+/// What must hold for any bytes; it panics where it does not.
+pub type Check = fn(&[u8]);
+
 /// Every target: its name, which is that of its corpus, and what is checked.
-pub const TARGETS: [(&str, fn(&[u8])); 14] = [
+pub const TARGETS: [(&str, Check); 14] = [
     ("array", stream::array),
     ("audit_segment", audit::segment),
     ("coding", http::coding),
