@@ -147,6 +147,9 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// Files that may be longer, and why.
 const LONG_FILES: &[(&str, &str)] =
     &[("scan/check/mod.rs", "the closed set of checks, a flat table: as long as its rows")];
+/// Functions that may be longer, and why.
+const LONG_FUNCTIONS: &[(&str, &str, &str)] =
+    &[("telemetry/metrics.rs", "new", "every metric there is, a flat table: one row each")];
 
 /// One file below `src`.
 struct Source {
@@ -272,6 +275,9 @@ fn files_and_functions_stay_short() {
             faults.push(format!("{}: {lines} lines; {FILE_LINES_MAX} are the most", source.path));
         }
         for (name, lines) in functions(&source.code).filter(|(_, lines)| *lines > FUNCTION_LINES_MAX) {
+            if LONG_FUNCTIONS.iter().any(|(path, long, _)| *path == source.path && *long == name) {
+                continue;
+            }
             faults.push(format!(
                 "{}: `{name}` has {lines} lines, {FUNCTION_LINES_MAX} are the most",
                 source.path
@@ -286,6 +292,7 @@ fn the_tables_name_what_exists() {
     let exists = |place: &str| sources.iter().any(|source| source.is_in(&[place]));
     let homes = ONLY_IN.iter().flat_map(|(_, homes, _)| homes.iter());
     let files = LONG_FILES.iter().chain(PURE_BUT).map(|(path, _)| path);
+    let files = files.chain(LONG_FUNCTIONS.iter().map(|(path, _, _)| path));
     let missing: Vec<&&str> = homes.chain(PURE).chain(files).filter(|place| !exists(place)).collect();
     assert!(missing.is_empty(), "gone from src, but still in a table: {missing:?}");
     let modules: Vec<&str> = sources.iter().map(Source::module).collect();

@@ -65,7 +65,7 @@ fn mutations_of_the_corpora_hold_no_surprise() {
 }
 
 /// Runs a check; one that fails says on which bytes.
-fn run(name: &str, check: fn(&[u8]), text: &[u8]) {
+fn run(name: &str, check: check::Check, text: &[u8]) {
     if let Err(cause) = panic::catch_unwind(|| check(text)) {
         panic!("{name} failed ({:?}) on b\"{}\"", cause.downcast_ref::<String>(), text.escape_ascii());
     }

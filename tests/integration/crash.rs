@@ -31,7 +31,7 @@ use crate::wire::Response;
 use crate::wire::exchange;
 use crate::wire::post;
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 4;
 const CLIENTS: usize = 4;
 const PATIENCE: Duration = Duration::from_secs(20);
 const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"hello"}]}"#;

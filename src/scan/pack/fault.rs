@@ -1,0 +1,124 @@
+//! What can be wrong with a pack.
+
+use std::fmt;
+use std::io;
+
+use crate::scan::detector::Detector;
+use crate::scan::detector::PatternFault;
+use crate::scan::engine::EngineFault;
+use crate::scan::pack::DETECTORS_MAX;
+use crate::scan::pack::NAME_BYTES_MAX;
+use crate::scan::pack::PACK_BYTES_MAX;
+use crate::scan::pack::PACKS_MAX;
+
+/// One thing that is wrong with a pack.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", Place(.file, *.line, .detector.as_deref()))]
+pub struct PackFault {
+    /// The file, as a path below the folder of plugins.
+    pub file: String,
+    /// The line, counted from one, where it is known.
+    pub line: Option<usize>,
+    /// The detector, where it is about one.
+    pub detector: Option<String>,
+    /// What is wrong.
+    #[source]
+    pub problem: PackProblem,
+}
+
+/// What can be wrong with a pack.
+#[derive(Debug, thiserror::Error)]
+pub enum PackProblem {
+    /// The file or folder cannot be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(#[source] io::Error),
+    /// There are more than [`PACKS_MAX`] files.
+    #[error("there are more than {PACKS_MAX} packs")]
+    TooManyPacks,
+    /// There are more than [`DETECTORS_MAX`] detectors.
+    #[error("there are more than {DETECTORS_MAX} detectors")]
+    TooManyDetectors,
+    /// The file is longer than [`PACK_BYTES_MAX`].
+    #[error("is longer than {PACK_BYTES_MAX} bytes")]
+    TooLong,
+    /// It is no TOML, or a field is unknown, missing or of the wrong type.
+    #[error("{reason}")]
+    Malformed {
+        /// What the parser says.
+        reason: String,
+    },
+    /// The type is not snake case, or too long.
+    #[error("`type` must be snake_case and at most {NAME_BYTES_MAX} bytes")]
+    Name,
+    /// Two detectors have the same type.
+    #[error("`type` is already used in {other}")]
+    Duplicate {
+        /// The file of the first one.
+        other: String,
+    },
+    /// A field names no member of its closed set.
+    #[error("`{field}` is unknown: {reason}")]
+    Unknown {
+        /// The field.
+        field: &'static str,
+        /// What is expected.
+        reason: String,
+    },
+    /// The pattern is refused.
+    #[error("`pattern` {0}")]
+    Pattern(#[source] PatternFault),
+    /// The anchor is refused.
+    #[error("`anchor` {0}")]
+    Anchor(#[source] PatternFault),
+    /// What may not stand beside a match is no class of bytes.
+    #[error("`{field}` must be one class of bytes, such as [.:]")]
+    Edge {
+        /// The field.
+        field: &'static str,
+    },
+    /// A stream would not wait for the byte behind the match.
+    #[error("`not_after` needs a pattern that ends with \\b")]
+    EdgeUnseen,
+    /// A field has too many entries, or one that is too long.
+    #[error("`{field}` has more or longer entries than allowed")]
+    TooMuch {
+        /// The field.
+        field: &'static str,
+    },
+    /// A field that must say something is empty.
+    #[error("`{field}` must not be empty")]
+    Empty {
+        /// The field.
+        field: &'static str,
+    },
+    /// The first stage refuses the pattern as it is.
+    #[error("{0}")]
+    Engine(#[source] EngineFault),
+    /// The second stage needs too large an automaton.
+    #[error("`pattern` is too large to confirm: {0}")]
+    Confirm(#[source] Box<regex_automata::meta::BuildError>),
+}
+
+/// Shows where a fault is.
+struct Place<'a>(&'a str, Option<usize>, Option<&'a str>);
+
+impl PackFault {
+    /// Makes a fault of a whole detector.
+    pub fn about(detector: &Detector, problem: PackProblem) -> Self {
+        let Detector { file, line, name, .. } = detector;
+        Self { file: file.clone(), line: Some(*line), detector: Some(name.clone()), problem }
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)?;
+        if let Some(line) = self.1 {
+            write!(f, ":{line}")?;
+        }
+        if let Some(detector) = self.2 {
+            write!(f, ": {detector}")?;
+        }
+        Ok(())
+    }
+}
