@@ -10,7 +10,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 .PHONY: help run build test bench setup clean
 
 help:
-	@echo "make run     build and start the gateway with a sample provider behind it"
+	@echo "make run     build and start the gateway with a sample provider behind it [CONFIG=FILE]"
 	@echo "make test    check formatting, lints and licences, and run every test"
 	@echo "make bench   measure the gateway beside a bare proxy and nginx"
 
@@ -21,7 +21,7 @@ build: setup
 	@cargo build --release --locked
 
 run: build
-	@target/release/portcullis run --with-sample-provider
+	@target/release/portcullis run --with-sample-provider $(if $(CONFIG),--config $(CONFIG))
 
 test:
 	@tests/setup/system.sh build clients

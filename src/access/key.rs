@@ -120,11 +120,21 @@ impl KeyStore {
     ///
     /// # Errors
     /// The store or the file failed.
-    pub fn ensure_admin(&self, state: &Path, id: String, now: Timestamp) -> Result<Option<PathBuf>, KeyError> {
+    pub fn ensure_admin(
+        &self,
+        state: &Path,
+        id: String,
+        now: Timestamp,
+    ) -> Result<Option<PathBuf>, KeyError> {
         if !self.by_hash.read().is_empty() {
             return Ok(None);
         }
-        let new = NewKey { name: "first admin".to_owned(), role: Role::Admin, tier: Tier::Enterprise, expires_at: None };
+        let new = NewKey {
+            name: "first admin".to_owned(),
+            role: Role::Admin,
+            tier: Tier::Enterprise,
+            expires_at: None,
+        };
         let (_, key) = self.create(id, new, now)?;
         let path = state.join(ADMIN_KEY_FILE);
         match std::fs::remove_file(&path) {

@@ -55,7 +55,13 @@ pub struct Buckets {
 impl LimitState {
     /// Returns the state of a caller without a quota.
     pub fn unlimited(now: Timestamp) -> Self {
-        Self { limit: UNLIMITED, remaining: UNLIMITED, reset_unix: now.as_second(), allowed: true, retry_after_s: 0 }
+        Self {
+            limit: UNLIMITED,
+            remaining: UNLIMITED,
+            reset_unix: now.as_second(),
+            allowed: true,
+            retry_after_s: 0,
+        }
     }
 }
 
@@ -106,7 +112,8 @@ impl Buckets {
         LimitState {
             limit: u64::from(quota.requests_per_minute),
             remaining: remaining as u64,
-            reset_unix: (kept.div_euclid(1_000_000_000) + i128::from(kept.rem_euclid(1_000_000_000) > 0)) as i64,
+            reset_unix: (kept.div_euclid(1_000_000_000) + i128::from(kept.rem_euclid(1_000_000_000) > 0))
+                as i64,
             allowed,
             retry_after_s: (wait as u128).div_ceil(1_000_000_000) as u64,
         }

@@ -34,7 +34,8 @@ impl NodeSecret {
         let path = state.join(FILE_NAME);
         match fs::read(&path) {
             Ok(bytes) => {
-                let bytes = bytes.try_into().map_err(|_| io::Error::other("the node secret has a wrong length"))?;
+                let bytes =
+                    bytes.try_into().map_err(|_| io::Error::other("the node secret has a wrong length"))?;
                 Ok(Self(bytes))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -143,6 +143,12 @@ fn request(session: &ServerSession, body: Bytes) -> Request<Body> {
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
     *request.uri_mut() = path.parse().unwrap_or_else(|_| Uri::from_static("/"));
     *request.headers_mut() = head.headers.clone();
+    // HTTP/2 names the host in the request line only.
+    if let (None, Some(authority)) = (head.headers.get(header::HOST), head.uri.authority())
+        && let Ok(host) = authority.as_str().parse()
+    {
+        request.headers_mut().insert(header::HOST, host);
+    }
     let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
     request.extensions_mut().insert(PeerAddress(address));
     request

@@ -45,18 +45,30 @@ pub struct Call {
 
 impl Call {
     /// Reads the body as JSON of a closed shape.
+    ///
+    /// # Errors
+    /// It is not.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         serde_json::from_slice(&self.body).map_err(|error| ApiError::Invalid(describe(&error)))
     }
 
     /// Reads the query as a closed shape.
+    ///
+    /// # Errors
+    /// It is not.
     pub fn query<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         let pairs = axum::extract::Query::<T>::try_from_uri(&self.uri()?);
-        pairs.map(|query| query.0).map_err(|error| ApiError::Invalid(error.body_text()))
+        pairs.map(|query| query.0).map_err(|error| {
+            let text = error.body_text();
+            let reason = text.rsplit_once("string: ").map_or(text.as_str(), |(_, reason)| reason);
+            ApiError::Invalid(format!("the query is wrong: {reason}"))
+        })
     }
 
     fn uri(&self) -> Result<http::Uri, ApiError> {
-        format!("/?{}", self.query).parse().map_err(|_| ApiError::Invalid("the query is malformed".to_owned()))
+        format!("/?{}", self.query)
+            .parse()
+            .map_err(|_| ApiError::Invalid("the query is malformed".to_owned()))
     }
 
     /// Returns a parameter of the path.
@@ -70,31 +82,39 @@ impl Call {
     }
 }
 
-/// Says what is wrong with a body, without quoting it.
+/// Says what is wrong with a body: the place, the kind and what was expected, never what was sent.
 fn describe(error: &serde_json::Error) -> String {
-    let place = format!("line {} column {}", error.line(), error.column());
-    match error.classify() {
-        serde_json::error::Category::Data => {
-            // The message of a data error may quote a value; its kind and its field names do not.
-            let text = error.to_string();
-            let known = ["unknown field", "missing field", "duplicate field", "invalid type", "unknown variant"];
-            let kind = known.into_iter().find(|kind| text.starts_with(kind)).unwrap_or("invalid value");
-            let field = text.split('`').nth(1).filter(|_| matches!(kind, "missing field" | "duplicate field"));
-            match field {
-                Some(field) => format!("the request body has a {kind} `{field}` at {place}"),
-                None => format!("the request body has an {kind} at {place}").replace("an missing", "a missing"),
-            }
-        }
-        _ => format!("the request body is not valid JSON at {place}"),
+    let place = format!("at line {} column {}", error.line(), error.column());
+    if error.classify() != serde_json::error::Category::Data {
+        return format!("the request body is not valid JSON {place}");
     }
+    let text = error.to_string();
+    let named = text.split('`').nth(1).unwrap_or_default();
+    // What follows the last "expected" is ours; a value or a key that is quoted before it is not.
+    let expected =
+        text.rsplit_once(", expected ").map(|(_, rest)| rest.split(" at line ").next().unwrap_or(rest));
+    let expected = expected.map(|expected| format!(": expected {expected}")).unwrap_or_default();
+    let what = match text.split_once(['`', ':', ' ']) {
+        Some(("missing", _)) => format!("lacks the field `{named}`"),
+        Some(("duplicate", _)) => format!("has the field `{named}` twice"),
+        Some(("unknown", _)) => "has an unknown field or name".to_owned(),
+        _ => "has a value that does not fit".to_owned(),
+    };
+    format!("the request body {what} {place}{expected}")
 }
 
 /// Answers 200 with a JSON body.
+///
+/// # Errors
+/// The body cannot be written.
 pub fn ok(body: &impl Serialize) -> Answer {
     with_status(StatusCode::OK, body)
 }
 
 /// Answers with a JSON body.
+///
+/// # Errors
+/// The body cannot be written.
 pub fn with_status(status: StatusCode, body: &impl Serialize) -> Answer {
     let body = serde_json::to_vec(body).map_err(|_| ApiError::Internal)?;
     let mut response = Response::new(Body::from(body));
@@ -104,6 +124,9 @@ pub fn with_status(status: StatusCode, body: &impl Serialize) -> Answer {
 }
 
 /// Answers 200 with text of some media type.
+///
+/// # Errors
+/// Never; it is an answer like any other.
 pub fn text(media: &'static str, body: String) -> Answer {
     let mut response = Response::new(Body::from(body));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));

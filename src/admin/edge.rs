@@ -42,7 +42,11 @@ use crate::access::credential::CredentialFault;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
 use crate::access::tier::Tier;
+use crate::telemetry::metrics::Finished;
 
+/// What calls are counted under.
+const LISTENER: &str = "admin";
+const NO_ROUTE: &str = "none";
 const REQUEST_ID: &str = "x-request-id";
 const REQUEST_ID_BYTES_MAX: usize = 128;
 /// The longest parameter of a path.
@@ -81,11 +85,10 @@ pub fn router_of(office: Arc<Office>, plane: Plane, contract: Vec<Route>) -> Rou
     let mut router = Router::new();
     for (path, rows) in by_path {
         let (rows, office) = (Rows::new(rows), office.clone());
-        let method_router = any(
-            move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request<Body>| {
+        let method_router =
+            any(move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request<Body>| {
                 serve(office.clone(), plane, rows.clone(), parameters(params), request)
-            },
-        );
+            });
         router = router.route(path, method_router);
     }
     router.fallback(move |request: Request<Body>| {
@@ -110,10 +113,18 @@ async fn serve(
     let host = guard::check(&arrival.office.facts, plane, &arrival.parts.method, &arrival.parts.headers);
     let request_id = arrival.request_id.clone();
     let office = arrival.office.clone();
+    let began = office.clock.monotonic();
     let (answer, limit) = match host.and_then(|()| choose(&rows, &arrival.parts.method)) {
         Ok(route) => arrival.answer(route).await,
         Err(error) => (error.into_response(), office.peek(&payer)),
     };
+    // The data plane counts its own paths itself.
+    if plane == Plane::Management {
+        let route = rows.first().map_or(NO_ROUTE, |row| row.path);
+        let took = office.clock.monotonic().saturating_sub(began);
+        let code = answer.status().as_u16();
+        office.telemetry.metrics.finished(Finished { listener: LISTENER, route, code, took });
+    }
     dressed(answer, &limit, &request_id)
 }
 
@@ -250,7 +261,9 @@ async fn handled(route: &Route, call: Call) -> Response<Body> {
     answer.unwrap_or_else(ApiError::into_response)
 }
 
-fn parameters(params: Result<RawPathParams, RawPathParamsRejection>) -> Result<BTreeMap<String, String>, ApiError> {
+fn parameters(
+    params: Result<RawPathParams, RawPathParamsRejection>,
+) -> Result<BTreeMap<String, String>, ApiError> {
     let malformed = || ApiError::Invalid("a parameter of the path is malformed".to_owned());
     let params = params.map_err(|_| malformed())?;
     let pairs = params.iter().map(|(name, value)| match value.len() {
@@ -263,8 +276,9 @@ fn parameters(params: Result<RawPathParams, RawPathParamsRejection>) -> Result<B
 /// Returns the caller's request id where it is sane, or a new one.
 fn request_id(office: &Office, headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
-    let is_sane =
-        |id: &&str| (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_sane = |id: &&str| {
+        (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
+    };
     given.filter(is_sane).map_or_else(|| office.new_id(), str::to_owned)
 }
 

@@ -46,8 +46,8 @@ pub enum ApiError {
     /// The credential's role does not allow it.
     #[error("the role of this credential does not allow {0}")]
     Forbidden(Permission),
-    /// The request names no host, or one that cannot be read.
-    #[error("the Host header is missing or malformed")]
+    /// The request names a host that cannot be read, or several.
+    #[error("the Host header is malformed")]
     BadHost,
     /// The request is meant for another host.
     #[error("this gateway does not answer to that host name: add it to `hosts` in [admin]")]
@@ -134,7 +134,10 @@ impl ApiError {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         match &self {
             Self::Unauthenticated => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"portcullis\""));
+                headers.insert(
+                    header::WWW_AUTHENTICATE,
+                    HeaderValue::from_static("Bearer realm=\"portcullis\""),
+                );
             }
             Self::MethodNotAllowed { allow } => {
                 let allow = allow.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");

@@ -116,8 +116,7 @@ fn operation(route: &Route) -> Operation {
         operation = operation.parameter(parameter(name, ParameterIn::Query, Required::False));
     }
     for (status, meaning) in failures(route) {
-        let response = Response::new(meaning);
-        let mut response = response;
+        let mut response = Response::new(meaning);
         response.content.insert("application/json".to_owned(), content(failure()).into());
         operation = operation.response(status, response);
     }

@@ -159,19 +159,39 @@ fn row(
     }
 }
 
-fn get(path: &'static str, permission: &'static str, handler: fn(Call) -> Answering, summary: &'static str) -> Route {
+fn get(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
     row(Method::GET, path, permission, handler, summary)
 }
 
-fn post(path: &'static str, permission: &'static str, handler: fn(Call) -> Answering, summary: &'static str) -> Route {
+fn post(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
     row(Method::POST, path, permission, handler, summary)
 }
 
-fn put(path: &'static str, permission: &'static str, handler: fn(Call) -> Answering, summary: &'static str) -> Route {
+fn put(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
     row(Method::PUT, path, permission, handler, summary)
 }
 
-fn delete(path: &'static str, permission: &'static str, handler: fn(Call) -> Answering, summary: &'static str) -> Route {
+fn delete(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
     row(Method::DELETE, path, permission, handler, summary)
 }
 
@@ -212,15 +232,23 @@ fn observation() -> Vec<Route> {
             .gives(schema::<status::Statistics>()),
         get("/api/v1/status", "status:read", by!(status::status), "Describes the running node")
             .gives(schema::<status::NodeStatus>()),
-        get("/metrics", "metrics:read", by!(metrics::metrics), "Gives all metrics in the text format of Prometheus")
-            .figures()
-            .exempt()
-            .media(Media::Metrics),
+        get(
+            "/metrics",
+            "metrics:read",
+            by!(metrics::metrics),
+            "Gives all metrics in the text format of Prometheus",
+        )
+        .figures()
+        .exempt()
+        .media(Media::Metrics),
         get("/api/v1/metrics", "metrics:read", by!(metrics::metrics), "Gives the same as /metrics")
             .figures()
             .exempt()
             .media(Media::Metrics),
-        Route { access: Access::Credential, ..get("/openapi.json", "", by!(super::openapi::serve), "Gives this document") },
+        Route {
+            access: Access::Credential,
+            ..get("/openapi.json", "", by!(super::openapi::serve), "Gives this document")
+        },
     ]
 }
 
@@ -246,14 +274,29 @@ fn scanning() -> Vec<Route> {
 fn configuration() -> Vec<Route> {
     vec![
         get("/api/v1/config", "config:read", by!(config::read), "Gives the effective configuration"),
-        put("/api/v1/config", "config:write", by!(config::change), "Changes the reloadable part by a JSON merge patch")
-            .query(&["dry_run"]),
-        get("/api/v1/config/revisions", "config:read", by!(revisions::list), "Lists accepted changes, newest first")
-            .query(&["limit"])
-            .gives(schema::<revisions::RevisionList>()),
-        post("/api/v1/config/rollback", "config:write", by!(revisions::rollback), "Puts an earlier revision in force again")
-            .query(&["dry_run"])
-            .takes(schema::<revisions::Rollback>()),
+        put(
+            "/api/v1/config",
+            "config:write",
+            by!(config::change),
+            "Changes the reloadable part by a JSON merge patch",
+        )
+        .query(&["dry_run"]),
+        get(
+            "/api/v1/config/revisions",
+            "config:read",
+            by!(revisions::list),
+            "Lists accepted changes, newest first",
+        )
+        .query(&["limit"])
+        .gives(schema::<revisions::RevisionList>()),
+        post(
+            "/api/v1/config/rollback",
+            "config:write",
+            by!(revisions::rollback),
+            "Puts an earlier revision in force again",
+        )
+        .query(&["dry_run"])
+        .takes(schema::<revisions::Rollback>()),
         get("/api/v1/profiles", "config:read", by!(profiles::list), "Lists the deployment profiles")
             .gives(schema::<profiles::ProfileList>()),
         post("/api/v1/profiles/apply", "config:write", by!(profiles::apply), "Puts a profile in force")
@@ -269,8 +312,13 @@ fn configuration() -> Vec<Route> {
             .gives(schema::<policies::PolicyEntry>()),
         put("/api/v1/policies/{id}", "config:write", by!(policies::replace), "Replaces one policy")
             .gives(schema::<policies::PolicyEntry>()),
-        delete("/api/v1/policies/{id}", "config:write", by!(policies::remove), "Removes a policy that nothing uses")
-            .gives(schema::<policies::Removed>()),
+        delete(
+            "/api/v1/policies/{id}",
+            "config:write",
+            by!(policies::remove),
+            "Removes a policy that nothing uses",
+        )
+        .gives(schema::<policies::Removed>()),
     ]
 }
 
@@ -289,9 +337,19 @@ fn records() -> Vec<Route> {
         get("/api/v1/audit", "audit:read", by!(audit::query), "Finds audit entries, newest first")
             .query(&audit::PARAMETERS)
             .gives(schema::<audit::AuditPage>()),
-        get("/api/v1/audit/stream", "audit:read", by!(audit_stream::stream), "Streams audit entries as they are recorded")
-            .media(Media::EventStream),
-        get("/api/v1/persistence", "infra:read", by!(persistence::persistence), "Describes the state on disk")
-            .gives(schema::<persistence::Persistence>()),
+        get(
+            "/api/v1/audit/stream",
+            "audit:read",
+            by!(audit_stream::stream),
+            "Streams audit entries as they are recorded",
+        )
+        .media(Media::EventStream),
+        get(
+            "/api/v1/persistence",
+            "infra:read",
+            by!(persistence::persistence),
+            "Describes the state on disk",
+        )
+        .gives(schema::<persistence::Persistence>()),
     ]
 }

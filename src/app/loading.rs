@@ -32,7 +32,11 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
     let (sources, plugins) = (sources.clone(), config.plugins.path.clone());
     let overlay = plugins.clone();
     Loading {
-        document: Box::new(move || sources.document()),
+        document: Box::new(move || {
+            // The whole file is read, so that a fault in what needs a restart is told now, not then.
+            let document = sources.document()?;
+            Config::read(document.clone()).map(|_| document)
+        }),
         detectors: Box::new(move || {
             pack::load_dir(&plugins).map_err(|faults| faults.into_iter().map(Fault::from).collect())
         }),
@@ -91,7 +95,8 @@ impl Streamed {
         let mut found = Vec::new();
         // A lane that gives up has found nothing, which the proof then reports.
         for piece in [head, tail] {
-            found.extend(lane.feed(scanner, watch, piece).map(|advance| advance.findings).unwrap_or_default());
+            found
+                .extend(lane.feed(scanner, watch, piece).map(|advance| advance.findings).unwrap_or_default());
         }
         found.extend(lane.finish(scanner, watch).map(|advance| advance.findings).unwrap_or_default());
         found.sort_by_key(|finding| (finding.span.start, finding.detector));

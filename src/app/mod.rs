@@ -52,6 +52,7 @@ use crate::policy::limits::TierLimit;
 use crate::policy::reload::Announcement;
 use crate::policy::reload::Reloader;
 use crate::policy::watch::FileWatch;
+use crate::policy::watch::reload;
 use crate::proxy::Gateway;
 use crate::proxy::gate::ByteBudget;
 use crate::proxy::guard::Guard;
@@ -132,6 +133,7 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
 
     let buckets = Arc::new(Buckets::new(quotas(&config.rules.limits.tiers)));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
+    admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
     let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
     let router = admin::router(Arc::clone(&office));
     let gateway = gateway(&config, &state, &buckets, &telemetry, &clock, admin::router_on_proxy(office));
@@ -154,7 +156,9 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
     add_tasks(&mut server, state, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
-        server.add_service(task("sample", &telemetry, None, move |shutdown| sample::serve_std(listener, shutdown)));
+        server.add_service(task("sample", &telemetry, None, move |shutdown| {
+            sample::serve_std(listener, shutdown)
+        }));
     }
     let ready = ready::announce(proxy_addresses.bound(), admin_addresses.bound(), wanted.ready_file);
     server.add_service(task("ready", &telemetry, None, |shutdown| ready.run(shutdown)));
@@ -168,12 +172,13 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Runs only the sample provider, until the process is interrupted.
+/// Runs only the sample provider, until the process is interrupted; `listening` is told where.
 ///
 /// # Errors
 /// The address is taken, or there is no runtime to be had.
-pub fn demo(address: SocketAddr) -> std::io::Result<()> {
+pub fn demo(address: SocketAddr, listening: impl FnOnce(SocketAddr)) -> std::io::Result<()> {
     let listener = std::net::TcpListener::bind(address)?;
+    listening(listener.local_addr()?);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let interrupted = async {
         // Where signals cannot be heard, the process ends by being killed.
@@ -212,8 +217,21 @@ fn add_tasks(
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
-    paths.extend(config.proxy.tls.iter().chain(&config.admin.tls).flat_map(|files| [files.cert.clone(), files.key.clone()]));
-    let watch = FileWatch::new(paths, Arc::clone(&reloader));
+    paths.extend(
+        config
+            .proxy
+            .tls
+            .iter()
+            .chain(&config.admin.tls)
+            .flat_map(|files| [files.cert.clone(), files.key.clone()]),
+    );
+    let telemetry_of_reloads = Arc::clone(telemetry);
+    let refresh = Arc::new(move || {
+        reload_certificates(&certificates, &telemetry_of_reloads);
+        reload(&reloader);
+    });
+    let changed = Arc::clone(&refresh);
+    let watch = FileWatch::new(paths, move || changed());
     server.add_service(task("file-watch", telemetry, None, move |shutdown| async move {
         let (tell, told) = tokio::sync::watch::channel(false);
         let stop = async move {
@@ -223,37 +241,30 @@ fn add_tasks(
         };
         tokio::join!(watch.run(told), stop);
     }));
-    let telemetry_of_hangup = Arc::clone(telemetry);
     server.add_service(task("hangup", telemetry, None, move |shutdown| {
-        task::on_hangup(shutdown, move || {
-            reload_certificates(&certificates, &telemetry_of_hangup);
-            reload(&reloader);
-        })
+        task::on_hangup(shutdown, move || refresh())
     }));
 }
 
-/// Reads files and packs anew; what is wrong with them is logged, and what was in force stays.
-fn reload(reloader: &Reloader) {
-    match reloader.reload_file() {
-        Ok(Some(change)) => tracing::info!(revision = change.revision, "the configuration was reloaded"),
-        Ok(None) => tracing::info!("nothing in the configuration changed"),
-        Err(error) => tracing::warn!(%error, "the reload was refused, the running configuration stays"),
-    }
-}
-
+/// Reads every certificate again; one that cannot be read stays as it was.
 fn reload_certificates(certificates: &[Arc<CertificateStore>], telemetry: &Telemetry) {
-    for certificate in certificates {
-        match certificate.reload() {
-            Ok(()) => telemetry.health.up(Dependency::Certificates),
-            Err(error) => {
-                tracing::error!(%error, "a certificate could not be reloaded, the old one is still served");
-                telemetry.health.down(Dependency::Certificates, error.to_string());
-            }
-        }
+    let faults: Vec<String> =
+        certificates.iter().filter_map(|it| it.reload().err()).map(|error| error.to_string()).collect();
+    for error in &faults {
+        tracing::error!(error, "a certificate could not be reloaded, the old one is still served");
+    }
+    match faults.is_empty() {
+        true => telemetry.health.up(Dependency::Certificates),
+        false => telemetry.health.down(Dependency::Certificates, faults.join("; ")),
     }
 }
 
-fn follow_reloads(reloader: &Reloader, buckets: &Arc<Buckets>, telemetry: &Arc<Telemetry>, clock: &Arc<dyn Clock>) {
+fn follow_reloads(
+    reloader: &Reloader,
+    buckets: &Arc<Buckets>,
+    telemetry: &Arc<Telemetry>,
+    clock: &Arc<dyn Clock>,
+) {
     let (buckets, telemetry, clock) = (Arc::clone(buckets), Arc::clone(telemetry), Arc::clone(clock));
     let handle: RulesetHandle = reloader.handle();
     telemetry.metrics.reloaded(Some(handle.load().revision), clock.now().as_second() as f64);
@@ -271,7 +282,9 @@ fn follow_reloads(reloader: &Reloader, buckets: &Arc<Buckets>, telemetry: &Arc<T
 
 fn quotas(limits: &[TierLimit]) -> Quotas {
     Tier::ALL.map(|tier| {
-        let Some(limit) = limits.iter().find(|limit| limit.tier == tier.as_str()) else { return tier.quota() };
+        let Some(limit) = limits.iter().find(|limit| limit.tier == tier.as_str()) else {
+            return tier.quota();
+        };
         let requests_per_minute = limit.requests_per_minute?;
         Some(Quota { requests_per_minute, burst: limit.burst.unwrap_or(requests_per_minute) })
     })

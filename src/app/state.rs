@@ -97,7 +97,8 @@ impl State {
         let ids = Arc::new(UlidSource::default());
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let settings = journal_settings(&config.audit, folder);
-        let opened = audit::open(settings, store.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
+        let opened =
+            audit::open(settings, store.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
         let Opened { recorder, writer, log, repair } = opened;
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
@@ -151,7 +152,9 @@ fn tell_origin(origin: &Origin, revision: u64) {
     match origin {
         Origin::FirstStart => tracing::info!(revision, "the rules are those of the files: the first start"),
         Origin::FilesChanged => tracing::info!(revision, "the rules are those of the files, which changed"),
-        Origin::StoredRevision => tracing::info!(revision, "the rules are those of the newest stored revision"),
+        Origin::StoredRevision => {
+            tracing::info!(revision, "the rules are those of the newest stored revision")
+        }
         Origin::StoredRevisionFaulty(faults) => tracing::warn!(
             revision,
             faults = faults.len(),

@@ -107,7 +107,8 @@ fn failed(error: &StartError) -> ExitCode {
 }
 
 fn demo(listen: SocketAddr) -> ExitCode {
-    match app::demo(listen) {
+    let told = |address| say(&format!("the sample provider answers on http://{address}"));
+    match app::demo(listen, told) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&format!("cannot listen on {listen}: {error}"));

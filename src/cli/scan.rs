@@ -51,19 +51,29 @@ pub fn run(arguments: &ScanArguments) -> ExitCode {
             return ExitCode::from(super::EXIT_CONFIG);
         }
     };
-    let mut found = 0;
+    let mut report =
+        Report { file: Path::new(""), json: arguments.json, scanner: &scanner, line: 1, found: 0 };
+    let mut read = 0;
     for file in &arguments.files {
-        let mut report = Report { file, json: arguments.json, scanner: &scanner, line: 1, found: 0 };
-        if let Err(error) = scan(file, &mut report) {
-            complain(&format!("{}: {error}", file.display()));
-            return ExitCode::FAILURE;
+        report.begin(file);
+        match scan(file, &mut report) {
+            Ok(()) => read += 1,
+            Err(error) => complain(&format!("{}: {error}", file.display())),
         }
-        found += report.found;
     }
+    let found = report.found;
     if !arguments.json {
-        say(&format!("{found} findings in {} files", arguments.files.len()));
+        say(&format!("{} in {}", counted(found, "finding"), counted(read, "input")));
     }
-    if found > 0 { ExitCode::from(EXIT_FINDINGS) } else { ExitCode::SUCCESS }
+    match found {
+        _ if read < arguments.files.len() => ExitCode::FAILURE,
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::from(EXIT_FINDINGS),
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn compile(plugins: &Path) -> Result<Scanner, Vec<String>> {
@@ -71,13 +81,14 @@ fn compile(plugins: &Path) -> Result<Scanner, Vec<String>> {
     Scanner::compile(pack::load_dir(plugins).map_err(told)?).map_err(told)
 }
 
-/// One input's findings on their way out.
+/// Findings on their way out, one input after the other.
 struct Report<'a> {
     file: &'a Path,
     json: bool,
     scanner: &'a Scanner,
     /// The line that the piece in hand begins on.
     line: usize,
+    /// In all inputs.
     found: usize,
 }
 
@@ -93,7 +104,8 @@ fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
         let before = text.len();
         let read = input.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut text)?;
         let is_last = read < PIECE_BYTES;
-        let until = if is_last { text.len() } else { text.len().saturating_sub(OVERLAP_BYTES).max(before / 2) };
+        let until =
+            if is_last { text.len() } else { text.len().saturating_sub(OVERLAP_BYTES).max(before / 2) };
         report.piece(&text, judged_to..until, base, &wanted)?;
         if is_last {
             return Ok(());
@@ -115,8 +127,19 @@ fn progress(file: &Path, read: u64, told: u64) -> u64 {
     read
 }
 
-impl Report<'_> {
-    fn piece(&mut self, text: &[u8], region: std::ops::Range<usize>, base: usize, wanted: &DetectorSet) -> io::Result<()> {
+impl<'a> Report<'a> {
+    fn begin(&mut self, file: &'a Path) {
+        self.file = file;
+        self.line = 1;
+    }
+
+    fn piece(
+        &mut self,
+        text: &[u8],
+        region: std::ops::Range<usize>,
+        base: usize,
+        wanted: &DetectorSet,
+    ) -> io::Result<()> {
         let mut findings = Vec::new();
         self.scanner.scan_region(text, region, wanted, &mut findings).map_err(io::Error::other)?;
         let (mut at, mut line) = (0, self.line);
@@ -125,11 +148,10 @@ impl Report<'_> {
             at = finding.value.start;
             self.tell(finding, line, base, &text[finding.value.clone()]);
         }
-        self.found += findings.len();
         Ok(())
     }
 
-    fn tell(&self, finding: &Finding, line: usize, base: usize, value: &[u8]) {
+    fn tell(&mut self, finding: &Finding, line: usize, base: usize, value: &[u8]) {
         let Some(detector) = self.scanner.detector(finding.detector) else { return };
         let sample = mask::sample(value);
         if self.json {
@@ -148,9 +170,21 @@ impl Report<'_> {
             });
             say(&finding.to_string());
         } else {
+            if self.found == 0 {
+                say(&row("PLACE", "SEVERITY", "CATEGORY", "TYPE", "VALUE"));
+            }
             let place = format!("{}:{line}", self.file.display());
-            let severity = detector.severity.as_str();
-            say(&format!("{place:<32} {severity:<8} {:<12} {:<32} {sample}", detector.category.as_str(), detector.name));
+            let (severity, category) = (detector.severity.as_str(), detector.category.as_str());
+            let value = match finding.decoded_from.to_string() {
+                plain if plain.is_empty() => sample,
+                encoding => format!("{sample} ({encoding})"),
+            };
+            say(&row(&place, severity, category, &detector.name, &value));
         }
+        self.found += 1;
     }
+}
+
+fn row(place: &str, severity: &str, category: &str, name: &str, value: &str) -> String {
+    format!("{place:<32} {severity:<8} {category:<12} {name:<32} {value}")
 }

@@ -168,7 +168,7 @@ fn syntax_errors_and_unreadable_files_are_faults_with_a_place() {
     assert!(found[0].starts_with("2 : ") && found[0].contains("duplicate"), "{found:?}");
     let sources = Sources { file: Some(PathBuf::from("no/such/file.toml")), ..Sources::default() };
     let faults = sources.load().unwrap_err();
-    assert_eq!(faults[0].to_string(), "no/such/file.toml: cannot be read: entity not found");
+    assert_eq!(faults[0].to_string(), "no/such/file.toml: cannot be read: there is no such file");
 }
 
 #[test]

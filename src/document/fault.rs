@@ -25,7 +25,7 @@ pub enum Problem {
         message: String,
     },
     /// The file cannot be read.
-    #[error("cannot be read: {kind}")]
+    #[error("cannot be read: {}", reason(*kind))]
     Unreadable {
         /// Why.
         kind: std::io::ErrorKind,
@@ -164,4 +164,12 @@ fn edits(left: &str, right: &str) -> usize {
 
 fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+/// Says in plain words what keeps a file from being read.
+fn reason(kind: std::io::ErrorKind) -> String {
+    match kind {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        kind => kind.to_string(),
+    }
 }

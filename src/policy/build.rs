@@ -70,7 +70,8 @@ impl Builder<'_> {
             return Err(faults);
         };
         let places = document.places();
-        Ruleset::build(Parts { revision, rules: &rules, places, scanner, dialects, dialect_files })
+        let parts = Parts { revision, rules: &rules, places, scanner, dialects, dialect_files };
+        Ruleset::build_beside(self.running, parts)
     }
 
     /// Reads the dialects, with the running ones where no overlay changed.

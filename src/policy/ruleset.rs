@@ -30,6 +30,7 @@ use crate::policy::route::ROUTES_MAX;
 use crate::policy::route::Route;
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
+use crate::scan::hold::Track;
 use crate::scan::hold::Watch;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::Confidence;
@@ -70,7 +71,8 @@ pub struct Policy {
     /// The policy as it was written.
     pub file: PolicyFile,
     decisions: Decisions,
-    watches: [Watch; 2],
+    looked_for: [DetectorSet; 2],
+    watches: [Arc<Watch>; 2],
 }
 
 /// What a ruleset is built from.
@@ -87,6 +89,12 @@ pub struct Parts<'a> {
     pub dialects: Arc<Dialects>,
     /// The files that overlay the embedded dialects; tells a reload whether they changed.
     pub dialect_files: DialectFiles,
+}
+
+/// The automata of one scanner; policies that look for the same share one.
+struct Watches<'a> {
+    detectors: &'a [Detector],
+    known: Vec<Arc<Watch>>,
 }
 
 /// The part of a configuration that changes without a restart, as it was written.
@@ -112,22 +120,35 @@ impl Ruleset {
     ///
     /// Every detector that a policy or `[detectors]` names and the scanner does not have.
     pub fn build(parts: Parts<'_>) -> Result<Self, Vec<Fault>> {
+        Self::build_beside(None, parts)
+    }
+
+    /// Does the same, and takes automata over from the ruleset in force where they would be the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`Ruleset::build`].
+    pub fn build_beside(running: Option<&Self>, parts: Parts<'_>) -> Result<Self, Vec<Fault>> {
         let detectors = parts.scanner.detectors();
         let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).collect();
         let mut faults = unknown_disabled(&parts, &facts);
-        let mut policies = BTreeMap::new();
+        let mut watches = Watches::of(&parts, running);
+        let mut compiled = BTreeMap::new();
         for (id, file) in &parts.rules.policies {
             match file.compile(&facts, &parts.rules.disabled, parts.places) {
-                Ok(decisions) => {
-                    let policy = Policy::new(file.clone(), decisions, detectors);
-                    policies.insert(id.clone(), Arc::new(policy));
-                }
+                Ok(decisions) => drop(compiled.insert(id, (file, decisions))),
                 Err(unknown) => faults.extend(unknown),
             }
         }
         if !faults.is_empty() {
             return Err(faults);
         }
+        let policy = |(id, (file, decisions)): (&&PolicyId, &(&PolicyFile, Decisions))| {
+            let shadow = file.shadow.as_ref().and_then(|shadow| compiled.get(shadow));
+            let policy = Policy::new(file, decisions, shadow.map(|(_, shadow)| shadow), &mut watches);
+            ((*id).clone(), Arc::new(policy))
+        };
+        let policies = compiled.iter().map(policy).collect();
         Ok(Self {
             revision: parts.revision,
             scanner: parts.scanner,
@@ -162,17 +183,51 @@ impl Ruleset {
     }
 }
 
+impl<'a> Watches<'a> {
+    fn of(parts: &'a Parts<'_>, running: Option<&Ruleset>) -> Self {
+        let running = running.filter(|running| Arc::ptr_eq(&running.scanner, &parts.scanner));
+        let policies = running.into_iter().flat_map(|running| running.policies.values());
+        let known = policies.flat_map(|policy| policy.watches.iter().cloned()).collect();
+        Self { detectors: parts.scanner.detectors(), known }
+    }
+
+    /// Returns the automaton for these detectors; compiling one takes longer than all else of a reload.
+    fn find(&mut self, enforced: &DetectorSet, wanted: &DetectorSet) -> Arc<Watch> {
+        let reported: DetectorSet = wanted.iter().filter(|id| !enforced.contains(*id)).collect();
+        let same = |watch: &&Arc<Watch>| {
+            watch.detectors(Track::Enforced) == enforced && *watch.detectors(Track::Reported) == reported
+        };
+        if let Some(watch) = self.known.iter().find(same) {
+            return Arc::clone(watch);
+        }
+        let watch = Arc::new(Watch::compile(self.detectors, enforced, wanted));
+        self.known.push(Arc::clone(&watch));
+        watch
+    }
+}
+
 impl Policy {
-    fn new(file: PolicyFile, decisions: Decisions, detectors: &[Detector]) -> Self {
-        let watch = |way| Watch::compile(detectors, decisions.enforced(way), decisions.wanted(way));
+    fn new(
+        file: &PolicyFile,
+        decisions: &Decisions,
+        shadow: Option<&Decisions>,
+        watches: &mut Watches<'_>,
+    ) -> Self {
+        // What the shadow looks for is looked for too, and is only reported.
+        let looked_for = Direction::ALL.map(|way| {
+            let own = decisions.wanted(way);
+            shadow.map_or_else(|| own.clone(), |shadow| own.union(shadow.wanted(way)))
+        });
+        let watch = |way: Direction| watches.find(decisions.enforced(way), &looked_for[way.index()]);
         let watches = Direction::ALL.map(watch);
         Self {
             id: file.id.clone(),
             fail_mode: file.fail_mode,
             stream_block: file.stream_block,
             shadow: file.shadow.clone(),
-            file,
-            decisions,
+            file: file.clone(),
+            decisions: decisions.clone(),
+            looked_for,
             watches,
         }
     }
@@ -180,6 +235,11 @@ impl Policy {
     /// Returns the detectors whose findings are looked for.
     pub fn wanted(&self, direction: Direction) -> &DetectorSet {
         self.decisions.wanted(direction)
+    }
+
+    /// Returns the detectors that run: those whose findings are wanted here or by the shadow.
+    pub fn looked_for(&self, direction: Direction) -> &DetectorSet {
+        &self.looked_for[direction.index()]
     }
 
     /// Returns the detectors whose findings can change or stop a body.

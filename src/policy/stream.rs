@@ -3,7 +3,7 @@
 //! In: bytes as the provider sends them, cut anywhere. Out: the same events, each released whole once
 //! every text in it is judged, with masks where a value was found, or the end of the stream in the
 //! caller's dialect. Texts that continue over events (a choice, a tool call's arguments) are joined in
-//! lanes; a [`Lane`] says up to where its text is settled, and nothing behind that leaves. Events keep
+//! lanes; a [`Lane`](crate::scan::lane::Lane) says up to where its text is settled, and nothing behind that leaves. Events keep
 //! their order, so one lane under way holds the events after it. Nothing is ever released by a timer.
 //!
 //! What it does not promise: an event held by a word under way leaves only with the next text of its
@@ -11,12 +11,12 @@
 
 mod held;
 mod slot;
+mod stop;
 
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::ops::RangeInclusive;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -25,6 +25,7 @@ use self::held::Held;
 use self::held::Segment;
 use self::slot::Slot;
 use self::slot::values;
+use self::stop::Stop;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::json;
@@ -49,6 +50,7 @@ use crate::redact::restore;
 use crate::redact::splice::Edit;
 use crate::redact::splice::splice;
 use crate::redact::token::Vault;
+use crate::scan::scanner::touches;
 use crate::scan::threat::Finding;
 use crate::scan::view;
 
@@ -83,20 +85,6 @@ pub enum Flow {
     Open(Unreadable),
     /// It ends here: nothing after what was released may leave.
     Block(Option<Unreadable>),
-}
-
-enum Stop {
-    Unreadable(Unreadable),
-    /// A finding that blocks: nothing of its lane from here on may leave.
-    Finding { slot: usize, from: usize },
-    /// A finding that blocks, in a text of its own.
-    Alone,
-}
-
-impl From<Unreadable> for Stop {
-    fn from(unreadable: Unreadable) -> Self {
-        Self::Unreadable(unreadable)
-    }
 }
 
 impl StreamInspector {
@@ -231,7 +219,7 @@ impl StreamInspector {
         let event = event.as_deref();
         self.usage.merge(Usage::read(inspector.dialect, &payload, &document));
         let mut suspects = Vec::new();
-        let wanted = inspector.policy.wanted(inspector.direction);
+        let wanted = inspector.policy.looked_for(inspector.direction);
         inspector.ruleset.scanner.suspects(&payload, wanted, &mut suspects).map_err(Unreadable::from)?;
         for string in &document.strings {
             if let Some(key) = inspector.dialect.lane(event, &payload, &document, string) {
@@ -244,9 +232,11 @@ impl StreamInspector {
                 continue;
             }
             let raw = &payload[string.raw.clone()];
-            let ends_in = |ends: &RangeInclusive<usize>| string.raw.start < *ends.end() && *ends.start() <= string.raw.end;
-            let suspected = suspects.iter().any(ends_in);
-            if suspected || string.escaped || view::needs_views(raw) || restore::may_hold(vault, raw) {
+            if touches(&suspects, &string.raw)
+                || string.escaped
+                || view::needs_views(raw)
+                || restore::may_hold(vault, raw)
+            {
                 let channel = inspector.dialect.channel(&payload, &document, string);
                 let text = document.text(&payload, string);
                 let mut cursor = RawCursor::new(&payload, string);
@@ -298,7 +288,7 @@ impl StreamInspector {
         if self.clean.contains(text) {
             return Ok(Vec::new());
         }
-        let wanted = inspector.policy.wanted(inspector.direction);
+        let wanted = inspector.policy.looked_for(inspector.direction);
         let findings = inspector.ruleset.scanner.scan(text, wanted).map_err(Unreadable::from)?;
         if findings.is_empty() && !restore::may_hold(vault, text) {
             if text.len() <= CLEAN_MEMO_BYTES_MAX && self.clean.len() < CLEAN_MEMO_MAX {
@@ -311,7 +301,13 @@ impl StreamInspector {
         if blocked.is_some() { Err(Stop::Alone) } else { Ok(disjoint(masks)) }
     }
 
-    fn feed(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, slot: usize, text: &[u8]) -> Result<(), Stop> {
+    fn feed(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        slot: usize,
+        text: &[u8],
+    ) -> Result<(), Stop> {
         let watch = inspector.policy.watch(inspector.direction);
         let lane = &mut self.lanes[slot];
         lane.fed += text.len();
@@ -344,7 +340,8 @@ impl StreamInspector {
         if !findings.is_empty() {
             let channel = self.lanes[slot].channel;
             let lane = std::mem::take(&mut self.lanes[slot].lane);
-            let (masks, blocked) = self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
+            let (masks, blocked) =
+                self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
             let entry = &mut self.lanes[slot];
             entry.lane = lane;
             entry.add(masks);
@@ -374,7 +371,8 @@ impl StreamInspector {
         let observations = sheet.take_observations();
         let blocks = |observation: &&Observation| observation.action == Action::Block;
         let blocked = observations.iter().filter(blocks).map(|observation| observation.value.start).min();
-        self.action = observations.iter().map(|observation| observation.action).fold(self.action, Action::max);
+        self.action =
+            observations.iter().map(|observation| observation.action).fold(self.action, Action::max);
         self.shadow = self.shadow.max(shadow);
         self.observations.extend(observations);
         (masks, blocked)
@@ -417,7 +415,8 @@ impl StreamInspector {
             let slot = &mut self.lanes[segment.slot];
             let mut cursor = RawCursor::new(&payload, &segment.string);
             for masked in &slot.masks {
-                let covered = masked.range.start.max(segment.text.start)..masked.range.end.min(segment.text.end);
+                let covered =
+                    masked.range.start.max(segment.text.start)..masked.range.end.min(segment.text.end);
                 if covered.is_empty() {
                     continue;
                 }

@@ -14,7 +14,6 @@ use notify::Watcher;
 use tokio::sync::mpsc;
 use tokio::sync::watch;
 
-use crate::policy::reload::Change;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Reloader;
 
@@ -27,21 +26,26 @@ pub const POLL: Duration = Duration::from_secs(5);
 /// The most files that are looked at.
 pub const FILES_MAX: usize = 4096;
 
+/// How many times files that do not rest are looked at before they are read all the same: one that is
+/// replaced without end must not keep its changes from ever being seen.
+const RESTLESS_LOOKS_MAX: usize = 4;
+
 const FOLDER_DEPTH_MAX: usize = 5;
 
-/// Reloads when one of some files or folders changes.
+/// Calls back when one of some files or folders changes.
 pub struct FileWatch {
     paths: Vec<PathBuf>,
-    reloader: Arc<Reloader>,
+    changed: Arc<dyn Fn() + Send + Sync>,
 }
 
 /// What is known of a file without reading it.
 type Stamp = (PathBuf, u64, Option<SystemTime>);
 
 impl FileWatch {
-    /// Returns a watch over files and folders (with all they hold); they need not exist yet.
-    pub fn new(paths: Vec<PathBuf>, reloader: Arc<Reloader>) -> Self {
-        Self { paths, reloader }
+    /// Returns a watch over files and folders (with all they hold); they need not exist yet. What is
+    /// done when they change may block.
+    pub fn new(paths: Vec<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { paths, changed: Arc::new(changed) }
     }
 
     /// Watches until `shutdown` says true or is gone.
@@ -59,8 +63,8 @@ impl FileWatch {
             if found == known {
                 continue;
             }
-            // Somebody is writing: wait until it rests.
-            loop {
+            // Somebody is writing: wait until it rests, or long enough.
+            for _ in 0..RESTLESS_LOOKS_MAX {
                 tokio::time::sleep(DEBOUNCE).await;
                 let again = self.look().await;
                 if again == found {
@@ -69,9 +73,10 @@ impl FileWatch {
                 found = again;
             }
             known = found;
-            let reloader = self.reloader.clone();
-            let reloaded = tokio::task::spawn_blocking(move || reloader.reload_file()).await;
-            report(reloaded.ok());
+            let changed = Arc::clone(&self.changed);
+            if tokio::task::spawn_blocking(move || changed()).await.is_err() {
+                tracing::error!("reloading ended early, what was in force stays");
+            }
         }
     }
 
@@ -87,22 +92,20 @@ async fn ended(shutdown: &mut watch::Receiver<bool>) {
     drop(shutdown.wait_for(|ended| *ended).await);
 }
 
-type Reloaded = Result<Option<Change>, ChangeError>;
-
-fn report(reloaded: Option<Reloaded>) {
-    match reloaded {
-        Some(Ok(Some(change))) => {
+/// Reads files and packs anew and logs what came of it, every fault included. Blocks.
+pub fn reload(reloader: &Reloader) {
+    match reloader.reload_file() {
+        Ok(Some(change)) => {
             tracing::info!(revision = change.revision, changed = ?change.changed, "rules reloaded");
             if !change.needs_restart.is_empty() {
                 tracing::warn!(keys = ?change.needs_restart, "these keys change only with a restart");
             }
         }
-        Some(Ok(None)) => tracing::debug!("files touched, rules unchanged"),
-        Some(Err(ChangeError::Faulty(faults))) => {
+        Ok(None) => tracing::debug!("files touched, rules unchanged"),
+        Err(ChangeError::Faulty(faults)) => {
             faults.iter().for_each(|fault| tracing::warn!(%fault, "faulty file, rules unchanged"));
         }
-        Some(Err(error)) => tracing::error!(%error, "rules not reloaded"),
-        None => tracing::error!("reloading ended early, rules unchanged"),
+        Err(error) => tracing::error!(%error, "rules not reloaded"),
     }
 }
 
@@ -205,7 +208,9 @@ mod tests {
             let _ = heard.send(matches!(announcement, Announcement::Published(_)));
         });
         let (stop, stopped) = watch::channel(false);
-        let watching = tokio::spawn(FileWatch::new(vec![file.clone()], reloader.clone()).run(stopped));
+        let reloads = Arc::clone(&reloader);
+        let watching = FileWatch::new(vec![file.clone()], move || reload(&reloads));
+        let watching = tokio::spawn(watching.run(stopped));
         // The watch may not have looked for the first time yet: save until it is heard.
         let mut scan_ms = 1;
         let published = loop {

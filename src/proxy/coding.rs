@@ -185,7 +185,8 @@ impl Inner {
 mod tests {
     use super::*;
 
-    const LIMITS: CodingLimits = CodingLimits { decoded_bytes_max: 4 << 20, ratio_max: 100, ratio_from_bytes: 1 << 20 };
+    const LIMITS: CodingLimits =
+        CodingLimits { decoded_bytes_max: 4 << 20, ratio_max: 100, ratio_from_bytes: 1 << 20 };
     const CODINGS: [Coding; 4] = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];
 
     fn encode(coding: Coding, body: &[u8]) -> Vec<u8> {

@@ -18,6 +18,9 @@ use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
 use crate::redact::token::Vault;
 
+/// The most types that a refusal names.
+const NAMED_MAX: usize = 5;
+
 /// The longest request id taken over from a caller.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
@@ -118,7 +121,9 @@ impl Exchange {
 
     /// Takes over the caller's request id if it is sane: 1 to 128 visible ASCII characters.
     pub fn name(&mut self, offered: Option<&[u8]>, fresh: impl FnOnce() -> Ulid) {
-        let sane = |id: &&[u8]| (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic);
+        let sane = |id: &&[u8]| {
+            (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
+        };
         let taken = offered.filter(sane).and_then(|id| std::str::from_utf8(id).ok());
         self.request_id = taken.map_or_else(|| fresh().to_string(), str::to_owned);
     }
@@ -126,6 +131,19 @@ impl Exchange {
     /// Notes an action; the strictest one counts.
     pub fn acted(&mut self, action: Action) {
         self.outcome.action = self.outcome.action.max(Some(action));
+    }
+
+    /// Returns the types of what the exchange was blocked for, at most `NAMED_MAX` of them.
+    pub fn blocked_for(&self) -> Vec<&str> {
+        let seen = self.outcome.request.iter().chain(&self.outcome.response);
+        let mut names = Vec::new();
+        for observation in seen.filter(|observation| observation.action == Action::Block) {
+            let Some(detector) = self.rules.scanner.detector(observation.detector) else { continue };
+            if names.len() < NAMED_MAX && !names.contains(&detector.name.as_str()) {
+                names.push(&detector.name);
+            }
+        }
+        names
     }
 
     /// Returns `policy@revision`, once a policy is known.

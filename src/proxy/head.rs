@@ -76,7 +76,7 @@ pub fn check(
     check_method(method)?;
     raw.map_or(Ok(()), check_raw)?;
     check_fields(headers)?;
-    check_host(uri, headers)?;
+    check_host(uri, version, headers)?;
     check_framing(version, headers)?;
     let expectation = headers.get(header::EXPECT).map(|value| value.as_bytes());
     match expectation {
@@ -166,7 +166,8 @@ fn check_fields(headers: &HeaderMap) -> Result<(), HeadFault> {
     Ok(())
 }
 
-fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), HeadFault> {
+/// On HTTP/1.1 there is a Host even beside an absolute target (RFC 9112, section 3.2).
+fn check_host(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), HeadFault> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
         (Some(host), None) => Some(host.to_str().map_err(|_| HeadFault::HostForm)?),
@@ -176,6 +177,7 @@ fn check_host(uri: &Uri, headers: &HeaderMap) -> Result<(), HeadFault> {
     let target = uri.authority().map(|authority| authority.as_str());
     match (host, target) {
         (None, None) => Err(HeadFault::HostCount),
+        (None, Some(_)) if version == Version::HTTP_11 => Err(HeadFault::HostCount),
         (Some(host), Some(target)) if !host.eq_ignore_ascii_case(target) => Err(HeadFault::HostMismatch),
         (Some(host), _) => check_authority(host),
         (None, Some(target)) => check_authority(target),
@@ -281,6 +283,7 @@ mod tests {
             assert_eq!(verdict("/", fields), Err(*fault), "{fields:?}");
         }
         assert_eq!(verdict("http://b/", &[host]), Err(HeadFault::HostMismatch));
+        assert_eq!(verdict("http://b/", &[]), Err(HeadFault::HostCount));
         assert_eq!(verdict("/", &[host; 9]), Err(HeadFault::TooLarge));
     }
 

@@ -13,8 +13,10 @@
 //! | `fail_to_proxy` | what Pingora itself refuses, in the caller's shape |
 //! | `logging` | the one record of the exchange |
 
+mod caller;
 pub mod coding;
 pub mod config;
+mod contain;
 pub mod context;
 pub mod gate;
 pub mod guard;
@@ -28,13 +30,11 @@ mod response;
 mod stream;
 pub mod upstream;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::FutureExt;
 use http::header;
 use pingora::http::RequestHeader;
 use pingora::http::ResponseHeader;
@@ -44,7 +44,9 @@ use pingora::proxy::ProxyHttp;
 use pingora::proxy::Session;
 use pingora::upstreams::peer::HttpPeer;
 
+use self::caller::caller_left;
 use self::config::ProxyConfig;
+use self::contain::contained;
 use self::context::Exchange;
 use self::context::Passage;
 use self::gate::ByteBudget;
@@ -70,7 +72,6 @@ use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
 use crate::redact::token::Vault;
 use crate::telemetry::Telemetry;
-use crate::telemetry::metrics::Metrics;
 
 /// How much of an unread request body is drained before a refusal, and for how long: a caller that is
 /// still writing would otherwise see a reset instead of the answer.
@@ -175,19 +176,26 @@ impl ProxyHttp for Gateway {
             // An error, not an end: Pingora would complete a body that was cut.
             Stop::Gone(error) => {
                 exchange.outcome.reason.get_or_insert("caller_gone");
-                let cut = || pingora::Error::explain(pingora::ErrorType::ConnectionClosed, "the answer was cut");
+                let cut =
+                    || pingora::Error::explain(pingora::ErrorType::ConnectionClosed, "the answer was cut");
                 return Err(error.unwrap_or_else(cut).into_down());
             }
         }
         Ok(true)
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, exchange: &mut Exchange) -> pingora::Result<Box<HttpPeer>> {
+    async fn upstream_peer(
+        &self,
+        _session: &mut Session,
+        exchange: &mut Exchange,
+    ) -> pingora::Result<Box<HttpPeer>> {
         let unrouted = || pingora::Error::new(pingora::ErrorType::InternalError);
         let passage = exchange.passage.clone().ok_or_else(unrouted)?;
         let connect = self.timeouts(&passage).connect;
         let peer = self.upstreams.peer(passage.route(), connect).await;
-        peer.map_err(|fault| pingora::Error::because(pingora::ErrorType::ConnectError, "upgrade", fault).into_up())
+        peer.map_err(|fault| {
+            pingora::Error::because(pingora::ErrorType::ConnectError, "upgrade", fault).into_up()
+        })
     }
 
     async fn upstream_request_filter(
@@ -296,7 +304,8 @@ impl Gateway {
     fn check_head(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Rejection> {
         let head = session.req_header();
         let raw = session.as_downstream().as_http1().map(|session| session.get_headers_raw_bytes());
-        let limits = HeadLimits { bytes_max: self.config.max_header_bytes, fields_max: self.config.max_headers };
+        let limits =
+            HeadLimits { bytes_max: self.config.max_header_bytes, fields_max: self.config.max_headers };
         head::check((&head.method, &head.uri, head.version, &head.headers), raw.as_deref(), limits)?;
         exchange.path = path::normalise(head.uri.path())?;
         Ok(())
@@ -307,7 +316,8 @@ impl Gateway {
         let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = host.or_else(|| head.uri.authority().map(|authority| authority.as_str()));
         let host = host.map(|host| without_port(host).to_ascii_lowercase());
-        let passage = Passage::find(&exchange.rules, host.as_deref(), &exchange.path).ok_or(Rejection::NoRoute)?;
+        let passage =
+            Passage::find(&exchange.rules, host.as_deref(), &exchange.path).ok_or(Rejection::NoRoute)?;
         let dialects = &exchange.rules.dialects;
         let path = passage.route().forwarded(&exchange.path);
         let named = match &passage.route().dialect {
@@ -415,17 +425,24 @@ impl Gateway {
         if session.as_downstream_mut().is_body_done() {
             return;
         }
-        let drained = tokio::time::timeout(DRAIN_DEADLINE, session.as_downstream_mut().drain_request_body()).await;
+        let drained =
+            tokio::time::timeout(DRAIN_DEADLINE, session.as_downstream_mut().drain_request_body()).await;
         if !matches!(drained, Ok(Ok(()))) {
             session.set_keepalive(None);
         }
     }
 
+    /// Names the types of what was found, never the value: who is refused can then mend the request.
     fn refusal(&self, answer: &Answer, exchange: &Exchange) -> Refusal {
+        let found = exchange.blocked_for();
+        let message = match found.as_slice() {
+            [] => answer.message.clone(),
+            found => format!("{} ({})", answer.message, found.join(", ")),
+        };
         Refusal {
             status: answer.status.as_u16(),
             code: answer.code,
-            message: answer.message.clone(),
+            message,
             request_id: exchange.request_id.clone(),
         }
     }
@@ -433,28 +450,6 @@ impl Gateway {
     fn unlimited(&self) -> LimitState {
         LimitState::unlimited(self.clock.now())
     }
-}
-
-/// Runs an exchange; a panic in it is counted and becomes a refusal like any other.
-async fn contained(exchange: impl Future<Output = Result<Next, Stop>>, metrics: &Metrics) -> Result<Next, Stop> {
-    AssertUnwindSafe(exchange).catch_unwind().await.unwrap_or_else(|_| {
-        metrics.panicked();
-        Err(Rejection::Internal.into())
-    })
-}
-
-/// Returns once the caller has left, with what Pingora says about it; otherwise never.
-///
-/// A caller that writes more than its request (a pipelined one) has not left: its answer is still
-/// wanted. What it wrote is not read: the connection is closed after the answer, which tells it to
-/// send again (RFC 9112 §9.3.2).
-async fn caller_left(session: &mut Session) -> Box<pingora::Error> {
-    match session.as_downstream_mut().read_body_or_idle(true).await {
-        Err(error) if *error.etype() == pingora::ErrorType::ConnectError => session.set_keepalive(None),
-        Err(error) => return error.into_down(),
-        Ok(_) => {}
-    }
-    std::future::pending().await
 }
 
 /// Returns a host without its port.
@@ -471,21 +466,5 @@ fn forwarded_path(session: &Session, exchange: &Exchange, passage: &Passage) -> 
     match session.req_header().uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_panic_is_counted_and_refused_like_anything_else() {
-        let telemetry = Telemetry::new("0", "0");
-        let broken = async { panic!("a defect") };
-        let stop = contained(broken, &telemetry.metrics).await.err().unwrap();
-        let Stop::Reject(rejection) = stop else { panic!("{stop:?}") };
-        assert_eq!((rejection.answer().status.as_u16(), rejection.answer().code), (500, "internal_error"));
-        assert!(telemetry.metrics.render().contains("portcullis_panics_total 1"));
-        assert!(matches!(contained(async { Ok(Next::Answered) }, &telemetry.metrics).await, Ok(Next::Answered)));
     }
 }

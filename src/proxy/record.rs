@@ -13,7 +13,6 @@ use crate::govern::audit::Health;
 use crate::policy::decision::Action;
 use crate::policy::inspect::Observation;
 use crate::scan::detector::Detector;
-use crate::telemetry::health::Dependency;
 use crate::telemetry::metrics::Finished;
 
 /// The event type of exchanges with providers.
@@ -28,14 +27,10 @@ const CODE_GONE: u16 = 499;
 impl Gateway {
     /// Tells whether exchanges can be recorded, or may go on without it.
     pub(super) fn records(&self) -> bool {
-        let (is_writable, reason) = match self.recorder.health() {
-            Health::Sound => (true, None),
-            Health::Degraded(trouble) => (trouble.writable(), Some(trouble.to_string())),
+        let is_writable = match self.recorder.health() {
+            Health::Sound => true,
+            Health::Degraded(trouble) => trouble.writable(),
         };
-        match reason {
-            Some(reason) => self.telemetry.health.down(Dependency::Persistence, reason),
-            None => self.telemetry.health.up(Dependency::Persistence),
-        }
         is_writable || self.without_record
     }
 
@@ -88,7 +83,8 @@ impl Gateway {
     }
 
     fn event(&self, exchange: &Exchange, took: Duration) -> AuditEvent {
-        let gravest = self.findings(exchange).max_by_key(|(found, detector)| (found.action, detector.severity));
+        let gravest =
+            self.findings(exchange).max_by_key(|(found, detector)| (found.action, detector.severity));
         let mut techniques: Vec<String> =
             self.findings(exchange).flat_map(|(_, detector)| detector.techniques.iter().cloned()).collect();
         techniques.sort();

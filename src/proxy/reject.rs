@@ -2,7 +2,7 @@
 //! that knows status codes.
 //!
 //! A refusal is written in the shape the caller's SDK raises; a block is 403, because the SDKs send a
-//! 409, 429 or 5xx again. What went wrong inside is never told outside: see [`Rejection::message`].
+//! 409, 429 or 5xx again. What went wrong inside is never told outside: see `Rejection::message`.
 
 use std::time::Duration;
 

@@ -67,7 +67,10 @@ impl Gateway {
 
     /// Asks the body whose shape the exchange has, where neither the route nor the path told.
     fn detect(&self, exchange: &mut Exchange, passage: &Passage, body: &Bytes) {
-        let told = exchange.detected.as_ref().is_some_and(|detected| detected.dialect.kind() != DialectKind::Generic);
+        let told = exchange
+            .detected
+            .as_ref()
+            .is_some_and(|detected| detected.dialect.kind() != DialectKind::Generic);
         if told || passage.route().dialect != RouteDialect::Auto {
             return;
         }
@@ -102,7 +105,8 @@ impl Gateway {
         };
         let vault = &mut exchange.vault;
         let judge = || inspector.body(body.clone(), media, vault);
-        let inspection = if body.len() > BLOCKING_BYTES { tokio::task::block_in_place(judge) } else { judge() };
+        let inspection =
+            if body.len() > BLOCKING_BYTES { tokio::task::block_in_place(judge) } else { judge() };
         exchange.outcome.scanning += self.clock.monotonic() - began;
         self.count_unreadable(inspection.unreadable.as_ref());
         inspection

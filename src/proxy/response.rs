@@ -13,6 +13,7 @@ use pingora::proxy::Session;
 
 use super::Gateway;
 use super::Stop;
+use super::caller::caller_left;
 use super::context::Exchange;
 use super::context::Passage;
 use super::gate::Reserved;
@@ -70,7 +71,12 @@ impl Gateway {
         }
     }
 
-    async fn relay_head(&self, session: &mut Session, exchange: &mut Exchange, mut reply: Reply) -> Result<(), Stop> {
+    async fn relay_head(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        mut reply: Reply,
+    ) -> Result<(), Stop> {
         let mut head = self.head_of(&reply, exchange, &[])?;
         let told = reply.head().headers.get(header::CONTENT_LENGTH);
         if let Some(length) = told.filter(|_| head.status != StatusCode::NO_CONTENT) {
@@ -203,7 +209,7 @@ impl Gateway {
         tokio::select! {
             biased;
             piece = reply.next() => Ok(piece.map_err(Rejection::from)?),
-            left = super::caller_left(session) => Err(Stop::gone(Some(left))),
+            left = caller_left(session) => Err(Stop::gone(Some(left))),
         }
     }
 
@@ -216,7 +222,8 @@ impl Gateway {
     ) -> Result<ResponseHeader, Stop> {
         let source = reply.head();
         let mut head = ResponseHeader::build(source.status, Some(source.headers.len() + 8))?;
-        let keeps = |name: &HeaderName| !DROPPED.contains(&name.as_str()) && !dropped.contains(&name.as_str());
+        let keeps =
+            |name: &HeaderName| !DROPPED.contains(&name.as_str()) && !dropped.contains(&name.as_str());
         for (name, value) in source.headers.iter().filter(|(name, _)| keeps(name)) {
             head.append_header(name.clone(), value.clone())?;
         }

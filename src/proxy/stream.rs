@@ -91,9 +91,10 @@ impl Gateway {
         inspector: &mut StreamInspector,
     ) -> End {
         loop {
-            let (piece, broken) = match self.next(session, reply).await {
-                Ok(piece) => (piece, None),
-                Err(Stop::Reject(rejection)) => (None, Some(rejection)),
+            let piece = match self.next(session, reply).await {
+                Ok(piece) => piece,
+                // What waits may be the begin of a match whose rest never came: it stays here.
+                Err(Stop::Reject(rejection)) => return End::Broken(rejection),
                 Err(gone) => return End::Gone(gone),
             };
             let is_last = piece.is_none();
@@ -111,15 +112,14 @@ impl Gateway {
             if let Flow::Open(unreadable) = &flow {
                 self.count_unreadable(Some(unreadable));
             }
-            match (flow, broken) {
-                (Flow::Block(None), _) => return End::Refused(Rejection::ResponseBlocked),
-                (Flow::Block(Some(unreadable)), _) => {
+            match flow {
+                Flow::Block(None) => return End::Refused(Rejection::ResponseBlocked),
+                Flow::Block(Some(unreadable)) => {
                     self.count_unreadable(Some(&unreadable));
                     return End::Refused(Rejection::UnreadableResponse(unreadable));
                 }
-                (Flow::Continue | Flow::Open(_), Some(rejection)) => return End::Broken(rejection),
-                (Flow::Continue | Flow::Open(_), None) if is_last => return End::Finished,
-                (Flow::Continue | Flow::Open(_), None) => {}
+                Flow::Continue | Flow::Open(_) if is_last => return End::Finished,
+                Flow::Continue | Flow::Open(_) => {}
             }
         }
     }

@@ -319,7 +319,8 @@ fn address(
     is_h2: bool,
 ) -> Result<(), http::Error> {
     let authority = authority(target);
-    let path = if target.base_path.is_empty() { path.to_owned() } else { format!("{}{path}", target.base_path) };
+    let path =
+        if target.base_path.is_empty() { path.to_owned() } else { format!("{}{path}", target.base_path) };
     // A header value of digits, and a host that the configuration has checked, are always valid.
     let valid = "digits and checked hosts are header values";
     if body_bytes > 0 || !matches!(head.method, http::Method::GET | http::Method::HEAD) {

@@ -4,7 +4,7 @@
 //! It speaks OpenAI (chat completions, responses, completions, embeddings, moderations, models),
 //! Anthropic (messages), Gemini (`generateContent`, `streamGenerateContent` as SSE and as a JSON
 //! array) and Ollama (chat, generate), streamed and not. What it says depends on the last user
-//! message alone: see [`answer`]. It never checks credentials, keeps nothing between requests and
+//! message alone: see `answer`. It never checks credentials, keeps nothing between requests and
 //! does not promise sensible figures beyond what clients need to parse an answer.
 
 mod answer;

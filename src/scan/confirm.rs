@@ -1,8 +1,8 @@
 //! The second stage: from runs of candidate ends to placed matches whose values stand up to their checks.
 //!
 //! The matches of a detector are defined on the text alone: go from left to right, take the first place at which
-//! the pattern matches, go on behind that match. Behind a match that is not accepted, go on behind its first white
-//! space instead, if it has some: `17 4111 1111 …` may hide a card, while the tail of `1.2.3.4.5` is no address.
+//! the pattern matches and the match is accepted, go on behind it. A match that is not accepted takes no text away
+//! from others: the next one may begin at the next byte, so that nothing can be hidden by what is glued to it.
 //! Candidates only say where looking is worth while, and every match has one, so that neither other candidates nor
 //! the way a text was cut into regions changes the outcome.
 
@@ -14,6 +14,7 @@ use regex_automata::meta;
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_syntax::hir::Look;
 
+use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
 use crate::scan::engine::Run;
 use crate::scan::shape::Start;
@@ -70,6 +71,18 @@ pub struct Field<'t> {
     pub text: &'t [u8],
     /// Where matches may begin.
     pub starts: Range<usize>,
+    /// Where the words end, in ascending order, without one of which before it no match is accepted.
+    pub words: Option<&'t [usize]>,
+}
+
+impl Field<'_> {
+    /// Tells whether a match that begins in `starts` may have one of its words before it.
+    fn is_hopeful(&self, starts: &Range<usize>) -> bool {
+        let Some(words) = self.words else { return true };
+        let too_far = starts.start.saturating_sub(CONTEXT_BYTES);
+        let nearest = words.partition_point(|end| *end <= too_far);
+        words.get(nearest).is_some_and(|end| *end < starts.end)
+    }
 }
 
 impl Confirm {
@@ -129,7 +142,10 @@ impl Confirm {
         accept: &mut impl FnMut(Placed) -> bool,
     ) -> Result<usize, Exhausted> {
         for start in starts.start.max(cursor)..starts.end.min(field.starts.end) {
-            if start < cursor || (self.at_edge && !is_edge(field.text, start)) {
+            if start < cursor
+                || (self.at_edge && !is_edge(field.text, start))
+                || !field.is_hopeful(&(start..start + 1))
+            {
                 continue;
             }
             let end = field.text.len().min(start + self.width_max);
@@ -137,9 +153,8 @@ impl Confirm {
             let placed = self.find(&input);
             work.spend(placed.as_ref().map_or(end - start, |placed| placed.span.len()))?;
             if let Some(placed) = placed {
-                let resume = after_refusal(field.text, &placed.span);
                 let behind = placed.span.end;
-                cursor = if accept(placed) { behind } else { resume };
+                cursor = if accept(placed) { behind } else { start + 1 };
             }
         }
         Ok(cursor)
@@ -157,15 +172,17 @@ impl Confirm {
         let last = starts.end.min(field.starts.end);
         let end = field.text.len().min(last.saturating_add(self.width_max));
         let mut from = starts.start.max(cursor);
+        if !field.is_hopeful(&(from..last.max(from))) {
+            return Ok(cursor);
+        }
         while from < last {
             let placed = self.find(&Input::new(field.text).span(from..end));
             let seen = placed.as_ref().map_or(end, |placed| placed.span.end);
             work.spend(seen - from)?;
             match placed {
                 Some(placed) if placed.span.start < last => {
-                    let resume = after_refusal(field.text, &placed.span);
-                    let behind = placed.span.end;
-                    from = if accept(placed) { behind } else { resume };
+                    let Range { start, end } = placed.span;
+                    from = if accept(placed) { end } else { start + 1 };
                     cursor = from;
                 }
                 _ => break,
@@ -197,12 +214,6 @@ fn is_edge(text: &[u8], at: usize) -> bool {
     is_word(at.checked_sub(1)) != is_word(Some(at))
 }
 
-/// Returns where to go on behind a match that was not accepted.
-fn after_refusal(text: &[u8], span: &Range<usize>) -> usize {
-    let matched = text.get(span.clone()).unwrap_or_default();
-    matched.iter().position(u8::is_ascii_whitespace).map_or(span.end, |at| span.start + at + 1)
-}
-
 impl Work {
     /// Grants the work for a text of `bytes`.
     pub fn for_text(bytes: usize) -> Self {
@@ -230,7 +241,7 @@ mod tests {
         let runs =
             Engine::compile(&[shape]).unwrap().scan(text.as_bytes(), |_| true, <[Run]>::to_vec).unwrap();
         let mut found = Vec::new();
-        let field = Field { text: text.as_bytes(), starts };
+        let field = Field { text: text.as_bytes(), starts, words: None };
         let even = |value: &str| value.bytes().last().is_some_and(|byte| byte % 2 == 0);
         let accept = |placed: Placed| {
             let passes = even(&text[placed.value.clone()]);
@@ -247,7 +258,8 @@ mod tests {
     fn matches_are_placed_from_left_to_right() {
         for (pattern, anchor, text, expected) in [
             (r"\bk[0-9]{2,4}\b", None, "k12 k1234 k123 ak12", vec![(0, 3), (4, 9)]),
-            ("[0-9]{2}", None, "1324", vec![(2, 4)]),
+            ("[0-9]{2}", None, "1324", vec![(1, 3)]),
+            (r"\b[0-9]{2}(?: [0-9]{2}){1,2}\b", None, "11 11 13 42 44", vec![(3, 11)]),
             ("[0-9] ?[0-9]{2}", None, "3 13 24", vec![(3, 7)]),
             ("[0-9]{2}", None, "2468", vec![(0, 2), (2, 4)]),
             ("[a-z]{1,9}@([0-9]{1,3})", Some("@[0-9]"), "ab@12 c@34d@56", vec![(0, 5), (6, 10), (10, 14)]),

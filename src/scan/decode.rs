@@ -137,7 +137,8 @@ fn stretch(text: &[u8], at: usize) -> Option<Range<usize>> {
     let mut least = at;
     loop {
         let (blocks, _) = text.get(least..)?.as_chunks::<BLOCK_BYTES>();
-        let filled = |block: &[u8; BLOCK_BYTES]| may_be_filled(*block) && block.iter().all(|it| in_alphabet(*it));
+        let filled =
+            |block: &[u8; BLOCK_BYTES]| may_be_filled(*block) && block.iter().all(|it| in_alphabet(*it));
         let inside = least + blocks.iter().position(filled)? * BLOCK_BYTES;
         let signs = |bytes: &[u8]| bytes.iter().take_while(|byte| in_alphabet(**byte)).count();
         let before = text.get(least..inside).unwrap_or_default();

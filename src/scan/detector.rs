@@ -22,6 +22,7 @@ use regex_syntax::utf8::Utf8Sequence;
 use regex_syntax::utf8::Utf8Sequences;
 
 use crate::scan::check::Check;
+use crate::scan::edges::Edges;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::Severity;
@@ -125,6 +126,8 @@ pub struct Detector {
     pub pattern: Pattern,
     /// A cheaper shape that stands inside every match.
     pub anchor: Option<Pattern>,
+    /// What may not stand right beside a match.
+    pub edges: Edges,
     /// What the value must pass.
     pub checks: Vec<Check>,
     /// Words that raise the confidence, or without which there is no finding.
@@ -197,6 +200,11 @@ impl Pattern {
         self.width_max
     }
 
+    /// Tells whether whoever reads a match has to see the byte behind it.
+    pub fn looks_behind_itself(&self) -> bool {
+        !self.hir.properties().look_set_suffix().is_empty()
+    }
+
     /// Tells whether a group marks the value within the match.
     pub fn has_group(&self) -> bool {
         self.hir.properties().explicit_captures_len() == 1
@@ -208,6 +216,11 @@ impl ContextWords {
     pub fn new(words: &[String], required: bool) -> Self {
         let words = words.iter().map(|word| word.to_ascii_lowercase().into_bytes());
         Self { words: words.filter(|word| !word.is_empty()).collect(), required }
+    }
+
+    /// Returns the words in lower case.
+    pub fn words(&self) -> impl Iterator<Item = &[u8]> {
+        self.words.iter().map(Vec::as_slice)
     }
 
     /// Tells whether there is no finding without one of the words.

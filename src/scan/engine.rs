@@ -4,6 +4,8 @@
 //! the engine that allocated it and never meets another database. The match callback only pushes into vectors
 //! with a known limit, and touches nothing by unchecked index, so that no panic can cross the C frames.
 
+use std::collections::HashMap;
+
 use hyperscan::BlockDatabase;
 use hyperscan::Builder;
 use hyperscan::Matching;
@@ -12,15 +14,23 @@ use hyperscan::PatternFlags;
 use hyperscan::Patterns;
 use hyperscan::Scratch;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use crate::scan::shape::Shape;
 use crate::scan::shape::Start;
 
+mod heads;
+
+use heads::Heads;
+
 /// The longest text that is scanned at once, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1 << 30;
 
-/// The runs of candidates any scan may have, however short its text.
-const RUNS_BASE: usize = 1 << 16;
+/// The runs of candidates any scan may have, however short its text: one long number is a candidate of
+/// nearly a hundred detectors, and tables of them are ordinary.
+const RUNS_BASE: usize = 1 << 18;
+/// How many of them an idle workspace has room for.
+const RUNS_KEPT: usize = 1 << 16;
 
 /// Beyond the base, a scan may have one run of candidates for so many bytes of text.
 const BYTES_PER_RUN: usize = 2;
@@ -28,25 +38,34 @@ const BYTES_PER_RUN: usize = 2;
 /// How many workspaces are kept for later scans.
 const WORKSPACES_MAX: usize = 64;
 
-/// Marks a detector without a run of candidates yet.
+/// Marks a group without a run of candidates yet.
 const NO_RUN: u32 = u32::MAX;
 
 /// A database of first-stage shapes and what is needed to run it.
 pub struct Engine {
     database: Option<BlockDatabase>,
-    /// By detector: how far apart two ends may be to belong to one run.
-    gaps: Vec<usize>,
+    heads: Heads,
+    groups: Vec<Group>,
     idle: Mutex<Vec<Workspace>>,
 }
 
-/// Ends of one detector's shape, close to each other, by their first and last.
+/// Shapes that say the same; Hyperscan looks for them once.
+#[derive(Debug)]
+struct Group {
+    /// The indexes of the shapes.
+    shapes: SmallVec<[u32; 2]>,
+    /// How far apart two ends may be to belong to one run.
+    gap: usize,
+}
+
+/// Ends of equal shapes, close to each other, by their first and last.
 ///
 /// With a known start every end between the two occurred; otherwise neighbours are at most the widest
 /// possible look-back apart, and the run stands for all starts that one of its ends allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The index of the detector.
-    pub detector: u32,
+    /// The group of equal shapes; see [`Engine::shapes`].
+    pub group: u32,
     /// The first end.
     pub first: usize,
     /// The last end.
@@ -81,9 +100,9 @@ pub enum EngineFault {
 
 /// What one scan at a time works with.
 struct Workspace {
-    scratch: Scratch,
+    scratch: Option<Scratch>,
     runs: Vec<Run>,
-    /// By detector: the run that may still grow.
+    /// By group: the run that may still grow.
     open: Vec<u32>,
 }
 
@@ -93,15 +112,36 @@ impl Engine {
     /// # Errors
     /// The index and the fault of every shape that is refused; index `None` if only the whole is.
     pub fn compile(shapes: &[Shape]) -> Result<Self, Vec<(Option<usize>, EngineFault)>> {
-        let gaps = shapes.iter().map(|shape| gap(shape.start)).collect();
-        let database = match shapes.is_empty() {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut heads = Heads::default();
+        let mut distinct: Vec<(usize, &Shape)> = Vec::new();
+        let mut known: HashMap<&Shape, usize> = HashMap::new();
+        for (at, shape) in shapes.iter().enumerate() {
+            let index = *known.entry(shape).or_insert_with(|| {
+                let group = groups.len();
+                groups.push(Group { shapes: SmallVec::new(), gap: gap(shape.start) });
+                if !heads.add(group as u32, shape) {
+                    distinct.push((group, shape));
+                }
+                group
+            });
+            groups[index].shapes.push(at as u32);
+        }
+        let database = match distinct.is_empty() {
             true => None,
-            false => Some(database(shapes)?),
+            false => Some(database(&distinct).map_err(|faults| by_shape(faults, &groups))?),
         };
-        Ok(Self { database, gaps, idle: Mutex::new(Vec::new()) })
+        Ok(Self { database, heads, groups, idle: Mutex::new(Vec::new()) })
     }
 
-    /// Calls `each` with the runs of candidates in `text`, in the order in which they began.
+    /// Returns the indexes of the shapes of a group.
+    pub fn shapes(&self, group: u32) -> &[u32] {
+        self.groups.get(group as usize).map_or(&[], |group| &group.shapes)
+    }
+
+    /// Calls `each` with the runs of candidates in `text`, those of a group in ascending order.
+    ///
+    /// A group counts if one of its shapes is `wanted`.
     ///
     /// # Errors
     /// What Hyperscan reports, or a text with too many candidates; runs are then incomplete and must not be used.
@@ -111,25 +151,31 @@ impl Engine {
         wanted: impl Fn(u32) -> bool,
         each: impl FnOnce(&[Run]) -> R,
     ) -> Result<R, EngineFault> {
-        let Some(database) = &self.database else { return Ok(each(&[])) };
-        if text.is_empty() {
+        if text.is_empty() || self.groups.is_empty() {
             return Ok(each(&[]));
         }
         if text.len() > TEXT_BYTES_MAX {
             return Err(EngineFault::TooLong);
         }
-        let mut workspace = self.workspace(database)?;
-        let limit = RUNS_BASE + text.len() / BYTES_PER_RUN;
+        let mut workspace = self.workspace()?;
         let Workspace { scratch, runs, open } = &mut workspace;
-        let scanned = database.scan(text, scratch, |detector, _, end, _| {
-            if !wanted(detector) {
-                return Matching::Continue;
-            }
-            match self.note(runs, open, detector, usize::try_from(end).unwrap_or(usize::MAX), limit) {
-                true => Matching::Continue,
-                false => Matching::Terminate,
-            }
-        });
+        let is_wanted = |group: u32| self.shapes(group).iter().any(|shape| wanted(*shape));
+        // Heads report at most once a word and shape, so that they need no limit.
+        let headed = self
+            .heads
+            .scan(text, |group, end| !is_wanted(group) || self.note(runs, open, group, end, usize::MAX));
+        let limit = runs.len() + RUNS_BASE + text.len() / BYTES_PER_RUN;
+        let scanned = match (headed, &self.database, scratch) {
+            (false, _, _) => Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)),
+            (true, Some(database), Some(scratch)) => database.scan(text, scratch, |group, _, end, _| {
+                let end = usize::try_from(end).unwrap_or(usize::MAX);
+                match !is_wanted(group) || self.note(runs, open, group, end, limit) {
+                    true => Matching::Continue,
+                    false => Matching::Terminate,
+                }
+            }),
+            (true, _, _) => Ok(()),
+        };
         let outcome = match scanned {
             Ok(()) => Ok(each(runs)),
             Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)) => {
@@ -141,9 +187,10 @@ impl Engine {
         outcome
     }
 
-    /// Adds an end to the open run of its detector, or opens one; false if there are too many.
-    fn note(&self, runs: &mut Vec<Run>, open: &mut [u32], detector: u32, end: usize, limit: usize) -> bool {
-        let (Some(slot), Some(gap)) = (open.get_mut(detector as usize), self.gaps.get(detector as usize))
+    /// Adds an end to the open run of its group, or opens one; false if there are too many.
+    fn note(&self, runs: &mut Vec<Run>, open: &mut [u32], group: u32, end: usize, limit: usize) -> bool {
+        let (Some(slot), Some(Group { gap, .. })) =
+            (open.get_mut(group as usize), self.groups.get(group as usize))
         else {
             return false;
         };
@@ -158,28 +205,29 @@ impl Engine {
             return false;
         }
         *slot = u32::try_from(runs.len()).unwrap_or(NO_RUN);
-        runs.push(Run { detector, first: end, last: end });
+        runs.push(Run { group, first: end, last: end });
         true
     }
 
     /// Takes an idle workspace or makes one.
-    fn workspace(&self, database: &BlockDatabase) -> Result<Workspace, EngineFault> {
+    fn workspace(&self) -> Result<Workspace, EngineFault> {
         if let Some(idle) = self.idle.lock().pop() {
             return Ok(idle);
         }
-        let scratch = database.alloc_scratch().map_err(EngineFault::Scratch)?;
-        Ok(Workspace { scratch, runs: Vec::new(), open: vec![NO_RUN; self.gaps.len()] })
+        let scratch = self.database.as_ref().map(|it| it.alloc_scratch()).transpose();
+        let scratch = scratch.map_err(EngineFault::Scratch)?;
+        Ok(Workspace { scratch, runs: Vec::new(), open: vec![NO_RUN; self.groups.len()] })
     }
 
     /// Cleans a workspace and keeps it for the next scan.
     fn give_back(&self, mut workspace: Workspace) {
         for run in &workspace.runs {
-            if let Some(slot) = workspace.open.get_mut(run.detector as usize) {
+            if let Some(slot) = workspace.open.get_mut(run.group as usize) {
                 *slot = NO_RUN;
             }
         }
         workspace.runs.clear();
-        workspace.runs.shrink_to(RUNS_BASE);
+        workspace.runs.shrink_to(RUNS_KEPT);
         let mut idle = self.idle.lock();
         if idle.len() < WORKSPACES_MAX {
             idle.push(workspace);
@@ -195,17 +243,26 @@ fn gap(start: Start) -> usize {
     }
 }
 
-fn database(shapes: &[Shape]) -> Result<BlockDatabase, Vec<(Option<usize>, EngineFault)>> {
-    let patterns: Patterns = shapes.iter().map(pattern).collect();
+/// Turns faults of groups into faults of the first shape of each.
+fn by_shape(
+    faults: Vec<(Option<usize>, EngineFault)>,
+    groups: &[Group],
+) -> Vec<(Option<usize>, EngineFault)> {
+    let first = |group: usize| groups.get(group).and_then(|group| group.shapes.first());
+    faults.into_iter().map(|(at, fault)| (at.and_then(first).map(|shape| *shape as usize), fault)).collect()
+}
+
+fn database(shapes: &[(usize, &Shape)]) -> Result<BlockDatabase, Vec<(Option<usize>, EngineFault)>> {
+    let patterns: Patterns = shapes.iter().copied().map(pattern).collect();
     let whole = match patterns.build() {
         Ok(database) => return Ok(database),
         Err(fault) => fault,
     };
     let mut faults = Vec::new();
-    for (at, shape) in shapes.iter().enumerate() {
-        let alone: Result<BlockDatabase, _> = Patterns(vec![pattern(shape)]).build();
+    for (group, shape) in shapes.iter().copied() {
+        let alone: Result<BlockDatabase, _> = Patterns(vec![pattern((group, shape))]).build();
         if let Err(fault) = alone {
-            faults.push((Some(at), EngineFault::Refused(fault)));
+            faults.push((Some(group), EngineFault::Refused(fault)));
         }
     }
     if faults.is_empty() {
@@ -214,11 +271,11 @@ fn database(shapes: &[Shape]) -> Result<BlockDatabase, Vec<(Option<usize>, Engin
     Err(faults)
 }
 
-fn pattern(shape: &Shape) -> Pattern {
+fn pattern((group, shape): (usize, &Shape)) -> Pattern {
     Pattern {
         expression: shape.expression.clone(),
         flags: PatternFlags::empty(),
-        id: None,
+        id: Some(group),
         ext: hyperscan::ExprExt::default(),
         som: None,
     }
@@ -229,7 +286,7 @@ mod tests {
     use super::*;
 
     fn shape(expression: &str, start: Start) -> Shape {
-        Shape { expression: expression.to_owned(), start }
+        Shape { expression: expression.to_owned(), start, places: Vec::new() }
     }
 
     #[test]
@@ -238,7 +295,7 @@ mod tests {
         let within = shape("x", Start::Within { back_min: 1, back_max: 4 });
         let engine = Engine::compile(&[known, within]).unwrap();
         let runs = |text: &str| engine.scan(text.as_bytes(), |_| true, <[Run]>::to_vec).unwrap();
-        let run = |detector, first, last| Run { detector, first, last };
+        let run = |group, first, last| Run { group, first, last };
         assert_eq!(runs("12345 678"), [run(0, 3, 5), run(0, 9, 9)]);
         assert_eq!(runs("x..x....x"), [run(1, 1, 4), run(1, 9, 9)]);
         assert_eq!(runs("12345"), [run(0, 3, 5)], "a workspace starts clean");
@@ -254,12 +311,23 @@ mod tests {
 
     #[test]
     fn too_many_candidates_are_an_error() {
-        let pair = || shape("ab", Start::Known { back: 2 });
-        let engine = Engine::compile(&[pair(), pair(), pair(), pair()]).unwrap();
+        let pair = |expression: &str| shape(expression, Start::Known { back: 2 });
+        let pairs = ["ab", "[a]b", "a[b]", "(?:ab)"].map(pair);
+        let engine = Engine::compile(&pairs).unwrap();
         let scan = |pairs: usize| engine.scan("ab".repeat(pairs).as_bytes(), |_| true, <[Run]>::len);
         assert_eq!(scan(1000).unwrap(), 4000);
-        assert!(matches!(scan(1 << 16), Err(EngineFault::TooManyRuns { .. })));
+        assert!(matches!(scan(1 << 18), Err(EngineFault::TooManyRuns { .. })));
         assert_eq!(scan(1000).unwrap(), 4000, "a workspace starts clean after a fault");
+    }
+
+    #[test]
+    fn equal_shapes_are_looked_for_once() {
+        let shapes = [("ab", 2), ("cd", 2), ("ab", 2)].map(|(it, back)| shape(it, Start::Known { back }));
+        let engine = Engine::compile(&shapes).unwrap();
+        let found = |wanted: u32| engine.scan(b"cdab", |it| it == wanted, <[Run]>::to_vec).unwrap();
+        assert_eq!(found(2), [Run { group: 0, first: 4, last: 4 }]);
+        assert_eq!((found(2), engine.shapes(0), engine.shapes(1)), (found(0), &[0, 2][..], &[1][..]));
+        assert!(found(3).is_empty());
     }
 
     #[test]

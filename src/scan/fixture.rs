@@ -3,6 +3,7 @@
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::detector::Pattern;
+use crate::scan::edges::Edges;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
@@ -18,6 +19,7 @@ pub fn detector(name: &str, pattern: &str) -> Detector {
         confidence: Confidence::MEDIUM,
         pattern: Pattern::parse(pattern).unwrap(),
         anchor: None,
+        edges: Edges::default(),
         checks: Vec::new(),
         context: None,
         mask: MaskKind::Label,

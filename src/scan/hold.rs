@@ -1,7 +1,7 @@
 //! How long a stream waits: from which byte on a match may still be under way.
 //!
 //! A [`Watch`] is made once for a policy and shared; a [`HoldState`] is what one reading of one stream remembers.
-//! Every byte moves the live threads along the position automaton of all patterns ([`automaton`]); a thread knows the
+//! Every byte moves the live threads along the position automaton of all patterns (`automaton`); a thread knows the
 //! earliest and the latest place it may have begun at. Text before the earliest start of all threads is settled: no
 //! match that begins there can still change. A thread that accepts leaves a mark, so that settled text without a mark
 //! need not be scanned at all.

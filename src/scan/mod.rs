@@ -8,6 +8,7 @@ pub mod check;
 pub mod confirm;
 pub mod decode;
 pub mod detector;
+pub mod edges;
 pub mod engine;
 #[cfg(test)]
 mod fixture;
@@ -20,3 +21,4 @@ pub mod score;
 pub mod shape;
 pub mod threat;
 pub mod view;
+pub mod words;

@@ -22,6 +22,8 @@ use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::detector::Pattern;
 use crate::scan::detector::PatternFault;
+use crate::scan::edges::ByteClass;
+use crate::scan::edges::Edges;
 use crate::scan::engine::EngineFault;
 
 /// The most files a set of packs may have.
@@ -102,6 +104,15 @@ pub enum PackProblem {
     /// The anchor is refused.
     #[error("`anchor` {0}")]
     Anchor(#[source] PatternFault),
+    /// What may not stand beside a match is no class of bytes.
+    #[error("`{field}` must be one class of bytes, such as [.:]")]
+    Edge {
+        /// The field.
+        field: &'static str,
+    },
+    /// A stream would not wait for the byte behind the match.
+    #[error("`not_after` needs a pattern that ends with \\b")]
+    EdgeUnseen,
     /// A field has too many entries, or one that is too long.
     #[error("`{field}` has more or longer entries than allowed")]
     TooMuch {
@@ -143,6 +154,8 @@ struct DetectorFile {
     confidence: Spanned<String>,
     pattern: Spanned<String>,
     anchor: Option<Spanned<String>>,
+    not_before: Option<Spanned<String>>,
+    not_after: Option<Spanned<String>>,
     #[serde(default)]
     checks: Vec<Spanned<String>>,
     context: Option<Spanned<ContextFile>>,
@@ -326,6 +339,7 @@ impl Reader<'_> {
             written.checks.iter().map(|check| self.member(&name, "checks", check)).collect();
         let pattern = self.pattern(&name, &written.pattern, PackProblem::Pattern);
         let anchor = written.anchor.as_ref().map(|anchor| self.pattern(&name, anchor, PackProblem::Anchor));
+        let edges = self.edges(&name, &written, pattern.as_ref());
         if self.faults.len() > before {
             return None;
         }
@@ -337,6 +351,7 @@ impl Reader<'_> {
             confidence: confidence?,
             pattern: pattern?,
             anchor: anchor.flatten(),
+            edges,
             checks: checks.into_iter().flatten().collect(),
             context: context.map(|context| ContextWords::new(&context.words, context.required)),
             mask: mask?,
@@ -398,6 +413,27 @@ impl Reader<'_> {
             },
             Some,
         )
+    }
+
+    /// Reads what may not stand beside a match.
+    fn edges(&mut self, name: &str, written: &DetectorFile, pattern: Option<&Pattern>) -> Edges {
+        let mut class = |field: &'static str, written: &Option<Spanned<String>>| {
+            let Some(written) = written else { return ByteClass::default() };
+            let parsed = Pattern::parse(written.get_ref()).ok();
+            parsed.as_ref().and_then(ByteClass::of).unwrap_or_else(|| {
+                self.fault(Some(written.span()), Some(name.to_owned()), PackProblem::Edge { field });
+                ByteClass::default()
+            })
+        };
+        let edges = Edges {
+            not_before: class("not_before", &written.not_before),
+            not_after: class("not_after", &written.not_after),
+        };
+        if !edges.not_after.is_empty() && pattern.is_some_and(|pattern| !pattern.looks_behind_itself()) {
+            let span = written.not_after.as_ref().map(Spanned::span);
+            self.fault(span, Some(name.to_owned()), PackProblem::EdgeUnseen);
+        }
+        edges
     }
 
     fn pattern(

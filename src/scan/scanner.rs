@@ -28,6 +28,8 @@ use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
 use crate::scan::view;
 use crate::scan::view::View;
+use crate::scan::words::WordEnds;
+use crate::scan::words::WordIndex;
 
 /// How many layers of encoding are undone.
 pub const DECODING_DEPTH_MAX: usize = 3;
@@ -51,6 +53,7 @@ const DECODED_PER_BYTE: usize = 8;
 /// All detectors, compiled: immutable, to be shared between threads.
 pub struct Scanner {
     engine: Engine,
+    words: WordIndex,
     detectors: Vec<Detector>,
     confirms: Vec<Confirm>,
 }
@@ -87,8 +90,11 @@ impl Scanner {
                 Err(fault) => faults.push(PackFault::about(detector, PackProblem::Confirm(fault))),
             }
         }
-        match Engine::compile(&shapes) {
-            Ok(engine) if faults.is_empty() => return Ok(Self { engine, detectors, confirms }),
+        let words = WordIndex::compile(&detectors).map_err(|fault| vec![(None, fault)]);
+        match Engine::compile(&shapes).and_then(|engine| Ok((engine, words?))) {
+            Ok((engine, words)) if faults.is_empty() => {
+                return Ok(Self { engine, words, detectors, confirms });
+            }
             Ok(_) => {}
             Err(refused) => faults.extend(refused.into_iter().map(|(at, fault)| {
                 let problem = PackProblem::Engine(fault);
@@ -159,7 +165,9 @@ impl Scanner {
     /// Appends to `out` the stretches of a text in which the first stage saw the end of a candidate.
     ///
     /// A part of the text that touches none of them, and that no view changes, has no finding. One call for
-    /// a whole body spares a call for each of its strings.
+    /// a whole body spares a call for each of its strings. In a body with too many candidates, such as a
+    /// vector of numbers, all of it is one such stretch: its strings are then judged one by one.
+    /// The stretches are ascending and disjoint; ask them with [`touches`].
     ///
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
@@ -170,7 +178,13 @@ impl Scanner {
         out: &mut Vec<RangeInclusive<usize>>,
     ) -> Result<(), ScanFault> {
         let is_wanted = |id: u32| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)));
-        self.engine.scan(text, is_wanted, |runs| out.extend(runs.iter().map(|run| run.first..=run.last)))?;
+        let listed =
+            self.engine.scan(text, is_wanted, |runs| out.extend(runs.iter().map(|run| run.first..=run.last)));
+        match listed {
+            Err(EngineFault::TooManyRuns { .. }) => out.push(0..=text.len()),
+            listed => listed?,
+        }
+        join_stretches(out);
         Ok(())
     }
 
@@ -189,6 +203,24 @@ impl Scanner {
         let widths = wanted.iter().filter_map(|id| self.detector(id)).map(|it| it.pattern.width_max());
         widths.max().unwrap_or(0)
     }
+}
+
+/// Tells whether a part of a text touches one of the stretches that [`Scanner::suspects`] lists.
+pub fn touches(stretches: &[RangeInclusive<usize>], part: &Range<usize>) -> bool {
+    let at = stretches.partition_point(|stretch| *stretch.end() <= part.start);
+    stretches.get(at).is_some_and(|stretch| *stretch.start() <= part.end)
+}
+
+/// Sorts stretches and joins those that overlap.
+fn join_stretches(stretches: &mut Vec<RangeInclusive<usize>>) {
+    stretches.sort_unstable_by_key(|stretch| *stretch.start());
+    stretches.dedup_by(|next, kept| {
+        let overlaps = next.start() <= kept.end();
+        if overlaps {
+            *kept = *kept.start()..=*kept.end().max(next.end());
+        }
+        overlaps
+    });
 }
 
 impl fmt::Debug for Scanner {
@@ -274,16 +306,16 @@ impl<'s> Pass<'s> {
 
     /// Runs both stages over a text.
     fn search(&mut self, text: &[u8], region: Range<usize>, reading: &Reading<'_>) -> Result<(), ScanFault> {
-        let from = region.start.saturating_sub(1);
+        let from = region.start.saturating_sub(CONTEXT_BYTES + 1);
         let to = region.end.saturating_add(self.reach).saturating_add(1).min(text.len());
         let part = text.get(from..to).unwrap_or_default();
+        let starts = region.start - from..region.end - from;
         let (scanner, wanted) = (self.scanner, self.wanted);
         let is_wanted = |id: u32| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)));
-        scanner.engine.scan(part, is_wanted, |runs| {
-            let field = Field { text: part, starts: region.start - from..region.end - from };
-            self.confirm(text, from, &field, runs, reading)
-        })??;
-        Ok(())
+        scanner.engine.scan(part, is_wanted, |runs| match runs {
+            [] => Ok(()),
+            _ => self.confirm(text, from, Field { text: part, starts, words: None }, runs, reading),
+        })?
     }
 
     /// Places and judges the candidates of every detector that has some.
@@ -291,42 +323,64 @@ impl<'s> Pass<'s> {
         &mut self,
         text: &[u8],
         from: usize,
+        field: Field<'_>,
+        runs: &[Run],
+        reading: &Reading<'_>,
+    ) -> Result<(), ScanFault> {
+        let (scanner, wanted) = (self.scanner, self.wanted);
+        let is_wanted = |id: u32| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)));
+        let mut words: Option<WordEnds> = None;
+        let mut runs = runs.to_vec();
+        runs.sort_by_key(|run| run.group);
+        for runs in runs.chunk_by(|one, other| one.group == other.group) {
+            let group = runs.first().map_or(&[][..], |run| scanner.engine.shapes(run.group));
+            for at in group.iter().copied().filter(|at| is_wanted(*at)) {
+                if scanner.words.is_needy(at) && words.is_none() {
+                    words = Some(scanner.words.ends(field.text, is_wanted)?);
+                }
+                let needed = words.as_ref().filter(|_| scanner.words.is_needy(at)).map(|words| words.of(at));
+                if needed.is_none_or(|ends| !ends.is_empty()) {
+                    let field = Field { words: needed, ..field.clone() };
+                    self.place(text, from, &field, at, runs, reading)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Places and judges the candidates of one detector.
+    fn place(
+        &mut self,
+        text: &[u8],
+        from: usize,
         field: &Field<'_>,
+        at: u32,
         runs: &[Run],
         reading: &Reading<'_>,
     ) -> Result<(), Exhausted> {
-        if runs.is_empty() {
+        let scanner = self.scanner;
+        let (Some(confirm), Some(detector)) =
+            (scanner.confirms.get(at as usize), scanner.detectors.get(at as usize))
+        else {
             return Ok(());
-        }
-        let mut runs = runs.to_vec();
-        runs.sort_by_key(|run| run.detector);
-        for runs in runs.chunk_by(|one, other| one.detector == other.detector) {
-            let at = runs.first().map_or(0, |run| run.detector);
-            let scanner = self.scanner;
-            let (Some(confirm), Some(detector)) =
-                (scanner.confirms.get(at as usize), scanner.detectors.get(at as usize))
-            else {
-                continue;
+        };
+        let found = &mut self.found;
+        confirm.place(field, runs.iter(), &mut self.work, |placed| {
+            let placed = Placed {
+                span: placed.span.start + from..placed.span.end + from,
+                value: placed.value.start + from..placed.value.end + from,
             };
-            let found = &mut self.found;
-            confirm.place(field, runs.iter(), &mut self.work, |placed| {
-                let placed = Placed {
-                    span: placed.span.start + from..placed.span.end + from,
-                    value: placed.value.start + from..placed.value.end + from,
-                };
-                let Some(confidence) = judge(detector, text, &placed, reading) else { return false };
-                found.push(Finding {
-                    detector: DetectorId(at as u16),
-                    span: reading.source(placed.span),
-                    value: reading.source(placed.value),
-                    confidence,
-                    layer: Layer::L1Regex,
-                    decoded_from: reading.decoded.clone(),
-                });
-                true
-            })?;
-        }
-        Ok(())
+            let Some(confidence) = judge(detector, text, &placed, reading) else { return false };
+            found.push(Finding {
+                detector: DetectorId(at as u16),
+                span: reading.source(placed.span),
+                value: reading.source(placed.value),
+                confidence,
+                layer: Layer::L1Regex,
+                decoded_from: reading.decoded.clone(),
+            });
+            true
+        })
     }
 
     /// Takes decoded bytes from what may still be decoded.
@@ -374,7 +428,7 @@ impl<'v> Reading<'v> {
 /// Returns the confidence of a match, or nothing if its value fails or its context is missing.
 fn judge(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'_>) -> Option<Confidence> {
     let value = text.get(placed.value.clone())?;
-    if !detector.checks.iter().all(|check| check.passes(value)) {
+    if !detector.edges.allow(text, &placed.span) || !detector.checks.iter().all(|check| check.passes(value)) {
         return None;
     }
     let Some(context) = &detector.context else { return Some(detector.confidence) };

@@ -15,20 +15,24 @@ use regex_syntax::hir::Repetition;
 use crate::scan::detector::Detector;
 use crate::scan::detector::over_bytes;
 
+mod lead;
+
 /// How much of a pattern's beginning is compared with its anchor, in bytes.
 const PREFIX_BYTES_MAX: usize = 256;
 
 /// What Hyperscan looks for on behalf of one detector.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// The expression in Hyperscan's syntax.
     pub expression: String,
     /// Where a match may begin, seen from the end of the shape.
     pub start: Start,
+    /// For the coarse beginning of a word: which bytes stand at each place; empty for any other shape.
+    pub places: Vec<ByteSet>,
 }
 
 /// Where a match may begin when its shape ends at a known place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Start {
     /// Exactly `back` bytes before the end.
     Known {
@@ -48,6 +52,11 @@ impl Shape {
     /// Derives the first stage of a detector from its anchor, or from its pattern.
     pub fn of(detector: &Detector) -> Self {
         let pattern = detector.pattern.hir();
+        if detector.anchor.is_none()
+            && let Some((expression, places)) = lead::of(pattern)
+        {
+            return Self { expression, start: Start::Known { back: places.len() }, places };
+        }
         let (hir, leads) = match &detector.anchor {
             Some(anchor) => {
                 let cut = required_prefix(anchor.hir());
@@ -66,7 +75,24 @@ impl Shape {
         };
         let mut expression = String::new();
         write_hir(&hir, &mut expression);
-        Self { expression, start }
+        Self { expression, start, places: Vec::new() }
+    }
+}
+
+impl Shape {
+    /// Returns the shape of a word, whatever the case of its ASCII letters.
+    pub fn caseless(word: &[u8]) -> Self {
+        let mut expression = String::new();
+        for byte in word {
+            match byte.is_ascii_alphabetic() {
+                true => {
+                    let [lower, upper] = [byte.to_ascii_lowercase(), byte.to_ascii_uppercase()];
+                    expression.extend(['[', char::from(upper), char::from(lower), ']']);
+                }
+                false => write_byte(*byte, &mut expression),
+            }
+        }
+        Self { expression, start: Start::Known { back: word.len() }, places: Vec::new() }
     }
 }
 
@@ -147,8 +173,8 @@ struct Bytes {
 }
 
 /// A set of byte values.
-#[derive(Clone, Copy, Default)]
-struct ByteSet([u64; 4]);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ByteSet([u64; 4]);
 
 impl Bytes {
     /// Adds what may follow, as far as its places are known.
@@ -211,6 +237,19 @@ impl ByteSet {
 
     fn union(self, other: Self) -> Self {
         Self(std::array::from_fn(|at| self.0[at] | other.0[at]))
+    }
+
+    /// Tells whether the set has a byte.
+    pub fn contains(&self, byte: u8) -> bool {
+        self.0[usize::from(byte / 64)] & (1 << (byte % 64)) != 0
+    }
+
+    fn count(&self) -> u32 {
+        self.0.iter().map(|bits| bits.count_ones()).sum()
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).any(|(mine, theirs)| mine & theirs != 0)
     }
 
     fn within(&self, other: &Self) -> bool {

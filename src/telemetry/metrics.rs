@@ -22,8 +22,7 @@ use prometheus::core::Collector;
 const SECONDS: [f64; 16] =
     [5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 20.0, 60.0];
 /// From a microsecond to a second.
-const SCAN_SECONDS: [f64; 12] =
-    [1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 5e-4, 1e-3, 0.01, 0.1, 1.0];
+const SCAN_SECONDS: [f64; 12] = [1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 5e-4, 1e-3, 0.01, 0.1, 1.0];
 
 /// What the gateway counts and measures.
 pub struct Metrics {
@@ -69,28 +68,84 @@ impl Metrics {
         let registry = Registry::new();
         let build = counters_gauge(&registry, "build_info", "The build; always 1.", &["version", "commit"]);
         build.with_label_values(&[version, commit]).set(1);
-        let scan_seconds = histograms(&registry, "scan_duration_seconds", "Time to scan a body.", &["layer"], &SCAN_SECONDS);
+        let scan_seconds =
+            histograms(&registry, "scan_duration_seconds", "Time to scan a body.", &["layer"], &SCAN_SECONDS);
         let l1_seconds = scan_seconds.with_label_values(&["l1_regex"]);
         Self {
-            requests: counters(&registry, "requests_total", "Requests answered.", &["listener", "route", "code"]),
-            request_seconds: histograms(&registry, "request_duration_seconds", "From the first byte of a request to the last of its answer.", &["listener", "route"], &SECONDS),
+            requests: counters(
+                &registry,
+                "requests_total",
+                "Requests answered.",
+                &["listener", "route", "code"],
+            ),
+            request_seconds: histograms(
+                &registry,
+                "request_duration_seconds",
+                "From the first byte of a request to the last of its answer.",
+                &["listener", "route"],
+                &SECONDS,
+            ),
             l1_seconds,
-            upstream_seconds: histograms(&registry, "upstream_duration_seconds", "From sending a request to the head of the provider's answer.", &["route"], &SECONDS),
-            first_byte_seconds: histograms(&registry, "time_to_first_byte_seconds", "From the first byte of a request to the first of its answer.", &["route"], &SECONDS),
-            detections: counters(&registry, "detections_total", "Findings, by what was done about them.", &["category", "severity", "action"]),
+            upstream_seconds: histograms(
+                &registry,
+                "upstream_duration_seconds",
+                "From sending a request to the head of the provider's answer.",
+                &["route"],
+                &SECONDS,
+            ),
+            first_byte_seconds: histograms(
+                &registry,
+                "time_to_first_byte_seconds",
+                "From the first byte of a request to the first of its answer.",
+                &["route"],
+                &SECONDS,
+            ),
+            detections: counters(
+                &registry,
+                "detections_total",
+                "Findings, by what was done about them.",
+                &["category", "severity", "action"],
+            ),
             tokens: counters(&registry, "tokens_total", "Tokens told by providers.", &["type"]),
-            unreadable: counters(&registry, "unreadable_bodies_total", "Bodies that could not be inspected.", &["reason"]),
-            rejections: counters(&registry, "rejections_total", "Exchanges refused, by the code the caller got.", &["code"]),
-            rate_limited: counter(&registry, "rate_limited_total", "Requests refused because a quota was used up."),
+            unreadable: counters(
+                &registry,
+                "unreadable_bodies_total",
+                "Bodies that could not be inspected.",
+                &["reason"],
+            ),
+            rejections: counters(
+                &registry,
+                "rejections_total",
+                "Exchanges refused, by the code the caller got.",
+                &["code"],
+            ),
+            rate_limited: counter(
+                &registry,
+                "rate_limited_total",
+                "Requests refused because a quota was used up.",
+            ),
             panics: counter(&registry, "panics_total", "Panics that were caught."),
             opaque_bytes: counter(&registry, "opaque_bytes_total", "Bytes passed on that hold no text."),
             in_flight: gauge(&registry, "inflight_requests", "Exchanges under way."),
             buffered_bytes: gauge(&registry, "buffered_body_bytes", "Bytes of bodies held in memory."),
-            audit_append_seconds: histogram(&registry, "audit_append_duration_seconds", "Time to record an exchange, as the exchange waits for it.", &SCAN_SECONDS),
+            audit_append_seconds: histogram(
+                &registry,
+                "audit_append_duration_seconds",
+                "Time to record an exchange, as the exchange waits for it.",
+                &SCAN_SECONDS,
+            ),
             audit_queue: gauge(&registry, "audit_queue_length", "Audit entries that wait to be written."),
             audit_lost: counter(&registry, "audit_refused_total", "Audit events that the log did not take."),
-            reload_ok: gauge(&registry, "config_last_reload_successful", "Whether the last reload was accepted."),
-            reload_at: float_gauge(&registry, "config_last_reload_success_timestamp_seconds", "When a reload was last accepted."),
+            reload_ok: gauge(
+                &registry,
+                "config_last_reload_successful",
+                "Whether the last reload was accepted.",
+            ),
+            reload_at: float_gauge(
+                &registry,
+                "config_last_reload_success_timestamp_seconds",
+                "When a reload was last accepted.",
+            ),
             revision: gauge(&registry, "config_revision", "The revision in force."),
             registry,
         }
@@ -210,7 +265,8 @@ impl Metrics {
         for family in self.requests.collect() {
             for metric in family.get_metric() {
                 let count = metric.get_counter().get_value() as u64;
-                let is_error = metric.get_label().iter().any(|l| l.name() == "code" && l.value().starts_with('5'));
+                let is_error =
+                    metric.get_label().iter().any(|l| l.name() == "code" && l.value().starts_with('5'));
                 all += count;
                 failed += if is_error { count } else { 0 };
             }

@@ -28,6 +28,10 @@ pub struct Telemetry {
 impl Telemetry {
     /// Returns telemetry at zero, for a build of this version.
     pub fn new(version: &str, commit: &str) -> Self {
-        Self { metrics: Arc::new(Metrics::new(version, commit)), today: Today::default(), health: Health::default() }
+        Self {
+            metrics: Arc::new(Metrics::new(version, commit)),
+            today: Today::default(),
+            health: Health::default(),
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The management API as its callers see it: transcripts that can be read, and a table of who may what.
 
+mod document;
 mod matrix;
 mod quota;
 mod stream;

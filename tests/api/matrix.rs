@@ -56,7 +56,9 @@ const ALLOWED: [(&str, &str, &str); 33] = [
 /// Returns whom the contract lets call; `None`: the path does not take the method.
 fn allowed(method: &str, path: &str) -> Option<&'static str> {
     let as_get = method == "HEAD" && path != "/api/v1/audit/stream";
-    let row = ALLOWED.iter().find(|(known, at, _)| *at == path && (*known == method || (as_get && *known == "GET")));
+    let row = ALLOWED
+        .iter()
+        .find(|(known, at, _)| *at == path && (*known == method || (as_get && *known == "GET")));
     row.map(|(_, _, who)| *who)
 }
 
@@ -66,7 +68,9 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
     }
     let Some(who) = allowed(method, path) else { return &[405] };
     let is_known = !matches!(credential, "nothing" | "garbage");
-    let is_let_in = who == "*" || (is_known && (who == "+" || credential == "admin" || who.split(' ').any(|role| role == credential)));
+    let is_let_in = who == "*"
+        || (is_known
+            && (who == "+" || credential == "admin" || who.split(' ').any(|role| role == credential)));
     match (is_let_in, is_known) {
         (false, false) => &[401],
         (false, true) => &[403],
@@ -102,8 +106,13 @@ async fn everybody_gets_what_the_contract_says() {
                 let response = world.send(request.body(Body::empty()).unwrap()).await;
                 let status = response.status().as_u16();
                 let wanted = expected(method, path, credential);
-                assert!(wanted.contains(&status), "{method} {path} {credential}: {status}, expected {wanted:?}");
-                for name in ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-request-id"] {
+                assert!(
+                    wanted.contains(&status),
+                    "{method} {path} {credential}: {status}, expected {wanted:?}"
+                );
+                for name in
+                    ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-request-id"]
+                {
                     assert_eq!(response.headers().get_all(name).iter().count(), 1, "{method} {path} {name}");
                 }
                 assert_eq!(response.headers().contains_key("allow"), status == 405, "{method} {path}");

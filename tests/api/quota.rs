@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use http_body_util::BodyExt;
 use portcullis::access::tier::Tier;
 use portcullis::admin::Plane;
 use portcullis::admin::edge;
@@ -83,5 +84,45 @@ async fn a_panic_is_an_answer() {
     let response = router.oneshot(request).await.unwrap();
     assert_eq!(response.status(), 500);
     assert!(response.headers().contains_key("x-ratelimit-limit"));
-    assert!(world.office.telemetry.metrics.render().lines().any(|line| line.starts_with("portcullis_panics") && line.ends_with(" 1")));
+    assert!(
+        world
+            .office
+            .telemetry
+            .metrics
+            .render()
+            .lines()
+            .any(|line| line.starts_with("portcullis_panics") && line.ends_with(" 1"))
+    );
+}
+
+#[tokio::test]
+async fn figures_are_public_only_where_somebody_says_so() {
+    for (public, status) in [(false, 401), (true, 200)] {
+        let world = World::start_with(Tier::Community, |facts| facts.public_metrics = public);
+        for path in ["/metrics", "/api/v1/metrics", "/stats"] {
+            assert_eq!(get(&world, path, "nobody").await.status(), status, "{path}");
+        }
+        assert_eq!(get(&world, "/api/v1/status", "nobody").await.status(), 401);
+        let metrics = get(&world, "/metrics", "admin").await;
+        assert_eq!(metrics.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+        let text = metrics.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(text.to_vec()).unwrap();
+        assert!(text.contains("listener=\"admin\""), "{text}");
+        assert!(
+            text.lines().filter(|line| !line.starts_with('#')).all(|line| line.starts_with("portcullis_"))
+        );
+    }
+}
+
+#[tokio::test]
+async fn request_ids_are_taken_over_where_they_are_sane() {
+    let world = World::start(Tier::Community);
+    let long = "x".repeat(129);
+    for (given, kept) in [("abc-123", true), ("a b", false), ("", false), (long.as_str(), false)] {
+        let request = Request::get("/version").header("host", "localhost").header("x-request-id", given);
+        let response = world.send(request.body(Body::empty()).unwrap()).await;
+        let told = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+        assert_eq!(told == given, kept, "{given}");
+        assert!(kept || told.len() == 26, "{told}");
+    }
 }

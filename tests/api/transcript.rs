@@ -117,7 +117,8 @@ impl Transcript {
     /// Compares the conversation with the one that is kept.
     pub fn end(self) {
         let found = self.normalised();
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/api/transcripts/{}.txt", self.name));
+        let path =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/api/transcripts/{}.txt", self.name));
         if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
             std::fs::write(&path, &found).unwrap();
             return;

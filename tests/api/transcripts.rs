@@ -73,6 +73,8 @@ async fn screen() {
         secret()
     );
     t.say("a whole answer", ask("POST", "/api/v1/screen/response").by("service").body(body)).await;
+    let odd = r#"{"dialect": "openai", "body": {"model": "a", "model": "b", "messages": []}}"#;
+    t.say("a body that decoders read differently", prompt(odd.to_owned())).await;
     t.say("an unknown policy", prompt(r#"{"prompt": "x", "policy": "none"}"#.to_owned())).await;
     t.say("an unknown dialect", prompt(r#"{"body": {}, "dialect": "none"}"#.to_owned())).await;
     t.say("two texts", prompt(r#"{"prompt": "x", "content": "y"}"#.to_owned())).await;
@@ -152,18 +154,30 @@ async fn policies() {
 async fn keys() {
     let mut t = Transcript::begin("keys");
     let post = |body: &str| ask("POST", "/api/v1/keys").by("admin").body(body);
-    let told = t.say("a new key", post(r#"{"name": "ci", "role": "service", "expires_at": "2026-06-01T00:00:00Z"}"#)).await;
+    let told = t
+        .say("a new key", post(r#"{"name": "ci", "role": "service", "expires_at": "2026-06-01T00:00:00Z"}"#))
+        .await;
     let (id, key) = (told.body["id"].as_str().unwrap(), told.body["key"].as_str().unwrap());
-    t.say("it works", ask("POST", "/v1/scan").with("authorization", format!("Bearer {key}")).body(r#"{"content": "x"}"#)).await;
+    t.say(
+        "it works",
+        ask("POST", "/v1/scan").with("authorization", format!("Bearer {key}")).body(r#"{"content": "x"}"#),
+    )
+    .await;
     t.say("what is known of it", ask("GET", &format!("/api/v1/keys/{id}")).by("admin")).await;
     t.say("an operator sees lower roles only", ask("GET", "/api/v1/keys").by("operator")).await;
     t.say("an unknown role", post(r#"{"name": "x", "role": "root"}"#)).await;
-    t.say("more than the deployment has", post(r#"{"name": "x", "role": "service", "tier": "enterprise"}"#)).await;
-    t.say("a key that would be dead", post(r#"{"name": "x", "role": "service", "expires_at": "2020-01-01T00:00:00Z"}"#)).await;
+    t.say("more than the deployment has", post(r#"{"name": "x", "role": "service", "tier": "enterprise"}"#))
+        .await;
+    t.say(
+        "a key that would be dead",
+        post(r#"{"name": "x", "role": "service", "expires_at": "2020-01-01T00:00:00Z"}"#),
+    )
+    .await;
     t.say("no name", post(r#"{"name": " ", "role": "service"}"#)).await;
     t.say("a field that is none", post(r#"{"name": "x", "role": "service", "rolle": "x"}"#)).await;
     t.say("it revoked", ask("DELETE", &format!("/api/v1/keys/{id}")).by("admin")).await;
-    t.say("it works no more", ask("POST", "/v1/scan").with("x-api-key", key).body(r#"{"content": "x"}"#)).await;
+    t.say("it works no more", ask("POST", "/v1/scan").with("x-api-key", key).body(r#"{"content": "x"}"#))
+        .await;
     t.say("it revoked again", ask("DELETE", &format!("/api/v1/keys/{id}")).by("admin")).await;
     let all = t.say("all keys", ask("GET", "/api/v1/keys").by("admin")).await;
     let admin = all.body["keys"].as_array().unwrap().iter().find(|key| key["role"] == "admin").unwrap();
@@ -177,7 +191,8 @@ async fn audit() {
     let mut t = Transcript::begin("audit");
     let scan = ask("POST", "/v1/scan").by("service").with("x-request-id", "r-1");
     t.say("a scan to be found again", scan.body(format!(r#"{{"content": "{}"}}"#, secret()))).await;
-    t.say("a call to be turned away", ask("GET", "/api/v1/config").by("service").with("x-request-id", "r-2")).await;
+    t.say("a call to be turned away", ask("GET", "/api/v1/config").by("service").with("x-request-id", "r-2"))
+        .await;
     // The log is written by a task of its own; a recorded change comes back only once it is written.
     let profile = ask("POST", "/api/v1/profiles/apply").by("admin").with("x-request-id", "r-3");
     t.say("a change", profile.body(r#"{"profile": "developer"}"#)).await;

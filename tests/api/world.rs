@@ -49,9 +49,16 @@ pub struct World {
 impl World {
     /// Starts a plane whose deployment has a tier; each role has a key.
     pub fn start(tier: Tier) -> Self {
+        Self::start_with(tier, |_| {})
+    }
+
+    /// Starts one that differs in what cannot change while it runs.
+    pub fn start_with(tier: Tier, differ: impl FnOnce(&mut Facts)) -> Self {
         let state = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new("2026-05-01T12:00:00Z".parse().unwrap()));
-        let office = Arc::new(office(tier, &state, clock.clone()));
+        let mut office = office(tier, &state, clock.clone());
+        differ(&mut office.facts);
+        let office = Arc::new(office);
         let key = |role: Role| {
             let new = NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None };
             let (_, key) = office.keys.create(office.new_id(), new, clock.now()).unwrap();
@@ -88,7 +95,8 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
-    let (reloader, _) = Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
+    let (reloader, _) =
+        Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),

@@ -1,7 +1,8 @@
 """Official Python clients against the gateway (or, with --direct, the sample provider itself).
 
 Usage: clients.py BASE_URL [--direct]. The gateway's policy must block secrets and redact card
-numbers in both directions; under BASE_URL/graceful, blocked streams end gracefully instead.
+numbers in both directions; under BASE_URL/graceful, blocked streams end gracefully instead, and
+under BASE_URL/placeholders, card numbers become placeholders that answers turn back.
 """
 
 import sys
@@ -14,10 +15,11 @@ from google.genai import errors as genai_errors
 from google.genai import types as genai_types
 
 import harness
-from harness import PROSE, equal, github_token, holds, raises, redacted
+from harness import CARD, PROSE, equal, github_token, holds, raises, redacted
 
 BASE = sys.argv[1].rstrip("/")
 GRACEFUL = BASE + "/graceful"
+PLACEHOLDERS = BASE + "/placeholders"
 SAY = "say: " + PROSE
 SAY_CARD = "say: card {card} thanks"
 SAY_SECRET = "say: here it is: {github_token} and that was it"
@@ -46,6 +48,7 @@ def chat_text(stream):
 def openai_refused(error):
     equal((error.status_code, error.code, error.type), (403, "content_blocked", "invalid_request_error"))
     holds(error.body["message"] and error.request_id, "the message or the request id is empty")
+    holds("github_token" in str(error), "the message does not say what was found")
     holds(github_token(5) not in str(error), "the error repeats the secret")
 
 
@@ -163,6 +166,19 @@ def test_gateway_openai_redaction_in_a_stream():
     redacted(chat_text(chat_stream(SAY_CARD)))
 
 
+def test_gateway_openai_placeholders_come_back_as_what_they_stood_for():
+    client, said = openai_client(PLACEHOLDERS), f"card {CARD} thanks"
+    raw = client.chat.completions.with_raw_response.create(model="sample", messages=user("say: " + said))
+    # The provider got another text than the caller wrote, and the caller gets its own again.
+    equal((raw.headers["x-portcullis-action"], raw.parse().choices[0].message.content), ("redact", said))
+    equal(chat_text(chat_stream("say: " + said, PLACEHOLDERS)), said)
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": WEATHER}}]
+    answer = client.chat.completions.create(model="sample", messages=user(f"weather, say: {said}"), tools=tools)
+    equal(answer.choices[0].message.tool_calls[0].function.arguments, '{"city":"%s"}' % said)
+    # What the provider says by itself is no placeholder of the caller's.
+    holds("4111" not in chat_text(chat_stream(SAY_CARD, PLACEHOLDERS)), "the provider's card was not masked")
+
+
 # === Anthropic ===
 
 def messages(prompt, base=BASE, **more):
@@ -213,8 +229,8 @@ def test_gateway_anthropic_redaction_in_a_stream():
 
 # === Gemini ===
 
-def gemini(base=BASE):
-    options = genai_types.HttpOptions(base_url=base)
+def gemini(base=BASE, version="v1beta"):
+    options = genai_types.HttpOptions(base_url=base, api_version=version)
     return genai.Client(api_key="unused", vertexai=False, http_options=options)
 
 
@@ -249,6 +265,13 @@ def test_gateway_gemini_block():
     error = raises(genai_errors.ClientError, lambda: client.models.generate_content(model="sample", contents=LEAK))
     equal((error.code, error.status), (403, "PERMISSION_DENIED"))
     holds(error.message, "the message is empty")
+
+
+def test_gateway_gemini_block_under_paths_that_look_like_openai():
+    client = gemini(version="v1")
+    equal(client.models.generate_content(model="sample", contents=SAY).text, PROSE)
+    error = raises(genai_errors.ClientError, lambda: client.models.generate_content(model="sample", contents=LEAK))
+    equal((error.code, error.status), (403, "PERMISSION_DENIED"))
 
 
 def test_gateway_gemini_block_in_a_stream():

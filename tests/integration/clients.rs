@@ -25,6 +25,12 @@ stream_block = "graceful"
 mode = "block"
 [policies.graceful.categories.pii]
 mode = "redact"
+
+[policies.placeholders.categories.pii]
+mode = "redact"
+[policies.placeholders.detectors.payment_card]
+mode = "redact"
+mask = "token"
 "#;
 
 /// Starts the sample provider on a free port, for as long as the runtime is kept.
@@ -57,9 +63,11 @@ fn official_clients_see_their_own_exceptions_through_the_gateway() {
             "[[routes]]\nname = \"{name}\"\nupstream = \"http://{upstream}\"\ndialect = \"auto\"\n{rest}\n"
         )
     };
-    let graceful =
-        route("graceful", "path_prefix = \"/graceful\"\nstrip_prefix = true\npolicy = \"graceful\"");
+    let prefixed = |name: &str| {
+        route(name, &format!("path_prefix = \"/{name}\"\nstrip_prefix = true\npolicy = \"{name}\""))
+    };
+    let own = prefixed("graceful") + &prefixed("placeholders");
     let all = route("all", "path_prefix = \"/\"\npolicy = \"default\"");
-    let gateway = Gateway::start(&format!("{graceful}{all}{UNLIMITED}{POLICIES}"));
+    let gateway = Gateway::start(&format!("{own}{all}{UNLIMITED}{POLICIES}"));
     run(gateway.proxy, &[]);
 }

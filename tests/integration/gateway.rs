@@ -30,6 +30,7 @@ pub struct Gateway {
     pub admin: SocketAddr,
     process: Child,
     directory: TempDir,
+    arguments: Vec<String>,
 }
 
 impl Gateway {
@@ -38,8 +39,20 @@ impl Gateway {
     pub fn start(config: &str) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         fs::write(config_path(&directory), config).expect("the directory is writable");
-        let (process, proxy, admin) = launch(&directory);
-        Self { proxy, admin, process, directory }
+        let file = config_path(&directory).display().to_string();
+        Self::launched(directory, vec!["--config".to_owned(), file])
+    }
+
+    /// Starts `portcullis run` with arguments of the test's own, in a directory that may hold files.
+    pub fn launched(directory: TempDir, arguments: Vec<String>) -> Self {
+        let (process, proxy, admin) = launch(&directory, &arguments);
+        Self { proxy, admin, process, directory, arguments }
+    }
+
+    /// Ends the gateway and starts another in the same directory, with other arguments.
+    pub fn restart_with(&mut self, arguments: Vec<String>) {
+        self.arguments = arguments;
+        self.crash_and_restart();
     }
 
     /// Starts a gateway with one route for every path, to one upstream, under a policy whose
@@ -68,7 +81,7 @@ impl Gateway {
     pub fn crash_and_restart(&mut self) {
         self.process.kill().expect("the gateway runs");
         self.process.wait().expect("a child can be waited for");
-        (self.process, self.proxy, self.admin) = launch(&self.directory);
+        (self.process, self.proxy, self.admin) = launch(&self.directory, &self.arguments);
     }
 
     /// Returns the one-time administrator's key of the first start.
@@ -110,14 +123,14 @@ fn log_of(directory: &TempDir) -> String {
     fs::read_to_string(directory.path().join("log")).unwrap_or_default()
 }
 
-fn launch(directory: &TempDir) -> (Child, SocketAddr, SocketAddr) {
+fn launch(directory: &TempDir, arguments: &[String]) -> (Child, SocketAddr, SocketAddr) {
     let ready = directory.path().join("ready.json");
     let _ = fs::remove_file(&ready);
     let log =
         File::options().create(true).append(true).open(directory.path().join("log")).expect("a log file");
     let mut process = Command::new(env!("CARGO_BIN_EXE_portcullis"))
-        .args(["run", "--config"])
-        .arg(config_path(directory))
+        .arg("run")
+        .args(arguments)
         .arg("--ready-file")
         .arg(&ready)
         .current_dir(directory.path())

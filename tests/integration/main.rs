@@ -2,12 +2,19 @@
 #![allow(dead_code, reason = "the harness is whole, whichever of its parts the present tests use")]
 
 mod answers;
+mod bounds;
+mod cli;
 mod clients;
+mod crash;
 mod faults;
 mod framing;
 mod gateway;
 mod h2;
+mod inspection;
 mod limits;
+mod readme;
+mod reload;
+mod streams;
 mod tls;
 mod upstream;
 mod upstream_h2;

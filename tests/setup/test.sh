@@ -51,7 +51,10 @@ figures() { # figures WORD LOG
     awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-tests/clients/setup.sh
+if ! tests/clients/setup.sh; then
+  failed=$((failed + 1))
+  echo "FAIL installing the official SDKs"
+fi
 
 check "formatting" cargo fmt --check
 check "lints" cargo clippy --locked --all-targets -- -D warnings

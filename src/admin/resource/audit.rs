@@ -134,7 +134,11 @@ impl Asked {
         Ok(Query {
             from,
             to,
-            category: named("category", "one of secrets, pii, injection, exfiltration, custom", self.category)?,
+            category: named(
+                "category",
+                "one of secrets, pii, injection, exfiltration, custom",
+                self.category,
+            )?,
             severity: named("severity", "one of critical, high, medium, low", self.severity)?,
             event_type: filled("event_type", self.event_type)?,
             entity: filled("entity", self.entity)?,
@@ -145,7 +149,11 @@ impl Asked {
     }
 }
 
-fn named<T: std::str::FromStr>(name: &str, expected: &str, text: Option<String>) -> Result<Option<T>, ApiError> {
+fn named<T: std::str::FromStr>(
+    name: &str,
+    expected: &str,
+    text: Option<String>,
+) -> Result<Option<T>, ApiError> {
     let wrong = || ApiError::Invalid(format!("{name}: expected {expected}"));
     text.map(|text| text.parse().map_err(|_| wrong())).transpose()
 }

@@ -72,7 +72,8 @@ pub async fn stream(call: Call) -> Answer {
 fn last_event_id(call: &Call) -> Result<Option<Ulid>, ApiError> {
     let Some(value) = call.headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let id = value.to_str().ok().and_then(|text| text.parse().ok());
-    id.map(Some).ok_or_else(|| ApiError::Invalid("Last-Event-ID: expected the id of an audit entry".to_owned()))
+    id.map(Some)
+        .ok_or_else(|| ApiError::Invalid("Last-Event-ID: expected the id of an audit entry".to_owned()))
 }
 
 impl Subscription {

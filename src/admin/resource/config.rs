@@ -163,7 +163,9 @@ impl From<ChangeError> for ApiError {
                 faults: faults.iter().map(ToString::to_string).collect(),
             },
             ChangeError::Stale { .. } => Self::PreconditionFailed,
-            ChangeError::UnknownRevision => Self::NotFound("there is no such revision, or it is not kept any more".to_owned()),
+            ChangeError::UnknownRevision => {
+                Self::NotFound("there is no such revision, or it is not kept any more".to_owned())
+            }
             ChangeError::UnknownProfile => Self::NotFound("there is no such profile".to_owned()),
             ChangeError::Store(_) => Self::Unavailable,
         }

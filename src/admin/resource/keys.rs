@@ -132,10 +132,13 @@ impl KeyRequest {
         };
         if tier > deployment {
             let limit = deployment.as_str();
-            return Err(ApiError::Invalid(format!("tier: no key has more than the deployment's tier, {limit}")));
+            return Err(ApiError::Invalid(format!(
+                "tier: no key has more than the deployment's tier, {limit}"
+            )));
         }
         let moment = |text: String| {
-            text.parse::<Timestamp>().map_err(|_| ApiError::Invalid("expires_at: expected an ISO 8601 time".to_owned()))
+            text.parse::<Timestamp>()
+                .map_err(|_| ApiError::Invalid("expires_at: expected an ISO 8601 time".to_owned()))
         };
         let expires_at = self.expires_at.map(moment).transpose()?;
         Ok(NewKey { name: self.name, role, tier, expires_at })

@@ -117,9 +117,9 @@ struct Age {
 pub async fn list(call: Call) -> Answer {
     let ruleset = call.office.reloader.handle().load();
     let ages = ages(&call).await?;
-    let current = call.office.reloader.current();
+    let document = call.office.reloader.current().document.masked();
     let policies: Vec<PolicyEntry> =
-        ruleset.policies.values().map(|policy| entry(policy, &ruleset, &current.document.masked(), &ages)).collect();
+        ruleset.policies.values().map(|policy| entry(policy, &ruleset, &document, &ages)).collect();
     ok(&PolicyList { total: policies.len(), policies, revision: ruleset.revision })
 }
 
@@ -147,7 +147,8 @@ pub async fn replace(call: Call) -> Answer {
         return Err(ApiError::Invalid("the request body is a policy: an object".to_owned()));
     };
     let current = call.office.reloader.current();
-    let Some(Value::Object(before)) = current.document.root().get("policies").and_then(|all| all.get(&id)) else {
+    let Some(Value::Object(before)) = current.document.root().get("policies").and_then(|all| all.get(&id))
+    else {
         return Err(unknown());
     };
     let change = put(&call, &id, Value::Object(difference(before, wanted)), "policy_changed").await?;
@@ -202,15 +203,18 @@ async fn shown(call: &Call, id: &str) -> Result<PolicyEntry, ApiError> {
 
 fn users(ruleset: &Ruleset, id: &str) -> Vec<String> {
     let routes = ruleset.routes.iter().filter(|route| route.policy.as_str() == id);
-    let shadowed = ruleset.policies.values().filter(|other| other.shadow.as_ref().is_some_and(|it| it.as_str() == id));
+    let shadowed =
+        ruleset.policies.values().filter(|other| other.shadow.as_ref().is_some_and(|it| it.as_str() == id));
     let routes = routes.map(|route| format!("route {}", route.name));
     routes.chain(shadowed.map(|other| format!("policy {}", other.id.as_str()))).collect()
 }
 
 fn entry(policy: &Policy, ruleset: &Ruleset, document: &Value, ages: &BTreeMap<String, Age>) -> PolicyEntry {
     let id = policy.id.as_str();
-    let categories: BTreeMap<_, _> =
-        Category::ALL.into_iter().map(|category| (category.as_str(), category_entry(policy, category))).collect();
+    let categories: BTreeMap<_, _> = Category::ALL
+        .into_iter()
+        .map(|category| (category.as_str(), category_entry(policy, category)))
+        .collect();
     let strictest = Category::ALL.into_iter().map(|category| strictest(policy, category)).max();
     let routes = ruleset.routes.iter().filter(|route| route.policy == policy.id);
     let age = ages.get(id).copied().unwrap_or_default();
@@ -264,7 +268,10 @@ fn read_ages(office: &Office) -> Result<BTreeMap<String, Age>, ApiError> {
     let mut there = same.clone();
     let oldest = running.number.saturating_sub(REVISIONS_MAX as u64);
     for number in (oldest + 1..=running.number).rev() {
-        let Some(revision) = office.reloader.revisions().get(number).map_err(|_| ApiError::Unavailable)? else { break };
+        let Some(revision) = office.reloader.revisions().get(number).map_err(|_| ApiError::Unavailable)?
+        else {
+            break;
+        };
         let then = policies(&revision.rules).unwrap_or_default();
         there.retain(|id| then.contains_key(id));
         same.retain(|id| then.get(id) == now.get(id) && there.contains(id));
@@ -283,4 +290,31 @@ fn read_ages(office: &Office) -> Result<BTreeMap<String, Age>, ApiError> {
 
 fn unknown() -> ApiError {
     ApiError::NotFound("there is no such policy".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::document::patch;
+
+    fn tables() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![any::<bool>().prop_map(Value::from), (0u8..4).prop_map(Value::from)];
+        let tree = leaf.prop_recursive(3, 16, 4, |inner| {
+            prop::collection::btree_map("[ab]", inner, 0..3)
+                .prop_map(|table| Value::Object(table.into_iter().collect()))
+        });
+        prop::collection::btree_map("[ab]", tree, 0..3)
+            .prop_map(|table| Value::Object(table.into_iter().collect()))
+    }
+
+    proptest! {
+        #[test]
+        fn a_difference_makes_one_of_the_other(before in tables(), wanted in tables()) {
+            let (Value::Object(old), Value::Object(new)) = (&before, &wanted) else { unreachable!("both are tables") };
+            let difference = Value::Object(difference(old, new.clone()));
+            prop_assert_eq!(patch::apply(before, difference), wanted);
+        }
+    }
 }

@@ -78,7 +78,8 @@ pub async fn apply(call: Call) -> Answer {
         return Err(ApiError::UnknownName { message, key: "valid_profiles", known });
     };
     let author = call.actor().unwrap_or_default();
-    let change = config::changed(&call, Run::Real, move |reloader| reloader.apply_profile(found.id, &author)).await?;
+    let change =
+        config::changed(&call, Run::Real, move |reloader| reloader.apply_profile(found.id, &author)).await?;
     config::announce(&call, Run::Real, "profile_applied", &change).await;
     let applied =
         Applied { status: "applied", profile: wanted, revision: change.revision, changed: change.changed };

@@ -98,8 +98,10 @@ pub fn ensure_inspectable(ruleset: &Ruleset, bytes: usize) -> Result<(), ApiErro
 fn enabled(office: &Office, ruleset: &Ruleset, options: ScanOptions) -> DetectorSet {
     let current = office.reloader.current();
     let disabled = current.document.root().get("detectors").and_then(|table| table.get("disabled"));
-    let disabled: Vec<&str> = disabled.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    let is_on = |id: &_| ruleset.scanner.detector(*id).is_some_and(|known| !disabled.contains(&known.name.as_str()));
+    let disabled: Vec<&str> =
+        disabled.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let is_on =
+        |id: &_| ruleset.scanner.detector(*id).is_some_and(|known| !disabled.contains(&known.name.as_str()));
     options.wanted(&ruleset.scanner).iter().filter(is_on).collect()
 }
 
@@ -117,8 +119,10 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
     }
     let result = ScanResult {
         threats: found().map(|(finding, detector)| show(content, finding, detector)).collect(),
-        risk_score: threat::risk(found().map(|(finding, detector)| threat::evidence(detector, finding.confidence))),
-        scan_time_ms: took.as_secs_f64() * 1000.0,
+        risk_score: threat::risk(
+            found().map(|(finding, detector)| threat::evidence(detector, finding.confidence)),
+        ),
+        scan_time_ms: took.as_micros() as f64 / 1000.0,
         layers_triggered: threat::layers(findings.iter().map(|finding| finding.layer)),
     };
     Ok(Scanned { result, record })
@@ -173,7 +177,14 @@ impl Findings {
     }
 
     /// Tells the audit log what a call found; nothing where nothing was found.
-    pub fn note(mut self, call: &Call, event_type: &str, action: Action, revision: u64, policy: Option<String>) {
+    pub fn note(
+        mut self,
+        call: &Call,
+        event_type: &str,
+        action: Action,
+        revision: u64,
+        policy: Option<String>,
+    ) {
         let count = self.all.len();
         let Some(gravest) = self.all.iter().max_by_key(|found| found.severity) else { return };
         let (category, severity) = (Some(gravest.category), Some(gravest.severity));
@@ -186,7 +197,8 @@ impl Findings {
             techniques: self.techniques,
             policy,
             revision: Some(revision),
-            ..call.event(event_type, format!("{count} threats found in content that was sent to be looked at"))
+            ..call
+                .event(event_type, format!("{count} threats found in content that was sent to be looked at"))
         };
         if let Err(error) = call.office.recorder.record_soon(event) {
             tracing::error!(%error, "a scan could not be recorded in the audit log");

@@ -124,7 +124,11 @@ async fn screen(call: Call, direction: Direction) -> Answer {
     let name = request.policy.as_deref().unwrap_or(POLICY_DEFAULT);
     let Some(policy) = ruleset.policy(name).cloned() else {
         let known = ruleset.policies.keys().map(|id| id.as_str().to_owned()).collect();
-        return Err(ApiError::UnknownName { message: "there is no such policy".to_owned(), key: "valid_policies", known });
+        return Err(ApiError::UnknownName {
+            message: "there is no such policy".to_owned(),
+            key: "valid_policies",
+            known,
+        });
     };
     let options = request.options;
     let matter = request.matter(direction)?;
@@ -181,8 +185,10 @@ impl Bench {
             let Observation { confidence, action, sample, .. } = observation;
             record.push(&self.office, detector, *confidence, *action, sample.clone());
         }
-        let rules: BTreeSet<String> = self.observed(&inspection).map(|(_, detector)| threat::rule_id(detector)).collect();
-        let evidence = self.observed(&inspection).map(|(seen, detector)| threat::evidence(detector, seen.confidence));
+        let rules: BTreeSet<String> =
+            self.observed(&inspection).map(|(_, detector)| threat::rule_id(detector)).collect();
+        let evidence =
+            self.observed(&inspection).map(|(seen, detector)| threat::evidence(detector, seen.confidence));
         let result = ScreenResult {
             allowed: inspection.action != Action::Block,
             action: inspection.action.as_str(),
@@ -190,7 +196,7 @@ impl Bench {
             rules: rules.into_iter().collect(),
             threats: self.observed(&inspection).map(|(seen, detector)| show(seen, detector)).collect(),
             risk_score: threat::risk(evidence),
-            scan_time_ms: took.as_secs_f64() * 1000.0,
+            scan_time_ms: took.as_micros() as f64 / 1000.0,
             layers_triggered: threat::layers(inspection.observations.iter().map(|seen| seen.layer)),
             redacted_content: content,
             redacted_body: body.map(RawValue::from_string).transpose().map_err(|_| ApiError::Internal)?,

@@ -7,8 +7,8 @@
 //!
 //! What it does not promise: entity and actor are stored as they are given.
 
-pub mod config;
 mod chain;
+pub mod config;
 mod event;
 #[cfg(test)]
 mod fault;

@@ -39,7 +39,7 @@ pub enum RecordError {
     /// The log cannot be written now.
     #[error("the audit log cannot be written: {0}")]
     Unavailable(Trouble),
-    /// The event carries more than [`EVENT_BYTES_MAX`] of text.
+    /// The event carries more text than an event may.
     #[error("the audit event is too large")]
     TooLarge,
 }

@@ -21,6 +21,9 @@ use super::space::Space;
 
 /// The most events one sync is shared by.
 const GROUP_EVENTS_MAX: usize = 1024;
+
+/// How long events that nobody waits for may gather; a crash loses at most these and what is queued.
+const GATHER: Duration = Duration::from_millis(10);
 /// How often the disk is looked at, and a failing one tried again.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -80,6 +83,9 @@ impl Writer {
                 }
                 _ = tick.tick() => {}
             }
+            if !stopping && !group.is_empty() && group.iter().all(|queued| queued.done.is_none()) {
+                gather(&mut queue, &mut group).await;
+            }
             hand.metrics.audit_queue(queue.len());
             hand = turn(hand, group).await?;
         }
@@ -88,6 +94,15 @@ impl Writer {
             0 => Ok(()),
             lost => Err(WriterError::Lost(lost)),
         }
+    }
+}
+
+/// Lets more events come before the disk is asked, where nobody waits for it: one sync serves them all.
+async fn gather(queue: &mut mpsc::Receiver<Queued>, group: &mut Vec<Queued>) {
+    tokio::time::sleep(GATHER).await;
+    while group.len() < GROUP_EVENTS_MAX {
+        let Ok(queued) = queue.try_recv() else { return };
+        group.push(queued);
     }
 }
 

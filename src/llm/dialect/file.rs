@@ -14,6 +14,7 @@
 //! | `[usage]` | alternatives of sums of paths |
 
 use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -33,6 +34,7 @@ use super::Wire;
 use super::lane::EndRule;
 use super::lane::LaneRule;
 use super::pattern::PathPattern;
+use crate::llm::json::Folded;
 use crate::llm::json::fold;
 use crate::llm::stream::StreamFormat;
 
@@ -257,11 +259,7 @@ impl Reader<'_> {
             roles,
             texts: text.into_iter().map(|rule| self.text_rule(rule, by_role_allowed)).collect(),
             metadata_keys: dialect.metadata_keys,
-            known_folded: known
-                .iter()
-                .flat_map(|known| &known.keys)
-                .map(|key| fold(key.as_bytes()))
-                .collect(),
+            spellings: spellings(&known),
             known: known
                 .into_iter()
                 .map(|known| KnownKeys { at: self.pattern(&known.at), keys: known.keys })
@@ -321,6 +319,18 @@ impl Reader<'_> {
         let line = before.map(|before| before.matches('\n').count() + 1);
         self.faults.push(DialectFault { file: self.file.to_string(), line, problem });
     }
+}
+
+/// Returns every spelling of the known keys, by their folded form.
+fn spellings(known: &[KnownFile]) -> HashMap<Folded, Vec<String>> {
+    let mut spellings: HashMap<Folded, Vec<String>> = HashMap::new();
+    for key in known.iter().flat_map(|known| &known.keys) {
+        let same = spellings.entry(fold(key.as_bytes())).or_default();
+        if !same.contains(key) {
+            same.push(key.clone());
+        }
+    }
+    spellings
 }
 
 fn stream_rule(written: StreamFile) -> StreamRule {

@@ -12,7 +12,7 @@ mod pattern;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use self::file::DialectFault;
@@ -26,6 +26,7 @@ pub use self::names::DialectKind;
 pub use self::names::Wire;
 use self::pattern::PathPattern;
 use crate::llm::json::Document;
+use crate::llm::json::Folded;
 use crate::llm::json::JsonString;
 use crate::llm::json::NodeId;
 use crate::llm::json::fold;
@@ -53,7 +54,8 @@ pub struct Dialect {
     metadata_keys: Vec<String>,
     known: Vec<KnownKeys>,
     /// All known keys, folded.
-    known_folded: HashSet<Vec<u8>>,
+    /// Every spelling of the known keys, by their folded form.
+    spellings: HashMap<Folded, Vec<String>>,
     lanes: Vec<LaneRule>,
     lane_leaves: Vec<String>,
     ends: Vec<lane::EndRule>,
@@ -241,7 +243,9 @@ impl Dialect {
         for string in doc.strings.iter().filter(|string| string.key) {
             let text = doc.text(body, string);
             let folded = fold(&text);
-            if !self.known_folded.contains(&folded) {
+            let Some(spellings) = self.spellings.get(&folded) else { continue };
+            // Where a key is only ever written in one way, being written so is no disguise.
+            if spellings.iter().all(|known| known.as_bytes() == &*text) {
                 continue;
             }
             let parent = doc.parent(string.node).unwrap_or(NodeId::ROOT);

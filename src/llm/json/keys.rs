@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use smallvec::SmallVec;
+
 use super::JsonProblem;
 
 /// A key of an open object.
@@ -40,9 +42,12 @@ pub(super) fn clash<'a>(keys: &mut [Key], text: impl Fn(u32) -> Cow<'a, [u8]>) -
     })
 }
 
+/// A folded key; the usual ones need no allocation.
+pub(crate) type Folded = SmallVec<[u8; 32]>;
+
 /// Folds a key as Go's decoder does when it looks for a field: ASCII case, `ſ` as `s` and the Kelvin sign as `k`.
-pub(crate) fn fold(key: &[u8]) -> Vec<u8> {
-    let mut folded = Vec::with_capacity(key.len());
+pub(crate) fn fold(key: &[u8]) -> Folded {
+    let mut folded = Folded::with_capacity(key.len());
     fold_each(key, |byte| folded.push(byte));
     folded
 }

@@ -21,6 +21,7 @@ pub use self::escape::escape_into;
 pub use self::escape::raw_range;
 pub use self::fault::JsonFault;
 pub use self::fault::JsonProblem;
+pub(crate) use self::keys::Folded;
 pub(crate) use self::keys::fold;
 pub use self::path::Path;
 pub use self::path::Segment;

@@ -14,6 +14,7 @@ use crate::llm::json::RawCursor;
 use crate::llm::media::Media;
 use crate::llm::multipart;
 use crate::llm::usage::Usage;
+use crate::scan::scanner::touches;
 use crate::scan::view;
 
 /// Reads a body and scans every text in it.
@@ -66,7 +67,9 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
     let parts = multipart::parts(body, boundary, sheet.inspector.ruleset.limits.multipart_parts_max)?;
     for part in parts {
         let (head, content) = (part.head, part.content);
-        sheet.text(&body[head.clone()], Channel::Metadata, Written::Plain, |range| shifted(range, head.start))?;
+        sheet.text(&body[head.clone()], Channel::Metadata, Written::Plain, |range| {
+            shifted(range, head.start)
+        })?;
         let media = Media::parse(part.content_type.as_deref())?;
         loose(sheet, &body[content.clone()], &media, content.start)?;
     }
@@ -86,8 +89,11 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     sheet.inspector.ruleset.scanner.suspects(text, sheet.wanted(), &mut suspects)?;
     for string in &document.strings {
         let raw = &text[string.raw.clone()];
-        let suspected = suspects.iter().any(|ends| string.raw.start < *ends.end() && *ends.start() <= string.raw.end);
-        if suspected || string.escaped || view::needs_views(raw) || sheet.may_restore(raw) {
+        if touches(&suspects, &string.raw)
+            || string.escaped
+            || view::needs_views(raw)
+            || sheet.may_restore(raw)
+        {
             scan_string(sheet, text, offset, &document, string)?;
         }
     }

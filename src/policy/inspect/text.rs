@@ -1,5 +1,6 @@
 //! One text after another: scanned, judged, and its masks noted as edits of the body.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -28,7 +29,7 @@ pub struct Sheet<'a, 'v> {
     pub(super) inspector: &'a Inspector<'a>,
     pub(super) usage: Usage,
     vault: &'v mut Vault,
-    wanted: DetectorSet,
+    wanted: Cow<'a, DetectorSet>,
     observations: Vec<Observation>,
     edits: Vec<Edit>,
     shadow: Option<Action>,
@@ -69,17 +70,15 @@ impl Written {
 impl<'a, 'v> Sheet<'a, 'v> {
     /// Returns an empty sheet.
     pub fn new(inspector: &'a Inspector<'a>, vault: &'v mut Vault) -> Self {
-        let shadow = inspector.ruleset.shadow_of(inspector.policy);
-        let own = inspector.policy.wanted(inspector.direction);
-        let wanted = shadow.map_or_else(|| own.clone(), |shadow| own.union(shadow.wanted(inspector.direction)));
-        let shadow = shadow.map(|_| Action::Allow);
+        let shadow = inspector.ruleset.shadow_of(inspector.policy).map(|_| Action::Allow);
+        let wanted = Cow::Borrowed(inspector.policy.looked_for(inspector.direction));
         let usage = Usage::default();
         Self { inspector, usage, vault, wanted, observations: Vec::new(), edits: Vec::new(), shadow }
     }
 
     /// Lets only the findings of some detectors matter.
     pub fn narrow(&mut self, only: &DetectorSet) {
-        self.wanted = self.wanted.iter().filter(|id| only.contains(*id)).collect();
+        self.wanted = Cow::Owned(self.wanted.iter().filter(|id| only.contains(*id)).collect());
     }
 
     /// Returns the detectors whose findings matter here.

@@ -35,6 +35,10 @@ use crate::scan::check::shape;
 const JSON_BYTES_MAX: usize = 64 * 1024;
 /// Bytes that an ASN.1 length may disagree with the decoded body: padding of old writers.
 const ASN1_SLACK: usize = 16;
+/// What may stand around a line of a PEM body: quotes, comments, the code that holds it.
+const PEM_AROUND: &str = " \t\r>#*\"',\\";
+/// The same where lines are added to one another.
+const PEM_AROUND_AND_PLUS: &str = " \t\r>#*\"'+,\\";
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -127,7 +131,10 @@ pub fn repair_base64_json(value: &[u8]) -> Option<Vec<u8>> {
 /// Tells whether `value` is a PEM block with agreeing labels around the encoding of a key.
 pub fn pem(value: &[u8]) -> bool {
     let Some(block) = pem_parts(value) else { return false };
-    block.begin == block.end && pem_body(block.body).is_some_and(|der| is_key_encoding(&der))
+    // A plus at a line's end is base64, or the patch or concatenation around it.
+    let mut readings = [PEM_AROUND, PEM_AROUND_AND_PLUS].into_iter();
+    let is_key = |around| pem_body(block.body, around).is_some_and(|der| is_key_encoding(&der));
+    block.begin == block.end && readings.any(is_key)
 }
 
 /// Tells whether `value` is no sound PEM block and yet holds a body that may have been one.
@@ -294,11 +301,11 @@ fn between<'a>(text: &'a [u8], open: &[u8], close: &[u8]) -> Option<(&'a [u8], &
     Some((rest.get(..at)?, rest.get(at + close.len()..)?))
 }
 
-/// Decodes the base64 lines of a PEM body: header lines (with a colon), OpenPGP checksums and escaped line
+/// Decodes the base64 lines of a PEM body without what stands `around` them: header lines (with a colon), OpenPGP checksums and escaped line
 /// ends (`\n` as two characters) are left out.
-fn pem_body(body: &[u8]) -> Option<Vec<u8>> {
+fn pem_body(body: &[u8], around: &str) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(body).replace("\\r", "").replace("\\n", "\n");
-    let lines = text.lines().map(|line| line.trim_matches(|c: char| " \t\r>#*\"'+,\\".contains(c)));
+    let lines = text.lines().map(|line| line.trim_matches(|c: char| around.contains(c)));
     let encoded: String = lines.filter(|line| !line.contains(':') && !line.starts_with('=')).collect();
     LENIENT_STANDARD.decode(encoded.replace(' ', "")).ok().filter(|der| der.len() >= 32)
 }

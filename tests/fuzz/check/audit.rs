@@ -24,7 +24,9 @@ pub fn segment(bytes: &[u8]) {
     match (checked, again.log.verify()) {
         (Ok(before), Ok(after)) => assert_eq!(before, (after.entries(), after.last_hash())),
         (Err(_), Err(_)) => {}
-        (before, after) => panic!("the verdict changed: {before:?}, {:?}", after.map(|check| check.entries())),
+        (before, after) => {
+            panic!("the verdict changed: {before:?}, {:?}", after.map(|check| check.entries()))
+        }
     }
 }
 

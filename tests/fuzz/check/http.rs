@@ -71,7 +71,10 @@ pub fn media_type(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Media::parse(Some(text)) {
         Ok(Media::Multipart { boundary }) => {
-            assert!((1..=70).contains(&boundary.len()) && boundary.bytes().all(|byte| matches!(byte, b' '..=b'~')));
+            assert!(
+                (1..=70).contains(&boundary.len())
+                    && boundary.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+            );
         }
         read => assert_eq!(Media::parse(Some(&text.to_ascii_uppercase())), read, "case makes a difference"),
     }

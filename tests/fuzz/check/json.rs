@@ -16,15 +16,19 @@ pub fn walk_and_splice(body: &[u8]) {
     expected.sort();
     assert_eq!(sorted(body, &document), expected, "another decoder sees other strings");
 
-    let edits: Vec<Edit> = document.strings.iter().map(|string| {
-        let text = document.text(body, string).into_owned();
-        let range = json::raw_range(body, string, 0..text.len());
-        assert_eq!(range, string.raw, "the whole text is the whole string");
-        check_ranges(body, &document, string);
-        let mut replacement = Vec::new();
-        json::escape_into(std::str::from_utf8(&text).expect("texts are UTF-8"), &mut replacement);
-        Edit { range, replacement }
-    }).collect();
+    let edits: Vec<Edit> = document
+        .strings
+        .iter()
+        .map(|string| {
+            let text = document.text(body, string).into_owned();
+            let range = json::raw_range(body, string, 0..text.len());
+            assert_eq!(range, string.raw, "the whole text is the whole string");
+            check_ranges(body, &document, string);
+            let mut replacement = Vec::new();
+            json::escape_into(std::str::from_utf8(&text).expect("texts are UTF-8"), &mut replacement);
+            Edit { range, replacement }
+        })
+        .collect();
     let spliced = splice(body, &edits).expect("strings are in order and apart");
     let again = json::walk(&spliced, &JsonLimits::STRICT).expect("rewritten strings are strings");
     assert_eq!(sorted(&spliced, &again), expected, "rewriting changed what is said");

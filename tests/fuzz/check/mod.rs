@@ -30,7 +30,8 @@ pub const TARGETS: [(&str, fn(&[u8])); 14] = [
 /// Returns a few ways to cut `bytes` into pieces: bytewise, and in two at places that depend on the bytes.
 pub fn cuttings(bytes: &[u8]) -> Vec<Vec<&[u8]>> {
     let mut ways: Vec<Vec<&[u8]>> = vec![bytes.chunks(1).collect(), bytes.chunks(7).collect()];
-    let sum = bytes.iter().fold(bytes.len(), |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
+    let sum =
+        bytes.iter().fold(bytes.len(), |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
     for at in [sum, sum / 7, sum / 49].map(|number| number % (bytes.len() + 1)) {
         let (head, tail) = bytes.split_at(at);
         ways.push(vec![head, tail]);

@@ -123,7 +123,10 @@ fn judged(pieces: &[&[u8]]) -> Outcome {
         findings.extend(advance.findings);
     }
     let advance = lane.finish(scanner, watch).expect("a short text can be judged");
-    assert!(advance.findings.iter().all(|found| found.span.start >= left), "a byte of a match left too early");
+    assert!(
+        advance.findings.iter().all(|found| found.span.start >= left),
+        "a byte of a match left too early"
+    );
     findings.extend(advance.findings);
     Outcome { left: advance.judged_to, findings: sorted(findings) }
 }

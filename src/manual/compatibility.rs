@@ -1,0 +1,29 @@
+//! Which APIs are understood, and how a refusal looks to them.
+//!
+//! A dialect is data (`plugins/dialects`): which paths it has, where roles and texts are, which deltas belong together,
+//! where usage is counted. Bodies of no dialect are read as generic JSON, NDJSON or text: every string is still seen.
+//!
+//! | dialect | bodies | streams |
+//! |---|---|---|
+//! | OpenAI | chat completions, responses, completions, embeddings, moderations | SSE |
+//! | Anthropic | messages | SSE |
+//! | Gemini | generateContent, streamGenerateContent | SSE, JSON array |
+//! | Ollama | chat, generate | NDJSON |
+//!
+//! # Refusals
+//! A refusal has the provider's own shape, so that its SDK raises its own exception with code and message filled. A block is
+//! 403, because the SDKs send a 409, 429 or 5xx again, which would not help. In a stream, an error event is sent; the
+//! alternative, chosen by `stream_block = "graceful"`, is a content filter's ordinary end.
+//!
+//! # What the gateway changes in traffic
+//! - The path is forwarded in its one normal spelling; `strip_prefix` removes the route's prefix.
+//! - Answers are asked for without a content coding. An encoded request travels on decoded: what was scanned is what
+//!   is sent.
+//! - Hop-by-hop headers are not forwarded. Answers gain `X-Request-Id`, `X-Portcullis-Action`, `X-Portcullis-Policy` and
+//!   the three rate-limit headers.
+//! - Bodies are untouched, except where a value is masked or restored: those bytes, and the length.
+//!
+//! # What the gateway does not carry
+//! `TRACE`, `CONNECT`, HTTP/1.1 without exactly one `Host`, header names with underscores, header values beyond ASCII,
+//! more than one content coding, transfer codings other than `chunked`, and JSON that decoders read differently:
+//! duplicate keys, lone surrogates, a byte order mark, UTF-16, more than `limits.json_depth_max` levels.

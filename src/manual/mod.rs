@@ -1,0 +1,13 @@
+//! The book: what the gateway promises, what it does not, and how it is run.
+//!
+//! - [`threat_model`]: whom it stops, how others failed, and the line here that prevents it.
+//! - [`streaming`]: how a stream is judged while it flows.
+//! - [`packs`]: how detectors are written, and how they prove themselves.
+//! - [`operations`]: reload, restart, crash, full disk, durability.
+//! - [`compatibility`]: which APIs are understood, and how a refusal looks to them.
+
+pub mod compatibility;
+pub mod operations;
+pub mod packs;
+pub mod streaming;
+pub mod threat_model;

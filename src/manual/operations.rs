@@ -1,0 +1,59 @@
+//! Reload, restart, crash, full disk, durability.
+//!
+//! # What changes while it runs
+//! `[routes]`, `[policies]`, `[limits]` and `[detectors]`, the files of the folder `policies` beside the configuration,
+//! packs and dialects below `plugins.path`, and TLS certificates. They are read again when a file changes (by the
+//! operating system's word, else every five seconds), at SIGHUP, and by the management API. Files that change without
+//! rest are read after three quarters of a second all the same.
+//!
+//! A reload builds, proves and publishes a whole ruleset beside the running one. Exchanges under way end with the rules
+//! they began with; each answer names them in `X-Portcullis-Policy: policy@revision`. A faulty file changes nothing:
+//! every fault is logged with file and line, `portcullis_config_last_reload_successful` becomes 0.
+//! Packs that did not change are not compiled again.
+//!
+//! # What needs a restart
+//! `[proxy]`, `[admin]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]` and `[telemetry]`. A reload
+//! names those that differ and leaves them as they are.
+//!
+//! After changes by the API, a restart keeps the newest revision, unless the files changed meanwhile: then the files win.
+//! The log says which.
+//!
+//! # Fail modes
+//! | what fails | what happens |
+//! |---|---|
+//! | a body cannot be read, is too long, or takes longer than `limits.scan_ms` | the policy's `fail_mode`: `closed` (the default) refuses in the caller's shape, `open` lets it pass and counts it |
+//! | memory for bodies (`limits.buffered_bytes_total`) is used up | 503 |
+//! | the audit log cannot be written | `audit.on_failure`: `refuse` (the default) answers 503, `allow_and_alarm` goes on; health is `degraded` in both cases |
+//! | a part of the gateway panics | that exchange gets a 500, the process lives |
+//! | a background task ends | what it served is `down`, health is `degraded` |
+//!
+//! # Durability
+//! `audit.durability` says when an exchange counts as recorded:
+//!
+//! - `buffer` (the default): once its event stands in the writer's queue. A crash may lose what the queue held; the
+//!   queue is bounded by `audit.queue`, and when it is full that is a failure as above, never a silent loss.
+//! - `wait`: once its event is on the disk (written, and `fdatasync` done; events that wait together share one). The
+//!   event is written when the exchange is over, so the caller may already have the answer: a connection takes its next
+//!   request only afterwards. A crash can therefore lose the record of the *last* answer of each connection, and of
+//!   none before.
+//!
+//! # After a crash
+//! The journal repairs a torn end by itself and logs what it cut off; an entry is either whole or gone, and the chain of
+//! hashes verifies. The index is caught up from the journal. A segment that is damaged in the middle is no crash's
+//! work: the gateway does not start on it, and names the file.
+//!
+//! Two processes cannot share a state directory: the second one says so and ends with status 1.
+//!
+//! # A full disk
+//! The log keeps `audit.reserve_bytes` aside. Below `audit.low_water_bytes` of free space health becomes `degraded` while
+//! entries are still written. When the disk is full the reserve is given up for the last ones; then `audit.on_failure`
+//! rules. Once there is room again the writer notices within a second or so, without traffic and without a restart, and
+//! makes its reserve anew.
+//!
+//! # Exit codes
+//! 0: asked to end. 1: the state, an address or a certificate cannot be used. 78: the configuration has faults, all of
+//! which were told.
+//!
+//! # Known tensions
+//! - The store is locked by one process, so that one binary cannot take over from another without a gap.
+//! - sled gives no disk space back after deletes. The audit journal is not in it; its segments are files, dropped whole.

@@ -1,0 +1,175 @@
+//! Every limit of the data plane, one byte or one connection past it.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use tokio::runtime::Runtime;
+
+use crate::gateway::Gateway;
+use crate::gateway::UNLIMITED;
+use crate::h2;
+use crate::h2::H2Client;
+use crate::upstream::Step;
+use crate::upstream::Upstream;
+use crate::wire::Client;
+use crate::wire::WireFault;
+use crate::wire::exchange;
+use crate::wire::post;
+
+const POLICY: &str =
+    "[policies.default]\nfail_mode = \"closed\"\n[policies.default.categories.secrets]\nmode = \"block\"\n";
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+
+fn gateway(upstream: &Upstream, settings: &str) -> Gateway {
+    Gateway::start(&format!(
+        "{settings}\n[[routes]]\nname = \"all\"\nupstream = \"http://{}\"\ndialect = \"openai\"\npolicy = \"default\"\n{POLICY}",
+        upstream.address
+    ))
+}
+
+#[test]
+fn sizes_and_deadlines_are_kept() {
+    let upstream = Upstream::start(vec![Step::Send(ANSWER.to_vec())]);
+    let gateway = gateway(
+        &upstream,
+        &format!(
+            "[proxy]\nmax_header_bytes = 4096\nmax_headers = 20\nmax_requests_per_connection = 3\n\
+             [proxy.timeouts]\nheader_ms = 500\nbody_ms = 700\n\
+             [limits]\nmax_inspect_bytes = 1000000\nmax_body_bytes = 1000000\nbuffered_bytes_total = 1048576\n{UNLIMITED}"
+        ),
+    );
+    too_large(&gateway, &upstream);
+    too_slow(&gateway);
+    budget(&gateway);
+    connections_are_kept(&gateway);
+    frames(&gateway);
+}
+
+fn too_large(gateway: &Gateway, upstream: &Upstream) {
+    let fits = format!("\"{}\"", "a".repeat(999_998));
+    assert_eq!(exchange(gateway.proxy, &post("/x", "", &fits)).status, 200);
+    upstream.take();
+    // Declared: refused although not one byte of the body has come.
+    let mut client = Client::connect(gateway.proxy);
+    client.send(
+        b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1000001\r\n\r\n",
+    );
+    let answer = client.response().expect("an answer");
+    assert_eq!((answer.status, client.is_closed()), (413, true), "{}", answer.text());
+    // Sent regardless: the caller still reads the answer.
+    let mut client = Client::connect(gateway.proxy);
+    client.send(&post("/x", "", &format!("\"{}\"", "a".repeat(8 << 20))));
+    assert_eq!(client.response().expect("an answer to a body that was not read").status, 413);
+    let mut client = Client::connect(gateway.proxy);
+    client.send(b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+    client.send(&crate::upstream::chunk(&vec![b'a'; 1_000_001]));
+    assert_eq!(client.response().expect("an answer").status, 413);
+    let wide = format!("x-wide: {}\r\n", "a".repeat(4096));
+    assert_eq!(exchange(gateway.proxy, &post("/x", &wide, "{}")).status, 431);
+    let many: String = (0..20).map(|count| format!("x-{count}: a\r\n")).collect();
+    assert_eq!(exchange(gateway.proxy, &post("/x", &many, "{}")).status, 431);
+    assert!(upstream.take().is_empty(), "a request past a limit reached the provider");
+}
+
+fn too_slow(gateway: &Gateway) {
+    let began = Instant::now();
+    let mut client = Client::connect(gateway.proxy);
+    client.patience(Duration::from_millis(50));
+    let mut drip = "POST /x HTTP/1.1\r\nhost: a\r\nx-slow: ".bytes().chain(std::iter::repeat(b'a'));
+    let end = loop {
+        client.send(&[drip.next().expect("endless")]);
+        match client.head() {
+            Err(WireFault::Silent) => assert!(began.elapsed() < Duration::from_secs(10), "a drip is endured"),
+            ended => break ended,
+        }
+    };
+    assert!(matches!(end, Err(WireFault::Closed)), "{end:?}");
+    assert!(began.elapsed() >= Duration::from_millis(500));
+    let mut client = Client::connect(gateway.proxy);
+    client.send(
+        b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{",
+    );
+    let answer = client.response().expect("an answer");
+    assert_eq!((answer.status, client.is_closed()), (408, true), "{}", answer.text());
+}
+
+fn budget(gateway: &Gateway) {
+    let head = "POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+    let mut holder = Client::connect(gateway.proxy);
+    holder.send(format!("{head}content-length: 900000\r\nexpect: 100-continue\r\n\r\n").as_bytes());
+    assert_eq!(holder.head().expect("a reserved place").status, 100);
+    let refused = exchange(gateway.proxy, &post("/x", "", &format!("\"{}\"", "a".repeat(200_000))));
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    assert_eq!(exchange(gateway.proxy, &post("/x", "", "{}")).status, 200, "what fits is served");
+    holder.send(format!("\"{}\"", "a".repeat(899_998)).as_bytes());
+    assert_eq!(holder.response().expect("an answer").status, 200);
+}
+
+fn connections_are_kept(gateway: &Gateway) {
+    let mut client = Client::connect(gateway.proxy);
+    client.send(&post("/x", "", "{"));
+    assert_eq!(client.response().expect("an answer").status, 400);
+    for _ in 0..2 {
+        client.send(&post("/x", "", "{}"));
+        assert_eq!(client.response().expect("an answer after an error").status, 200);
+    }
+    assert!(client.is_closed(), "more requests than a connection may carry");
+}
+
+/// HTTP/2 has no head deadline once it runs, and its refusals are seen although a body was not read.
+fn frames(gateway: &Gateway) {
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let mut client = H2Client::plain(gateway.proxy).await;
+        assert_eq!(client.send(h2::post("/x", vec![b"{}".to_vec()], true)).await.status, 200);
+        let large = vec![vec![b'a'; 16 << 10]; 64];
+        for declares in [true, false] {
+            let answer = client.send(h2::post("/x", large.clone(), declares)).await;
+            assert_eq!(
+                (answer.status, answer.is_cut),
+                (413, false),
+                "{}",
+                String::from_utf8_lossy(&answer.body)
+            );
+        }
+        // Longer than the head deadline of HTTP/1, which is what is tested.
+        tokio::time::sleep(Duration::from_millis(800)).await;
+        assert_eq!(client.send(h2::post("/x", vec![b"{}".to_vec()], false)).await.status, 200);
+    });
+}
+
+#[test]
+fn connections_and_requests_are_counted() {
+    let upstream = Upstream::start(vec![Step::Send(ANSWER.to_vec())]);
+    let gateway = gateway(
+        &upstream,
+        "[proxy]\nmax_connections_per_address = 3\n[limits.tiers.community]\nrequests_per_minute = 60\nburst = 2\n",
+    );
+    let ask = |client: &mut Client| {
+        client.send(&post("/x", "", "{}"));
+        client.response().expect("an answer")
+    };
+    let mut first = Client::connect(gateway.proxy);
+    assert_eq!(ask(&mut first).status, 200);
+    let last = ask(&mut first);
+    assert_eq!((last.status, last.header("x-ratelimit-remaining")), (200, Some("0")));
+    let refused = ask(&mut first);
+    assert_eq!((refused.status, refused.header("x-ratelimit-remaining")), (429, Some("0")));
+    let wait: u64 = refused.header("retry-after").and_then(|wait| wait.parse().ok()).expect("Retry-After");
+    assert!((1..=60).contains(&wait) && refused.header("x-ratelimit-reset").is_some());
+    let mut others = [Client::connect(gateway.proxy), Client::connect(gateway.proxy)];
+    for other in &mut others {
+        assert_eq!(ask(other).status, 429);
+    }
+    let over = Client::connect(gateway.proxy).response().expect("an answer before a request");
+    assert_eq!((over.status, over.header("retry-after")), (503, Some("1")));
+    drop(others);
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut status = 503;
+    while status == 503 && Instant::now() < deadline {
+        let mut client = Client::connect(gateway.proxy);
+        client.send(&post("/x", "", "{}"));
+        status = client.response().map_or(503, |answer| answer.status);
+    }
+    assert_eq!(status, 429, "a place that was left is given again");
+}

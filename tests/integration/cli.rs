@@ -1,0 +1,220 @@
+//! The commands `check`, `scan` and `demo` as a person or a script meets them.
+
+use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::process::Output;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+/// Wrong in a dozen places, each in a way of its own.
+const FAULTY: &str = r#"[proxy]
+listen = "nowhere"
+lisen = "127.0.0.1:1"
+
+[proxy.timeouts]
+header_ms = "soon"
+
+[[routes]]
+name = "a"
+upstream = "ftp://x"
+policy = "missing"
+
+[[routes]]
+name = "a"
+path_prefix = "/b"
+upstream = "http://127.0.0.1:1"
+dialect = "klingon"
+
+[policies.default.categories.secrets]
+mode = "blok"
+treshold = "medium"
+
+[[policies.default.allow]]
+regex = "("
+reason = "x"
+"#;
+
+const FAULTS: &str = "\
+gateway.toml:2:1: proxy.listen: expected addresses like 127.0.0.1:8080 or [::]:8080
+gateway.toml:3:1: proxy.lisen: unknown key; did you mean `listen`?
+gateway.toml:6:1: proxy.timeouts.header_ms: expected a whole number
+gateway.toml:10:1: routes[0].upstream: expected a URL like https://api.example.com or http://127.0.0.1:11434/base
+gateway.toml:11:1: routes[0].policy: there is no such policy
+gateway.toml:14:1: routes[1].name: already taken by routes[0]
+gateway.toml:17:1: routes[1].dialect: expected one of auto, openai, anthropic, gemini, ollama, generic
+gateway.toml:20:1: policies.default.categories.secrets.mode: expected one of off, monitor, redact, block
+gateway.toml:21:1: policies.default.categories.secrets.treshold: unknown key; did you mean `threshold`?
+gateway.toml:24:1: policies.default.allow[0].regex: not a regular expression, or too large a one
+10 faults: nothing was started or changed
+";
+
+/// A card number on the second line, and its twin in base64 on the third.
+const LEAK: &str =
+    "hello\ncard 4111 1111 1111 1111, thanks\nbm90ZTogY2FyZCA0MTExIDExMTEgMTExMSAxMTExLCB0aGFua3M=\n";
+
+fn portcullis(directory: &Path, arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
+    portcullis_with(directory, arguments, input, &[])
+}
+
+fn portcullis_with(
+    directory: &Path,
+    arguments: &[&str],
+    input: &str,
+    environment: &[(&str, &str)],
+) -> (Option<i32>, String, String) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(directory)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program was built");
+    // A command that reads no input may be gone before it is offered any.
+    let _ = process.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    let Output { status, stdout, stderr } = process.wait_with_output().expect("it ends");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[test]
+fn check_tells_every_fault_with_file_and_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let check = |text: &str| {
+        fs::write(directory.path().join("gateway.toml"), text).unwrap();
+        portcullis(directory.path(), &["check", "--config", "gateway.toml"], "")
+    };
+    assert_eq!(check(FAULTY), (Some(78), String::new(), FAULTS.to_owned()));
+    let unclosed =
+        "gateway.toml:2:6: unclosed array, expected `]`\n1 fault: nothing was started or changed\n";
+    assert_eq!(check("# a list\na = [\n"), (Some(78), String::new(), unclosed.to_owned()));
+    let (code, _, told) = portcullis(directory.path(), &["run", "--config", "nowhere.toml"], "");
+    assert_eq!(code, Some(78));
+    assert!(told.starts_with("nowhere.toml: cannot be read: there is no such file\n"), "{told}");
+}
+
+#[test]
+fn check_reads_the_environment_and_the_policies_beside_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::create_dir(directory.path().join("policies")).unwrap();
+    fs::write(directory.path().join("gateway.toml"), "").unwrap();
+    let policy = directory.path().join("policies/mine.toml");
+    fs::write(&policy, "[categories.pii]\nmode = \"redact\"\n").unwrap();
+    let check = ["check", "-c", "gateway.toml"];
+    let good = "the configuration is good: 8 routes, 4 policies\n";
+    assert_eq!(portcullis(directory.path(), &check, ""), (Some(0), good.to_owned(), String::new()));
+
+    fs::write(&policy, "\n[categories.pii]\nmode = \"shout\"\n").unwrap();
+    let (code, _, told) = portcullis(directory.path(), &check, "");
+    assert_eq!(code, Some(78));
+    assert!(told.contains("mine.toml:3:1: "), "{told}");
+
+    fs::remove_file(&policy).unwrap();
+    let wrong = [("PORTCULLIS__PROXY__LISTEN", "bogus")];
+    let (code, _, told) = portcullis_with(directory.path(), &check, "", &wrong);
+    assert_eq!(code, Some(78));
+    assert!(told.starts_with("PORTCULLIS__PROXY__LISTEN: proxy.listen: expected addresses"), "{told}");
+}
+
+#[test]
+fn check_finds_a_pack_whose_examples_are_not_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let pack = directory.path().join("plugins/detectors/custom");
+    fs::create_dir_all(&pack).unwrap();
+    fs::write(directory.path().join("gateway.toml"), "").unwrap();
+    let text = r#"[pack]
+name = "ours"
+version = "1.0.0"
+
+[[detector]]
+type = "badge"
+category = "custom"
+severity = "low"
+confidence = "high"
+pattern = '\b(BADGE-[0-9]{6})\b'
+why = "Opens doors."
+finds = ["my badge is BADGE-12"]
+ignores = ["BADGE-x"]
+"#;
+    fs::write(pack.join("ours.toml"), text).unwrap();
+    let (code, _, told) = portcullis(directory.path(), &["check", "-c", "gateway.toml"], "");
+    assert_eq!(code, Some(78), "{told}");
+    assert!(told.contains("badge") && told.contains("ours.toml"), "{told}");
+    fs::write(pack.join("ours.toml"), text.replace("BADGE-12\"", "BADGE-123456\"")).unwrap();
+    let (code, _, told) = portcullis(directory.path(), &["check", "-c", "gateway.toml"], "");
+    assert_eq!(code, Some(0), "{told}");
+    // The same pack serves `scan`.
+    let (code, found, _) = portcullis(directory.path(), &["scan", "-"], "it was BADGE-654321\n");
+    assert_eq!(code, Some(3));
+    assert!(found.contains("badge"), "{found}");
+}
+
+#[test]
+fn scan_tells_what_it_finds_as_a_table_and_as_json() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("leak.txt"), LEAK).unwrap();
+    fs::write(directory.path().join("clean.txt"), "nothing to see\n").unwrap();
+    let table = "\
+PLACE                            SEVERITY CATEGORY     TYPE                             VALUE
+leak.txt:2                       high     pii          payment_card                     4111********11
+leak.txt:3                       high     pii          payment_card                     ZCA0********Ex (base64)
+2 findings in 2 inputs
+";
+    let both = ["scan", "leak.txt", "clean.txt"];
+    assert_eq!(portcullis(directory.path(), &both, ""), (Some(3), table.to_owned(), String::new()));
+    let clean = (Some(0), "0 findings in 1 input\n".to_owned(), String::new());
+    assert_eq!(portcullis(directory.path(), &["scan", "clean.txt"], ""), clean);
+
+    let (code, lines, told) = portcullis(directory.path(), &["scan", "--json", "-"], LEAK);
+    assert_eq!((code, told.as_str()), (Some(3), ""));
+    let findings: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let member = |name: &str| findings.iter().map(|finding| finding[name].clone()).collect::<Vec<_>>();
+    assert_eq!(member("file"), ["-", "-"]);
+    assert_eq!(member("line"), [2, 3]);
+    assert_eq!(member("start")[0], 11);
+    assert_eq!(member("end")[0], 30);
+    assert_eq!(member("type"), ["payment_card", "payment_card"]);
+    assert_eq!(member("decoded_from"), [Value::Null, Value::from("base64")]);
+    assert!(!lines.contains("1111 1111"), "a whole value was told: {lines}");
+}
+
+#[test]
+fn scan_says_which_input_it_cannot_read_and_reads_the_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, found, told) = portcullis(directory.path(), &["scan", "missing.txt", "-"], LEAK);
+    assert_eq!(code, Some(1));
+    assert!(found.ends_with("2 findings in 1 input\n"), "{found}");
+    assert!(told.starts_with("missing.txt: ") && told.lines().count() == 1, "{told}");
+    assert_eq!(portcullis(directory.path(), &["scan"], "").0, Some(2));
+}
+
+#[test]
+fn demo_says_where_it_answers_and_what_it_understands() {
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["demo", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program was built");
+    let mut line = String::new();
+    BufReader::new(demo.stdout.take().expect("a pipe")).read_line(&mut line).expect("it says where");
+    let base = line.trim().strip_prefix("the sample provider answers on ").expect("it says where").to_owned();
+    let said = Command::new("curl")
+        .args([
+            "-s",
+            &format!("{base}/api/generate"),
+            "-d",
+            r#"{"model":"m","prompt":"say: yes","stream":false}"#,
+        ])
+        .output()
+        .expect("curl runs");
+    let _ = demo.kill();
+    let _ = demo.wait();
+    let answer: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    assert_eq!(answer["response"], "yes");
+}

@@ -1,0 +1,249 @@
+//! What a crash and a full disk leave behind: nothing acknowledged is lost, and the next start says what it found.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use portcullis::clock::SystemClock;
+use portcullis::govern::audit;
+use portcullis::govern::audit::AuditConfig;
+use portcullis::govern::audit::PAGE_ENTRIES_MAX;
+use portcullis::govern::audit::Query;
+use portcullis::store::Store;
+use portcullis::telemetry::metrics::Metrics;
+use serde_json::Value;
+
+use crate::gateway::Gateway;
+use crate::gateway::UNLIMITED;
+use crate::upstream::Step;
+use crate::upstream::Upstream;
+use crate::wire::Client;
+use crate::wire::Response;
+use crate::wire::exchange;
+use crate::wire::post;
+
+const ROUNDS: usize = 5;
+const CLIENTS: usize = 4;
+const PATIENCE: Duration = Duration::from_secs(20);
+const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"hello"}]}"#;
+
+/// With `audit.durability = "wait"` a connection takes its next request only once the last one is on the
+/// disk: so all answers of a connection but its last are in the log, whenever the process is killed.
+#[test]
+fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
+    let upstream = Upstream::start(vec![Step::Send(answer())]);
+    let mut gateway = Gateway::start(&config(&upstream, "durability = \"wait\""));
+    let mut acknowledged = BTreeSet::new();
+    for round in 0..ROUNDS {
+        let count = Arc::new(AtomicUsize::new(0));
+        let address = gateway.proxy;
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                let count = Arc::clone(&count);
+                thread::spawn(move || use_until_it_dies(address, &format!("r{round}c{number}"), &count))
+            })
+            .collect();
+        // Killed after another number of answers each time, in the midst of the others.
+        let deadline = Instant::now() + PATIENCE;
+        while count.load(Ordering::Relaxed) < 7 + 13 * round {
+            assert!(Instant::now() < deadline, "the gateway does not answer");
+            thread::yield_now();
+        }
+        gateway.crash_and_restart();
+        for client in clients {
+            acknowledged.extend(client.join().expect("a client ends when the gateway does"));
+        }
+    }
+    let log = gateway.log();
+    let mended = log.lines().filter(|line| line.contains("torn end")).count();
+    assert!(mended <= ROUNDS);
+    gateway.signal("KILL");
+    let recorded = recorded(&gateway.directory().join("state/audit"));
+    let lost: Vec<_> = acknowledged.difference(&recorded).collect();
+    assert!(
+        lost.is_empty(),
+        "{} of {} acknowledged exchanges are lost: {lost:?}",
+        lost.len(),
+        acknowledged.len()
+    );
+    assert!(acknowledged.len() > ROUNDS * CLIENTS, "only {} exchanges", acknowledged.len());
+}
+
+/// Sends requests on one connection until it breaks; returns the request ids that were acknowledged.
+fn use_until_it_dies(address: SocketAddr, name: &str, count: &AtomicUsize) -> Vec<String> {
+    let mut client = Client::connect(address);
+    let mut answered = Vec::new();
+    loop {
+        let id = format!("{name}n{:06}", answered.len());
+        client.send(&post("/v1/chat/completions", &format!("x-request-id: {id}\r\n"), BODY));
+        match client.response() {
+            Ok(response) => {
+                assert_eq!(response.status, 200, "{}", response.text());
+                assert_eq!(response.header("x-request-id"), Some(id.as_str()));
+                answered.push(id);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(_) => {
+                // The answer to the last request may have left before its event was on the disk.
+                answered.pop();
+                return answered;
+            }
+        }
+    }
+}
+
+/// Opens the log as the next process would, verifies its chain, and returns all request ids in it.
+fn recorded(folder: &Path) -> BTreeSet<String> {
+    let config = AuditConfig { reserve_bytes: 0, low_water_bytes: 0, ..AuditConfig::at(folder.to_owned()) };
+    let metrics = Arc::new(Metrics::new("0", "0"));
+    let deadline = Instant::now() + PATIENCE;
+    let opened = loop {
+        match audit::open(config.clone(), Store::in_memory(), Arc::new(SystemClock), Arc::clone(&metrics)) {
+            Ok(opened) => break opened,
+            // The killed process may not have let go yet.
+            Err(error) => assert!(Instant::now() < deadline, "{error}"),
+        }
+        thread::yield_now();
+    };
+    let entries = opened.log.verify().expect("the chain is whole").entries();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut ids = BTreeSet::new();
+    let mut cursor = None;
+    loop {
+        let query = Query { limit: PAGE_ENTRIES_MAX, cursor, ..Query::default() };
+        let page = runtime.block_on(opened.log.query(query)).expect("the log can be read");
+        assert_eq!(page.total, entries as u64, "the index and the chain differ");
+        ids.extend(page.entries.into_iter().filter_map(|entry| entry.event.request_id));
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return ids;
+        }
+    }
+}
+
+#[test]
+fn a_state_directory_in_use_is_refused_in_words() {
+    let upstream = Upstream::start(vec![Step::Send(answer())]);
+    let gateway = Gateway::start(&config(&upstream, ""));
+    let second = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["run", "--config"])
+        .arg(gateway.directory().join("gateway.toml"))
+        .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
+        .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
+        .env("PORTCULLIS__STORE__PATH", gateway.directory().join("state"))
+        .output()
+        .expect("the program was built");
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(1), "{said}");
+    assert!(said.contains("in use by another process"), "{said}");
+    assert_eq!(exchange(gateway.proxy, &post("/v1/chat/completions", "", BODY)).status, 200);
+}
+
+/// A disk of 24 MiB is filled up, and emptied again.
+#[test]
+fn a_full_disk_degrades_health_refuses_traffic_and_heals_by_itself() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(disk) = SmallDisk::mount(&directory.path().join("state")) else {
+        // Only root may mount; the same walk with a pretended disk is a unit test of the audit log.
+        return;
+    };
+    let upstream = Upstream::start(vec![Step::Send(answer())]);
+    let settings =
+        "durability = \"wait\"\nsegment_bytes = 65536\nreserve_bytes = 1048576\nlow_water_bytes = 4194304";
+    let file = directory.path().join("gateway.toml");
+    fs::write(&file, config(&upstream, settings)).expect("the directory is writable");
+    let gateway = Gateway::launched(directory, vec!["--config".to_owned(), file.display().to_string()]);
+    // Unmounted before the gateway's directory is removed.
+    let disk = disk;
+    assert_eq!((send(&gateway).status, health(&gateway)), (200, (200, "healthy".to_owned())));
+
+    disk.fill();
+    wait(|| send(&gateway).status == 503, "traffic without a record");
+    let refused = send(&gateway);
+    assert!(refused.json()["error"].is_object(), "not in the caller's shape: {}", refused.text());
+    assert_eq!(health(&gateway), (503, "degraded".to_owned()));
+
+    disk.empty();
+    // No traffic is needed for that: a balancer sends none to a gateway that is not healthy.
+    wait(|| health(&gateway) == (200, "healthy".to_owned()), "health stays degraded");
+    assert_eq!(send(&gateway).status, 200);
+}
+
+fn send(gateway: &Gateway) -> Response {
+    exchange(gateway.proxy, &post("/v1/chat/completions", "", BODY))
+}
+
+fn health(gateway: &Gateway) -> (u16, String) {
+    let response = exchange(gateway.admin, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let status = response.json().get("status").and_then(Value::as_str).unwrap_or_default().to_owned();
+    (response.status, status)
+}
+
+fn wait(condition: impl Fn() -> bool, otherwise: &str) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{otherwise}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A file system in memory, small enough to be filled; unmounted when it is dropped.
+struct SmallDisk {
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    fn mount(folder: &Path) -> Option<Self> {
+        fs::create_dir(folder).expect("the directory is writable");
+        let mounted =
+            Command::new("mount").args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"]).arg(folder).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(Self { folder: folder.to_owned() })
+    }
+
+    /// Writes until nothing more fits, the gateway's reserve included once it is given up.
+    fn fill(&self) {
+        for number in 0..64 {
+            // What fits is written before the write fails.
+            let _ = fs::write(self.folder.join(format!("filler-{number}")), vec![0; 1 << 20]);
+        }
+        let _ = fs::write(self.folder.join("filler-last"), vec![0; 4 << 10]);
+    }
+
+    fn empty(&self) {
+        for entry in fs::read_dir(&self.folder).expect("it is mounted").map_while(Result::ok) {
+            if entry.file_name().to_string_lossy().starts_with("filler") {
+                fs::remove_file(entry.path()).expect("it can be removed");
+            }
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.folder).status();
+    }
+}
+
+fn answer() -> Vec<u8> {
+    let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"done"}}]}"#;
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+fn config(upstream: &Upstream, audit: &str) -> String {
+    format!(
+        "[proxy]\nmax_requests_per_connection = 1000000\n\n[audit]\n{audit}\n\n[[routes]]\nname = \"all\"\n\
+         path_prefix = \"/\"\nupstream = \"http://{}\"\ndialect = \"openai\"\n\n{UNLIMITED}",
+        upstream.address
+    )
+}

@@ -1,0 +1,248 @@
+//! Inspection with the real packs and the shipped policies, in this process: whole bodies and streams.
+
+mod canary;
+mod carrier;
+mod chunking;
+mod endings;
+mod policies;
+mod refused;
+mod tokens;
+mod traffic;
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use portcullis::document::Document;
+use portcullis::document::section;
+use portcullis::document::toml;
+use portcullis::llm::dialect::Dialects;
+use portcullis::llm::media::Media;
+use portcullis::llm::stream::StreamFormat;
+use portcullis::policy::decision::Action;
+use portcullis::policy::decision::CallerId;
+use portcullis::policy::decision::Cleared;
+use portcullis::policy::decision::Direction;
+use portcullis::policy::inspect::Inspection;
+use portcullis::policy::inspect::Inspector;
+use portcullis::policy::inspect::Observation;
+use portcullis::policy::ruleset::Parts;
+use portcullis::policy::ruleset::RulesFile;
+use portcullis::policy::ruleset::Ruleset;
+use portcullis::policy::stream::Flow;
+use portcullis::policy::stream::StreamInspector;
+use portcullis::redact::mask::Masker;
+use portcullis::redact::mask::TenantKey;
+use portcullis::redact::token::Vault;
+use portcullis::scan::pack;
+use portcullis::scan::scanner::Scanner;
+
+/// When everything here happens.
+const NOW: &str = "2026-11-21T12:00:00Z";
+const EVENT_BYTES_MAX: usize = 1 << 20;
+
+/// The shipped rules with policies added, and what a judgement needs beside them.
+pub struct Bench {
+    pub rules: Ruleset,
+    key: TenantKey,
+    masker: Masker,
+    pub caller: Option<CallerId>,
+    pub now: Timestamp,
+}
+
+/// Who judges, and which way the body goes.
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    pub policy: &'a str,
+    pub direction: Direction,
+    pub dialect: &'a str,
+}
+
+/// What became of a stream.
+pub struct Streamed {
+    pub out: Vec<u8>,
+    pub end: End,
+    pub action: Action,
+    pub shadow: Option<Action>,
+    pub seen: Vec<Seen>,
+    /// What ends the stream in the caller's dialect, with an error and gracefully.
+    pub inspector: StreamInspector,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Finished,
+    Passed,
+    Blocked,
+    Unreadable,
+}
+
+/// One finding: type, action, confidence, where its value began and ended, its sample.
+pub type Seen = (String, Action, String, usize, usize, String);
+
+impl Bench {
+    /// Compiles the built-in packs under the shipped policies and more.
+    pub fn new(more: &str) -> Self {
+        let mut document = parsed(include_str!("../../../conf/gateway.toml"));
+        let shipped = [
+            ("default", include_str!("../../../conf/policies/default.toml")),
+            ("strict", include_str!("../../../conf/policies/strict.toml")),
+            ("monitor", include_str!("../../../conf/policies/monitor.toml")),
+        ];
+        for (name, text) in shipped {
+            document.overlay(parsed(text).nested(&["policies", name]));
+        }
+        document.overlay(parsed(more));
+        for own in ["proxy", "admin", "store", "plugins", "audit", "telemetry"] {
+            document = without(&document, own);
+        }
+        let rules = section::read(&document, RulesFile::read).expect("the rules are sound");
+        let scanner = Scanner::compile(pack::builtin().expect("packs")).expect("packs compile");
+        let parts = Parts {
+            revision: 1,
+            rules: &rules,
+            places: document.places(),
+            scanner: Arc::new(scanner),
+            dialects: Arc::new(Dialects::embedded().expect("dialects")),
+            dialect_files: Vec::new(),
+        };
+        let key = TenantKey::derive(&[7; 32], "test");
+        Self {
+            rules: Ruleset::build(parts).expect("the policies compile"),
+            masker: Masker::new(key.clone()),
+            key,
+            caller: None,
+            now: NOW.parse().expect("a time"),
+        }
+    }
+
+    /// Returns the vault of a new exchange.
+    pub fn vault(&self) -> Vault {
+        Vault::new(self.key.clone())
+    }
+
+    fn with_inspector<T>(&self, case: Case<'_>, run: impl FnOnce(&Inspector<'_>) -> T) -> T {
+        let policy = self.rules.policy(case.policy).expect("a policy");
+        let dialect = self.rules.dialects.get(case.dialect).expect("a dialect");
+        run(&Inspector {
+            ruleset: &self.rules,
+            policy,
+            direction: case.direction,
+            dialect,
+            caller: self.caller.as_ref(),
+            now: self.now,
+            masker: &self.masker,
+            expired: &|| false,
+        })
+    }
+
+    /// Judges a whole JSON body.
+    pub fn whole(&self, case: Case<'_>, vault: &mut Vault, body: &[u8]) -> Inspection {
+        self.declared(case, vault, body, "application/json")
+    }
+
+    /// Judges a whole body of a media type.
+    pub fn declared(&self, case: Case<'_>, vault: &mut Vault, body: &[u8], media: &str) -> Inspection {
+        let body = Bytes::copy_from_slice(body);
+        self.with_inspector(case, |inspector| inspector.body(body, Media::parse(Some(media)), vault))
+    }
+
+    /// Judges a stream that comes in chunks.
+    pub fn stream<'c>(
+        &self,
+        case: Case<'_>,
+        format: StreamFormat,
+        vault: &mut Vault,
+        chunks: impl IntoIterator<Item = &'c [u8]>,
+    ) -> Streamed {
+        self.with_inspector(case, |inspector| {
+            let mut stream = StreamInspector::new(format, EVENT_BYTES_MAX);
+            let (mut cleared, mut end) = (Vec::new(), None);
+            for chunk in chunks {
+                end = note(end, stream.push(inspector, vault, chunk, &mut cleared));
+                if matches!(end, Some(End::Blocked | End::Unreadable)) {
+                    break;
+                }
+            }
+            if !matches!(end, Some(End::Blocked | End::Unreadable)) {
+                end = note(end, stream.finish(inspector, vault, &mut cleared));
+            }
+            Streamed {
+                out: cleared.into_iter().flat_map(Cleared::into_bytes).collect(),
+                end: end.unwrap_or(End::Finished),
+                action: stream.action(),
+                shadow: stream.shadow(),
+                seen: self.seen(stream.take_observations()),
+                inspector: stream,
+            }
+        })
+    }
+
+    /// Returns findings in a form that can be compared, in the order of their places.
+    pub fn seen(&self, observations: Vec<Observation>) -> Vec<Seen> {
+        let name = |it: &Observation| self.rules.scanner.detector(it.detector).expect("known").name.clone();
+        let row = |it: Observation| {
+            let confidence = format!("{:?}", it.confidence);
+            (name(&it), it.action, confidence, it.value.start, it.value.end, it.sample)
+        };
+        let mut seen: Vec<Seen> = observations.into_iter().map(row).collect();
+        seen.sort_by(|a, b| (a.3, &a.0).cmp(&(b.3, &b.0)));
+        seen
+    }
+}
+
+impl<'a> Case<'a> {
+    /// Names a judgement of a response.
+    pub fn response(policy: &'a str, dialect: &'a str) -> Self {
+        Self { policy, direction: Direction::Response, dialect }
+    }
+
+    /// Names a judgement of a request.
+    pub fn request(policy: &'a str, dialect: &'a str) -> Self {
+        Self { policy, direction: Direction::Request, dialect }
+    }
+}
+
+/// Writes a policy that does one thing about every category, however unsure a finding is.
+pub fn policy_of_all(name: &str, mode: &str, more: &str) -> String {
+    let mut text = format!("[policies.{name}]\n{more}\n");
+    for category in ["secrets", "pii", "injection", "exfiltration", "custom"] {
+        let _ =
+            write!(text, "[policies.{name}.categories.{category}]\nmode = \"{mode}\"\nthreshold = \"low\"\n");
+    }
+    text
+}
+
+/// A GitHub token that is nobody's: made, not written down.
+pub fn github_token(bench: &Bench) -> String {
+    valid(bench, "github_token", 1)
+}
+
+/// Returns a valid value of a detector.
+pub fn valid(bench: &Bench, detector: &str, seed: u64) -> String {
+    let id = bench.rules.scanner.find(detector).unwrap_or_else(|| panic!("no detector {detector}"));
+    let detector = bench.rules.scanner.detector(id).expect("known");
+    let value = portcullis::scan::proof::valid_value(detector, seed).expect("a value");
+    String::from_utf8(value).expect("a readable value")
+}
+
+fn note(before: Option<End>, flow: Flow) -> Option<End> {
+    match flow {
+        Flow::Continue => before,
+        Flow::Open(_) => Some(End::Passed),
+        Flow::Block(None) => Some(End::Blocked),
+        Flow::Block(Some(_)) => Some(End::Unreadable),
+    }
+}
+
+fn parsed(text: &str) -> Document {
+    toml::parse(text, "test").expect("is TOML")
+}
+
+fn without(document: &Document, key: &str) -> Document {
+    let mut root = document.root().clone();
+    root.remove(key);
+    Document::from_json(serde_json::Value::Object(root), None).expect("an object")
+}

@@ -1,0 +1,175 @@
+//! Streams through the real gateway: blocked, broken, slow, cut into single bytes, over HTTP/1.1 and HTTP/2.
+
+use portcullis::scan::pack;
+use portcullis::scan::proof;
+use serde_json::Value;
+
+use crate::gateway::Gateway;
+use crate::gateway::UNLIMITED;
+use crate::upstream::Step;
+use crate::upstream::Upstream;
+use crate::upstream::chunk;
+use crate::upstream::chunked_head;
+use crate::upstream_h2::Answer;
+use crate::upstream_h2::H2Upstream;
+use crate::wire::Client;
+use crate::wire::Response;
+use crate::wire::exchange;
+use crate::wire::post;
+
+const SSE: &str = "text/event-stream";
+const MASKED: &str = "[REDACTED:github_token]";
+const POLICIES: &str = r#"
+[policies.redacting.categories.secrets]
+mode = "redact"
+[policies.blocking.categories.secrets]
+mode = "block"
+[policies.graceful]
+stream_block = "graceful"
+[policies.graceful.categories.secrets]
+mode = "block"
+"#;
+
+/// A token that is nobody's: made, not written down.
+fn token() -> String {
+    let packs = pack::builtin().expect("packs");
+    let detector = packs.iter().find(|detector| detector.name == "github_token").expect("a detector");
+    String::from_utf8(proof::valid_value(detector, 5).expect("a value")).expect("ASCII")
+}
+
+fn route(name: &str, policy: &str, upstream: &str, more: &str) -> String {
+    format!(
+        "[[routes]]\nname = \"{name}\"\npath_prefix = \"/{name}\"\nstrip_prefix = true\nupstream = \"{upstream}\"\n\
+         policy = \"{policy}\"\n{more}\n"
+    )
+}
+
+fn ask(gateway: &Gateway, route: &str) -> Response {
+    let body = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+    exchange(gateway.proxy, &post(&format!("/{route}/v1/chat/completions"), "", body))
+}
+
+fn content(text: &str) -> String {
+    format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+}
+
+/// Returns the content that a client puts together, and the last payload.
+fn read(body: &str) -> (String, Value) {
+    let payloads: Vec<Value> = body
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .filter(|data| *data != "[DONE]")
+        .map(|data| serde_json::from_str(data).unwrap_or_else(|_| panic!("not JSON: {data}")))
+        .collect();
+    let text = payloads.iter().filter_map(|it| it.pointer("/choices/0/delta/content")?.as_str()).collect();
+    (text, payloads.last().cloned().unwrap_or_default())
+}
+
+#[test]
+fn streams_through_the_gateway() {
+    let token = token();
+    let (head, tail) = token.split_at(10);
+    let events =
+        [content("It is "), content(head), content(tail), content(" so"), "data: [DONE]\n\n".to_owned()]
+            .concat();
+    let bytewise: Vec<&[u8]> = events.as_bytes().chunks(1).collect();
+    let h1 = Upstream::streaming(SSE, &bytewise);
+    let pieces = events.as_bytes().chunks(1).map(<[u8]>::to_vec).collect();
+    let trailers = http::HeaderMap::from_iter([(
+        http::HeaderName::from_static("x-end"),
+        http::HeaderValue::from_static("yes"),
+    )]);
+    let h2 = H2Upstream::start(Answer { content_type: SSE, pieces, trailers });
+    let endless = || {
+        let leak = content(&format!("It is {token} "));
+        Upstream::start(vec![Step::Send(chunked_head(SSE)), Step::Send(chunk(leak.as_bytes())), Step::Wait])
+    };
+    let (blocked, gentle) = (endless(), endless());
+    let half = || {
+        vec![Step::Send(chunked_head(SSE)), Step::Send(chunk(content(&format!("It is. {head}")).as_bytes()))]
+    };
+    let dying = Upstream::start([half(), vec![Step::Close]].concat());
+    let silent = Upstream::start([half(), vec![Step::Wait]].concat());
+    let url = |address| format!("http://{address}");
+    let gateway = Gateway::start(&format!(
+        "{}{}{}{}{}{}{UNLIMITED}{POLICIES}",
+        route("h1", "redacting", &url(h1.address), ""),
+        route("h2", "redacting", &url(h2.address), "h2 = \"always\""),
+        route("block", "blocking", &url(blocked.address), ""),
+        route("gentle", "graceful", &url(gentle.address), ""),
+        route("dying", "blocking", &url(dying.address), ""),
+        route("silent", "blocking", &url(silent.address), "timeouts = { upstream_idle_ms = 300 }"),
+    ));
+
+    for over in ["h1", "h2"] {
+        let answer = ask(&gateway, over);
+        assert_eq!(answer.status, 200);
+        let expected = events.replace(head, MASKED).replace(tail, "");
+        assert_eq!(answer.text(), expected, "byte by byte over {over}");
+    }
+
+    let answer = ask(&gateway, "block");
+    let (text, last) = read(&answer.text());
+    assert_eq!((answer.status, text.as_str()), (200, "It is "));
+    assert_eq!(last["error"]["code"], "content_blocked");
+    assert!(answer.text().ends_with("data: [DONE]\n\n"));
+    blocked.wait_until(|connections| connections.iter().all(|connection| connection.closed));
+
+    let answer = ask(&gateway, "gentle");
+    let (text, last) = read(&answer.text());
+    assert_eq!(text, "It is ");
+    assert_eq!(last["choices"][0]["finish_reason"], "content_filter");
+    assert!(last.get("error").is_none() && answer.text().ends_with("data: [DONE]\n\n"));
+    gentle.wait_until(|connections| connections.iter().all(|connection| connection.closed));
+
+    for (broken, code) in [("dying", "upstream_unreachable"), ("silent", "upstream_timeout")] {
+        let answer = ask(&gateway, broken);
+        let (text, last) = read(&answer.text());
+        assert!("It is. ".starts_with(&text), "{broken}: {text}");
+        assert_eq!(last["error"]["code"], code, "{broken}");
+    }
+    silent.wait_until(|connections| connections.iter().all(|connection| connection.closed));
+}
+
+#[test]
+fn a_caller_who_leaves_ends_the_stream_at_the_provider() {
+    let first = content("One. Two.\\n\\n");
+    let upstream = Upstream::start(vec![
+        Step::Send(chunked_head(SSE)),
+        Step::Send(chunk(first.as_bytes())),
+        Step::Send(chunk(content("Three.").as_bytes())),
+        Step::Wait,
+    ]);
+    let policy = "[policies.default.categories.secrets]\nmode = \"monitor\"\n";
+    let gateway = Gateway::in_front_of(upstream.address, policy);
+    let body = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+    let mut client = Client::connect(gateway.proxy);
+    client.send(&post("/v1/chat/completions", "", body));
+    assert_eq!(client.head().expect("a head").status, 200);
+    client.piece().expect("the first event");
+    drop(client);
+    upstream.wait_until(|connections| connections.iter().all(|connection| connection.closed));
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_in_the_callers_shape_and_never_forwarded() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::in_front_of(upstream.address, "");
+    let shapes = [
+        ("/v1/chat/completions", "/error/code"),
+        ("/v1/responses", "/error/code"),
+        ("/v1/messages", "/error/type"),
+        ("/v1beta/models/m:generateContent", "/error/status"),
+        ("/api/chat", "/error"),
+    ];
+    for body in
+        ["{\"a\":1,\"a\":2}", "\u{feff}{}", "{\"a\":\"\\ud800\"}", "{\"a\":1E400}", "{} {}", "{\"a\":NaN}"]
+    {
+        for (path, pointer) in shapes {
+            let answer = exchange(gateway.proxy, &post(path, "", body));
+            assert_eq!(answer.status, 400, "{path} {body}: {}", answer.text());
+            assert!(answer.json().pointer(pointer).is_some(), "{path}: {}", answer.text());
+        }
+    }
+    assert!(upstream.received().is_empty(), "something was forwarded");
+}
