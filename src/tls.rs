@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use pingora::listeners::tls::TlsSettings;
+use pingora::protocols::ALPN;
 use rustls::crypto::ring;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::PrivateKeyDer;
@@ -73,11 +74,11 @@ impl CertificateStore {
         self.current.load().cert.first().cloned()
     }
 
-    /// Returns listener settings for HTTP/2 and HTTP/1.1 with this certificate.
-    pub fn listener(self: &Arc<Self>) -> TlsSettings {
+    /// Returns listener settings with this certificate, for the protocols in `offered`.
+    pub fn listener(self: &Arc<Self>, offered: ALPN) -> TlsSettings {
         let mut settings = TlsSettings::intermediate("", "").expect("no file is read here");
         settings.set_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
-        settings.enable_h2();
+        settings.set_alpn(offered);
         settings
     }
 }

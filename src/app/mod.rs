@@ -19,6 +19,7 @@ use pingora::apps::HttpServerOptions;
 use pingora::listeners::TcpSocketOptions;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::protocols::http::v2::server::default_h2_options;
+use pingora::protocols::ALPN;
 use pingora::proxy::http_proxy;
 use pingora::server::RunArgs;
 use pingora::server::Server;
@@ -132,11 +133,15 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
     let buckets = Arc::new(Buckets::new(quotas(&config.rules.limits.tiers)));
+    let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
+    let followed = Arc::clone(&upstreams);
+    state.reloader.subscribe(move |_| followed.forget());
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
     let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
     let router = admin::router(Arc::clone(&office));
-    let gateway = gateway(&config, &state, &buckets, &telemetry, &clock, admin::router_on_proxy(office));
+    let own = own_paths(&config, admin::router_on_proxy(office));
+    let gateway = gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own);
 
     let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
     server.bootstrap();
@@ -144,12 +149,13 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     proxy.server_options = Some(server_options(&config));
     proxy.h2_options = Some(h2_options(&config));
     let mut plane = Service::new("proxy".to_owned(), Guard::new(proxy, guard_config(&config)));
-    let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref())?;
+    let offered = if config.proxy.h2 { ALPN::H2H1 } else { ALPN::H1 };
+    let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref(), offered)?;
     plane.threads = config.proxy.threads;
     server.add_service(plane);
     let limits = adapter_limits(&config);
     let mut plane = Service::new("admin".to_owned(), AdminApp::new(router, limits));
-    let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref())?;
+    let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1)?;
     plane.threads = Some(1);
     server.add_service(plane);
 
@@ -333,20 +339,25 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved
     }
 }
 
+fn own_paths(config: &Config, router: axum::Router) -> OwnPaths {
+    OwnPaths { router, limits: adapter_limits(config), with_management: config.admin.also_on_proxy }
+}
+
 fn gateway(
     config: &Config,
     state: &State,
+    upstreams: Arc<Upstreams>,
     buckets: &Arc<Buckets>,
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
-    router: axum::Router,
+    own: OwnPaths,
 ) -> Gateway {
     Gateway {
         config: config.proxy.clone(),
         rules: state.reloader.handle(),
-        upstreams: Upstreams::new(Arc::clone(clock), config.proxy.upstream_idle_connections),
+        upstreams,
         budget: ByteBudget::new(config.rules.limits.buffered_bytes_total),
-        own: OwnPaths { router, limits: adapter_limits(config), with_management: config.admin.also_on_proxy },
+        own,
         buckets: Arc::clone(buckets),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
@@ -412,6 +423,7 @@ fn listen<A>(
     service: &mut Service<A>,
     addresses: &Reserved,
     tls: Option<&TlsFiles>,
+    offered: ALPN,
 ) -> Result<Option<Arc<CertificateStore>>, StartError> {
     let certificate = tls.map(|files| CertificateStore::load(files.clone())).transpose();
     let certificate = certificate.map_err(|fault| StartError::State(StateError::Certificate(fault)))?;
@@ -420,7 +432,7 @@ fn listen<A>(
         options.so_reuseport = Some(addresses.holds(address));
         match &certificate {
             Some(certificate) => {
-                service.add_tls_with_settings(&address.to_string(), Some(options), certificate.listener());
+                service.add_tls_with_settings(&address.to_string(), Some(options), certificate.listener(offered.clone()));
             }
             None => service.add_tcp_with_settings(&address.to_string(), options),
         }

@@ -13,8 +13,10 @@
 //! | `fail_to_proxy` | what Pingora itself refuses, in the caller's shape |
 //! | `logging` | the one record of the exchange |
 
+mod caller;
 pub mod coding;
 pub mod config;
+mod contain;
 pub mod context;
 pub mod gate;
 pub mod guard;
@@ -28,13 +30,11 @@ mod response;
 mod stream;
 pub mod upstream;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::FutureExt;
 use http::header;
 use pingora::http::RequestHeader;
 use pingora::http::ResponseHeader;
@@ -44,7 +44,9 @@ use pingora::proxy::ProxyHttp;
 use pingora::proxy::Session;
 use pingora::upstreams::peer::HttpPeer;
 
+use self::caller::caller_left;
 use self::config::ProxyConfig;
+use self::contain::contained;
 use self::context::Exchange;
 use self::context::Passage;
 use self::gate::ByteBudget;
@@ -70,7 +72,6 @@ use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
 use crate::redact::token::Vault;
 use crate::telemetry::Telemetry;
-use crate::telemetry::metrics::Metrics;
 
 /// How much of an unread request body is drained before a refusal, and for how long: a caller that is
 /// still writing would otherwise see a reset instead of the answer.
@@ -83,7 +84,7 @@ pub struct Gateway {
     /// The rules in force.
     pub rules: RulesetHandle,
     /// Connections to providers.
-    pub upstreams: Upstreams,
+    pub upstreams: Arc<Upstreams>,
     /// The bytes that may wait in memory.
     pub budget: Arc<ByteBudget>,
     /// The gateway's own paths.
@@ -451,31 +452,6 @@ impl Gateway {
     }
 }
 
-/// Runs an exchange; a panic in it is counted and becomes a refusal like any other.
-async fn contained(
-    exchange: impl Future<Output = Result<Next, Stop>>,
-    metrics: &Metrics,
-) -> Result<Next, Stop> {
-    AssertUnwindSafe(exchange).catch_unwind().await.unwrap_or_else(|_| {
-        metrics.panicked();
-        Err(Rejection::Internal.into())
-    })
-}
-
-/// Returns once the caller has left, with what Pingora says about it; otherwise never.
-///
-/// A caller that writes more than its request (a pipelined one) has not left: its answer is still
-/// wanted. What it wrote is not read: the connection is closed after the answer, which tells it to
-/// send again (RFC 9112 §9.3.2).
-async fn caller_left(session: &mut Session) -> Box<pingora::Error> {
-    match session.as_downstream_mut().read_body_or_idle(true).await {
-        Err(error) if *error.etype() == pingora::ErrorType::ConnectError => session.set_keepalive(None),
-        Err(error) => return error.into_down(),
-        Ok(_) => {}
-    }
-    std::future::pending().await
-}
-
 /// Returns a host without its port.
 fn without_port(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -490,24 +466,5 @@ fn forwarded_path(session: &Session, exchange: &Exchange, passage: &Passage) -> 
     match session.req_header().uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_panic_is_counted_and_refused_like_anything_else() {
-        let telemetry = Telemetry::new("0", "0");
-        let broken = async { panic!("a defect") };
-        let stop = contained(broken, &telemetry.metrics).await.err().unwrap();
-        let Stop::Reject(rejection) = stop else { panic!("{stop:?}") };
-        assert_eq!((rejection.answer().status.as_u16(), rejection.answer().code), (500, "internal_error"));
-        assert!(telemetry.metrics.render().contains("portcullis_panics_total 1"));
-        assert!(matches!(
-            contained(async { Ok(Next::Answered) }, &telemetry.metrics).await,
-            Ok(Next::Answered)
-        ));
     }
 }

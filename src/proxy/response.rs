@@ -13,6 +13,7 @@ use pingora::proxy::Session;
 
 use super::Gateway;
 use super::Stop;
+use super::caller::caller_left;
 use super::context::Exchange;
 use super::context::Passage;
 use super::gate::Reserved;
@@ -208,7 +209,7 @@ impl Gateway {
         tokio::select! {
             biased;
             piece = reply.next() => Ok(piece.map_err(Rejection::from)?),
-            left = super::caller_left(session) => Err(Stop::gone(Some(left))),
+            left = caller_left(session) => Err(Stop::gone(Some(left))),
         }
     }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "the harness is whole, whichever of its parts the present tests use")]
 
 mod answers;
+mod bounds;
 mod cli;
 mod clients;
 mod crash;
@@ -10,7 +11,6 @@ mod framing;
 mod gateway;
 mod h2;
 mod inspection;
-mod limits;
 mod readme;
 mod reload;
 mod streams;
