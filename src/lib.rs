@@ -33,13 +33,13 @@
 //! ```
 //!
 //! # Invariants
-//! - Nothing leaves but as `Cleared`.
-//! - Every string is seen, whatever the schema.
-//! - Bytes nobody changed leave as they came.
-//! - One exchange, one ruleset, named `policy@revision`.
-//! - What leaves a stream does not depend on how it was cut.
-//! - Work is linear in the body, and everything bounded has a named limit.
-//! - Time, the environment, Hyperscan, sled and Pingora each have one home.
+//! 1. Nothing leaves but as `Cleared`.
+//! 2. Every string is seen, whatever the schema.
+//! 3. Bytes nobody changed leave as they came.
+//! 4. One exchange, one ruleset, named `policy@revision`.
+//! 5. What leaves a stream does not depend on how it was cut.
+//! 6. Work is linear in the body, and everything bounded has a named limit.
+//! 7. Time, the environment, Hyperscan, sled and Pingora each have one home.
 //!
 //! # Where to start
 //! - *A request's way:* [`proxy`] is Pingora's phases in a table; then [`policy::inspect`].

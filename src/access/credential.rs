@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn one_credential_from_three_headers() {
-        type Case<'a> = (&'a [(&'a str, &'a str)], Result<Option<&'a str>, CredentialFault>);
-        let cases: &[Case<'_>] = &[
+        type Expected<'a> = Result<Option<&'a str>, CredentialFault>;
+        let cases: &[(&[(&str, &str)], Expected<'_>)] = &[
             (&[], Ok(None)),
             (&[("x-api-key", "k")], Ok(Some("k"))),
             (&[("x-api-token", "k")], Ok(Some("k"))),

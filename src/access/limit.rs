@@ -176,6 +176,7 @@ mod tests {
             buckets.take(&caller.to_string(), Tier::Community, now);
         }
         let kept: usize = buckets.shards.iter().map(|shard| shard.lock().len()).sum();
+        assert!(kept <= SHARDS * SHARD_BUCKETS_MAX, "{kept}");
         assert!(kept < 600_000, "{kept}");
     }
 }

@@ -384,7 +384,8 @@ fn guard_config(config: &Config) -> GuardConfig {
 fn server_options(config: &Config) -> HttpServerOptions {
     let mut options = HttpServerOptions::default();
     options.h2c = config.proxy.h2;
-    options.keepalive_request_limit = Some(config.proxy.max_requests_per_connection);
+    // Pingora counts how often a connection is used again, not how often it is used.
+    options.keepalive_request_limit = Some(config.proxy.max_requests_per_connection.saturating_sub(1));
     options.h2_idle_timeout = Some(Duration::from_millis(config.proxy.timeouts.keepalive_ms));
     options
 }

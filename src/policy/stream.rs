@@ -25,6 +25,7 @@ use self::held::Held;
 use self::held::Segment;
 use self::slot::Slot;
 use self::slot::values;
+use self::stop::Found;
 use self::stop::Stop;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
@@ -186,11 +187,10 @@ impl StreamInspector {
             _ => Bytes::from(piece.payload().into_owned()),
         };
         self.held_bytes += piece.raw.len();
-        let mut held = Held { piece, payload, document: None, segments: SmallVec::new(), edits: Vec::new() };
+        let mut held = Held::new(piece, payload);
         let taken = self.read(inspector, vault, &mut held);
         self.queue.push_back(held);
-        let ends = taken?;
-        for slot in ends {
+        for slot in taken? {
             self.end_lane(inspector, vault, slot)?;
         }
         if self.held_bytes > inspector.ruleset.limits.stream_hold_bytes_max {
@@ -209,9 +209,11 @@ impl StreamInspector {
         self.scan_outside(inspector, vault, held)?;
         let payload = held.payload.clone();
         if payload.trim_ascii().is_empty() {
+            held.is_read = true;
             return Ok(SmallVec::new());
         }
         if inspector.dialect.is_terminator(&payload) {
+            held.is_read = true;
             return Ok((0..self.lanes.len()).collect());
         }
         let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
@@ -221,6 +223,7 @@ impl StreamInspector {
         let mut suspects = Vec::new();
         let wanted = inspector.policy.looked_for(inspector.direction);
         inspector.ruleset.scanner.suspects(&payload, wanted, &mut suspects).map_err(Unreadable::from)?;
+        let mut stop = None;
         for string in &document.strings {
             if let Some(key) = inspector.dialect.lane(event, &payload, &document, string) {
                 let slot = self.slot(inspector, key)?;
@@ -228,7 +231,11 @@ impl StreamInspector {
                 let start = self.lanes[slot].fed;
                 let segment = Segment { slot, text: start..start + text.len(), string: string.clone() };
                 held.segments.push(segment);
-                self.feed(inspector, vault, slot, &text)?;
+                match self.feed(inspector, vault, slot, &text) {
+                    // The rest of the event is read first: what stands before the match may only leave with it.
+                    Err(Stop::Finding(found)) => drop(stop.get_or_insert(Stop::Finding(found))),
+                    fed => fed?,
+                }
                 continue;
             }
             let raw = &payload[string.raw.clone()];
@@ -250,6 +257,10 @@ impl StreamInspector {
         let ends = inspector.dialect.lane_ends(event, &payload, &document);
         let ended = |key: &LaneKey| ends.iter().any(|end| end.covers(key));
         held.document = Some(document);
+        held.is_read = true;
+        if let Some(stop) = stop {
+            return Err(stop);
+        }
         Ok(self.by_key.iter().filter(|(key, _)| ended(key)).map(|(_, slot)| *slot).collect())
     }
 
@@ -311,6 +322,9 @@ impl StreamInspector {
         let watch = inspector.policy.watch(inspector.direction);
         let lane = &mut self.lanes[slot];
         lane.fed += text.len();
+        if lane.blocked_from.is_some() {
+            return Ok(());
+        }
         if !vault.is_empty() {
             lane.unrestored.extend_from_slice(text);
         }
@@ -337,23 +351,25 @@ impl StreamInspector {
         judged_to: usize,
         findings: &[Finding],
     ) -> Result<(), Stop> {
+        let mut blocked = None;
         if !findings.is_empty() {
             let channel = self.lanes[slot].channel;
             let lane = std::mem::take(&mut self.lanes[slot].lane);
-            let (masks, blocked) =
-                self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
-            let entry = &mut self.lanes[slot];
-            entry.lane = lane;
-            entry.add(masks);
-            if let Some(from) = blocked {
-                entry.judged_to = judged_to.min(from).max(entry.judged_to);
-                return Err(Stop::Finding { slot, from });
-            }
+            let judged = self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
+            self.lanes[slot].lane = lane;
+            self.lanes[slot].add(judged.0);
+            blocked = judged.1;
         }
         let entry = &mut self.lanes[slot];
         entry.restore(vault);
-        entry.judged_to = if vault.is_empty() { judged_to } else { judged_to.min(entry.restored_to) };
-        Ok(())
+        let judged_to = if vault.is_empty() { judged_to } else { judged_to.min(entry.restored_to) };
+        let Some(from) = blocked else {
+            entry.judged_to = judged_to;
+            return Ok(());
+        };
+        entry.blocked_from = Some(from);
+        entry.judged_to = judged_to.min(from).max(entry.judged_to);
+        Err(Stop::Finding(Found { slot, from }))
     }
 
     /// Judges findings; returns the masks, and where the first blocking one begins.
@@ -394,7 +410,7 @@ impl StreamInspector {
     fn release(&mut self, out: &mut Vec<Cleared>) -> Flow {
         while let Some(front) = self.queue.front() {
             let judged = |segment: &Segment| segment.text.end <= self.lanes[segment.slot].judged_to;
-            if !front.segments.iter().all(judged) {
+            if !front.is_read || !front.segments.iter().all(judged) {
                 break;
             }
             let Some(held) = self.queue.pop_front() else { break };
@@ -409,7 +425,7 @@ impl StreamInspector {
 
     /// Releases one event with its masks put in.
     fn emit(&mut self, held: Held, out: &mut Vec<Cleared>) -> Result<(), Unreadable> {
-        let Held { piece, payload, document, segments, mut edits } = held;
+        let Held { piece, payload, document, segments, mut edits, is_read: _ } = held;
         self.track.sent(&piece, document.as_ref().map(|document| (&payload[..], document)));
         for segment in &segments {
             let slot = &mut self.lanes[segment.slot];
@@ -452,8 +468,8 @@ impl StreamInspector {
         }
         self.action = Action::Block;
         self.release(out);
-        if let Stop::Finding { slot, from } = stop {
-            self.release_up_to(slot, from, out);
+        if let Stop::Finding(found) = stop {
+            self.release_up_to(found, out);
         }
         Flow::Block(None)
     }
@@ -470,13 +486,14 @@ impl StreamInspector {
     }
 
     /// Releases the event in which a blocking match begins, without the match and what follows it.
-    fn release_up_to(&mut self, slot: usize, from: usize, out: &mut Vec<Cleared>) {
+    fn release_up_to(&mut self, found: Found, out: &mut Vec<Cleared>) {
+        let Found { slot, from } = found;
         let Some(mut held) = self.queue.pop_front() else { return };
         let before = |segment: &Segment| match segment.slot == slot {
             true => segment.text.start < from,
             false => segment.text.end <= self.lanes[segment.slot].judged_to,
         };
-        if held.segments.is_empty() || !held.segments.iter().all(before) {
+        if !held.is_read || held.segments.is_empty() || !held.segments.iter().all(before) {
             return;
         }
         for segment in held.segments.iter().filter(|segment| segment.slot == slot) {

@@ -70,6 +70,7 @@ use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
 use crate::redact::token::Vault;
 use crate::telemetry::Telemetry;
+use crate::telemetry::metrics::Metrics;
 
 /// How much of an unread request body is drained before a refusal, and for how long: a caller that is
 /// still writing would otherwise see a reset instead of the answer.
@@ -164,15 +165,10 @@ impl ProxyHttp for Gateway {
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> pingora::Result<bool> {
         self.telemetry.metrics.began();
         self.prepare(session);
-        let outcome = AssertUnwindSafe(self.exchange(session, exchange)).catch_unwind().await;
-        let stop = match outcome {
-            Ok(Ok(Next::Answered)) => return Ok(true),
-            Ok(Ok(Next::Upgrade)) => return Ok(false),
-            Ok(Err(stop)) => stop,
-            Err(_) => {
-                self.telemetry.metrics.panicked();
-                Stop::Reject(Rejection::Internal)
-            }
+        let stop = match contained(self.exchange(session, exchange), &self.telemetry.metrics).await {
+            Ok(Next::Answered) => return Ok(true),
+            Ok(Next::Upgrade) => return Ok(false),
+            Err(stop) => stop,
         };
         match stop {
             Stop::Reject(rejection) => self.refuse(session, exchange, &rejection).await?,
@@ -455,19 +451,26 @@ impl Gateway {
     }
 }
 
+/// Runs an exchange; a panic in it is counted and becomes a refusal like any other.
+async fn contained(exchange: impl Future<Output = Result<Next, Stop>>, metrics: &Metrics) -> Result<Next, Stop> {
+    AssertUnwindSafe(exchange).catch_unwind().await.unwrap_or_else(|_| {
+        metrics.panicked();
+        Err(Rejection::Internal.into())
+    })
+}
+
 /// Returns once the caller has left, with what Pingora says about it; otherwise never.
 ///
 /// A caller that writes more than its request (a pipelined one) has not left: its answer is still
 /// wanted. What it wrote is not read: the connection is closed after the answer, which tells it to
 /// send again (RFC 9112 §9.3.2).
 async fn caller_left(session: &mut Session) -> Box<pingora::Error> {
-    loop {
-        match session.as_downstream_mut().read_body_or_idle(true).await {
-            Err(error) if *error.etype() == pingora::ErrorType::ConnectError => session.set_keepalive(None),
-            Err(error) => return error.into_down(),
-            Ok(_) => return std::future::pending().await,
-        }
+    match session.as_downstream_mut().read_body_or_idle(true).await {
+        Err(error) if *error.etype() == pingora::ErrorType::ConnectError => session.set_keepalive(None),
+        Err(error) => return error.into_down(),
+        Ok(_) => {}
     }
+    std::future::pending().await
 }
 
 /// Returns a host without its port.
@@ -484,5 +487,21 @@ fn forwarded_path(session: &Session, exchange: &Exchange, passage: &Passage) -> 
     match session.req_header().uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_counted_and_refused_like_anything_else() {
+        let telemetry = Telemetry::new("0", "0");
+        let broken = async { panic!("a defect") };
+        let stop = contained(broken, &telemetry.metrics).await.err().unwrap();
+        let Stop::Reject(rejection) = stop else { panic!("{stop:?}") };
+        assert_eq!((rejection.answer().status.as_u16(), rejection.answer().code), (500, "internal_error"));
+        assert!(telemetry.metrics.render().contains("portcullis_panics_total 1"));
+        assert!(matches!(contained(async { Ok(Next::Answered) }, &telemetry.metrics).await, Ok(Next::Answered)));
     }
 }

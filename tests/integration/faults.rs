@@ -86,7 +86,15 @@ fn a_faulty_provider_is_told_from_a_sound_one_and_sent_to_once() {
         ),
         ("cut", 502, routes.closing("cut", &[&chunked_head("application/json"), &chunk(b"{")])),
     ];
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+    let stale = routes.closing("stale", &[answer]);
     let gateway = routes.start();
+    for count in 1..=4 {
+        // Kept as it seemed to be, closed by the provider since then: not used again.
+        assert_eq!(exchange(gateway.proxy, &post("/stale/x", "", BODY)).status, 200);
+        let received = stale.wait_until(|all| all.len() == count && all.iter().all(|one| one.closed));
+        assert_eq!(times_sent(&received), count);
+    }
     for _ in 0..4 {
         assert_eq!(exchange(gateway.proxy, &post("/none/x", "", BODY)).status, 502);
         assert_eq!(exchange(gateway.proxy, &post("/second/x", "", BODY)).status, 200);
@@ -171,9 +179,14 @@ fn a_second_request_that_comes_early_does_not_cancel_the_first() {
     client.send(&post("/x", "", BODY));
     slow.wait_until(|all| times_sent(all) == 1);
     client.send(&post("/x", "", BODY));
+    // A round trip, so that the gateway has most likely seen the second request before the first ends.
+    assert_eq!(exchange(gateway.proxy, b"GET /../x HTTP/1.1\r\nhost: a\r\n\r\n").status, 400);
     slow.proceed();
     assert_eq!(client.response().expect("the first answer").status, 200);
-    assert!(client.is_closed());
+    // Seen early, the second is left to be sent again; seen late, it is served in its turn.
+    slow.proceed();
+    let second = client.response().map(|answer| answer.status);
+    assert!(matches!(second, Ok(200) | Err(WireFault::Closed)), "{second:?}");
     // A connection that closed between two requests is not used for the second.
     let mut client = Client::connect(gateway.proxy);
     slow.proceed();
@@ -184,11 +197,10 @@ fn a_second_request_that_comes_early_does_not_cancel_the_first() {
 
 #[test]
 fn a_caller_that_leaves_takes_its_request_along() {
-    let silent = Upstream::start(vec![Step::Wait]);
+    let silent = Upstream::start(Vec::new());
     let stream = Upstream::start(vec![
         Step::Send(chunked_head("text/event-stream")),
         Step::Send(chunk(b"data: {\"a\":1}\n\n")),
-        Step::Wait,
     ]);
     let mut routes = String::new();
     for (name, upstream) in [("silent", &silent), ("stream", &stream)] {

@@ -35,7 +35,7 @@ fn sizes_and_deadlines_are_kept() {
         &format!(
             "[proxy]\nmax_header_bytes = 4096\nmax_headers = 20\nmax_requests_per_connection = 3\n\
              [proxy.timeouts]\nheader_ms = 500\nbody_ms = 700\n\
-             [limits]\nmax_inspect_bytes = 100000\nmax_body_bytes = 200000\nbuffered_bytes_total = 150000\n{UNLIMITED}"
+             [limits]\nmax_inspect_bytes = 1000000\nmax_body_bytes = 1000000\nbuffered_bytes_total = 1048576\n{UNLIMITED}"
         ),
     );
     too_large(&gateway, &upstream);
@@ -46,13 +46,13 @@ fn sizes_and_deadlines_are_kept() {
 }
 
 fn too_large(gateway: &Gateway, upstream: &Upstream) {
-    let fits = format!("\"{}\"", "a".repeat(99_998));
+    let fits = format!("\"{}\"", "a".repeat(999_998));
     assert_eq!(exchange(gateway.proxy, &post("/x", "", &fits)).status, 200);
     upstream.take();
     // Declared: refused although not one byte of the body has come.
     let mut client = Client::connect(gateway.proxy);
     client.send(
-        b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100001\r\n\r\n",
+        b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1000001\r\n\r\n",
     );
     let answer = client.response().expect("an answer");
     assert_eq!((answer.status, client.is_closed()), (413, true), "{}", answer.text());
@@ -62,7 +62,7 @@ fn too_large(gateway: &Gateway, upstream: &Upstream) {
     assert_eq!(client.response().expect("an answer to a body that was not read").status, 413);
     let mut client = Client::connect(gateway.proxy);
     client.send(b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
-    client.send(&crate::upstream::chunk(&vec![b'a'; 100_001]));
+    client.send(&crate::upstream::chunk(&vec![b'a'; 1_000_001]));
     assert_eq!(client.response().expect("an answer").status, 413);
     let wide = format!("x-wide: {}\r\n", "a".repeat(4096));
     assert_eq!(exchange(gateway.proxy, &post("/x", &wide, "{}")).status, 431);
@@ -96,12 +96,12 @@ fn too_slow(gateway: &Gateway) {
 fn budget(gateway: &Gateway) {
     let head = "POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
     let mut holder = Client::connect(gateway.proxy);
-    holder.send(format!("{head}content-length: 90000\r\nexpect: 100-continue\r\n\r\n").as_bytes());
+    holder.send(format!("{head}content-length: 900000\r\nexpect: 100-continue\r\n\r\n").as_bytes());
     assert_eq!(holder.head().expect("a reserved place").status, 100);
-    let refused = exchange(gateway.proxy, &post("/x", "", &format!("\"{}\"", "a".repeat(70_000))));
+    let refused = exchange(gateway.proxy, &post("/x", "", &format!("\"{}\"", "a".repeat(200_000))));
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert_eq!(exchange(gateway.proxy, &post("/x", "", "{}")).status, 200, "what fits is served");
-    holder.send(format!("\"{}\"", "a".repeat(89_998)).as_bytes());
+    holder.send(format!("\"{}\"", "a".repeat(899_998)).as_bytes());
     assert_eq!(holder.response().expect("an answer").status, 200);
 }
 

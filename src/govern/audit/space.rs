@@ -9,15 +9,15 @@ use rustix::fs::FallocateFlags;
 
 const RESERVE_FILE: &str = "reserve";
 
-/// Tells how many bytes are free where a directory is.
-type FreeBytes = Box<dyn Fn(&Path) -> io::Result<u64> + Send>;
+/// Asks how many bytes are free where a path lies.
+type FreeBytes = dyn Fn(&Path) -> io::Result<u64> + Send;
 
 /// Watches the disk that the journal is on.
 pub(super) struct Space {
     directory: PathBuf,
     reserve_bytes: u64,
     low_water_bytes: u64,
-    free_bytes: FreeBytes,
+    free_bytes: Box<FreeBytes>,
 }
 
 impl Space {

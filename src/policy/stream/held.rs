@@ -17,6 +17,15 @@ pub(super) struct Held {
     pub(super) document: Option<Document>,
     pub(super) segments: SmallVec<[Segment; 2]>,
     pub(super) edits: Vec<Edit>,
+    /// Whether every text in it was read; if not, it never leaves unless the policy fails open.
+    pub(super) is_read: bool,
+}
+
+impl Held {
+    /// Returns an event of which nothing was read yet.
+    pub(super) fn new(piece: StreamPiece, payload: Bytes) -> Self {
+        Self { piece, payload, document: None, segments: SmallVec::new(), edits: Vec::new(), is_read: false }
+    }
 }
 
 /// The part of a lane's text that lies in one event.

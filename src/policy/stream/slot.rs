@@ -24,6 +24,8 @@ pub(super) struct Slot {
     pub(super) unrestored: Vec<u8>,
     pub(super) restored_to: usize,
     pub(super) ended: bool,
+    /// Where a finding begins that ends the stream; text after it is not judged any more.
+    pub(super) blocked_from: Option<usize>,
 }
 
 impl Slot {
@@ -37,6 +39,7 @@ impl Slot {
             unrestored: Vec::new(),
             restored_to: 0,
             ended: false,
+            blocked_from: None,
         }
     }
 

@@ -102,8 +102,6 @@ pub enum PackProblem {
 /// Shows where a fault is.
 struct Place<'a>(&'a str, Option<usize>, Option<&'a str>);
 
-/// A pack as it is written, but for its detectors.
-
 impl PackFault {
     /// Makes a fault of a whole detector.
     pub fn about(detector: &Detector, problem: PackProblem) -> Self {

@@ -85,10 +85,10 @@ fn last_payload(format: StreamFormat, stream: &str) -> Value {
     match format {
         StreamFormat::Sse => {
             assert!(stream.ends_with("\n\n"), "{stream}");
-            let payloads = stream.lines().filter_map(|line| line.strip_prefix("data: "));
-            parse(payloads.filter(|payload| *payload != "[DONE]").last().expect("a payload"))
+            let mut payloads = stream.lines().filter_map(|line| line.strip_prefix("data: "));
+            parse(payloads.rfind(|payload| *payload != "[DONE]").expect("a payload"))
         }
-        StreamFormat::Ndjson => parse(stream.lines().last().expect("a line")),
+        StreamFormat::Ndjson => parse(stream.lines().next_back().expect("a line")),
         StreamFormat::JsonArray => {
             let all: Value = parse(stream);
             all.as_array().and_then(|all| all.last()).expect("an element").clone()
@@ -229,4 +229,27 @@ fn a_stream_that_holds_back_too_much_meets_the_fail_mode() {
     assert_eq!(carrier.read(&closed.out), "");
     let open = run("open");
     assert_eq!((open.end, open.out), (End::Passed, stream.into_bytes()));
+}
+
+#[test]
+fn a_blocking_match_beside_the_lanes_never_leaves_with_its_event() {
+    let bench = Bench::new(&policy_of_all("all", "block", ""));
+    let token = github_token(&bench);
+    let other = valid(&bench, "github_token", 8);
+    let chat = |content: &str, more: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{content}\"}}}}],\"x\":\"{more}\"}}\n\n")
+    };
+    let block = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","input":{"k":"THE"}}}"#;
+    let streams = [
+        ("openai", chat("so", &token)),
+        ("openai", chat(&format!("so {other} it"), &token)),
+        ("openai", format!(": {token}\n\ndata: {{}}\n\n")),
+        ("anthropic", format!("event: content_block_start\ndata: {}\n\n", block.replace("THE", &token))),
+    ];
+    for (dialect, stream) in streams {
+        let result = bench.stream(Case::response("all", dialect), StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+        let left = String::from_utf8(result.out).expect("UTF-8");
+        assert_eq!(result.end, End::Blocked, "{stream}");
+        assert!(!left.contains(&token) && !left.contains(&other), "{left}");
+    }
 }

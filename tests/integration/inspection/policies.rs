@@ -77,7 +77,6 @@ fn directions_and_thresholds_are_obeyed() {
         ("low", Direction::Request, &token, Action::Block),
         ("low", Direction::Request, &email, Action::Block),
         ("high", Direction::Request, &token, Action::Block),
-        ("high", Direction::Request, &email, Action::Monitor),
         ("monitor", Direction::Request, &token, Action::Monitor),
     ];
     for (policy, direction, text, action) in table {

@@ -166,7 +166,7 @@ fn alternatives(value: &[u8], at: usize) -> std::ops::RangeInclusive<u8> {
         Some(b'A'..=b'Z') => b'A'..=b'Z',
         Some(b'a'..=b'z') => b'a'..=b'z',
         Some(&other) => other..=other,
-        None => std::ops::RangeInclusive::new(1, 0),
+        None => 0..=0,
     }
 }
 
