@@ -452,7 +452,10 @@ impl Gateway {
 }
 
 /// Runs an exchange; a panic in it is counted and becomes a refusal like any other.
-async fn contained(exchange: impl Future<Output = Result<Next, Stop>>, metrics: &Metrics) -> Result<Next, Stop> {
+async fn contained(
+    exchange: impl Future<Output = Result<Next, Stop>>,
+    metrics: &Metrics,
+) -> Result<Next, Stop> {
     AssertUnwindSafe(exchange).catch_unwind().await.unwrap_or_else(|_| {
         metrics.panicked();
         Err(Rejection::Internal.into())
@@ -502,6 +505,9 @@ mod tests {
         let Stop::Reject(rejection) = stop else { panic!("{stop:?}") };
         assert_eq!((rejection.answer().status.as_u16(), rejection.answer().code), (500, "internal_error"));
         assert!(telemetry.metrics.render().contains("portcullis_panics_total 1"));
-        assert!(matches!(contained(async { Ok(Next::Answered) }, &telemetry.metrics).await, Ok(Next::Answered)));
+        assert!(matches!(
+            contained(async { Ok(Next::Answered) }, &telemetry.metrics).await,
+            Ok(Next::Answered)
+        ));
     }
 }
