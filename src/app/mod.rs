@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use pingora::apps::HttpServerOptions;
 use pingora::listeners::TcpSocketOptions;
+use pingora::protocols::ALPN;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::protocols::http::v2::server::default_h2_options;
-use pingora::protocols::ALPN;
 use pingora::proxy::http_proxy;
 use pingora::server::RunArgs;
 use pingora::server::Server;
@@ -432,7 +432,11 @@ fn listen<A>(
         options.so_reuseport = Some(addresses.holds(address));
         match &certificate {
             Some(certificate) => {
-                service.add_tls_with_settings(&address.to_string(), Some(options), certificate.listener(offered.clone()));
+                service.add_tls_with_settings(
+                    &address.to_string(),
+                    Some(options),
+                    certificate.listener(offered.clone()),
+                );
             }
             None => service.add_tcp_with_settings(&address.to_string(), options),
         }

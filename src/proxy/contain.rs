@@ -33,6 +33,9 @@ mod tests {
         let Stop::Reject(rejection) = stop else { panic!("{stop:?}") };
         assert_eq!((rejection.answer().status.as_u16(), rejection.answer().code), (500, "internal_error"));
         assert!(telemetry.metrics.render().contains("portcullis_panics_total 1"));
-        assert!(matches!(contained(async { Ok(Next::Answered) }, &telemetry.metrics).await, Ok(Next::Answered)));
+        assert!(matches!(
+            contained(async { Ok(Next::Answered) }, &telemetry.metrics).await,
+            Ok(Next::Answered)
+        ));
     }
 }

@@ -49,6 +49,7 @@ const FOLDER_DEPTH_MAX: usize = 4;
 /// Where packs live below the folder of plugins.
 const DETECTORS_FOLDER: &str = "detectors/";
 
+/// A pack as it is written, but for its detectors.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PackHead {
