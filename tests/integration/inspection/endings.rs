@@ -237,9 +237,12 @@ fn a_blocking_match_beside_the_lanes_never_leaves_with_its_event() {
     let token = github_token(&bench);
     let other = valid(&bench, "github_token", 8);
     let chat = |content: &str, more: &str| {
-        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{content}\"}}}}],\"x\":\"{more}\"}}\n\n")
+        format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{content}\"}}}}],\"x\":\"{more}\"}}\n\n"
+        )
     };
-    let block = r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","input":{"k":"THE"}}}"#;
+    let block =
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","input":{"k":"THE"}}}"#;
     let streams = [
         ("openai", chat("so", &token)),
         ("openai", chat(&format!("so {other} it"), &token)),
@@ -247,7 +250,12 @@ fn a_blocking_match_beside_the_lanes_never_leaves_with_its_event() {
         ("anthropic", format!("event: content_block_start\ndata: {}\n\n", block.replace("THE", &token))),
     ];
     for (dialect, stream) in streams {
-        let result = bench.stream(Case::response("all", dialect), StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+        let result = bench.stream(
+            Case::response("all", dialect),
+            StreamFormat::Sse,
+            &mut bench.vault(),
+            [stream.as_bytes()],
+        );
         let left = String::from_utf8(result.out).expect("UTF-8");
         assert_eq!(result.end, End::Blocked, "{stream}");
         assert!(!left.contains(&token) && !left.contains(&other), "{left}");
