@@ -213,14 +213,13 @@ impl StreamInspector {
         }
         let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
         let event = held.piece.event.clone();
-        let event = event.as_deref();
         self.usage.merge(Usage::read(inspector.dialect, &payload, &document));
         let mut suspects = Vec::new();
         let wanted = inspector.policy.looked_for(inspector.direction);
         inspector.ruleset.scanner.suspects(&payload, wanted, &mut suspects).map_err(Unreadable::from)?;
         let mut stop = None;
         for string in &document.strings {
-            if let Some(key) = inspector.dialect.lane(event, &payload, &document, string) {
+            if let Some(key) = inspector.dialect.lane(event.as_deref(), &payload, &document, string) {
                 let slot = self.slot(inspector, key)?;
                 let text = document.text(&payload, string);
                 let start = self.lanes[slot].fed;
@@ -249,7 +248,7 @@ impl StreamInspector {
                 }));
             }
         }
-        let ends = inspector.dialect.lane_ends(event, &payload, &document);
+        let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
         let ended = |key: &LaneKey| ends.iter().any(|end| end.covers(key));
         held.document = Some(document);
         held.is_read = true;

@@ -21,7 +21,7 @@ use super::valid;
 /// How many choices one stream has in which each is cut elsewhere.
 const CHOICES: usize = 200;
 /// Every place is a cut of its own for the representatives; for all the others, one place in so many.
-const CUT_STEP: usize = 4;
+const CUT_STEP: usize = 12;
 /// Detectors of every kind of mask, check and width, and the text before and after a value.
 const REPRESENTATIVES: [(&str, &str, &str); 12] = [
     ("github_token", "k=", "!"),
@@ -121,7 +121,7 @@ fn every_detector_sees_the_same_at_every_cut() {
             .extend(compare(&bench, &text, &ways, &whole).map(|fault| format!("{}: {fault}", detector.name)));
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
-    assert!(cuts > 3000, "only {cuts} ways");
+    assert!(cuts > 1500, "only {cuts} ways");
 }
 
 #[test]
