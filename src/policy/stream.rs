@@ -182,12 +182,8 @@ impl StreamInspector {
     }
 
     fn take(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, piece: StreamPiece) -> Result<(), Stop> {
-        let payload = match piece.data.as_slice() {
-            [only] => piece.raw.slice(only.clone()),
-            _ => Bytes::from(piece.payload().into_owned()),
-        };
         self.held_bytes += piece.raw.len();
-        let mut held = Held::new(piece, payload);
+        let mut held = Held::new(piece);
         let taken = self.read(inspector, vault, &mut held);
         self.queue.push_back(held);
         for slot in taken? {
@@ -208,24 +204,22 @@ impl StreamInspector {
     ) -> Result<SmallVec<[usize; 2]>, Stop> {
         self.scan_outside(inspector, vault, held)?;
         let payload = held.payload.clone();
+        held.is_read = payload.trim_ascii().is_empty() || inspector.dialect.is_terminator(&payload);
         if payload.trim_ascii().is_empty() {
-            held.is_read = true;
             return Ok(SmallVec::new());
         }
-        if inspector.dialect.is_terminator(&payload) {
-            held.is_read = true;
+        if held.is_read {
             return Ok((0..self.lanes.len()).collect());
         }
         let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
         let event = held.piece.event.clone();
-        let event = event.as_deref();
         self.usage.merge(Usage::read(inspector.dialect, &payload, &document));
         let mut suspects = Vec::new();
         let wanted = inspector.policy.looked_for(inspector.direction);
         inspector.ruleset.scanner.suspects(&payload, wanted, &mut suspects).map_err(Unreadable::from)?;
         let mut stop = None;
         for string in &document.strings {
-            if let Some(key) = inspector.dialect.lane(event, &payload, &document, string) {
+            if let Some(key) = inspector.dialect.lane(event.as_deref(), &payload, &document, string) {
                 let slot = self.slot(inspector, key)?;
                 let text = document.text(&payload, string);
                 let start = self.lanes[slot].fed;
@@ -254,13 +248,11 @@ impl StreamInspector {
                 }));
             }
         }
-        let ends = inspector.dialect.lane_ends(event, &payload, &document);
+        let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
         let ended = |key: &LaneKey| ends.iter().any(|end| end.covers(key));
         held.document = Some(document);
         held.is_read = true;
-        if let Some(stop) = stop {
-            return Err(stop);
-        }
+        stop.map_or(Ok(()), Err)?;
         Ok(self.by_key.iter().filter(|(key, _)| ended(key)).map(|(_, slot)| *slot).collect())
     }
 

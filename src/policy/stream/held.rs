@@ -23,7 +23,11 @@ pub(super) struct Held {
 
 impl Held {
     /// Returns an event of which nothing was read yet.
-    pub(super) fn new(piece: StreamPiece, payload: Bytes) -> Self {
+    pub(super) fn new(piece: StreamPiece) -> Self {
+        let payload = match piece.data.as_slice() {
+            [only] => piece.raw.slice(only.clone()),
+            _ => Bytes::from(piece.payload().into_owned()),
+        };
         Self { piece, payload, document: None, segments: SmallVec::new(), edits: Vec::new(), is_read: false }
     }
 }

@@ -21,7 +21,7 @@ use super::valid;
 /// How many choices one stream has in which each is cut elsewhere.
 const CHOICES: usize = 200;
 /// Every place is a cut of its own for the representatives; for all the others, one place in so many.
-const CUT_STEP: usize = 8;
+const CUT_STEP: usize = 12;
 /// Detectors of every kind of mask, check and width, and the text before and after a value.
 const REPRESENTATIVES: [(&str, &str, &str); 12] = [
     ("github_token", "k=", "!"),
@@ -113,16 +113,15 @@ fn every_detector_sees_the_same_at_every_cut() {
         if !whole.1.iter().any(|seen| seen.0 == detector.name) || whole.0 == text {
             faults.push(format!("{}: not masked in {text:?}", detector.name));
         }
-        // Letter by letter is cut everywhere at once; cuts alone are spread over all places, detector by detector.
+        // The cuts are spread over all places, detector by detector.
         let places = boundaries(&text).into_iter().skip(at % CUT_STEP).step_by(CUT_STEP);
-        let mut ways: Vec<Vec<&str>> = places.map(|cut| vec![&text[..cut], &text[cut..]]).collect();
-        ways.push(boundaries(&text).windows(2).map(|ends| &text[ends[0]..ends[1]]).collect());
+        let ways: Vec<Vec<&str>> = places.map(|cut| vec![&text[..cut], &text[cut..]]).collect();
         cuts += ways.len();
         faults
             .extend(compare(&bench, &text, &ways, &whole).map(|fault| format!("{}: {fault}", detector.name)));
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
-    assert!(cuts > 3000, "only {cuts} ways");
+    assert!(cuts > 1500, "only {cuts} ways");
 }
 
 #[test]
