@@ -10,6 +10,7 @@
 //! lane or with the lane's end.
 
 mod held;
+mod release;
 mod slot;
 mod stop;
 
@@ -38,7 +39,6 @@ use crate::llm::stream::StreamPiece;
 use crate::llm::usage::Usage;
 use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
-use crate::policy::decision::FailMode;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
@@ -49,7 +49,6 @@ use crate::policy::inspect::text::disjoint;
 use crate::policy::inspect::text::inside;
 use crate::redact::restore;
 use crate::redact::splice::Edit;
-use crate::redact::splice::splice;
 use crate::redact::token::Vault;
 use crate::scan::scanner::touches;
 use crate::scan::threat::Finding;
@@ -396,105 +395,5 @@ impl StreamInspector {
         self.lanes.push(Slot::new(key.channel));
         self.by_key.insert(key, self.lanes.len() - 1);
         Ok(self.lanes.len() - 1)
-    }
-
-    /// Releases every event at the front whose texts are all judged.
-    fn release(&mut self, out: &mut Vec<Cleared>) -> Flow {
-        while let Some(front) = self.queue.front() {
-            let judged = |segment: &Segment| segment.text.end <= self.lanes[segment.slot].judged_to;
-            if !front.is_read || !front.segments.iter().all(judged) {
-                break;
-            }
-            let Some(held) = self.queue.pop_front() else { break };
-            self.held_bytes -= held.piece.raw.len();
-            if let Err(unreadable) = self.emit(held, out) {
-                self.action = Action::Block;
-                return Flow::Block(Some(unreadable));
-            }
-        }
-        Flow::Continue
-    }
-
-    /// Releases one event with its masks put in.
-    fn emit(&mut self, held: Held, out: &mut Vec<Cleared>) -> Result<(), Unreadable> {
-        let Held { piece, payload, document, segments, mut edits, is_read: _ } = held;
-        self.track.sent(&piece, document.as_ref().map(|document| (&payload[..], document)));
-        for segment in &segments {
-            let slot = &mut self.lanes[segment.slot];
-            let mut cursor = RawCursor::new(&payload, &segment.string);
-            for masked in &slot.masks {
-                let covered =
-                    masked.range.start.max(segment.text.start)..masked.range.end.min(segment.text.end);
-                if covered.is_empty() {
-                    continue;
-                }
-                // The mask stands where the value began; the rest of the value just goes.
-                let begins_here = masked.range.start >= segment.text.start;
-                let replacement = if begins_here { Written::Json.write(&masked.text) } else { Vec::new() };
-                let text = covered.start - segment.text.start..covered.end - segment.text.start;
-                edits.push(Edit { range: piece.raw_range(cursor.raw_range(text)), replacement });
-            }
-            while slot.masks.front().is_some_and(|masked| masked.range.end <= segment.text.end) {
-                slot.masks.pop_front();
-            }
-        }
-        edits.sort_by_key(|edit| edit.range.start);
-        let bytes = match splice(&piece.raw, &edits).map_err(|_| Unreadable::Splice)? {
-            std::borrow::Cow::Borrowed(_) => piece.raw,
-            std::borrow::Cow::Owned(spliced) => spliced.into(),
-        };
-        out.extend(Cleared::release(Action::Redact, bytes));
-        Ok(())
-    }
-
-    /// Ends the stream: releases what was judged before the stop, up to the byte, and nothing after.
-    fn stop(&mut self, stop: Stop, inspector: &Inspector<'_>, out: &mut Vec<Cleared>) -> Flow {
-        if let Stop::Unreadable(unreadable) = stop {
-            self.action = self.action.max(inspector.policy.fail_mode.action());
-            self.release(out);
-            if inspector.policy.fail_mode == FailMode::Closed {
-                return Flow::Block(Some(unreadable));
-            }
-            self.pass_on(out);
-            return Flow::Open(unreadable);
-        }
-        self.action = Action::Block;
-        self.release(out);
-        if let Stop::Finding(found) = stop {
-            self.release_up_to(found, out);
-        }
-        Flow::Block(None)
-    }
-
-    /// Lets everything that waits go as it came, masks aside, because the policy fails open.
-    fn pass_on(&mut self, out: &mut Vec<Cleared>) {
-        self.passes = true;
-        for held in std::mem::take(&mut self.queue) {
-            // What cannot be masked is the one thing that stays behind.
-            let _ = self.emit(held, out);
-        }
-        self.held_bytes = 0;
-        out.extend(Cleared::release(Action::Monitor, self.parser.take_rest()));
-    }
-
-    /// Releases the event in which a blocking match begins, without the match and what follows it.
-    fn release_up_to(&mut self, found: Found, out: &mut Vec<Cleared>) {
-        let Found { slot, from } = found;
-        let Some(mut held) = self.queue.pop_front() else { return };
-        let before = |segment: &Segment| match segment.slot == slot {
-            true => segment.text.start < from,
-            false => segment.text.end <= self.lanes[segment.slot].judged_to,
-        };
-        if !held.is_read || held.segments.is_empty() || !held.segments.iter().all(before) {
-            return;
-        }
-        for segment in held.segments.iter().filter(|segment| segment.slot == slot) {
-            let text = from.min(segment.text.end) - segment.text.start..segment.text.len();
-            let raw = RawCursor::new(&held.payload, &segment.string).raw_range(text);
-            held.edits.push(Edit { range: held.piece.raw_range(raw), replacement: Vec::new() });
-        }
-        self.lanes[slot].masks.retain(|masked| masked.range.end <= from);
-        // A piece that cannot be cut stays behind: less leaves, never more.
-        let _ = self.emit(held, out);
     }
 }
