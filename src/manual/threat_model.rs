@@ -35,8 +35,8 @@
 //! | an audit sink that hung stopped all traffic, or was dropped in silence | a bounded queue and a time limit; what cannot be recorded is refused or alarmed about, as configured |
 //!
 //! # What is not promised
-//! - Text in images, audio and other binary parts is not read. Such parts pass, and so do bytes that are not UTF-8 in a
-//!   body that nobody calls text or JSON, where the path names no known API.
+//! - Text in images, audio and other binary parts is not read. They pass only where their declared
+//!   type says so; other bytes that are not UTF-8 meet the fail mode.
 //! - Headers, paths and query strings are checked for form, not for content.
 //! - A value that is spread over several strings of a body (a letter in each message) is not put together again;
 //!   neither is one that the caller enciphers, or encodes otherwise than the views know: percent, HTML entities,

@@ -118,7 +118,7 @@ impl Gateway {
         };
         let found = (request.len(), response.len());
         if found != (0, 0) {
-            message.push_str(&format!(", {} findings in the request, {} in the response", found.0, found.1));
+            message.push_str(&format!(", findings: {} in the request, {} in the response", found.0, found.1));
         }
         // A shadow policy is only worth a word where it would have decided otherwise.
         if let Some(shadow) = shadow.filter(|shadow| *shadow != action.unwrap_or(Action::Allow)) {

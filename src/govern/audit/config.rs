@@ -26,7 +26,7 @@ pub struct AuditConfig {
 /// When an exchange may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditDurability {
-    /// Once its event is on the disk.
+    /// Once its event is on the disk: a connection serves its next request only then.
     Wait,
     /// Once its event is in the writer's queue.
     Buffer,

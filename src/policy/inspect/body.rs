@@ -43,8 +43,8 @@ fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -
         return Err(Unreadable::NotText);
     }
     if std::str::from_utf8(body).is_err() {
-        // Bytes that nobody called text may be anything; they pass, and are counted by the caller.
-        return if *media == Media::Text { Err(Unreadable::NotText) } else { Ok(()) };
+        // Only what is declared to hold no text passes unread, and is counted by the caller.
+        return if *media == Media::Opaque { Ok(()) } else { Err(Unreadable::NotText) };
     }
     if Media::may_be_json(body) && json::walk(body, &sheet.inspector.ruleset.limits.json()).is_ok() {
         return json(sheet, body, offset);
@@ -70,7 +70,11 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
         sheet.text(&body[head.clone()], Channel::Metadata, Written::Plain, |range| {
             shifted(range, head.start)
         })?;
-        let media = Media::parse(part.content_type.as_deref())?;
+        // A part without a type is a form field or a file, whichever its bytes are.
+        let media = part
+            .content_type
+            .as_deref()
+            .map_or(Ok(Media::Opaque), |declared| Media::parse(Some(declared)))?;
         loose(sheet, &body[content.clone()], &media, content.start)?;
     }
     Ok(())
