@@ -40,6 +40,7 @@ GATEWAY_CONFIG = """
 [proxy]
 listen = "127.0.0.1:0"
 threads = 1
+max_requests_per_connection = 1000000
 [admin]
 listen = "127.0.0.1:0"
 [store]

@@ -82,26 +82,50 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
 
 /// Scans every string of a JSON text that begins at `offset` of the body.
 ///
-/// One pass of the first stage over the raw bytes tells which strings can hold a match at all; a
-/// string is scanned on its own where it can, or where it has to be read through a view first.
+/// One pass of the first stage over all the texts, one after another, tells which of them can hold a
+/// match at all; a text is scanned on its own where it can, or where it has to be read through a view.
 fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unreadable> {
     let document = json::walk(text, &sheet.inspector.ruleset.limits.json())?;
     let dialect = sheet.inspector.dialect;
     dialect.check_keys(text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
+    let texts = Texts::of(text, &document);
     let mut suspects = Vec::new();
-    sheet.inspector.ruleset.scanner.suspects(text, sheet.wanted(), &mut suspects)?;
-    for string in &document.strings {
-        let raw = &text[string.raw.clone()];
-        if touches(&suspects, &string.raw)
-            || string.escaped
-            || view::needs_views(raw)
-            || sheet.may_restore(raw)
-        {
+    sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
+    for (string, place) in document.strings.iter().zip(texts.places()) {
+        let alone = &texts.joined[place.clone()];
+        if touches(&suspects, &place) || view::needs_views(alone) || sheet.may_restore(alone) {
             scan_string(sheet, text, offset, &document, string)?;
         }
     }
     Ok(())
+}
+
+/// The texts of all strings of a document, escapes undone, with a byte between them that joins nothing.
+struct Texts {
+    joined: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    const BETWEEN: u8 = 0;
+
+    fn of(text: &[u8], document: &Document) -> Self {
+        let mut texts =
+            Self { joined: Vec::with_capacity(text.len()), ends: Vec::with_capacity(document.strings.len()) };
+        for string in &document.strings {
+            texts.joined.extend_from_slice(&document.text(text, string));
+            texts.ends.push(texts.joined.len());
+            texts.joined.push(Self::BETWEEN);
+        }
+        texts
+    }
+
+    /// Returns where each text lies in `joined`.
+    fn places(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|end| end + 1));
+        starts.zip(&self.ends).map(|(start, end)| start..*end)
+    }
 }
 
 fn scan_string(

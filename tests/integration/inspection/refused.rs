@@ -66,3 +66,21 @@ fn a_charset_other_than_utf_8_is_refused() {
         assert_eq!(result.action, Action::Block, "{media}");
     }
 }
+
+#[test]
+fn bytes_that_are_no_text_pass_only_where_they_are_declared_to_be_none() {
+    let bench = Bench::new("");
+    let case = || Case::request("default", "generic");
+    let binary = b"\x89PNG\xff\xfe\x00 AK";
+    for (media, passes) in [
+        ("image/png", true),
+        ("application/octet-stream", true),
+        ("application/x-unheard-of", false),
+        ("text/plain", false),
+        ("nonsense", false),
+        ("text/event-stream", false),
+    ] {
+        let verdict = bench.declared(case(), &mut bench.vault(), binary, media);
+        assert_eq!((verdict.cleared.is_some(), verdict.unreadable.is_none()), (passes, passes), "{media}");
+    }
+}
