@@ -1,8 +1,12 @@
 //! Where the parts of a ruleset come from, and how packs are proven before they count.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -37,11 +41,36 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
             let document = sources.document()?;
             Config::read(document.clone()).map(|_| document)
         }),
-        detectors: Box::new(move || {
-            pack::load_dir(&plugins).map_err(|faults| faults.into_iter().map(Fault::from).collect())
+        detectors: Box::new({
+            let packs = Packs { plugins, last: Mutex::default() };
+            move || packs.load()
         }),
         dialects: Box::new(move || dialect_files(&overlay)),
         prove: Box::new(prove),
+    }
+}
+
+/// The packs as they were read last: a reload of policies alone parses none of them again.
+struct Packs {
+    plugins: PathBuf,
+    last: Mutex<Option<(BTreeMap<String, String>, Arc<Vec<Detector>>)>>,
+}
+
+impl Packs {
+    fn load(&self) -> Result<Arc<Vec<Detector>>, Vec<Fault>> {
+        let told = |faults: Vec<_>| faults.into_iter().map(Fault::from).collect::<Vec<_>>();
+        let (files, unreadable) = pack::read_dir(&self.plugins);
+        if !unreadable.is_empty() {
+            // All that is wrong is told at once.
+            return pack::load_dir(&self.plugins).map(Arc::new).map_err(told);
+        }
+        let mut last = self.last.lock();
+        if let Some((_, detectors)) = last.as_ref().filter(|(known, _)| *known == files) {
+            return Ok(Arc::clone(detectors));
+        }
+        let detectors = Arc::new(pack::parse_all(&files).map_err(told)?);
+        *last = Some((files, Arc::clone(&detectors)));
+        Ok(detectors)
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Loading {
     /// All that files and the environment say.
     pub document: Load<Document>,
     /// The packs.
-    pub detectors: Load<Vec<Detector>>,
+    pub detectors: Load<Arc<Vec<Detector>>>,
     /// The files that overlay the embedded dialects.
     pub dialects: Load<DialectFiles>,
     /// Proves a freshly compiled scanner by its own examples; empty: it holds.
@@ -87,10 +87,12 @@ impl Builder<'_> {
 
     fn scanner(&self) -> Result<Arc<Scanner>, Vec<Fault>> {
         let detectors = (self.loading.detectors)()?;
-        if let Some(running) = self.running.filter(|running| running.scanner.detectors() == detectors) {
+        if let Some(running) =
+            self.running.filter(|running| running.scanner.detectors() == detectors.as_slice())
+        {
             return Ok(running.scanner.clone());
         }
-        let compiled = Scanner::compile(detectors);
+        let compiled = Scanner::compile(Vec::clone(&detectors));
         let scanner = compiled.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
         let faults = (self.loading.prove)(&scanner);
         if faults.is_empty() { Ok(Arc::new(scanner)) } else { Err(faults) }

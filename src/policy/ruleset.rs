@@ -40,6 +40,10 @@ use crate::scan::threat::DetectorSet;
 /// The most policies of a configuration.
 pub const POLICIES_MAX: usize = 1000;
 
+/// How many automata that no policy needs any more are kept for the next reload: a policy that goes back and
+/// forth between two forms finds both.
+const SPARE_WATCHES_MAX: usize = 8;
+
 /// Everything an exchange is judged by; immutable, swapped whole.
 pub struct Ruleset {
     /// The number that decisions name.
@@ -56,6 +60,8 @@ pub struct Ruleset {
     pub routes: Arc<[Route]>,
     /// The limits.
     pub limits: Limits,
+    /// Automata of earlier rulesets, the latest first.
+    spare_watches: Vec<Arc<Watch>>,
 }
 
 /// One policy, compiled for the detectors of one scanner.
@@ -95,6 +101,7 @@ pub struct Parts<'a> {
 struct Watches<'a> {
     detectors: &'a [Detector],
     known: Vec<Arc<Watch>>,
+    used: Vec<Arc<Watch>>,
 }
 
 /// The part of a configuration that changes without a restart, as it was written.
@@ -149,6 +156,7 @@ impl Ruleset {
             ((*id).clone(), Arc::new(policy))
         };
         let policies = compiled.iter().map(policy).collect();
+        let spare_watches = watches.spare();
         Ok(Self {
             revision: parts.revision,
             scanner: parts.scanner,
@@ -157,6 +165,7 @@ impl Ruleset {
             policies,
             routes: parts.rules.routes.clone().into(),
             limits: parts.rules.limits.clone(),
+            spare_watches,
         })
     }
 
@@ -187,8 +196,13 @@ impl<'a> Watches<'a> {
     fn of(parts: &'a Parts<'_>, running: Option<&Ruleset>) -> Self {
         let running = running.filter(|running| Arc::ptr_eq(&running.scanner, &parts.scanner));
         let policies = running.into_iter().flat_map(|running| running.policies.values());
-        let known = policies.flat_map(|policy| policy.watches.iter().cloned()).collect();
-        Self { detectors: parts.scanner.detectors(), known }
+        let in_force = policies.flat_map(|policy| policy.watches.iter().cloned());
+        let spare = running.into_iter().flat_map(|running| running.spare_watches.iter().cloned());
+        Self {
+            detectors: parts.scanner.detectors(),
+            known: in_force.chain(spare).collect(),
+            used: Vec::new(),
+        }
     }
 
     /// Returns the automaton for these detectors; compiling one takes longer than all else of a reload.
@@ -197,12 +211,25 @@ impl<'a> Watches<'a> {
         let same = |watch: &&Arc<Watch>| {
             watch.detectors(Track::Enforced) == enforced && *watch.detectors(Track::Reported) == reported
         };
-        if let Some(watch) = self.known.iter().find(same) {
+        if let Some(watch) = self.used.iter().find(same) {
             return Arc::clone(watch);
         }
-        let watch = Arc::new(Watch::compile(self.detectors, enforced, wanted));
-        self.known.push(Arc::clone(&watch));
+        let known = self.known.iter().find(same).cloned();
+        let watch = known.unwrap_or_else(|| Arc::new(Watch::compile(self.detectors, enforced, wanted)));
+        self.used.push(Arc::clone(&watch));
         watch
+    }
+
+    /// Returns what is worth keeping though no policy uses it now.
+    fn spare(self) -> Vec<Arc<Watch>> {
+        let mut spare: Vec<Arc<Watch>> = Vec::new();
+        for watch in self.known {
+            let is_kept = self.used.iter().chain(&spare).any(|kept| Arc::ptr_eq(kept, &watch));
+            if !is_kept && spare.len() < SPARE_WATCHES_MAX {
+                spare.push(watch);
+            }
+        }
+        spare
     }
 }
 

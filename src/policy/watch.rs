@@ -189,7 +189,7 @@ mod tests {
                 document.overlay(toml::parse(&fs::read_to_string(&file).unwrap(), "gateway.toml")?);
                 Ok(document)
             }),
-            detectors: Box::new(|| Ok(detectors(&[]))),
+            detectors: Box::new(|| Ok(Arc::new(detectors(&[])))),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(|_| Vec::new()),
         }

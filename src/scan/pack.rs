@@ -112,12 +112,7 @@ pub fn builtin() -> Result<Vec<Detector>, Vec<PackFault>> {
 /// # Errors
 /// Every fault of every pack, and of the folder.
 pub fn load_dir(overlay: &Path) -> Result<Vec<Detector>, Vec<PackFault>> {
-    let mut faults = Vec::new();
-    let mut files = embedded_files();
-    let root = overlay.join(DETECTORS_FOLDER);
-    if root.is_dir() {
-        read_folder(overlay, &root, FOLDER_DEPTH_MAX, &mut files, &mut faults);
-    }
+    let (files, mut faults) = read_dir(overlay);
     match (parse_all(&files), faults.is_empty()) {
         (parsed, true) => parsed,
         (Ok(_), false) => Err(faults),
@@ -126,6 +121,17 @@ pub fn load_dir(overlay: &Path) -> Result<Vec<Detector>, Vec<PackFault>> {
             Err(faults)
         }
     }
+}
+
+/// Returns the texts of the built-in packs with the packs of a folder laid over them, by path, and what could
+/// not be read. Reads files; call it off the request threads.
+pub fn read_dir(overlay: &Path) -> (BTreeMap<String, String>, Vec<PackFault>) {
+    let (mut files, mut faults) = (embedded_files(), Vec::new());
+    let root = overlay.join(DETECTORS_FOLDER);
+    if root.is_dir() {
+        read_folder(overlay, &root, FOLDER_DEPTH_MAX, &mut files, &mut faults);
+    }
+    (files, faults)
 }
 
 /// Reads packs from texts by their paths.

@@ -132,7 +132,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
 fn loading() -> Loading {
     Loading {
         document: Box::new(|| Sources::default().document()),
-        detectors: Box::new(|| Ok(detectors())),
+        detectors: Box::new(|| Ok(Arc::new(detectors()))),
         dialects: Box::new(|| Ok(Vec::new())),
         prove: Box::new(|_| Vec::new()),
     }

@@ -31,7 +31,7 @@ impl World {
                 document.overlay(layer);
                 Ok(document)
             }),
-            detectors: Box::new(move || Ok(detectors(&packs.lock()))),
+            detectors: Box::new(move || Ok(Arc::new(detectors(&packs.lock())))),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(move |_| {
                 *proven.lock() += 1;
