@@ -212,7 +212,7 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, .. } = state;
+    let State { reloader, writer, log, licensing, clock, .. } = state;
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -223,6 +223,7 @@ fn add_tasks(
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
+    paths.extend(licensing.files().cloned());
     paths.extend(
         config
             .proxy
@@ -234,6 +235,8 @@ fn add_tasks(
     let telemetry_of_reloads = Arc::clone(telemetry);
     let refresh = Arc::new(move || {
         reload_certificates(&certificates, &telemetry_of_reloads);
+        licensing.reload();
+        state::tell_standing(&licensing, &*clock);
         reload(&reloader);
     });
     let changed = Arc::clone(&refresh);
@@ -306,6 +309,7 @@ fn office(
 ) -> Arc<Office> {
     Arc::new(Office {
         reloader: Arc::clone(&state.reloader),
+        licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
         buckets: Arc::clone(buckets),
         audit: state.log.clone(),
@@ -329,7 +333,6 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved
             build_date: BUILD_DATE.to_owned(),
         },
         node_id: state.node_id.clone(),
-        tier: Tier::Community,
         started_at: clock.now(),
         started: clock.monotonic(),
         public_metrics: config.telemetry.public_metrics,
@@ -362,7 +365,7 @@ fn gateway(
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
         masker: Arc::new(masker(state)),
-        tier: Tier::Community,
+        licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         telemetry: Arc::clone(telemetry),

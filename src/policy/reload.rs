@@ -418,7 +418,7 @@ fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
 }
 
 /// The top-level keys that change only with a restart.
-pub const FIXED_KEYS: [&str; 6] = ["proxy", "admin", "store", "plugins", "audit", "telemetry"];
+pub const FIXED_KEYS: [&str; 7] = ["proxy", "admin", "store", "plugins", "audit", "license", "telemetry"];
 
 #[cfg(test)]
 mod tests;

@@ -56,9 +56,9 @@ use self::reject::Rejection;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
 use crate::access::identity::CallerHash;
+use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
-use crate::access::tier::Tier;
 use crate::clock::Clock;
 use crate::govern::audit::Recorder;
 use crate::id::UlidSource;
@@ -97,8 +97,8 @@ pub struct Gateway {
     pub tenant: TenantKey,
     /// Turns values into masks.
     pub masker: Arc<Masker>,
-    /// The tier of callers who present none of our keys.
-    pub tier: Tier,
+    /// The licence; callers who present none of our keys have the tier of the deployment.
+    pub licensing: Arc<Licensing>,
     /// The audit log.
     pub recorder: Recorder,
     /// Whether traffic goes on while the audit log cannot be written.
@@ -334,7 +334,8 @@ impl Gateway {
         let caller = self.callers.of_headers(&session.req_header().headers);
         let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
         let name = caller.clone().or_else(|| address.map(|address| address.to_string())).unwrap_or_default();
-        let limit = self.buckets.take(&name, self.tier, self.clock.now());
+        let now = self.clock.now();
+        let limit = self.buckets.take(&name, self.licensing.tier(now), now);
         exchange.caller = caller.map(CallerId::new);
         let allowed = limit.allowed;
         let retry_after = Duration::from_secs(limit.retry_after_s);

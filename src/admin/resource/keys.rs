@@ -95,7 +95,7 @@ pub async fn read(call: Call) -> Answer {
 
 /// `POST /api/v1/keys`.
 pub async fn create(call: Call) -> Answer {
-    let new = call.json::<KeyRequest>()?.read(call.office.facts.tier)?;
+    let new = call.json::<KeyRequest>()?.read(call.office.tier())?;
     call.ensure_recordable()?;
     let (id, now) = (call.office.new_id(), call.office.clock.now());
     let office = call.office.clone();
