@@ -137,6 +137,9 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     let followed = Arc::clone(&upstreams);
     state.reloader.subscribe(move |_| followed.forget());
+    let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
+    provider_keys.refresh(&rules.load().routes);
+    state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
     let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
     let router = admin::router(Arc::clone(&office));
@@ -212,7 +215,7 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, clock, .. } = state;
+    let State { reloader, writer, log, licensing, provider_keys, clock, .. } = state;
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -238,6 +241,7 @@ fn add_tasks(
         licensing.reload();
         state::tell_standing(&licensing, &*clock);
         reload(&reloader);
+        provider_keys.refresh(&reloader.handle().load().routes);
     });
     let changed = Arc::clone(&refresh);
     let watch = FileWatch::new(paths, move || changed());
@@ -365,6 +369,8 @@ fn gateway(
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
         masker: Arc::new(masker(state)),
+        keys: Arc::clone(&state.keys),
+        provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,

@@ -1,6 +1,7 @@
 //! Everything that outlives the process, opened.
 
 use std::io;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
+use crate::config::env::named;
 use crate::govern::audit;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Durability;
@@ -25,6 +27,9 @@ use crate::id::UlidSource;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Origin;
 use crate::policy::reload::Reloader;
+use crate::policy::route::SecretPlace;
+use crate::proxy::provider_key::PROVIDER_KEY_BYTES_MAX;
+use crate::proxy::provider_key::ProviderKeys;
 use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::open_sled;
@@ -43,6 +48,7 @@ pub struct State {
     pub(super) store: Store,
     pub(super) secret: NodeSecret,
     pub(super) licensing: Arc<Licensing>,
+    pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
@@ -100,6 +106,7 @@ impl State {
         let ids = Arc::new(UlidSource::default());
         let licensing = Arc::new(Licensing::open(config.license.clone()));
         tell_standing(&licensing, &*clock);
+        let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -117,7 +124,34 @@ impl State {
         tell_origin(&origin, reloader.handle().load().revision);
         let node_id = secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let reloader = Arc::new(reloader);
-        Ok(Self { store, secret, licensing, keys, recorder, writer, log, reloader, clock, ids, node_id })
+        Ok(Self {
+            store,
+            secret,
+            licensing,
+            provider_keys,
+            keys,
+            recorder,
+            writer,
+            log,
+            reloader,
+            clock,
+            ids,
+            node_id,
+        })
+    }
+}
+
+/// Returns the secret that lies at a place.
+fn secret_at(place: &SecretPlace) -> Option<String> {
+    match place {
+        SecretPlace::Environment(name) => named(name),
+        SecretPlace::File(path) => {
+            let mut text = String::new();
+            let file = std::fs::File::open(path).ok()?;
+            // One byte more than a key may have, so that a longer one is seen to be too long.
+            file.take(PROVIDER_KEY_BYTES_MAX as u64 + 1).read_to_string(&mut text).ok()?;
+            Some(text)
+        }
     }
 }
 

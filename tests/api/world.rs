@@ -65,7 +65,8 @@ impl World {
         differ(&mut office.facts);
         let office = Arc::new(office);
         let key = |role: Role| {
-            let new = NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None };
+            let new =
+                NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None, routes: Vec::new() };
             let (_, key) = office.keys.create(office.new_id(), new, clock.now()).unwrap();
             (role.as_str(), key)
         };
