@@ -20,6 +20,9 @@ mod lead;
 /// How much of a pattern's beginning is compared with its anchor, in bytes.
 const PREFIX_BYTES_MAX: usize = 256;
 
+/// The step to which the reach of an anchor is rounded up, in bytes.
+const REACH_STEP: usize = 64;
+
 /// What Hyperscan looks for on behalf of one detector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -71,7 +74,7 @@ impl Shape {
         let start = match (leads, least == most) {
             (true, true) => Start::Known { back: least },
             (true, false) => Start::Within { back_min: least, back_max: most },
-            (false, _) => Start::Within { back_min: least, back_max: detector.pattern.width_max() },
+            (false, _) => Start::Within { back_min: least, back_max: reach(detector.pattern.width_max()) },
         };
         let mut expression = String::new();
         write_hir(&hir, &mut expression);
@@ -94,6 +97,11 @@ impl Shape {
         }
         Self { expression, start: Start::Known { back: word.len() }, places: Vec::new() }
     }
+}
+
+/// Rounds how far before its anchor a match may begin, so that detectors with one anchor share a shape.
+fn reach(width_max: usize) -> usize {
+    if width_max < REACH_STEP / 2 { width_max } else { width_max.next_multiple_of(REACH_STEP) }
 }
 
 /// Cuts a pattern behind the last part that every match has; never cuts everything.
@@ -353,7 +361,7 @@ mod tests {
             (r"\bab[0-9]{3,9}\b", None, Start::Known { back: 5 }),
             ("a{1,3}b", None, within(2, 4)),
             (r"\b(gh[po]_[a-z]{36})", Some("gh[a-z]_[a-z]{4}"), Start::Known { back: 8 }),
-            ("gh[po]_[A-Z]{36}", Some("gh[a-z]_[a-z]{4}"), within(8, 40)),
+            ("gh[po]_[A-Z]{36}", Some("gh[a-z]_[a-z]{4}"), within(8, 64)),
             ("(?:ab|cd)[0-9]{4}", Some("[a-z]{2}[0-9]"), Start::Known { back: 3 }),
             ("[a-z]{1,9}@x", Some("@x"), within(2, 11)),
         ] {
