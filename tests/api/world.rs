@@ -133,6 +133,7 @@ fn loading() -> Loading {
     Loading {
         document: Box::new(|| Sources::default().document()),
         detectors: Box::new(|| Ok(Arc::new(detectors()))),
+        layer2: Box::new(|| Ok(BTreeMap::new())),
         dialects: Box::new(|| Ok(Vec::new())),
         prove: Box::new(|_| Vec::new()),
     }
