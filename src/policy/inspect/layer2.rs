@@ -185,10 +185,10 @@ pub fn place(
     }
 }
 
-/// Returns the `name` beside or above a string.
+/// Returns the `name` beside or above a string, in lower case.
 fn tool(text: &[u8], document: &Document, node: NodeId) -> Option<Box<str>> {
     let above = std::iter::successors(Some(node), |node| document.parent(*node)).take(TOOL_STEPS_MAX + 1);
     let named = |node: NodeId| document.str_of(text, document.child(text, node, "name")?);
     let name = above.skip(1).find_map(named)?;
-    (name.len() <= TOOL_BYTES_MAX).then(|| name.into())
+    (name.len() <= TOOL_BYTES_MAX).then(|| name.to_ascii_lowercase().into())
 }

@@ -34,10 +34,11 @@ pub const CONDITION_BYTES_MAX: usize = 4096;
 pub const NESTING_MAX: usize = 2;
 
 /// What a condition may name, beside the variables that it introduces itself.
-pub const VARIABLES: [&str; 11] = [
+pub const VARIABLES: [&str; 13] = [
     "findings",
     "counts",
     "distinct",
+    "messages",
     "types",
     "tools",
     "risk",
@@ -46,6 +47,7 @@ pub const VARIABLES: [&str; 11] = [
     "LOW",
     "MEDIUM",
     "HIGH",
+    "CRITICAL",
 ];
 
 /// The field of a finding that tells its place in the list.
@@ -239,6 +241,7 @@ impl Variables {
             ("findings", list(findings)),
             ("counts", counts),
             ("distinct", distinct),
+            ("messages", messages(facts, known)),
             ("types", types(facts, known)),
             ("tools", list(tools)),
             ("risk", risk),
@@ -247,6 +250,7 @@ impl Variables {
             ("LOW", Value::Int(rank(Severity::Low))),
             ("MEDIUM", Value::Int(rank(Severity::Medium))),
             ("HIGH", Value::Int(rank(Severity::High))),
+            ("CRITICAL", Value::Int(rank(Severity::Critical))),
         ];
         for (name, value) in values {
             context.add_variable_from_value(name, value);
@@ -299,6 +303,17 @@ fn counts(scene: &Scene<'_>, known: &[Known]) -> [Value; 2] {
         map(all.iter().map(|(category, sums)| (category.as_str(), number(sums.0)))),
         map(all.iter().map(|(category, sums)| (category.as_str(), number(sums.1)))),
     ]
+}
+
+/// Returns in how many different messages each category was found; all categories are told.
+fn messages(facts: &[Fact], known: &[Known]) -> Value {
+    let turns_of = |category: Category| {
+        let of_category = |fact: &&Fact| {
+            known.get(usize::from(fact.detector.0)).is_some_and(|kind| kind.category == category)
+        };
+        facts.iter().filter(of_category).filter_map(|fact| fact.place.turn).collect::<BTreeSet<u32>>()
+    };
+    map(Category::ALL.map(|category| (category.as_str(), Value::Int(turns_of(category).len() as i64))))
 }
 
 /// Returns the types that were found, each once.

@@ -48,7 +48,7 @@ pub struct Place {
     pub turn: Option<u32>,
     /// How many messages come after it; none outside of messages.
     pub age: Option<u32>,
-    /// The tool that is called, described or answers, where the body tells.
+    /// The tool that is called, described or answers, in lower case, where the body tells.
     pub tool: Option<Box<str>>,
 }
 

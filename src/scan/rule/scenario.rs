@@ -65,6 +65,9 @@ pub struct Told {
     pub channel: String,
     /// How sure it is, in percent; the detector's own confidence where it is not told.
     pub confidence: Option<u8>,
+    /// The layer that fires; the patterns' where it is not told.
+    #[serde(default)]
+    pub layer: Option<String>,
     /// The position of its message.
     pub turn: Option<u32>,
     /// How many encodings were undone.
@@ -96,7 +99,7 @@ pub type Search<'a> = dyn Fn(&Scanner, &[u8]) -> Result<Vec<Finding>, ScenarioPr
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ScenarioProblem {
     /// It names a channel or direction that does not exist.
-    #[error("`{name}` is no channel or direction")]
+    #[error("`{name}` is no channel, direction or layer")]
     Unknown {
         /// The name.
         name: String,
@@ -185,12 +188,21 @@ impl Told {
         Ok(Fact {
             detector,
             confidence: self.confidence.map_or(own, Confidence::from_percent),
-            layer: Layer::L1Regex,
+            layer: self.layer()?,
             decoded,
             channel,
             place: Place { turn: self.turn, age: None, tool: None },
             first: true,
         })
+    }
+}
+
+impl Told {
+    fn layer(&self) -> Result<Layer, ScenarioProblem> {
+        let Some(name) = self.layer.as_deref() else { return Ok(Layer::L1Regex) };
+        let all = [Layer::L1Regex, Layer::L2Rules, Layer::L3Ml];
+        let found = all.into_iter().find(|layer| layer.as_str() == name);
+        found.ok_or_else(|| ScenarioProblem::Unknown { name: name.to_owned() })
     }
 }
 
