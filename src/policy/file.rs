@@ -59,7 +59,7 @@ pub const THRESHOLD_DEFAULT: Confidence = Confidence::MEDIUM;
 pub const ALLOW_ENTRIES_MAX: usize = 1000;
 
 /// Checks that look at the form or the likeliness of a value, and prove nothing about it.
-const FORM_CHECKS: [Check; 22] = [
+const FORM_CHECKS: [Check; 24] = [
     Check::Crc32Base62Fails,
     Check::Crc32HexLittleEndianFails,
     Check::Crc32HexFails,
@@ -82,6 +82,8 @@ const FORM_CHECKS: [Check; 22] = [
     Check::E164,
     Check::Nanp,
     Check::BirthDate,
+    Check::NationalPhone,
+    Check::KrRrnDated,
 ];
 
 /// A policy as it was written; its values fit, its detectors are not looked up yet.

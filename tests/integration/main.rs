@@ -11,6 +11,7 @@ mod framing;
 mod gateway;
 mod h2;
 mod inspection;
+mod pressure;
 mod readme;
 mod reload;
 mod streams;
