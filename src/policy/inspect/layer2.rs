@@ -71,8 +71,8 @@ impl Gathered {
             place: Place { turn: Some(0), age: Some(0), tool: None },
             first: true,
         };
-        self.is_new = true;
         if self.facts.push(fact, value_key(matched)).is_some() {
+            self.is_new = true;
             let Observation { channel, decoded_from, value, sample, .. } = seen.clone();
             self.shown.push(Shown { channel, decoded_from, value, sample });
         }

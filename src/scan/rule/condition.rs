@@ -21,6 +21,8 @@ use cel::objects::Map;
 
 use super::Known;
 use super::Scene;
+use super::fact::CHANNELS;
+use super::fact::DIRECTIONS;
 use super::fact::Fact;
 use crate::scan::score::Evidence;
 use crate::scan::score::risk_score;
@@ -105,6 +107,34 @@ pub enum Verdict {
 pub struct Variables {
     context: Context<'static, 'static>,
 }
+
+/// The words that bodies have in common.
+static WORDS: LazyLock<HashMap<&'static str, Arc<String>>> = LazyLock::new(|| {
+    let fields = [
+        "",
+        INDEX,
+        "type",
+        "category",
+        "severity",
+        "confidence",
+        "layer",
+        "decoded",
+        "encodings",
+        "channel",
+        "turn",
+        "age",
+        "tool",
+        "first",
+        "beside",
+        "name",
+        "changed",
+        "shadowed",
+        "l1_regex",
+        "l3_ml",
+    ];
+    let closed = Category::ALL.map(Category::as_str).into_iter().chain(CHANNELS).chain(DIRECTIONS);
+    fields.into_iter().chain(closed).map(|word| (word, Arc::new(word.to_owned()))).collect()
+});
 
 /// The standard functions of CEL, shared by all evaluations.
 static STANDARD: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
@@ -216,8 +246,9 @@ impl Variables {
     pub fn of(scene: &Scene<'_>, known: &[Known]) -> Self {
         let mut context = Context::with_env(Arc::clone(&STANDARD));
         let facts = scene.facts.list();
+        let beside = beside(facts, known);
         let findings: Vec<Value> =
-            facts.iter().enumerate().map(|(at, fact)| finding(at, fact, facts, known)).collect();
+            facts.iter().enumerate().map(|(at, fact)| finding(at, fact, known, &beside)).collect();
         let tools: Vec<Value> = scene
             .facts
             .tools
@@ -259,17 +290,32 @@ impl Variables {
     }
 }
 
+/// How many findings of each category a message has.
+type Beside = HashMap<u32, [usize; Category::ALL.len()]>;
+
+/// Counts the categories of each message.
+fn beside(facts: &[Fact], known: &[Known]) -> Beside {
+    let mut beside = Beside::new();
+    for fact in facts {
+        let (Some(turn), Some(kind)) = (fact.place.turn, known.get(usize::from(fact.detector.0))) else {
+            continue;
+        };
+        let counts = beside.entry(turn).or_default();
+        Category::ALL
+            .iter()
+            .zip(counts)
+            .filter(|(category, _)| **category == kind.category)
+            .for_each(|(_, count)| *count += 1);
+    }
+    beside
+}
+
 /// Returns a finding as conditions see it.
-fn finding(at: usize, fact: &Fact, facts: &[Fact], known: &[Known]) -> Value {
+fn finding(at: usize, fact: &Fact, known: &[Known], all: &Beside) -> Value {
     let kind = known.get(usize::from(fact.detector.0));
-    let beside: BTreeSet<&str> = facts
-        .iter()
-        .enumerate()
-        .filter(|(other, beside)| {
-            *other != at && beside.place.turn.is_some() && beside.place.turn == fact.place.turn
-        })
-        .filter_map(|(_, beside)| Some(known.get(usize::from(beside.detector.0))?.category.as_str()))
-        .collect();
+    let counts = fact.place.turn.and_then(|turn| all.get(&turn)).copied().unwrap_or_default();
+    let own = |category: Category| usize::from(kind.is_some_and(|kind| kind.category == category));
+    let beside = Category::ALL.into_iter().zip(counts).filter(|(category, count)| *count > own(*category));
     let number = |place: Option<u32>| Value::Int(place.map_or(-1, i64::from));
     map([
         (INDEX, Value::Int(at as i64)),
@@ -285,7 +331,7 @@ fn finding(at: usize, fact: &Fact, facts: &[Fact], known: &[Known]) -> Value {
         ("age", number(fact.place.age)),
         ("tool", text(fact.place.tool.as_deref().unwrap_or_default())),
         ("first", Value::Bool(fact.first)),
-        ("beside", list(beside.into_iter().map(text).collect())),
+        ("beside", list(beside.map(|(category, _)| text(category.as_str())).collect())),
     ])
 }
 
@@ -336,7 +382,12 @@ fn rank(severity: Severity) -> i64 {
 }
 
 fn text(text: &str) -> Value {
-    Value::String(Arc::new(text.to_owned()))
+    Value::String(word(text))
+}
+
+/// Returns a text to share; what every body says is only made once.
+fn word(text: &str) -> Arc<String> {
+    WORDS.get(text).cloned().unwrap_or_else(|| Arc::new(text.to_owned()))
 }
 
 fn list(values: Vec<Value>) -> Value {
@@ -344,6 +395,6 @@ fn list(values: Vec<Value>) -> Value {
 }
 
 fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
-    let map = entries.into_iter().map(|(key, value)| (Key::from(key), value)).collect();
+    let map = entries.into_iter().map(|(key, value)| (Key::String(word(key)), value)).collect();
     Value::Map(Map { map: Arc::new(map) })
 }

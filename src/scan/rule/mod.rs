@@ -247,3 +247,6 @@ impl From<&Detector> for Known {
         Self { name: name.clone(), category: *category, severity: *severity }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ mod canary;
 mod carrier;
 mod chunking;
 mod endings;
+mod layer2;
 mod policies;
 mod refused;
 mod tokens;
