@@ -142,9 +142,9 @@ impl Exchange {
         let seen = self.outcome.request.iter().chain(&self.outcome.response);
         let mut names = Vec::new();
         for observation in seen.filter(|observation| observation.action == Action::Block) {
-            let Some(detector) = self.rules.scanner.detector(observation.detector) else { continue };
-            if names.len() < NAMED_MAX && !names.contains(&detector.name.as_str()) {
-                names.push(&detector.name);
+            let Some(kind) = self.rules.kind(observation.detector) else { continue };
+            if names.len() < NAMED_MAX && !names.contains(&kind.name) {
+                names.push(kind.name);
             }
         }
         names
