@@ -13,6 +13,7 @@ mod h2;
 mod inspection;
 mod keys;
 mod license;
+mod metrics;
 mod pressure;
 mod readme;
 mod reload;
