@@ -42,6 +42,7 @@ use crate::policy::decision::StreamBlock;
 use crate::scan::check::Check;
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
+use crate::scan::rule::Rule as Layer2Rule;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
@@ -287,6 +288,13 @@ impl<'a> From<&'a Detector> for DetectorFacts<'a> {
             validated: detector.checks.iter().any(|check| !FORM_CHECKS.contains(check)),
             confidence_max: if raised { detector.confidence.raised() } else { detector.confidence },
         }
+    }
+}
+
+impl<'a> From<&'a Layer2Rule> for DetectorFacts<'a> {
+    fn from(rule: &'a Layer2Rule) -> Self {
+        let (category, severity, confidence_max) = (rule.category, rule.severity, rule.confidence);
+        Self { name: &rule.id, category, severity, validated: false, confidence_max }
     }
 }
 

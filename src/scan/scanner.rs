@@ -13,6 +13,7 @@ use crate::scan::confirm::Field;
 use crate::scan::confirm::Placed;
 use crate::scan::confirm::Work;
 use crate::scan::decode;
+use crate::scan::decode::RUN_HEAD_BYTES;
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
 use crate::scan::engine::Engine;
@@ -290,7 +291,10 @@ impl<'s> Pass<'s> {
             if run.source.start < region.end {
                 self.charge(run.view.bytes().len())?;
                 let inner = reading.viewed(&run.view, 0, run.encoding);
+                let known = self.found.len();
                 self.read(run.view.bytes(), 0..run.view.bytes().len(), &inner)?;
+                let body = reading.source(run.source.start + RUN_HEAD_BYTES..run.source.end).start;
+                self.found.iter_mut().skip(known).for_each(|finding| finding.begin_at(body));
             }
         }
         Ok(())
