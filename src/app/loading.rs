@@ -57,10 +57,13 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
     }
 }
 
+/// The files of packs, and what they say.
+type Parsed = (BTreeMap<String, String>, Arc<Vec<Detector>>);
+
 /// The packs as they were read last: a reload of policies alone parses none of them again.
 struct Packs {
     plugins: PathBuf,
-    last: Mutex<Option<(BTreeMap<String, String>, Arc<Vec<Detector>>)>>,
+    last: Mutex<Option<Parsed>>,
 }
 
 impl Packs {
