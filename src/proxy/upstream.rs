@@ -26,12 +26,12 @@ use pingora::connectors::ConnectorOptions;
 use pingora::connectors::http::Connector;
 use pingora::http::RequestHeader;
 use pingora::http::ResponseHeader;
+use pingora::prelude::timeout;
 use pingora::protocols::ALPN;
 use pingora::protocols::http::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
 use pingora::utils::tls::WrappedX509;
 use pingora::utils::tls::parse_x509;
-use tokio::time::timeout;
 
 use crate::clock::Clock;
 use crate::policy::route::Route;
