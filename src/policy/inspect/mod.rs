@@ -6,6 +6,7 @@
 //! read meets the policy's fail mode. It has no clock: how much time is left is asked of the caller.
 
 mod body;
+pub mod layer2;
 pub mod text;
 
 use std::ops::Range;
