@@ -173,7 +173,9 @@ impl ProxyHttp for Gateway {
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> pingora::Result<bool> {
         self.telemetry.metrics.began();
         self.prepare(session);
-        let stop = match contained(self.exchange(session, exchange), &self.telemetry.metrics).await {
+        // In a box: Pingora copies this future several times on its way.
+        let whole = Box::pin(self.exchange(session, exchange));
+        let stop = match contained(whole, &self.telemetry.metrics).await {
             Ok(Next::Answered) => return Ok(true),
             Ok(Next::Upgrade) => return Ok(false),
             Err(stop) => stop,

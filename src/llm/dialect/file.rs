@@ -14,7 +14,6 @@
 //! | `[usage]` | alternatives of sums of paths |
 
 use std::collections::BTreeMap;
-use std::collections::HashMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -27,6 +26,7 @@ use super::KnownKeys;
 use super::Route;
 use super::RuleChannel;
 use super::Shape;
+use super::Spellings;
 use super::StreamRule;
 use super::TextRule;
 use super::UsagePaths;
@@ -34,8 +34,7 @@ use super::Wire;
 use super::lane::EndRule;
 use super::lane::LaneRule;
 use super::pattern::PathPattern;
-use crate::llm::json::Folded;
-use crate::llm::json::fold;
+use crate::llm::json::folded_hash;
 use crate::llm::stream::StreamFormat;
 
 /// The dialects built into the binary: file name and text.
@@ -321,11 +320,11 @@ impl Reader<'_> {
     }
 }
 
-/// Returns every spelling of the known keys, by their folded form.
-fn spellings(known: &[KnownFile]) -> HashMap<Folded, Vec<String>> {
-    let mut spellings: HashMap<Folded, Vec<String>> = HashMap::new();
+/// Returns every spelling of the known keys, by the hash of their folded form.
+fn spellings(known: &[KnownFile]) -> Spellings {
+    let mut spellings = Spellings::default();
     for key in known.iter().flat_map(|known| &known.keys) {
-        let same = spellings.entry(fold(key.as_bytes())).or_default();
+        let same = spellings.entry(folded_hash(key.as_bytes())).or_default();
         if !same.contains(key) {
             same.push(key.clone());
         }

@@ -13,6 +13,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::hash::Hasher;
 use std::sync::Arc;
 
 pub use self::file::DialectFault;
@@ -26,10 +28,10 @@ pub use self::names::DialectKind;
 pub use self::names::Wire;
 use self::pattern::PathPattern;
 use crate::llm::json::Document;
-use crate::llm::json::Folded;
 use crate::llm::json::JsonString;
 use crate::llm::json::NodeId;
 use crate::llm::json::fold;
+use crate::llm::json::folded_hash;
 use crate::llm::stream::StreamFormat;
 
 /// The dialects of a ruleset.
@@ -38,6 +40,27 @@ pub struct Dialects {
     /// In the order of detection by body; the generic one last.
     ranked: Vec<Arc<Dialect>>,
     generic: Arc<Dialect>,
+}
+
+/// Spellings by the hash of their folded form, which is what the map goes by; a few may share one.
+type Spellings = HashMap<u64, Vec<String>, BuildHasherDefault<Hashed>>;
+
+/// Takes what is a hash already as it is. Only keys of the dialect's own file are ever put in.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// What one dialect file says, valid by construction.
@@ -53,9 +76,8 @@ pub struct Dialect {
     texts: Vec<TextRule>,
     metadata_keys: Vec<String>,
     known: Vec<KnownKeys>,
-    /// All known keys, folded.
-    /// Every spelling of the known keys, by their folded form.
-    spellings: HashMap<Folded, Vec<String>>,
+    /// Every spelling of the known keys.
+    spellings: Spellings,
     lanes: Vec<LaneRule>,
     lane_leaves: Vec<String>,
     ends: Vec<lane::EndRule>,
@@ -242,12 +264,12 @@ impl Dialect {
     pub fn check_keys(&self, body: &[u8], doc: &Document) -> Result<(), DisguisedKey> {
         for string in doc.strings.iter().filter(|string| string.key) {
             let text = doc.text(body, string);
-            let folded = fold(&text);
-            let Some(spellings) = self.spellings.get(&folded) else { continue };
+            let Some(spellings) = self.spellings.get(&folded_hash(&text)) else { continue };
             // Where a key is only ever written in one way, being written so is no disguise.
             if spellings.iter().all(|known| known.as_bytes() == &*text) {
                 continue;
             }
+            let folded = fold(&text);
             let parent = doc.parent(string.node).unwrap_or(NodeId::ROOT);
             let place = pattern::Ancestry::of(doc, parent);
             let here = self.known.iter().filter(|known| known.at.matches(body, doc, &place));

@@ -165,7 +165,7 @@ impl Inspector<'_> {
         if self.direction == Direction::Request {
             vault.reserve(&bytes);
         }
-        self.body_for(bytes, media, vault, &self.ruleset.all())
+        self.read_body(text::Sheet::new(self, vault), bytes, media)
     }
 
     /// Does the same for the findings of some detectors only.
@@ -178,9 +178,7 @@ impl Inspector<'_> {
     ) -> Inspection {
         let mut sheet = text::Sheet::new(self, vault);
         sheet.narrow(only);
-        let read = media.map_err(Unreadable::from).and_then(|media| body::read(&mut sheet, &bytes, &media));
-        let unreadable = read.err();
-        sheet.conclude(bytes, unreadable)
+        self.read_body(sheet, bytes, media)
     }
 
     /// Reads, judges and clears one plain text, for the findings of some detectors.
@@ -189,5 +187,16 @@ impl Inspector<'_> {
         sheet.narrow(only);
         let read = sheet.text(&bytes, channel, text::Written::Plain, |range| range);
         sheet.conclude(bytes, read.err())
+    }
+
+    fn read_body(
+        &self,
+        mut sheet: text::Sheet<'_, '_>,
+        bytes: Bytes,
+        media: Result<Media, MediaFault>,
+    ) -> Inspection {
+        let read = media.map_err(Unreadable::from).and_then(|media| body::read(&mut sheet, &bytes, &media));
+        let unreadable = read.err();
+        sheet.conclude(bytes, unreadable)
     }
 }
