@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use portcullis::policy::decision::Direction;
-use portcullis::scan::hold::Track;
 use portcullis::scan::hold::Watch;
 use portcullis::scan::lane::Lane;
 use portcullis::scan::scanner::Scanner;
