@@ -289,6 +289,9 @@ impl StreamInspector {
         }
         let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
         let ended = |key: &LaneKey| ends.iter().any(|end| end.covers(key));
+        held.copies.extend(inspector.dialect.copies(&payload, &document).into_iter().map(|(range, none)| {
+            Edit { range: held.piece.raw_range(range), replacement: none.as_bytes().to_vec() }
+        }));
         held.document = Some(document);
         held.is_read = true;
         stop.map_or(Ok(()), Err)?;

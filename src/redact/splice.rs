@@ -40,6 +40,14 @@ pub enum SpliceFault {
     },
 }
 
+/// Adds an edit that takes the place of all those within its range; edits are ascending before and after.
+pub fn override_with(edits: &mut Vec<Edit>, edit: Edit) {
+    let within = |known: &Edit| edit.range.start <= known.range.start && known.range.end <= edit.range.end;
+    edits.retain(|known| !within(known));
+    let at = edits.partition_point(|known| known.range.start < edit.range.start);
+    edits.insert(at, edit);
+}
+
 /// Returns the body with the edits made; the body itself, uncopied, when there are none.
 ///
 /// # Errors

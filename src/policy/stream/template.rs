@@ -27,7 +27,11 @@ impl Template {
     pub(super) fn of(held: &Held) -> Option<Self> {
         let [segment] = held.segments.as_slice() else { return None };
         let [data] = held.piece.data.as_slice() else { return None };
-        if segment.string.escaped || !held.piece.terminated || !held.edits.is_empty() {
+        if segment.string.escaped
+            || !held.piece.terminated
+            || !held.edits.is_empty()
+            || !held.copies.is_empty()
+        {
             return None;
         }
         let string = &segment.string.raw;
