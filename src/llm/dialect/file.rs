@@ -2,7 +2,7 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), keys whose strings are never text, names that tell a piece of text anywhere, payloads that end a stream |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream |
 //! | `[[route]]` | a glob over request paths, and the wire behind it |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array` |
@@ -120,6 +120,8 @@ struct Header {
     metadata_keys: Vec<String>,
     #[serde(default)]
     lane_leaves: Vec<String>,
+    #[serde(default)]
+    copies: Vec<String>,
     #[serde(default)]
     terminators: Vec<String>,
 }
@@ -265,6 +267,7 @@ impl Reader<'_> {
                 .collect(),
             lanes: lane.into_iter().map(|rule| self.lane_rule(rule)).collect(),
             lane_leaves: dialect.lane_leaves,
+            copies: dialect.copies,
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
             terminators: dialect.terminators,
             usage: UsagePaths {

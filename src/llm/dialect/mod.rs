@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::hash::Hasher;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub use self::file::DialectFault;
@@ -80,6 +81,7 @@ pub struct Dialect {
     spellings: Spellings,
     lanes: Vec<LaneRule>,
     lane_leaves: Vec<String>,
+    copies: Vec<String>,
     ends: Vec<lane::EndRule>,
     terminators: Vec<String>,
     pub(crate) usage: UsagePaths,
@@ -304,6 +306,22 @@ impl Dialect {
     pub fn lane_ends(&self, event: Option<&str>, body: &[u8], doc: &Document) -> Vec<LaneEnd> {
         let kind = lane::event_kind(body, doc);
         self.ends.iter().flat_map(|rule| rule.ends(event, kind.as_deref(), body, doc)).collect()
+    }
+
+    /// Returns the objects and arrays of a body that repeat its texts in other forms, the outermost ones, each with
+    /// what stands for none: they are emptied where a text is masked.
+    pub fn copies(&self, body: &[u8], doc: &Document) -> Vec<(Range<usize>, &'static str)> {
+        let named = |key: &&JsonString| {
+            key.key && self.copies.iter().any(|name| name.as_bytes() == &*doc.text(body, key))
+        };
+        let mut found: Vec<(Range<usize>, &'static str)> = Vec::new();
+        for key in doc.strings.iter().filter(named) {
+            let Some(range) = doc.container_of(body, key) else { continue };
+            if found.last().is_none_or(|(last, _)| last.end <= range.start) {
+                found.push((range, if doc.is_array(key.node) { "[]" } else { "null" }));
+            }
+        }
+        found
     }
 
     /// Tells whether a payload that is no JSON is this dialect's end of the stream (`[DONE]`).

@@ -5,6 +5,7 @@
 //! all strings, keys included, with their byte ranges, so that an edit can be spliced into the original bytes.
 
 pub mod escape;
+mod extent;
 pub mod fault;
 mod keys;
 pub mod path;

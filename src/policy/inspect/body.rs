@@ -92,11 +92,17 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     sheet.usage.merge(Usage::read(dialect, text, &document));
     let texts = Texts::of(text, &document);
     let mut suspects = Vec::new();
+    let edits = sheet.edit_count();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
     for (string, place) in document.strings.iter().zip(texts.places()) {
         let alone = &texts.joined[place.clone()];
         if touches(&suspects, &place) || view::needs_views(alone) || sheet.may_restore(alone) {
             scan_string(sheet, text, offset, &document, string)?;
+        }
+    }
+    if sheet.edit_count() > edits {
+        for (range, none) in dialect.copies(text, &document) {
+            sheet.empty(shifted(range, offset), none);
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 mod canary;
 mod carrier;
 mod chunking;
+mod copies;
 mod endings;
 mod layer2;
 mod policies;
