@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
+use crate::config::provision::provider_key_faults;
 use crate::document::Fault;
 use crate::document::Place;
 use crate::document::Problem;
@@ -34,16 +35,22 @@ const DIALECT_FILES_MAX: usize = 256;
 /// Returns the loaders of a configuration: its document, its packs, its dialects.
 pub fn loading(config: &Config, sources: &Sources) -> Loading {
     let (sources, plugins) = (sources.clone(), config.plugins.path.clone());
-    let overlay = plugins.clone();
+    let (overlay, rules) = (plugins.clone(), plugins.clone());
     Loading {
         document: Box::new(move || {
             // The whole file is read, so that a fault in what needs a restart is told now, not then.
             let document = sources.document()?;
-            Config::read(document.clone()).map(|_| document)
+            let config = Config::read(document.clone())?;
+            let faults = provider_key_faults(&config);
+            if faults.is_empty() { Ok(document) } else { Err(faults) }
         }),
         detectors: Box::new({
             let packs = Packs { plugins, last: Mutex::default() };
             move || packs.load()
+        }),
+        layer2: Box::new(move || {
+            let (files, faults) = pack::read_rules(&rules);
+            if faults.is_empty() { Ok(files) } else { Err(faults.into_iter().map(Fault::from).collect()) }
         }),
         dialects: Box::new(move || dialect_files(&overlay)),
         prove: Box::new(prove),

@@ -32,6 +32,8 @@ use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::hold::Track;
 use crate::scan::hold::Watch;
+use crate::scan::kind::Kind;
+use crate::scan::rule::Rules;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
@@ -50,6 +52,8 @@ pub struct Ruleset {
     pub revision: u64,
     /// What can be found.
     pub scanner: Arc<Scanner>,
+    /// The rules over what is found.
+    pub layer2: Arc<Rules>,
     /// The shapes of bodies.
     pub dialects: Arc<Dialects>,
     /// The files that overlay the embedded dialects; tells a reload whether they changed.
@@ -91,6 +95,8 @@ pub struct Parts<'a> {
     pub places: &'a Places,
     /// What can be found.
     pub scanner: Arc<Scanner>,
+    /// The rules that go with that scanner.
+    pub layer2: Arc<Rules>,
     /// The shapes of bodies.
     pub dialects: Arc<Dialects>,
     /// The files that overlay the embedded dialects; tells a reload whether they changed.
@@ -137,7 +143,8 @@ impl Ruleset {
     /// As [`Ruleset::build`].
     pub fn build_beside(running: Option<&Self>, parts: Parts<'_>) -> Result<Self, Vec<Fault>> {
         let detectors = parts.scanner.detectors();
-        let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).collect();
+        let rules = parts.layer2.rules().iter().map(DetectorFacts::from);
+        let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).chain(rules).collect();
         let mut faults = unknown_disabled(&parts, &facts);
         let mut watches = Watches::of(&parts, running);
         let mut compiled = BTreeMap::new();
@@ -160,6 +167,7 @@ impl Ruleset {
         Ok(Self {
             revision: parts.revision,
             scanner: parts.scanner,
+            layer2: parts.layer2,
             dialects: parts.dialects,
             dialect_files: parts.dialect_files,
             policies,
@@ -167,6 +175,16 @@ impl Ruleset {
             limits: parts.rules.limits.clone(),
             spare_watches,
         })
+    }
+
+    /// Returns what a finding of an id is of: a detector, or a rule.
+    pub fn kind(&self, id: DetectorId) -> Option<Kind<'_>> {
+        self.scanner.detector(id).map(Kind::from).or_else(|| self.layer2.rule(id).map(Kind::from))
+    }
+
+    /// Returns the ids of all detectors and rules.
+    pub fn all(&self) -> DetectorSet {
+        self.scanner.all().iter().chain(self.layer2.ids()).collect()
     }
 
     /// Returns the closest route for a host (lower case, no port) and a normalised path.
@@ -207,6 +225,10 @@ impl<'a> Watches<'a> {
 
     /// Returns the automaton for these detectors; compiling one takes longer than all else of a reload.
     fn find(&mut self, enforced: &DetectorSet, wanted: &DetectorSet) -> Arc<Watch> {
+        // Text waits for patterns only; a rule has none.
+        let has_pattern = |id: &DetectorId| usize::from(id.0) < self.detectors.len();
+        let of_patterns = |set: &DetectorSet| set.iter().filter(has_pattern).collect::<DetectorSet>();
+        let (enforced, wanted) = (&of_patterns(enforced), &of_patterns(wanted));
         let reported: DetectorSet = wanted.iter().filter(|id| !enforced.contains(*id)).collect();
         let same = |watch: &&Arc<Watch>| {
             watch.detectors(Track::Enforced) == enforced && *watch.detectors(Track::Reported) == reported
@@ -386,7 +408,8 @@ fn read_routes(root: &mut Section<'_>, policies: &BTreeMap<PolicyId, PolicyFile>
 }
 
 fn unknown_disabled(parts: &Parts<'_>, facts: &[DetectorFacts<'_>]) -> Vec<Fault> {
-    let unknown = parts.rules.disabled.iter().filter(|name| parts.scanner.find(name).is_none());
+    let is_known = |name: &&String| facts.iter().any(|facts| facts.name == **name);
+    let unknown = parts.rules.disabled.iter().filter(|name| !is_known(name));
     let fault = |name: &String| {
         let key = "detectors.disabled".to_owned();
         let suggestion = nearest(name, facts.iter().map(|facts| facts.name));

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::clock::ManualClock;
 use crate::document::toml;
+use crate::policy::build::RuleFiles;
 use crate::policy::decision::Mode;
 use crate::policy::fixture::detectors;
 use crate::policy::fixture::shipped;
@@ -32,6 +33,7 @@ impl World {
                 Ok(document)
             }),
             detectors: Box::new(move || Ok(Arc::new(detectors(&packs.lock())))),
+            layer2: Box::new(|| Ok(RuleFiles::new())),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(move |_| {
                 *proven.lock() += 1;
