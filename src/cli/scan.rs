@@ -144,8 +144,11 @@ impl<'a> Report<'a> {
         self.scanner.scan_region(text, region, wanted, &mut findings).map_err(io::Error::other)?;
         let (mut at, mut line) = (0, self.line);
         for finding in &findings {
-            line += memchr::memchr_iter(b'\n', &text[at..finding.value.start]).count();
-            at = finding.value.start;
+            // A match may begin before another one and have its value behind that of the other.
+            let start = finding.value.start;
+            let lines = memchr::memchr_iter(b'\n', &text[at.min(start)..at.max(start)]).count();
+            line = if start >= at { line + lines } else { line - lines };
+            at = start;
             self.tell(finding, line, base, &text[finding.value.clone()]);
         }
         Ok(())
