@@ -8,6 +8,7 @@ mod address;
 mod loading;
 mod ready;
 mod state;
+pub mod streamed;
 mod task;
 
 use std::net::SocketAddr;

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 called wrongly (clap's), 3 findings (`scan`), 78 a faulty
 //! configuration (`EX_CONFIG` of sysexits.h).
 
+mod rules;
 mod scan;
 
 use std::io::Write;
@@ -54,6 +55,9 @@ enum Command {
     },
     /// Scan files, or standard input (`-`), and print what is found.
     Scan(scan::ScanArguments),
+    /// List, prove and explain what is looked for: detectors and rules.
+    #[command(subcommand)]
+    Rules(rules::RulesCommand),
     /// Run only the built-in sample provider.
     Demo {
         /// Where to listen.
@@ -71,6 +75,7 @@ pub fn main() -> ExitCode {
         }
         Command::Check { config } => check(&sources(config)),
         Command::Scan(arguments) => scan::run(&arguments),
+        Command::Rules(command) => rules::run(&command),
         Command::Demo { listen } => demo(listen),
     }
 }
