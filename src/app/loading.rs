@@ -11,6 +11,7 @@ use super::streamed::Streamed;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
+use crate::config::provision::provider_key_faults;
 use crate::document::Fault;
 use crate::document::Place;
 use crate::document::Problem;
@@ -35,7 +36,9 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
         document: Box::new(move || {
             // The whole file is read, so that a fault in what needs a restart is told now, not then.
             let document = sources.document()?;
-            Config::read(document.clone()).map(|_| document)
+            let config = Config::read(document.clone())?;
+            let faults = provider_key_faults(&config);
+            if faults.is_empty() { Ok(document) } else { Err(faults) }
         }),
         detectors: Box::new({
             let packs = Packs { plugins, last: Mutex::default() };

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 called wrongly (clap's), 3 findings (`scan`), 78 a faulty
 //! configuration (`EX_CONFIG` of sysexits.h).
 
+mod license;
 mod rules;
 mod scan;
 
@@ -58,6 +59,9 @@ enum Command {
     /// List, prove and explain what is looked for: detectors and rules.
     #[command(subcommand)]
     Rules(rules::RulesCommand),
+    /// Make licence keys and licences, and show what a licence says.
+    #[command(subcommand)]
+    License(license::LicenseCommand),
     /// Run only the built-in sample provider.
     Demo {
         /// Where to listen.
@@ -76,6 +80,7 @@ pub fn main() -> ExitCode {
         Command::Check { config } => check(&sources(config)),
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Rules(command) => rules::run(&command),
+        Command::License(command) => license::run(&command),
         Command::Demo { listen } => demo(listen),
     }
 }

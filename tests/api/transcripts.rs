@@ -41,6 +41,16 @@ async fn observation() {
 }
 
 #[tokio::test]
+async fn license() {
+    let mut t = Transcript::begin("license");
+    t.say("how well it serves, before anything was measured", ask("GET", "/api/v1/sla").by("auditor")).await;
+    t.say("no licence is needed", ask("GET", "/api/v1/license/status").by("auditor")).await;
+    t.say("what that enables", ask("GET", "/api/v1/tier").by("auditor")).await;
+    t.say("a role that may not", ask("GET", "/api/v1/tier").by("service")).await;
+    t.end();
+}
+
+#[tokio::test]
 async fn scan() {
     let mut t = Transcript::begin("scan");
     let scan = |body: String| ask("POST", "/v1/scan").by("service").body(body);

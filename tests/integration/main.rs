@@ -11,6 +11,8 @@ mod framing;
 mod gateway;
 mod h2;
 mod inspection;
+mod keys;
+mod license;
 mod pressure;
 mod readme;
 mod reload;

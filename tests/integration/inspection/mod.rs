@@ -9,6 +9,7 @@ mod policies;
 mod refused;
 mod tokens;
 mod traffic;
+mod waiting;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
