@@ -9,6 +9,7 @@ pub mod ndjson;
 pub mod refusal;
 pub mod sse;
 pub mod stream;
+pub mod tools;
 pub mod usage;
 
 #[cfg(test)]

@@ -233,7 +233,8 @@ impl Told {
 
 impl From<&ToldTool> for ToolFact {
     fn from(told: &ToldTool) -> Self {
-        Self { name: told.name.as_str().into(), changed: told.changed, shadowed: told.shadowed }
+        let ToldTool { name, changed, shadowed } = told;
+        Self { name: name.as_str().into(), definition: "".into(), changed: *changed, shadowed: *shadowed }
     }
 }
 
