@@ -44,24 +44,24 @@ impl ToolDefinition<'_> {
     }
 }
 
-/// Returns the tools that a body defines, at most [`TOOLS_MAX`], in its order.
-pub fn definitions<'a>(body: &'a [u8], document: &Document) -> Vec<ToolDefinition<'a>> {
-    let mut found = Search { body, document, found: Vec::new() };
-    let root = NodeId::ROOT;
-    for list in ["tools", "functions"] {
-        found.list(document.child(body, root, list), "");
+/// Returns the tools that a request defines, at most [`TOOLS_MAX`], in its order.
+pub fn requested<'a>(body: &'a [u8], document: &Document) -> Vec<ToolDefinition<'a>> {
+    let mut search = Search { body, document, found: Vec::new() };
+    for list in [&["tools"][..], &["functions"], &["toolConfig", "tools"]] {
+        search.list(document.find(body, list), "");
     }
-    found.list(document.find(body, &["result", "tools"]), "");
-    found.list(document.find(body, &["toolConfig", "tools"]), "");
-    for items in ["input", "output"] {
-        let items = document.child(body, root, items).filter(|items| document.is_array(*items));
-        for item in items.into_iter().flat_map(|items| document.children(items)) {
-            let tools = document.child(body, item, "tools");
-            let origin = tools.and_then(|_| found.text(item, "server_label")).unwrap_or_default();
-            found.list(tools, &origin);
-        }
-    }
-    found.found
+    search.items("input");
+    search.found
+}
+
+/// Returns the tools that a response offers, at most [`TOOLS_MAX`], in its order.
+///
+/// A `tools` of its own is none of them: it repeats the request's, with defaults filled in.
+pub fn offered<'a>(body: &'a [u8], document: &Document) -> Vec<ToolDefinition<'a>> {
+    let mut search = Search { body, document, found: Vec::new() };
+    search.list(document.find(body, &["result", "tools"]), "");
+    search.items("output");
+    search.found
 }
 
 struct Search<'a, 'd> {
@@ -71,6 +71,17 @@ struct Search<'a, 'd> {
 }
 
 impl<'a> Search<'a, '_> {
+    /// Looks into the items of a conversation, each the list of one server.
+    fn items(&mut self, items: &str) {
+        let (body, document) = (self.body, self.document);
+        let items = document.child(body, NodeId::ROOT, items).filter(|items| document.is_array(*items));
+        for item in items.into_iter().flat_map(|items| document.children(items)) {
+            let Some(tools) = document.child(body, item, "tools") else { continue };
+            let origin = self.text(item, "server_label").unwrap_or_default();
+            self.list(Some(tools), &origin);
+        }
+    }
+
     fn list(&mut self, list: Option<NodeId>, origin: &str) {
         let (body, document) = (self.body, self.document);
         let Some(list) = list.filter(|list| document.is_array(*list)) else { return };
@@ -167,7 +178,8 @@ mod tests {
 
     fn names(body: &str) -> Vec<(String, String, String)> {
         let document = walk(body.as_bytes(), &JsonLimits::STRICT).unwrap();
-        let found = definitions(body.as_bytes(), &document);
+        let mut found = requested(body.as_bytes(), &document);
+        found.extend(offered(body.as_bytes(), &document));
         let row = |tool: &ToolDefinition<'_>| {
             let raw = String::from_utf8(tool.raw.to_vec()).unwrap();
             (tool.origin.to_string(), tool.name.to_string(), raw)

@@ -16,6 +16,7 @@ mod license;
 mod pressure;
 mod readme;
 mod reload;
+mod rules;
 mod streams;
 mod tls;
 mod upstream;

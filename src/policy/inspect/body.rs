@@ -18,6 +18,7 @@ use crate::llm::multipart;
 use crate::llm::tools;
 use crate::llm::usage::Usage;
 use crate::policy::decision::CallerId;
+use crate::policy::decision::Direction;
 use crate::scan::scanner::touches;
 use crate::scan::view;
 
@@ -109,7 +110,10 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
 /// Compares the tools that a body defines with those that its caller knows.
 fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
     let Some(Pinning { pins, route }) = sheet.inspector.pins else { return };
-    let tools = tools::definitions(text, document);
+    let tools = match sheet.inspector.direction {
+        Direction::Request => tools::requested(text, document),
+        Direction::Response => tools::offered(text, document),
+    };
     if !tools.is_empty() {
         let caller = sheet.inspector.caller.map_or("", CallerId::as_str);
         let told = pins.check(caller, route, &tools, sheet.inspector.now);
