@@ -1,6 +1,5 @@
 //! Where the parts of a ruleset come from, and how packs are proven before they count.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::streamed::Streamed;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
@@ -19,14 +19,10 @@ use crate::policy::build::DialectFiles;
 use crate::policy::build::Loading;
 use crate::policy::build::try_build;
 use crate::scan::detector::Detector;
-use crate::scan::hold::Watch;
-use crate::scan::lane::Lane;
 use crate::scan::pack;
 use crate::scan::proof;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::DetectorId;
-use crate::scan::threat::DetectorSet;
-use crate::scan::threat::Finding;
 
 const DIALECTS: &str = "dialects";
 /// The most dialect files of an overlay.
@@ -110,34 +106,6 @@ fn prove(scanner: &Scanner) -> Vec<Fault> {
         Err(found) => faults.extend(found.into_iter().map(Fault::from)),
     }
     faults
-}
-
-/// Replays texts through lanes; the watch of the detector in hand is kept.
-#[derive(Default)]
-struct Streamed {
-    watched: RefCell<Option<(DetectorId, Watch)>>,
-}
-
-impl Streamed {
-    fn findings(&self, scanner: &Scanner, id: DetectorId, text: &[u8], cut: usize) -> Vec<Finding> {
-        let mut watched = self.watched.borrow_mut();
-        let known = watched.take().filter(|(known, _)| *known == id);
-        let (_, watch) = watched.insert(known.unwrap_or_else(|| {
-            let alone: DetectorSet = [id].into_iter().collect();
-            (id, Watch::compile(scanner.detectors(), &alone, &alone))
-        }));
-        let (head, tail) = text.split_at(cut);
-        let mut lane = Lane::new();
-        let mut found = Vec::new();
-        // A lane that gives up has found nothing, which the proof then reports.
-        for piece in [head, tail] {
-            found
-                .extend(lane.feed(scanner, watch, piece).map(|advance| advance.findings).unwrap_or_default());
-        }
-        found.extend(lane.finish(scanner, watch).map(|advance| advance.findings).unwrap_or_default());
-        found.sort_by_key(|finding| (finding.span.start, finding.detector));
-        found
-    }
 }
 
 fn dialect_files(plugins: &Path) -> Result<DialectFiles, Vec<Fault>> {

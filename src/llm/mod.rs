@@ -9,6 +9,7 @@ mod ndjson;
 pub mod refusal;
 mod sse;
 pub mod stream;
+pub mod tools;
 pub mod usage;
 
 #[cfg(test)]

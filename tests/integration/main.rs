@@ -17,6 +17,7 @@ mod metrics;
 mod pressure;
 mod readme;
 mod reload;
+mod rules;
 mod streams;
 mod tls;
 mod upstream;

@@ -27,6 +27,7 @@ use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
+use crate::policy::pin::Pins;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::Masker;
@@ -121,6 +122,15 @@ pub struct Inspection {
     pub cleared: Option<Cleared>,
 }
 
+/// The pins of tools, and the route they are for.
+#[derive(Clone, Copy)]
+pub struct Pinning<'a> {
+    /// The pins of all callers.
+    pub pins: &'a Pins,
+    /// The route's name.
+    pub route: &'a str,
+}
+
 /// Everything a body is judged by.
 pub struct Inspector<'a> {
     /// The detectors, dialects and limits.
@@ -133,6 +143,8 @@ pub struct Inspector<'a> {
     pub dialect: &'a Dialect,
     /// Who sent the request.
     pub caller: Option<&'a CallerId>,
+    /// The tools that callers know, on the route of the exchange; none where nothing is to be learnt.
+    pub pins: Option<Pinning<'a>>,
     /// When.
     pub now: Timestamp,
     /// The tenant's masks.
