@@ -113,7 +113,7 @@ fn measure(detectors: &[Detector], min_rate: f64, slowest: &mut Option<(f64, Str
         let Ok(scanner) = Scanner::compile(vec![detector.clone()]) else { continue };
         let mut fastest = 0.0_f64;
         for _ in 0..MEASUREMENTS_MAX {
-            match proof::rate(&scanner, &now) {
+            match proof::rate::of_scanner(&scanner, &now).map(|rate| rate.bytes_per_second) {
                 Ok(rate) => fastest = fastest.max(rate / GIGABYTE),
                 Err(fault) => wrong.push(Wrong::of(detector, fault.to_string())),
             }
