@@ -289,7 +289,6 @@ impl<'s> Pass<'s> {
                 self.read(run.view.bytes(), 0..run.view.bytes().len(), &inner)?;
                 let body = reading.source(run.source.start + RUN_HEAD_BYTES..run.source.end).start;
                 self.found.iter_mut().skip(known).for_each(|finding| finding.begin_at(body));
-                self.found.retain(|finding| !finding.value.is_empty());
             }
         }
         Ok(())
