@@ -16,12 +16,18 @@ fn lines(faults: &[impl Display]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
-/// Feeds a text to a lane in two pieces and returns what it finds, sorted like the findings of a block.
-fn streamed(scanner: &Scanner, watch: &Watch, text: &[u8], cut: usize) -> Vec<Finding> {
+/// Feeds a text to a lane in pieces and returns what it finds, sorted like the findings of a block.
+fn streamed(scanner: &Scanner, watch: &Watch, text: &[u8], cuts: &[usize]) -> Vec<Finding> {
     let mut lane = Lane::new();
-    let (head, tail) = text.split_at(cut);
-    let mut found = lane.feed(scanner, watch, head).expect("an example can be judged").findings;
-    found.extend(lane.feed(scanner, watch, tail).expect("an example can be judged").findings);
+    let (mut found, mut from, mut left) = (Vec::new(), 0, 0);
+    for cut in cuts.iter().copied().chain([text.len()]) {
+        let advance = lane.feed(scanner, watch, &text[from..cut]).expect("an example can be judged");
+        let early = |finding: &Finding| finding.value.start < left;
+        assert!(!advance.findings.iter().any(early), "a byte of a value left before it was found");
+        left = advance.judged_to;
+        found.extend(advance.findings);
+        from = cut;
+    }
     found.extend(lane.finish(scanner, watch).expect("an example can be judged").findings);
     found.sort_by_key(|finding| (finding.span.start, finding.detector));
     found
@@ -39,7 +45,7 @@ fn every_shipped_detector_lives_up_to_its_examples() {
             let alone: DetectorSet = [id].into_iter().collect();
             (id, Watch::compile(scanner.detectors(), &alone, &alone))
         }));
-        streamed(scanner, watch, text, cut)
+        streamed(scanner, watch, text, &[cut])
     };
     let proven = proof::prove(&scanner, Some(&replay));
     assert!(proven.is_ok(), "{}", proven.err().map(|faults| lines(&faults)).unwrap_or_default());

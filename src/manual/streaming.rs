@@ -14,13 +14,18 @@
 //! the patterns do, so it knows a byte from which on a match *may* still be under way; all before is settled. What is
 //! settled is scanned by the same scanner as a whole body. Two things follow:
 //!
-//! - **No byte of a match leaves before the match is found**, because it would have to be settled while a match that
-//!   holds it was still possible.
+//! - **No byte of a value leaves before its match is found.** Only values, a pattern's first group, are ever masked: a
+//!   byte waits from the first place on at which a value may have begun that could still be found.
 //! - **What leaves does not depend on how the stream was cut**: settling and scanning see the text of the lane, and
 //!   nothing of its pieces. The tests cut at every place; the fuzzers compare cuttings with the whole.
 //!
-//! Patterns that begin with a literal hold back nothing in prose. Patterns that may begin with any word, such as
-//! e-mail addresses, hold back the word under way. No timer ever releases anything.
+//! Patterns whose group begins with a literal hold back nothing in prose but a word that begins alike. Patterns whose
+//! group may begin with any word, such as e-mail addresses, hold back the word under way. Any word may also be the begin
+//! of base64, so the first [`RUN_HEAD_BYTES`](crate::scan::decode::RUN_HEAD_BYTES) characters of an encoded run belong
+//! to no value and wait for nothing. No timer ever releases anything.
+//!
+//! What repeats a text in other forms (`logprobs`: the tokens as strings and as numbers) is emptied in every event, and
+//! in every whole answer, in which something was masked.
 //!
 //! # Limits
 //! A lane may hold back [`STREAM_HOLD_BYTES_MAX`](crate::scan::lane::STREAM_HOLD_BYTES_MAX); an event may be

@@ -219,6 +219,40 @@ async fn an_h2_caller_who_leaves_ends_the_stream_at_the_provider() {
     drop(kept);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_of_both_versions_are_told_the_same_however_the_provider_cuts() {
+    let text = format!("It is {} and so on", token());
+    let cuts: Vec<usize> = (0..=text.len()).step_by(5).collect();
+    let way = |cut: &usize| {
+        [content(&text[..*cut]), content(&text[*cut..]), "data: [DONE]\n\n".to_owned()].concat()
+    };
+    let upstreams: Vec<Upstream> = cuts
+        .iter()
+        .map(way)
+        .map(|events| {
+            Upstream::streaming(SSE, &events.as_bytes().chunks(events.len() / 3).collect::<Vec<_>>())
+        })
+        .collect();
+    let routes: String = upstreams
+        .iter()
+        .enumerate()
+        .map(|(at, upstream)| {
+            route(&at.to_string(), "redacting", &format!("http://{}", upstream.address), "")
+        })
+        .collect();
+    let gateway = Gateway::start(&format!("{routes}{UNLIMITED}{POLICIES}"));
+    let expected = format!("It is {MASKED} and so on");
+    let body = br#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+    let mut client = H2Client::plain(gateway.proxy).await;
+    for (at, cut) in cuts.iter().enumerate() {
+        let over_h1 = ask(&gateway, &at.to_string()).text();
+        assert_eq!(read(&over_h1).0, expected, "cut at {cut}");
+        let request = h2::post(&format!("/{at}/v1/chat/completions"), vec![body.to_vec()], true);
+        let over_h2 = client.send(request).await;
+        assert_eq!(String::from_utf8_lossy(&over_h2.body), over_h1, "cut at {cut}, over HTTP/2");
+    }
+}
+
 #[test]
 fn what_cannot_be_read_is_refused_in_the_callers_shape_and_never_forwarded() {
     let upstream = Upstream::answering("application/json", "{}");

@@ -145,6 +145,27 @@ fn marked(body: &Value, wanted: usize) -> Option<Value> {
     done.then_some(changed)
 }
 
+/// Tells whether two bodies are the same to the byte, or, where they hold `logprobs`, the same but for these: a body in
+/// which something was masked has none.
+fn is_same(left: &str, expected: &str) -> bool {
+    fn emptied(body: &str) -> Value {
+        fn empty(value: &mut Value) {
+            match value {
+                Value::Object(all) => all.iter_mut().for_each(|(key, it)| match key.as_str() {
+                    "logprobs" | "logprobsResult" => *it = Value::Null,
+                    _ => empty(it),
+                }),
+                Value::Array(all) => all.iter_mut().for_each(empty),
+                _ => {}
+            }
+        }
+        let mut body = serde_json::from_str(body).expect("JSON");
+        empty(&mut body);
+        body
+    }
+    left == expected || (expected.contains("\"logprobs") && emptied(left) == emptied(expected))
+}
+
 #[test]
 fn a_canary_at_every_string_of_every_dialect_is_found() {
     let bench = Bench::new(&policy_of_all("all", "redact", ""));
@@ -164,7 +185,8 @@ fn a_canary_at_every_string_of_every_dialect_is_found() {
                 let left =
                     result.cleared.map(|it| String::from_utf8(it.into_bytes().to_vec()).expect("UTF-8"));
                 let expected = text.replace(MARK, "[REDACTED:github_token]");
-                if result.action != Action::Redact || left.as_deref() != Some(&expected) {
+                let is_as_expected = left.as_deref().is_some_and(|left| is_same(left, &expected));
+                if result.action != Action::Redact || !is_as_expected {
                     missed.push(format!("{dialect} {:?}: {sent}\n  {left:?}", case.direction));
                 }
                 places += 1;
