@@ -47,7 +47,7 @@ fn a_poisoned_answer_is_refused_by_a_rule_and_a_changed_tool_by_another() {
     let upstream = Upstream::answering("application/json", "{}");
     let config = format!(
         "[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\npolicy = \"default\"\n\n{UNLIMITED}\n\
-         [policies.default.detectors.tool_definition_changed]\nmode = \"block\"\n",
+         [policies.default.detectors.tool_definition_changed]\nmode = \"block\"\nthreshold = \"medium\"\n",
         upstream.address
     );
     let gateway = Gateway::start(&config);

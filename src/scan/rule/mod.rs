@@ -12,7 +12,6 @@ pub mod proof;
 mod scenario;
 
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 
 pub use self::file::SCENARIOS_MAX;
 pub use self::scenario::Part;
@@ -130,13 +129,13 @@ impl Rules {
     /// Every fault of every file.
     pub fn compile(files: BTreeMap<String, String>, detectors: &[Detector]) -> Result<Self, Vec<PackFault>> {
         let mut rules = file::parse_all(&files)?;
-        let mut names: BTreeSet<&str> = detectors.iter().map(|detector| detector.name.as_str()).collect();
+        let mut names: BTreeMap<&str, &str> =
+            detectors.iter().map(|known| (known.name.as_str(), known.file.as_str())).collect();
         let mut faults = Vec::new();
         for (at, rule) in rules.iter().enumerate() {
-            let other = "another rule or detector".to_owned();
-            let problem = match names.insert(&rule.id) {
-                false => Some(PackProblem::Duplicate { other }),
-                true => (at == RULES_MAX).then_some(PackProblem::TooManyDetectors),
+            let problem = match names.insert(&rule.id, &rule.file) {
+                Some(other) => Some(PackProblem::Duplicate { other: other.to_owned() }),
+                None => (at == RULES_MAX).then_some(PackProblem::TooManyDetectors),
             };
             faults.extend(problem.map(|problem| rule.fault(problem)));
         }

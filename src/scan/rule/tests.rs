@@ -120,7 +120,7 @@ fn every_fault_of_a_rule_is_told_with_its_line() {
     assert_eq!(with("why = \"It is a test.\"", "why = \"\""), here(13, "`why` must not be empty"));
     assert_eq!(
         with("id = \"a_before_b\"", "id = \"a\""),
-        ["rules/test.toml:5: a: `type` is already used in another rule or detector"]
+        ["rules/test.toml:5: a: `type` is already used in test.toml"]
     );
 }
 

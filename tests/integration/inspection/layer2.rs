@@ -219,5 +219,5 @@ fn tools_of_one_name_are_told_under_the_default_policy() {
     body["tools"] = json!([tool("send_email", "Sends."), tool("send_file", "Sends a file.")]);
     assert_eq!(request(&bench, "default", &body), (Vec::new(), Action::Allow));
     body["tools"] = json!([tool("send_email", "Sends."), tool("sendEmail", "Sends it elsewhere.")]);
-    assert_eq!(request(&bench, "default", &body), (vec!["tool_shadowing".to_owned()], Action::Monitor));
+    assert_eq!(request(&bench, "default", &body), (vec!["tool_name_shadowing".to_owned()], Action::Monitor));
 }
