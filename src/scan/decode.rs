@@ -265,7 +265,7 @@ fn begins(byte: u8, before: u8, kind: Encoding) -> bool {
     match kind {
         Encoding::Base64 => byte.is_ascii_alphanumeric() && !before.is_ascii_alphanumeric(),
         Encoding::Hex => byte.is_ascii_hexdigit() && !before.is_ascii_hexdigit(),
-        Encoding::Canonical => false,
+        Encoding::Canonical | Encoding::Spelt(_) => false,
     }
 }
 
@@ -348,7 +348,7 @@ impl Ended {
 /// Returns the value of a digit and how many bits it has.
 fn digit(byte: u8, kind: Encoding) -> Option<(u8, u8)> {
     match kind {
-        Encoding::Canonical => None,
+        Encoding::Canonical | Encoding::Spelt(_) => None,
         Encoding::Hex => char::from(byte).to_digit(16).map(|value| (value as u8, 4)),
         Encoding::Base64 => Some((VALUES[usize::from(byte)], 6)).filter(|(value, _)| *value != NO_DIGIT),
     }
@@ -400,7 +400,7 @@ fn decode(text: &[u8], ended: Ended, encoding: Encoding) -> Option<Run> {
     let mut view = View::default();
     match encoding {
         Encoding::Base64 => append_groups(&mut view, &bytes, ended.start..end),
-        Encoding::Hex | Encoding::Canonical => view.append(&bytes, ended.start, 2, 1),
+        Encoding::Hex | Encoding::Canonical | Encoding::Spelt(_) => view.append(&bytes, ended.start, 2, 1),
     }
     Some(Run { source: ended.start..end + usize::from(ended.padding), encoding, view })
 }

@@ -21,6 +21,7 @@ pub mod rule;
 pub mod scanner;
 pub mod score;
 pub mod shape;
+pub mod spelling;
 pub mod threat;
 pub mod view;
 pub mod words;

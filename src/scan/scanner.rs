@@ -456,7 +456,7 @@ fn view_offset(view: &View, source: usize) -> usize {
 /// Joins findings of one detector that overlap and sorts by start and detector.
 ///
 /// What several readings show is told once, by the plainest of them.
-fn merged(mut found: Vec<Finding>) -> Vec<Finding> {
+pub(super) fn merged(mut found: Vec<Finding>) -> Vec<Finding> {
     if found.len() > 1 {
         found.sort_by(|one, other| {
             (one.detector, one.span.start, one.span.end).cmp(&(

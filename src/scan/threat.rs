@@ -58,6 +58,33 @@ pub enum Encoding {
     Base64,
     /// Hexadecimal.
     Hex,
+    /// Another way to spell a text, one that only whole texts are read in.
+    Spelt(Spelling),
+}
+
+/// A way to spell a text so that a person or a model reads it and a filter does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Spelling {
+    /// Base32 of RFC 4648.
+    Base32,
+    /// Ascii85 between `<~` and `~>`.
+    Ascii85,
+    /// Quoted-printable of RFC 2045.
+    QuotedPrintable,
+    /// Base64 of a gzip file.
+    Gzip,
+    /// Letters moved along the alphabet, ROT13 among them.
+    Caesar,
+    /// From the end to the beginning.
+    Reversed,
+    /// One letter at a time, with something between.
+    Spaced,
+    /// Digits and signs for letters.
+    Leet,
+    /// Morse code.
+    Morse,
+    /// The numbers of characters: binary, octal, decimal or hexadecimal.
+    Numbers,
 }
 
 /// The steps that were undone, outermost first; empty for plain text.
@@ -92,6 +119,15 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Returns the finding as seen from a place within the text that was scanned, if its value lies there.
+    pub fn within(self, place: &Range<usize>) -> Option<Self> {
+        let inside = place.start <= self.value.start && self.value.end <= place.end;
+        let seen = |range: &Range<usize>| {
+            range.start.max(place.start) - place.start..range.end.min(place.end) - place.start
+        };
+        inside.then(|| Self { span: seen(&self.span), value: seen(&self.value), ..self })
+    }
+
     /// Leaves out of the value what stands before an offset.
     pub(super) fn begin_at(&mut self, start: usize) {
         self.value.start = self.value.start.max(start).min(self.value.end);
@@ -219,6 +255,35 @@ impl Encoding {
             Self::Canonical => "canonical",
             Self::Base64 => "base64",
             Self::Hex => "hex",
+            Self::Spelt(spelling) => spelling.as_str(),
+        }
+    }
+}
+
+impl Spelling {
+    /// Returns the name used in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Base32 => "base32",
+            Self::Ascii85 => "ascii85",
+            Self::QuotedPrintable => "quoted_printable",
+            Self::Gzip => "gzip",
+            Self::Caesar => "caesar",
+            Self::Reversed => "reversed",
+            Self::Spaced => "spaced",
+            Self::Leet => "leet",
+            Self::Morse => "morse",
+            Self::Numbers => "numbers",
+        }
+    }
+
+    /// Tells whether it stands for the bytes of a text, so that any detector may find something in it.
+    ///
+    /// What only plays with letters is read for orders alone: it makes digits and words of what has none.
+    pub fn is_exact(self) -> bool {
+        match self {
+            Self::Base32 | Self::Ascii85 | Self::QuotedPrintable | Self::Gzip | Self::Numbers => true,
+            Self::Caesar | Self::Reversed | Self::Spaced | Self::Leet | Self::Morse => false,
         }
     }
 }

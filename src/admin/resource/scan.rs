@@ -107,7 +107,7 @@ fn enabled(office: &Office, ruleset: &Ruleset, options: ScanOptions) -> Detector
 /// Scans a text. Blocks for as long as that takes.
 fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) -> Result<Scanned, ApiError> {
     let began = office.clock.monotonic();
-    let findings = ruleset.scanner.scan(content.as_bytes(), wanted).map(|mut findings| {
+    let findings = ruleset.scanner.scan_spelt(content.as_bytes(), wanted).map(|mut findings| {
         let of_rules = ruleset.layer2.over(content.as_bytes(), &findings, wanted);
         findings.extend(of_rules);
         findings

@@ -1,5 +1,6 @@
 //! Finds the texts of a body, whatever it is, and hands each to the sheet.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Pinning;
@@ -20,7 +21,15 @@ use crate::llm::usage::Usage;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Direction;
 use crate::scan::scanner::touches;
+use crate::scan::spelling;
 use crate::scan::view;
+
+/// What occurs in the names of members that hold secrets, in lower case.
+const SECRET_NAMES: [&[u8]; 7] = [b"passw", b"pwd", b"secret", b"token", b"key", b"cred", b"auth"];
+/// The longest such name, in bytes.
+const SECRET_NAME_BYTES_MAX: usize = 64;
+/// The shortest value that may be a secret for its name, in bytes.
+const SECRET_BYTES_MIN: usize = 8;
 
 /// Reads a body and scans every text in it.
 pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(), Unreadable> {
@@ -99,10 +108,18 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     let mut suspects = Vec::new();
     let edits = sheet.edit_count();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
-    for (string, place) in document.strings.iter().zip(texts.places()) {
+    let asked = sheet.inspector.direction == Direction::Request;
+    let is_spelt = asked && spelling::may_be_spelt(&texts.joined);
+    for (at, (string, place)) in document.strings.iter().zip(texts.places()).enumerate() {
         let alone = &texts.joined[place.clone()];
-        if touches(&suspects, &place) || view::needs_views(alone) || sheet.may_restore(alone) {
-            scan_string(sheet, text, offset, &document, string)?;
+        let name = name_of_secret(text, &document, at);
+        if name.is_some()
+            || touches(&suspects, &place)
+            || view::needs_views(alone)
+            || is_spelt && spelling::may_be_spelt(alone)
+            || sheet.may_restore(alone)
+        {
+            scan_string(sheet, text, offset, &document, string, &name.unwrap_or_default())?;
         }
     }
     if sheet.edit_count() > edits {
@@ -111,6 +128,18 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
         }
     }
     Ok(())
+}
+
+/// Returns the name of a member whose value may be a secret for its name alone.
+fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Option<Cow<'a, [u8]>> {
+    let string = document.strings.get(at).filter(|it| !it.key && it.raw.len() >= SECRET_BYTES_MIN)?;
+    let key = document.strings.get(at.checked_sub(1)?)?;
+    if !key.key || key.node != string.node || key.raw.len() > SECRET_NAME_BYTES_MAX {
+        return None;
+    }
+    let name = document.text(text, key);
+    let lower = name.to_ascii_lowercase();
+    SECRET_NAMES.iter().any(|part| memchr::memmem::find(&lower, part).is_some()).then_some(name)
 }
 
 /// Compares the tools that a body defines with those that its caller knows.
@@ -160,12 +189,14 @@ fn scan_string(
     offset: usize,
     document: &Document,
     string: &JsonString,
+    name: &[u8],
 ) -> Result<(), Unreadable> {
     let channel = sheet.inspector.dialect.channel(text, document, string);
     let decoded = document.text(text, string);
     let mut cursor = RawCursor::new(text, string);
     let before = sheet.gathered().len();
-    sheet.text(&decoded, channel, Written::Json, |range| shifted(cursor.raw_range(range), offset))?;
+    let raw = |range| shifted(cursor.raw_range(range), offset);
+    sheet.named_text(name, &decoded, channel, Written::Json, raw)?;
     if sheet.gathered().len() > before {
         let place = layer2::place(sheet.inspector.direction, channel, text, document, string);
         sheet.gathered().place(before, &place);

@@ -23,6 +23,7 @@ use crate::redact::splice::Edit;
 use crate::redact::splice::override_with;
 use crate::redact::splice::splice;
 use crate::redact::token::Vault;
+use crate::scan::scanner::ScanFault;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
 
@@ -109,12 +110,34 @@ impl<'a, 'v> Sheet<'a, 'v> {
         text: &[u8],
         channel: Channel,
         written: Written,
+        raw: impl FnMut(Range<usize>) -> Range<usize>,
+    ) -> Result<(), Unreadable> {
+        self.named_text(&[], text, channel, written, raw)
+    }
+
+    /// Scans a text that is the value of a member, as `"name": "text"` reads; without a name, as it stands.
+    ///
+    /// Some values are known for secrets by their names alone.
+    pub fn named_text(
+        &mut self,
+        name: &[u8],
+        text: &[u8],
+        channel: Channel,
+        written: Written,
         mut raw: impl FnMut(Range<usize>) -> Range<usize>,
     ) -> Result<(), Unreadable> {
         if (self.inspector.expired)() {
             return Err(Unreadable::Late);
         }
-        let findings = self.inspector.ruleset.scanner.scan(text, &self.wanted)?;
+        let findings = match name {
+            [] => self.scan(text)?,
+            name => {
+                let before = [b"\"", name, b"\": \""].concat();
+                let place = before.len()..before.len() + text.len();
+                let found = self.scan(&[&before, text, b"\""].concat())?;
+                found.into_iter().filter_map(|finding| finding.within(&place)).collect()
+            }
+        };
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
             let values = restore::find(self.vault, text, inside(channel), true).values;
@@ -124,6 +147,15 @@ impl<'a, 'v> Sheet<'a, 'v> {
             self.edits.push(Edit { range: raw(masked.range), replacement: written.write(&masked.text) });
         }
         Ok(())
+    }
+
+    /// Scans a whole text: of a request in every spelling, of a response as a stream of it would be.
+    fn scan(&self, text: &[u8]) -> Result<Vec<Finding>, ScanFault> {
+        let scanner = &self.inspector.ruleset.scanner;
+        match self.inspector.direction {
+            Direction::Request => scanner.scan_spelt(text, &self.wanted),
+            Direction::Response => scanner.scan(text, &self.wanted),
+        }
     }
 
     /// Judges findings whose values `value` shows, notes them, and returns the masks they call for:

@@ -1,0 +1,255 @@
+//! Codes that stand for the bytes of a text: Base32, Ascii85, quoted-printable, gzip, Morse, rows of numbers.
+
+use std::io::Read;
+use std::ops::Range;
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::DecodePaddingMode;
+use base64::engine::GeneralPurpose;
+use base64::engine::GeneralPurposeConfig;
+use flate2::read::GzDecoder;
+
+use super::Origin;
+use super::Spelt;
+use super::viewed;
+use crate::scan::threat::Spelling;
+use crate::scan::view::View;
+
+/// The shortest run of Base32, in characters.
+const BASE32_BYTES_MIN: usize = 24;
+/// The fewest `=XX` that make a text quoted-printable.
+const QUOTED_MIN: usize = 3;
+/// The fewest signs of Morse code that are read.
+const MORSE_MIN: usize = 10;
+/// The fewest numbers in a row that are read as characters.
+const NUMBERS_MIN: usize = 8;
+/// What comes out of a gzip file at most, in bytes.
+const INFLATED_BYTES_MAX: u64 = 1 << 17;
+/// How many gzip files a text is read for.
+const GZIPS_MAX: usize = 4;
+/// The share of letters and spaces from which numbers are text, in percent.
+const LETTERS_PERCENT_MIN: usize = 75;
+
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// Returns what the codes in a text say.
+pub(super) fn readings(text: &[u8]) -> Vec<Spelt> {
+    let mut found = Vec::new();
+    base32(text, &mut found);
+    ascii85(text, &mut found);
+    gzip(text, &mut found);
+    found.extend(quoted_printable(text).map(|view| viewed(Spelling::QuotedPrintable, view)));
+    morse(text, &mut found);
+    numbers(text, &mut found);
+    found
+}
+
+/// Adds a reading that comes from one stretch, if it can be read.
+fn add(spelling: Spelling, bytes: Vec<u8>, run: Range<usize>, found: &mut Vec<Spelt>) {
+    let is_text = std::str::from_utf8(&bytes)
+        .is_ok_and(|text| !text.chars().any(|sign| sign.is_control() && !matches!(sign, '\n' | '\r' | '\t')));
+    if is_text && !bytes.is_empty() {
+        let mut view = View::default();
+        view.append(&bytes, 0, 1, 1);
+        found.push(Spelt { spelling, view, origin: Origin::Run(run) });
+    }
+}
+
+/// Returns the stretches of a text whose bytes all `fit`, from a length on.
+///
+/// A stretch so long covers one of the places that lie `least` bytes apart: only these are looked at in prose.
+fn stretches<'t>(
+    text: &'t [u8],
+    least: usize,
+    fit: fn(u8) -> bool,
+) -> impl Iterator<Item = Range<usize>> + 't {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let mut probe = at + least - 1;
+        while let Some(byte) = text.get(probe) {
+            if !fit(*byte) {
+                probe += least;
+                continue;
+            }
+            let before = text.get(at..probe).unwrap_or_default();
+            let start = probe - before.iter().rev().take_while(|byte| fit(**byte)).count();
+            let behind = text.get(probe..).unwrap_or_default();
+            at = probe + behind.iter().take_while(|byte| fit(**byte)).count();
+            if at - start >= least {
+                return Some(start..at);
+            }
+            probe = at + least - 1;
+        }
+        None
+    })
+}
+
+fn base32(text: &[u8], found: &mut Vec<Spelt>) {
+    for run in stretches(text, BASE32_BYTES_MIN, |byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7')) {
+        let (mut bits, mut held, mut bytes) = (0_u32, 0_u32, Vec::new());
+        for byte in text.get(run.clone()).unwrap_or_default() {
+            let value = if byte.is_ascii_digit() { byte - b'2' + 26 } else { byte - b'A' };
+            bits = bits << 5 & 0xffff | u32::from(value);
+            held += 5;
+            if held >= 8 {
+                held -= 8;
+                bytes.push((bits >> held & 0xff) as u8);
+            }
+        }
+        add(Spelling::Base32, bytes, run, found);
+    }
+}
+
+fn ascii85(text: &[u8], found: &mut Vec<Spelt>) {
+    for start in memchr::memmem::find_iter(text, b"<~") {
+        let body = text.get(start + 2..).unwrap_or_default();
+        let Some(length) = memchr::memmem::find(body, b"~>") else { return };
+        let signs: Vec<u8> =
+            body.iter().take(length).copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+        if signs.iter().all(|byte| matches!(byte, b'!'..=b'u')) {
+            let bytes = signs.chunks(5).flat_map(group85).collect();
+            add(Spelling::Ascii85, bytes, start..start + length + 4, found);
+        }
+    }
+}
+
+/// Decodes up to five signs of Ascii85; a short group is filled with the greatest sign.
+fn group85(signs: &[u8]) -> Vec<u8> {
+    let filled = signs.iter().copied().chain(std::iter::repeat(b'u')).take(5);
+    let number = filled.fold(0_u64, |number, sign| number * 85 + u64::from(sign - b'!'));
+    let bytes = (number & 0xffff_ffff) as u32;
+    bytes.to_be_bytes().into_iter().take(signs.len().saturating_sub(1)).collect()
+}
+
+fn gzip(text: &[u8], found: &mut Vec<Spelt>) {
+    for start in memchr::memmem::find_iter(text, b"H4sI").take(GZIPS_MAX) {
+        let is_sign = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+        let length = text.get(start..).unwrap_or_default().iter().take_while(is_sign).count();
+        let run = start..start + length;
+        let Ok(packed) = LENIENT.decode(text.get(run.clone()).unwrap_or_default()) else { continue };
+        let mut bytes = Vec::new();
+        // What is cut off is no whole file, but what came before it can be read.
+        let _ = GzDecoder::new(packed.as_slice()).take(INFLATED_BYTES_MAX).read_to_end(&mut bytes);
+        let whole = std::str::from_utf8(&bytes).map_or_else(|fault| fault.valid_up_to(), str::len);
+        bytes.truncate(whole);
+        add(Spelling::Gzip, bytes, run, found);
+    }
+}
+
+/// Undoes `=XX` and soft line ends, where there are some.
+fn quoted_printable(text: &[u8]) -> Option<View> {
+    let quoted = |at: usize| match text.get(at..at + 3) {
+        Some([b'=', high, low]) => {
+            let digit = |byte: u8| match byte {
+                b'0'..=b'9' => Some(byte - b'0'),
+                b'A'..=b'F' => Some(byte - b'A' + 10),
+                _ => None,
+            };
+            Some(digit(*high)? << 4 | digit(*low)?)
+        }
+        _ => None,
+    };
+    if memchr::memchr_iter(b'=', text).filter(|at| quoted(*at).is_some()).take(QUOTED_MIN).count()
+        < QUOTED_MIN
+    {
+        return None;
+    }
+    let mut view = View::default();
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        let rest = text.get(at..).unwrap_or_default();
+        if let Some(meant) = quoted(at) {
+            view.append(&[meant], at, 3, 1);
+            at += 3;
+        } else if rest.starts_with(b"=\n") {
+            at += 2;
+        } else if rest.starts_with(b"=\r\n") {
+            at += 3;
+        } else {
+            view.append(&[*byte], at, 1, 1);
+            at += 1;
+        }
+    }
+    Some(view)
+}
+
+fn morse(text: &[u8], found: &mut Vec<Spelt>) {
+    let fit = |byte| matches!(byte, b'.' | b'-' | b' ' | b'/' | b'|' | b'\n');
+    for run in stretches(text, MORSE_MIN * 3, fit) {
+        let signs =
+            String::from_utf8_lossy(text.get(run.clone()).unwrap_or_default()).replace(['|', '\n'], "/");
+        let words = signs.replace("   ", " / ");
+        let letters: Option<Vec<u8>> = words
+            .split(' ')
+            .filter(|sign| !sign.is_empty())
+            .map(|sign| if sign.chars().all(|part| part == '/') { Some(b' ') } else { morse_letter(sign) })
+            .collect();
+        if let Some(letters) = letters.filter(|letters| letters.len() >= MORSE_MIN) {
+            add(Spelling::Morse, letters, run, found);
+        }
+    }
+}
+
+fn morse_letter(sign: &str) -> Option<u8> {
+    const SIGNS: [&str; 36] = [
+        ".-", "-...", "-.-.", "-..", ".", "..-.", "--.", "....", "..", ".---", "-.-", ".-..", "--", "-.",
+        "---", ".--.", "--.-", ".-.", "...", "-", "..-", "...-", ".--", "-..-", "-.--", "--..", "-----",
+        ".----", "..---", "...--", "....-", ".....", "-....", "--...", "---..", "----.",
+    ];
+    let place = SIGNS.iter().position(|known| *known == sign)?;
+    Some(if place < 26 { b'a' + place as u8 } else { b'0' + (place - 26) as u8 })
+}
+
+fn numbers(text: &[u8], found: &mut Vec<Spelt>) {
+    let fit = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b' ' | b',' | b';' | b':' | b'x');
+    for run in stretches(text, NUMBERS_MIN * 3 - 1, fit) {
+        let row = text.get(run.clone()).unwrap_or_default();
+        let is_between = |byte: &u8| matches!(byte, b' ' | b',' | b';' | b':');
+        let numbers: Vec<&[u8]> = row.split(is_between).filter(|number| !number.is_empty()).collect();
+        let bytes: Vec<u8> = match radix(&numbers) {
+            Some(radix) => numbers.iter().map_while(|number| character(number, radix)).collect(),
+            None => continue,
+        };
+        let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic() || **byte == b' ').count();
+        if bytes.len() >= NUMBERS_MIN && letters * 100 >= bytes.len() * LETTERS_PERCENT_MIN {
+            add(Spelling::Numbers, bytes, run, found);
+        }
+    }
+}
+
+/// Returns the base that all numbers of a row are written in, if they stand for characters.
+fn radix(numbers: &[&[u8]]) -> Option<u32> {
+    let all =
+        |fits: fn(&[u8]) -> bool| numbers.len() >= NUMBERS_MIN && numbers.iter().all(|number| fits(number));
+    if all(|number| number.len() == 8 && number.iter().all(|byte| matches!(byte, b'0' | b'1'))) {
+        return Some(2);
+    }
+    if all(|number| matches!(number.len(), 2 | 3) && number.iter().all(u8::is_ascii_digit)) {
+        let is_octal = all(|number| number.len() == 3 && matches!(number.first(), Some(b'0' | b'1')))
+            && all(|number| number.iter().all(|byte| *byte < b'8'));
+        let is_hex = all(|number| number.len() == 2 && matches!(number.first(), Some(b'2'..=b'7')));
+        return Some(if is_octal {
+            8
+        } else if is_hex {
+            16
+        } else {
+            10
+        });
+    }
+    all(|number| {
+        let digits = number.strip_prefix(b"0x").unwrap_or(number);
+        digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit)
+    })
+    .then_some(16)
+}
+
+fn character(number: &[u8], radix: u32) -> Option<u8> {
+    let digits = number.strip_prefix(b"0x").unwrap_or(number);
+    u8::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
+}

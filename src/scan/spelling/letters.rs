@@ -1,0 +1,120 @@
+//! Letters moved, turned round, pulled apart, or written as digits.
+
+use crate::scan::view::View;
+
+/// How many letters stand apart before that counts as a way to write.
+const APART_MIN: usize = 5;
+
+/// How far before the end of a word its digits are looked for, in bytes.
+const LEET_BYTES: usize = 6;
+
+/// The longest text that is turned round, in bytes.
+const REVERSED_BYTES_MAX: usize = 1 << 15;
+
+/// Moves ASCII letters along the alphabet by so many places.
+pub(super) fn moved(text: &[u8], places: u8) -> Vec<u8> {
+    let along = |byte: u8, first: u8| first + (byte - first + places) % 26;
+    text.iter()
+        .map(|byte| match byte {
+            b'a'..=b'z' => along(*byte, b'a'),
+            b'A'..=b'Z' => along(*byte, b'A'),
+            other => *other,
+        })
+        .collect()
+}
+
+/// Turns a text round, character by character.
+pub(super) fn reversed(text: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= REVERSED_BYTES_MAX)?;
+    Some(text.chars().rev().collect::<String>().into_bytes())
+}
+
+/// Tells whether a word that ends at an offset has a sign in the place of a letter.
+pub(super) fn has_leet(text: &[u8], end: usize) -> bool {
+    let word = text.get(end.saturating_sub(LEET_BYTES)..end).unwrap_or_default();
+    word.iter().any(|byte| letter(*byte, b'i') != *byte)
+}
+
+/// Writes letters for digits and signs; `one` is what 1 stands for.
+pub(super) fn unleeted(text: &[u8], one: u8) -> Vec<u8> {
+    text.iter().map(|byte| letter(*byte, one)).collect()
+}
+
+fn letter(byte: u8, one: u8) -> u8 {
+    match byte {
+        b'0' => b'o',
+        b'1' | b'|' => one,
+        b'!' => b'i',
+        b'3' => b'e',
+        b'4' | b'@' => b'a',
+        b'5' | b'$' => b's',
+        b'6' | b'9' => b'g',
+        b'7' | b'+' => b't',
+        other => other,
+    }
+}
+
+/// Puts letters together that stand one by one, `i g n o r e  a l l`; nothing if none do.
+pub(super) fn spaced(text: &[u8]) -> Option<View> {
+    let mut view = View::default();
+    let (mut at, mut found) = (0, false);
+    while at < text.len() {
+        let run = apart(text, at);
+        if run.letters < APART_MIN {
+            let next = if run.end > at { run.end } else { at + 1 };
+            view.append(text.get(at..next).unwrap_or_default(), at, 1, 1);
+            at = next;
+            continue;
+        }
+        found = true;
+        for (letter, place) in run.joined {
+            view.append(&[letter], place, 1, 1);
+        }
+        at = run.end;
+    }
+    found.then_some(view)
+}
+
+/// Letters one by one.
+struct Apart {
+    letters: usize,
+    end: usize,
+    /// Each letter, and a space where words part, with its place.
+    joined: Vec<(u8, usize)>,
+}
+
+/// Reads letters that stand one by one from a place on.
+fn apart(text: &[u8], from: usize) -> Apart {
+    let mut run = Apart { letters: 0, end: from, joined: Vec::new() };
+    let byte = |at: usize| text.get(at).copied();
+    let is_word = |at: Option<usize>| at.and_then(byte).is_some_and(|it| it.is_ascii_alphanumeric());
+    if is_word(from.checked_sub(1)) || byte(from + 1).is_none_or(|next| !is_gap(next)) {
+        return run;
+    }
+    let mut at = from;
+    while let Some(letter) = byte(at).filter(u8::is_ascii_alphanumeric) {
+        if is_word(Some(at + 1)) {
+            break;
+        }
+        run.letters += 1;
+        run.joined.push((letter, at));
+        run.end = at + 1;
+        let gap = text.get(at + 1..).unwrap_or_default().iter().take_while(|it| is_gap(**it)).count();
+        if gap == 0 {
+            break;
+        }
+        if gap > 1 {
+            run.joined.push((b' ', at + 1));
+        }
+        at += 1 + gap;
+    }
+    while run.joined.last().is_some_and(|(sign, _)| *sign == b' ') {
+        run.joined.pop();
+    }
+    run
+}
+
+/// Tells whether a byte may part letters that belong together.
+fn is_gap(byte: u8) -> bool {
+    matches!(byte, b' ' | b'.' | b'-' | b'_' | b'*' | b'|' | b'/' | b'~' | b'+' | b',')
+}

@@ -1,0 +1,135 @@
+"""Tells what python-stdnum thinks of random and mutated identifiers, one `check value verdict` a line.
+
+Usage: stdnum_oracle.py SEED COUNT
+
+COUNT values are made for each check: half of them as dice fall, half made valid by the last symbols and then, for
+every second one, changed in one place. Runs of one repeated digit, which the gateway refuses on purpose, are left
+out.
+"""
+
+import importlib
+import random
+import sys
+
+DIGITS = "0123456789"
+UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+KINDS = {"d": DIGITS, "A": UPPER, "X": DIGITS + UPPER}
+
+# check: (module, shapes); d is a digit, A a letter, X either, anything else stands for itself.
+CHECKS = {
+    "luhn": ("luhn", ["dddddddddddd", "dddddddddddddddd"]),
+    "lei": ("lei", ["XXXXXXXXXXXXXXXXXXXX"]),
+    "us_aba": ("us.rtn", ["ddddddddd"]),
+    "us_ssn": ("us.ssn", ["ddd-dd-dddd"]),
+    "ca_sin": ("ca.sin", ["ddddddddd"]),
+    "br_cpf": ("br.cpf", ["ddddddddddd"]),
+    "br_cnpj": ("br.cnpj", ["dddddddddddddd"]),
+    "ar_cuit": ("ar.cuit", ["20ddddddddd", "27ddddddddd", "30ddddddddd"]),
+    "ar_cbu": ("ar.cbu", ["dddddddddddddddddddddd"]),
+    "pe_ruc": ("pe.ruc", ["10ddddddddd", "20ddddddddd"]),
+    "fr_siret": ("fr.siret", ["dddddddddddddd"]),
+    "fr_siren": ("fr.siren", ["ddddddddd"]),
+    "fr_tva": ("fr.tva", ["dd123456ddd", "ddddddddddd"]),
+    "nl_bsn": ("nl.bsn", ["ddddddddd"]),
+    "nl_btw": ("nl.btw", ["dddddddddB0d"]),
+    "uk_nhs": ("gb.nhs", ["dddddddddd"]),
+    "uk_utr": ("gb.utr", ["dddddddddd"]),
+    "gb_vat": ("gb.vat", ["ddddddddd"]),
+    "ie_ppsn": ("ie.pps", ["dddddddA", "dddddddAA"]),
+    "de_steuer_id": ("de.idnr", ["ddddddddddd"]),
+    "de_vat": ("de.vat", ["ddddddddd"]),
+    "at_uid": ("at.uid", ["Udddddddd"]),
+    "be_vat": ("be.vat", ["0ddddddddd"]),
+    "bg_eik": ("bg.vat", ["ddddddddd"]),
+    "cy_vat": ("cy.vat", ["ddddddddA"]),
+    "cz_dic": ("cz.dic", ["dddddddd"]),
+    "dk_cvr": ("dk.cvr", ["dddddddd"]),
+    "ee_kmkr": ("ee.kmkr", ["ddddddddd"]),
+    "es_nif": ("es.dni", ["ddddddddA"]),
+    "es_nie": ("es.nie", ["XdddddddA", "YdddddddA", "ZdddddddA"]),
+    "es_cif": ("es.cif", ["Addddddddd"[:9], "BdddddddA", "Qddddddd" + "A"]),
+    "fi_ytunnus": ("fi.ytunnus", ["dddddddd"]),
+    "hu_anum": ("hu.anum", ["dddddddd"]),
+    "hr_oib": ("hr.oib", ["ddddddddddd"]),
+    "it_piva": ("it.iva", ["ddddddddddd"]),
+    "lt_pvm": ("lt.pvm", ["ddddddd1d"]),
+    "lu_tva": ("lu.tva", ["dddddddd"]),
+    "lv_pvn": ("lv.pvn", ["4dddddddddd", "9dddddddddd"]),
+    "mt_vat": ("mt.vat", ["dddddddd"]),
+    "pl_nip": ("pl.nip", ["dddddddddd"]),
+    "pl_pesel": ("pl.pesel", ["dd0dddddddd", "dd2dddddddd"]),
+    "pl_regon": ("pl.regon", ["ddddddddd", "dddddddddddddd"]),
+    "pt_nif": ("pt.nif", ["2dddddddd", "5dddddddd"]),
+    "ro_cui": ("ro.cui", ["1ddddddddd", "2ddddddd", "3ddddd"]),
+    "si_ddv": ("si.ddv", ["dddddddd"]),
+    "sk_dph": ("sk.dph", ["ddd" + "ddddddd"]),
+    "gr_afm": ("gr.vat", ["ddddddddd"]),
+    "by_unp": ("by.unp", ["1dddddddd", "7dddddddd"]),
+    "ch_uid": ("ch.uid", ["CHEddddddddd"]),
+    "ch_ahv": ("ch.ssn", ["756dddddddddd"]),
+    "cn_uscc": ("cn.uscc", ["91ddddddXXXXXXXXXX"]),
+    "do_rnc": ("do.rnc", ["ddddddddd"]),
+    "do_cedula": ("do.cedula", ["ddddddddddd"]),
+    "ec_ci": ("ec.ci", ["0ddddddddd", "1ddddddddd"]),
+    "jp_corporate": ("jp.cn", ["ddddddddddddd"]),
+    "jp_my_number": ("jp.in_", ["dddddddddddd"]),
+    "mk_edb": ("mk.edb", ["ddddddddddddd"]),
+    "md_idno": ("md.idno", ["ddddddddddddd"]),
+    "no_orgnr": ("no.orgnr", ["ddddddddd"]),
+    "rs_pib": ("rs.pib", ["ddddddddd"]),
+    "ru_inn": ("ru.inn", ["dddddddddd", "dddddddddddd"]),
+    "ru_ogrn": ("ru.ogrn", ["1dddddddddddd"]),
+    "th_tnin": ("th.pin", ["1dddddddddddd", "3dddddddddddd"]),
+    "tr_tckn": ("tr.tckimlik", ["1dddddddddd", "7dddddddddd"]),
+    "tr_vkn": ("tr.vkn", ["dddddddddd"]),
+    "tw_ubn": ("tw.ubn", ["dddddddd"]),
+    "uy_rut": ("uy.rut", ["21dddddd001d", "10dddddd001d"]),
+    "ve_rif": ("ve.rif", ["Vddddddddd", "Jddddddddd"]),
+    "vn_mst": ("vn.mst", ["dddddddddd"]),
+    "in_aadhaar": ("in_.aadhaar", ["2ddddddddddd", "9ddddddddddd"]),
+    "il_id": ("il.idnr", ["ddddddddd"]),
+    "au_tfn": ("au.tfn", ["ddddddddd"]),
+    "au_abn": ("au.abn", ["ddddddddddd"]),
+    "au_acn": ("au.acn", ["ddddddddd"]),
+    "nz_ird": ("nz.ird", ["0dddddddd", "1dddddddd"]),
+    "imei": ("imei", ["35ddddddddddddd", "86ddddddddddddd"]),
+    "ro_cnp": ("ro.cnp", ["18001d0dddddd", "29002d1dddddd"]),
+    "bg_egn": ("bg.egn", ["8001d0dddd"[:10], "7002d1dddd"]),
+    "cn_resident_id": ("cn.ric", ["1101011980010dddd" + "d", "3205021991021ddddd"]),
+}
+
+
+def made(shape, dice):
+    return "".join(dice.choice(KINDS[sign]) if sign in KINDS else sign for sign in shape)
+
+
+def repaired(value, shape, module, dice):
+    """Changes the last one or two free places until the value is valid, if that helps."""
+    places = [place for place, sign in enumerate(shape) if sign in KINDS][-2:]
+    for first in dice.sample(KINDS[shape[places[0]]], len(KINDS[shape[places[0]]])):
+        for second in dice.sample(KINDS[shape[places[-1]]], len(KINDS[shape[places[-1]]])):
+            signs = list(value)
+            signs[places[0]], signs[places[-1]] = first, second
+            if module.is_valid("".join(signs)):
+                return "".join(signs)
+    return value
+
+
+def main():
+    dice, count = random.Random(int(sys.argv[1])), int(sys.argv[2])
+    for check, (name, shapes) in CHECKS.items():
+        module = importlib.import_module("stdnum." + name)
+        for turn in range(count):
+            shape = dice.choice(shapes)
+            value = made(shape, dice)
+            if turn % 2:
+                value = repaired(value, shape, module, dice)
+            if turn % 4 == 3:
+                place = dice.choice([place for place, sign in enumerate(shape) if sign in KINDS])
+                value = value[:place] + dice.choice(KINDS[shape[place]]) + value[place + 1 :]
+            if len(set(value) - set("-")) > 2:
+                print(check, value, int(module.is_valid(value)))
+
+
+if __name__ == "__main__":
+    main()

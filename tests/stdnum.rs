@@ -1,0 +1,49 @@
+//! The checks of identifiers against python-stdnum, on random and mutated values.
+//!
+//! Runs where a Python has the package (`tests/clients/setup.sh` installs it under `target/clients`), skips loudly
+//! elsewhere. `PORTCULLIS_STDNUM_VALUES=100000` makes it thorough.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use portcullis::scan::check::Check;
+
+/// How many values are made for each check, unless the environment says otherwise.
+const VALUES: &str = "400";
+
+/// Returns what the oracle says, if there is a Python that can ask it.
+fn verdicts() -> Option<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let script = root.join("tests/clients/stdnum_oracle.py");
+    let values = std::env::var("PORTCULLIS_STDNUM_VALUES").unwrap_or_else(|_| VALUES.to_owned());
+    let pythons = [root.join("target/clients/venv/bin/python"), "python3".into()];
+    pythons.into_iter().find_map(|python| {
+        let run = Command::new(python).arg(&script).args(["20251121", &values]).output().ok()?;
+        run.status.success().then(|| String::from_utf8_lossy(&run.stdout).into_owned())
+    })
+}
+
+#[test]
+fn checks_agree_with_python_stdnum() {
+    let Some(verdicts) = verdicts() else {
+        eprintln!("SKIPPED checks_agree_with_python_stdnum: no Python with python-stdnum");
+        return;
+    };
+    let mut judged: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+    let mut disagreements = Vec::new();
+    for line in verdicts.lines() {
+        let [name, value, verdict] = line.split(' ').collect::<Vec<_>>()[..] else { continue };
+        let check: Check = name.parse().unwrap_or_else(|fault| panic!("{name}: {fault}"));
+        let valid = verdict == "1";
+        judged.entry(name).or_default()[usize::from(valid)] += 1;
+        if check.passes(value.as_bytes()) != valid {
+            disagreements.push(line);
+        }
+    }
+    assert!(disagreements.is_empty(), "{} disagree:\n{}", disagreements.len(), disagreements.join("\n"));
+    assert!(judged.len() >= 75, "{} checks judged", judged.len());
+    let one_sided: Vec<&str> =
+        judged.iter().filter(|(_, both)| both.contains(&0)).map(|(name, _)| *name).collect();
+    assert!(one_sided.is_empty(), "never both valid and invalid: {one_sided:?}");
+}
