@@ -6,6 +6,7 @@ use std::str::FromStr;
 use parking_lot::Mutex;
 
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/// How many characters a ULID has.
 const LENGTH: usize = 26;
 const RANDOM_BITS: u32 = 80;
 
@@ -56,17 +57,32 @@ impl Ulid {
     pub fn unix_ms(self) -> i64 {
         (self.0 >> RANDOM_BITS) as i64
     }
+
+    /// Returns its 26 characters.
+    pub fn to_text(self) -> [u8; LENGTH] {
+        let mut text = [0u8; LENGTH];
+        // Two halves of 64 bits, for shifting one of 128 bits takes several steps each time.
+        let (mut low, mut high) = (self.0 as u64, (self.0 >> 65) as u64);
+        let middle = (self.0 >> 60) as u8 & 31;
+        let (front, back) = text.split_at_mut(13);
+        for slot in front.iter_mut().rev() {
+            *slot = ALPHABET[(high & 31) as usize];
+            high >>= 5;
+        }
+        for slot in back.iter_mut().skip(1).rev() {
+            *slot = ALPHABET[(low & 31) as usize];
+            low >>= 5;
+        }
+        if let Some(slot) = back.first_mut() {
+            *slot = ALPHABET[usize::from(middle)];
+        }
+        text
+    }
 }
 
 impl fmt::Display for Ulid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0u8; LENGTH];
-        let mut rest = self.0;
-        for slot in text.iter_mut().rev() {
-            *slot = ALPHABET[(rest & 31) as usize];
-            rest >>= 5;
-        }
-        f.write_str(std::str::from_utf8(&text).expect("the alphabet is ASCII"))
+        f.write_str(std::str::from_utf8(&self.to_text()).expect("the alphabet is ASCII"))
     }
 }
 

@@ -65,9 +65,21 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // The edges: every module's configuration; the command line; and the root, which wires everything.
     (
         "config",
-        &["admin", "document", "error", "govern", "policy", "proxy", "scan", "store", "telemetry", "tls"],
+        &[
+            "access",
+            "admin",
+            "document",
+            "error",
+            "govern",
+            "policy",
+            "proxy",
+            "scan",
+            "store",
+            "telemetry",
+            "tls",
+        ],
     ),
-    ("cli", &["app", "clock", "config", "document", "govern", "id", "redact", "scan", "telemetry"]),
+    ("cli", &["access", "app", "clock", "config", "document", "govern", "id", "redact", "scan", "telemetry"]),
     (
         "app",
         &[
@@ -109,6 +121,8 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
         &["config/provision.rs", "tls.rs", "proxy/upstream.rs"],
         "one provider of cryptography, chosen once",
     ),
+    ("jsonwebtoken", &["access/jose.rs"], "one way to sign and to verify, with no algorithm to choose"),
+    ("use ring::", &["access/jose.rs"], "the cryptography of tokens has one home"),
     ("getrandom", &["access/", "id.rs"], "randomness is for names and secrets"),
     ("SystemTime::now", &["clock.rs"], "time is an argument, or tests cannot move it"),
     (

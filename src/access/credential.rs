@@ -17,6 +17,8 @@ pub struct Principal {
     pub role: Role,
     /// How much it is entitled to.
     pub tier: Tier,
+    /// The routes it may use; empty: all.
+    pub routes: Vec<String>,
 }
 
 /// What is wrong with the credentials of a call.
@@ -34,6 +36,11 @@ impl Principal {
     /// Returns the name used in records.
     pub fn id(&self) -> String {
         self.key_id.clone()
+    }
+
+    /// Tells whether the credential may use a route.
+    pub fn may_use(&self, route: &str) -> bool {
+        self.routes.is_empty() || self.routes.iter().any(|allowed| allowed == route)
     }
 
     /// Tells whether the credential may do something.

@@ -27,6 +27,8 @@ use crate::store::Table;
 
 /// The most keys of a deployment.
 pub const KEYS_MAX: usize = 10_000;
+/// The most routes that a key names.
+pub const ROUTES_MAX: usize = 100;
 /// The longest name of a key, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
@@ -52,6 +54,9 @@ pub struct KeyRecord {
     pub created_at: Timestamp,
     /// When it stops counting.
     pub expires_at: Option<Timestamp>,
+    /// The provider routes it may use; empty: all.
+    #[serde(default)]
+    pub routes: Vec<String>,
     /// The keyed hash of the key.
     hash: [u8; 32],
 }
@@ -71,6 +76,8 @@ pub struct NewKey {
     pub tier: Tier,
     /// When it stops counting.
     pub expires_at: Option<Timestamp>,
+    /// The provider routes it may use; empty: all.
+    pub routes: Vec<String>,
 }
 
 /// Why a key was not made or removed.
@@ -79,6 +86,9 @@ pub enum KeyError {
     /// The name is empty or too long.
     #[error("a key needs a name of 1 to {NAME_BYTES_MAX} bytes")]
     Name,
+    /// It names too many routes, or one that cannot be.
+    #[error("a key names at most {ROUTES_MAX} routes, each of at most {NAME_BYTES_MAX} bytes")]
+    Routes,
     /// It would be of no use.
     #[error("the key would expire before it is made")]
     Expired,
@@ -134,6 +144,7 @@ impl KeyStore {
             role: Role::Admin,
             tier: Tier::Enterprise,
             expires_at: None,
+            routes: Vec::new(),
         };
         let (_, key) = self.create(id, new, now)?;
         let path = state.join(ADMIN_KEY_FILE);
@@ -152,6 +163,10 @@ impl KeyStore {
         if new.name.trim().is_empty() || new.name.len() > NAME_BYTES_MAX {
             return Err(KeyError::Name);
         }
+        let fits = |route: &String| (1..=NAME_BYTES_MAX).contains(&route.len());
+        if new.routes.len() > ROUTES_MAX || !new.routes.iter().all(fits) {
+            return Err(KeyError::Routes);
+        }
         if new.expires_at.is_some_and(|at| at <= now) {
             return Err(KeyError::Expired);
         }
@@ -159,9 +174,9 @@ impl KeyStore {
             return Err(KeyError::TooMany);
         }
         let key = generate();
-        let NewKey { name, role, tier, expires_at } = new;
+        let NewKey { name, role, tier, expires_at, routes } = new;
         let hash = self.secret.hash(PURPOSE, key.as_bytes());
-        let record = KeyRecord { id, name, role, tier, created_at: now, expires_at, hash };
+        let record = KeyRecord { id, name, role, tier, created_at: now, expires_at, routes, hash };
         self.table.put_durable(&record.id, &record)?;
         self.by_hash.write().insert(hash, record.clone());
         Ok((record, key))
@@ -207,13 +222,13 @@ impl KeyStore {
         if !same || record.expires_at.is_some_and(|at| at <= now) {
             return None;
         }
-        let KeyRecord { id, name, role, tier, .. } = record.clone();
+        let KeyRecord { id, name, role, tier, routes, .. } = record.clone();
         drop(by_hash);
         let known = self.last_used(&id);
         if known.is_none_or(|at| now.as_second() > at.as_second()) {
             self.last_used.write().insert(id.clone(), now);
         }
-        Some(Principal { key_id: id, name, role, tier })
+        Some(Principal { key_id: id, name, role, tier, routes })
     }
 }
 
@@ -259,7 +274,7 @@ mod tests {
     }
 
     fn new(role: Role, expires_at: Option<Timestamp>) -> NewKey {
-        NewKey { name: "test".to_owned(), role, tier: Tier::Community, expires_at }
+        NewKey { name: "test".to_owned(), role, tier: Tier::Community, expires_at, routes: Vec::new() }
     }
 
     #[test]

@@ -77,6 +77,11 @@ impl Buckets {
         self.quotas.store(Arc::new(quotas));
     }
 
+    /// Returns the quota of a tier; `None` is unlimited.
+    pub fn quota(&self, tier: Tier) -> Option<Quota> {
+        self.quotas.load()[tier as usize]
+    }
+
     /// Takes one token for a request of `caller`.
     pub fn take(&self, caller: &str, tier: Tier, now: Timestamp) -> LimitState {
         self.change(caller, tier, now, 1)

@@ -6,7 +6,9 @@
 
 pub mod credential;
 pub mod identity;
+pub mod jose;
 pub mod key;
+pub mod license;
 pub mod limit;
 pub mod role;
 pub mod secret;

@@ -51,6 +51,7 @@ const GRANTS: &[(Role, &[&str])] = &[
             "metrics:read",
             "policies:read",
             "policies:write",
+            "routes:use",
             "scan:run",
             "stats:read",
             "status:read",
@@ -70,7 +71,7 @@ const GRANTS: &[(Role, &[&str])] = &[
         ],
     ),
     (Role::Analyst, &["analytics:read", "scan:run", "stats:read", "status:read"]),
-    (Role::Service, &["abtest:result", "scan:run"]),
+    (Role::Service, &["abtest:result", "routes:use", "scan:run"]),
     (Role::Agent, &[]),
 ];
 

@@ -29,6 +29,17 @@ pub struct Quota {
     pub burst: u32,
 }
 
+/// What there is, and the least tier that enables it (interface, sections 4 and 8).
+const FEATURES: [(&str, Tier); 7] = [
+    ("inspection", Tier::Community),
+    ("redaction", Tier::Community),
+    ("policies", Tier::Community),
+    ("audit", Tier::Community),
+    ("api_keys", Tier::Community),
+    ("gateway_keys", Tier::Community),
+    ("unlimited_requests", Tier::Enterprise),
+];
+
 /// The text names no tier.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("expected one of community, developer, professional, enterprise")]
@@ -46,6 +57,11 @@ impl Tier {
             Self::Professional => "professional",
             Self::Enterprise => "enterprise",
         }
+    }
+
+    /// Returns the names of what the tier enables.
+    pub fn features(self) -> impl Iterator<Item = &'static str> {
+        FEATURES.iter().filter(move |(_, least)| *least <= self).map(|(name, _)| *name)
     }
 
     /// Returns the tier's general quota; `None` is unlimited.

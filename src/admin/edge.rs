@@ -199,7 +199,7 @@ impl Arrival {
     /// Returns who pays where no credential counts: the client's address.
     fn stranger(&self) -> Payer {
         let name = self.address.map_or_else(|| "address:unknown".to_owned(), |at| format!("address:{at}"));
-        Payer { name, tier: self.office.facts.tier }
+        Payer { name, tier: self.office.tier() }
     }
 
     fn into_call(self, principal: Option<Principal>) -> Result<Call, ApiError> {
@@ -219,7 +219,7 @@ impl Arrival {
 
 impl Office {
     fn payer(&self, principal: &Principal) -> Payer {
-        let tier = principal.tier.min(self.facts.tier);
+        let tier = principal.tier.min(self.tier());
         Payer { name: format!("key:{}", principal.key_id), tier }
     }
 
@@ -283,6 +283,11 @@ fn request_id(office: &Office, headers: &HeaderMap) -> String {
 }
 
 impl Office {
+    /// Returns the deployment's tier at this moment.
+    pub fn tier(&self) -> Tier {
+        self.licensing.tier(self.clock.now())
+    }
+
     /// Returns a new identifier.
     pub fn new_id(&self) -> String {
         self.ids.next(self.clock.now().as_millisecond()).to_string()

@@ -66,13 +66,11 @@ mod tests {
 
     use super::super::Build;
     use super::*;
-    use crate::access::tier::Tier;
 
     fn facts(address: &str) -> Facts {
         Facts {
             build: Build { version: String::new(), commit: String::new(), build_date: String::new() },
             node_id: String::new(),
-            tier: Tier::Community,
             started_at: Timestamp::UNIX_EPOCH,
             started: std::time::Duration::ZERO,
             public_metrics: false,

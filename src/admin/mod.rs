@@ -26,8 +26,8 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use crate::access::key::KeyStore;
+use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
-use crate::access::tier::Tier;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
@@ -42,6 +42,8 @@ use crate::telemetry::Telemetry;
 pub struct Office {
     /// The running rules, their history, and the way to change them.
     pub reloader: Arc<Reloader>,
+    /// The licence; what it entitles to, no credential exceeds.
+    pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
     /// Quotas, shared with the data plane.
@@ -75,8 +77,6 @@ pub struct Facts {
     pub build: Build,
     /// The node's name in answers.
     pub node_id: String,
-    /// The deployment's tier; no credential has more.
-    pub tier: Tier,
     /// When the process began.
     pub started_at: Timestamp,
     /// The monotonic clock when the process began.

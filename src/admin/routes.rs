@@ -14,6 +14,7 @@ use super::resource::audit_stream;
 use super::resource::config;
 use super::resource::health;
 use super::resource::keys;
+use super::resource::license;
 use super::resource::metrics;
 use super::resource::persistence;
 use super::resource::policies;
@@ -245,6 +246,12 @@ fn observation() -> Vec<Route> {
             .figures()
             .exempt()
             .media(Media::Metrics),
+        get("/api/v1/license/status", "status:read", by!(license::status), "Tells how the licence stands")
+            .gives(schema::<license::LicenseStatus>()),
+        get("/api/v1/tier", "status:read", by!(license::tier), "Gives the tier in force and what it enables")
+            .gives(schema::<license::TierReport>()),
+        get("/api/v1/sla", "status:read", by!(license::sla), "Gives objectives and what was measured")
+            .gives(schema::<license::SlaReport>()),
         Route {
             access: Access::Credential,
             ..get("/openapi.json", "", by!(super::openapi::serve), "Gives this document")

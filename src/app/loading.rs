@@ -1,12 +1,17 @@
 //! Where the parts of a ruleset come from, and how packs are proven before they count.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
+use crate::config::provision::provider_key_faults;
 use crate::document::Fault;
 use crate::document::Place;
 use crate::document::Problem;
@@ -30,18 +35,49 @@ const DIALECT_FILES_MAX: usize = 256;
 /// Returns the loaders of a configuration: its document, its packs, its dialects.
 pub fn loading(config: &Config, sources: &Sources) -> Loading {
     let (sources, plugins) = (sources.clone(), config.plugins.path.clone());
-    let overlay = plugins.clone();
+    let (overlay, rules) = (plugins.clone(), plugins.clone());
     Loading {
         document: Box::new(move || {
             // The whole file is read, so that a fault in what needs a restart is told now, not then.
             let document = sources.document()?;
-            Config::read(document.clone()).map(|_| document)
+            let config = Config::read(document.clone())?;
+            let faults = provider_key_faults(&config);
+            if faults.is_empty() { Ok(document) } else { Err(faults) }
         }),
-        detectors: Box::new(move || {
-            pack::load_dir(&plugins).map_err(|faults| faults.into_iter().map(Fault::from).collect())
+        detectors: Box::new({
+            let packs = Packs { plugins, last: Mutex::default() };
+            move || packs.load()
+        }),
+        layer2: Box::new(move || {
+            let (files, faults) = pack::read_rules(&rules);
+            if faults.is_empty() { Ok(files) } else { Err(faults.into_iter().map(Fault::from).collect()) }
         }),
         dialects: Box::new(move || dialect_files(&overlay)),
         prove: Box::new(prove),
+    }
+}
+
+/// The packs as they were read last: a reload of policies alone parses none of them again.
+struct Packs {
+    plugins: PathBuf,
+    last: Mutex<Option<(BTreeMap<String, String>, Arc<Vec<Detector>>)>>,
+}
+
+impl Packs {
+    fn load(&self) -> Result<Arc<Vec<Detector>>, Vec<Fault>> {
+        let told = |faults: Vec<_>| faults.into_iter().map(Fault::from).collect::<Vec<_>>();
+        let (files, unreadable) = pack::read_dir(&self.plugins);
+        if !unreadable.is_empty() {
+            // All that is wrong is told at once.
+            return pack::load_dir(&self.plugins).map(Arc::new).map_err(told);
+        }
+        let mut last = self.last.lock();
+        if let Some((_, detectors)) = last.as_ref().filter(|(known, _)| *known == files) {
+            return Ok(Arc::clone(detectors));
+        }
+        let detectors = Arc::new(pack::parse_all(&files).map_err(told)?);
+        *last = Some((files, Arc::clone(&detectors)));
+        Ok(detectors)
     }
 }
 

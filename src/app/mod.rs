@@ -137,6 +137,9 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     let followed = Arc::clone(&upstreams);
     state.reloader.subscribe(move |_| followed.forget());
+    let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
+    provider_keys.refresh(&rules.load().routes);
+    state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
     let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
     let router = admin::router(Arc::clone(&office));
@@ -212,7 +215,7 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, .. } = state;
+    let State { reloader, writer, log, licensing, provider_keys, clock, .. } = state;
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -223,6 +226,7 @@ fn add_tasks(
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
+    paths.extend(licensing.files().cloned());
     paths.extend(
         config
             .proxy
@@ -234,7 +238,10 @@ fn add_tasks(
     let telemetry_of_reloads = Arc::clone(telemetry);
     let refresh = Arc::new(move || {
         reload_certificates(&certificates, &telemetry_of_reloads);
+        licensing.reload();
+        state::tell_standing(&licensing, &*clock);
         reload(&reloader);
+        provider_keys.refresh(&reloader.handle().load().routes);
     });
     let changed = Arc::clone(&refresh);
     let watch = FileWatch::new(paths, move || changed());
@@ -306,6 +313,7 @@ fn office(
 ) -> Arc<Office> {
     Arc::new(Office {
         reloader: Arc::clone(&state.reloader),
+        licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
         buckets: Arc::clone(buckets),
         audit: state.log.clone(),
@@ -329,7 +337,6 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved
             build_date: BUILD_DATE.to_owned(),
         },
         node_id: state.node_id.clone(),
-        tier: Tier::Community,
         started_at: clock.now(),
         started: clock.monotonic(),
         public_metrics: config.telemetry.public_metrics,
@@ -362,7 +369,9 @@ fn gateway(
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
         masker: Arc::new(masker(state)),
-        tier: Tier::Community,
+        keys: Arc::clone(&state.keys),
+        provider_keys: Arc::clone(&state.provider_keys),
+        licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         telemetry: Arc::clone(telemetry),

@@ -1,17 +1,20 @@
 //! Everything that outlives the process, opened.
 
 use std::io;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
+use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
+use crate::config::env::named;
 use crate::govern::audit;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Durability;
@@ -24,6 +27,9 @@ use crate::id::UlidSource;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Origin;
 use crate::policy::reload::Reloader;
+use crate::policy::route::SecretPlace;
+use crate::proxy::provider_key::PROVIDER_KEY_BYTES_MAX;
+use crate::proxy::provider_key::ProviderKeys;
 use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::open_sled;
@@ -41,11 +47,14 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub struct State {
     pub(super) store: Store,
     pub(super) secret: NodeSecret,
+    pub(super) licensing: Arc<Licensing>,
+    pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
     pub(super) reloader: Arc<Reloader>,
+    pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<UlidSource>,
     pub(super) node_id: String,
 }
@@ -95,6 +104,9 @@ impl State {
         };
         let secret = NodeSecret::open(folder).map_err(StateError::Folder)?;
         let ids = Arc::new(UlidSource::default());
+        let licensing = Arc::new(Licensing::open(config.license.clone()));
+        tell_standing(&licensing, &*clock);
+        let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -104,14 +116,52 @@ impl State {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
         let loading = super::loading(config, sources);
-        let (reloader, origin) = Reloader::start(loading, &store, clock).map_err(|error| match error {
-            ChangeError::Faulty(faults) => StateError::Rules(faults),
-            other => StateError::Change(other),
-        })?;
+        let (reloader, origin) =
+            Reloader::start(loading, &store, Arc::clone(&clock)).map_err(|error| match error {
+                ChangeError::Faulty(faults) => StateError::Rules(faults),
+                other => StateError::Change(other),
+            })?;
         tell_origin(&origin, reloader.handle().load().revision);
         let node_id = secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let reloader = Arc::new(reloader);
-        Ok(Self { store, secret, keys, recorder, writer, log, reloader, ids, node_id })
+        Ok(Self {
+            store,
+            secret,
+            licensing,
+            provider_keys,
+            keys,
+            recorder,
+            writer,
+            log,
+            reloader,
+            clock,
+            ids,
+            node_id,
+        })
+    }
+}
+
+/// Returns the secret that lies at a place.
+fn secret_at(place: &SecretPlace) -> Option<String> {
+    match place {
+        SecretPlace::Environment(name) => named(name),
+        SecretPlace::File(path) => {
+            let mut text = String::new();
+            let file = std::fs::File::open(path).ok()?;
+            // One byte more than a key may have, so that a longer one is seen to be too long.
+            file.take(PROVIDER_KEY_BYTES_MAX as u64 + 1).read_to_string(&mut text).ok()?;
+            Some(text)
+        }
+    }
+}
+
+/// Logs how the deployment stands; a licence that does not count is no reason not to serve.
+pub(super) fn tell_standing(licensing: &Licensing, clock: &dyn Clock) {
+    let standing = licensing.standing(clock.now());
+    match (&standing.fault, &standing.subject) {
+        (Some(fault), _) => tracing::error!(%fault, "the licence does not count: the tier is community"),
+        (None, Some(subject)) => tracing::info!(subject, tier = standing.tier.as_str(), "licensed"),
+        (None, None) => {}
     }
 }
 

@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 called wrongly (clap's), 3 findings (`scan`), 78 a faulty
 //! configuration (`EX_CONFIG` of sysexits.h).
 
+mod license;
 mod scan;
 
 use std::io::Write;
@@ -54,6 +55,9 @@ enum Command {
     },
     /// Scan files, or standard input (`-`), and print what is found.
     Scan(scan::ScanArguments),
+    /// Make licence keys and licences, and show what a licence says.
+    #[command(subcommand)]
+    License(license::LicenseCommand),
     /// Run only the built-in sample provider.
     Demo {
         /// Where to listen.
@@ -71,6 +75,7 @@ pub fn main() -> ExitCode {
         }
         Command::Check { config } => check(&sources(config)),
         Command::Scan(arguments) => scan::run(&arguments),
+        Command::License(command) => license::run(&command),
         Command::Demo { listen } => demo(listen),
     }
 }

@@ -20,6 +20,11 @@ pub const PREFIX: &str = "PORTCULLIS__";
 /// The longest value that is taken over.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
 
+/// Returns a variable of the process: for secrets that a `…_env` key names.
+pub fn named(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// The variables that override keys, in the order of their names.
 #[derive(Clone, Default)]
 pub struct Environment {

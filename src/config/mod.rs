@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::access::license::LicenseConfig;
 use crate::admin::config::AdminConfig;
 use crate::config::env::Environment;
 use crate::document::Document;
@@ -40,6 +41,8 @@ pub struct Config {
     pub plugins: PluginsConfig,
     /// The audit log.
     pub audit: AuditConfig,
+    /// Where the licence lies, and the keys that may sign it.
+    pub license: LicenseConfig,
     /// Logs and metrics.
     pub telemetry: TelemetryConfig,
     /// Routes, policies and limits.
@@ -118,6 +121,7 @@ impl Config {
             store: read::store(&mut root.section("store")),
             plugins: read::plugins(&mut root.section("plugins")),
             audit: read::audit(&mut root.section("audit")),
+            license: read::license(&mut root.section("license")),
             telemetry: read::telemetry(&mut root.section("telemetry")),
             rules: RulesFile::read(root),
             document: document.clone(),

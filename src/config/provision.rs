@@ -1,5 +1,6 @@
 //! Tries what a configuration names in the file system, without starting anything.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,7 +11,10 @@ use rustls::sign::CertifiedKey;
 
 use crate::config::Config;
 use crate::config::ConfigFault;
+use crate::config::env::named;
 use crate::document::Problem;
+use crate::policy::route::SecretPlace;
+use crate::proxy::provider_key::header_value;
 use crate::tls::TlsFiles;
 
 /// Returns what is wrong with the certificates and keys that a configuration names.
@@ -27,7 +31,32 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
         let problem = file.and_then(|file| certificates(file).err());
         faults.extend(problem.map(|reason| fault(config, format!("routes[{at}].upstream_ca_file"), reason)));
     }
+    faults.extend(provider_key_faults(config));
     faults
+}
+
+/// Returns what is wrong with the providers' keys that the routes name.
+pub fn provider_key_faults(config: &Config) -> Vec<ConfigFault> {
+    let mut faults = Vec::new();
+    for (at, name) in route_names(config).iter().enumerate() {
+        let route = config.rules.routes.iter().find(|route| &route.name == name);
+        let Some(place) = route.and_then(|route| route.auth.provider_key()) else { continue };
+        let (key, problem) = match place {
+            SecretPlace::File(file) if !holds_line(fs::read_to_string(file).ok()) => {
+                ("provider_key_file", "cannot be read, or holds no key on one line")
+            }
+            SecretPlace::Environment(name) if !holds_line(named(name)) => {
+                ("provider_key_env", "is not set, or holds no key on one line")
+            }
+            SecretPlace::File(_) | SecretPlace::Environment(_) => continue,
+        };
+        faults.push(fault(config, format!("routes[{at}].{key}"), problem));
+    }
+    faults
+}
+
+fn holds_line(secret: Option<String>) -> bool {
+    secret.is_some_and(|secret| header_value(&secret).is_some())
 }
 
 /// Returns the names of the routes in the order they were written.

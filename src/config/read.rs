@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::access::license::LicenseConfig;
+use crate::access::license::TRUSTED_KEYS_MAX;
 use crate::admin::config::AdminConfig;
 use crate::config::PluginsConfig;
 use crate::document::Problem;
@@ -98,6 +100,19 @@ pub(super) fn audit(section: &mut Section<'_>) -> AuditConfig {
         reserve_bytes: section.number("reserve_bytes", 0..=64 * GIB),
         low_water_bytes: section.number("low_water_bytes", 0..=1024 * GIB),
     };
+    section.finish();
+    config
+}
+
+pub(super) fn license(section: &mut Section<'_>) -> LicenseConfig {
+    let trusted = section.texts("trusted_keys").into_iter().map(PathBuf::from).collect::<Vec<_>>();
+    if trusted.len() > TRUSTED_KEYS_MAX {
+        section.invalid("trusted_keys", format!("expected {TRUSTED_KEYS_MAX} keys at most"), None);
+    }
+    let config = LicenseConfig { file: section.path_maybe("file"), trusted_keys: trusted };
+    if config.file.is_some() && config.trusted_keys.is_empty() {
+        section.invalid("trusted_keys", "a licence counts only with the key that verifies it", None);
+    }
     section.finish();
     config
 }

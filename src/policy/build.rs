@@ -1,5 +1,6 @@
 //! Builds a ruleset from a document and what the loaders bring, gathering the faults of all of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Map;
@@ -19,6 +20,9 @@ use crate::policy::ruleset::Ruleset;
 use crate::scan::detector::Detector;
 use crate::scan::pack::PackFault;
 use crate::scan::proof::ProofFault;
+use crate::scan::rule;
+use crate::scan::rule::Rules;
+use crate::scan::rule::proof::RuleFault;
 use crate::scan::scanner::Scanner;
 
 /// The largest reloadable part of a document, in bytes of JSON; the store takes no larger records.
@@ -26,6 +30,9 @@ pub const RULES_BYTES_MAX: usize = 4 << 20;
 
 /// Files of dialects, by name and text, as [`Dialects::overlaid`] takes them.
 pub type DialectFiles = Vec<(String, String)>;
+
+/// Files of rules, by path and text, as [`Rules::compile`] takes them.
+pub type RuleFiles = BTreeMap<String, String>;
 
 /// Loads a part, or says everything that is wrong with it.
 pub type Load<T> = Box<dyn Fn() -> Result<T, Vec<Fault>> + Send + Sync>;
@@ -38,7 +45,9 @@ pub struct Loading {
     /// All that files and the environment say.
     pub document: Load<Document>,
     /// The packs.
-    pub detectors: Load<Vec<Detector>>,
+    pub detectors: Load<Arc<Vec<Detector>>>,
+    /// The files of rules, by path, as [`Rules::compile`] takes them.
+    pub layer2: Load<RuleFiles>,
     /// The files that overlay the embedded dialects.
     pub dialects: Load<DialectFiles>,
     /// Proves a freshly compiled scanner by its own examples; empty: it holds.
@@ -64,13 +73,16 @@ impl Builder<'_> {
     pub(super) fn build(&self, document: &Document, revision: u64) -> Result<Ruleset, Vec<Fault>> {
         let mut faults = Vec::new();
         let rules = read_rules(document).map_err(|found| faults.extend(found)).ok();
-        let scanner = self.scanner().map_err(|found| faults.extend(found)).ok();
+        let scanned = self.scanner().and_then(|scanner| Ok((self.layer2(&scanner)?, scanner)));
+        let scanned = scanned.map_err(|found| faults.extend(found)).ok();
         let dialects = self.dialects().map_err(|found| faults.extend(found)).ok();
-        let (Some(rules), Some(scanner), Some((dialects, dialect_files))) = (rules, scanner, dialects) else {
+        let (Some(rules), Some((layer2, scanner)), Some((dialects, dialect_files))) =
+            (rules, scanned, dialects)
+        else {
             return Err(faults);
         };
         let places = document.places();
-        let parts = Parts { revision, rules: &rules, places, scanner, dialects, dialect_files };
+        let parts = Parts { revision, rules: &rules, places, scanner, layer2, dialects, dialect_files };
         Ruleset::build_beside(self.running, parts)
     }
 
@@ -85,12 +97,29 @@ impl Builder<'_> {
         Ok((Arc::new(dialects), files))
     }
 
+    /// Compiles and proves the rules, or takes the running ones where nothing changed.
+    fn layer2(&self, scanner: &Arc<Scanner>) -> Result<Arc<Rules>, Vec<Fault>> {
+        let files = (self.loading.layer2)()?;
+        let same =
+            |running: &&Ruleset| Arc::ptr_eq(&running.scanner, scanner) && *running.layer2.files() == files;
+        if let Some(running) = self.running.filter(same) {
+            return Ok(Arc::clone(&running.layer2));
+        }
+        let compiled = Rules::compile(files, scanner.detectors());
+        let rules = compiled.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
+        let proven = rule::proof::prove(&rules, scanner, None);
+        proven.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
+        Ok(Arc::new(rules))
+    }
+
     fn scanner(&self) -> Result<Arc<Scanner>, Vec<Fault>> {
         let detectors = (self.loading.detectors)()?;
-        if let Some(running) = self.running.filter(|running| running.scanner.detectors() == detectors) {
+        if let Some(running) =
+            self.running.filter(|running| running.scanner.detectors() == detectors.as_slice())
+        {
             return Ok(running.scanner.clone());
         }
-        let compiled = Scanner::compile(detectors);
+        let compiled = Scanner::compile(Vec::clone(&detectors));
         let scanner = compiled.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
         let faults = (self.loading.prove)(&scanner);
         if faults.is_empty() { Ok(Arc::new(scanner)) } else { Err(faults) }
@@ -102,6 +131,14 @@ impl From<PackFault> for Fault {
         let place = Place { source: fault.file.into(), line: fault.line, column: None };
         let problem = Problem::Invalid { reason: fault.problem.to_string(), suggestion: None };
         Self { place: Some(place), key: fault.detector.unwrap_or_default(), problem }
+    }
+}
+
+impl From<RuleFault> for Fault {
+    fn from(fault: RuleFault) -> Self {
+        let place = Place { source: fault.file.into(), line: Some(fault.line), column: None };
+        let problem = Problem::Invalid { reason: fault.problem.to_string(), suggestion: None };
+        Self { place: Some(place), key: fault.rule, problem }
     }
 }
 

@@ -42,6 +42,7 @@ use crate::policy::decision::StreamBlock;
 use crate::scan::check::Check;
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
+use crate::scan::rule::Rule as Layer2Rule;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
@@ -58,7 +59,7 @@ pub const THRESHOLD_DEFAULT: Confidence = Confidence::MEDIUM;
 pub const ALLOW_ENTRIES_MAX: usize = 1000;
 
 /// Checks that look at the form or the likeliness of a value, and prove nothing about it.
-const FORM_CHECKS: [Check; 22] = [
+const FORM_CHECKS: [Check; 24] = [
     Check::Crc32Base62Fails,
     Check::Crc32HexLittleEndianFails,
     Check::Crc32HexFails,
@@ -81,6 +82,8 @@ const FORM_CHECKS: [Check; 22] = [
     Check::E164,
     Check::Nanp,
     Check::BirthDate,
+    Check::NationalPhone,
+    Check::KrRrnDated,
 ];
 
 /// A policy as it was written; its values fit, its detectors are not looked up yet.
@@ -285,6 +288,13 @@ impl<'a> From<&'a Detector> for DetectorFacts<'a> {
             validated: detector.checks.iter().any(|check| !FORM_CHECKS.contains(check)),
             confidence_max: if raised { detector.confidence.raised() } else { detector.confidence },
         }
+    }
+}
+
+impl<'a> From<&'a Layer2Rule> for DetectorFacts<'a> {
+    fn from(rule: &'a Layer2Rule) -> Self {
+        let (category, severity, confidence_max) = (rule.category, rule.severity, rule.confidence);
+        Self { name: &rule.id, category, severity, validated: false, confidence_max }
     }
 }
 

@@ -38,6 +38,9 @@ use crate::policy::ruleset::Ruleset;
 use crate::store::Store;
 use crate::store::StoreError;
 
+/// The keys of a route that say where a secret lies.
+const SECRET_PLACES: [&str; 2] = ["provider_key_file", "provider_key_env"];
+
 /// Who is named as the author of what files and starts change.
 pub const SYSTEM_AUTHOR: &str = "portcullis";
 
@@ -313,6 +316,7 @@ impl Reloader {
         let layer = self.heard(source, read_patch(patch, place))?;
         let mut document = current.document.clone();
         document.overlay(layer);
+        self.heard(source, refuse_new_secrets(&current.document, &document))?;
         let draft = Draft {
             rules: rules_of(&document),
             places: document,
@@ -398,6 +402,26 @@ impl Reloader {
     }
 }
 
+/// A patch comes over the network: with it, whoever may change routes could send any file of this machine
+/// to an address of their own. Where secrets lie is therefore said in files alone.
+fn refuse_new_secrets(current: &Document, wanted: &Document) -> Result<(), Vec<Fault>> {
+    let places = |document: &Document| {
+        let routes = document.root().get("routes").and_then(Value::as_array).cloned().unwrap_or_default();
+        let of_route = |route: Value| SECRET_PLACES.map(|key| route.get(key).cloned());
+        routes.into_iter().flat_map(of_route).flatten().collect::<Vec<_>>()
+    };
+    let known = places(current);
+    if places(wanted).iter().all(|place| known.contains(place)) {
+        return Ok(());
+    }
+    let reason = "where a provider's key lies can be changed only in the configuration file".to_owned();
+    Err(vec![Fault {
+        place: None,
+        key: "routes".to_owned(),
+        problem: Problem::Invalid { reason, suggestion: None },
+    }])
+}
+
 fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
     let whole = |problem| vec![Fault { place: Some(place.clone()), key: String::new(), problem }];
     let mut layer = Document::from_json(patch, Some(place.clone()))
@@ -418,7 +442,7 @@ fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
 }
 
 /// The top-level keys that change only with a restart.
-pub const FIXED_KEYS: [&str; 6] = ["proxy", "admin", "store", "plugins", "audit", "telemetry"];
+pub const FIXED_KEYS: [&str; 7] = ["proxy", "admin", "store", "plugins", "audit", "license", "telemetry"];
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! Which exchange goes where, and under which policy.
 
+mod auth;
+
 use std::cmp::Reverse;
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +9,8 @@ use std::str::FromStr;
 
 use http::Uri;
 
-use crate::document::fault::nearest;
+pub use self::auth::RouteAuth;
+pub use self::auth::SecretPlace;
 use crate::document::section::Section;
 use crate::policy::decision::PolicyId;
 use crate::scan::threat::UnknownName;
@@ -83,13 +86,6 @@ pub enum RouteDialect {
     Named(String),
 }
 
-/// Who may use a route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RouteAuth {
-    /// Whoever the provider lets in: the caller's credential goes through untouched.
-    Transparent,
-}
-
 /// Timeouts of a route, in milliseconds; `None`: as `[proxy.timeouts]` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteTimeouts {
@@ -114,7 +110,7 @@ impl Route {
             upstream_ca_file: section.path_maybe("upstream_ca_file"),
             h2: section.choice_maybe("h2").unwrap_or(UpstreamH2::Auto),
             dialect: section.choice_maybe("dialect").unwrap_or(RouteDialect::Auto),
-            auth: read_auth(section),
+            auth: RouteAuth::read(section),
             policy: policy.unwrap_or_else(|| "default".parse().expect("a name of letters")),
             websocket: section.flag_or("websocket", false),
             timeouts: RouteTimeouts::read(&mut section.section("timeouts")),
@@ -293,22 +289,6 @@ fn read_upstreams(section: &mut Section<'_>) -> Vec<Upstream> {
         }
     });
     valid.collect()
-}
-
-fn read_auth(section: &mut Section<'_>) -> RouteAuth {
-    const LATER: [&str; 2] = ["gateway_key", "a2a"];
-    match section.text_maybe("auth") {
-        None | Some("transparent") => {}
-        Some(later) if LATER.contains(&later) => {
-            let reason = format!("`{later}` is not part of this version yet; use `transparent`");
-            section.invalid("auth", reason, None);
-        }
-        Some(other) => {
-            let suggestion = nearest(other, ["transparent"]);
-            section.invalid("auth", "expected `transparent`", suggestion);
-        }
-    }
-    RouteAuth::Transparent
 }
 
 impl fmt::Display for Upstream {

@@ -32,6 +32,8 @@ use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::hold::Track;
 use crate::scan::hold::Watch;
+use crate::scan::kind::Kind;
+use crate::scan::rule::Rules;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
@@ -40,12 +42,18 @@ use crate::scan::threat::DetectorSet;
 /// The most policies of a configuration.
 pub const POLICIES_MAX: usize = 1000;
 
+/// How many automata that no policy needs any more are kept for the next reload: a policy that goes back and
+/// forth between two forms finds both.
+const SPARE_WATCHES_MAX: usize = 8;
+
 /// Everything an exchange is judged by; immutable, swapped whole.
 pub struct Ruleset {
     /// The number that decisions name.
     pub revision: u64,
     /// What can be found.
     pub scanner: Arc<Scanner>,
+    /// The rules over what is found.
+    pub layer2: Arc<Rules>,
     /// The shapes of bodies.
     pub dialects: Arc<Dialects>,
     /// The files that overlay the embedded dialects; tells a reload whether they changed.
@@ -56,6 +64,8 @@ pub struct Ruleset {
     pub routes: Arc<[Route]>,
     /// The limits.
     pub limits: Limits,
+    /// Automata of earlier rulesets, the latest first.
+    spare_watches: Vec<Arc<Watch>>,
 }
 
 /// One policy, compiled for the detectors of one scanner.
@@ -85,6 +95,8 @@ pub struct Parts<'a> {
     pub places: &'a Places,
     /// What can be found.
     pub scanner: Arc<Scanner>,
+    /// The rules that go with that scanner.
+    pub layer2: Arc<Rules>,
     /// The shapes of bodies.
     pub dialects: Arc<Dialects>,
     /// The files that overlay the embedded dialects; tells a reload whether they changed.
@@ -95,6 +107,7 @@ pub struct Parts<'a> {
 struct Watches<'a> {
     detectors: &'a [Detector],
     known: Vec<Arc<Watch>>,
+    used: Vec<Arc<Watch>>,
 }
 
 /// The part of a configuration that changes without a restart, as it was written.
@@ -130,7 +143,8 @@ impl Ruleset {
     /// As [`Ruleset::build`].
     pub fn build_beside(running: Option<&Self>, parts: Parts<'_>) -> Result<Self, Vec<Fault>> {
         let detectors = parts.scanner.detectors();
-        let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).collect();
+        let rules = parts.layer2.rules().iter().map(DetectorFacts::from);
+        let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).chain(rules).collect();
         let mut faults = unknown_disabled(&parts, &facts);
         let mut watches = Watches::of(&parts, running);
         let mut compiled = BTreeMap::new();
@@ -149,15 +163,28 @@ impl Ruleset {
             ((*id).clone(), Arc::new(policy))
         };
         let policies = compiled.iter().map(policy).collect();
+        let spare_watches = watches.spare();
         Ok(Self {
             revision: parts.revision,
             scanner: parts.scanner,
+            layer2: parts.layer2,
             dialects: parts.dialects,
             dialect_files: parts.dialect_files,
             policies,
             routes: parts.rules.routes.clone().into(),
             limits: parts.rules.limits.clone(),
+            spare_watches,
         })
+    }
+
+    /// Returns what a finding of an id is of: a detector, or a rule.
+    pub fn kind(&self, id: DetectorId) -> Option<Kind<'_>> {
+        self.scanner.detector(id).map(Kind::from).or_else(|| self.layer2.rule(id).map(Kind::from))
+    }
+
+    /// Returns the ids of all detectors and rules.
+    pub fn all(&self) -> DetectorSet {
+        self.scanner.all().iter().chain(self.layer2.ids()).collect()
     }
 
     /// Returns the closest route for a host (lower case, no port) and a normalised path.
@@ -187,22 +214,44 @@ impl<'a> Watches<'a> {
     fn of(parts: &'a Parts<'_>, running: Option<&Ruleset>) -> Self {
         let running = running.filter(|running| Arc::ptr_eq(&running.scanner, &parts.scanner));
         let policies = running.into_iter().flat_map(|running| running.policies.values());
-        let known = policies.flat_map(|policy| policy.watches.iter().cloned()).collect();
-        Self { detectors: parts.scanner.detectors(), known }
+        let in_force = policies.flat_map(|policy| policy.watches.iter().cloned());
+        let spare = running.into_iter().flat_map(|running| running.spare_watches.iter().cloned());
+        Self {
+            detectors: parts.scanner.detectors(),
+            known: in_force.chain(spare).collect(),
+            used: Vec::new(),
+        }
     }
 
     /// Returns the automaton for these detectors; compiling one takes longer than all else of a reload.
     fn find(&mut self, enforced: &DetectorSet, wanted: &DetectorSet) -> Arc<Watch> {
+        // Text waits for patterns only; a rule has none.
+        let has_pattern = |id: &DetectorId| usize::from(id.0) < self.detectors.len();
+        let of_patterns = |set: &DetectorSet| set.iter().filter(has_pattern).collect::<DetectorSet>();
+        let (enforced, wanted) = (&of_patterns(enforced), &of_patterns(wanted));
         let reported: DetectorSet = wanted.iter().filter(|id| !enforced.contains(*id)).collect();
         let same = |watch: &&Arc<Watch>| {
             watch.detectors(Track::Enforced) == enforced && *watch.detectors(Track::Reported) == reported
         };
-        if let Some(watch) = self.known.iter().find(same) {
+        if let Some(watch) = self.used.iter().find(same) {
             return Arc::clone(watch);
         }
-        let watch = Arc::new(Watch::compile(self.detectors, enforced, wanted));
-        self.known.push(Arc::clone(&watch));
+        let known = self.known.iter().find(same).cloned();
+        let watch = known.unwrap_or_else(|| Arc::new(Watch::compile(self.detectors, enforced, wanted)));
+        self.used.push(Arc::clone(&watch));
         watch
+    }
+
+    /// Returns what is worth keeping though no policy uses it now.
+    fn spare(self) -> Vec<Arc<Watch>> {
+        let mut spare: Vec<Arc<Watch>> = Vec::new();
+        for watch in self.known {
+            let is_kept = self.used.iter().chain(&spare).any(|kept| Arc::ptr_eq(kept, &watch));
+            if !is_kept && spare.len() < SPARE_WATCHES_MAX {
+                spare.push(watch);
+            }
+        }
+        spare
     }
 }
 
@@ -359,7 +408,8 @@ fn read_routes(root: &mut Section<'_>, policies: &BTreeMap<PolicyId, PolicyFile>
 }
 
 fn unknown_disabled(parts: &Parts<'_>, facts: &[DetectorFacts<'_>]) -> Vec<Fault> {
-    let unknown = parts.rules.disabled.iter().filter(|name| parts.scanner.find(name).is_none());
+    let is_known = |name: &&String| facts.iter().any(|facts| facts.name == **name);
+    let unknown = parts.rules.disabled.iter().filter(|name| !is_known(name));
     let fault = |name: &String| {
         let key = "detectors.disabled".to_owned();
         let suggestion = nearest(name, facts.iter().map(|facts| facts.name));

@@ -42,6 +42,7 @@ use crate::policy::decision::Cleared;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
+use crate::policy::inspect::layer2::Gathered;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::Sheet;
 use crate::policy::inspect::text::Written;
@@ -52,6 +53,7 @@ use crate::redact::splice::Edit;
 use crate::redact::token::Vault;
 use crate::scan::scanner::touches;
 use crate::scan::threat::Finding;
+use crate::scan::threat::Layer;
 use crate::scan::view;
 
 /// Short texts that were found clean and are likely to come again in the next event.
@@ -70,6 +72,7 @@ pub struct StreamInspector {
     track: StreamTrack,
     observations: Vec<Observation>,
     shadow: Option<Action>,
+    gathered: Gathered,
     action: Action,
     held_bytes: usize,
     /// Whether the stream could not be read and the policy lets it pass.
@@ -100,6 +103,7 @@ impl StreamInspector {
             track: StreamTrack::new(format),
             observations: Vec::new(),
             shadow: None,
+            gathered: Gathered::default(),
             action: Action::Allow,
             held_bytes: 0,
             passes: false,
@@ -373,11 +377,17 @@ impl StreamInspector {
         value: impl Fn(Range<usize>) -> Option<&'t [u8]>,
     ) -> (Vec<Masked>, Option<usize>) {
         let mut sheet = Sheet::new(inspector, vault);
+        std::mem::swap(sheet.gathered(), &mut self.gathered);
         let masks = sheet.judge(findings, channel, value);
+        sheet.weigh();
+        std::mem::swap(sheet.gathered(), &mut self.gathered);
         let shadow = sheet.shadow();
         let observations = sheet.take_observations();
         let blocks = |observation: &&Observation| observation.action == Action::Block;
-        let blocked = observations.iter().filter(blocks).map(|observation| observation.value.start).min();
+        // A rule may be about what was found long before; it ends the text at what made it fire.
+        let latest = findings.iter().map(|finding| finding.value.start).min().unwrap_or_default();
+        let from = |seen: &Observation| if seen.layer == Layer::L2Rules { latest } else { seen.value.start };
+        let blocked = observations.iter().filter(blocks).map(from).min();
         self.action =
             observations.iter().map(|observation| observation.action).fold(self.action, Action::max);
         self.shadow = self.shadow.max(shadow);

@@ -175,6 +175,7 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::document::toml;
     use crate::policy::build::Loading;
+    use crate::policy::build::RuleFiles;
     use crate::policy::fixture::detectors;
     use crate::policy::fixture::shipped;
     use crate::policy::reload::Announcement;
@@ -189,7 +190,8 @@ mod tests {
                 document.overlay(toml::parse(&fs::read_to_string(&file).unwrap(), "gateway.toml")?);
                 Ok(document)
             }),
-            detectors: Box::new(|| Ok(detectors(&[]))),
+            detectors: Box::new(|| Ok(Arc::new(detectors(&[])))),
+            layer2: Box::new(|| Ok(RuleFiles::new())),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(|_| Vec::new()),
         }

@@ -16,6 +16,7 @@ use crate::policy::route::Route;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
+use crate::proxy::provider_key::Presented;
 use crate::redact::token::Vault;
 
 /// The most types that a refusal names.
@@ -34,6 +35,8 @@ pub struct Exchange {
     pub request_id: String,
     /// Who sent it, as a keyed hash.
     pub caller: Option<CallerId>,
+    /// The key it presented, on routes that take ours.
+    pub presented: Option<Presented>,
     /// What is left of the caller's quota.
     pub limit: Option<LimitState>,
     /// Where it goes and under which policy; known after routing.
@@ -109,6 +112,7 @@ impl Exchange {
             rules,
             request_id: String::new(),
             caller: None,
+            presented: None,
             limit: None,
             passage: None,
             path: String::new(),
@@ -138,9 +142,9 @@ impl Exchange {
         let seen = self.outcome.request.iter().chain(&self.outcome.response);
         let mut names = Vec::new();
         for observation in seen.filter(|observation| observation.action == Action::Block) {
-            let Some(detector) = self.rules.scanner.detector(observation.detector) else { continue };
-            if names.len() < NAMED_MAX && !names.contains(&detector.name.as_str()) {
-                names.push(&detector.name);
+            let Some(kind) = self.rules.kind(observation.detector) else { continue };
+            if names.len() < NAMED_MAX && !names.contains(&kind.name) {
+                names.push(kind.name);
             }
         }
         names

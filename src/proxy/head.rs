@@ -4,6 +4,7 @@
 //! refused here (RFC 9112 §3.2, §5.1, §6.3; RFC 9110 §7.2, §9.3.8). Nothing is repaired.
 
 use http::HeaderMap;
+use http::HeaderName;
 use http::Method;
 use http::Uri;
 use http::Version;
@@ -18,6 +19,10 @@ pub struct HeadLimits {
     /// Header fields.
     pub fields_max: usize,
 }
+
+/// What a request says once: of two, one parser would take the first and another the last.
+const SINGLE_FIELDS: [HeaderName; 3] =
+    [header::CONTENT_TYPE, header::CONTENT_ENCODING, header::AUTHORIZATION];
 
 /// Why a request head is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +60,9 @@ pub enum HeadFault {
     /// TRACE, CONNECT or a method nobody here speaks.
     #[error("the method is not accepted")]
     Method,
+    /// A field that says how to read the body, or who calls, stands there twice.
+    #[error("Content-Type, Content-Encoding or Authorization is repeated")]
+    Repeated,
     /// An expectation other than 100-continue.
     #[error("the only expectation accepted is 100-continue")]
     Expectation,
@@ -163,7 +171,8 @@ fn check_fields(headers: &HeaderMap) -> Result<(), HeadFault> {
             return Err(HeadFault::FieldValue);
         }
     }
-    Ok(())
+    let is_repeated = |name: &HeaderName| headers.get_all(name).iter().nth(1).is_some();
+    if SINGLE_FIELDS.iter().any(is_repeated) { Err(HeadFault::Repeated) } else { Ok(()) }
 }
 
 /// On HTTP/1.1 there is a Host even beside an absolute target (RFC 9112, section 3.2).
@@ -230,7 +239,6 @@ fn check_framing(version: Version, headers: &HeaderMap) -> Result<(), HeadFault>
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderName;
     use http::HeaderValue;
 
     use super::*;
@@ -277,6 +285,11 @@ mod tests {
             ),
             (&[host, ("content_length", "5")], HeadFault::FieldName),
             (&[host, ("x-a", "caf\u{e9}")], HeadFault::FieldValue),
+            (
+                &[host, ("content-type", "application/json"), ("content-type", "text/plain")],
+                HeadFault::Repeated,
+            ),
+            (&[host, ("authorization", "Bearer a"), ("authorization", "Bearer b")], HeadFault::Repeated),
             (&[host, ("expect", "200-ok")], HeadFault::Expectation),
         ];
         for (fields, fault) in cases {

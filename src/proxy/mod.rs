@@ -13,6 +13,7 @@
 //! | `fail_to_proxy` | what Pingora itself refuses, in the caller's shape |
 //! | `logging` | the one record of the exchange |
 
+mod admit;
 mod caller;
 pub mod coding;
 pub mod config;
@@ -23,6 +24,7 @@ pub mod guard;
 pub mod head;
 pub mod local;
 pub mod path;
+pub mod provider_key;
 mod record;
 pub mod reject;
 mod request;
@@ -51,20 +53,21 @@ use self::context::Exchange;
 use self::context::Passage;
 use self::gate::ByteBudget;
 use self::head::HeadLimits;
+use self::provider_key::ProviderKeys;
 use self::reject::Answer;
 use self::reject::Rejection;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
 use crate::access::identity::CallerHash;
+use crate::access::key::KeyStore;
+use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
-use crate::access::tier::Tier;
 use crate::clock::Clock;
 use crate::govern::audit::Recorder;
 use crate::id::UlidSource;
 use crate::llm::dialect::Wire;
 use crate::llm::refusal::Refusal;
-use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::route::RouteDialect;
@@ -97,8 +100,12 @@ pub struct Gateway {
     pub tenant: TenantKey,
     /// Turns values into masks.
     pub masker: Arc<Masker>,
-    /// The tier of callers who present none of our keys.
-    pub tier: Tier,
+    /// Our keys, for routes that take them.
+    pub keys: Arc<KeyStore>,
+    /// What the providers of those routes get instead.
+    pub provider_keys: Arc<ProviderKeys>,
+    /// The licence; callers who present none of our keys have the tier of the deployment.
+    pub licensing: Arc<Licensing>,
     /// The audit log.
     pub recorder: Recorder,
     /// Whether traffic goes on while the audit log cannot be written.
@@ -210,7 +217,8 @@ impl ProxyHttp for Gateway {
             let path = format!("{}{}", target.base_path, forwarded_path(session, exchange, passage));
             head.set_raw_path(path.as_bytes())?;
         }
-        Ok(())
+        let exchanged = self.exchange_key(head, exchange, passage);
+        exchanged.map_err(|_| pingora::Error::explain(pingora::ErrorType::InternalError, "no provider key"))
     }
 
     /// Lets only a switch of protocols pass: any other answer would reach the caller unread.
@@ -285,7 +293,7 @@ impl Gateway {
             return Ok(Next::Answered);
         }
         let passage = self.route(session, exchange)?;
-        self.admit(session, exchange)?;
+        self.admit(session, exchange, &passage)?;
         if head::is_websocket(session.req_header()) {
             if !passage.route().websocket {
                 return Err(Rejection::Upgrade.into());
@@ -329,23 +337,6 @@ impl Gateway {
         Ok(passage)
     }
 
-    /// Knows the caller by the keyed hash of its credential, else by its address, and takes from its quota.
-    fn admit(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Rejection> {
-        let caller = self.callers.of_headers(&session.req_header().headers);
-        let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
-        let name = caller.clone().or_else(|| address.map(|address| address.to_string())).unwrap_or_default();
-        let limit = self.buckets.take(&name, self.tier, self.clock.now());
-        exchange.caller = caller.map(CallerId::new);
-        let allowed = limit.allowed;
-        let retry_after = Duration::from_secs(limit.retry_after_s);
-        exchange.limit = Some(limit);
-        if !allowed {
-            self.telemetry.metrics.rate_limited();
-            return Err(Rejection::RateLimited { retry_after });
-        }
-        Ok(())
-    }
-
     async fn forward(
         &self,
         session: &mut Session,
@@ -354,7 +345,8 @@ impl Gateway {
         cleared: Cleared,
     ) -> Result<(), Stop> {
         let path = forwarded_path(session, exchange, passage);
-        let head = upstream::without_connection(session.req_header());
+        let mut head = upstream::without_connection(session.req_header());
+        self.exchange_key(&mut head, exchange, passage)?;
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
         let send = self.upstreams.send(passage.route(), head, &path, cleared.into_bytes(), timeouts);
@@ -365,6 +357,19 @@ impl Gateway {
         };
         exchange.outcome.upstream = Some(self.clock.monotonic() - began);
         self.relay(session, exchange, passage, reply).await
+    }
+
+    /// Puts the provider's key in the place of ours, on routes that take ours.
+    fn exchange_key(
+        &self,
+        head: &mut RequestHeader,
+        exchange: &Exchange,
+        passage: &Passage,
+    ) -> Result<(), Rejection> {
+        let Some(presented) = &exchange.presented else { return Ok(()) };
+        let place = passage.route().auth.provider_key();
+        let is_had = self.provider_keys.exchange(head, presented, place);
+        if is_had { Ok(()) } else { Err(Rejection::NoProviderKey) }
     }
 
     fn timeouts(&self, passage: &Passage) -> UpstreamTimeouts {

@@ -12,7 +12,7 @@ use crate::govern::audit::AuditFinding;
 use crate::govern::audit::Health;
 use crate::policy::decision::Action;
 use crate::policy::inspect::Observation;
-use crate::scan::detector::Detector;
+use crate::scan::kind::Kind;
 use crate::telemetry::metrics::Finished;
 
 /// The event type of exchanges with providers.
@@ -77,9 +77,9 @@ impl Gateway {
         self.telemetry.today.count(self.clock.now(), took.as_micros() as u64, is_blocked);
     }
 
-    fn findings<'e>(&self, exchange: &'e Exchange) -> impl Iterator<Item = (&'e Observation, &'e Detector)> {
+    fn findings<'e>(&self, exchange: &'e Exchange) -> impl Iterator<Item = (&'e Observation, Kind<'e>)> {
         let all = exchange.outcome.request.iter().chain(&exchange.outcome.response);
-        all.filter_map(|found| Some((found, exchange.rules.scanner.detector(found.detector)?)))
+        all.filter_map(|found| Some((found, exchange.rules.kind(found.detector)?)))
     }
 
     fn event(&self, exchange: &Exchange, took: Duration) -> AuditEvent {
@@ -128,9 +128,9 @@ impl Gateway {
     }
 }
 
-fn finding((found, detector): (&Observation, &Detector)) -> AuditFinding {
+fn finding((found, detector): (&Observation, Kind<'_>)) -> AuditFinding {
     AuditFinding {
-        detector: detector.name.clone(),
+        detector: detector.name.to_owned(),
         category: detector.category,
         severity: detector.severity,
         confidence: found.confidence.percent(),

@@ -13,6 +13,7 @@ use crate::proxy::coding::CodingFault;
 use crate::proxy::gate::GateFault;
 use crate::proxy::head::HeadFault;
 use crate::proxy::path::PathFault;
+use crate::proxy::provider_key::PresentedFault;
 use crate::proxy::upstream::UpstreamFault;
 
 /// Why an exchange was refused.
@@ -24,6 +25,14 @@ pub enum Rejection {
     Path(PathFault),
     /// No route leads there.
     NoRoute,
+    /// The request presents none of our keys, on a route that takes them.
+    NoKey(PresentedFault),
+    /// The key it presents is unknown, revoked or expired.
+    UnknownKey,
+    /// Its key may not use the route.
+    Forbidden,
+    /// The route's own key for the provider cannot be had.
+    NoProviderKey,
     /// The route does not carry upgraded connections.
     Upgrade,
     /// The provider did not switch protocols.
@@ -84,10 +93,17 @@ impl Rejection {
         match self {
             Self::RateLimited { retry_after } => *retry_after <= RETRY_WAIT_MAX,
             Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
-            Self::Upstream(_) | Self::UpgradeFailed | Self::Unrecorded | Self::Internal => true,
+            Self::Upstream(_)
+            | Self::UpgradeFailed
+            | Self::Unrecorded
+            | Self::NoProviderKey
+            | Self::Internal => true,
             Self::Head(_)
             | Self::Path(_)
             | Self::NoRoute
+            | Self::NoKey(_)
+            | Self::UnknownKey
+            | Self::Forbidden
             | Self::Upgrade
             | Self::Coding(_)
             | Self::UnreadableRequest(_)
@@ -107,6 +123,9 @@ impl Rejection {
             Self::Head(_) => (StatusCode::BAD_REQUEST, "malformed_request"),
             Self::Path(_) => (StatusCode::BAD_REQUEST, "malformed_path"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no_route"),
+            Self::NoKey(_) | Self::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "route_forbidden"),
+            Self::NoProviderKey => (StatusCode::SERVICE_UNAVAILABLE, "provider_key_unavailable"),
             Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
             Self::UpgradeFailed => (StatusCode::BAD_GATEWAY, "upgrade_failed"),
             Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
@@ -135,6 +154,10 @@ impl Rejection {
             Self::Head(fault) => fault.to_string(),
             Self::Path(fault) => fault.to_string(),
             Self::NoRoute => "no route of this gateway leads there".to_owned(),
+            Self::NoKey(fault) => fault.to_string(),
+            Self::UnknownKey => "the API key is unknown, revoked or expired".to_owned(),
+            Self::Forbidden => "this API key may not use this route".to_owned(),
+            Self::NoProviderKey => "the route cannot reach its provider at the moment".to_owned(),
             Self::Upgrade => "this route does not carry upgraded connections".to_owned(),
             Self::UpgradeFailed => "the upstream did not switch protocols".to_owned(),
             Self::RateLimited { .. } => "too many requests, slow down".to_owned(),

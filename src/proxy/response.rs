@@ -204,12 +204,15 @@ impl Gateway {
         Ok(())
     }
 
-    /// Returns the next piece of the response, unless the caller leaves first.
+    /// Returns the next piece of the response, unless the caller has left.
+    ///
+    /// The caller is asked first: a provider that never pauses, while all it says is held back, would
+    /// otherwise hide that nobody waits for it.
     pub(super) async fn next(&self, session: &mut Session, reply: &mut Reply) -> Result<Option<Bytes>, Stop> {
         tokio::select! {
             biased;
-            piece = reply.next() => Ok(piece.map_err(Rejection::from)?),
             left = caller_left(session) => Err(Stop::gone(Some(left))),
+            piece = reply.next() => Ok(piece.map_err(Rejection::from)?),
         }
     }
 

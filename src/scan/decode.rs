@@ -16,6 +16,12 @@ use super::view::View;
 /// The shortest run that is decoded, in source bytes.
 pub const RUN_BYTES_MIN: usize = 16;
 
+/// How many characters at the begin of a run no finding covers: three decoded bytes of base64, two of hex.
+///
+/// Any word may be the begin of a run, and a stream would wait for each of them. What a value gives away by them is
+/// at most the mark that its kind is known by.
+pub const RUN_HEAD_BYTES: usize = 4;
+
 /// How many bytes are looked at together; two blocks are not longer than the shortest run and a byte.
 const BLOCK_BYTES: usize = 8;
 
@@ -67,6 +73,8 @@ pub(super) struct Passed {
     pub start: usize,
     /// Whether something can be read in it; if not, it only hides what looks like a run within it.
     pub readable: bool,
+    /// Where a value in it begins at the earliest.
+    pub value: usize,
 }
 
 /// One encoding's automaton.
@@ -81,6 +89,8 @@ struct Reader {
 #[derive(Clone, Copy, Debug)]
 struct Live {
     start: usize,
+    /// The first byte behind its head, once that was taken.
+    body: Option<usize>,
     /// Bytes of the alphabet so far.
     length: usize,
     /// Bits not yet made into a byte.
@@ -109,6 +119,7 @@ struct Utf8 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ended {
     start: usize,
+    body: Option<usize>,
     readable: usize,
     padding: u8,
     divided: bool,
@@ -213,6 +224,12 @@ impl RunTracker {
         let starts = [&self.base64, &self.hex].into_iter().filter_map(|reader| reader.live);
         starts.map(|live| live.start).min()
     }
+
+    /// Returns where the earliest value may begin that is in a run under way.
+    pub fn value_from(&self) -> Option<usize> {
+        let bodies = [&self.base64, &self.hex].into_iter().filter_map(|reader| reader.live?.body);
+        bodies.min()
+    }
 }
 
 impl Default for Reader {
@@ -227,7 +244,7 @@ impl Reader {
         let before = std::mem::replace(&mut self.before, byte);
         let mut ended = None;
         if let Some(live) = &mut self.live {
-            if live.step(byte, kind) {
+            if live.step(byte, at, kind) {
                 return None;
             }
             ended = Some(live.ended());
@@ -235,7 +252,7 @@ impl Reader {
         }
         if begins(byte, before, kind) {
             let mut live = Live::at(at);
-            if live.step(byte, kind) {
+            if live.step(byte, at, kind) {
                 self.live = Some(live);
             }
         }
@@ -255,11 +272,21 @@ fn begins(byte: u8, before: u8, kind: Encoding) -> bool {
 impl Live {
     fn at(start: usize) -> Self {
         let utf8 = Utf8::default();
-        Self { start, length: 0, bits: 0, bits_count: 0, padding: 0, utf8, readable: 0, divided: false }
+        Self {
+            start,
+            body: None,
+            length: 0,
+            bits: 0,
+            bits_count: 0,
+            padding: 0,
+            utf8,
+            readable: 0,
+            divided: false,
+        }
     }
 
     /// Takes a byte of the run; false if the run ends before it.
-    fn step(&mut self, byte: u8, kind: Encoding) -> bool {
+    fn step(&mut self, byte: u8, at: usize, kind: Encoding) -> bool {
         self.divided |= !byte.is_ascii_alphanumeric();
         if byte == b'=' && kind == Encoding::Base64 && self.pads() {
             self.padding += 1;
@@ -269,6 +296,9 @@ impl Live {
         self.bits = self.bits << width | u32::from(value);
         self.bits_count += width;
         self.length += 1;
+        if self.length > RUN_HEAD_BYTES && self.body.is_none() {
+            self.body = Some(at);
+        }
         if self.bits_count >= 8 {
             self.bits_count -= 8;
             if !self.utf8.step((self.bits >> self.bits_count) as u8) {
@@ -289,18 +319,23 @@ impl Live {
 
     fn ended(&self) -> Ended {
         let padding = if self.readable == self.length { self.padding } else { 0 };
-        Ended { start: self.start, readable: self.readable, padding, divided: self.divided }
+        Ended { start: self.start, body: self.body, readable: self.readable, padding, divided: self.divided }
     }
 }
 
 impl Passed {
     fn of(ended: Ended) -> Option<Self> {
         let readable = ended.is_long_enough();
-        (readable || ended.divided).then_some(Self { start: ended.start, readable })
+        let value = ended.body.unwrap_or(ended.start);
+        (readable || ended.divided).then_some(Self { start: ended.start, readable, value })
     }
 
     fn with(self, other: Self) -> Self {
-        Self { start: self.start.min(other.start), readable: self.readable || other.readable }
+        Self {
+            start: self.start.min(other.start),
+            readable: self.readable || other.readable,
+            value: self.value.min(other.value),
+        }
     }
 }
 

@@ -27,9 +27,13 @@ impl Edges {
     /// Tells whether a match at `span` may stand where it stands.
     pub fn allow(&self, text: &[u8], span: &Range<usize>) -> bool {
         let before = span.start.checked_sub(1).and_then(|at| text.get(at));
-        let behind = text.get(span.end);
-        !before.is_some_and(|byte| self.not_before.contains(*byte))
-            && !behind.is_some_and(|byte| self.not_after.contains(*byte))
+        self.allow_between(before.copied(), text.get(span.end).copied())
+    }
+
+    /// Tells whether a match may stand between two bytes; `None` where there is none.
+    pub fn allow_between(&self, before: Option<u8>, behind: Option<u8>) -> bool {
+        !before.is_some_and(|byte| self.not_before.contains(byte))
+            && !behind.is_some_and(|byte| self.not_after.contains(byte))
     }
 }
 

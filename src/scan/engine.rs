@@ -120,8 +120,9 @@ impl Engine {
             let index = *known.entry(shape).or_insert_with(|| {
                 let group = groups.len();
                 groups.push(Group { shapes: SmallVec::new(), gap: gap(shape.start) });
-                if !heads.add(group as u32, shape) {
-                    distinct.push((group, shape));
+                match &shape.lead {
+                    Some(lead) => heads.add(group as u32, lead),
+                    None => distinct.push((group, shape)),
                 }
                 group
             });
@@ -160,10 +161,9 @@ impl Engine {
         let mut workspace = self.workspace()?;
         let Workspace { scratch, runs, open } = &mut workspace;
         let is_wanted = |group: u32| self.shapes(group).iter().any(|shape| wanted(*shape));
-        // Heads report at most once a word and shape, so that they need no limit.
-        let headed = self
-            .heads
-            .scan(text, |group, end| !is_wanted(group) || self.note(runs, open, group, end, usize::MAX));
+        let limit = RUNS_BASE + text.len();
+        let headed =
+            self.heads.scan(text, |group, end| !is_wanted(group) || self.note(runs, open, group, end, limit));
         let limit = runs.len() + RUNS_BASE + text.len() / BYTES_PER_RUN;
         let scanned = match (headed, &self.database, scratch) {
             (false, _, _) => Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)),
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     fn shape(expression: &str, start: Start) -> Shape {
-        Shape { expression: expression.to_owned(), start, places: Vec::new() }
+        Shape { expression: expression.to_owned(), start, lead: None }
     }
 
     #[test]

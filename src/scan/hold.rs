@@ -4,7 +4,8 @@
 //! Every byte moves the live threads along the position automaton of all patterns (`automaton`); a thread knows the
 //! earliest and the latest place it may have begun at. Text before the earliest start of all threads is settled: no
 //! match that begins there can still change. A thread that accepts leaves a mark, so that settled text without a mark
-//! need not be scanned at all.
+//! need not be scanned at all. Only a value is ever masked: a thread also knows the earliest place its value may have
+//! begun at, and what stands before a value need not wait.
 //!
 //! The automaton accepts more than the patterns do, so waiting is never too short; it ends at the latest when a
 //! pattern's widest match would.
@@ -65,13 +66,15 @@ pub enum Track {
     Reported,
 }
 
-/// The earliest and the latest start of matches that may have been completed, in source bytes.
+/// Where matches that may have been completed begin, in source bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The earliest start.
     pub first: usize,
     /// The latest start.
     pub last: usize,
+    /// The earliest start of a value.
+    pub value: usize,
 }
 
 /// Room for one step, reused.
@@ -96,7 +99,12 @@ struct Thread {
     position: u32,
     first: Place,
     last: Place,
+    /// The earliest start of its value in source bytes, or [`NO_VALUE`].
+    value: usize,
 }
+
+/// Says that no value has begun.
+const NO_VALUE: usize = usize::MAX;
 
 /// A place in a text: as the reading counts, and in source bytes.
 #[derive(Clone, Copy, Debug)]
@@ -180,14 +188,18 @@ impl HoldState {
         let boundary = word != self.after_word;
         self.after_word = word;
         scratch.next.clear();
+        let value_at = |to: u32| match watch.automaton.position(to).in_value {
+            true => source,
+            false => NO_VALUE,
+        };
         for thread in &self.threads {
             for to in watch.automaton.follow(thread.position, byte) {
-                scratch.enter(Thread { position: to, ..*thread });
+                scratch.enter(Thread { position: to, value: thread.value.min(value_at(to)), ..*thread });
             }
         }
         let place = Place { step: self.now, source };
         for to in watch.automaton.starts(byte, boundary) {
-            scratch.enter(Thread { position: to, first: place, last: place });
+            scratch.enter(Thread { position: to, first: place, last: place, value: value_at(to) });
         }
         self.now += 1;
         std::mem::swap(&mut self.threads, &mut scratch.next);
@@ -215,6 +227,13 @@ impl HoldState {
         Track::ALL.into_iter().filter_map(|track| self.held_from(watch, track)).min()
     }
 
+    /// Returns where the earliest value of a track begins that may be under way.
+    pub fn value_from(&self, watch: &Watch, track: Track) -> Option<usize> {
+        let of_track = |thread: &&Thread| self.watched(watch, thread).track == track;
+        let values = self.threads.iter().filter(of_track).map(|thread| thread.value);
+        values.filter(|value| *value != NO_VALUE).min()
+    }
+
     /// Takes the mark that completed matches of a track have left.
     pub(super) fn take_mark(&mut self, track: Track) -> Option<Mark> {
         self.marks[track.index()].take()
@@ -240,6 +259,7 @@ impl HoldState {
             }
             if thread.first.source < end {
                 thread.first = Place { source: end.min(thread.last.source), ..thread.first };
+                thread.value = thread.value.max(thread.first.source);
             }
             thread.last.source >= end
         });
@@ -261,7 +281,8 @@ impl HoldState {
             let position = watch.automaton.position(thread.position);
             if position.accepts {
                 let watched = &watch.patterns[position.pattern as usize];
-                let mark = Mark { first: thread.first.source, last: thread.last.source };
+                let (first, last) = (thread.first.source, thread.last.source);
+                let mark = Mark { first, last, value: thread.value };
                 let slot = &mut marks[watched.track.index()];
                 *slot = Some(slot.map_or(mark, |known| known.with(mark)));
                 if watched.settler.is_some() && !wide.contains(&position.pattern) {
@@ -291,6 +312,7 @@ impl HoldState {
                 let known = after.checked_sub(1).and_then(|at| trail.get(at));
                 if let Some(place) = known.filter(|place| place.step > thread.first.step) {
                     thread.first = *place;
+                    thread.value = thread.value.max(place.source);
                 }
             }
             thread.last.step >= earliest
@@ -301,12 +323,13 @@ impl HoldState {
 impl Mark {
     /// Returns what is left of the mark from an offset on; it may then end before it begins.
     pub(super) fn from(self, start: usize) -> Self {
-        Self { first: self.first.max(start), last: self.last }
+        Self { first: self.first.max(start), last: self.last, value: self.value.max(start) }
     }
 
     /// Returns the mark that covers both.
     pub(super) fn with(self, other: Self) -> Self {
-        Self { first: self.first.min(other.first), last: self.last.max(other.last) }
+        let Self { first, last, value } = self;
+        Self { first: first.min(other.first), last: last.max(other.last), value: value.min(other.value) }
     }
 }
 
@@ -322,6 +345,7 @@ impl Scratch {
                 if thread.last.step > known.last.step {
                     known.last = thread.last;
                 }
+                known.value = known.value.min(thread.value);
             }
             _ => {
                 *slot = self.next.len() as u32;

@@ -3,9 +3,10 @@
 //! Pieces of text come in, cut anywhere; out come the findings and the offset before which everything may leave. Both
 //! depend on the text alone. The lane follows the text as it stands and, while the two differ, as its reader takes
 //! it; text is settled where nothing is under way in either, and settled text that could hold a match is scanned by
-//! the same scanner as a whole text. A finding is told once nothing that overlaps it can still change.
+//! the same scanner as a whole text. A finding is told once nothing that overlaps it can still change. Only values are
+//! ever masked, so text before the first value that may be under way leaves although its match is not judged.
 //!
-//! It never lets a byte of an enforced match go before the finding is told. It does not promise that text of detectors
+//! It never lets a byte of an enforced value go before the finding is told. It does not promise that text of detectors
 //! that are only reported is told soon.
 
 use std::ops::Range;
@@ -48,6 +49,8 @@ pub struct Lane {
     canonical: Option<Box<Reading>>,
     noted: Noted,
     tracks: [Progress; 2],
+    /// Up to where text may have left: every value that is told later begins behind it.
+    free_to: usize,
 }
 
 /// What a step of a lane brought.
@@ -239,9 +242,11 @@ impl Lane {
         }
         let judged_to = match watch.detectors(Track::Enforced).is_empty() {
             true => self.text.end(),
-            false => self.tracks[Track::Enforced.index()].judged_to,
+            false => self.values_from(watch, finished).max(self.tracks[Track::Enforced.index()].judged_to),
         };
-        Ok(LaneAdvance { judged_to: self.text.character_start(judged_to, finished), findings })
+        let judged_to = self.text.character_start(judged_to, finished).max(self.free_to);
+        self.free_to = judged_to;
+        Ok(LaneAdvance { judged_to, findings })
     }
 
     fn judge_track(
@@ -270,7 +275,7 @@ impl Lane {
         *progress = Progress { judged_to, waits_for };
         *mark = mark.map(|mark| mark.from(judged_to)).filter(|mark| mark.last >= judged_to);
         if waits_for > judged_to {
-            let again = Mark { first: judged_to, last: judged_to };
+            let again = Mark { first: judged_to, last: judged_to, value: judged_to };
             *mark = Some(mark.map_or(again, |mark| mark.with(again)));
         }
         findings.extend(found.into_iter().take(count));
@@ -286,6 +291,19 @@ impl Lane {
             .flat_map(|reading| [reading.hold.held_from(watch, track), reading.runs.held_from()]);
         let pending = self.reader.pending_from();
         held.chain([pending]).flatten().min().unwrap_or(self.text.end()).min(self.text.end())
+    }
+
+    /// Returns where the earliest value may begin that is under way or not told yet, else the end of the text.
+    fn values_from(&self, watch: &Watch, finished: bool) -> usize {
+        let end = self.text.end();
+        let told = self.noted.marks[Track::Enforced.index()].map(|mark| mark.value);
+        let readings = [Some(&self.raw), self.canonical.as_deref()];
+        let held = readings
+            .into_iter()
+            .flatten()
+            .flat_map(|reading| [reading.hold.value_from(watch, Track::Enforced), reading.runs.value_from()]);
+        let under_way = held.chain([self.reader.pending_from()]).flatten().filter(|_| !finished);
+        under_way.chain(told).min().unwrap_or(end).min(end)
     }
 
     fn waiting(&self, watch: &Watch, track: Track) -> usize {
@@ -332,7 +350,7 @@ impl Noted {
     fn run(&mut self, passed: Passed, end: usize) {
         self.runs.push(passed.start..end);
         if passed.readable {
-            let mark = Mark { first: passed.start, last: passed.start };
+            let mark = Mark { first: passed.start, last: passed.start, value: passed.value };
             for known in &mut self.marks {
                 *known = Some(known.map_or(mark, |known| known.with(mark)));
             }

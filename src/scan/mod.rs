@@ -13,9 +13,11 @@ pub mod engine;
 #[cfg(test)]
 mod fixture;
 pub mod hold;
+pub mod kind;
 pub mod lane;
 pub mod pack;
 pub mod proof;
+pub mod rule;
 pub mod scanner;
 pub mod score;
 pub mod shape;

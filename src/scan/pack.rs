@@ -48,6 +48,8 @@ pub const NAME_BYTES_MAX: usize = 64;
 const FOLDER_DEPTH_MAX: usize = 4;
 /// Where packs live below the folder of plugins.
 const DETECTORS_FOLDER: &str = "detectors/";
+/// Where rules live below the folder of plugins.
+const RULES_FOLDER: &str = "rules/";
 
 /// A pack as it is written, but for its detectors.
 #[derive(Deserialize)]
@@ -101,7 +103,7 @@ pub fn embedded() -> &'static [(&'static str, &'static str)] {
 /// # Errors
 /// Every fault of every pack.
 pub fn builtin() -> Result<Vec<Detector>, Vec<PackFault>> {
-    parse_all(&embedded_files())
+    parse_all(&embedded_files(DETECTORS_FOLDER))
 }
 
 /// Reads the packs that are compiled in, with the files below `overlay` laid over them.
@@ -112,12 +114,7 @@ pub fn builtin() -> Result<Vec<Detector>, Vec<PackFault>> {
 /// # Errors
 /// Every fault of every pack, and of the folder.
 pub fn load_dir(overlay: &Path) -> Result<Vec<Detector>, Vec<PackFault>> {
-    let mut faults = Vec::new();
-    let mut files = embedded_files();
-    let root = overlay.join(DETECTORS_FOLDER);
-    if root.is_dir() {
-        read_folder(overlay, &root, FOLDER_DEPTH_MAX, &mut files, &mut faults);
-    }
+    let (files, mut faults) = read_dir(overlay);
     match (parse_all(&files), faults.is_empty()) {
         (parsed, true) => parsed,
         (Ok(_), false) => Err(faults),
@@ -126,6 +123,31 @@ pub fn load_dir(overlay: &Path) -> Result<Vec<Detector>, Vec<PackFault>> {
             Err(faults)
         }
     }
+}
+
+/// Returns the texts of the built-in packs with the packs of a folder laid over them, by path, and what could
+/// not be read. Reads files; call it off the request threads.
+pub fn read_dir(overlay: &Path) -> (BTreeMap<String, String>, Vec<PackFault>) {
+    read_below(overlay, DETECTORS_FOLDER)
+}
+
+/// Does the same for files of rules, as [`Rules::compile`](crate::scan::rule::Rules::compile) takes them.
+pub fn read_rules(overlay: &Path) -> (BTreeMap<String, String>, Vec<PackFault>) {
+    read_below(overlay, RULES_FOLDER)
+}
+
+/// Returns the files of rules that are compiled in, by path.
+pub fn builtin_rules() -> BTreeMap<String, String> {
+    embedded_files(RULES_FOLDER)
+}
+
+fn read_below(overlay: &Path, folder: &str) -> (BTreeMap<String, String>, Vec<PackFault>) {
+    let (mut files, mut faults) = (embedded_files(folder), Vec::new());
+    let root = overlay.join(folder);
+    if root.is_dir() {
+        read_folder(overlay, &root, FOLDER_DEPTH_MAX, &mut files, &mut faults);
+    }
+    (files, faults)
 }
 
 /// Reads packs from texts by their paths.
@@ -353,9 +375,9 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the packs that are compiled in, by path.
-fn embedded_files() -> BTreeMap<String, String> {
-    let packs = embedded().iter().filter(|(path, _)| path.starts_with(DETECTORS_FOLDER));
+/// Returns the files of a folder that are compiled in, by path.
+fn embedded_files(folder: &str) -> BTreeMap<String, String> {
+    let packs = embedded().iter().filter(|(path, _)| path.starts_with(folder));
     packs.map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
 }
 

@@ -1,8 +1,9 @@
 //! The scanner: all detectors over all readings of a text.
 
+mod suspects;
+
 use std::fmt;
 use std::ops::Range;
-use std::ops::RangeInclusive;
 
 use crate::scan::confirm::Confirm;
 use crate::scan::confirm::Exhausted;
@@ -10,6 +11,7 @@ use crate::scan::confirm::Field;
 use crate::scan::confirm::Placed;
 use crate::scan::confirm::Work;
 use crate::scan::decode;
+use crate::scan::decode::RUN_HEAD_BYTES;
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
 use crate::scan::engine::Engine;
@@ -28,8 +30,11 @@ use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
 use crate::scan::view;
 use crate::scan::view::View;
+
 use crate::scan::words::WordEnds;
 use crate::scan::words::WordIndex;
+
+pub use self::suspects::touches;
 
 /// How many layers of encoding are undone.
 pub const DECODING_DEPTH_MAX: usize = 3;
@@ -162,32 +167,6 @@ impl Scanner {
         Ok(())
     }
 
-    /// Appends to `out` the stretches of a text in which the first stage saw the end of a candidate.
-    ///
-    /// A part of the text that touches none of them, and that no view changes, has no finding. One call for
-    /// a whole body spares a call for each of its strings. In a body with too many candidates, such as a
-    /// vector of numbers, all of it is one such stretch: its strings are then judged one by one.
-    /// The stretches are ascending and disjoint; ask them with [`touches`].
-    ///
-    /// # Errors
-    /// The text could not be judged; see [`ScanFault`].
-    pub fn suspects(
-        &self,
-        text: &[u8],
-        wanted: &DetectorSet,
-        out: &mut Vec<RangeInclusive<usize>>,
-    ) -> Result<(), ScanFault> {
-        let is_wanted = |id: u32| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)));
-        let listed =
-            self.engine.scan(text, is_wanted, |runs| out.extend(runs.iter().map(|run| run.first..=run.last)));
-        match listed {
-            Err(EngineFault::TooManyRuns { .. }) => out.push(0..=text.len()),
-            listed => listed?,
-        }
-        join_stretches(out);
-        Ok(())
-    }
-
     /// Finds what stands in a text as it is, without decoding anything; for measuring detectors.
     ///
     /// # Errors
@@ -198,29 +177,44 @@ impl Scanner {
         Ok(merged(pass.found))
     }
 
+    /// Calls `each` with every wanted detector that has candidates, and these; detectors that need a word
+    /// beside them only where one is near.
+    fn by_detector(
+        &self,
+        field: &Field<'_>,
+        runs: &[Run],
+        wanted: &DetectorSet,
+        mut each: impl FnMut(u32, &Field<'_>, &[Run]) -> Result<(), ScanFault>,
+    ) -> Result<(), ScanFault> {
+        let is_wanted = self.is_wanted(wanted);
+        let mut words: Option<WordEnds> = None;
+        let mut runs = runs.to_vec();
+        runs.sort_by_key(|run| run.group);
+        for runs in runs.chunk_by(|one, other| one.group == other.group) {
+            let group = runs.first().map_or(&[][..], |run| self.engine.shapes(run.group));
+            for at in group.iter().copied().filter(|at| is_wanted(*at)) {
+                if self.words.is_needy(at) && words.is_none() {
+                    words = Some(self.words.ends(field.text, &is_wanted)?);
+                }
+                let needed = words.as_ref().filter(|_| self.words.is_needy(at)).map(|words| words.of(at));
+                if needed.is_none_or(|ends| !ends.is_empty()) {
+                    each(at, &Field { words: needed, ..field.clone() }, runs)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether an id in the engine's form is one of the wanted detectors.
+    fn is_wanted<'w>(&self, wanted: &'w DetectorSet) -> impl Fn(u32) -> bool + use<'w> {
+        |id| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)))
+    }
+
     /// Returns the widest match of the wanted detectors.
     fn reach(&self, wanted: &DetectorSet) -> usize {
         let widths = wanted.iter().filter_map(|id| self.detector(id)).map(|it| it.pattern.width_max());
         widths.max().unwrap_or(0)
     }
-}
-
-/// Tells whether a part of a text touches one of the stretches that [`Scanner::suspects`] lists.
-pub fn touches(stretches: &[RangeInclusive<usize>], part: &Range<usize>) -> bool {
-    let at = stretches.partition_point(|stretch| *stretch.end() <= part.start);
-    stretches.get(at).is_some_and(|stretch| *stretch.start() <= part.end)
-}
-
-/// Sorts stretches and joins those that overlap.
-fn join_stretches(stretches: &mut Vec<RangeInclusive<usize>>) {
-    stretches.sort_unstable_by_key(|stretch| *stretch.start());
-    stretches.dedup_by(|next, kept| {
-        let overlaps = next.start() <= kept.end();
-        if overlaps {
-            *kept = *kept.start()..=*kept.end().max(next.end());
-        }
-        overlaps
-    });
 }
 
 impl fmt::Debug for Scanner {
@@ -233,7 +227,6 @@ impl fmt::Debug for Scanner {
 struct Pass<'s> {
     scanner: &'s Scanner,
     wanted: &'s DetectorSet,
-    reach: usize,
     found: Vec<Finding>,
     work: Work,
     /// How many bytes may still come out of decoding.
@@ -261,7 +254,6 @@ impl<'s> Pass<'s> {
         Self {
             scanner,
             wanted,
-            reach: scanner.reach(wanted),
             found: Vec::new(),
             work: Work::for_text(bytes),
             decodable: DECODED_BASE.saturating_add(bytes.saturating_mul(DECODED_PER_BYTE)),
@@ -284,7 +276,10 @@ impl<'s> Pass<'s> {
             if run.source.start < region.end {
                 self.charge(run.view.bytes().len())?;
                 let inner = reading.viewed(&run.view, 0, run.encoding);
+                let known = self.found.len();
                 self.read(run.view.bytes(), 0..run.view.bytes().len(), &inner)?;
+                let body = reading.source(run.source.start + RUN_HEAD_BYTES..run.source.end).start;
+                self.found.iter_mut().skip(known).for_each(|finding| finding.begin_at(body));
             }
         }
         Ok(())
@@ -307,12 +302,12 @@ impl<'s> Pass<'s> {
     /// Runs both stages over a text.
     fn search(&mut self, text: &[u8], region: Range<usize>, reading: &Reading<'_>) -> Result<(), ScanFault> {
         let from = region.start.saturating_sub(CONTEXT_BYTES + 1);
-        let to = region.end.saturating_add(self.reach).saturating_add(1).min(text.len());
+        let reach = if region.end < text.len() { self.scanner.reach(self.wanted) } else { 0 };
+        let to = region.end.saturating_add(reach).saturating_add(1).min(text.len());
         let part = text.get(from..to).unwrap_or_default();
         let starts = region.start - from..region.end - from;
-        let (scanner, wanted) = (self.scanner, self.wanted);
-        let is_wanted = |id: u32| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)));
-        scanner.engine.scan(part, is_wanted, |runs| match runs {
+        let scanner = self.scanner;
+        scanner.engine.scan(part, scanner.is_wanted(self.wanted), |runs| match runs {
             [] => Ok(()),
             _ => self.confirm(text, from, Field { text: part, starts, words: None }, runs, reading),
         })?
@@ -328,24 +323,9 @@ impl<'s> Pass<'s> {
         reading: &Reading<'_>,
     ) -> Result<(), ScanFault> {
         let (scanner, wanted) = (self.scanner, self.wanted);
-        let is_wanted = |id: u32| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)));
-        let mut words: Option<WordEnds> = None;
-        let mut runs = runs.to_vec();
-        runs.sort_by_key(|run| run.group);
-        for runs in runs.chunk_by(|one, other| one.group == other.group) {
-            let group = runs.first().map_or(&[][..], |run| scanner.engine.shapes(run.group));
-            for at in group.iter().copied().filter(|at| is_wanted(*at)) {
-                if scanner.words.is_needy(at) && words.is_none() {
-                    words = Some(scanner.words.ends(field.text, is_wanted)?);
-                }
-                let needed = words.as_ref().filter(|_| scanner.words.is_needy(at)).map(|words| words.of(at));
-                if needed.is_none_or(|ends| !ends.is_empty()) {
-                    let field = Field { words: needed, ..field.clone() };
-                    self.place(text, from, &field, at, runs, reading)?;
-                }
-            }
-        }
-        Ok(())
+        scanner.by_detector(&field, runs, wanted, |at, field, runs| {
+            Ok(self.place(text, from, field, at, runs, reading)?)
+        })
     }
 
     /// Places and judges the candidates of one detector.
@@ -425,10 +405,15 @@ impl<'v> Reading<'v> {
     }
 }
 
-/// Returns the confidence of a match, or nothing if its value fails or its context is missing.
+/// Returns the confidence of a match, or nothing if it may not stand where it stands.
 fn judge(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'_>) -> Option<Confidence> {
+    detector.edges.allow(text, &placed.span).then(|| passes(detector, text, placed, reading))?
+}
+
+/// Returns the confidence of a match, or nothing if its value fails or its context is missing.
+fn passes(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'_>) -> Option<Confidence> {
     let value = text.get(placed.value.clone())?;
-    if !detector.edges.allow(text, &placed.span) || !detector.checks.iter().all(|check| check.passes(value)) {
+    if !detector.checks.iter().all(|check| check.passes(value)) {
         return None;
     }
     let Some(context) = &detector.context else { return Some(detector.confidence) };

@@ -17,18 +17,24 @@ use crate::scan::detector::over_bytes;
 
 mod lead;
 
+pub use lead::Lead;
+pub use lead::RARE_BYTES;
+
 /// How much of a pattern's beginning is compared with its anchor, in bytes.
 const PREFIX_BYTES_MAX: usize = 256;
+
+/// The step to which the reach of an anchor is rounded up, in bytes.
+const REACH_STEP: usize = 64;
 
 /// What Hyperscan looks for on behalf of one detector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// The expression in Hyperscan's syntax.
+    /// The expression in Hyperscan's syntax; empty for a beginning.
     pub expression: String,
     /// Where a match may begin, seen from the end of the shape.
     pub start: Start,
-    /// For the coarse beginning of a word: which bytes stand at each place; empty for any other shape.
-    pub places: Vec<ByteSet>,
+    /// What may stand at the first places, for shapes that are looked for by that instead.
+    pub lead: Option<Lead>,
 }
 
 /// Where a match may begin when its shape ends at a known place.
@@ -50,12 +56,14 @@ pub enum Start {
 
 impl Shape {
     /// Derives the first stage of a detector from its anchor, or from its pattern.
+    ///
+    /// A pattern whose beginning tells enough needs no anchor.
     pub fn of(detector: &Detector) -> Self {
         let pattern = detector.pattern.hir();
-        if detector.anchor.is_none()
-            && let Some((expression, places)) = lead::of(pattern)
+        if let Some(lead) = lead::of(pattern)
+            && (lead.is_telling() || detector.anchor.is_none())
         {
-            return Self { expression, start: Start::Known { back: places.len() }, places };
+            return Self::led(lead, |back| Start::Known { back });
         }
         let (hir, leads) = match &detector.anchor {
             Some(anchor) => {
@@ -65,17 +73,29 @@ impl Shape {
             }
             None => (required_prefix(pattern), true),
         };
+        let back_max = reach(detector.pattern.width_max());
+        if let Some(lead) = lead::of(&hir) {
+            return Self::led(lead, |back| match leads {
+                true => Start::Known { back },
+                false => Start::Within { back_min: back, back_max },
+            });
+        }
         let facts = hir.properties();
         let least = facts.minimum_len().unwrap_or(1);
         let most = facts.maximum_len().unwrap_or(detector.pattern.width_max());
         let start = match (leads, least == most) {
             (true, true) => Start::Known { back: least },
             (true, false) => Start::Within { back_min: least, back_max: most },
-            (false, _) => Start::Within { back_min: least, back_max: detector.pattern.width_max() },
+            (false, _) => Start::Within { back_min: least, back_max },
         };
         let mut expression = String::new();
         write_hir(&hir, &mut expression);
-        Self { expression, start, places: Vec::new() }
+        Self { expression, start, lead: None }
+    }
+
+    /// Returns the shape of a beginning; `start` tells from its width where a match begins.
+    fn led(lead: Lead, start: impl FnOnce(usize) -> Start) -> Self {
+        Self { expression: String::new(), start: start(lead.places.len()), lead: Some(lead) }
     }
 }
 
@@ -92,8 +112,13 @@ impl Shape {
                 false => write_byte(*byte, &mut expression),
             }
         }
-        Self { expression, start: Start::Known { back: word.len() }, places: Vec::new() }
+        Self { expression, start: Start::Known { back: word.len() }, lead: None }
     }
+}
+
+/// Rounds how far before its anchor a match may begin, so that detectors with one anchor share a shape.
+fn reach(width_max: usize) -> usize {
+    if width_max < REACH_STEP / 2 { width_max } else { width_max.next_multiple_of(REACH_STEP) }
 }
 
 /// Cuts a pattern behind the last part that every match has; never cuts everything.
@@ -229,13 +254,15 @@ impl Bytes {
 }
 
 impl ByteSet {
-    fn of(first: u8, last: u8) -> Self {
+    /// Returns the set of the bytes from `first` to `last`.
+    pub fn of(first: u8, last: u8) -> Self {
         let mut set = Self::default();
         (first..=last).for_each(|byte| set.0[usize::from(byte / 64)] |= 1 << (byte % 64));
         set
     }
 
-    fn union(self, other: Self) -> Self {
+    /// Returns the bytes of both sets.
+    pub fn union(self, other: Self) -> Self {
         Self(std::array::from_fn(|at| self.0[at] | other.0[at]))
     }
 
@@ -246,10 +273,6 @@ impl ByteSet {
 
     fn count(&self) -> u32 {
         self.0.iter().map(|bits| bits.count_ones()).sum()
-    }
-
-    fn meets(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).any(|(mine, theirs)| mine & theirs != 0)
     }
 
     fn within(&self, other: &Self) -> bool {
@@ -353,7 +376,7 @@ mod tests {
             (r"\bab[0-9]{3,9}\b", None, Start::Known { back: 5 }),
             ("a{1,3}b", None, within(2, 4)),
             (r"\b(gh[po]_[a-z]{36})", Some("gh[a-z]_[a-z]{4}"), Start::Known { back: 8 }),
-            ("gh[po]_[A-Z]{36}", Some("gh[a-z]_[a-z]{4}"), within(8, 40)),
+            ("gh[po]_[A-Z]{36}", Some("gh[a-z]_[a-z]{4}"), within(8, 64)),
             ("(?:ab|cd)[0-9]{4}", Some("[a-z]{2}[0-9]"), Start::Known { back: 3 }),
             ("[a-z]{1,9}@x", Some("@x"), within(2, 11)),
         ] {

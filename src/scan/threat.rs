@@ -91,6 +91,13 @@ pub struct Finding {
     pub decoded_from: Decoded,
 }
 
+impl Finding {
+    /// Leaves out of the value what stands before an offset.
+    pub(super) fn begin_at(&mut self, start: usize) {
+        self.value.start = self.value.start.max(start).min(self.value.end);
+    }
+}
+
 /// The text names no member of a closed set.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("expected one of {expected}")]

@@ -274,6 +274,34 @@ impl Metrics {
         (all > 0).then(|| 1.0 - failed as f64 / all as f64)
     }
 
+    /// Returns the time within which a share of a listener's requests was answered, in seconds: the upper
+    /// bound of the bucket it falls into. `None` before the first request, and past the last bucket.
+    pub fn latency_quantile(&self, listener: &str, share: f64) -> Option<f64> {
+        let mut counts = vec![0u64; SECONDS.len()];
+        let mut all = 0;
+        for family in self.request_seconds.collect() {
+            let of_listener = |metric: &&prometheus::proto::Metric| {
+                metric.get_label().iter().any(|l| l.name() == "listener" && l.value() == listener)
+            };
+            for metric in family.get_metric().iter().filter(of_listener) {
+                let histogram = metric.get_histogram();
+                all += histogram.get_sample_count();
+                for (sum, bucket) in counts.iter_mut().zip(histogram.get_bucket()) {
+                    *sum += bucket.cumulative_count();
+                }
+            }
+        }
+        let wanted = (all as f64 * share).ceil() as u64;
+        let at = counts.iter().position(|count| all > 0 && *count >= wanted)?;
+        SECONDS.get(at).copied()
+    }
+
+    /// Returns the share of audit events that the log took; `None` before the first.
+    pub fn audit_completeness(&self) -> Option<f64> {
+        let (taken, lost) = (self.audit_append_seconds.get_sample_count(), self.audit_lost.get());
+        (taken + lost > 0).then(|| taken as f64 / (taken + lost) as f64)
+    }
+
     /// Returns every metric in the Prometheus text format.
     pub fn render(&self) -> String {
         let mut text = Vec::new();
@@ -351,5 +379,8 @@ mod tests {
             assert!(text.contains(line), "{line}\n{text}");
         }
         assert_eq!(metrics.availability(), Some(0.5));
+        assert_eq!(metrics.latency_quantile("proxy", 0.99), Some(2.5e-3));
+        assert_eq!(metrics.latency_quantile("admin", 0.99), None);
+        assert_eq!(metrics.audit_completeness(), None);
     }
 }

@@ -16,13 +16,16 @@ const CREDENTIALS: [&str; 8] =
     ["nothing", "garbage", "admin", "operator", "auditor", "analyst", "service", "agent"];
 
 /// `*`: everybody; `+`: every credential; else the roles beside admin.
-const ALLOWED: [(&str, &str, &str); 33] = [
+const ALLOWED: [(&str, &str, &str); 36] = [
     ("GET", "/health", "*"),
     ("GET", "/api/v1/health", "*"),
     ("GET", "/ready", "*"),
     ("GET", "/version", "*"),
     ("GET", "/stats", "operator analyst"),
     ("GET", "/api/v1/status", "operator auditor analyst"),
+    ("GET", "/api/v1/license/status", "operator auditor analyst"),
+    ("GET", "/api/v1/tier", "operator auditor analyst"),
+    ("GET", "/api/v1/sla", "operator auditor analyst"),
     ("GET", "/metrics", "operator"),
     ("GET", "/api/v1/metrics", "operator"),
     ("GET", "/openapi.json", "+"),

@@ -8,8 +8,13 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
+
 use portcullis::access::key::NewKey;
+use portcullis::access::license::License;
+use portcullis::access::license::LicenseConfig;
+use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
@@ -60,7 +65,8 @@ impl World {
         differ(&mut office.facts);
         let office = Arc::new(office);
         let key = |role: Role| {
-            let new = NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None };
+            let new =
+                NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None, routes: Vec::new() };
             let (_, key) = office.keys.create(office.new_id(), new, clock.now()).unwrap();
             (role.as_str(), key)
         };
@@ -100,6 +106,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
+        licensing: Arc::new(licensing(tier, state, &*clock)),
         keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         audit: opened.log,
@@ -116,7 +123,6 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
                 build_date: "2026-04-30T00:00:00Z".to_owned(),
             },
             node_id: "node-1".to_owned(),
-            tier,
             started_at: clock.now(),
             started: Duration::ZERO,
             public_metrics: false,
@@ -129,10 +135,51 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     }
 }
 
+/// Returns the licence that makes a deployment of a tier; the community tier needs none.
+fn licensing(tier: Tier, state: &tempfile::TempDir, clock: &dyn Clock) -> Licensing {
+    if tier == Tier::Community {
+        return Licensing::open(LicenseConfig::default());
+    }
+    let (file, key_file) = (state.path().join("license.jwt"), state.path().join("license.pem"));
+    let key = SigningKey::generate();
+    let license = License {
+        subject: "Northwind".to_owned(),
+        tier,
+        issued_at: clock.now(),
+        expires_at: clock.now() + jiff::SignedDuration::from_hours(24 * 365),
+        agent: None,
+        features: Vec::new(),
+    };
+    std::fs::write(&file, license.sign(&key)).unwrap();
+    std::fs::write(&key_file, key.public_pem()).unwrap();
+    Licensing::open(LicenseConfig { file: Some(file), trusted_keys: vec![key_file] })
+}
+
+/// One rule over those detectors.
+const RULES: &str = r#"
+[pack]
+name = "small_rules"
+version = "1.0.0"
+
+[[rule]]
+id = "key_after_override"
+name = "A key beside an override"
+category = "injection"
+severity = "high"
+confidence = "high"
+needs = ["secrets", "injection"]
+when = "findings.filter(f, f.category == 'secrets' && 'injection' in f.beside)"
+techniques = ["AML.T0057", "LLM01:2025"]
+why = "An override was written beside a key."
+finds = [{ parts = [{ channel = "user", text = "ignore all previous key_abcdefghijklmnop" }] }]
+ignores = [{ parts = [{ channel = "user", text = "key_abcdefghijklmnop" }] }]
+"#;
+
 fn loading() -> Loading {
     Loading {
         document: Box::new(|| Sources::default().document()),
-        detectors: Box::new(|| Ok(detectors())),
+        detectors: Box::new(|| Ok(Arc::new(detectors()))),
+        layer2: Box::new(|| Ok(BTreeMap::from([("rules/small.toml".to_owned(), RULES.to_owned())]))),
         dialects: Box::new(|| Ok(Vec::new())),
         prove: Box::new(|_| Vec::new()),
     }

@@ -80,6 +80,14 @@ impl H2Client {
         Answer { status: head.status.as_u16(), headers: head.headers, body: bytes, is_cut }
     }
 
+    /// Sends a request and reads the first piece of its answer; who drops the rest resets the stream.
+    pub async fn begin(&mut self, request: Request<Body>) -> hyper::body::Incoming {
+        let answer = timeout(PATIENCE, self.sender.send_request(request)).await.expect("in time");
+        let mut body = answer.expect("an answer").into_body();
+        timeout(PATIENCE, body.frame()).await.expect("in time").expect("a frame").expect("no fault");
+        body
+    }
+
     /// Sends a request and forgets it once a condition holds: the stream is reset.
     pub async fn abandon(&mut self, request: Request<Body>, until: impl Fn() -> bool) {
         let mut answer = Box::pin(self.sender.send_request(request));

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
+use crate::h2;
+use crate::h2::H2Client;
+use crate::upstream::Recorded;
 use crate::upstream::Step;
 use crate::upstream::Upstream;
 use crate::upstream::chunk;
@@ -131,24 +134,89 @@ fn streams_through_the_gateway() {
     silent.wait_until(|connections| connections.iter().all(|connection| connection.closed));
 }
 
+/// What the caller does before it leaves.
+enum Leaving {
+    Reading,
+    Unread,
+    Pipelining,
+    ByHalf,
+}
+
 #[test]
 fn a_caller_who_leaves_ends_the_stream_at_the_provider() {
-    let first = content("One. Two.\\n\\n");
-    let upstream = Upstream::start(vec![
-        Step::Send(chunked_head(SSE)),
-        Step::Send(chunk(first.as_bytes())),
-        Step::Send(chunk(content("Three.").as_bytes())),
-        Step::Wait,
-    ]);
-    let policy = "[policies.default.categories.secrets]\nmode = \"monitor\"\n";
-    let gateway = Gateway::in_front_of(upstream.address, policy);
+    let told = content("One. Two.\\n\\n");
+    let held = content(&token()[..20]);
+    let script = |events: &[&str]| {
+        let mut script = vec![Step::Send(chunked_head(SSE))];
+        script.extend(events.iter().map(|event| Step::Send(chunk(event.as_bytes()))));
+        script.push(Step::Wait);
+        Upstream::start(script)
+    };
+    let cases = [
+        ("while the provider is silent", Leaving::Reading, script(&[&told])),
+        ("with bytes unread", Leaving::Unread, script(&[&told, &told, &told])),
+        ("while text is held", Leaving::Reading, script(&[&told, &held])),
+        ("behind a second request", Leaving::Pipelining, script(&[&told])),
+        ("by its own side of the connection only", Leaving::ByHalf, script(&[&told])),
+    ];
+    let routes: String = cases
+        .iter()
+        .enumerate()
+        .map(|(at, (_, _, upstream))| {
+            route(&at.to_string(), "redacting", &format!("http://{}", upstream.address), "")
+        })
+        .collect();
+    let gateway = Gateway::start(&format!("{routes}{UNLIMITED}{POLICIES}"));
     let body = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
-    let mut client = Client::connect(gateway.proxy);
-    client.send(&post("/v1/chat/completions", "", body));
-    assert_eq!(client.head().expect("a head").status, 200);
-    client.piece().expect("the first event");
-    drop(client);
-    upstream.wait_until(|connections| connections.iter().all(|connection| connection.closed));
+    for (at, (when, leaving, upstream)) in cases.iter().enumerate() {
+        let mut client = Client::connect(gateway.proxy);
+        let request = post(&format!("/{at}/v1/chat/completions"), "", body);
+        client.send(&request);
+        assert_eq!(client.head().expect("a head").status, 200);
+        match leaving {
+            Leaving::Unread => {}
+            Leaving::Reading => drop(client.piece().expect("the first event")),
+            Leaving::Pipelining => {
+                client.piece().expect("the first event");
+                client.send(&request);
+            }
+            Leaving::ByHalf => {
+                client.piece().expect("the first event");
+                client.finish();
+            }
+        }
+        if !matches!(leaving, Leaving::ByHalf) {
+            drop(client);
+        }
+        // The provider waits for its peer to close, and closes by itself only when this has given up.
+        upstream.wait_until(|connections| connections.iter().all(|connection| connection.closed));
+        assert_eq!(upstream.received().len(), 1, "{when}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_h2_caller_who_leaves_ends_the_stream_at_the_provider() {
+    let told = content("One. Two.\\n\\n");
+    let start = || {
+        Upstream::start(vec![Step::Send(chunked_head(SSE)), Step::Send(chunk(told.as_bytes())), Step::Wait])
+    };
+    let (reset, dropped) = (start(), start());
+    let gateway = Gateway::start(&format!(
+        "{}{}{UNLIMITED}{POLICIES}",
+        route("reset", "redacting", &format!("http://{}", reset.address), ""),
+        route("dropped", "redacting", &format!("http://{}", dropped.address), ""),
+    ));
+    let closed = |connections: &[Recorded]| connections.iter().all(|connection| connection.closed);
+    let body = br#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+    let ask = |route: &str| h2::post(&format!("/{route}/v1/chat/completions"), vec![body.to_vec()], true);
+    let mut kept = H2Client::plain(gateway.proxy).await;
+    drop(kept.begin(ask("reset")).await);
+    reset.wait_until(closed);
+    let mut gone = H2Client::plain(gateway.proxy).await;
+    let body = gone.begin(ask("dropped")).await;
+    drop((body, gone));
+    dropped.wait_until(closed);
+    drop(kept);
 }
 
 #[test]

@@ -8,6 +8,8 @@ use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -20,12 +22,15 @@ use crate::wire::PATIENCE;
 use crate::wire::chunk_at;
 use crate::wire::find;
 
+/// How long what arrives behind the end of an answer is still recorded.
+const CLOSING: Duration = Duration::from_secs(2);
+
 /// One thing that the upstream does once it has a whole request.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Writes these bytes and flushes them.
     Send(Vec<u8>),
-    /// Waits until the test calls [`Upstream::proceed`].
+    /// Waits until the test calls [`Upstream::proceed`] or the peer closes: longer than any test does.
     Wait,
     /// Closes the connection.
     Close,
@@ -45,13 +50,19 @@ pub struct Upstream {
     /// Where it listens.
     pub address: SocketAddr,
     record: Arc<Record>,
-    proceed: mpsc::Sender<()>,
 }
 
 #[derive(Default)]
 struct Record {
-    connections: Mutex<Vec<Recorded>>,
+    kept: Mutex<Kept>,
     changed: Condvar,
+}
+
+#[derive(Default)]
+struct Kept {
+    connections: Vec<Recorded>,
+    /// How many [`Step::Wait`]s may end.
+    allowed: usize,
 }
 
 impl Upstream {
@@ -60,16 +71,14 @@ impl Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let record = Arc::new(Record::default());
-        let (proceed, waits) = mpsc::channel();
-        let waits = Arc::new(Mutex::new(waits));
         let (script, kept) = (Arc::new(script), Arc::clone(&record));
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (script, record, waits) = (Arc::clone(&script), Arc::clone(&kept), Arc::clone(&waits));
-                thread::spawn(move || serve(stream, &script, &record, &waits));
+                let (script, record) = (Arc::clone(&script), Arc::clone(&kept));
+                thread::spawn(move || serve(stream, &script, &record));
             }
         });
-        Self { address, record, proceed }
+        Self { address, record }
     }
 
     /// Starts an upstream that answers each request with one whole response and closes.
@@ -91,29 +100,29 @@ impl Upstream {
 
     /// Lets one [`Step::Wait`] end.
     pub fn proceed(&self) {
-        self.proceed.send(()).expect("the upstream runs");
+        self.record.kept.lock().allowed += 1;
+        self.record.changed.notify_all();
     }
 
     /// Returns what was received so far, one entry a connection, in the order of their arrival.
     pub fn received(&self) -> Vec<Recorded> {
-        self.record.connections.lock().clone()
+        self.record.kept.lock().connections.clone()
     }
 
     /// Returns what was received so far and forgets it.
     pub fn take(&self) -> Vec<Recorded> {
-        let mut connections = self.record.connections.lock();
-        std::mem::take(&mut *connections)
+        std::mem::take(&mut self.record.kept.lock().connections)
     }
 
     /// Waits until what was received satisfies a condition, and returns it.
     pub fn wait_until(&self, condition: impl Fn(&[Recorded]) -> bool) -> Vec<Recorded> {
         let deadline = Instant::now() + PATIENCE;
-        let mut connections = self.record.connections.lock();
-        while !condition(&connections) {
-            let waited = self.record.changed.wait_until(&mut connections, deadline);
-            assert!(!waited.timed_out(), "the upstream waited in vain; it has {connections:?}");
+        let mut kept = self.record.kept.lock();
+        while !condition(&kept.connections) {
+            let waited = self.record.changed.wait_until(&mut kept, deadline);
+            assert!(!waited.timed_out(), "the upstream waited in vain; it has {:?}", kept.connections);
         }
-        connections.clone()
+        kept.connections.clone()
     }
 }
 
@@ -128,46 +137,98 @@ pub fn chunk(data: &[u8]) -> Vec<u8> {
     [format!("{:x}\r\n", data.len()).as_bytes(), data, b"\r\n"].concat()
 }
 
-fn serve(mut stream: TcpStream, script: &[Step], record: &Record, waits: &Mutex<mpsc::Receiver<()>>) {
-    stream.set_nodelay(true).expect("a TCP socket");
-    let place = {
-        let mut connections = record.connections.lock();
-        connections.push(Recorded::default());
-        connections.len() - 1
-    };
-    let update = |change: &dyn Fn(&mut Recorded)| {
-        if let Some(recorded) = record.connections.lock().get_mut(place) {
+/// One connection, on which what arrives is recorded while the script is played.
+struct Connection {
+    place: usize,
+    closed: AtomicBool,
+    record: Arc<Record>,
+}
+
+impl Connection {
+    fn open(record: &Arc<Record>) -> Self {
+        let mut kept = record.kept.lock();
+        kept.connections.push(Recorded::default());
+        let place = kept.connections.len() - 1;
+        Self { place, closed: AtomicBool::new(false), record: Arc::clone(record) }
+    }
+
+    fn update(&self, change: impl Fn(&mut Recorded)) {
+        if let Some(recorded) = self.record.kept.lock().connections.get_mut(self.place) {
             change(recorded);
         }
-        record.changed.notify_all();
-    };
-    let mut unread = Vec::new();
-    let mut piece = [0; 16 << 10];
-    loop {
-        let count = stream.read(&mut piece).unwrap_or(0);
-        if count == 0 {
-            update(&|recorded| recorded.closed = true);
-            return;
-        }
-        update(&|recorded| recorded.bytes.extend_from_slice(&piece[..count]));
-        unread.extend_from_slice(&piece[..count]);
-        while let Some(end) = request_end(&unread) {
-            unread.drain(..end);
-            if !play(&mut stream, script, waits) {
-                let _ = stream.shutdown(Shutdown::Write);
-                // What else arrives is still recorded; a reset could destroy the answer on its way.
-                stream.set_read_timeout(Some(Duration::from_secs(2))).expect("a time above zero");
-                break;
+        self.record.changed.notify_all();
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.update(|recorded| recorded.closed = true);
+    }
+
+    /// Waits until the peer has closed or `or` holds; `false` after a time, or once it has closed.
+    fn wait(&self, limit: Duration, or: impl Fn(&mut Kept) -> bool) -> bool {
+        let deadline = Instant::now() + limit;
+        let mut kept = self.record.kept.lock();
+        loop {
+            if self.closed.load(Ordering::SeqCst) {
+                return false;
+            }
+            if or(&mut kept) {
+                return true;
+            }
+            if self.record.changed.wait_until(&mut kept, deadline).timed_out() {
+                return false;
             }
         }
     }
 }
 
+fn serve(mut stream: TcpStream, script: &Arc<Vec<Step>>, record: &Arc<Record>) {
+    stream.set_nodelay(true).expect("a TCP socket");
+    let connection = Arc::new(Connection::open(record));
+    let (whole, requests) = mpsc::channel();
+    let (answering, known, script) =
+        (stream.try_clone().expect("a socket"), Arc::clone(&connection), Arc::clone(script));
+    thread::spawn(move || answer(answering, &script, &known, &requests));
+    let mut unread = Vec::new();
+    let mut piece = [0; 16 << 10];
+    loop {
+        let count = stream.read(&mut piece).unwrap_or(0);
+        if count == 0 {
+            return connection.close();
+        }
+        connection.update(|recorded| recorded.bytes.extend_from_slice(&piece[..count]));
+        unread.extend_from_slice(&piece[..count]);
+        while let Some(end) = request_end(&unread) {
+            unread.drain(..end);
+            let _ = whole.send(());
+        }
+    }
+}
+
+/// Plays the script for each request, until it says to close.
+fn answer(mut stream: TcpStream, script: &[Step], connection: &Connection, requests: &mpsc::Receiver<()>) {
+    while requests.recv().is_ok() {
+        if !play(&mut stream, script, connection) {
+            let _ = stream.shutdown(Shutdown::Write);
+            // What else arrives is still recorded; a reset could destroy the answer on its way.
+            connection.wait(CLOSING, |_| false);
+            let _ = stream.shutdown(Shutdown::Both);
+            return;
+        }
+    }
+}
+
 /// Plays the script; `false`: the connection is to be closed.
-fn play(stream: &mut TcpStream, script: &[Step], waits: &Mutex<mpsc::Receiver<()>>) -> bool {
+fn play(stream: &mut TcpStream, script: &[Step], connection: &Connection) -> bool {
     script.iter().all(|step| match step {
         Step::Send(bytes) => stream.write_all(bytes).and_then(|()| stream.flush()).is_ok(),
-        Step::Wait => waits.lock().recv_timeout(PATIENCE).is_ok(),
+        Step::Wait => connection.wait(PATIENCE * 4, |kept| match kept.allowed.checked_sub(1) {
+            Some(left) => {
+                kept.allowed = left;
+                true
+            }
+            None => false,
+        }),
         Step::Close => false,
     })
 }

@@ -72,6 +72,11 @@ impl Client {
         let _ = self.stream.write_all(bytes);
     }
 
+    /// Closes this side of the connection; the other one stays open.
+    pub fn finish(&mut self) {
+        self.stream.shutdown(std::net::Shutdown::Write).expect("an open connection");
+    }
+
     /// Reads a response's head, interim (1xx) ones included.
     pub fn head(&mut self) -> Result<Head, WireFault> {
         let end = loop {

@@ -83,8 +83,13 @@ fn is_healthy(office: &Office) -> bool {
     Dependency::ALL.into_iter().all(|dependency| is_up(office, dependency))
 }
 
-/// Tells whether a dependency is up; the audit log is asked itself.
+/// Tells whether a dependency is up; the audit log and the licence are asked themselves.
 fn is_up(office: &Office, dependency: Dependency) -> bool {
     let noted = office.telemetry.health.is_up(dependency);
-    noted && (dependency != Dependency::Persistence || office.recorder.health() == Health::Sound)
+    noted
+        && match dependency {
+            Dependency::Persistence => office.recorder.health() == Health::Sound,
+            Dependency::License => office.licensing.standing(office.clock.now()).fault.is_none(),
+            _ => true,
+        }
 }

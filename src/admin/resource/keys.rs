@@ -33,6 +33,8 @@ pub struct KeyEntry {
     pub created_at: String,
     /// When it stops counting.
     pub expires_at: Option<String>,
+    /// The provider routes it may use; empty: all.
+    pub routes: Vec<String>,
     /// When it was last used since the process began.
     pub last_used_at: Option<String>,
 }
@@ -58,6 +60,9 @@ pub struct KeyRequest {
     pub tier: Option<String>,
     /// When it stops counting, in ISO 8601.
     pub expires_at: Option<String>,
+    /// The provider routes it may use; absent or empty: all.
+    #[serde(default)]
+    pub routes: Vec<String>,
 }
 
 /// A key that was made.
@@ -95,7 +100,7 @@ pub async fn read(call: Call) -> Answer {
 
 /// `POST /api/v1/keys`.
 pub async fn create(call: Call) -> Answer {
-    let new = call.json::<KeyRequest>()?.read(call.office.facts.tier)?;
+    let new = call.json::<KeyRequest>()?.read(call.office.tier())?;
     call.ensure_recordable()?;
     let (id, now) = (call.office.new_id(), call.office.clock.now());
     let office = call.office.clone();
@@ -141,7 +146,7 @@ impl KeyRequest {
                 .map_err(|_| ApiError::Invalid("expires_at: expected an ISO 8601 time".to_owned()))
         };
         let expires_at = self.expires_at.map(moment).transpose()?;
-        Ok(NewKey { name: self.name, role, tier, expires_at })
+        Ok(NewKey { name: self.name, role, tier, expires_at, routes: self.routes })
     }
 }
 
@@ -157,6 +162,7 @@ fn entry(call: &Call, record: KeyRecord) -> KeyEntry {
         name: record.name,
         role: record.role.as_str(),
         tier: record.tier.as_str(),
+        routes: record.routes,
         created_at: record.created_at.to_string(),
         expires_at: record.expires_at.map(|at| at.to_string()),
     }
@@ -169,7 +175,7 @@ fn unknown() -> ApiError {
 impl From<KeyError> for ApiError {
     fn from(error: KeyError) -> Self {
         match error {
-            KeyError::Name | KeyError::Expired => Self::Invalid(error.to_string()),
+            KeyError::Name | KeyError::Routes | KeyError::Expired => Self::Invalid(error.to_string()),
             KeyError::TooMany | KeyError::LastAdmin => Self::Conflict(error.to_string()),
             KeyError::Store(_) | KeyError::File(_) => Self::Unavailable,
         }

@@ -5,6 +5,7 @@ pub mod audit_stream;
 pub mod config;
 pub mod health;
 pub mod keys;
+pub mod license;
 pub mod metrics;
 pub mod persistence;
 pub mod policies;

@@ -21,7 +21,7 @@ use crate::govern::audit::AuditFinding;
 use crate::policy::decision::Action;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::sample;
-use crate::scan::detector::Detector;
+use crate::scan::kind::Kind;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
@@ -100,47 +100,48 @@ fn enabled(office: &Office, ruleset: &Ruleset, options: ScanOptions) -> Detector
     let disabled = current.document.root().get("detectors").and_then(|table| table.get("disabled"));
     let disabled: Vec<&str> =
         disabled.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    let is_on =
-        |id: &_| ruleset.scanner.detector(*id).is_some_and(|known| !disabled.contains(&known.name.as_str()));
-    options.wanted(&ruleset.scanner).iter().filter(is_on).collect()
+    let is_on = |id: &_| ruleset.kind(*id).is_some_and(|known| !disabled.contains(&known.name));
+    options.wanted(ruleset).iter().filter(is_on).collect()
 }
 
 /// Scans a text. Blocks for as long as that takes.
 fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) -> Result<Scanned, ApiError> {
     let began = office.clock.monotonic();
-    let findings = ruleset.scanner.scan(content.as_bytes(), wanted);
+    let findings = ruleset.scanner.scan(content.as_bytes(), wanted).map(|mut findings| {
+        let of_rules = ruleset.layer2.over(content.as_bytes(), &findings, wanted);
+        findings.extend(of_rules);
+        findings
+    });
     let took = office.clock.monotonic().saturating_sub(began);
     office.telemetry.metrics.scanned(took);
     let findings = findings.map_err(|fault| ApiError::Unreadable(fault.to_string()))?;
-    let found = || findings.iter().filter_map(|one| Some((one, ruleset.scanner.detector(one.detector)?)));
+    let found = || findings.iter().filter_map(|one| Some((one, ruleset.kind(one.detector)?)));
     let mut record = Findings::default();
-    for (finding, detector) in found() {
-        record.push(office, detector, finding.confidence, Action::Monitor, sample_of(content, finding));
+    for (finding, kind) in found() {
+        record.push(office, &kind, finding.confidence, Action::Monitor, sample_of(content, finding));
     }
     let result = ScanResult {
-        threats: found().map(|(finding, detector)| show(content, finding, detector)).collect(),
-        risk_score: threat::risk(
-            found().map(|(finding, detector)| threat::evidence(detector, finding.confidence)),
-        ),
+        threats: found().map(|(finding, kind)| show(content, finding, &kind)).collect(),
+        risk_score: threat::risk(found().map(|(finding, kind)| threat::evidence(&kind, finding.confidence))),
         scan_time_ms: took.as_micros() as f64 / 1000.0,
         layers_triggered: threat::layers(findings.iter().map(|finding| finding.layer)),
     };
     Ok(Scanned { result, record })
 }
 
-fn show(content: &str, finding: &Finding, detector: &Detector) -> Threat {
+fn show(content: &str, finding: &Finding, kind: &Kind<'_>) -> Threat {
     Threat {
-        category: detector.category.as_str(),
-        detector: detector.name.clone(),
-        severity: detector.severity.as_str(),
-        pattern: detector.pattern.source().to_owned(),
+        category: kind.category.as_str(),
+        detector: kind.name.to_owned(),
+        severity: kind.severity.as_str(),
+        pattern: kind.source.to_owned(),
         redacted_match: sample_of(content, finding),
-        rule_id: threat::rule_id(detector),
+        rule_id: kind.rule_id(),
         layer: finding.layer.as_str(),
         confidence: finding.confidence.as_unit(),
         start: finding.value.start,
         end: finding.value.end,
-        techniques: detector.techniques.clone(),
+        techniques: kind.techniques.to_vec(),
         decoded_from: (!finding.decoded_from.0.is_empty()).then(|| finding.decoded_from.to_string()),
     }
 }
@@ -154,20 +155,20 @@ impl Findings {
     pub fn push(
         &mut self,
         office: &Office,
-        detector: &Detector,
+        kind: &Kind<'_>,
         confidence: Confidence,
         action: Action,
         redacted: String,
     ) {
-        let (category, severity) = (detector.category, detector.severity);
+        let (category, severity) = (kind.category, kind.severity);
         office.telemetry.metrics.detected(category.as_str(), severity.as_str(), action.as_str());
-        for technique in &detector.techniques {
+        for technique in kind.techniques {
             if !self.techniques.contains(technique) {
                 self.techniques.push(technique.clone());
             }
         }
         self.all.push(AuditFinding {
-            detector: detector.name.clone(),
+            detector: kind.name.to_owned(),
             category,
             severity,
             confidence: (confidence.as_unit() * 100.0).round() as u8,

@@ -34,6 +34,7 @@ use crate::policy::inspect::Observation;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::token::Vault;
+use crate::scan::kind::Kind;
 
 const POLICY_DEFAULT: &str = "default";
 const DIALECT_AUTO: &str = "auto";
@@ -181,20 +182,19 @@ impl Bench {
         let redacted = redacted.and_then(|cleared| String::from_utf8(cleared.bytes().to_vec()).ok());
         let (content, body) = if is_body { (None, redacted) } else { (redacted, None) };
         let mut record = Findings::default();
-        for (observation, detector) in self.observed(&inspection) {
+        for (observation, kind) in self.observed(&inspection) {
             let Observation { confidence, action, sample, .. } = observation;
-            record.push(&self.office, detector, *confidence, *action, sample.clone());
+            record.push(&self.office, &kind, *confidence, *action, sample.clone());
         }
-        let rules: BTreeSet<String> =
-            self.observed(&inspection).map(|(_, detector)| threat::rule_id(detector)).collect();
+        let rules: BTreeSet<String> = self.observed(&inspection).map(|(_, kind)| kind.rule_id()).collect();
         let evidence =
-            self.observed(&inspection).map(|(seen, detector)| threat::evidence(detector, seen.confidence));
+            self.observed(&inspection).map(|(seen, kind)| threat::evidence(&kind, seen.confidence));
         let result = ScreenResult {
             allowed: inspection.action != Action::Block,
             action: inspection.action.as_str(),
             reason: reason(&inspection, rules.len()),
             rules: rules.into_iter().collect(),
-            threats: self.observed(&inspection).map(|(seen, detector)| show(seen, detector)).collect(),
+            threats: self.observed(&inspection).map(|(seen, kind)| show(seen, &kind)).collect(),
             risk_score: threat::risk(evidence),
             scan_time_ms: took.as_micros() as f64 / 1000.0,
             layers_triggered: threat::layers(inspection.observations.iter().map(|seen| seen.layer)),
@@ -220,7 +220,7 @@ impl Bench {
             masker: &self.office.masker,
             expired: &|| clock.monotonic() >= deadline,
         };
-        let only = self.options.wanted(&self.ruleset.scanner);
+        let only = self.options.wanted(&self.ruleset);
         let mut vault = Vault::new(self.office.tenant.clone());
         let channel = match self.direction {
             Direction::Request => Channel::User,
@@ -253,9 +253,8 @@ impl Bench {
     fn observed<'a>(
         &'a self,
         inspection: &'a Inspection,
-    ) -> impl Iterator<Item = (&'a Observation, &'a crate::scan::detector::Detector)> {
-        let scanner = &self.ruleset.scanner;
-        inspection.observations.iter().filter_map(|seen| Some((seen, scanner.detector(seen.detector)?)))
+    ) -> impl Iterator<Item = (&'a Observation, Kind<'a>)> {
+        inspection.observations.iter().filter_map(|seen| Some((seen, self.ruleset.kind(seen.detector)?)))
     }
 }
 
@@ -269,19 +268,19 @@ fn reason(inspection: &Inspection, rules: usize) -> String {
     }
 }
 
-fn show(seen: &Observation, detector: &crate::scan::detector::Detector) -> Threat {
+fn show(seen: &Observation, kind: &Kind<'_>) -> Threat {
     Threat {
-        category: detector.category.as_str(),
-        detector: detector.name.clone(),
-        severity: detector.severity.as_str(),
-        pattern: detector.pattern.source().to_owned(),
+        category: kind.category.as_str(),
+        detector: kind.name.to_owned(),
+        severity: kind.severity.as_str(),
+        pattern: kind.source.to_owned(),
         redacted_match: seen.sample.clone(),
-        rule_id: threat::rule_id(detector),
+        rule_id: kind.rule_id(),
         layer: seen.layer.as_str(),
         confidence: seen.confidence.as_unit(),
         start: seen.value.start,
         end: seen.value.end,
-        techniques: detector.techniques.clone(),
+        techniques: kind.techniques.to_vec(),
         decoded_from: (!seen.decoded_from.0.is_empty()).then(|| seen.decoded_from.to_string()),
     }
 }

@@ -77,7 +77,7 @@ pub async fn status(call: Call) -> Answer {
     ok(&NodeStatus {
         status: health::status_name(office),
         version: office.facts.build.version.clone(),
-        tier: office.facts.tier.as_str(),
+        tier: office.tier().as_str(),
         uptime_seconds: uptime.as_secs(),
         node_id: office.facts.node_id.clone(),
         revision: office.reloader.current().revision.number,

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::scan::detector::Detector;
-use crate::scan::scanner::Scanner;
+use crate::policy::ruleset::Ruleset;
+use crate::scan::kind::Kind;
 use crate::scan::score::Evidence;
 use crate::scan::score::risk_score;
 use crate::scan::threat::Category;
@@ -69,22 +69,17 @@ impl ScanOptions {
         option.unwrap_or(true)
     }
 
-    /// Returns the detectors that these options ask for.
-    pub fn wanted(self, scanner: &Scanner) -> DetectorSet {
-        let all = scanner.all();
-        let wanted = |id: &_| scanner.detector(*id).is_some_and(|detector| self.wants(detector.category));
+    /// Returns the detectors and rules that these options ask for.
+    pub fn wanted(self, ruleset: &Ruleset) -> DetectorSet {
+        let all = ruleset.all();
+        let wanted = |id: &_| ruleset.kind(*id).is_some_and(|kind| self.wants(kind.category));
         all.iter().filter(wanted).collect()
     }
 }
 
-/// Returns the id by which a rule is found in its pack.
-pub fn rule_id(detector: &Detector) -> String {
-    format!("{}@{}/{}", detector.pack, detector.pack_version, detector.name)
-}
-
 /// Returns what a finding weighs in the risk of its text.
-pub fn evidence(detector: &Detector, confidence: Confidence) -> Evidence {
-    Evidence { severity: detector.severity, confidence, category: detector.category }
+pub fn evidence(kind: &Kind<'_>, confidence: Confidence) -> Evidence {
+    Evidence { severity: kind.severity, confidence, category: kind.category }
 }
 
 /// Returns the risk of a text, 0 to 100.

@@ -1,8 +1,9 @@
 //! Finds entries in the journal by what they say.
 //!
 //! The index holds nothing that is not in the journal: it reads the journal from its own cursor, and cursor
-//! and keys are written in one batch. If it is lost, stale or made for another journal, it is built anew.
-//! Every key ends in the entry's id, so a page is read off the end of a key range and never costs a scan.
+//! and blocks are written in one batch. If it is lost, stale or made for another journal, it is built anew.
+//! It knows whole blocks of entries (see [`super::block`]); what came after the last whole one is read off the
+//! journal. A page takes the newest blocks that can match, found by ordered keys, and reads them.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -22,31 +23,30 @@ use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::Table;
 
-use super::event::Entry;
+use super::block;
+use super::block::BLOCK_TABLES;
+use super::block::BLOCKS;
+use super::block::Block;
+use super::block::Growing;
+use super::block::REQUESTS;
 use super::log::Log;
 use super::log::Position;
 use super::log::ReadError;
-use super::place::BY_ID;
-use super::place::ENTRY_TABLES;
-use super::place::decode_place;
-use super::place::encode_place;
-use super::place::keys;
-use super::place::names_match;
-use super::place::narrowest;
 use super::query::PAGE_ENTRIES_MAX;
-use super::query::Page;
-use super::query::Query;
-use super::query::at_ms;
+use super::segment;
 use super::stored;
 use super::tally::Facts;
-use super::tally::HOUR_MS;
 use super::tally::Tally;
+
+mod search;
 
 const TALLY: &str = "audit_tally";
 const CURSOR: &str = "audit_cursor";
 
-/// How many entries go into the index with one batch.
-const BATCH_ENTRIES: usize = 500;
+/// How many blocks go into the index with one batch.
+const BATCH_BLOCKS: usize = 16;
+/// How many keys are removed with one batch.
+const BATCH_KEYS: usize = 2000;
 
 /// Why a question about the log could not be answered.
 #[derive(Debug, thiserror::Error)]
@@ -69,9 +69,10 @@ pub enum QueryError {
 pub(super) struct Index {
     log: Arc<Log>,
     store: Store,
+    blocks: Table<Ulid, Block>,
     tallies: Table<u64, Tally>,
     cursors: Table<String, Cursor>,
-    /// The position up to which the journal is indexed; held while the index is changed.
+    /// The position up to which the journal lies in blocks; held while the index is changed.
     indexed: Mutex<Position>,
 }
 
@@ -82,19 +83,26 @@ struct Cursor {
 }
 
 impl Record for Cursor {
-    const VERSION: u32 = 1;
+    /// Version 1 was the cursor of an index of single entries.
+    const VERSION: u32 = 2;
 }
 
-/// What is written with each batch beside the keys.
+/// Changes of the index that are written together.
 #[derive(Default)]
-struct Hours(BTreeMap<u64, BTreeMap<Facts, u64>>);
+struct Changes {
+    batch: Batch,
+    blocks: usize,
+    /// Where the last block that is added ends.
+    end: Option<Position>,
+    hours: BTreeMap<u64, BTreeMap<Facts, u64>>,
+}
 
 impl Index {
     /// Opens the index of a journal, and empties it when it does not fit the journal.
     pub(super) fn open(store: Store, log: Arc<Log>) -> Result<Self, QueryError> {
-        let (tallies, cursors) = (store.table(TALLY), store.table::<String, Cursor>(CURSOR));
-        let index =
-            Self { indexed: Mutex::new(Position { segment: 0, offset: 0 }), log, store, tallies, cursors };
+        let (blocks, tallies, cursors) = (store.table(BLOCKS), store.table(TALLY), store.table(CURSOR));
+        let indexed = Mutex::new(Position { segment: 0, offset: 0 });
+        let index = Self { log, store, blocks, tallies, cursors, indexed };
         match index.cursors.get(&cursor_key()) {
             Ok(Some(cursor)) if index.fits(&cursor)? => {
                 *index.indexed.lock() = Position { segment: cursor.segment, offset: cursor.offset };
@@ -105,200 +113,113 @@ impl Index {
         Ok(index)
     }
 
-    /// Takes in everything that is committed.
+    /// Takes in every block that is whole, and returns where the last one ends.
     pub(super) fn catch_up(&self) -> Result<Position, QueryError> {
         let mut indexed = self.indexed.lock();
         let mut reader = self.log.reader(*indexed);
-        loop {
-            let (mut batch, mut hours, mut count) = (Batch::default(), Hours::default(), 0);
-            while count < BATCH_ENTRIES
-                && let Some((at, payload)) = reader.next()?
-            {
-                let entry = decode(at, &payload)?;
-                let facts = Facts::of(&entry.event);
-                let value = encode_place(at, &facts);
-                keys(&entry).into_iter().for_each(|(table, key)| batch.put(table, key, value.clone()));
-                hours.count(entry.id, facts);
-                count += 1;
+        let (mut growing, mut changes) = (None::<Growing>, Changes::default());
+        while let Some((at, payload)) = reader.next()? {
+            let entry = stored::outline(payload).map_err(|_| damaged(at))?;
+            if let Some(whole) = growing.take_if(|block| !block.takes(entry.id, at)) {
+                self.put(whole, &mut changes)?;
+                if changes.blocks >= BATCH_BLOCKS {
+                    self.write(&mut changes, &mut indexed)?;
+                }
             }
-            if count == 0 {
-                return Ok(*indexed);
-            }
-            let next = reader.position();
-            self.change_tallies(&mut batch, &hours, Tally::add)?;
-            let cursor = Cursor { segment: next.segment, offset: next.offset };
-            self.cursors.put_in(&mut batch, &cursor_key(), &cursor)?;
-            self.store.commit(&batch)?;
-            *indexed = next;
+            let end = segment::frame_end(at.offset, payload);
+            growing.get_or_insert_with(|| Growing::begin(entry.id, at)).push(&entry, end);
         }
+        if let Some(whole) = growing.filter(|block| block.is_over(reader.position())) {
+            self.put(whole, &mut changes)?;
+        }
+        self.write(&mut changes, &mut indexed)?;
+        Ok(*indexed)
     }
 
-    /// Forgets the entries of all segments up to and including `segment`.
+    /// Forgets the entries of all segments up to and including `segment`, which must be closed.
     pub(super) fn forget(&self, segment: u64) -> Result<(), QueryError> {
         self.catch_up()?;
         let _changing = self.indexed.lock();
-        let mut reader = self.log.reader(self.log.start());
         loop {
-            let (mut batch, mut hours, mut count) = (Batch::default(), Hours::default(), 0);
-            while count < BATCH_ENTRIES && reader.position().segment <= segment {
-                let Some((at, payload)) = reader.next()? else { break };
-                let entry = decode(at, &payload)?;
-                if at.segment > segment || self.store.get(BY_ID, &entry.id.to_bytes())?.is_none() {
-                    continue;
-                }
-                keys(&entry).into_iter().for_each(|(table, key)| batch.delete(table, key));
-                hours.count(entry.id, Facts::of(&entry.event));
-                count += 1;
+            let oldest = self.blocks.list(&KeyRange::all(), Order::Ascending, BATCH_BLOCKS)?;
+            let mut changes = Changes::default();
+            for (first, block) in oldest.into_iter().filter(|(_, block)| block.segment <= segment) {
+                let own = [BLOCKS, REQUESTS].map(|table| (table, first.to_bytes()));
+                let keys = own.into_iter().chain(block.name_keys(first));
+                keys.for_each(|(table, key)| changes.batch.delete(table, key));
+                changes.count(first, &block);
             }
-            if count == 0 {
+            if changes.blocks == 0 {
                 return Ok(());
             }
-            self.change_tallies(&mut batch, &hours, Tally::remove)?;
-            self.store.commit(&batch)?;
+            self.change_tallies(&mut changes, Tally::remove)?;
+            self.store.commit(&changes.batch)?;
         }
     }
 
-    /// Answers a query from what is committed now.
-    pub(super) fn query(&self, query: &Query) -> Result<Page, QueryError> {
-        if !(1..=PAGE_ENTRIES_MAX).contains(&query.limit) {
-            return Err(QueryError::Limit);
+    fn put(&self, growing: Growing, changes: &mut Changes) -> Result<(), QueryError> {
+        let (first, end) = (growing.first, growing.end());
+        let (block, requests) = growing.finish();
+        self.blocks.put_in(&mut changes.batch, &first, &block)?;
+        if !requests.is_empty() {
+            changes.batch.put(REQUESTS, first.to_bytes(), requests);
         }
-        self.catch_up()?;
-        let end = query.end_id().min(query.cursor.unwrap_or(Ulid(u128::MAX)));
-        let mut entries = Vec::new();
-        // One more than asked for tells whether there is another page.
-        self.walk(query, query.first_id(), end, |entry| {
-            entries.push(entry);
-            entries.len() <= query.limit
-        })?;
-        let more = entries.len() > query.limit;
-        entries.truncate(query.limit);
-        let cursor = entries.last().filter(|_| more).map(|entry: &Entry| entry.id);
-        Ok(Page { entries, total: self.total(query)?, cursor })
-    }
-
-    /// Returns the position of the first entry whose id is above `id`.
-    pub(super) fn position_after(&self, id: Ulid) -> Result<Position, QueryError> {
-        let end = self.catch_up()?;
-        let range = KeyRange { start: Ulid(id.0.saturating_add(1)).to_bytes(), end: None };
-        let mut found = None;
-        self.store.scan(BY_ID, &range, Order::Ascending, &mut |_, value| {
-            found = decode_place(value);
-            ControlFlow::Break(())
-        })?;
-        Ok(found.map_or(end, |(position, _)| position))
-    }
-
-    /// Shows matching entries with ids from `first` to before `end`, newest first, while `visit` wants more.
-    fn walk(
-        &self,
-        query: &Query,
-        first: Ulid,
-        end: Ulid,
-        mut visit: impl FnMut(Entry) -> bool,
-    ) -> Result<(), QueryError> {
-        let (table, range) = narrowest(query, first, end);
-        let mut fault = None;
-        self.store.scan(table, &range, Order::Descending, &mut |_, value| {
-            let Some((position, facts)) = decode_place(value) else { return ControlFlow::Continue(()) };
-            if !facts.match_query(query) {
-                return ControlFlow::Continue(());
-            }
-            match self.entry_at(position) {
-                Ok(Some(entry)) if names_match(&entry, query) && !visit(entry.clone()) => {
-                    ControlFlow::Break(())
-                }
-                Ok(_) => ControlFlow::Continue(()),
-                Err(error) => {
-                    fault = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
-        })?;
-        fault.map_or(Ok(()), Err)
-    }
-
-    /// Counts all matches: whole hours by their tallies, the rest one by one.
-    fn total(&self, query: &Query) -> Result<u64, QueryError> {
-        let (first, end) = (query.first_id(), query.end_id());
-        if query.entity.is_some() || query.request_id.is_some() {
-            let mut count = 0;
-            self.walk(query, first, end, |_| {
-                count += 1;
-                true
-            })?;
-            return Ok(count);
+        for (table, key) in block.name_keys(first) {
+            changes.batch.put(table, key, Vec::new());
         }
-        let first_hour = (first.unix_ms() + HOUR_MS - 1).div_euclid(HOUR_MS) as u64;
-        let end_hour = query.to.map_or(u64::MAX, |_| end.unix_ms().div_euclid(HOUR_MS) as u64);
-        if first_hour >= end_hour {
-            return self.count(query, first, end);
-        }
-        let range = KeyRange { start: first_hour.to_bytes(), end: Some(end_hour.to_bytes()) };
-        let tallies = self.tallies.list(&range, Order::Ascending, usize::MAX)?;
-        let whole: u64 = tallies.iter().map(|(_, tally)| tally.matching(query)).sum();
-        let before = self.count(query, first, hour_start(first_hour))?;
-        let after = if query.to.is_some() { self.count(query, hour_start(end_hour), end)? } else { 0 };
-        Ok(before + whole + after)
+        changes.count(first, &block);
+        changes.end = Some(end);
+        Ok(())
     }
 
-    /// Counts by the facts in the index alone.
-    fn count(&self, query: &Query, first: Ulid, end: Ulid) -> Result<u64, QueryError> {
-        let (table, range) = narrowest(query, first, end);
-        let mut count = 0;
-        self.store.scan(table, &range, Order::Ascending, &mut |_, value| {
-            count += u64::from(decode_place(value).is_some_and(|(_, facts)| facts.match_query(query)));
-            ControlFlow::Continue(())
-        })?;
-        Ok(count)
+    /// Writes blocks and the cursor behind them, and begins anew.
+    fn write(&self, changes: &mut Changes, indexed: &mut Position) -> Result<(), QueryError> {
+        let mut changes = std::mem::take(changes);
+        let Some(end) = changes.end else { return Ok(()) };
+        self.change_tallies(&mut changes, Tally::add)?;
+        let cursor = Cursor { segment: end.segment, offset: end.offset };
+        self.cursors.put_in(&mut changes.batch, &cursor_key(), &cursor)?;
+        self.store.commit(&changes.batch)?;
+        *indexed = end;
+        Ok(())
     }
 
     fn change_tallies(
         &self,
-        batch: &mut Batch,
-        hours: &Hours,
+        changes: &mut Changes,
         change: impl Fn(&mut Tally, &BTreeMap<Facts, u64>),
     ) -> Result<(), QueryError> {
-        for (hour, counts) in &hours.0 {
+        for (hour, counts) in &changes.hours {
             let mut tally = self.tallies.get(hour)?.unwrap_or_default();
             change(&mut tally, counts);
             if tally.is_empty() {
-                self.tallies.delete_in(batch, hour);
+                self.tallies.delete_in(&mut changes.batch, hour);
             } else {
-                self.tallies.put_in(batch, hour, &tally)?;
+                self.tallies.put_in(&mut changes.batch, hour, &tally)?;
             }
         }
         Ok(())
     }
 
-    /// Tells whether the cursor, and the newest entry of the index, are of this journal.
+    /// Tells whether the cursor, and the newest block of the index, are of this journal.
     fn fits(&self, cursor: &Cursor) -> Result<bool, QueryError> {
         let indexed = Position { segment: cursor.segment, offset: cursor.offset };
         if indexed > self.log.committed() {
             return Ok(false);
         }
-        let mut newest = None;
-        self.store.scan(BY_ID, &KeyRange::all(), Order::Descending, &mut |key, value| {
-            newest = Ulid::from_bytes(key).zip(decode_place(value));
-            ControlFlow::Break(())
-        })?;
-        let Some((id, (position, _))) = newest else { return Ok(true) };
-        Ok(self.entry_at(position).ok().flatten().is_some_and(|entry| entry.id == id))
-    }
-
-    /// Returns the entry at a position, or `None` when its segment is gone.
-    fn entry_at(&self, position: Position) -> Result<Option<Entry>, QueryError> {
-        let frame = self.log.frame_at(position)?;
-        Ok(frame.map(|payload| decode(position, &payload)).transpose()?)
+        let newest = self.blocks.list(&KeyRange::all(), Order::Descending, 1)?;
+        let Some((first, block)) = newest.first() else { return Ok(true) };
+        let frame = self.log.frame_at(block.start()).ok().flatten();
+        Ok(frame.is_some_and(|payload| stored::outline(&payload).is_ok_and(|entry| entry.id == *first)))
     }
 
     fn clear(&self) -> Result<(), QueryError> {
-        for table in ENTRY_TABLES.into_iter().chain([TALLY, CURSOR]) {
+        for table in BLOCK_TABLES.into_iter().chain([TALLY, CURSOR]) {
             loop {
                 let mut batch = Batch::default();
                 self.store.scan(table, &KeyRange::all(), Order::Ascending, &mut |key, _| {
                     batch.delete(table, key.to_vec());
-                    if batch.changes().len() < BATCH_ENTRIES * 4 {
+                    if batch.changes().len() < BATCH_KEYS {
                         ControlFlow::Continue(())
                     } else {
                         ControlFlow::Break(())
@@ -314,10 +235,13 @@ impl Index {
     }
 }
 
-impl Hours {
-    fn count(&mut self, id: Ulid, facts: Facts) {
-        let hour = id.unix_ms().div_euclid(HOUR_MS) as u64;
-        *self.0.entry(hour).or_default().entry(facts).or_default() += 1;
+impl Changes {
+    fn count(&mut self, first: Ulid, block: &Block) {
+        let hour = self.hours.entry(block::hour(first)).or_default();
+        for (facts, count) in block.facts() {
+            *hour.entry(facts.clone()).or_default() += count;
+        }
+        self.blocks += 1;
     }
 }
 
@@ -325,14 +249,9 @@ fn cursor_key() -> String {
     "journal".to_owned()
 }
 
-fn hour_start(hour: u64) -> Ulid {
-    at_ms((hour as i64).saturating_mul(HOUR_MS))
-}
-
-fn decode(at: Position, payload: &[u8]) -> Result<Entry, ReadError> {
-    stored::entry(payload).map_err(|_| ReadError::Damaged { segment: at.segment, offset: at.offset })
+fn damaged(at: Position) -> ReadError {
+    ReadError::Damaged { segment: at.segment, offset: at.offset }
 }
 
 #[cfg(test)]
-#[path = "index/tests.rs"]
 mod tests;

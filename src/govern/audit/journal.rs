@@ -18,7 +18,6 @@ use crate::id::Ulid;
 use crate::id::UlidSource;
 
 use super::chain::Hash;
-use super::event::AuditEvent;
 use super::log::Closed;
 use super::log::Log;
 use super::log::Position;
@@ -27,6 +26,9 @@ use super::segment::HEADER_BYTES;
 use super::segment::Header;
 use super::segment::Step;
 use super::stored;
+
+/// A larger buffer of frames is given back.
+const BUFFER_BYTES_KEPT: usize = 1 << 20;
 
 /// Why the journal could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +62,8 @@ pub(super) struct Journal {
     ids: UlidSource,
     last_hash: Hash,
     abandoned: bool,
+    /// The frames of a group, kept for its memory.
+    buffer: Vec<u8>,
     #[cfg(test)]
     pub(super) faults: super::fault::Faults,
     _lock: File,
@@ -121,6 +125,7 @@ impl Journal {
             ids: UlidSource::after(last_id),
             last_hash: tail.last_hash,
             abandoned: false,
+            buffer: Vec::new(),
             #[cfg(test)]
             faults: super::fault::Faults::default(),
             _lock: lock,
@@ -137,34 +142,38 @@ impl Journal {
         self.made_unix_ms
     }
 
-    /// Writes events as one group and returns their ids once they are safe on disk. On an error none of
-    /// them is part of the chain, and the next call begins a fresh segment.
+    /// Writes events, each as its [`stored::body`], as one group and returns their ids once they are safe on
+    /// disk. On an error none of them is part of the chain, and the next call begins a fresh segment.
     pub(super) fn append<'a>(
         &mut self,
-        events: impl Iterator<Item = &'a AuditEvent>,
+        bodies: impl Iterator<Item = &'a [u8]>,
         now_unix_ms: i64,
     ) -> io::Result<Vec<Ulid>> {
         let committed = self.log.committed();
         if self.abandoned || committed.offset >= self.segment_bytes_max {
             self.rotate(now_unix_ms)?;
         }
-        let (mut ids, mut buffer, mut last_hash) = (Vec::new(), Vec::new(), self.last_hash);
-        for event in events {
+        let mut ids = Vec::with_capacity(bodies.size_hint().0);
+        let (mut buffer, mut last_hash) = (std::mem::take(&mut self.buffer), self.last_hash);
+        for body in bodies {
             let id = self.ids.next(now_unix_ms);
-            let canonical = stored::canonical(id, event);
-            let hash = Hash::of(last_hash, &canonical);
-            segment::push_frame(&mut buffer, &stored::payload(last_hash, hash, &canonical));
-            last_hash = hash;
+            segment::push_frame(&mut buffer, |frame| {
+                last_hash = stored::push_payload(last_hash, id, body, frame)
+            });
             ids.push(id);
         }
         let committed = self.log.committed();
-        if let Err(error) = self.write(&buffer, committed.offset) {
+        let (written, bytes) = (self.write(&buffer, committed.offset), buffer.len() as u64);
+        if buffer.capacity() <= BUFFER_BYTES_KEPT {
+            buffer.clear();
+            self.buffer = buffer;
+        }
+        if let Err(error) = written {
             self.abandoned = true;
             return Err(error);
         }
         self.last_hash = last_hash;
-        let offset = committed.offset + buffer.len() as u64;
-        self.log.committed.send_replace(Position { offset, ..committed });
+        self.log.committed.send_replace(Position { offset: committed.offset + bytes, ..committed });
         Ok(ids)
     }
 
@@ -237,7 +246,7 @@ fn mend(directory: &Path, file: &File, header: &Header) -> io::Result<(Tail, Opt
         if previous != tail.last_hash {
             break;
         }
-        let Ok(entry) = stored::entry(payload) else { break };
+        let Ok(entry) = stored::outline(payload) else { break };
         used += frame;
         tail = Tail { end: HEADER_BYTES + used as u64, last_id: entry.id, last_hash: hash };
     }
@@ -262,7 +271,7 @@ fn last_id_before(log: &Log, segment: u64) -> Ulid {
         if at.segment != before {
             break;
         }
-        if let Ok(entry) = stored::entry(&payload) {
+        if let Ok(entry) = stored::outline(payload) {
             last = entry.id;
         }
     }

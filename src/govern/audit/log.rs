@@ -91,7 +91,7 @@ impl Log {
     pub(super) fn frame_at(&self, position: Position) -> Result<Option<Vec<u8>>, ReadError> {
         let mut reader = Reader { chunk_bytes: FRAME_CHUNK_BYTES, ..self.reader(position) };
         let frame = reader.next()?;
-        Ok(frame.filter(|(at, _)| *at == position).map(|(_, payload)| payload))
+        Ok(frame.filter(|(at, _)| *at == position).map(|(_, payload)| payload.to_vec()))
     }
 
     /// Returns the size of all segments, in bytes.
@@ -127,8 +127,8 @@ impl Reader<'_> {
     }
 
     /// Returns the next frame's position and payload, or `None` where the committed part ends.
-    pub(super) fn next(&mut self) -> Result<Option<(Position, Vec<u8>)>, ReadError> {
-        loop {
+    pub(super) fn next(&mut self) -> Result<Option<(Position, &[u8])>, ReadError> {
+        let payload_bytes = loop {
             if self.at >= self.log.committed() {
                 return Ok(None);
             }
@@ -140,18 +140,17 @@ impl Reader<'_> {
             }
             let end = end.unwrap_or_default();
             match segment::step(self.buffer.get(self.used..).unwrap_or_default()) {
-                Step::Frame { payload, bytes } => {
-                    let frame = (self.at, payload.to_vec());
-                    self.used += bytes;
-                    self.at.offset += bytes as u64;
-                    return Ok(Some(frame));
-                }
+                Step::Frame { payload, .. } => break payload.len(),
                 Step::Short(wanted) if self.at.offset + wanted as u64 <= end => self.fill(wanted, end)?,
                 Step::Short(_) | Step::Torn => {
                     return Err(ReadError::Damaged { segment: self.at.segment, offset: self.at.offset });
                 }
             }
-        }
+        };
+        let (at, payload_from) = (self.at, self.used + segment::FRAME_HEAD_BYTES);
+        self.used = payload_from + payload_bytes;
+        self.at.offset += (segment::FRAME_HEAD_BYTES + payload_bytes) as u64;
+        Ok(Some((at, self.buffer.get(payload_from..self.used).unwrap_or_default())))
     }
 
     fn fill(&mut self, wanted: usize, end: u64) -> Result<(), ReadError> {

@@ -7,6 +7,7 @@
 //!
 //! What it does not promise: entity and actor are stored as they are given.
 
+mod block;
 mod chain;
 pub mod config;
 mod event;
@@ -16,7 +17,6 @@ mod index;
 mod journal;
 mod log;
 mod open;
-mod place;
 mod query;
 mod recorder;
 #[cfg(test)]

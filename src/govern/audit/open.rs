@@ -220,8 +220,8 @@ impl AuditLog {
         let mut reader = self.log.reader(start);
         while let Some((at, payload)) = reader.next()? {
             let damaged = |_| ReadError::Damaged { segment: at.segment, offset: at.offset };
-            let (previous, hash, canonical) = stored::split(&payload).map_err(damaged)?;
-            let entry = stored::entry(&payload).map_err(damaged)?;
+            let (previous, hash, canonical) = stored::split(payload).map_err(damaged)?;
+            let entry = stored::entry(payload).map_err(damaged)?;
             check.push_bytes(entry.id, previous, hash, canonical)?;
         }
         Ok(check)

@@ -14,8 +14,9 @@ use crate::id::Ulid;
 use crate::telemetry::metrics::Metrics;
 
 use super::event::AuditEvent;
+use super::stored;
 
-/// The most text an event may carry, in bytes.
+/// The most that is written of an event, in bytes.
 pub const EVENT_BYTES_MAX: usize = 128 << 10;
 
 /// When an event counts as recorded.
@@ -39,7 +40,7 @@ pub enum RecordError {
     /// The log cannot be written now.
     #[error("the audit log cannot be written: {0}")]
     Unavailable(Trouble),
-    /// The event carries more text than an event may.
+    /// More would be written of the event than may.
     #[error("the audit event is too large")]
     TooLarge,
 }
@@ -85,7 +86,8 @@ pub struct Recorder {
 
 /// An event on its way, and whom to tell.
 pub(super) struct Queued {
-    pub(super) event: AuditEvent,
+    /// What is written of it, see [`stored::body`].
+    pub(super) body: Vec<u8>,
     pub(super) done: Option<oneshot::Sender<Result<Ulid, RecordError>>>,
 }
 
@@ -122,7 +124,7 @@ impl Recorder {
     /// When that cannot be promised; it is counted then.
     pub async fn record_safely(&self, event: AuditEvent) -> Result<Ulid, RecordError> {
         let outcome = match self.admit(&event) {
-            Ok(()) => tokio::time::timeout(self.wait_max, self.hand_over(event)).await,
+            Ok(body) => tokio::time::timeout(self.wait_max, self.hand_over(body)).await,
             Err(error) => Ok(Err(error)),
         };
         let outcome = outcome.unwrap_or(Err(RecordError::TimedOut));
@@ -135,8 +137,8 @@ impl Recorder {
     /// # Errors
     /// When the event was not queued; it is counted then.
     pub fn record_soon(&self, event: AuditEvent) -> Result<(), RecordError> {
-        let outcome = self.admit(&event).and_then(|()| {
-            self.queue.try_send(Queued { event, done: None }).map_err(|error| match error {
+        let outcome = self.admit(&event).and_then(|body| {
+            self.queue.try_send(Queued { body, done: None }).map_err(|error| match error {
                 TrySendError::Full(_) => RecordError::QueueFull,
                 TrySendError::Closed(_) => RecordError::Unavailable(Trouble::Stopped),
             })
@@ -150,23 +152,22 @@ impl Recorder {
         *self.state.health.read()
     }
 
-    async fn hand_over(&self, event: AuditEvent) -> Result<Ulid, RecordError> {
+    async fn hand_over(&self, body: Vec<u8>) -> Result<Ulid, RecordError> {
         let (done, safe) = oneshot::channel();
         let stopped = RecordError::Unavailable(Trouble::Stopped);
-        if self.queue.send(Queued { event, done: Some(done) }).await.is_err() {
+        if self.queue.send(Queued { body, done: Some(done) }).await.is_err() {
             return Err(stopped);
         }
         safe.await.unwrap_or(Err(stopped))
     }
 
-    fn admit(&self, event: &AuditEvent) -> Result<(), RecordError> {
-        if text_bytes(event) > EVENT_BYTES_MAX {
-            return Err(RecordError::TooLarge);
+    /// Returns what is written of an event, if the log takes it.
+    fn admit(&self, event: &AuditEvent) -> Result<Vec<u8>, RecordError> {
+        if self.state.refusing.load(Ordering::Relaxed) {
+            return Err(RecordError::Unavailable(self.state.trouble().unwrap_or(Trouble::DiskFailed)));
         }
-        match self.state.refusing.load(Ordering::Relaxed) {
-            true => Err(RecordError::Unavailable(self.state.trouble().unwrap_or(Trouble::DiskFailed))),
-            false => Ok(()),
-        }
+        let body = stored::body(event);
+        if body.len() > EVENT_BYTES_MAX { Err(RecordError::TooLarge) } else { Ok(body) }
     }
 
     fn count(&self, recorded: bool) {
@@ -206,16 +207,4 @@ impl State {
             Health::Degraded(trouble) => Some(trouble),
         }
     }
-}
-
-fn text_bytes(event: &AuditEvent) -> usize {
-    let texts = [&event.actor, &event.entity, &event.route, &event.request_id, &event.policy];
-    let optional: usize = texts.into_iter().flatten().map(String::len).sum();
-    let findings = event.findings.iter().map(|found| {
-        // The keys and closed names of a finding take about this much.
-        120 + found.detector.len() + found.action.len() + found.redacted.len()
-    });
-    let techniques = event.techniques.iter().map(|technique| technique.len() + 3);
-    let fixed = event.event_type.len() + event.action.len() + event.message.len();
-    fixed + optional + findings.sum::<usize>() + techniques.sum::<usize>()
 }

@@ -119,12 +119,24 @@ pub(super) fn read_header(file: &File) -> io::Result<Option<Header>> {
     }
 }
 
-/// Adds a frame to a buffer.
-pub(super) fn push_frame(buffer: &mut Vec<u8>, payload: &[u8]) {
+/// Adds a frame to a buffer, its payload written in place by `write`.
+pub(super) fn push_frame(buffer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let head_from = buffer.len();
+    buffer.extend_from_slice(&[0; FRAME_HEAD_BYTES]);
+    write(buffer);
+    let Some((head, payload)) =
+        buffer.get_mut(head_from..).and_then(|frame| frame.split_first_chunk_mut::<FRAME_HEAD_BYTES>())
+    else {
+        return;
+    };
     let length = (payload.len() as u32).to_le_bytes();
-    buffer.extend_from_slice(&length);
-    buffer.extend_from_slice(&checksum(length, payload).to_le_bytes());
-    buffer.extend_from_slice(payload);
+    let sum = checksum(length, payload).to_le_bytes();
+    *head = [length, sum].as_flattened().try_into().unwrap_or_default();
+}
+
+/// Returns where a frame with that payload ends which begins at `offset`.
+pub(super) fn frame_end(offset: u64, payload: &[u8]) -> u64 {
+    offset + (FRAME_HEAD_BYTES + payload.len()) as u64
 }
 
 /// Looks at the frame that `bytes` begins with.
@@ -175,7 +187,7 @@ mod tests {
     #[test]
     fn every_cut_and_every_flip_of_a_frame_is_noticed() {
         let mut bytes = Vec::new();
-        push_frame(&mut bytes, b"payload");
+        push_frame(&mut bytes, |bytes| bytes.extend_from_slice(b"payload"));
         assert_eq!(step(&bytes), Step::Frame { payload: b"payload", bytes: bytes.len() });
         for cut in 0..bytes.len() {
             assert!(matches!(step(&bytes[..cut]), Step::Short(_)), "cut at {cut}");

@@ -1,5 +1,6 @@
 //! The stored form of entries, version 1: what the journal's frames hold and what the chain hashes.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use serde::Deserialize;
@@ -13,49 +14,94 @@ use super::chain::Hash;
 use super::event::AuditEvent;
 use super::event::AuditFinding;
 use super::event::Entry;
+use super::query::Query;
+use super::tally;
 
 const VERSION: u32 = 1;
 const HASH_BYTES: usize = 32;
+/// Room for an exchange without findings.
+const BODY_BYTES_USUAL: usize = 512;
 
 /// The bytes are not an entry this program can read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("unreadable audit entry")]
 pub struct UnreadableEntry;
 
-/// One entry, its fields in the order that is hashed. Never change it: add a version.
-#[derive(Serialize, Deserialize)]
-struct StoredV1 {
-    v: u32,
-    id: String,
-    event_type: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    category: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    severity: Option<String>,
-    action: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    actor: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    entity: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    route: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    request_id: Option<String>,
-    message: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    findings: Vec<StoredFindingV1>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    techniques: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    policy: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+/// What is written of an entry after its version and id, its fields in the order that is hashed. Never change
+/// it: add a version.
+#[derive(Serialize)]
+struct WrittenV1<'a> {
+    event_type: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    category: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    severity: Option<&'static str>,
+    action: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entity: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    route: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<WrittenFindingV1<'a>>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    techniques: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     latency_us: Option<u64>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct StoredFindingV1 {
+#[derive(Serialize)]
+struct WrittenFindingV1<'a> {
+    detector: &'a str,
+    category: &'static str,
+    severity: &'static str,
+    confidence: u8,
+    action: &'a str,
+    redacted: &'a str,
+}
+
+/// An entry as it is read.
+#[derive(Deserialize)]
+struct ReadV1 {
+    v: u32,
+    id: String,
+    event_type: String,
+    #[serde(default)]
+    category: Option<String>,
+    #[serde(default)]
+    severity: Option<String>,
+    action: String,
+    #[serde(default)]
+    actor: Option<String>,
+    #[serde(default)]
+    entity: Option<String>,
+    #[serde(default)]
+    route: Option<String>,
+    #[serde(default)]
+    request_id: Option<String>,
+    message: String,
+    #[serde(default)]
+    findings: Vec<ReadFindingV1>,
+    #[serde(default)]
+    techniques: Vec<String>,
+    #[serde(default)]
+    policy: Option<String>,
+    #[serde(default)]
+    revision: Option<u64>,
+    #[serde(default)]
+    latency_us: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct ReadFindingV1 {
     detector: String,
     category: String,
     severity: String,
@@ -64,32 +110,114 @@ struct StoredFindingV1 {
     redacted: String,
 }
 
-/// Returns the canonical bytes of an event recorded under an id.
-pub fn canonical(id: Ulid, event: &AuditEvent) -> Vec<u8> {
-    let stored = StoredV1 {
-        v: VERSION,
-        id: id.to_string(),
-        event_type: event.event_type.clone(),
-        category: event.category.map(|category| category.as_str().to_owned()),
-        severity: event.severity.map(|severity| severity.as_str().to_owned()),
-        action: event.action.clone(),
-        actor: event.actor.clone(),
-        entity: event.entity.clone(),
-        route: event.route.clone(),
-        request_id: event.request_id.clone(),
-        message: event.message.clone(),
-        findings: event.findings.iter().map(stored_finding).collect(),
-        techniques: event.techniques.clone(),
-        policy: event.policy.clone(),
+/// What an entry is found by, without a copy of it.
+pub(super) struct Outline<'a> {
+    pub(super) id: Ulid,
+    /// The category's code (see [`tally::code`]).
+    pub(super) category: u8,
+    /// The severity's code.
+    pub(super) severity: u8,
+    names: NamesV1<'a>,
+}
+
+#[derive(Deserialize)]
+struct NamesV1<'a> {
+    v: u32,
+    #[serde(borrow)]
+    id: Text<'a>,
+    #[serde(borrow)]
+    event_type: Text<'a>,
+    #[serde(borrow, default)]
+    category: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    severity: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    entity: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    request_id: Option<Text<'a>>,
+}
+
+/// A text that is borrowed where it has no escapes, within an `Option` too.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl Outline<'_> {
+    pub(super) fn event_type(&self) -> &str {
+        &self.names.event_type.0
+    }
+
+    pub(super) fn entity(&self) -> Option<&str> {
+        self.names.entity.as_ref().map(|text| &*text.0)
+    }
+
+    pub(super) fn request_id(&self) -> Option<&str> {
+        self.names.request_id.as_ref().map(|text| &*text.0)
+    }
+
+    /// Tells whether the entry holds to a query's filters, its times left aside.
+    pub(super) fn matches(&self, query: &Query) -> bool {
+        let holds = |wanted: &Option<String>, is: Option<&str>| wanted.is_none() || wanted.as_deref() == is;
+        query.category.is_none_or(|wanted| self.category == tally::code(&Category::ALL, Some(wanted)))
+            && query.severity.is_none_or(|wanted| self.severity == tally::code(&Severity::ALL, Some(wanted)))
+            && query.event_type.as_ref().is_none_or(|wanted| self.event_type() == wanted)
+            && holds(&query.entity, self.entity())
+            && holds(&query.request_id, self.request_id())
+    }
+}
+
+/// Returns what is written of an event, as far as it is known before it has an id.
+pub(super) fn body(event: &AuditEvent) -> Vec<u8> {
+    let written = WrittenV1 {
+        event_type: &event.event_type,
+        category: event.category.map(Category::as_str),
+        severity: event.severity.map(Severity::as_str),
+        action: &event.action,
+        actor: event.actor.as_deref(),
+        entity: event.entity.as_deref(),
+        route: event.route.as_deref(),
+        request_id: event.request_id.as_deref(),
+        message: &event.message,
+        findings: event.findings.iter().map(written_finding).collect(),
+        techniques: &event.techniques,
+        policy: event.policy.as_deref(),
         revision: event.revision,
         latency_us: event.latency_us,
     };
-    serde_json::to_vec(&stored).expect("strings and integers always have a JSON form")
+    let mut bytes = Vec::with_capacity(BODY_BYTES_USUAL);
+    serde_json::to_writer(&mut bytes, &written).expect("strings and integers always have a JSON form");
+    bytes
 }
 
-/// Returns a frame's payload: both hashes, then the canonical bytes.
-pub(super) fn payload(previous: Hash, hash: Hash, canonical: &[u8]) -> Vec<u8> {
-    [previous.0.as_slice(), hash.0.as_slice(), canonical].concat()
+/// Appends the canonical bytes of the entry that an event's [`body`] becomes under an id.
+pub(super) fn push_canonical(id: Ulid, body: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"v\":1,\"id\":\"");
+    out.extend_from_slice(&id.to_text());
+    out.extend_from_slice(b"\",");
+    out.extend_from_slice(body.strip_prefix(b"{").unwrap_or(body));
+}
+
+/// Returns the canonical bytes of an event recorded under an id.
+pub fn canonical(id: Ulid, event: &AuditEvent) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(BODY_BYTES_USUAL);
+    push_canonical(id, &body(event), &mut bytes);
+    bytes
+}
+
+/// Appends a frame's payload for an event's [`body`] under an id: both hashes, then the canonical bytes. Returns
+/// the entry's hash.
+pub(super) fn push_payload(previous: Hash, id: Ulid, body: &[u8], out: &mut Vec<u8>) -> Hash {
+    out.extend_from_slice(&previous.0);
+    let hash_from = out.len();
+    out.extend_from_slice(&[0; HASH_BYTES]);
+    push_canonical(id, body, out);
+    let Some((place, canonical)) =
+        out.get_mut(hash_from..).and_then(|rest| rest.split_first_chunk_mut::<HASH_BYTES>())
+    else {
+        return previous;
+    };
+    let hash = Hash::of(previous, canonical);
+    *place = hash.0;
+    hash
 }
 
 /// Returns the previous hash, the hash and the canonical bytes of a frame's payload.
@@ -102,7 +230,7 @@ pub(super) fn split(payload: &[u8]) -> Result<(Hash, Hash, &[u8]), UnreadableEnt
 /// Returns the entry a frame's payload holds.
 pub(super) fn entry(payload: &[u8]) -> Result<Entry, UnreadableEntry> {
     let (previous_hash, hash, canonical) = split(payload)?;
-    let stored: StoredV1 = serde_json::from_slice(canonical).map_err(|_| UnreadableEntry)?;
+    let stored: ReadV1 = serde_json::from_slice(canonical).map_err(|_| UnreadableEntry)?;
     if stored.v != VERSION {
         return Err(UnreadableEntry);
     }
@@ -110,7 +238,21 @@ pub(super) fn entry(payload: &[u8]) -> Result<Entry, UnreadableEntry> {
     Ok(Entry { id, event: event(stored)?, hash, previous_hash })
 }
 
-fn event(stored: StoredV1) -> Result<AuditEvent, UnreadableEntry> {
+/// Returns what the entry of a frame's payload is found by.
+pub(super) fn outline(payload: &[u8]) -> Result<Outline<'_>, UnreadableEntry> {
+    let (_, _, canonical) = split(payload)?;
+    let names: NamesV1<'_> = serde_json::from_slice(canonical).map_err(|_| UnreadableEntry)?;
+    if names.v != VERSION {
+        return Err(UnreadableEntry);
+    }
+    let id = names.id.0.parse().map_err(|_| UnreadableEntry)?;
+    let category = names.category.as_ref().map(|text| named::<Category>(&text.0)).transpose()?;
+    let severity = names.severity.as_ref().map(|text| named::<Severity>(&text.0)).transpose()?;
+    let (category, severity) = (tally::code(&Category::ALL, category), tally::code(&Severity::ALL, severity));
+    Ok(Outline { id, category, severity, names })
+}
+
+fn event(stored: ReadV1) -> Result<AuditEvent, UnreadableEntry> {
     Ok(AuditEvent {
         event_type: stored.event_type,
         category: stored.category.as_deref().map(named::<Category>).transpose()?,
@@ -129,18 +271,18 @@ fn event(stored: StoredV1) -> Result<AuditEvent, UnreadableEntry> {
     })
 }
 
-fn stored_finding(finding: &AuditFinding) -> StoredFindingV1 {
-    StoredFindingV1 {
-        detector: finding.detector.clone(),
-        category: finding.category.as_str().to_owned(),
-        severity: finding.severity.as_str().to_owned(),
+fn written_finding(finding: &AuditFinding) -> WrittenFindingV1<'_> {
+    WrittenFindingV1 {
+        detector: &finding.detector,
+        category: finding.category.as_str(),
+        severity: finding.severity.as_str(),
         confidence: finding.confidence,
-        action: finding.action.clone(),
-        redacted: finding.redacted.clone(),
+        action: &finding.action,
+        redacted: &finding.redacted,
     }
 }
 
-fn finding(stored: StoredFindingV1) -> Result<AuditFinding, UnreadableEntry> {
+fn finding(stored: ReadFindingV1) -> Result<AuditFinding, UnreadableEntry> {
     Ok(AuditFinding {
         detector: stored.detector,
         category: named(&stored.category)?,
@@ -169,12 +311,21 @@ mod tests {
         r#""techniques":["AML.T0057"],"policy":"default","revision":3,"latency_us":1500}"#,
     );
 
+    fn payload(previous: Hash, hash: Hash, canonical: &[u8]) -> Vec<u8> {
+        [previous.0.as_slice(), hash.0.as_slice(), canonical].concat()
+    }
+
     #[test]
     fn version_one_stays_as_it_was() {
         let event = sample::event(11);
         assert_eq!(String::from_utf8(canonical(Ulid(11), &event)).unwrap(), FIXTURE_V1);
         let read = entry(&payload(Hash::default(), Hash([1; 32]), FIXTURE_V1.as_bytes())).unwrap();
-        assert_eq!(read, Entry { id: Ulid(11), event, hash: Hash([1; 32]), previous_hash: Hash::default() });
+        let expected = Entry { id: Ulid(11), event, hash: Hash([1; 32]), previous_hash: Hash::default() };
+        assert_eq!(read, expected);
+        let (mut written, previous) = (Vec::new(), Hash([7; 32]));
+        let hash = push_payload(previous, Ulid(11), &body(&expected.event), &mut written);
+        assert_eq!(hash, Hash::of(previous, FIXTURE_V1.as_bytes()));
+        assert_eq!(written, payload(previous, hash, FIXTURE_V1.as_bytes()));
     }
 
     #[test]

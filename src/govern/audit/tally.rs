@@ -9,7 +9,6 @@ use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
 use crate::store::Record;
 
-use super::event::AuditEvent;
 use super::query::Query;
 
 /// The length of a tally's hour, in milliseconds.
@@ -34,14 +33,6 @@ impl Record for Tally {
 }
 
 impl Facts {
-    pub(super) fn of(event: &AuditEvent) -> Self {
-        Self {
-            category: code(&Category::ALL, event.category),
-            severity: code(&Severity::ALL, event.severity),
-            event_type: event.event_type.clone(),
-        }
-    }
-
     pub(super) fn match_query(&self, query: &Query) -> bool {
         query.category.is_none_or(|wanted| self.category == code(&Category::ALL, Some(wanted)))
             && query.severity.is_none_or(|wanted| self.severity == code(&Severity::ALL, Some(wanted)))
@@ -79,6 +70,11 @@ impl Tally {
 }
 
 /// Returns a member's place among all, from 1; 0 stands for none.
-fn code<T: PartialEq>(all: &[T], member: Option<T>) -> u8 {
+pub(super) fn code<T: PartialEq>(all: &[T], member: Option<T>) -> u8 {
     member.and_then(|member| all.iter().position(|known| *known == member)).map_or(0, |place| place as u8 + 1)
+}
+
+/// Returns the member that a code stands for.
+pub(super) fn named<T: Copy>(all: &[T], code: u8) -> Option<T> {
+    all.get(usize::from(code).checked_sub(1)?).copied()
 }

@@ -88,7 +88,7 @@ fn buffered_events_outlast_a_failing_disk() {
     let full = Some(libc::ENOSPC);
     writer.hand.turn(vec![]);
     writer.hand.journal.faults.plan(vec![full, full, full, full]);
-    let queued = |number| super::recorder::Queued { event: sample::event(number), done: None };
+    let queued = |number| super::recorder::Queued { body: stored::body(&sample::event(number)), done: None };
     writer.hand.turn(vec![queued(0), queued(1)]);
     assert_eq!(recorder.health(), Health::Degraded(Trouble::DiskFull));
     assert!(recorder.record_soon(sample::event(2)).is_err());
@@ -130,8 +130,8 @@ fn old_and_surplus_segments_are_dropped_and_the_rest_verifies() {
         let (Opened { mut writer, log, .. }, _) = opened(config, clock.clone());
         for number in 0..100 {
             clock.advance(Duration::from_secs(1));
-            let event = sample::event(number);
-            writer.hand.turn(vec![super::recorder::Queued { event, done: None }]);
+            let body = stored::body(&sample::event(number));
+            writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
         }
         log.maintain().unwrap();
         let total = runtime().block_on(log.query(Query::default())).unwrap().total;

@@ -162,7 +162,7 @@ impl Hand {
 
     fn append(&mut self, due: &[Queued]) -> io::Result<Vec<crate::id::Ulid>> {
         let now = self.clock.now().as_millisecond();
-        self.journal.append(due.iter().map(|queued| &queued.event), now)
+        self.journal.append(due.iter().map(|queued| queued.body.as_slice()), now)
     }
 
     /// Checks the room on the disk, at most once a tick, and sets the health that follows.

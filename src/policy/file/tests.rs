@@ -12,6 +12,7 @@ use crate::policy::fixture::detectors;
 use crate::policy::fixture::rules;
 use crate::policy::fixture::shipped;
 use crate::policy::profile;
+use crate::scan::pack;
 
 fn policy(text: &str) -> (PolicyFile, Document) {
     let document = toml::parse(text, "p.toml").unwrap().nested(&["policies", "p"]);
@@ -54,6 +55,30 @@ fn shipped_policies_do_what_they_promise() {
          email redact/redact redact/redact\noverride block/block block/block"
     );
     assert!(!said("monitor").contains(Action::Block.as_str()) && !said("monitor").contains("redact"));
+}
+
+/// What people write to be reached is recorded, and left as it is, until a policy asks for more.
+#[test]
+fn the_default_policy_leaves_contact_data_alone() {
+    let document = shipped();
+    let policies = rules(&document).unwrap().policies;
+    let detectors = pack::builtin().unwrap();
+    let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).collect();
+    let decisions = policies["default"].compile(&facts, &[], document.places()).unwrap();
+    let mut asked = 0;
+    for (at, detector) in detectors.iter().enumerate() {
+        let contact = ["email", "phone", "ip_address", "mac_address", "date_of_birth"];
+        if !contact.iter().any(|name| detector.name.starts_with(name)) {
+            continue;
+        }
+        asked += 1;
+        for direction in Direction::ALL {
+            let id = DetectorId(at as u16);
+            let action = decisions.judge(direction, id, Confidence::HIGH, b"v", None, Timestamp::UNIX_EPOCH);
+            assert_eq!(action, Action::Monitor, "{}", detector.name);
+        }
+    }
+    assert!(asked >= 8, "only {asked} detectors of contact data");
 }
 
 #[test]

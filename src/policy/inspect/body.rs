@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Unreadable;
+use super::layer2;
 use super::text::Sheet;
 use super::text::Written;
 use crate::llm::dialect::Channel;
@@ -138,7 +139,13 @@ fn scan_string(
     let channel = sheet.inspector.dialect.channel(text, document, string);
     let decoded = document.text(text, string);
     let mut cursor = RawCursor::new(text, string);
-    sheet.text(&decoded, channel, Written::Json, |range| shifted(cursor.raw_range(range), offset))
+    let before = sheet.gathered().len();
+    sheet.text(&decoded, channel, Written::Json, |range| shifted(cursor.raw_range(range), offset))?;
+    if sheet.gathered().len() > before {
+        let place = layer2::place(sheet.inspector.direction, channel, text, document, string);
+        sheet.gathered().place(before, &place);
+    }
+    Ok(())
 }
 
 fn shifted(range: Range<usize>, by: usize) -> Range<usize> {

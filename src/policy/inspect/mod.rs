@@ -6,6 +6,7 @@
 //! read meets the policy's fail mode. It has no clock: how much time is left is asked of the caller.
 
 mod body;
+pub mod layer2;
 pub mod text;
 
 use std::ops::Range;
@@ -164,7 +165,7 @@ impl Inspector<'_> {
         if self.direction == Direction::Request {
             vault.reserve(&bytes);
         }
-        self.body_for(bytes, media, vault, &self.ruleset.scanner.all())
+        self.body_for(bytes, media, vault, &self.ruleset.all())
     }
 
     /// Does the same for the findings of some detectors only.

@@ -9,6 +9,7 @@ use super::Inspection;
 use super::Inspector;
 use super::Observation;
 use super::Unreadable;
+use super::layer2::Gathered;
 use crate::llm::dialect::Channel;
 use crate::llm::json;
 use crate::llm::usage::Usage;
@@ -33,6 +34,7 @@ pub struct Sheet<'a, 'v> {
     observations: Vec<Observation>,
     edits: Vec<Edit>,
     shadow: Option<Action>,
+    gathered: Gathered,
 }
 
 /// What replaces some bytes of a text.
@@ -73,7 +75,16 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let shadow = inspector.ruleset.shadow_of(inspector.policy).map(|_| Action::Allow);
         let wanted = Cow::Borrowed(inspector.policy.looked_for(inspector.direction));
         let usage = Usage::default();
-        Self { inspector, usage, vault, wanted, observations: Vec::new(), edits: Vec::new(), shadow }
+        Self {
+            inspector,
+            usage,
+            vault,
+            wanted,
+            observations: Vec::new(),
+            edits: Vec::new(),
+            shadow,
+            gathered: Gathered::default(),
+        }
     }
 
     /// Lets only the findings of some detectors matter.
@@ -132,7 +143,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             if action == Action::Allow {
                 continue;
             }
-            self.observations.push(Observation {
+            let observation = Observation {
                 detector: finding.detector,
                 action,
                 confidence: finding.confidence,
@@ -141,7 +152,9 @@ impl<'a, 'v> Sheet<'a, 'v> {
                 channel,
                 value: finding.value.clone(),
                 sample: mask::sample(matched),
-            });
+            };
+            self.gathered.note(&observation, matched);
+            self.observations.push(observation);
             if action == Action::Redact {
                 let kind = self.inspector.policy.mask(finding.detector, detector);
                 let text = self.inspector.masker.mask(kind, &detector.name, matched, Some(self.vault));
@@ -163,6 +176,18 @@ impl<'a, 'v> Sheet<'a, 'v> {
         self.shadow = self.shadow.max(Some(action));
     }
 
+    /// Returns what rules go by.
+    pub fn gathered(&mut self) -> &mut Gathered {
+        &mut self.gathered
+    }
+
+    /// Asks the rules about what was gathered, and notes those that fire.
+    pub fn weigh(&mut self) {
+        let weighed = self.gathered.weigh(self.inspector, &self.wanted);
+        self.observations.extend(weighed.observations);
+        self.shadow = self.shadow.max(weighed.shadow);
+    }
+
     /// Takes what was observed so far.
     pub fn take_observations(&mut self) -> Vec<Observation> {
         std::mem::take(&mut self.observations)
@@ -175,6 +200,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
 
     /// Turns the sheet into the verdict on `bytes`.
     pub fn conclude(mut self, bytes: Bytes, unreadable: Option<Unreadable>) -> Inspection {
+        self.weigh();
         let mut action = Action::strictest(self.observations.iter().map(|observation| observation.action));
         let mut unreadable = unreadable;
         if unreadable.is_some() {

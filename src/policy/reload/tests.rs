@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::clock::ManualClock;
 use crate::document::toml;
+use crate::policy::build::RuleFiles;
 use crate::policy::decision::Mode;
 use crate::policy::fixture::detectors;
 use crate::policy::fixture::shipped;
@@ -31,7 +32,8 @@ impl World {
                 document.overlay(layer);
                 Ok(document)
             }),
-            detectors: Box::new(move || Ok(detectors(&packs.lock()))),
+            detectors: Box::new(move || Ok(Arc::new(detectors(&packs.lock())))),
+            layer2: Box::new(|| Ok(RuleFiles::new())),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(move |_| {
                 *proven.lock() += 1;

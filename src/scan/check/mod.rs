@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 mod encoding;
 pub mod identity;
+pub mod rarity;
 pub mod secret;
 pub mod shape;
 
@@ -264,6 +265,10 @@ pub enum Check {
     NationalPhone,
     /// The structure of a South Korean resident number: birth date and sex.
     KrRrnDated,
+    /// Its characters follow one another by chance, not as in words and identifiers.
+    Rare,
+    /// No example, mask or template; digits may count up.
+    NotMask,
 }
 
 /// No check has this name.
@@ -507,6 +512,8 @@ const TABLE: &[Row] = &[
     }),
     row(Check::NationalPhone, "national_phone", identity::network::national_phone, by_chance),
     row(Check::KrRrnDated, "kr_rrn_dated", identity::asia::kr_rrn_dated, by_chance),
+    row(Check::Rare, "rare", rarity::rare, by_chance),
+    row(Check::NotMask, "not_mask", shape::not_mask, by_chance),
 ];
 
 impl Check {

@@ -55,13 +55,10 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "...",
     "____",
     "----",
-    "abcdef",
-    "qwerty",
-    "asdf",
-    "12345",
-    "01234",
-    "98765",
 ];
+
+/// What is typed rather than drawn: parts of the alphabet, of the numbers and of the keyboard.
+const TYPED_WORDS: &[&str] = &["abcdef", "qwerty", "asdf", "12345", "01234", "98765"];
 
 /// Marks of templates and references: what they stand in is filled in later.
 const TEMPLATE_MARKS: &[&str] =
@@ -133,15 +130,28 @@ pub fn entropy(value: &[u8]) -> f64 {
 /// Tells whether `value` is none of: an example, a mask, a template, a run, a sequence, a word repeated.
 pub fn not_placeholder(value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
-    let holds =
-        |words: &[&str]| words.iter().any(|word| memchr::memmem::find(&lower, word.as_bytes()).is_some());
-    !(holds(PLACEHOLDER_WORDS)
-        || holds(TEMPLATE_MARKS)
+    not_mask(value)
+        && !holds(&lower, TYPED_WORDS)
+        && longest_step(&lower, 1) < SEQUENCE_MAX
+        && longest_step(&lower, -1) < SEQUENCE_MAX
+}
+
+/// Tells whether `value` is none of: an example, a mask, a template, a run, a word repeated.
+///
+/// It may hold what counts up, if that is not half of it: for values that the name of their issuer stands beside.
+pub fn not_mask(value: &[u8]) -> bool {
+    let lower = value.to_ascii_lowercase();
+    let counted = longest_step(&lower, 1).max(longest_step(&lower, -1));
+    !(holds(&lower, PLACEHOLDER_WORDS)
+        || holds(&lower, TEMPLATE_MARKS)
         || longest_step(value, 0) >= RUN_MAX
-        || longest_step(&lower, 1) >= SEQUENCE_MAX
-        || longest_step(&lower, -1) >= SEQUENCE_MAX
+        || counted >= SEQUENCE_MAX.max(value.len() / 2)
         || few_characters(value)
         || is_periodic(value))
+}
+
+fn holds(lower: &[u8], words: &[&str]) -> bool {
+    words.iter().any(|word| memchr::memmem::find(lower, word.as_bytes()).is_some())
 }
 
 /// Tells whether letters and digits alternate as in a random value: two of each at least, digits in two places

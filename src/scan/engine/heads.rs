@@ -1,19 +1,40 @@
-//! The first stage for coarse beginnings of words: digits, capital letters and separators at fixed places.
+//! The first stage for beginnings of words: what may stand at each of their first places.
 //!
-//! Among many other shapes these slow Hyperscan down to a fraction; one table does them all at once. A word
-//! that begins with a digit or a capital is walked along, with one bit for each shape that still agrees.
+//! Among many other shapes these slow Hyperscan down to a fraction; a few tables do them all at once. A text is
+//! walked along from each byte that one of them begins with, with one bit for each shape that still agrees.
 
-use crate::scan::shape::Shape;
-
-/// How many shapes the table holds; what is beyond is left to Hyperscan.
-const HEADS_MAX: usize = u64::BITS as usize;
+use crate::scan::shape::ByteSet;
+use crate::scan::shape::Lead;
+use crate::scan::shape::RARE_BYTES;
 
 /// How many bytes are looked at together for one that a shape may begin with.
 const WINDOW_BYTES: usize = 32;
 
-/// All coarse beginnings.
+/// How many pairs of bytes there are.
+const PAIRS: usize = 1 << 16;
+
+/// All beginnings.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
+    /// Those that only begin at the edge of a word.
+    at_edges: Tables,
+    /// Those that may begin within a word.
+    anywhere: Tables,
+    /// By the first byte and the second, as bits: whether one of them begins with the two.
+    pairs: Vec<u64>,
+}
+
+/// Any number of beginnings.
+#[derive(Debug, Default)]
+struct Tables {
+    tables: Vec<Table>,
+    /// The bytes that one of them begins with.
+    begins: ByteSet,
+}
+
+/// As many beginnings as a word has bits.
+#[derive(Debug, Default)]
+struct Table {
     /// By place and byte: the shapes that agree.
     rows: Vec<[u64; 256]>,
     /// By place: the shapes that end there.
@@ -23,55 +44,104 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// Adds a shape under its group; false if it is of another kind or the table is full.
-    pub(super) fn add(&mut self, group: u32, shape: &Shape) -> bool {
-        let begins = |byte: u8| shape.places.first().is_some_and(|set| set.contains(byte));
-        if self.groups.len() == HEADS_MAX || !(0..=u8::MAX).any(begins) {
-            return false;
-        }
-        if (0..=u8::MAX).any(|byte| begins(byte) && !may_begin(byte)) {
-            return false;
-        }
-        let bit = 1 << self.groups.len();
-        self.groups.push(group);
-        let width = self.rows.len().max(shape.places.len());
-        self.rows.resize(width, [0; 256]);
-        self.ends.resize(width, 0);
-        for (set, row) in shape.places.iter().zip(&mut self.rows) {
-            for (byte, agree) in (0..=u8::MAX).zip(row) {
-                *agree |= if set.contains(byte) { bit } else { 0 };
+    /// Adds a beginning under its group.
+    pub(super) fn add(&mut self, group: u32, lead: &Lead) {
+        self.pairs.resize(PAIRS / u64::BITS as usize, 0);
+        for pair in 0..PAIRS {
+            let agrees =
+                |place: usize, byte: usize| lead.places.get(place).is_none_or(|set| set.contains(byte as u8));
+            if agrees(0, pair >> 8) && agrees(1, pair & 0xff) {
+                self.pairs[pair / 64] |= 1 << (pair % 64);
             }
         }
-        if let Some(last) = self.ends.get_mut(shape.places.len() - 1) {
-            *last |= bit;
+        match lead.at_edge {
+            true => self.at_edges.add(group, lead),
+            false => self.anywhere.add(group, lead),
         }
-        true
     }
 
-    /// Reports the group and the end of every shape in a text, until `report` returns false; false if it did.
+    /// Reports the group and the end of every beginning in a text, until `report` returns false; false if it did.
     pub(super) fn scan(&self, text: &[u8], mut report: impl FnMut(u32, usize) -> bool) -> bool {
-        let Some(first) = self.rows.first() else { return true };
+        if self.pairs.is_empty() {
+            return true;
+        }
         for (index, window) in text.chunks(WINDOW_BYTES).enumerate() {
-            if !window.iter().fold(false, |any, byte| any | may_begin(*byte)) {
+            if !window.iter().fold(false, |any, byte| any | is_rare(*byte)) {
                 continue;
             }
-            for (offset, byte) in window.iter().enumerate() {
-                let at = index * WINDOW_BYTES + offset;
-                let is_first =
-                    || at.checked_sub(1).and_then(|at| text.get(at)).is_none_or(|it| !is_word(*it));
-                if first[usize::from(*byte)] != 0 && is_first() && !self.walk(text, at, &mut report) {
-                    return false;
+            for (part, bytes) in window.chunks(size_of::<u64>()).enumerate() {
+                let mut rare = rare_among(bytes);
+                while rare != 0 {
+                    let offset = rare.trailing_zeros() as usize / 8;
+                    rare &= rare - 1;
+                    let at = index * WINDOW_BYTES + part * size_of::<u64>() + offset;
+                    if self.may_begin(text, at) && !self.begin(text, at, &mut report) {
+                        return false;
+                    }
                 }
             }
         }
         true
     }
 
-    /// Follows the word that begins at an offset.
+    /// Tells whether one of the beginnings agrees with the first two bytes at an offset.
+    #[inline]
+    fn may_begin(&self, text: &[u8], at: usize) -> bool {
+        // At the end of the text any second byte will do: the walk looks again.
+        let Some([first, second]) = text.get(at..at + 2) else { return true };
+        let pair = usize::from(*first) << 8 | usize::from(*second);
+        self.pairs.get(pair / 64).is_some_and(|bits| bits >> (pair % 64) & 1 == 1)
+    }
+
+    /// Follows all beginnings at an offset.
+    fn begin(&self, text: &[u8], at: usize, report: &mut impl FnMut(u32, usize) -> bool) -> bool {
+        let before = at.checked_sub(1).and_then(|at| text.get(at));
+        let (Some(rest), Some(first)) = (text.get(at..), text.get(at)) else { return true };
+        let within = is_word(*first) && before.is_some_and(|byte| is_word(*byte));
+        (within || self.at_edges.walk(rest, at, *first, report))
+            && self.anywhere.walk(rest, at, *first, report)
+    }
+}
+
+impl Tables {
+    fn add(&mut self, group: u32, lead: &Lead) {
+        self.begins = lead.places.first().map_or(self.begins, |set| self.begins.union(*set));
+        match self.tables.last_mut().filter(|table| table.groups.len() < u64::BITS as usize) {
+            Some(table) => table.add(group, lead),
+            None => {
+                let mut table = Table::default();
+                table.add(group, lead);
+                self.tables.push(table);
+            }
+        }
+    }
+
+    fn walk(&self, text: &[u8], at: usize, first: u8, report: &mut impl FnMut(u32, usize) -> bool) -> bool {
+        !self.begins.contains(first) || self.tables.iter().all(|table| table.walk(text, at, report))
+    }
+}
+
+impl Table {
+    fn add(&mut self, group: u32, lead: &Lead) {
+        let bit = 1 << self.groups.len();
+        self.groups.push(group);
+        let width = self.rows.len().max(lead.places.len());
+        self.rows.resize(width, [0; 256]);
+        self.ends.resize(width, 0);
+        for (set, row) in lead.places.iter().zip(&mut self.rows) {
+            for (byte, agree) in (0..=u8::MAX).zip(row) {
+                *agree |= if set.contains(byte) { bit } else { 0 };
+            }
+        }
+        if let Some(last) = lead.places.len().checked_sub(1).and_then(|last| self.ends.get_mut(last)) {
+            *last |= bit;
+        }
+    }
+
+    /// Follows a text from `at` on as long as a shape agrees.
     fn walk(&self, text: &[u8], at: usize, report: &mut impl FnMut(u32, usize) -> bool) -> bool {
         let mut alive = u64::MAX;
-        let places = text.get(at..).unwrap_or_default().iter().zip(self.rows.iter().zip(&self.ends));
-        for (place, (byte, (row, ends))) in places.enumerate() {
+        for (place, (byte, (row, ends))) in text.iter().zip(self.rows.iter().zip(&self.ends)).enumerate() {
             alive &= row[usize::from(*byte)];
             if alive == 0 {
                 return true;
@@ -89,9 +159,23 @@ impl Heads {
     }
 }
 
-/// Tells whether a byte is a digit, a capital letter or a sign among them.
-fn may_begin(byte: u8) -> bool {
-    byte.wrapping_sub(b'0') < 0x30
+/// Tells whether a byte is one that beginnings begin with.
+fn is_rare(byte: u8) -> bool {
+    byte.wrapping_sub(*RARE_BYTES.start()) <= RARE_BYTES.end() - RARE_BYTES.start()
+}
+
+/// Returns the high bit of each of up to eight bytes that is rare, the first byte lowest.
+fn rare_among(bytes: &[u8]) -> u64 {
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    const FROM: u64 = u64::from_ne_bytes([0x80 - *RARE_BYTES.start(); 8]);
+    const PAST: u64 = u64::from_ne_bytes([0x7f - *RARE_BYTES.end(); 8]);
+    let word = match <[u8; 8]>::try_from(bytes) {
+        Ok(bytes) => u64::from_le_bytes(bytes),
+        Err(_) => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    let low = word & !HIGH;
+    // No byte carries into the next: each is below 0x80, and so is what is added.
+    (low + FROM) & !(low + PAST) & !word & HIGH
 }
 
 fn is_word(byte: u8) -> bool {
@@ -105,39 +189,70 @@ mod tests {
     use super::*;
     use crate::scan::engine::Engine;
     use crate::scan::fixture;
+    use crate::scan::shape::Shape;
 
-    const PATTERNS: [&str; 6] = [
+    const PATTERNS: [&str; 9] = [
         r"\b[0-9]{9}\b",
         r"\b[0-9]{3}-?[0-9]{2}-?[0-9]{4}\b",
         r"\b[A-Z][0-9]{7}[A-Z]\b",
         r"\b[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]{4}){2}",
         r"\b[0-9]{11,14}\b",
-        r"\b[A-Z0-9]{5}",
+        r"\b[A-Z0-9]{5}[a-z]{0,3}",
+        r"[A-Z][0-9]{2}[-a]",
+        r"-[0-9]{2}",
+        r"(?:-[0-9]|\b[A-Z])[0-9a-z]{2,30}",
     ];
+
+    /// Returns the ends of shapes in a text by brute force.
+    fn slow(leads: &[Lead], text: &[u8]) -> Vec<(u32, usize)> {
+        let mut found = Vec::new();
+        for (group, lead) in leads.iter().enumerate() {
+            for (at, window) in text.windows(lead.places.len()).enumerate() {
+                let within = at > 0 && is_word(text[at]) && is_word(text[at - 1]);
+                let agrees = window.iter().zip(&lead.places).all(|(byte, set)| set.contains(*byte));
+                if agrees && !(lead.at_edge && within) {
+                    found.push((group as u32, at + lead.places.len()));
+                }
+            }
+        }
+        found
+    }
 
     proptest! {
         #[test]
-        fn what_hyperscan_would_report_is_reported(text in "(?:[0-9]{1,4}|[A-Z]{1,3}|[ a_é.-]|[0-9]{9}|X[0-9]{7}Y){0,24}") {
+        fn what_agrees_at_every_place_is_reported(text in "(?:[0-9]{1,4}|[A-Z]{1,3}|[ a_é.-]|[0-9]{9}|X[0-9]{7}Y){0,24}") {
             let shapes = PATTERNS.map(|pattern| Shape::of(&fixture::detector("probe", pattern)));
+            let leads = shapes.map(|shape| shape.lead.unwrap());
             let mut heads = Heads::default();
-            for (group, shape) in shapes.iter().enumerate() {
-                prop_assert!(heads.add(group as u32, shape), "{:?}", shape);
+            // Twice over, so that there is more than one table.
+            for turn in 0..8 {
+                leads.iter().zip(turn * 9..).for_each(|(lead, group)| heads.add(group, lead));
             }
             let mut quick = Vec::new();
             heads.scan(text.as_bytes(), |group, end| {
-                quick.push((group, end));
+                quick.push((group % 9, end));
                 true
             });
-            let mut slow = Vec::new();
-            for (group, shape) in shapes.into_iter().enumerate() {
-                let engine = Engine::compile(&[Shape { places: Vec::new(), ..shape }]).unwrap();
-                engine.scan(text.as_bytes(), |_| true, |runs| {
-                    slow.extend(runs.iter().flat_map(|run| run.first..=run.last).map(|end| (group as u32, end)));
-                }).unwrap();
-            }
+            let mut slow = slow(&leads, text.as_bytes());
             quick.sort_unstable();
+            quick.dedup();
             slow.sort_unstable();
             prop_assert_eq!(quick, slow);
+        }
+
+        #[test]
+        fn no_match_is_without_its_beginning(text in "(?:[0-9]{1,4}|[A-Z]{1,3}|[ a_é.-]|[0-9]{9}|X[0-9]{7}Y){0,24}") {
+            for pattern in PATTERNS {
+                let shape = Shape::of(&fixture::detector("probe", pattern));
+                let width = shape.lead.as_ref().unwrap().places.len();
+                let engine = Engine::compile(&[shape]).unwrap();
+                let ends = engine.scan(text.as_bytes(), |_| true, |runs| {
+                    runs.iter().flat_map(|run| run.first..=run.last).collect::<Vec<usize>>()
+                }).unwrap();
+                for found in regex::Regex::new(pattern).unwrap().find_iter(&text) {
+                    prop_assert!(ends.contains(&(found.start() + width)), "{}", pattern);
+                }
+            }
         }
     }
 }

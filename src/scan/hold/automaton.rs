@@ -28,6 +28,8 @@ pub(super) struct Position {
     pub accepts: bool,
     /// Nothing may follow, not even a look-around: a thread ends here.
     pub last: bool,
+    /// The value has begun: the position is in the pattern's group or behind it.
+    pub in_value: bool,
 }
 
 /// A position that may follow another one, on these bytes.
@@ -66,6 +68,8 @@ pub(super) struct Builder {
     follow: Vec<Vec<u32>>,
     anywhere: Vec<u32>,
     at_word_boundary: Vec<u32>,
+    /// Whether the positions that are made now are in the value.
+    in_value: bool,
 }
 
 /// A part of a pattern: whether it may be empty, where it may begin and end.
@@ -119,6 +123,7 @@ impl Builder {
     /// Adds a pattern under its index.
     pub(super) fn add(&mut self, pattern: u32, hir: &Hir) {
         let from = self.positions.len();
+        self.in_value = !always_has_group(hir);
         let part = self.part(pattern, hir);
         let looks_behind_end = !hir.properties().look_set_suffix_any().is_empty();
         for at in &part.last {
@@ -167,7 +172,10 @@ impl Builder {
             }
             HirKind::Class(class) => self.class(pattern, class),
             HirKind::Repetition(repetition) => self.repeat(pattern, repetition),
-            HirKind::Capture(group) => self.part(pattern, &group.sub),
+            HirKind::Capture(group) => {
+                self.in_value = true;
+                self.part(pattern, &group.sub)
+            }
             HirKind::Concat(parts) => parts.iter().fold(Part::EMPTY, |before, next| {
                 let next = self.part(pattern, next);
                 self.then(before, next)
@@ -191,7 +199,7 @@ impl Builder {
             self.classes.len() - 1
         });
         let at = self.positions.len() as u32;
-        self.positions.push(Position { pattern, accepts: false, last: false });
+        self.positions.push(Position { pattern, accepts: false, last: false, in_value: self.in_value });
         self.position_classes.push(class as u32);
         self.follow.push(Vec::new());
         Part { nullable: false, first: vec![at], last: vec![at] }
@@ -272,6 +280,21 @@ fn begins_at_word_boundary(hir: &Hir) -> bool {
         HirKind::Concat(parts) => parts.first().is_some_and(begins_at_word_boundary),
         HirKind::Alternation(parts) => parts.iter().all(begins_at_word_boundary),
         HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Repetition(_) => false,
+    }
+}
+
+/// Tells whether every match has a group that is its value, and so nothing before it is.
+fn always_has_group(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Capture(group) => group.sub.properties().minimum_len().is_some_and(|least| least > 0),
+        HirKind::Concat(parts) => parts.iter().any(always_has_group),
+        // A group that is repeated or one of several ways need not take part, or takes part more than once.
+        HirKind::Alternation(_)
+        | HirKind::Repetition(_)
+        | HirKind::Empty
+        | HirKind::Literal(_)
+        | HirKind::Class(_)
+        | HirKind::Look(_) => false,
     }
 }
 

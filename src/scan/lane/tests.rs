@@ -91,13 +91,13 @@ fn masked(text: &[u8], findings: &[Finding], enforced: &DetectorSet) -> Vec<u8> 
     let mut out = Vec::new();
     let mut done = 0;
     let mut sorted: Vec<&Finding> = findings.iter().filter(|it| enforced.contains(it.detector)).collect();
-    sorted.sort_by_key(|it| it.span.start);
+    sorted.sort_by_key(|it| it.value.start);
     for finding in sorted {
-        if finding.span.start >= done {
-            out.extend_from_slice(&text[done..finding.span.start]);
+        if finding.value.start >= done {
+            out.extend_from_slice(&text[done..finding.value.start]);
             out.extend_from_slice(b"[*]");
         }
-        done = done.max(finding.span.end);
+        done = done.max(finding.value.end);
     }
     out.extend_from_slice(&text[done..]);
     out
@@ -123,7 +123,7 @@ fn streamed(watch: &Watch, text: &[u8], cuts: impl IntoIterator<Item = usize>) -
             assert_eq!(lane.value(&finding.span), Some(&text[finding.span.clone()]));
             if enforced.contains(finding.detector) {
                 assert!(
-                    left <= finding.span.start && finding.span.end <= advance.judged_to,
+                    left <= finding.value.start && finding.value.end <= advance.judged_to,
                     "left too early"
                 );
             }
@@ -132,7 +132,7 @@ fn streamed(watch: &Watch, text: &[u8], cuts: impl IntoIterator<Item = usize>) -
             .findings
             .iter()
             .map(|it| Finding {
-                span: it.span.start.saturating_sub(left)..it.span.end.saturating_sub(left),
+                value: it.value.start.saturating_sub(left)..it.value.end.saturating_sub(left),
                 ..it.clone()
             })
             .collect();

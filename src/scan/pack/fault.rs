@@ -10,6 +10,7 @@ use crate::scan::pack::DETECTORS_MAX;
 use crate::scan::pack::NAME_BYTES_MAX;
 use crate::scan::pack::PACK_BYTES_MAX;
 use crate::scan::pack::PACKS_MAX;
+use crate::scan::rule::condition::ConditionFault;
 
 /// One thing that is wrong with a pack.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,12 @@ pub enum PackProblem {
     /// The type is not snake case, or too long.
     #[error("`type` must be snake_case and at most {NAME_BYTES_MAX} bytes")]
     Name,
+    /// The id of a rule is not snake case, or too long.
+    #[error("`id` must be snake_case and at most {NAME_BYTES_MAX} bytes")]
+    Id,
+    /// The condition of a rule is refused.
+    #[error("`when` {0}")]
+    Condition(#[source] ConditionFault),
     /// Two detectors have the same type.
     #[error("`type` is already used in {other}")]
     Duplicate {

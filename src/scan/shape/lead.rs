@@ -1,12 +1,9 @@
-//! The coarse beginning of a number: what a hundred identity numbers have in common.
+//! The beginning of a number: what may stand at each of its first places.
 //!
-//! A shape without a literal costs Hyperscan a state machine, and many different ones cost many; see
-//! [`Heads`](crate::scan::engine). Patterns that begin
-//! at the edge of a word with digits, capital letters and separators are therefore all reduced to a few beginnings of
-//! fixed width, `\b[0-9]{9}` or `\b[0-9]{3}[0-9 ./-]{6}`. These are shared between detectors, report once a word
-//! instead of once a digit, and tell where the match begins.
-
-use std::fmt::Write as _;
+//! A shape that begins with a class instead of a literal costs Hyperscan a state machine, and many different ones
+//! slow the common database down to a fraction. Patterns (or their anchors) that begin with digits, capital letters
+//! or signs are therefore looked for by the table of [`Heads`](crate::scan::engine), place by place. That reports
+//! once a word instead of once a digit, and tells where the match begins.
 
 use regex_syntax::hir::Class;
 use regex_syntax::hir::Hir;
@@ -16,28 +13,44 @@ use regex_syntax::hir::Look;
 use super::ByteSet;
 
 /// How many places of a pattern are looked at, in bytes.
-const PLACES: usize = 11;
+const PLACES: usize = 24;
 
 /// From so many places in a row with a letter or two on, a pattern has a literal that is better than this.
 const LITERAL_PLACES: u32 = 3;
 
-/// What separates the groups of a number.
-const SEPARATORS: &[u8] = b" +-./";
+/// From so many bits on, a beginning is better than any anchor: five digits in a row are as many.
+const TELLING_BITS: f64 = 20.0;
 
-/// Returns the expression of a coarse beginning and what stands at its places, for patterns that have one.
-pub(super) fn of(pattern: &Hir) -> Option<(String, Vec<ByteSet>)> {
-    let facts = pattern.properties();
-    let width = match facts.minimum_len()? {
-        PLACES.. => PLACES,
-        9.. => 9,
-        width => width,
-    };
-    if !facts.look_set_prefix().contains(Look::WordAscii) {
-        return None;
+/// The bytes a beginning may begin with: ASCII signs, digits and capital letters, which are rare in prose.
+pub const RARE_BYTES: std::ops::RangeInclusive<u8> = b'!'..=b'_';
+
+/// What may stand at the first places of every match.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lead {
+    /// The bytes that may stand at each place; at least one place.
+    pub places: Vec<ByteSet>,
+    /// Whether no word byte stands before a match that begins with one.
+    pub at_edge: bool,
+}
+
+impl Lead {
+    /// Tells whether a beginning says enough not to be looked at too often in any text.
+    pub fn is_telling(&self) -> bool {
+        let bits = |set: &ByteSet| f64::from(u8::MAX).log2() - f64::from(set.count().max(1)).log2();
+        self.at_edge && self.places.iter().map(bits).sum::<f64>() >= TELLING_BITS
     }
+}
+
+/// Returns the beginning of a pattern, if it is one that the table is better at than Hyperscan.
+pub(super) fn of(pattern: &Hir) -> Option<Lead> {
+    let width = pattern.properties().minimum_len()?.min(PLACES);
     let mut sets = [ByteSet::default(); PLACES];
     spread(pattern, 1, &mut sets);
     let sets = sets.get(..width)?;
+    let rare = ByteSet::of(*RARE_BYTES.start(), *RARE_BYTES.end());
+    if !sets.first()?.within(&rare) {
+        return None;
+    }
     let mut narrow = 0;
     for set in sets {
         narrow = if set.count() <= 2 { narrow + 1 } else { 0 };
@@ -45,11 +58,34 @@ pub(super) fn of(pattern: &Hir) -> Option<(String, Vec<ByteSet>)> {
             return None;
         }
     }
-    written(sets)
+    Some(Lead { places: sets.to_vec(), at_edge: begins_at_edge(&[pattern]) })
+}
+
+/// Tells whether every match of a sequence that begins with a word byte begins at the edge of a word.
+fn begins_at_edge(parts: &[&Hir]) -> bool {
+    let Some((first, rest)) = parts.split_first() else { return true };
+    let followed = |parts: &[&Hir]| begins_at_edge(&[parts, rest].concat());
+    match first.kind() {
+        HirKind::Look(Look::WordAscii) => true,
+        HirKind::Empty | HirKind::Look(_) => begins_at_edge(rest),
+        HirKind::Literal(literal) => !literal.0.first().is_some_and(|byte| is_word(*byte)),
+        HirKind::Class(Class::Bytes(class)) => {
+            !class.ranges().iter().any(|range| (range.start()..=range.end()).any(is_word))
+        }
+        HirKind::Class(Class::Unicode(_)) => false,
+        HirKind::Capture(group) => followed(&[&group.sub]),
+        HirKind::Concat(parts) => followed(&parts.iter().collect::<Vec<&Hir>>()),
+        HirKind::Alternation(arms) => arms.iter().all(|arm| followed(&[arm])),
+        HirKind::Repetition(repeat) => followed(&[&repeat.sub]) && (repeat.min > 0 || begins_at_edge(rest)),
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Notes which bytes may stand at each place, for beginnings at the places of a bit mask; returns where it may end.
-fn spread(hir: &Hir, from: u16, sets: &mut [ByteSet; PLACES]) -> u16 {
+fn spread(hir: &Hir, from: u32, sets: &mut [ByteSet; PLACES]) -> u32 {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => from,
         HirKind::Literal(literal) => {
@@ -80,44 +116,11 @@ fn spread(hir: &Hir, from: u16, sets: &mut [ByteSet; PLACES]) -> u16 {
 }
 
 /// Puts a set at each place of a bit mask and returns the places behind.
-fn step(from: u16, set: ByteSet, sets: &mut [ByteSet; PLACES]) -> u16 {
+fn step(from: u32, set: ByteSet, sets: &mut [ByteSet; PLACES]) -> u32 {
     for (_, known) in sets.iter_mut().enumerate().filter(|(place, _)| from & (1 << place) != 0) {
         *known = known.union(set);
     }
     from << 1 & ((1 << PLACES) - 1)
-}
-
-/// Writes each place as the smallest of a few classes; nothing if one has other bytes.
-fn written(sets: &[ByteSet]) -> Option<(String, Vec<ByteSet>)> {
-    let digits = ByteSet::of(b'0', b'9');
-    let capitals = ByteSet::of(b'A', b'Z');
-    let signs = SEPARATORS.iter().fold(ByteSet::default(), |set, byte| set.union(ByteSet::of(*byte, *byte)));
-    let plain = [(digits, "[0-9]"), (capitals, "[A-Z]"), (digits.union(capitals), "[0-9A-Z]")];
-    let parted = [
-        (digits.union(signs), r"[\x20\x2b\x2d-\x2f0-9]"),
-        (digits.union(capitals).union(signs), r"[\x20\x2b\x2d-\x2f0-9A-Z]"),
-    ];
-    let mut is_parted = false;
-    let mut classes: Vec<(&str, usize)> = Vec::new();
-    let mut places = Vec::new();
-    for (place, set) in sets.iter().enumerate() {
-        is_parted |= set.meets(&signs);
-        if is_parted && place == 0 {
-            return None;
-        }
-        let choices = if is_parted { parted.as_slice() } else { plain.as_slice() };
-        let (choice, class) = choices.iter().find(|(choice, _)| set.within(choice))?;
-        places.push(*choice);
-        match classes.last_mut() {
-            Some((last, count)) if last == class => *count += 1,
-            _ => classes.push((class, 1)),
-        }
-    }
-    let mut out = String::from(r"\b");
-    for (class, count) in classes {
-        write!(out, "{class}{{{count}}}").ok()?;
-    }
-    Some((out, places))
 }
 
 #[cfg(test)]
@@ -125,40 +128,45 @@ mod tests {
     use super::*;
     use crate::scan::detector::Pattern;
 
-    fn lead(pattern: &str) -> Option<String> {
-        of(Pattern::parse(pattern).unwrap().hir()).map(|(written, _)| written)
+    fn lead(pattern: &str) -> Option<Lead> {
+        of(Pattern::parse(pattern).unwrap().hir())
+    }
+
+    /// Tells which of the bytes may stand at each place.
+    fn shown(lead: &Lead, bytes: &str) -> Vec<String> {
+        let among =
+            |set: &ByteSet| bytes.bytes().filter(|byte| set.contains(*byte)).map(char::from).collect();
+        lead.places.iter().map(among).collect()
     }
 
     #[test]
-    fn numbers_share_their_beginnings() {
-        for (patterns, expected) in [
-            ([r"\b[0-9]{9}\b", r"\b(?:9[0-9]{8}|[1-4][0-9]{9})\b"], r"\b[0-9]{9}"),
-            (
-                [r"\b[0-9]{3}-?[0-9]{2}-?[0-9]{4}\b", r"\b[0-9]{3}(?:[0-9]{6}|[. ][0-9]{6})"],
-                r"\b[0-9]{3}[\x20\x2b\x2d-\x2f0-9]{6}",
-            ),
-            ([r"\b[STG][0-9]{7}[A-Z]\b", r"\bX[0-9]{7}[KL]"], r"\b[A-Z]{1}[0-9]{7}[A-Z]{1}"),
-            (
-                [r"\b(?:[A-Z]{2}|[0-9])[0-9]{4}", r"\b(?:[AB]|[3-7])[0-9A-D][0-9]{3,9}"],
-                r"\b[0-9A-Z]{2}[0-9]{3}",
-            ),
+    fn each_place_has_its_bytes() {
+        for (pattern, expected) in [
+            (r"\b(?:9[0-9]{2}|[1-4][0-9]{3})\b", &["1349", "013469", "013469"][..]),
+            (r"\b[03]{2}-?[16]{2}", &["03", "03", "16-", "16"]),
+            (r"(?:\(4\) ?|\b9)[0-3]{3}", &["9(", "0134", "013)", "013 "]),
         ] {
-            for pattern in patterns {
-                assert_eq!(lead(pattern).as_deref(), Some(expected), "{pattern}");
-            }
+            assert_eq!(shown(&lead(pattern).unwrap(), "013469() -"), expected, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_beginning_knows_whether_it_is_the_edge_of_a_word() {
+        for (pattern, at_edge) in [
+            (r"\b[0-9]{4}", true),
+            (r"[0-9]{4}", false),
+            (r"\+[1-9]", true),
+            (r"(?:\b1[ .-])?(?:\([2-9]\)|\b[2-9])[0-9]", true),
+            (r"(?:\b1 )?(?:\([2-9]\)|[2-9])[0-9]", false),
+            (r"[(]?\b[0-9]{2}", true),
+        ] {
+            assert_eq!(lead(pattern).unwrap().at_edge, at_edge, "{pattern}");
         }
     }
 
     #[test]
     fn what_is_better_searched_otherwise_has_none() {
-        for pattern in [
-            r"[0-9]{9}",
-            r"\bAKIA[A-Z0-9]{16}",
-            r"\b784-[0-9]{4}",
-            r"\b[a-z]{9}",
-            r"\b[0-9]{2}:[0-9]{2}",
-            r"\b-[0-9]{4}",
-        ] {
+        for pattern in [r"\bAKIA[A-Z0-9]{16}", r"\b784-[0-9]{4}", r"\b[a-z]{9}", "[^a]12", "-----BEGIN"] {
             assert_eq!(lead(pattern), None, "{pattern}");
         }
     }

@@ -165,7 +165,10 @@ fn entity(input: Input<'_>) -> Unit {
     let mut end = 1;
     loop {
         match input.peek(end) {
-            Peek::Later => return Unit::Pending,
+            Peek::Later if begins_entity(input.bytes.get(1..end).unwrap_or_default()) => {
+                return Unit::Pending;
+            }
+            Peek::Later => return Unit::Plain(1),
             Peek::Byte(b';') => break,
             Peek::Byte(byte) if byte.is_ascii_alphanumeric() || (byte == b'#' && end == 1) => end += 1,
             Peek::Never | Peek::Byte(_) => return Unit::Plain(1),
@@ -176,6 +179,11 @@ fn entity(input: Input<'_>) -> Unit {
     }
     let name = input.bytes.get(1..end).and_then(|name| std::str::from_utf8(name).ok());
     name.and_then(entity_char).map_or(Unit::Plain(1), |character| meaning(end + 1, character))
+}
+
+/// Tells whether a known name may begin so: `&mut` need not wait for more.
+fn begins_entity(name: &[u8]) -> bool {
+    name.starts_with(b"#") || NAMED.iter().any(|(known, _)| known.as_bytes().starts_with(name))
 }
 
 fn entity_char(name: &str) -> Option<char> {

@@ -4,10 +4,12 @@ mod canary;
 mod carrier;
 mod chunking;
 mod endings;
+mod layer2;
 mod policies;
 mod refused;
 mod tokens;
 mod traffic;
+mod waiting;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -36,6 +38,7 @@ use portcullis::redact::mask::Masker;
 use portcullis::redact::mask::TenantKey;
 use portcullis::redact::token::Vault;
 use portcullis::scan::pack;
+use portcullis::scan::rule::Rules;
 use portcullis::scan::scanner::Scanner;
 
 /// When everything here happens.
@@ -100,11 +103,13 @@ impl Bench {
         }
         let rules = section::read(&document, RulesFile::read).expect("the rules are sound");
         let scanner = Scanner::compile(pack::builtin().expect("packs")).expect("packs compile");
+        let layer2 = Rules::compile(pack::builtin_rules(), scanner.detectors()).expect("rules");
         let parts = Parts {
             revision: 1,
             rules: &rules,
             places: document.places(),
             scanner: Arc::new(scanner),
+            layer2: Arc::new(layer2),
             dialects: Arc::new(Dialects::embedded().expect("dialects")),
             dialect_files: Vec::new(),
         };
@@ -182,7 +187,7 @@ impl Bench {
 
     /// Returns findings in a form that can be compared, in the order of their places.
     pub fn seen(&self, observations: Vec<Observation>) -> Vec<Seen> {
-        let name = |it: &Observation| self.rules.scanner.detector(it.detector).expect("known").name.clone();
+        let name = |it: &Observation| self.rules.kind(it.detector).expect("known").name.to_owned();
         let row = |it: Observation| {
             let confidence = format!("{:?}", it.confidence);
             (name(&it), it.action, confidence, it.value.start, it.value.end, it.sample)

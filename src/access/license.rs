@@ -1,0 +1,259 @@
+//! Licences: compact JWS that name a tier, verified offline against trusted keys.
+//!
+//! Without a licence a deployment is of the community tier, and validly so. A licence that is expired,
+//! forged or not yet valid is not valid, and the tier falls back to community. Whether it is expired is
+//! asked of the clock each time, so a licence ends while the process runs; files are read again when
+//! they change, so keys rotate and licences are renewed without a restart.
+//!
+//! Clocks differ: a licence may have been issued up to [`ISSUED_AHEAD_MAX`] in our future. Its end is
+//! exact.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::jose;
+use super::jose::SigningKey;
+use super::jose::TokenFault;
+use super::jose::VerifyingKey;
+use super::tier::Tier;
+
+/// How far ahead of our clock a licence may have been issued.
+pub const ISSUED_AHEAD_MAX: Duration = Duration::from_secs(300);
+/// The most keys that are trusted.
+pub const TRUSTED_KEYS_MAX: usize = 16;
+
+/// Where the licence and the keys lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LicenseConfig {
+    /// The file that holds the licence; none: the community tier.
+    pub file: Option<PathBuf>,
+    /// The files of Ed25519 public keys, in PEM, that may sign licences.
+    pub trusted_keys: Vec<PathBuf>,
+}
+
+/// What a licence says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct License {
+    /// Whose licence it is.
+    #[serde(rename = "sub")]
+    pub subject: String,
+    /// What it entitles to.
+    pub tier: Tier,
+    /// When it was issued.
+    #[serde(rename = "iat", with = "seconds")]
+    pub issued_at: Timestamp,
+    /// When it ends.
+    #[serde(rename = "exp", with = "seconds")]
+    pub expires_at: Timestamp,
+    /// The one agent it is for; none: the deployment.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agent: Option<String>,
+    /// What it entitles to beside its tier.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub features: Vec<String>,
+}
+
+/// Why a licence does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LicenseFault {
+    /// It is no licence.
+    #[error("the licence is malformed")]
+    Malformed,
+    /// No trusted key has signed it.
+    #[error("no trusted key has signed the licence")]
+    Forged,
+    /// It has ended.
+    #[error("the licence has expired")]
+    Expired,
+    /// It was issued in the future.
+    #[error("the licence is not valid yet; is the clock right?")]
+    NotYet,
+    /// It is for one agent, not for a deployment.
+    #[error("the licence is for an agent, not for a deployment")]
+    ForAgent,
+    /// The licence or a key cannot be read.
+    #[error("the licence or a trusted key cannot be read")]
+    Unreadable,
+}
+
+/// How a deployment stands at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// What it is entitled to.
+    pub tier: Tier,
+    /// Whose licence it is, if there is one.
+    pub subject: Option<String>,
+    /// When that ends; `None` where there is none, for the community tier never does.
+    pub expires_at: Option<Timestamp>,
+    /// What it is entitled to beside its tier.
+    pub features: Vec<String>,
+    /// Why the licence does not count.
+    pub fault: Option<LicenseFault>,
+}
+
+/// The licence of a deployment, and the keys that may sign licences.
+pub struct Licensing {
+    config: LicenseConfig,
+    held: ArcSwap<Held>,
+}
+
+/// What was read from the files.
+#[derive(Default)]
+struct Held {
+    keys: Vec<VerifyingKey>,
+    license: Option<Result<License, LicenseFault>>,
+}
+
+impl License {
+    /// Signs the licence.
+    pub fn sign(&self, key: &SigningKey) -> String {
+        jose::SigningKey::sign(key, self, None)
+    }
+
+    /// Returns what a token says, whoever signed it: for showing, never for deciding.
+    ///
+    /// # Errors
+    /// It is no licence.
+    pub fn unverified(token: &str) -> Result<Self, LicenseFault> {
+        jose::unverified(token.trim()).map_err(LicenseFault::from)
+    }
+
+    /// Tells whether the licence counts at a moment.
+    ///
+    /// # Errors
+    /// It does not, and why.
+    pub fn check(&self, now: Timestamp) -> Result<(), LicenseFault> {
+        if self.issued_at.as_second() > now.as_second().saturating_add(ISSUED_AHEAD_MAX.as_secs() as i64) {
+            return Err(LicenseFault::NotYet);
+        }
+        if self.expires_at <= now { Err(LicenseFault::Expired) } else { Ok(()) }
+    }
+}
+
+impl Licensing {
+    /// Reads the files. A file that cannot be read makes the licence invalid, and is no reason not to start.
+    pub fn open(config: LicenseConfig) -> Self {
+        let held = ArcSwap::from_pointee(read(&config));
+        Self { config, held }
+    }
+
+    /// Reads the files again.
+    pub fn reload(&self) {
+        self.held.store(std::sync::Arc::new(read(&self.config)));
+    }
+
+    /// Returns the files that are read.
+    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.config.file.iter().chain(&self.config.trusted_keys)
+    }
+
+    /// Returns how the deployment stands.
+    pub fn standing(&self, now: Timestamp) -> Standing {
+        let community = |fault| Standing {
+            tier: Tier::Community,
+            subject: None,
+            expires_at: None,
+            features: Vec::new(),
+            fault,
+        };
+        match &self.held.load().license {
+            None => community(None),
+            Some(Err(fault)) => community(Some(*fault)),
+            Some(Ok(license)) => {
+                let License { subject, expires_at, .. } = license.clone();
+                let fault = license.check(now).err();
+                let counts = fault.is_none();
+                Standing {
+                    tier: if counts { license.tier } else { Tier::Community },
+                    subject: Some(subject),
+                    expires_at: Some(expires_at),
+                    features: if counts { license.features.clone() } else { Vec::new() },
+                    fault,
+                }
+            }
+        }
+    }
+
+    /// Returns what the deployment is entitled to.
+    pub fn tier(&self, now: Timestamp) -> Tier {
+        match &self.held.load().license {
+            Some(Ok(license)) if license.check(now).is_ok() => license.tier,
+            _ => Tier::Community,
+        }
+    }
+
+    /// Verifies a licence that somebody presents.
+    ///
+    /// # Errors
+    /// It does not count, and why.
+    pub fn verify(&self, token: &str, now: Timestamp) -> Result<License, LicenseFault> {
+        let license: License = jose::verify(token.trim(), &self.held.load().keys)?;
+        license.check(now).map(|()| license)
+    }
+}
+
+impl std::fmt::Debug for Licensing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Licensing").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl From<TokenFault> for LicenseFault {
+    fn from(fault: TokenFault) -> Self {
+        match fault {
+            TokenFault::Malformed => Self::Malformed,
+            TokenFault::Forged => Self::Forged,
+        }
+    }
+}
+
+fn read(config: &LicenseConfig) -> Held {
+    let Some(file) = &config.file else {
+        return Held { keys: read_keys(config).unwrap_or_default(), license: None };
+    };
+    let keys = match read_keys(config) {
+        Ok(keys) => keys,
+        Err(fault) => return Held { keys: Vec::new(), license: Some(Err(fault)) },
+    };
+    let license = fs::read_to_string(file).map_err(|_| LicenseFault::Unreadable).and_then(|token| {
+        let license: License = jose::verify(token.trim(), &keys)?;
+        if license.agent.is_some() { Err(LicenseFault::ForAgent) } else { Ok(license) }
+    });
+    Held { keys, license: Some(license) }
+}
+
+fn read_keys(config: &LicenseConfig) -> Result<Vec<VerifyingKey>, LicenseFault> {
+    let files = config.trusted_keys.iter().take(TRUSTED_KEYS_MAX);
+    let key = |file: &PathBuf| {
+        let pem = fs::read(file).map_err(|_| LicenseFault::Unreadable)?;
+        VerifyingKey::from_pem(&pem).map_err(|_| LicenseFault::Unreadable)
+    };
+    files.map(key).collect()
+}
+
+/// Times as JWT has them: whole seconds since the epoch (RFC 7519 §2).
+mod seconds {
+    use jiff::Timestamp;
+    use serde::Deserialize;
+    use serde::Deserializer;
+    use serde::Serializer;
+    use serde::de::Error;
+
+    pub(super) fn serialize<S: Serializer>(moment: &Timestamp, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_i64(moment.as_second())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Timestamp, D::Error> {
+        let seconds = i64::deserialize(input)?;
+        Timestamp::from_second(seconds).map_err(|_| D::Error::custom("not a time"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! `/api/v1/license/status`, `/api/v1/tier`, `/api/v1/sla`: what the deployment is entitled to, and how
+//! well it serves.
+//!
+//! Every `current` is measured by this process since it began; where nothing was measured it is `n/a`.
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::access::limit::UNLIMITED;
+use crate::access::tier::Tier;
+use crate::admin::Office;
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::call::ok;
+
+/// When the community tier ends, which needs no licence.
+const NEVER: &str = "9999-12-31T23:59:59Z";
+const UNMEASURED: &str = "n/a";
+
+/// How the licence stands.
+#[derive(Serialize, ToSchema)]
+pub struct LicenseStatus {
+    /// The tier in force; `community` where the licence does not count.
+    pub tier: &'static str,
+    /// Whether the licence counts; true where none is needed.
+    pub valid: bool,
+    /// When it ends, in ISO 8601.
+    pub expires: String,
+    /// Whose licence it is.
+    pub subject: Option<String>,
+    /// Why it does not count.
+    pub reason: Option<String>,
+}
+
+/// The tier in force.
+#[derive(Serialize, ToSchema)]
+pub struct TierReport {
+    /// The tier.
+    pub tier: &'static str,
+    /// What is enabled.
+    pub features: Vec<String>,
+    /// What callers of the tier may ask for.
+    pub limits: TierLimits,
+}
+
+/// What callers of a tier may ask for.
+#[derive(Serialize, ToSchema)]
+pub struct TierLimits {
+    /// Requests a minute; 2147483647 is unlimited.
+    pub requests_per_minute: u64,
+    /// Requests at once; 2147483647 is unlimited.
+    pub burst: u64,
+}
+
+/// How well the deployment serves.
+#[derive(Serialize, ToSchema)]
+pub struct SlaReport {
+    /// The tier in force.
+    pub tier: &'static str,
+    /// What the tier promises.
+    pub sla: Sla,
+    /// Objectives and where they are.
+    pub slos: Vec<Slo>,
+}
+
+/// What a tier promises.
+#[derive(Serialize, ToSchema)]
+pub struct Sla {
+    /// A share of the time, in percent.
+    pub uptime_target: &'static str,
+    /// What that means.
+    pub description: &'static str,
+}
+
+/// One objective.
+#[derive(Serialize, ToSchema)]
+pub struct Slo {
+    /// Its name.
+    pub name: &'static str,
+    /// What is aimed at.
+    pub target: &'static str,
+    /// What was measured since the process began, or `n/a`.
+    pub current: String,
+}
+
+/// `GET /api/v1/license/status`.
+pub async fn status(call: Call) -> Answer {
+    let standing = call.office.licensing.standing(call.office.clock.now());
+    ok(&LicenseStatus {
+        tier: standing.tier.as_str(),
+        valid: standing.fault.is_none(),
+        expires: standing.expires_at.map_or_else(|| NEVER.to_owned(), |at| at.to_string()),
+        subject: standing.subject,
+        reason: standing.fault.map(|fault| fault.to_string()),
+    })
+}
+
+/// `GET /api/v1/tier`.
+pub async fn tier(call: Call) -> Answer {
+    let standing = call.office.licensing.standing(call.office.clock.now());
+    let mut features: Vec<String> = standing.tier.features().map(str::to_owned).collect();
+    features
+        .extend(standing.features.into_iter().filter(|extra| !features.contains(extra)).collect::<Vec<_>>());
+    let quota = call.office.buckets.quota(standing.tier);
+    let limits = TierLimits {
+        requests_per_minute: quota.map_or(UNLIMITED, |quota| u64::from(quota.requests_per_minute)),
+        burst: quota.map_or(UNLIMITED, |quota| u64::from(quota.burst)),
+    };
+    ok(&TierReport { tier: standing.tier.as_str(), features, limits })
+}
+
+/// `GET /api/v1/sla`.
+pub async fn sla(call: Call) -> Answer {
+    let tier = call.office.tier();
+    ok(&SlaReport { tier: tier.as_str(), sla: promise(tier), slos: objectives(&call.office) })
+}
+
+fn promise(tier: Tier) -> Sla {
+    let (uptime_target, description) = match tier {
+        Tier::Community => ("n/a", "Best effort; nothing is promised."),
+        Tier::Developer => ("99.0%", "Share of requests answered without an error of the gateway, by month."),
+        Tier::Professional => {
+            ("99.9%", "Share of requests answered without an error of the gateway, by month.")
+        }
+        Tier::Enterprise => {
+            ("99.99%", "Share of requests answered without an error of the gateway, by month.")
+        }
+    };
+    Sla { uptime_target, description }
+}
+
+fn objectives(office: &Office) -> Vec<Slo> {
+    let metrics = &office.telemetry.metrics;
+    let percent =
+        |share: Option<f64>| share.map_or(UNMEASURED.to_owned(), |it| format!("{:.3}%", it * 100.0));
+    let p99 = metrics.latency_quantile("admin", 0.99);
+    let slo = |name, target, current| Slo { name, target, current };
+    vec![
+        slo(
+            "api_latency_p99",
+            "< 100ms",
+            p99.map_or(UNMEASURED.to_owned(), |seconds| format!("{:.1}ms", seconds * 1e3)),
+        ),
+        slo("threat_detection_accuracy", ">= 99%", percent(proven_share(office))),
+        slo("api_availability", ">= 99.9%", percent(metrics.availability())),
+        slo("guardrail_enforcement_rate", "100%", UNMEASURED.to_owned()),
+        slo("audit_log_completeness", "100%", percent(metrics.audit_completeness())),
+    ]
+}
+
+/// Returns the share of the packs' examples that come out right: all of them, because a scanner that fails
+/// one of its own examples is never published.
+fn proven_share(office: &Office) -> Option<f64> {
+    let rules = office.reloader.handle().load();
+    let examples: usize = rules.scanner.detectors().iter().map(|it| it.finds.len() + it.ignores.len()).sum();
+    (examples > 0).then_some(1.0)
+}

@@ -1,0 +1,145 @@
+//! `portcullis license`: makes keys and licences, and shows what a licence says.
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use clap::Subcommand;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::complain;
+use super::say;
+use crate::access::jose::SigningKey;
+use crate::access::license::License;
+use crate::access::license::LicenseConfig;
+use crate::access::license::LicenseFault;
+use crate::access::license::Licensing;
+use crate::access::secret::write_private;
+use crate::access::tier::Tier;
+use crate::clock::Clock;
+use crate::clock::SystemClock;
+
+/// The longest licence file that is read.
+const LICENSE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What to do with licences.
+#[derive(Debug, Subcommand)]
+pub enum LicenseCommand {
+    /// Make an Ed25519 key pair: the private key signs licences, the public key is what gateways trust.
+    Keygen {
+        /// Where to write the private key (mode 0600); must not exist.
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+        /// Where to write the public key.
+        #[arg(long, value_name = "FILE")]
+        public: PathBuf,
+    },
+    /// Sign a licence and print it.
+    Issue(IssueArguments),
+    /// Show what a licence says, and whether it counts.
+    Inspect {
+        /// The file that holds the licence.
+        file: PathBuf,
+        /// Public keys that may have signed it; without one, nothing is verified.
+        #[arg(long = "trusted", value_name = "FILE")]
+        trusted: Vec<PathBuf>,
+    },
+}
+
+/// What a new licence says.
+#[derive(Debug, Args)]
+pub struct IssueArguments {
+    /// The private key.
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Whose licence it is.
+    #[arg(long, value_name = "NAME")]
+    subject: String,
+    /// community, developer, professional or enterprise.
+    #[arg(long)]
+    tier: Tier,
+    /// When it ends: a moment in ISO 8601, such as 2027-12-31T00:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    expires: Timestamp,
+    /// The one agent it is for; without it, it is for a deployment.
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// Something it entitles to beside its tier; may be repeated.
+    #[arg(long = "feature", value_name = "NAME")]
+    features: Vec<String>,
+}
+
+/// Runs one of the commands.
+pub fn run(command: &LicenseCommand) -> ExitCode {
+    let outcome = match command {
+        LicenseCommand::Keygen { key, public } => keygen(key, public),
+        LicenseCommand::Issue(arguments) => issue(arguments),
+        LicenseCommand::Inspect { file, trusted } => inspect(file, trusted),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(problem) => {
+            complain(&problem);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn keygen(key: &Path, public: &Path) -> Result<ExitCode, String> {
+    let made = SigningKey::generate();
+    write_private(key, made.to_pem().as_bytes()).map_err(|error| format!("{}: {error}", key.display()))?;
+    std::fs::write(public, made.public_pem()).map_err(|error| format!("{}: {error}", public.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn issue(arguments: &IssueArguments) -> Result<ExitCode, String> {
+    let pem =
+        std::fs::read(&arguments.key).map_err(|error| format!("{}: {error}", arguments.key.display()))?;
+    let key = SigningKey::from_pem(&pem).map_err(|error| format!("{} {error}", arguments.key.display()))?;
+    let now = SystemClock.now();
+    if arguments.expires <= now {
+        return Err("the licence would have expired before it is issued".to_owned());
+    }
+    let license = License {
+        subject: arguments.subject.clone(),
+        tier: arguments.tier,
+        issued_at: now,
+        expires_at: arguments.expires,
+        agent: arguments.agent.clone(),
+        features: arguments.features.clone(),
+    };
+    say(&license.sign(&key));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn inspect(file: &Path, trusted: &[PathBuf]) -> Result<ExitCode, String> {
+    let size = std::fs::metadata(file).map_or(0, |facts| facts.len());
+    if size > LICENSE_BYTES_MAX {
+        return Err(format!("{}: no licence is longer than {LICENSE_BYTES_MAX} bytes", file.display()));
+    }
+    let token = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let license = License::unverified(&token).map_err(|fault| format!("{}: {fault}", file.display()))?;
+    let verdict = (!trusted.is_empty()).then(|| verify(&token, trusted));
+    say(&format!(
+        "{:#}",
+        json!({
+            "subject": license.subject,
+            "tier": license.tier.as_str(),
+            "issued": license.issued_at.to_string(),
+            "expires": license.expires_at.to_string(),
+            "agent": license.agent,
+            "features": license.features,
+            "verified": verdict.is_some(),
+            "valid": verdict.as_ref().map(Result::is_ok),
+            "reason": verdict.as_ref().and_then(|it| it.as_ref().err()).map(ToString::to_string),
+        })
+    ));
+    Ok(if matches!(verdict, Some(Err(_))) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn verify(token: &str, trusted: &[PathBuf]) -> Result<License, LicenseFault> {
+    let licensing = Licensing::open(LicenseConfig { file: None, trusted_keys: trusted.to_vec() });
+    licensing.verify(token, SystemClock.now())
+}

@@ -1,0 +1,194 @@
+//! Layer 2 at work: what was found so far, where it stood, and which rules fire over it.
+//!
+//! A rule has no text of its own: where a policy says `redact`, the findings it rests on are masked by their own
+//! detectors, and the rule itself is recorded. A rule that blocks, blocks.
+
+use super::Inspector;
+use super::Observation;
+use crate::llm::dialect::Channel;
+use crate::llm::json::Document;
+use crate::llm::json::JsonString;
+use crate::llm::json::NodeId;
+use crate::llm::json::Segment;
+use crate::policy::decision::Action;
+use crate::policy::decision::Direction;
+use crate::policy::ruleset::Policy;
+use crate::scan::rule::Fired;
+use crate::scan::rule::Scene;
+use crate::scan::rule::fact::Fact;
+use crate::scan::rule::fact::Facts;
+use crate::scan::rule::fact::Place;
+use crate::scan::rule::fact::ToolFact;
+use crate::scan::rule::fact::value_key;
+use crate::scan::threat::Confidence;
+use crate::scan::threat::Decoded;
+use crate::scan::threat::DetectorId;
+use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Layer;
+
+/// How far up from a string the name of its tool is looked for.
+const TOOL_STEPS_MAX: usize = 4;
+/// The longest name of a tool that is told to rules, in bytes.
+const TOOL_BYTES_MAX: usize = 128;
+
+/// What rules go by, as it gathers over a body or a stream.
+#[derive(Default)]
+pub struct Gathered {
+    facts: Facts,
+    /// What is shown of each fact: its channel, its place in its text, its masked value.
+    shown: Vec<Shown>,
+    /// The rules that fired.
+    fired: DetectorSet,
+    /// Whether something was added since rules were asked last.
+    is_new: bool,
+}
+
+struct Shown {
+    channel: Channel,
+    decoded_from: Decoded,
+    value: std::ops::Range<usize>,
+    sample: String,
+}
+
+/// What rules say about a body.
+#[derive(Default)]
+pub struct Weighed {
+    /// The rules that fired, judged.
+    pub observations: Vec<Observation>,
+    /// What the shadow policy would have done about them, where there is one.
+    pub shadow: Option<Action>,
+}
+
+impl Gathered {
+    /// Adds what was observed, with the value that was matched.
+    pub fn note(&mut self, seen: &Observation, matched: &[u8]) {
+        let fact = Fact {
+            detector: seen.detector,
+            confidence: seen.confidence,
+            layer: seen.layer,
+            decoded: seen.decoded_from.clone(),
+            channel: seen.channel.as_str(),
+            place: Place { turn: Some(0), age: Some(0), tool: None },
+            first: true,
+        };
+        if self.facts.push(fact, value_key(matched)).is_some() {
+            self.is_new = true;
+            let Observation { channel, decoded_from, value, sample, .. } = seen.clone();
+            self.shown.push(Shown { channel, decoded_from, value, sample });
+        }
+    }
+
+    /// Adds tools whose definitions changed or shadow others.
+    pub fn note_tools(&mut self, tools: Vec<ToolFact>) {
+        self.is_new |= !tools.is_empty();
+        self.facts.tools.extend(tools);
+    }
+
+    /// Returns how many facts there are.
+    pub fn len(&self) -> usize {
+        self.facts.list().len()
+    }
+
+    /// Tells whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.facts.is_empty()
+    }
+
+    /// Tells where the texts of the facts from `from` on stood.
+    pub fn place(&mut self, from: usize, place: &Place) {
+        self.facts.places_from(from).for_each(|stood| *stood = place.clone());
+    }
+
+    /// Asks the `wanted` rules that have not fired yet.
+    pub fn weigh(&mut self, inspector: &Inspector<'_>, wanted: &DetectorSet) -> Weighed {
+        let mut weighed = Weighed::default();
+        if !std::mem::take(&mut self.is_new) {
+            return weighed;
+        }
+        let scene = Scene {
+            direction: inspector.direction.as_str(),
+            dialect: inspector.dialect.name(),
+            facts: &self.facts,
+        };
+        for fired in inspector.ruleset.layer2.judge(&scene, wanted, &self.fired) {
+            self.fired.insert(fired.id);
+            let Some(rule) = inspector.ruleset.layer2.rule(fired.id) else { continue };
+            if let Some(shadow) = inspector.ruleset.shadow_of(inspector.policy) {
+                weighed.shadow =
+                    weighed.shadow.max(Some(action(inspector, shadow, fired.id, rule.confidence)));
+            }
+            let action = action(inspector, inspector.policy, fired.id, rule.confidence);
+            if action != Action::Allow {
+                weighed.observations.push(self.observation(&fired, action, rule.confidence));
+            }
+        }
+        weighed
+    }
+
+    /// Returns a rule as it is reported: at the first finding it is about.
+    fn observation(&self, fired: &Fired, action: Action, confidence: Confidence) -> Observation {
+        let shown = fired.facts.first().map_or(0, |first| *first);
+        let shown = self.shown.get(shown);
+        Observation {
+            detector: fired.id,
+            action,
+            confidence,
+            layer: Layer::L2Rules,
+            decoded_from: shown.map(|shown| shown.decoded_from.clone()).unwrap_or_default(),
+            channel: shown.map_or(Channel::Metadata, |shown| shown.channel),
+            value: shown.map_or(0..0, |shown| shown.value.clone()),
+            sample: shown.map(|shown| shown.sample.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns what a policy does about a rule; there is nothing of its own to mask.
+fn action(inspector: &Inspector<'_>, policy: &Policy, id: DetectorId, confidence: Confidence) -> Action {
+    let Inspector { direction, caller, now, .. } = inspector;
+    match policy.judge(*direction, id, confidence, &[], *caller, *now) {
+        Action::Redact => Action::Monitor,
+        decided => decided,
+    }
+}
+
+/// Returns where a string of a body stands: its message, and the tool it belongs to.
+pub fn place(
+    direction: Direction,
+    channel: Channel,
+    text: &[u8],
+    document: &Document,
+    string: &JsonString,
+) -> Place {
+    let tool = match channel {
+        Channel::ToolCall | Channel::ToolResult | Channel::ToolDefinition => {
+            tool(text, document, string.node)
+        }
+        Channel::System | Channel::User | Channel::Assistant | Channel::Reasoning | Channel::Metadata => None,
+    };
+    // An answer is one message, whatever its choices.
+    if direction == Direction::Response {
+        return Place { turn: Some(0), age: Some(0), tool };
+    }
+    let path = document.path(text, string.node);
+    let message = match path.segments.as_slice() {
+        [Segment::Key(list), Segment::Index(at), ..] if channel != Channel::ToolDefinition => {
+            let list = document.find(text, &[list]);
+            list.map(|list| (*at, document.children(list).count()))
+        }
+        _ => None,
+    };
+    let number = |at: usize| u32::try_from(at).ok();
+    Place {
+        turn: message.and_then(|(at, _)| number(at)),
+        age: message.and_then(|(at, count)| number(count.saturating_sub(at + 1))),
+        tool,
+    }
+}
+
+/// Returns the `name` beside or above a string, in lower case.
+fn tool(text: &[u8], document: &Document, node: NodeId) -> Option<Box<str>> {
+    let above = std::iter::successors(Some(node), |node| document.parent(*node)).take(TOOL_STEPS_MAX + 1);
+    let named = |node: NodeId| document.str_of(text, document.child(text, node, "name")?);
+    let name = above.skip(1).find_map(named)?;
+    (name.len() <= TOOL_BYTES_MAX).then(|| name.to_ascii_lowercase().into())
+}

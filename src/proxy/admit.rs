@@ -1,0 +1,89 @@
+//! Who sends an exchange, whether it may use the route, and what is left of its quota.
+
+use std::time::Duration;
+
+use pingora::proxy::Session;
+
+use super::Gateway;
+use super::context::Exchange;
+use super::context::Passage;
+use super::provider_key::Presented;
+use super::reject::Rejection;
+use crate::access::credential::Principal;
+use crate::access::role::Permission;
+use crate::access::tier::Tier;
+use crate::policy::decision::CallerId;
+use crate::policy::route::RouteAuth;
+
+/// What a key needs on routes that take ours.
+const USE_ROUTES: Permission = Permission("routes:use");
+
+impl Gateway {
+    /// Knows the caller and takes from its quota: by one of our keys where the route takes them, else by the
+    /// keyed hash of its provider credential, else by its address.
+    pub(super) fn admit(
+        &self,
+        session: &Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+    ) -> Result<(), Rejection> {
+        match &passage.route().auth {
+            RouteAuth::Transparent => {
+                let caller = self.callers.of_headers(&session.req_header().headers);
+                let name = caller.clone().unwrap_or_else(|| address(session));
+                exchange.caller = caller.map(CallerId::new);
+                self.take(exchange, &name, self.licensing.tier(self.clock.now()))
+            }
+            RouteAuth::GatewayKey(_) => self.admit_key(session, exchange, passage),
+        }
+    }
+
+    fn admit_key(
+        &self,
+        session: &Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+    ) -> Result<(), Rejection> {
+        let (principal, presented) = match self.principal(session) {
+            Ok(known) => known,
+            Err(rejection) => {
+                // Knocking is paid by the address, as on the management plane.
+                self.take(
+                    exchange,
+                    &format!("address:{}", address(session)),
+                    self.licensing.tier(self.clock.now()),
+                )?;
+                return Err(rejection);
+            }
+        };
+        exchange.caller = Some(CallerId::new(principal.id()));
+        exchange.presented = Some(presented);
+        let tier = principal.tier.min(self.licensing.tier(self.clock.now()));
+        self.take(exchange, &format!("key:{}", principal.key_id), tier)?;
+        let is_allowed = principal.may(USE_ROUTES) && principal.may_use(&passage.route().name);
+        if is_allowed { Ok(()) } else { Err(Rejection::Forbidden) }
+    }
+
+    fn principal(&self, session: &Session) -> Result<(Principal, Presented), Rejection> {
+        let head = session.req_header();
+        let presented = Presented::of_request(&head.headers, head.uri.query()).map_err(Rejection::NoKey)?;
+        let principal = self.keys.authenticate(&presented.key, self.clock.now());
+        principal.map(|principal| (principal, presented)).ok_or(Rejection::UnknownKey)
+    }
+
+    fn take(&self, exchange: &mut Exchange, name: &str, tier: Tier) -> Result<(), Rejection> {
+        let limit = self.buckets.take(name, tier, self.clock.now());
+        let (allowed, retry_after) = (limit.allowed, Duration::from_secs(limit.retry_after_s));
+        exchange.limit = Some(limit);
+        if allowed {
+            return Ok(());
+        }
+        self.telemetry.metrics.rate_limited();
+        Err(Rejection::RateLimited { retry_after })
+    }
+}
+
+fn address(session: &Session) -> String {
+    let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
+    address.map(|address| address.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,400 @@
+//! The only home of the CEL interpreter: conditions, what they may say, and what they are asked about.
+//!
+//! A condition is compiled once. It is bounded: its source is short, it walks lists at most
+//! [`NESTING_MAX`] deep, the lists have at most [`FACTS_MAX`](super::fact::FACTS_MAX) entries, and it has no
+//! regular expressions. It sees what was found, never the text it was found in.
+
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::LazyLock;
+
+use cel::Context;
+use cel::Env;
+use cel::Program;
+use cel::Value;
+use cel::common::ast::EntryExpr;
+use cel::common::ast::Expr;
+use cel::common::ast::IdedExpr;
+use cel::objects::Key;
+use cel::objects::Map;
+
+use super::Known;
+use super::Scene;
+use super::fact::CHANNELS;
+use super::fact::DIRECTIONS;
+use super::fact::Fact;
+use crate::scan::score::Evidence;
+use crate::scan::score::risk_score;
+use crate::scan::threat::Category;
+use crate::scan::threat::Severity;
+
+/// The longest condition, in bytes.
+pub const CONDITION_BYTES_MAX: usize = 4096;
+
+/// How deep lists may be walked within the walk of a list.
+pub const NESTING_MAX: usize = 2;
+
+/// What a condition may name, beside the variables that it introduces itself.
+pub const VARIABLES: [&str; 13] = [
+    "findings",
+    "counts",
+    "distinct",
+    "messages",
+    "types",
+    "tools",
+    "risk",
+    "direction",
+    "dialect",
+    "LOW",
+    "MEDIUM",
+    "HIGH",
+    "CRITICAL",
+];
+
+/// The field of a finding that tells its place in the list.
+const INDEX: &str = "index";
+
+/// A CEL expression over the facts of one body: a truth value, or the findings it is about.
+#[derive(Debug)]
+pub struct Condition {
+    source: String,
+    program: Program,
+}
+
+/// What is wrong with a condition.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ConditionFault {
+    /// It is longer than [`CONDITION_BYTES_MAX`].
+    #[error("is longer than {CONDITION_BYTES_MAX} bytes")]
+    TooLong,
+    /// It is not CEL.
+    #[error("does not parse: {reason}")]
+    Syntax {
+        /// What the parser says.
+        reason: String,
+    },
+    /// It names something that nobody tells it.
+    #[error("names `{name}`; it may name {}", VARIABLES.join(", "))]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// It walks lists within lists within lists.
+    #[error("walks lists more than {NESTING_MAX} deep")]
+    TooDeep,
+    /// It could not be evaluated.
+    #[error("cannot be evaluated: {reason}")]
+    Evaluation {
+        /// What the interpreter says.
+        reason: String,
+    },
+    /// Its value is neither a truth value nor a list of findings.
+    #[error("must give true, false or a list of findings")]
+    NoVerdict,
+}
+
+/// What a condition says about a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It does not hold.
+    Fails,
+    /// It holds, for these facts by their places; none where it is about the body as a whole.
+    Holds(Vec<usize>),
+}
+
+/// The variables of one body.
+pub struct Variables {
+    context: Context<'static, 'static>,
+}
+
+/// The words that bodies have in common.
+static WORDS: LazyLock<HashMap<&'static str, Arc<String>>> = LazyLock::new(|| {
+    let fields = [
+        "",
+        INDEX,
+        "type",
+        "category",
+        "severity",
+        "confidence",
+        "layer",
+        "decoded",
+        "encodings",
+        "channel",
+        "turn",
+        "age",
+        "tool",
+        "first",
+        "beside",
+        "name",
+        "changed",
+        "shadowed",
+        "l1_regex",
+        "l3_ml",
+    ];
+    let closed = Category::ALL.map(Category::as_str).into_iter().chain(CHANNELS).chain(DIRECTIONS);
+    fields.into_iter().chain(closed).map(|word| (word, Arc::new(word.to_owned()))).collect()
+});
+
+/// The standard functions of CEL, shared by all evaluations.
+static STANDARD: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+
+impl Condition {
+    /// Compiles a condition and proves it bounded.
+    ///
+    /// # Errors
+    /// The first fault found.
+    pub fn compile(source: &str) -> Result<Self, ConditionFault> {
+        if source.len() > CONDITION_BYTES_MAX {
+            return Err(ConditionFault::TooLong);
+        }
+        let program = STANDARD.compile(source).map_err(|faults| {
+            let reason = faults.errors.first().map_or("unknown reason", |fault| fault.msg.as_str());
+            ConditionFault::Syntax { reason: reason.to_owned() }
+        })?;
+        Limits::default().check(program.expression(), 0)?;
+        Ok(Self { source: source.to_owned(), program })
+    }
+
+    /// Returns the condition as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Evaluates the condition.
+    ///
+    /// # Errors
+    /// It cannot be evaluated, or gives something else than a verdict.
+    pub fn judge(&self, variables: &Variables) -> Result<Verdict, ConditionFault> {
+        let value = self.program.execute(&variables.context).map_err(|fault| {
+            // A fault may quote values; only its beginning, the kind of fault, is told.
+            let told = fault.to_string();
+            let reason = told.split([':', '(']).next().unwrap_or_default().trim().to_owned();
+            ConditionFault::Evaluation { reason }
+        })?;
+        match value {
+            Value::Bool(true) => Ok(Verdict::Holds(Vec::new())),
+            Value::Bool(false) => Ok(Verdict::Fails),
+            Value::List(list) if list.is_empty() => Ok(Verdict::Fails),
+            Value::List(list) => {
+                let places: Option<Vec<usize>> = list.iter().map(place_of).collect();
+                places.map(Verdict::Holds).ok_or(ConditionFault::NoVerdict)
+            }
+            _ => Err(ConditionFault::NoVerdict),
+        }
+    }
+}
+
+/// Returns the place of a finding that a condition gave back.
+fn place_of(value: &Value) -> Option<usize> {
+    let Value::Map(map) = value else { return None };
+    match map.map.get(&Key::from(INDEX)) {
+        Some(Value::Int(index)) => usize::try_from(*index).ok(),
+        _ => None,
+    }
+}
+
+/// Walks an expression for what it may not say.
+#[derive(Default)]
+struct Limits {
+    own: Vec<String>,
+}
+
+impl Limits {
+    fn check(&mut self, expression: &IdedExpr, depth: usize) -> Result<(), ConditionFault> {
+        match &expression.expr {
+            Expr::Unspecified | Expr::Literal(_) => Ok(()),
+            Expr::Ident(name) if VARIABLES.contains(&name.as_str()) || self.own.contains(name) => Ok(()),
+            Expr::Ident(name) => Err(ConditionFault::Unknown { name: name.clone() }),
+            Expr::Call(call) => {
+                call.target.iter().try_for_each(|target| self.check(target, depth))?;
+                call.args.iter().try_for_each(|arg| self.check(arg, depth))
+            }
+            Expr::Select(select) => self.check(&select.operand, depth),
+            Expr::List(list) => list.elements.iter().try_for_each(|element| self.check(element, depth)),
+            Expr::Map(map) => map.entries.iter().try_for_each(|entry| self.entry(&entry.expr, depth)),
+            Expr::Struct(made) => made.entries.iter().try_for_each(|entry| self.entry(&entry.expr, depth)),
+            Expr::Comprehension(walk) => {
+                if depth == NESTING_MAX {
+                    return Err(ConditionFault::TooDeep);
+                }
+                self.check(&walk.iter_range, depth)?;
+                let before = self.own.len();
+                self.own.extend([walk.iter_var.clone(), walk.accu_var.clone()]);
+                self.own.extend(walk.iter_var2.clone());
+                let inner = [&walk.accu_init, &walk.loop_cond, &walk.loop_step, &walk.result];
+                let checked = inner.into_iter().try_for_each(|part| self.check(part, depth + 1));
+                self.own.truncate(before);
+                checked
+            }
+        }
+    }
+
+    fn entry(&mut self, entry: &EntryExpr, depth: usize) -> Result<(), ConditionFault> {
+        match entry {
+            EntryExpr::StructField(field) => self.check(&field.value, depth),
+            EntryExpr::MapEntry(entry) => {
+                self.check(&entry.key, depth)?;
+                self.check(&entry.value, depth)
+            }
+        }
+    }
+}
+
+impl Variables {
+    /// Tells conditions about a body; `known` says what its detectors are.
+    pub fn of(scene: &Scene<'_>, known: &[Known]) -> Self {
+        let mut context = Context::with_env(Arc::clone(&STANDARD));
+        let facts = scene.facts.list();
+        let beside = beside(facts, known);
+        let findings: Vec<Value> =
+            facts.iter().enumerate().map(|(at, fact)| finding(at, fact, known, &beside)).collect();
+        let tools: Vec<Value> = scene
+            .facts
+            .tools
+            .iter()
+            .map(|tool| {
+                map([
+                    ("name", text(&tool.name)),
+                    ("changed", Value::Bool(tool.changed)),
+                    ("shadowed", Value::Bool(tool.shadowed)),
+                ])
+            })
+            .collect();
+        let evidence = facts.iter().filter_map(|fact| {
+            let kind = known.get(usize::from(fact.detector.0))?;
+            let (severity, category) = (kind.severity, kind.category);
+            Some(Evidence { severity, confidence: fact.confidence, category })
+        });
+        let risk = Value::Int(i64::from(risk_score(evidence)));
+        let [counts, distinct] = counts(scene, known);
+        let values = [
+            ("findings", list(findings)),
+            ("counts", counts),
+            ("distinct", distinct),
+            ("messages", messages(facts, known)),
+            ("types", types(facts, known)),
+            ("tools", list(tools)),
+            ("risk", risk),
+            ("direction", text(scene.direction)),
+            ("dialect", text(scene.dialect)),
+            ("LOW", Value::Int(rank(Severity::Low))),
+            ("MEDIUM", Value::Int(rank(Severity::Medium))),
+            ("HIGH", Value::Int(rank(Severity::High))),
+            ("CRITICAL", Value::Int(rank(Severity::Critical))),
+        ];
+        for (name, value) in values {
+            context.add_variable_from_value(name, value);
+        }
+        Self { context }
+    }
+}
+
+/// How many findings of each category a message has.
+type Beside = HashMap<u32, [usize; Category::ALL.len()]>;
+
+/// Counts the categories of each message.
+fn beside(facts: &[Fact], known: &[Known]) -> Beside {
+    let mut beside = Beside::new();
+    for fact in facts {
+        let (Some(turn), Some(kind)) = (fact.place.turn, known.get(usize::from(fact.detector.0))) else {
+            continue;
+        };
+        let counts = beside.entry(turn).or_default();
+        Category::ALL
+            .iter()
+            .zip(counts)
+            .filter(|(category, _)| **category == kind.category)
+            .for_each(|(_, count)| *count += 1);
+    }
+    beside
+}
+
+/// Returns a finding as conditions see it.
+fn finding(at: usize, fact: &Fact, known: &[Known], all: &Beside) -> Value {
+    let kind = known.get(usize::from(fact.detector.0));
+    let counts = fact.place.turn.and_then(|turn| all.get(&turn)).copied().unwrap_or_default();
+    let own = |category: Category| usize::from(kind.is_some_and(|kind| kind.category == category));
+    let beside = Category::ALL.into_iter().zip(counts).filter(|(category, count)| *count > own(*category));
+    let number = |place: Option<u32>| Value::Int(place.map_or(-1, i64::from));
+    map([
+        (INDEX, Value::Int(at as i64)),
+        ("type", text(kind.map_or("", |kind| &kind.name))),
+        ("category", text(kind.map_or("", |kind| kind.category.as_str()))),
+        ("severity", Value::Int(kind.map_or(0, |kind| rank(kind.severity)))),
+        ("confidence", Value::Int(i64::from(fact.confidence.percent()))),
+        ("layer", text(fact.layer.as_str())),
+        ("decoded", Value::Int(fact.decoded.0.len() as i64)),
+        ("encodings", list(fact.decoded.0.iter().map(|step| text(step.as_str())).collect())),
+        ("channel", text(fact.channel)),
+        ("turn", number(fact.place.turn)),
+        ("age", number(fact.place.age)),
+        ("tool", text(fact.place.tool.as_deref().unwrap_or_default())),
+        ("first", Value::Bool(fact.first)),
+        ("beside", list(beside.map(|(category, _)| text(category.as_str())).collect())),
+    ])
+}
+
+/// Returns how many findings, and how many different values, each category has; all categories are told.
+fn counts(scene: &Scene<'_>, known: &[Known]) -> [Value; 2] {
+    let mut all: HashMap<Category, (usize, usize)> =
+        Category::ALL.into_iter().map(|category| (category, (0, 0))).collect();
+    for (id, count) in scene.facts.counts() {
+        let Some(kind) = known.get(usize::from(id.0)) else { continue };
+        let sums = all.entry(kind.category).or_default();
+        *sums = (sums.0 + count.all, sums.1 + count.distinct);
+    }
+    let number = |count: usize| Value::Int(i64::try_from(count).unwrap_or(i64::MAX));
+    [
+        map(all.iter().map(|(category, sums)| (category.as_str(), number(sums.0)))),
+        map(all.iter().map(|(category, sums)| (category.as_str(), number(sums.1)))),
+    ]
+}
+
+/// Returns in how many different messages each category was found; all categories are told.
+fn messages(facts: &[Fact], known: &[Known]) -> Value {
+    let turns_of = |category: Category| {
+        let of_category = |fact: &&Fact| {
+            known.get(usize::from(fact.detector.0)).is_some_and(|kind| kind.category == category)
+        };
+        facts.iter().filter(of_category).filter_map(|fact| fact.place.turn).collect::<BTreeSet<u32>>()
+    };
+    map(Category::ALL.map(|category| (category.as_str(), Value::Int(turns_of(category).len() as i64))))
+}
+
+/// Returns the types that were found, each once.
+fn types(facts: &[Fact], known: &[Known]) -> Value {
+    let names: BTreeSet<&str> = facts
+        .iter()
+        .filter_map(|fact| Some(known.get(usize::from(fact.detector.0))?.name.as_str()))
+        .collect();
+    list(names.into_iter().map(text).collect())
+}
+
+/// Returns a severity as a number that can be compared: 1 (low) to 4 (critical).
+fn rank(severity: Severity) -> i64 {
+    match severity {
+        Severity::Low => 1,
+        Severity::Medium => 2,
+        Severity::High => 3,
+        Severity::Critical => 4,
+    }
+}
+
+fn text(text: &str) -> Value {
+    Value::String(word(text))
+}
+
+/// Returns a text to share; what every body says is only made once.
+fn word(text: &str) -> Arc<String> {
+    WORDS.get(text).cloned().unwrap_or_else(|| Arc::new(text.to_owned()))
+}
+
+fn list(values: Vec<Value>) -> Value {
+    Value::List(Arc::new(values))
+}
+
+fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let map = entries.into_iter().map(|(key, value)| (Key::String(word(key)), value)).collect();
+    Value::Map(Map { map: Arc::new(map) })
+}

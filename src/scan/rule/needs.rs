@@ -1,0 +1,74 @@
+//! What a body must have for a condition to be asked at all: a glance instead of an evaluation.
+
+use std::str::FromStr;
+
+use super::Known;
+use super::Scene;
+use super::fact::CHANNELS;
+use super::fact::DIRECTIONS;
+use crate::scan::threat::Category;
+use crate::scan::threat::Layer;
+use crate::scan::threat::UnknownName;
+
+/// The word for findings behind an encoding.
+const DECODED: &str = "decoded";
+/// The word for tools whose definitions are worth a look.
+const TOOLS: &str = "tools";
+
+/// What a rule needs: everything named must be there, in whichever findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs(u32);
+
+/// What a body has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen(u32);
+
+impl Needs {
+    /// Adds what `other` needs.
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(super) fn met_by(self, seen: &Seen) -> bool {
+        self.0 & !seen.0 == 0
+    }
+}
+
+impl Seen {
+    pub(super) fn of(scene: &Scene<'_>, known: &[Known]) -> Self {
+        let mut seen = 0;
+        let mut see = |word: &str| seen |= word.parse::<Needs>().map_or(0, |needs| needs.0);
+        see(scene.direction);
+        if !scene.facts.tools.is_empty() {
+            see(TOOLS);
+        }
+        for fact in scene.facts.list() {
+            see(fact.channel);
+            see(fact.layer.as_str());
+            if !fact.decoded.0.is_empty() {
+                see(DECODED);
+            }
+            if let Some(kind) = known.get(usize::from(fact.detector.0)) {
+                see(kind.category.as_str());
+            }
+        }
+        Self(seen)
+    }
+}
+
+impl FromStr for Needs {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let layers = [Layer::L1Regex, Layer::L2Rules, Layer::L3Ml].map(Layer::as_str);
+        let categories = Category::ALL.map(Category::as_str);
+        let words =
+            CHANNELS.iter().chain(&DIRECTIONS).chain(&layers).chain(&categories).chain(&[DECODED, TOOLS]);
+        let expected = "a category, a channel, a direction, a layer, decoded, tools";
+        words
+            .enumerate()
+            .find(|(_, word)| **word == text)
+            .map(|(at, _)| Self(1 << at))
+            .ok_or(UnknownName { expected })
+    }
+}

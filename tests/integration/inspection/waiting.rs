@@ -1,0 +1,123 @@
+//! How much of a benign stream waits: at most the word under way, and nothing where every detector is anchored.
+
+use std::ops::Range;
+
+use portcullis::policy::decision::Direction;
+use portcullis::scan::hold::Watch;
+use portcullis::scan::lane::Lane;
+use portcullis::scan::scanner::Scanner;
+
+use super::Bench;
+
+const CODE: &str = include_str!("../../../src/scan/lane.rs");
+
+/// Returns where a model's tokens end: words with the space before them, long ones in pieces, three digits, signs.
+fn tokens(text: &str) -> Vec<usize> {
+    const PIECE_BYTES: usize = 7;
+    let kind = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => 0,
+        b'0'..=b'9' => 1,
+        b' ' => 2,
+        b'\n' => 3,
+        _ => 4,
+    };
+    let bytes = text.as_bytes();
+    let mut ends = Vec::new();
+    let mut from = 0;
+    for at in 1..=bytes.len() {
+        let (before, next) = (kind(bytes[at - 1]), bytes.get(at).map(|byte| kind(*byte)));
+        let most = if before == 1 { 3 } else { PIECE_BYTES };
+        let ends_here = match next {
+            None => true,
+            Some(next) if next == before => at - from > most,
+            Some(_) => !(before == 2 && at - from == 1),
+        };
+        if ends_here && text.is_char_boundary(at) {
+            ends.push(at);
+            from = at;
+        }
+    }
+    ends
+}
+
+/// Returns ends of pieces of one to twelve bytes, of no pattern.
+fn anywhere(text: &str) -> Vec<usize> {
+    let mut state = 7_u32;
+    let mut at = 0;
+    let mut ends = Vec::new();
+    while at < text.len() {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        at = (at + 1 + (state >> 24) as usize % 12).min(text.len());
+        while !text.is_char_boundary(at) {
+            at += 1;
+        }
+        ends.push(at);
+    }
+    ends
+}
+
+/// Returns, for each end of a piece, what waits there.
+fn waiting(scanner: &Scanner, watch: &Watch, text: &str, ends: &[usize]) -> Vec<Range<usize>> {
+    let (mut lane, mut from) = (Lane::new(), 0);
+    let step = |end: &usize| {
+        let advance = lane.feed(scanner, watch, &text.as_bytes()[from..*end]).expect("it can be judged");
+        from = *end;
+        advance.judged_to..*end
+    };
+    ends.iter().map(step).collect()
+}
+
+/// The share of cuts at which something waits, in percent, and the longest wait in bytes.
+fn share(waits: &[Range<usize>]) -> (f64, usize) {
+    let held = waits.iter().filter(|wait| !wait.is_empty()).count();
+    let longest = waits.iter().map(ExactSizeIterator::len).max().unwrap_or_default();
+    (100.0 * held as f64 / waits.len() as f64, longest)
+}
+
+#[test]
+fn hardly_a_token_of_prose_or_code_waits_and_never_more_than_the_word_under_way() {
+    let bench = Bench::new("");
+    let watch = bench.rules.policy("default").expect("a policy").watch(Direction::Response);
+    for (name, text) in [("prose", &*prose()), ("code", CODE)] {
+        for (ends, most) in [(tokens(text), 12.0), (anywhere(text), 25.0)] {
+            let waits = waiting(&bench.rules.scanner, watch, text, &ends);
+            let (share, longest) = share(&waits);
+            assert!(share < most && longest <= 24, "{name}: {share} % of cuts wait, up to {longest} bytes");
+            let waiting = waits.iter().map(|wait| &text[wait.clone()]);
+            let beyond = |wait: &&str| wait.contains(char::is_whitespace) && !wait.contains(is_digit);
+            let beyond: Vec<&str> = waiting.filter(beyond).collect();
+            assert!(beyond.is_empty(), "{name}: {beyond:?} are more than a word or a number");
+        }
+    }
+}
+
+#[test]
+fn where_every_detector_is_anchored_only_words_that_read_as_base64_wait() {
+    let bench = Bench::new("");
+    let scanner = &bench.rules.scanner;
+    let named = ["github_token", "slack_bot_token", "huggingface_token", "django_secret_key", "newrelic_key"];
+    let anchored = named.iter().map(|name| scanner.find(name).expect("a detector")).collect();
+    let watch = Watch::compile(scanner.detectors(), &anchored, &anchored);
+    for (name, text) in [("prose", &*prose()), ("code", CODE)] {
+        let waits = waiting(scanner, &watch, text, &tokens(text));
+        let (share, longest) = share(&waits);
+        assert!(share < 4.0 && longest <= 8, "{name}: {share} % of cuts wait, up to {longest} bytes");
+    }
+}
+
+fn is_digit(character: char) -> bool {
+    character.is_ascii_digit()
+}
+
+/// Returns the manual as running text.
+fn prose() -> String {
+    let pages = [
+        include_str!("../../../src/manual/compatibility.rs"),
+        include_str!("../../../src/manual/operations.rs"),
+        include_str!("../../../src/manual/packs.rs"),
+        include_str!("../../../src/manual/streaming.rs"),
+        include_str!("../../../src/manual/threat_model.rs"),
+    ];
+    let lines = pages.iter().flat_map(|page| page.lines()).map(|line| line.trim_start_matches("//!"));
+    lines.collect::<String>().replace('`', "")
+}

@@ -1,0 +1,173 @@
+//! Routes that take our keys: each in the place where an SDK puts its provider's, and the provider gets its own.
+
+use std::fs;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::framing::POLICY;
+use crate::gateway::Gateway;
+use crate::upstream::Upstream;
+use crate::wire::Response;
+use crate::wire::exchange;
+
+const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"hello"}]}"#;
+/// A variable that cargo sets for every test.
+const VARIABLE: &str = "CARGO_PKG_NAME";
+
+struct World {
+    upstream: Upstream,
+    gateway: Gateway,
+}
+
+fn route(upstream: &Upstream, name: &str, more: &str) -> String {
+    format!(
+        "[[routes]]\nname = \"{name}\"\npath_prefix = \"/{name}\"\nstrip_prefix = true\nupstream = \"http://{}\"\n\
+         policy = \"default\"\nauth = \"gateway_key\"\n{more}\n",
+        upstream.address
+    )
+}
+
+fn world() -> World {
+    let upstream = Upstream::answering("application/json", "{}");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("provider.key"), "provider-one\n").expect("it is writable");
+    let file = "provider_key_file = \"provider.key\"";
+    let config = [
+        route(&upstream, "filed", file),
+        route(&upstream, "other", file),
+        route(&upstream, "varied", &format!("provider_key_env = \"{VARIABLE}\"")),
+        route(&upstream, "keyless", ""),
+        POLICY.to_owned(),
+    ];
+    fs::write(directory.path().join("gateway.toml"), config.concat()).expect("it is writable");
+    let gateway = Gateway::launched(directory, vec!["--config".to_owned(), "gateway.toml".to_owned()]);
+    World { upstream, gateway }
+}
+
+impl World {
+    fn admin(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let (body, key) = (body.to_string(), self.gateway.admin_key());
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            self.gateway.admin,
+            body.len()
+        );
+        let answer = exchange(self.gateway.admin, request.as_bytes());
+        (answer.status, answer.json())
+    }
+
+    fn key(&self, wanted: Value) -> (String, String) {
+        let (status, made) = self.admin("POST", "/api/v1/keys", &wanted);
+        assert_eq!(status, 201, "{made}");
+        (made["key"].as_str().expect("a key").to_owned(), made["id"].as_str().expect("an id").to_owned())
+    }
+
+    fn call(&self, target: &str, fields: &str) -> Response {
+        let request = format!(
+            "POST {target} HTTP/1.1\r\nhost: a\r\n{fields}content-type: application/json\r\ncontent-length: {}\r\n\r\n{BODY}",
+            BODY.len()
+        );
+        exchange(self.gateway.proxy, request.as_bytes())
+    }
+
+    /// Returns the fields of the one request that reached the provider, in lower case.
+    fn forwarded(&self) -> String {
+        let received = self.upstream.take();
+        assert_eq!(received.len(), 1, "one request reaches the provider");
+        String::from_utf8_lossy(&received[0].bytes).to_ascii_lowercase()
+    }
+}
+
+#[test]
+fn our_key_opens_a_route_and_the_provider_gets_its_own() {
+    let world = world();
+    let (key, id) = world.key(json!({ "name": "app", "role": "service" }));
+    let places = [
+        ("/filed/v1/chat/completions", "authorization", "bearer "),
+        ("/filed/v1/messages", "x-api-key", ""),
+        ("/filed/v1beta/models/m:generateContent", "x-goog-api-key", ""),
+        ("/filed/openai/deployments/m/chat/completions?api-version=1", "api-key", ""),
+    ];
+    for (path, name, scheme) in places {
+        let answer = world.call(path, &format!("{name}: {scheme}{key}\r\n"));
+        assert_eq!(answer.status, 200, "{name}: {}", answer.text());
+        let sent = world.forwarded();
+        assert!(sent.contains(&format!("\r\n{name}: {scheme}provider-one\r\n")), "{sent}");
+        assert!(!sent.contains("pk_"), "our key went to the provider: {sent}");
+    }
+    let bearer = format!("authorization: Bearer {key}\r\n");
+    assert_eq!(world.call("/varied/v1/chat/completions", &bearer).status, 200);
+    assert!(world.forwarded().contains("authorization: bearer portcullis\r\n"));
+    let both = format!("{bearer}x-api-key: {key}\r\n");
+    assert_eq!(world.call("/keyless/api/chat", &both).status, 200);
+    let sent = world.forwarded();
+    assert!(
+        !sent.contains("authorization") && !sent.contains("x-api-key") && !sent.contains("pk_"),
+        "{sent}"
+    );
+
+    // The audit log names the key, never what opens the route.
+    let (_, page) = world.admin("GET", "/api/v1/audit?event_type=exchange&limit=1", &json!({}));
+    assert_eq!(page["entries"][0]["actor"], json!(id), "{page}");
+    assert!(!world.gateway.log().contains(&key) && !page.to_string().contains(&key));
+    let (_, config) = world.admin("GET", "/api/v1/config", &json!({}));
+    assert!(!config.to_string().contains("provider-one"));
+}
+
+#[test]
+fn whoever_has_no_right_to_a_route_is_told_in_its_sdks_words() {
+    let world = world();
+    let (narrow, id) = world.key(json!({ "name": "narrow", "role": "service", "routes": ["filed"] }));
+    let (auditor, _) = world.key(json!({ "name": "reader", "role": "auditor" }));
+    let bearer = |key: &str| format!("authorization: Bearer {key}\r\n");
+    let openai = "/filed/v1/chat/completions";
+    assert_eq!(world.call(openai, &bearer(&narrow)).status, 200);
+    world.upstream.take();
+    let cases = [
+        (openai, String::new(), 401, "invalid_api_key"),
+        (openai, bearer("sk-somebody-elses"), 401, "invalid_api_key"),
+        (openai, "authorization: Basic eDp5\r\n".to_owned(), 401, "invalid_api_key"),
+        (openai, format!("{}x-api-key: pk_b\r\n", bearer(&narrow)), 401, "invalid_api_key"),
+        ("/filed/v1/chat/completions?key=x", bearer(&narrow), 401, "invalid_api_key"),
+        ("/other/v1/chat/completions", bearer(&narrow), 403, "route_forbidden"),
+        (openai, bearer(&auditor), 403, "route_forbidden"),
+    ];
+    for (path, fields, status, code) in cases {
+        let answer = world.call(path, &fields);
+        assert_eq!(answer.status, status, "{path} {fields}: {}", answer.text());
+        assert_eq!(answer.json()["error"]["code"], code, "{}", answer.text());
+        assert!(answer.header("x-ratelimit-remaining").is_some());
+    }
+    let anthropic = world.call("/filed/v1/messages", "x-api-key: pk_wrong\r\n");
+    assert_eq!((anthropic.status, &anthropic.json()["error"]["type"]), (401, &json!("authentication_error")));
+    let gemini = world.call("/filed/v1beta/models/m:generateContent", "");
+    assert_eq!((gemini.status, &gemini.json()["error"]["status"]), (401, &json!("UNAUTHENTICATED")));
+    assert_eq!(world.admin("DELETE", &format!("/api/v1/keys/{id}"), &json!({})).0, 200);
+    assert_eq!(world.call(openai, &bearer(&narrow)).status, 401, "a revoked key opens nothing");
+    assert!(world.upstream.take().is_empty(), "a refused request reached the provider");
+}
+
+#[test]
+fn a_providers_key_is_exchanged_while_the_gateway_runs() {
+    let world = world();
+    let (key, _) = world.key(json!({ "name": "app", "role": "service" }));
+    let bearer = format!("authorization: Bearer {key}\r\n");
+    fs::write(world.gateway.directory().join("provider.key"), "provider-two").expect("it is writable");
+    world.gateway.signal("HUP");
+    let deadline = std::time::Instant::now() + crate::wire::PATIENCE;
+    loop {
+        assert_eq!(world.call("/filed/v1/chat/completions", &bearer).status, 200);
+        if world.forwarded().contains("bearer provider-two\r\n") {
+            break;
+        }
+        assert!(std::time::Instant::now() < deadline, "the new key is not used");
+    }
+    // Whoever may change routes over the network may not thereby read files of this machine.
+    let mut routes = world.admin("GET", "/api/v1/config", &json!({})).1["routes"].clone();
+    routes[0]["provider_key_file"] = json!("/etc/hostname");
+    let (status, told) = world.admin("PUT", "/api/v1/config", &json!({ "routes": routes }));
+    assert_eq!(status, 400, "{told}");
+    assert!(told.to_string().contains("only in the configuration file"), "{told}");
+}
