@@ -39,6 +39,7 @@ impl Chance {
 /// Returns a hash of bytes that stays the same for good.
 pub fn hash(bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325;
-    let fnv = bytes.iter().fold(start, |hash: u64, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
+    let fnv =
+        bytes.iter().fold(start, |hash: u64, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3));
     Chance(fnv).next()
 }

@@ -77,8 +77,7 @@ pub fn read(shared: &Path, own: &Path) -> Result<Vec<Doc>, Box<dyn Error>> {
         docs.extend(all.into_iter().filter(|row| row.text.len() >= TRAFFIC_BYTES_MIN).map(benign));
     }
     docs.extend(traffic(&shared.join("traffic"))?);
-    let carriers: Vec<Doc> =
-        docs.iter().filter(|doc| !doc.attack && carries(doc)).cloned().collect();
+    let carriers: Vec<Doc> = docs.iter().filter(|doc| !doc.attack && carries(doc)).cloned().collect();
     let written = grammars(own)?;
     docs.extend(composed(&carriers, &written));
     docs.extend(written);
@@ -134,7 +133,9 @@ fn labelled(row: Row) -> Option<Doc> {
 
 /// Returns a row as a harmless text, which anyone may hand over: a person or a tool.
 fn benign(row: Row) -> Doc {
-    let tool = row.kind.contains("tool_output") || row.kind.contains("document") || hash(row.text.as_bytes()) & 1 == 0;
+    let tool = row.kind.contains("tool_output")
+        || row.kind.contains("document")
+        || hash(row.text.as_bytes()) & 1 == 0;
     Doc {
         group: group_of(&row.source).to_owned(),
         origin: if tool { Origin::Tool } else { Origin::User },
@@ -153,7 +154,13 @@ fn long(path: &Path) -> Result<Vec<Doc>, Box<dyn Error>> {
     for row in rows(path)? {
         let pieces: Vec<String> = pieces(&row.text).map(str::to_owned).collect();
         for text in pieces {
-            let piece = Row { text, label: Some(0), kind: row.kind.clone(), source: row.source.clone(), lang: row.lang.clone() };
+            let piece = Row {
+                text,
+                label: Some(0),
+                kind: row.kind.clone(),
+                source: row.source.clone(),
+                lang: row.lang.clone(),
+            };
             by_source.entry(row.source.clone()).or_default().push(benign(piece));
         }
     }
@@ -201,7 +208,13 @@ fn traffic(folder: &Path) -> Result<Vec<Doc>, Box<dyn Error>> {
         }
         let mut texts: Vec<String> = texts.into_iter().collect();
         Chance::of(&provider).shuffle(&mut texts);
-        let row = |text| Row { text, label: Some(0), kind: "traffic".to_owned(), source: format!("traffic/{provider}"), lang: "und".to_owned() };
+        let row = |text| Row {
+            text,
+            label: Some(0),
+            kind: "traffic".to_owned(),
+            source: format!("traffic/{provider}"),
+            lang: "und".to_owned(),
+        };
         docs.extend(texts.into_iter().take(TRAFFIC_MAX).map(row).map(benign));
     }
     Ok(docs)
@@ -228,8 +241,8 @@ fn grammars(folder: &Path) -> Result<Vec<Doc>, Box<dyn Error>> {
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let grammar: Grammar =
-            toml::from_str(&fs::read_to_string(&path)?).map_err(|fault| format!("{}: {fault}", path.display()))?;
+        let grammar: Grammar = toml::from_str(&fs::read_to_string(&path)?)
+            .map_err(|fault| format!("{}: {fault}", path.display()))?;
         for family in &grammar.families {
             let name = format!("own/{}", family.name);
             let texts = grammar.texts(family, &mut Chance::of(&name))?;
@@ -256,7 +269,9 @@ fn grammars(folder: &Path) -> Result<Vec<Doc>, Box<dyn Error>> {
 }
 
 fn carries(doc: &Doc) -> bool {
-    (150..6000).contains(&doc.text.len()) && doc.heads == [Some(false); HEADS] && doc.kind != "harmful_request"
+    (150..6000).contains(&doc.text.len())
+        && doc.heads == [Some(false); HEADS]
+        && doc.kind != "harmful_request"
 }
 
 /// Puts payloads of ours into harmless texts; the carriers alone are in the corpus too.

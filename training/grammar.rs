@@ -92,7 +92,13 @@ impl Grammar {
         Ok(texts)
     }
 
-    fn fill(&self, family: &Family, template: &str, chance: &mut Chance, depth: usize) -> Result<String, EmptySlot> {
+    fn fill(
+        &self,
+        family: &Family,
+        template: &str,
+        chance: &mut Chance,
+        depth: usize,
+    ) -> Result<String, EmptySlot> {
         let mut text = String::new();
         let mut rest = template;
         while let Some((before, behind)) = rest.split_once('{') {
@@ -103,14 +109,16 @@ impl Grammar {
                 continue;
             };
             rest = after;
-            let is_name = !slot.is_empty() && slot.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+            let is_name =
+                !slot.is_empty() && slot.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
             if !is_name {
                 text.push_str(&format!("{{{slot}}}"));
                 continue;
             }
             let of_language = self.slots.get(&family.language).and_then(|slots| slots.get(slot));
             let shared = self.slots.get("any").and_then(|slots| slots.get(slot));
-            let fillers = family.slots.get(slot).or(of_language).or(shared).filter(|fillers| !fillers.is_empty());
+            let fillers =
+                family.slots.get(slot).or(of_language).or(shared).filter(|fillers| !fillers.is_empty());
             let Some(fillers) = fillers.filter(|_| depth > 0) else {
                 return Err(EmptySlot { family: family.name.clone(), slot: slot.to_owned() });
             };

@@ -22,10 +22,10 @@ use crate::chance::hash;
 
 /// The logarithm of the number of buckets.
 pub const BITS: u32 = 19;
-const EPOCHS: usize = 12;
+const EPOCHS: usize = 8;
 const RATE: f32 = 0.25;
 /// How much of each weight is forgotten after each epoch.
-const DECAY: f32 = 0.02;
+const DECAY: f32 = 0.2;
 /// The weight of all attacks for that of all harmless texts.
 const ATTACK_SHARE: f32 = 0.6;
 /// Sources in which a feature must be seen in attacks before it speaks for one.
@@ -177,7 +177,8 @@ impl Learner {
         for (length, step) in WINDOWS {
             let ranges: Vec<Range<usize>> = windows(blocks, length, step).collect();
             let score = |range: &Range<usize>, head: usize| {
-                self.biases[head] + (sums[range.end][head] - sums[range.start][head]) * scale(text.bytes(range))
+                self.biases[head]
+                    + (sums[range.end][head] - sums[range.start][head]) * scale(text.bytes(range))
             };
             let mut studied = Vec::new();
             for head in 0..HEADS {

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::Unreadable;
 use super::layer2;
+use super::layer3;
 use super::text::Sheet;
 use super::text::Written;
 use crate::llm::dialect::Channel;
@@ -87,7 +88,7 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
 /// match at all; a text is scanned on its own where it can, or where it has to be read through a view.
 fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unreadable> {
     let document = json::walk(text, &sheet.inspector.ruleset.limits.json())?;
-    let dialect = sheet.inspector.dialect;
+    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.direction);
     dialect.check_keys(text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
     let texts = Texts::of(text, &document);
@@ -95,8 +96,9 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
     for (string, place) in document.strings.iter().zip(texts.places()) {
         let alone = &texts.joined[place.clone()];
-        if touches(&suspects, &place) || view::needs_views(alone) || sheet.may_restore(alone) {
-            scan_string(sheet, text, offset, &document, string)?;
+        let may_match = touches(&suspects, &place) || view::needs_views(alone) || sheet.may_restore(alone);
+        if may_match || layer3::reads(alone, direction, dialect.channel(text, &document, string)) {
+            scan_string(sheet, text, offset, (&document, string), may_match)?;
         }
     }
     Ok(())
@@ -133,14 +135,18 @@ fn scan_string(
     sheet: &mut Sheet<'_, '_>,
     text: &[u8],
     offset: usize,
-    document: &Document,
-    string: &JsonString,
+    (document, string): (&Document, &JsonString),
+    may_match: bool,
 ) -> Result<(), Unreadable> {
     let channel = sheet.inspector.dialect.channel(text, document, string);
     let decoded = document.text(text, string);
     let mut cursor = RawCursor::new(text, string);
     let before = sheet.gathered().len();
-    sheet.text(&decoded, channel, Written::Json, |range| shifted(cursor.raw_range(range), offset))?;
+    let raw = |range| shifted(cursor.raw_range(range), offset);
+    match may_match {
+        true => sheet.text(&decoded, channel, Written::Json, raw)?,
+        false => sheet.plain_text(&decoded, channel, Written::Json, raw)?,
+    }
     if sheet.gathered().len() > before {
         let place = layer2::place(sheet.inspector.direction, channel, text, document, string);
         sheet.gathered().place(before, &place);

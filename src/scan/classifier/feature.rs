@@ -17,16 +17,14 @@ pub const BLOCK_BYTES: usize = 32;
 const BLOCK_SHIFT: u32 = BLOCK_BYTES.trailing_zeros();
 
 /// The lengths of the n-grams of bytes.
-const GRAMS: [(u64, u64); 2] = [
-    (0xffff_ffff, 0x9e6c_63d0_876a_68ee | 1),
-    (0xffff_ffff_ffff, 0xc2b2_ae3d_27d4_eb4f),
-];
+const GRAMS: [(u64, u64); 2] =
+    [(0xffff_ffff, 0x9e6c_63d0_876a_68ee | 1), (0xffff_ffff_ffff, 0xc2b2_ae3d_27d4_eb4f)];
 /// How often an n-gram of bytes counts.
 const GRAM_WORTH: u32 = 1;
 /// How often an n-gram of words counts.
-const WORD_WORTH: u32 = 2;
+const WORD_WORTH: u32 = 1;
 /// How often concepts count.
-const CONCEPT_WORTH: u32 = 4;
+const CONCEPT_WORTH: u32 = 8;
 /// How far apart two concepts may be, in words.
 const REACH_WORDS: u32 = 12;
 /// Up to this distance two concepts are near.
@@ -52,7 +50,13 @@ pub struct Reader {
 
 impl Reader {
     /// Hands every feature of a text to `emit`: its block and its bucket, below `1 << bits`.
-    pub fn read(&mut self, normal: &Normal, lexicon: &Lexicon, bits: u32, mut emit: impl FnMut(usize, u32, u32)) {
+    pub fn read(
+        &mut self,
+        normal: &Normal,
+        lexicon: &Lexicon,
+        bits: u32,
+        mut emit: impl FnMut(usize, u32, u32),
+    ) {
         let shift = 64 - bits;
         let mut emit = |at: u32, hash: u64, worth: u32| {
             emit((at >> BLOCK_SHIFT) as usize, (hash >> shift) as u32, worth);

@@ -280,7 +280,9 @@ impl Builder {
             'ø' => 'o',
             'ł' => 'l',
             'đ' => 'd',
-            '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => std::iter::once(lower).nfd().next().unwrap_or(lower),
+            '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => {
+                std::iter::once(lower).nfd().next().unwrap_or(lower)
+            }
             other => other,
         };
         let mut room = [0; 4];
@@ -380,7 +382,8 @@ impl Builder {
         let by = self.gap_byte.filter(|_| is_letter && !self.words.is_empty());
         if !is_letter || by.is_none() || (self.spelt > 1 && by != self.spelt_by) {
             self.spelt = usize::from(is_letter);
-            self.after_joined = self.joined || self.after_joined && is_letter && self.words.last().is_some_and(Word::is_short);
+            self.after_joined = self.joined
+                || self.after_joined && is_letter && self.words.last().is_some_and(Word::is_short);
             self.joined = false;
             self.words.push(word);
             return;

@@ -161,9 +161,7 @@ impl Pooling {
         let end = (window.end * BLOCK_BYTES).min(bytes);
         let scale = scale(end.saturating_sub(window.start * BLOCK_BYTES));
         let sums = self.sums.window(window);
-        std::array::from_fn(|head| {
-            weights.biases[head] + sums[head] as f32 * weights.scales[head] * scale
-        })
+        std::array::from_fn(|head| weights.biases[head] + sums[head] as f32 * weights.scales[head] * scale)
     }
 
     fn peaks(

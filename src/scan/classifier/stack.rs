@@ -1,6 +1,7 @@
 //! The last step: from pooled scores and where the text comes from to one probability.
 
 use super::Origin;
+use super::Signals;
 use super::pool::ABOUT;
 use super::pool::OVERRIDE;
 use super::pool::PERSONA;
@@ -9,6 +10,11 @@ use super::pool::Pooled;
 /// How many numbers a text is judged by.
 pub const INPUTS: usize = 32;
 
+/// How many counts of other layers are listened to.
+pub const SIGNALS: usize = 2;
+
+/// More findings of other layers than these say no more.
+const SIGNALS_MAX: usize = 2;
 /// Log odds beyond these say no more.
 const SCORE_MAX: f32 = 8.0;
 
@@ -17,6 +23,8 @@ const SCORE_MAX: f32 = 8.0;
 pub struct Stack {
     /// The weight of each input; the first input is always one.
     pub weights: [f32; INPUTS],
+    /// What a finding of medium and one of high confidence adds to the log odds.
+    pub signals: [f32; SIGNALS],
 }
 
 /// Returns the numbers a text is judged by.
@@ -66,6 +74,12 @@ pub fn inputs(pooled: &Pooled, origin: Origin) -> [f32; INPUTS] {
 }
 
 impl Stack {
+    /// Returns what the findings of other layers add to the log odds.
+    pub fn bonus(&self, signals: &Signals) -> f32 {
+        let counts = [signals.medium, signals.high].map(|count| count.min(SIGNALS_MAX) as f32);
+        self.signals.iter().zip(counts).map(|(worth, count)| worth * count).sum()
+    }
+
     /// Returns the log odds that a text is an attack.
     pub fn odds(&self, inputs: &[f32; INPUTS]) -> f32 {
         self.weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum()
