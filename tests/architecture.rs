@@ -114,6 +114,7 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
         "the edge of the process; what is decided must not depend on it",
     ),
     ("axum", &["admin/", "app/", "proxy/local.rs", "sample/"], "HTTP belongs to the planes"),
+    ("cel::", &["scan/rule/condition.rs"], "conditions are ours: what they may say is checked in one place"),
     ("prometheus", &["telemetry/metrics.rs"], "every metric and label in one file"),
     ("notify::", &["policy/watch.rs"], "files are watched in one place"),
     (

@@ -24,6 +24,7 @@ use std::time::SystemTime;
 const READ_BYTES: usize = 64 << 10;
 const EVENTS: usize = 200;
 const EVENT_GAP: Duration = Duration::from_millis(5);
+const SLOW_EVENT_GAP: Duration = Duration::from_secs(1);
 const PROSE: &str = "The harbour lay still that morning, and the first boats came home with little to show for a long \
 night. In the market hall people spoke of the weather, of prices, and of the new bridge that was to be opened in \
 the autumn, if the stone arrived in time and the river stayed within its banks. ";
@@ -82,19 +83,20 @@ fn answer_all(mut stream: TcpStream, answer: &[u8]) -> io::Result<()> {
         // The request says so at its end: the bodies are ours.
         let tail = body.len().saturating_sub(32);
         if find(&body[tail..], b"\"stream\":true").is_some() {
-            answer_events(&mut stream)?;
+            let is_slow = find(&body[tail..], b"\"slow\":true").is_some();
+            answer_events(&mut stream, if is_slow { SLOW_EVENT_GAP } else { EVENT_GAP })?;
         } else {
             stream.write_all(answer)?;
         }
     }
 }
 
-fn answer_events(stream: &mut TcpStream) -> io::Result<()> {
+fn answer_events(stream: &mut TcpStream, gap: Duration) -> io::Result<()> {
     stream.write_all(STREAM_HEAD)?;
     let begun = Instant::now();
     let mut at = 0;
     for event in 0..EVENTS {
-        thread::sleep((begun + EVENT_GAP * event as u32).saturating_duration_since(Instant::now()));
+        thread::sleep((begun + gap * event as u32).saturating_duration_since(Instant::now()));
         let words = PROSE.get(at..at + 24).unwrap_or(" and so it went on, day b");
         at = (at + 24) % (PROSE.len() - 24);
         let data = format!(

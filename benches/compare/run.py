@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the gateway beside a bare Pingora proxy (P) and nginx, paired in one run.
 
-Usage: run.py [--rounds N] [--seconds S] [--only WORKLOAD ...] [--peers-only]
+Usage: run.py [--rounds N] [--seconds S] [--only WORKLOAD ...] [--peers-only] [--no-memory]
 
 Every workload is measured for each server in turn, round after round, so that whatever else the
 machine does meets all of them alike; the middle of three rounds counts, and what matters are the
@@ -36,6 +36,9 @@ WORKLOADS = {
     "1,000/s of 2 KB": ("rate", 2 << 10, 16, ["1000"]),
     "paced stream": ("paced", 1 << 10, 20, []),
 }
+# Streams that are open at once when memory is measured, and for how long until it is.
+SLOW_STREAMS = 500
+SLOW_STREAMS_S = 6
 GATEWAY_CONFIG = """
 [proxy]
 listen = "127.0.0.1:0"
@@ -62,7 +65,7 @@ carry build write open close follow lead turn wait learn visit answer measure co
 small bright heavy narrow distant familiar careful honest plain warm cold wooden question reason method result pattern sample""".split()
 
 
-def body(size, stream):
+def body(size, stream, slow=False):
     """A chat of several messages of ordinary prose, of that many bytes; the same on every run."""
     source = random.Random(size)
 
@@ -77,6 +80,8 @@ def body(size, stream):
     each = size // len(roles)
     messages = [{"role": role, "content": prose(each)} for role in roles]
     chat = {"model": "bench", "messages": messages, "stream": stream}
+    if slow:
+        chat["slow"] = True
     written = json.dumps(chat, separators=(",", ":"))
     while len(written) > size:
         longest = max(messages, key=lambda message: len(message["content"]))
@@ -207,6 +212,47 @@ def measure(server, workload, seconds, bodies, provider):
     return result
 
 
+def held_bytes(pid):
+    """Memory of a process and of its children: its own pages, and its share of those it shares."""
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(stat.parent.name) != pid and int(stat.read_text().rsplit(")", 1)[1].split()[1]) != pid:
+                continue
+            rollup = (stat.parent / "smaps_rollup").read_text()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) << 10 for line in rollup.splitlines() if line.startswith("Pss:"))
+    return total
+
+
+def memory(servers, path):
+    """What each server holds while idle, and what each open slow stream adds once all have had an event."""
+    results = {}
+    for name, (address, pid) in servers.under_test.items():
+        idle = held_bytes(pid)
+        command = [LOAD, "paced", address, path, 60, SLOW_STREAMS]
+        clients = subprocess.Popen(pinned(1, command), stdout=subprocess.DEVNULL)
+        try:
+            time.sleep(SLOW_STREAMS_S)
+            held = held_bytes(pid)
+        finally:
+            clients.kill()
+            clients.wait()
+        results[name] = {"idle_bytes": idle, "stream_bytes": (held - idle) / SLOW_STREAMS}
+    return results
+
+
+def report_memory(results):
+    print(f"\n{'memory':<17} {'server':<8} {'idle MiB':>9} {'÷ P':>6} {'KiB a slow stream':>18} {'÷ P':>6}")
+    base = results["P"]
+    for name, row in results.items():
+        ratio = lambda key: row[key] / base[key] if base[key] else float("nan")
+        print(f"{f'{SLOW_STREAMS} streams':<17} {name:<8} {row['idle_bytes'] / 2**20:>9.1f} {ratio('idle_bytes'):>6.2f} "
+              f"{row['stream_bytes'] / 2**10:>18.1f} {ratio('stream_bytes'):>6.2f}")
+    print("An event a second each. Idle: all packs loaded, before the first request.")
+
+
 def middle(rounds):
     return {key: median(result[key] for result in rounds) for key in rounds[0]}
 
@@ -232,6 +278,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--only", nargs="+", choices=WORKLOADS, default=list(WORKLOADS))
     parser.add_argument("--peers-only", action="store_true", help="without the gateway")
+    parser.add_argument("--no-memory", action="store_true", help="without the memory of slow streams")
     options = parser.parse_args()
 
     directory = Path(tempfile.mkdtemp(prefix="portcullis-bench-"))
@@ -241,6 +288,8 @@ def main():
         path = directory / f"{size}-{mode}.json"
         path.write_bytes(body(size, stream))
         bodies[stream, size] = path
+    slow_path = directory / "slow.json"
+    slow_path.write_bytes(body(1 << 10, True, slow=True))
     servers = Servers(directory)
     results, refused = {}, 0
     try:
@@ -249,6 +298,7 @@ def main():
         if not options.peers_only:
             servers.gateway()
         names = list(servers.under_test)
+        held = {} if options.no_memory else memory(servers, slow_path)
         for name in names:  # fills connection pools, caches and branch predictors
             measure(servers.under_test[name], "2 KB", 1, bodies, servers.provider)
         for workload in options.only:
@@ -266,9 +316,11 @@ def main():
         servers.end()
         shutil.rmtree(directory, ignore_errors=True)
     report(results)
+    if held:
+        report_memory(held)
     kept = ROOT / "target/bench"
     kept.mkdir(parents=True, exist_ok=True)
-    (kept / "compare.json").write_text(json.dumps(results, indent=1))
+    (kept / "compare.json").write_text(json.dumps(results | ({"memory": held} if held else {}), indent=1))
     return 1 if refused else 0
 
 

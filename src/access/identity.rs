@@ -8,6 +8,7 @@ use super::secret::NodeSecret;
 const CREDENTIAL_HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 const PURPOSE: &str = "caller";
 const ID_BYTES: usize = 12;
+const PREFIX: &str = "caller_";
 
 /// Turns credentials into ids.
 #[derive(Clone, Debug)]
@@ -25,8 +26,14 @@ impl CallerHash {
     pub fn of_headers(&self, headers: &HeaderMap) -> Option<String> {
         let credential = CREDENTIAL_HEADERS.iter().find_map(|name| headers.get(*name))?;
         let hash = self.secret.hash(PURPOSE, credential.as_bytes());
-        let digits: String = hash.iter().take(ID_BYTES).map(|byte| format!("{byte:02x}")).collect();
-        Some(format!("caller_{digits}"))
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut id = String::with_capacity(PREFIX.len() + 2 * ID_BYTES);
+        id.push_str(PREFIX);
+        for byte in hash.iter().take(ID_BYTES) {
+            id.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            id.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+        Some(id)
     }
 }
 

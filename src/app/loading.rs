@@ -1,6 +1,5 @@
 //! Where the parts of a ruleset come from, and how packs are proven before they count.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::streamed::Streamed;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
@@ -19,14 +19,10 @@ use crate::policy::build::DialectFiles;
 use crate::policy::build::Loading;
 use crate::policy::build::try_build;
 use crate::scan::detector::Detector;
-use crate::scan::hold::Watch;
-use crate::scan::lane::Lane;
 use crate::scan::pack;
 use crate::scan::proof;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::DetectorId;
-use crate::scan::threat::DetectorSet;
-use crate::scan::threat::Finding;
 
 const DIALECTS: &str = "dialects";
 /// The most dialect files of an overlay.
@@ -61,10 +57,13 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
     }
 }
 
+/// The files of packs, and what they say.
+type Parsed = (BTreeMap<String, String>, Arc<Vec<Detector>>);
+
 /// The packs as they were read last: a reload of policies alone parses none of them again.
 struct Packs {
     plugins: PathBuf,
-    last: Mutex<Option<(BTreeMap<String, String>, Arc<Vec<Detector>>)>>,
+    last: Mutex<Option<Parsed>>,
 }
 
 impl Packs {
@@ -90,13 +89,10 @@ pub fn faults(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
     try_build(&loading(config, sources), &config.document).err().unwrap_or_default()
 }
 
-/// Proves every detector in one piece, and those that are not built in also in a stream, cut at every
-/// place. The built-in ones are proven in streams when the binary is tested.
+/// Proves every detector that is not built in, in one piece and in a stream cut at every place.
+/// The built-in ones are proven when the binary is tested; what they find does not depend on others.
 fn prove(scanner: &Scanner) -> Vec<Fault> {
     let mut faults = Vec::new();
-    if let Err(found) = proof::prove(scanner, None) {
-        faults.extend(found.into_iter().map(Fault::from));
-    }
     let builtin = pack::builtin().unwrap_or_default();
     let own: Vec<Detector> =
         scanner.detectors().iter().filter(|detector| !builtin.contains(detector)).cloned().collect();
@@ -114,34 +110,6 @@ fn prove(scanner: &Scanner) -> Vec<Fault> {
         Err(found) => faults.extend(found.into_iter().map(Fault::from)),
     }
     faults
-}
-
-/// Replays texts through lanes; the watch of the detector in hand is kept.
-#[derive(Default)]
-struct Streamed {
-    watched: RefCell<Option<(DetectorId, Watch)>>,
-}
-
-impl Streamed {
-    fn findings(&self, scanner: &Scanner, id: DetectorId, text: &[u8], cut: usize) -> Vec<Finding> {
-        let mut watched = self.watched.borrow_mut();
-        let known = watched.take().filter(|(known, _)| *known == id);
-        let (_, watch) = watched.insert(known.unwrap_or_else(|| {
-            let alone: DetectorSet = [id].into_iter().collect();
-            (id, Watch::compile(scanner.detectors(), &alone, &alone))
-        }));
-        let (head, tail) = text.split_at(cut);
-        let mut lane = Lane::new();
-        let mut found = Vec::new();
-        // A lane that gives up has found nothing, which the proof then reports.
-        for piece in [head, tail] {
-            found
-                .extend(lane.feed(scanner, watch, piece).map(|advance| advance.findings).unwrap_or_default());
-        }
-        found.extend(lane.finish(scanner, watch).map(|advance| advance.findings).unwrap_or_default());
-        found.sort_by_key(|finding| (finding.span.start, finding.detector));
-        found
-    }
 }
 
 fn dialect_files(plugins: &Path) -> Result<DialectFiles, Vec<Fault>> {

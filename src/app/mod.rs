@@ -8,6 +8,7 @@ mod address;
 mod loading;
 mod ready;
 mod state;
+pub mod streamed;
 mod task;
 
 use std::net::SocketAddr;
@@ -368,6 +369,7 @@ fn gateway(
         buckets: Arc::clone(buckets),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
+        pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
         keys: Arc::clone(&state.keys),
         provider_keys: Arc::clone(&state.provider_keys),

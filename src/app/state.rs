@@ -24,6 +24,7 @@ use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::id::UlidSource;
+use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Origin;
 use crate::policy::reload::Reloader;
@@ -50,6 +51,7 @@ pub struct State {
     pub(super) licensing: Arc<Licensing>,
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
+    pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
@@ -108,6 +110,7 @@ impl State {
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
+        let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
             audit::open(settings, store.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
@@ -130,6 +133,7 @@ impl State {
             licensing,
             provider_keys,
             keys,
+            pins,
             recorder,
             writer,
             log,

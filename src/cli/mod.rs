@@ -4,6 +4,7 @@
 //! configuration (`EX_CONFIG` of sysexits.h).
 
 mod license;
+mod rules;
 mod scan;
 
 use std::io::Write;
@@ -55,6 +56,9 @@ enum Command {
     },
     /// Scan files, or standard input (`-`), and print what is found.
     Scan(scan::ScanArguments),
+    /// List, prove and explain what is looked for: detectors and rules.
+    #[command(subcommand)]
+    Rules(rules::RulesCommand),
     /// Make licence keys and licences, and show what a licence says.
     #[command(subcommand)]
     License(license::LicenseCommand),
@@ -75,6 +79,7 @@ pub fn main() -> ExitCode {
         }
         Command::Check { config } => check(&sources(config)),
         Command::Scan(arguments) => scan::run(&arguments),
+        Command::Rules(command) => rules::run(&command),
         Command::License(command) => license::run(&command),
         Command::Demo { listen } => demo(listen),
     }

@@ -165,8 +165,11 @@ impl<'a> Report<'a> {
         findings.sort_by_key(|finding| (finding.value.start, finding.detector));
         let (mut at, mut line) = (0, self.line);
         for finding in &findings {
-            line += memchr::memchr_iter(b'\n', &text[at..finding.value.start]).count();
-            at = finding.value.start;
+            // A match may begin before another one and have its value behind that of the other.
+            let start = finding.value.start;
+            let lines = memchr::memchr_iter(b'\n', &text[at.min(start)..at.max(start)]).count();
+            line = if start >= at { line + lines } else { line - lines };
+            at = start;
             self.tell(finding, line, base, &text[finding.value.clone()]);
         }
         Ok(())

@@ -1,13 +1,11 @@
 //! A JSON array whose elements come one by one, as Gemini streams without `alt=sse`.
 
-use bytes::Bytes;
 use bytes::BytesMut;
 use smallvec::SmallVec;
 use smallvec::smallvec;
 
 use crate::llm::stream::StreamFault;
 use crate::llm::stream::StreamPiece;
-use crate::llm::stream::pieces_first;
 
 /// Where in the array the parser is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,17 +33,11 @@ pub struct ArrayParser {
     depth: usize,
     in_string: bool,
     after_backslash: bool,
-    fault: Option<StreamFault>,
 }
 
 impl ArrayParser {
-    /// Takes the bytes that make no whole piece yet.
-    pub fn take_rest(&mut self) -> Bytes {
-        std::mem::take(&mut self.pending).freeze()
-    }
-
     /// Returns a parser at the begin of a stream, whose elements may be `element_bytes_max` long.
-    pub fn new(element_bytes_max: usize) -> Self {
+    pub(super) fn new(element_bytes_max: usize) -> Self {
         Self {
             element_bytes_max,
             pending: BytesMut::new(),
@@ -56,38 +48,26 @@ impl ArrayParser {
             depth: 0,
             in_string: false,
             after_backslash: false,
-            fault: None,
         }
     }
 
-    /// Takes the next bytes and returns the elements they complete.
-    ///
-    /// # Errors
-    /// Fails when an element is too large, or the stream is no array of objects; elements before that are returned first.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, StreamFault> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
-        self.pending.extend_from_slice(bytes);
-        let mut pieces = Vec::new();
-        let outcome = self.advance(&mut pieces);
-        pieces_first(&mut self.fault, pieces, outcome)
+    /// Returns the bytes that make no whole piece yet, to be added to.
+    pub(super) fn pending(&mut self) -> &mut BytesMut {
+        &mut self.pending
     }
 
     /// Returns what is left at the end of the stream: the closing bracket, or an element that broke off.
-    ///
-    /// # Errors
-    /// Fails when the stream had a fault.
-    pub fn finish(&mut self) -> Result<Option<StreamPiece>, StreamFault> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
+    pub(super) fn finish(&mut self) -> Option<StreamPiece> {
         self.searched_to = self.pending.len();
         let terminated = self.place == Place::AfterArray;
-        Ok((!self.pending.is_empty()).then(|| self.cut(terminated)))
+        (!self.pending.is_empty()).then(|| self.cut(terminated))
     }
 
-    fn advance(&mut self, pieces: &mut Vec<StreamPiece>) -> Result<(), StreamFault> {
+    /// Cuts off the elements that are complete.
+    ///
+    /// # Errors
+    /// Fails when an element is too large, or the stream is no array of objects.
+    pub(super) fn advance(&mut self, pieces: &mut Vec<StreamPiece>) -> Result<(), StreamFault> {
         while let Some(byte) = self.pending.get(self.searched_to).copied() {
             self.searched_to += 1;
             let element_ended = match self.place {
@@ -155,9 +135,11 @@ impl ArrayParser {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::stream::StreamFormat;
+    use crate::llm::stream::StreamParser;
 
     fn pieces(stream: &[u8]) -> Result<Vec<(String, String, bool)>, StreamFault> {
-        let mut parser = ArrayParser::new(256);
+        let mut parser = StreamParser::new(StreamFormat::JsonArray, 256);
         let mut pieces = parser.push(stream)?;
         pieces.extend(parser.finish()?);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();

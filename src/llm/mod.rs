@@ -1,14 +1,15 @@
 //! Where human text sits in a body, whole or streamed, and how to say no in the caller's own shape.
 
-pub mod array;
+mod array;
 pub mod dialect;
 pub mod json;
 pub mod media;
 pub mod multipart;
-pub mod ndjson;
+mod ndjson;
 pub mod refusal;
-pub mod sse;
+mod sse;
 pub mod stream;
+pub mod tools;
 pub mod usage;
 
 #[cfg(test)]

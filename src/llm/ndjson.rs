@@ -1,13 +1,11 @@
 //! One JSON document a line, as Ollama streams.
 
-use bytes::Bytes;
 use bytes::BytesMut;
 use smallvec::SmallVec;
 use smallvec::smallvec;
 
 use crate::llm::stream::StreamFault;
 use crate::llm::stream::StreamPiece;
-use crate::llm::stream::pieces_first;
 
 /// Cuts a stream into lines.
 #[derive(Debug)]
@@ -15,47 +13,30 @@ pub struct NdjsonParser {
     line_bytes_max: usize,
     pending: BytesMut,
     searched_to: usize,
-    fault: Option<StreamFault>,
 }
 
 impl NdjsonParser {
-    /// Takes the bytes that make no whole piece yet.
-    pub fn take_rest(&mut self) -> Bytes {
-        std::mem::take(&mut self.pending).freeze()
-    }
-
     /// Returns a parser at the begin of a stream, whose lines may be `line_bytes_max` long.
-    pub fn new(line_bytes_max: usize) -> Self {
-        Self { line_bytes_max, pending: BytesMut::new(), searched_to: 0, fault: None }
+    pub(super) fn new(line_bytes_max: usize) -> Self {
+        Self { line_bytes_max, pending: BytesMut::new(), searched_to: 0 }
     }
 
-    /// Takes the next bytes and returns the lines they complete.
-    ///
-    /// # Errors
-    /// Fails when a line is too large; lines before it are returned first, and the next call fails.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, StreamFault> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
-        self.pending.extend_from_slice(bytes);
-        let mut pieces = Vec::new();
-        let outcome = self.advance(&mut pieces);
-        pieces_first(&mut self.fault, pieces, outcome)
+    /// Returns the bytes that make no whole piece yet, to be added to.
+    pub(super) fn pending(&mut self) -> &mut BytesMut {
+        &mut self.pending
     }
 
     /// Returns the last line when it has no line feed.
-    ///
-    /// # Errors
-    /// Fails when a line was too large.
-    pub fn finish(&mut self) -> Result<Option<StreamPiece>, StreamFault> {
+    pub(super) fn finish(&mut self) -> Option<StreamPiece> {
         let length = self.pending.len();
-        match self.fault {
-            Some(fault) => Err(fault),
-            None => Ok((length > 0).then(|| self.cut(length, false))),
-        }
+        (length > 0).then(|| self.cut(length, false))
     }
 
-    fn advance(&mut self, pieces: &mut Vec<StreamPiece>) -> Result<(), StreamFault> {
+    /// Cuts off the lines that are complete.
+    ///
+    /// # Errors
+    /// Fails when a line is too large.
+    pub(super) fn advance(&mut self, pieces: &mut Vec<StreamPiece>) -> Result<(), StreamFault> {
         let too_large = StreamFault::PieceTooLarge { limit: self.line_bytes_max };
         while let Some(found) =
             self.pending.get(self.searched_to..).and_then(|rest| memchr::memchr(b'\n', rest))
@@ -89,13 +70,19 @@ impl NdjsonParser {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::stream::StreamFormat;
+    use crate::llm::stream::StreamParser;
+
+    fn parser(line_bytes_max: usize) -> StreamParser {
+        StreamParser::new(StreamFormat::Ndjson, line_bytes_max)
+    }
 
     #[test]
     fn lines_keep_their_bytes() {
-        let mut parser = NdjsonParser::new(64);
-        let mut pieces = parser.push(b" {\"a\":1} \r\n\n{\"b\"").unwrap();
-        pieces.extend(parser.push(b":2}").unwrap());
-        pieces.extend(parser.finish().unwrap());
+        let mut lines = parser(64);
+        let mut pieces = lines.push(b" {\"a\":1} \r\n\n{\"b\"").unwrap();
+        pieces.extend(lines.push(b":2}").unwrap());
+        pieces.extend(lines.finish().unwrap());
         let seen: Vec<(&[u8], Vec<u8>, bool)> = pieces
             .iter()
             .map(|piece| (&*piece.raw, piece.payload().into_owned(), piece.terminated))
@@ -111,8 +98,8 @@ mod tests {
     #[test]
     fn a_line_past_the_limit_is_a_fault() {
         let too_large = Err(StreamFault::PieceTooLarge { limit: 4 });
-        assert_eq!(NdjsonParser::new(4).push(b"12345"), too_large);
-        assert_eq!(NdjsonParser::new(4).push(b"1234\n"), too_large);
-        assert_eq!(NdjsonParser::new(4).push(b"123\n123").unwrap().len(), 1);
+        assert_eq!(parser(4).push(b"12345"), too_large);
+        assert_eq!(parser(4).push(b"1234\n"), too_large);
+        assert_eq!(parser(4).push(b"123\n123").unwrap().len(), 1);
     }
 }

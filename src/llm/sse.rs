@@ -2,13 +2,11 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
 use bytes::BytesMut;
 use smallvec::SmallVec;
 
 use crate::llm::stream::StreamFault;
 use crate::llm::stream::StreamPiece;
-use crate::llm::stream::pieces_first;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -27,7 +25,6 @@ pub struct SseParser {
     data: SmallVec<[Range<usize>; 1]>,
     event: Option<String>,
     at_stream_start: bool,
-    fault: Option<StreamFault>,
 }
 
 /// What a line is, its end included.
@@ -37,13 +34,8 @@ struct Line {
 }
 
 impl SseParser {
-    /// Takes the bytes that make no whole piece yet.
-    pub fn take_rest(&mut self) -> Bytes {
-        std::mem::take(&mut self.pending).freeze()
-    }
-
     /// Returns a parser at the begin of a stream, whose events may be `event_bytes_max` long.
-    pub fn new(event_bytes_max: usize) -> Self {
+    pub(super) fn new(event_bytes_max: usize) -> Self {
         Self {
             event_bytes_max,
             pending: BytesMut::new(),
@@ -52,43 +44,32 @@ impl SseParser {
             data: SmallVec::new(),
             event: None,
             at_stream_start: true,
-            fault: None,
         }
     }
 
-    /// Takes the next bytes and returns the events they complete.
-    ///
-    /// # Errors
-    /// Fails when an event is too large; events before it are returned first, and the next call fails.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, StreamFault> {
-        if let Some(fault) = self.fault {
-            return Err(fault);
-        }
-        self.pending.extend_from_slice(bytes);
-        let mut pieces = Vec::new();
-        let outcome = self.advance(&mut pieces);
-        pieces_first(&mut self.fault, pieces, outcome)
+    /// Returns the bytes that make no whole piece yet, to be added to.
+    pub(super) fn pending(&mut self) -> &mut BytesMut {
+        &mut self.pending
     }
 
     /// Returns what is left at the end of the stream: an event without its blank line, which some clients still read.
-    ///
-    /// # Errors
-    /// Fails when an event was too large.
-    pub fn finish(&mut self) -> Result<Option<StreamPiece>, StreamFault> {
+    pub(super) fn finish(&mut self) -> Option<StreamPiece> {
         let length = self.pending.len();
-        match self.fault {
-            Some(fault) => return Err(fault),
-            None if length == 0 => return Ok(None),
-            None => {}
+        if length == 0 {
+            return None;
         }
         let ended_by_return = self.pending.last() == Some(&b'\r') && self.line_from < length;
         let text = self.line_start()..length - usize::from(ended_by_return);
         let blank = ended_by_return && text.is_empty();
         self.take_line(text);
-        Ok(Some(self.cut(length, blank)))
+        Some(self.cut(length, blank))
     }
 
-    fn advance(&mut self, pieces: &mut Vec<StreamPiece>) -> Result<(), StreamFault> {
+    /// Cuts off the events that are complete.
+    ///
+    /// # Errors
+    /// Fails when an event is too large.
+    pub(super) fn advance(&mut self, pieces: &mut Vec<StreamPiece>) -> Result<(), StreamFault> {
         let too_large = StreamFault::PieceTooLarge { limit: self.event_bytes_max };
         while let Some(line) = self.next_line() {
             let blank = line.text.is_empty();
@@ -164,9 +145,15 @@ impl SseParser {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::stream::StreamFormat;
+    use crate::llm::stream::StreamParser;
+
+    fn parser(event_bytes_max: usize) -> StreamParser {
+        StreamParser::new(StreamFormat::Sse, event_bytes_max)
+    }
 
     fn events(stream: &[u8]) -> Vec<StreamPiece> {
-        let mut parser = SseParser::new(1 << 20);
+        let mut parser = parser(1 << 20);
         let mut pieces = parser.push(stream).unwrap();
         pieces.extend(parser.finish().unwrap());
         pieces
@@ -219,8 +206,8 @@ mod tests {
     #[test]
     fn an_event_past_the_limit_is_a_fault() {
         let too_large = Err(StreamFault::PieceTooLarge { limit: 16 });
-        assert_eq!(SseParser::new(16).push(b"data: 0123456789\n\n"), too_large);
-        assert_eq!(SseParser::new(16).push(b"data: 0123456789 and no end"), too_large);
-        assert_eq!(SseParser::new(16).push(b"data: 01234567\n\ndata: 01234567\n\n").unwrap().len(), 2);
+        assert_eq!(parser(16).push(b"data: 0123456789\n\n"), too_large);
+        assert_eq!(parser(16).push(b"data: 0123456789 and no end"), too_large);
+        assert_eq!(parser(16).push(b"data: 01234567\n\ndata: 01234567\n\n").unwrap().len(), 2);
     }
 }

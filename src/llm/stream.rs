@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
+use bytes::BytesMut;
 use smallvec::SmallVec;
 
 use crate::llm::array::ArrayParser;
@@ -90,38 +91,29 @@ impl StreamPiece {
     }
 }
 
-/// Hands out the pieces before a fault, and keeps the fault for the next call.
-pub(super) fn pieces_first(
-    fault: &mut Option<StreamFault>,
-    pieces: Vec<StreamPiece>,
-    outcome: Result<(), StreamFault>,
-) -> Result<Vec<StreamPiece>, StreamFault> {
-    *fault = outcome.err();
-    match *fault {
-        Some(fault) if pieces.is_empty() => Err(fault),
-        Some(_) | None => Ok(pieces),
-    }
-}
-
 /// Cuts a stream into pieces, however its bytes arrive.
 #[derive(Debug)]
-pub enum StreamParser {
-    /// Server-sent events.
+pub struct StreamParser {
+    framing: Framing,
+    fault: Option<StreamFault>,
+}
+
+#[derive(Debug)]
+enum Framing {
     Sse(SseParser),
-    /// Lines.
     Ndjson(NdjsonParser),
-    /// Elements of an array.
     JsonArray(ArrayParser),
 }
 
 impl StreamParser {
     /// Returns a parser at the begin of a stream, whose pieces may be `piece_bytes_max` long.
     pub fn new(format: StreamFormat, piece_bytes_max: usize) -> Self {
-        match format {
-            StreamFormat::Sse => Self::Sse(SseParser::new(piece_bytes_max)),
-            StreamFormat::Ndjson => Self::Ndjson(NdjsonParser::new(piece_bytes_max)),
-            StreamFormat::JsonArray => Self::JsonArray(ArrayParser::new(piece_bytes_max)),
-        }
+        let framing = match format {
+            StreamFormat::Sse => Framing::Sse(SseParser::new(piece_bytes_max)),
+            StreamFormat::Ndjson => Framing::Ndjson(NdjsonParser::new(piece_bytes_max)),
+            StreamFormat::JsonArray => Framing::JsonArray(ArrayParser::new(piece_bytes_max)),
+        };
+        Self { framing, fault: None }
     }
 
     /// Takes the next bytes and returns the pieces they complete.
@@ -130,20 +122,26 @@ impl StreamParser {
     /// Fails when a piece is too large or the framing is broken, and on every call after that. Pieces that were
     /// complete before the fault are always returned first; then the next call tells the fault.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, StreamFault> {
-        match self {
-            Self::Sse(parser) => parser.push(bytes),
-            Self::Ndjson(parser) => parser.push(bytes),
-            Self::JsonArray(parser) => parser.push(bytes),
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let mut pieces = Vec::new();
+        self.pending().extend_from_slice(bytes);
+        let outcome = match &mut self.framing {
+            Framing::Sse(parser) => parser.advance(&mut pieces),
+            Framing::Ndjson(parser) => parser.advance(&mut pieces),
+            Framing::JsonArray(parser) => parser.advance(&mut pieces),
+        };
+        self.fault = outcome.err();
+        match self.fault {
+            Some(fault) if pieces.is_empty() => Err(fault),
+            Some(_) | None => Ok(pieces),
         }
     }
 
     /// Takes the bytes that make no whole piece yet, for a stream that is not read any further.
     pub fn take_rest(&mut self) -> Bytes {
-        match self {
-            Self::Sse(parser) => parser.take_rest(),
-            Self::Ndjson(parser) => parser.take_rest(),
-            Self::JsonArray(parser) => parser.take_rest(),
-        }
+        std::mem::take(self.pending()).freeze()
     }
 
     /// Returns what is left at the end of the stream.
@@ -151,10 +149,21 @@ impl StreamParser {
     /// # Errors
     /// Fails when the stream had a fault.
     pub fn finish(&mut self) -> Result<Option<StreamPiece>, StreamFault> {
-        match self {
-            Self::Sse(parser) => parser.finish(),
-            Self::Ndjson(parser) => parser.finish(),
-            Self::JsonArray(parser) => parser.finish(),
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        Ok(match &mut self.framing {
+            Framing::Sse(parser) => parser.finish(),
+            Framing::Ndjson(parser) => parser.finish(),
+            Framing::JsonArray(parser) => parser.finish(),
+        })
+    }
+
+    fn pending(&mut self) -> &mut BytesMut {
+        match &mut self.framing {
+            Framing::Sse(parser) => parser.pending(),
+            Framing::Ndjson(parser) => parser.pending(),
+            Framing::JsonArray(parser) => parser.pending(),
         }
     }
 }

@@ -20,6 +20,11 @@
 //! live-looking key has to be written down. A pack with one fault changes nothing: all faults are told, each with
 //! file, line and detector, and the rules in force stay.
 //!
+//! # Rules
+//! What is found in a whole body is judged once more, by conditions over the findings ([`scan::rule`](crate::scan::rule),
+//! `plugins/rules/*.toml`): whose text it was in, what stood beside it, what came before. Rules are read, overlaid,
+//! proven and published as packs are. `portcullis rules list`, `check` and `explain` show all of it.
+//!
 //! # Limits of the dialect
 //! Patterns are bytes; every repetition has an upper bound; `\b` is the only look-around; classes and `(?i)` are ASCII,
 //! and letters beyond ASCII stand as literals. No back-references: matching is linear.

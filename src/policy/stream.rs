@@ -13,6 +13,7 @@ mod held;
 mod release;
 mod slot;
 mod stop;
+mod template;
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -28,9 +29,11 @@ use self::slot::Slot;
 use self::slot::values;
 use self::stop::Found;
 use self::stop::Stop;
+use self::template::Template;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::json;
+use crate::llm::json::JsonString;
 use crate::llm::json::RawCursor;
 use crate::llm::refusal::StreamTrack;
 use crate::llm::stream::StreamFormat;
@@ -68,6 +71,7 @@ pub struct StreamInspector {
     by_key: HashMap<LaneKey, usize>,
     queue: VecDeque<Held>,
     clean: HashSet<Box<[u8]>>,
+    template: Option<Template>,
     usage: Usage,
     track: StreamTrack,
     observations: Vec<Observation>,
@@ -99,6 +103,7 @@ impl StreamInspector {
             by_key: HashMap::new(),
             queue: VecDeque::new(),
             clean: HashSet::new(),
+            template: None,
             usage: Usage::default(),
             track: StreamTrack::new(format),
             observations: Vec::new(),
@@ -187,7 +192,11 @@ impl StreamInspector {
     fn take(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, piece: StreamPiece) -> Result<(), Stop> {
         self.held_bytes += piece.raw.len();
         let mut held = Held::new(piece);
-        let taken = self.read(inspector, vault, &mut held);
+        let known = self.template.as_ref().and_then(|template| template.text(&held));
+        let taken = match known.filter(|(slot, _)| !self.lanes[*slot].ended) {
+            Some((slot, string)) => self.read_known(inspector, vault, &mut held, slot, string),
+            None => self.read_new(inspector, vault, &mut held),
+        };
         self.queue.push_back(held);
         for slot in taken? {
             self.end_lane(inspector, vault, slot)?;
@@ -196,6 +205,37 @@ impl StreamInspector {
             return Err(Unreadable::TooLarge(inspector.ruleset.limits.stream_hold_bytes_max).into());
         }
         Ok(())
+    }
+
+    /// Feeds the text of an event that is known but for it.
+    fn read_known(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+        slot: usize,
+        string: JsonString,
+    ) -> Result<SmallVec<[usize; 2]>, Stop> {
+        let payload = held.payload.clone();
+        let text = payload.get(string.raw.clone()).unwrap_or_default();
+        held.holds_only(slot, self.lanes[slot].fed, string);
+        self.feed(inspector, vault, slot, text).map(|()| SmallVec::new())
+    }
+
+    /// Reads an event, and remembers its form where the next one may share it.
+    fn read_new(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+    ) -> Result<SmallVec<[usize; 2]>, Stop> {
+        let told = self.observations.len();
+        let ended = self.read(inspector, vault, held)?;
+        self.template = None;
+        if ended.is_empty() && self.observations.len() == told {
+            self.template = Template::of(held);
+        }
+        Ok(ended)
     }
 
     /// Reads one event and feeds its texts; returns the lanes it ends.
@@ -253,6 +293,9 @@ impl StreamInspector {
         }
         let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
         let ended = |key: &LaneKey| ends.iter().any(|end| end.covers(key));
+        held.copies.extend(inspector.dialect.copies(&payload, &document).into_iter().map(|(range, none)| {
+            Edit { range: held.piece.raw_range(range), replacement: none.as_bytes().to_vec() }
+        }));
         held.document = Some(document);
         held.is_read = true;
         stop.map_or(Ok(()), Err)?;

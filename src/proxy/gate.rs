@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use bytes::BytesMut;
 use http::header;
+use pingora::prelude::timeout;
 use pingora::proxy::Session;
 
 /// The bytes all exchanges together may hold in memory.
@@ -110,7 +111,7 @@ pub async fn take_body(
         session.write_continue_response().await.map_err(GateFault::Broken)?;
     }
     let read = read_all(session, &mut reserved, declared, bytes_max);
-    let bytes = tokio::time::timeout(deadline, read).await.map_err(|_| GateFault::Slow { deadline })??;
+    let bytes = timeout(deadline, read).await.map_err(|_| GateFault::Slow { deadline })??;
     Ok(HeldBody { bytes, reserved })
 }
 

@@ -70,6 +70,7 @@ use crate::llm::dialect::Wire;
 use crate::llm::refusal::Refusal;
 use crate::policy::decision::Cleared;
 use crate::policy::handle::RulesetHandle;
+use crate::policy::pin::Pins;
 use crate::policy::route::RouteDialect;
 use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
@@ -98,6 +99,8 @@ pub struct Gateway {
     pub callers: Arc<CallerHash>,
     /// What masks and placeholders are made with.
     pub tenant: TenantKey,
+    /// The tools that callers know.
+    pub pins: Arc<Pins>,
     /// Turns values into masks.
     pub masker: Arc<Masker>,
     /// Our keys, for routes that take them.
@@ -173,7 +176,9 @@ impl ProxyHttp for Gateway {
     async fn request_filter(&self, session: &mut Session, exchange: &mut Exchange) -> pingora::Result<bool> {
         self.telemetry.metrics.began();
         self.prepare(session);
-        let stop = match contained(self.exchange(session, exchange), &self.telemetry.metrics).await {
+        // In a box: Pingora copies this future several times on its way.
+        let whole = Box::pin(self.exchange(session, exchange));
+        let stop = match contained(whole, &self.telemetry.metrics).await {
             Ok(Next::Answered) => return Ok(true),
             Ok(Next::Upgrade) => return Ok(false),
             Err(stop) => stop,

@@ -19,6 +19,7 @@ use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::Inspection;
 use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Pinning;
 use crate::policy::inspect::Unreadable;
 use crate::policy::route::RouteDialect;
 use crate::proxy::coding::Coding;
@@ -99,6 +100,7 @@ impl Gateway {
             direction,
             dialect: &detected.dialect,
             caller: exchange.caller.as_ref(),
+            pins: Some(Pinning { pins: &self.pins, route: &passage.route().name }),
             now: self.clock.now(),
             masker: &self.masker,
             expired: &expired,

@@ -65,7 +65,8 @@ impl Gateway {
             || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         match (format, &media) {
             _ if is_bodiless => self.relay_head(session, exchange, reply).await,
-            (Some(format), _) => self.relay_stream(session, exchange, passage, reply, format).await,
+            // In a box, for it is much larger than all that other answers need.
+            (Some(format), _) => Box::pin(self.relay_stream(session, exchange, passage, reply, format)).await,
             (None, Ok(Media::Opaque)) => self.relay_opaque(session, exchange, reply).await,
             (None, _) => self.relay_whole(session, exchange, passage, reply, media).await,
         }

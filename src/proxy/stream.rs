@@ -143,6 +143,7 @@ impl Gateway {
             direction: Direction::Response,
             dialect: &detected.dialect,
             caller: exchange.caller.as_ref(),
+            pins: None,
             now: self.clock.now(),
             masker: &self.masker,
             expired: &expired,

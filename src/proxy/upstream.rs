@@ -12,6 +12,7 @@ use std::hash::Hasher;
 use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
@@ -26,12 +27,12 @@ use pingora::connectors::ConnectorOptions;
 use pingora::connectors::http::Connector;
 use pingora::http::RequestHeader;
 use pingora::http::ResponseHeader;
+use pingora::prelude::timeout;
 use pingora::protocols::ALPN;
 use pingora::protocols::http::client::HttpSession;
 use pingora::upstreams::peer::HttpPeer;
 use pingora::utils::tls::WrappedX509;
 use pingora::utils::tls::parse_x509;
-use tokio::time::timeout;
 
 use crate::clock::Clock;
 use crate::policy::route::Route;
@@ -190,7 +191,12 @@ impl Upstreams {
             };
             for address in addresses {
                 let peer = self.peer_at(route, target, address, connect)?;
-                match timeout(connect, self.connector.get_http_session(&peer)).await {
+                // Pinned where they stand: these futures are large, and would be copied into the timeout.
+                let session = {
+                    let session = pin!(self.connector.get_http_session(&peer));
+                    timeout(connect, session).await
+                };
+                match session {
                     Ok(Ok((session, _))) => return Ok((session, peer, target)),
                     Ok(Err(error)) => last = UpstreamFault::Unreachable(Some(error)),
                     Err(_) => last = UpstreamFault::Slow,

@@ -40,6 +40,14 @@ pub enum SpliceFault {
     },
 }
 
+/// Adds an edit that takes the place of all those within its range; edits are ascending before and after.
+pub fn override_with(edits: &mut Vec<Edit>, edit: Edit) {
+    let within = |known: &Edit| edit.range.start <= known.range.start && known.range.end <= edit.range.end;
+    edits.retain(|known| !within(known));
+    let at = edits.partition_point(|known| known.range.start < edit.range.start);
+    edits.insert(at, edit);
+}
+
 /// Returns the body with the edits made; the body itself, uncopied, when there are none.
 ///
 /// # Errors
@@ -85,12 +93,14 @@ pub fn splice_payload(piece: &StreamPiece, edits: &[Edit]) -> Result<Bytes, Spli
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::sse::SseParser;
+    use crate::llm::stream::StreamFormat;
+    use crate::llm::stream::StreamParser;
 
     #[test]
     fn a_payload_over_several_lines_is_edited_in_place() {
-        let pieces =
-            SseParser::new(256).push(b": c\ndata: {\"a\":\ndata: \"secret\",\ndata: \"b\":1}\n\n").unwrap();
+        let pieces = StreamParser::new(StreamFormat::Sse, 256)
+            .push(b": c\ndata: {\"a\":\ndata: \"secret\",\ndata: \"b\":1}\n\n")
+            .unwrap();
         let at = pieces[0].payload().windows(6).position(|window| window == b"secret").unwrap();
         let spliced = splice_payload(&pieces[0], &[edit(at..at + 6, "[x]")]);
         assert_eq!(spliced.as_deref(), Ok(&b": c\ndata: {\"a\":\ndata: \"[x]\",\ndata: \"b\":1}\n\n"[..]));

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use memchr::memmem;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Capture;
 use regex_syntax::hir::Class;
@@ -91,9 +92,9 @@ pub enum PatternFault {
 }
 
 /// Words that speak for a match when they stand before it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ContextWords {
-    words: Vec<Vec<u8>>,
+    words: Vec<memmem::Finder<'static>>,
     required: bool,
 }
 
@@ -215,12 +216,13 @@ impl ContextWords {
     /// Takes the words to look for; empty ones are dropped.
     pub fn new(words: &[String], required: bool) -> Self {
         let words = words.iter().map(|word| word.to_ascii_lowercase().into_bytes());
-        Self { words: words.filter(|word| !word.is_empty()).collect(), required }
+        let words = words.filter(|word| !word.is_empty());
+        Self { words: words.map(|word| memmem::Finder::new(&word).into_owned()).collect(), required }
     }
 
     /// Returns the words in lower case.
     pub fn words(&self) -> impl Iterator<Item = &[u8]> {
-        self.words.iter().map(Vec::as_slice)
+        self.words.iter().map(memmem::Finder::needle)
     }
 
     /// Tells whether there is no finding without one of the words.
@@ -234,7 +236,8 @@ impl ContextWords {
     pub fn found(&self, before: &[u8]) -> bool {
         let lower = before.to_ascii_lowercase();
         self.words.iter().any(|word| {
-            memchr::memmem::find_iter(&lower, word).any(|at| {
+            word.find_iter(&lower).any(|at| {
+                let word = word.needle();
                 let edges = [at.checked_sub(1), Some(at + word.len())];
                 word.len() >= CONTEXT_SUBSTRING_BYTES
                     || edges
@@ -245,6 +248,14 @@ impl ContextWords {
         })
     }
 }
+
+impl PartialEq for ContextWords {
+    fn eq(&self, other: &Self) -> bool {
+        self.required == other.required && self.words().eq(other.words())
+    }
+}
+
+impl Eq for ContextWords {}
 
 impl MaskKind {
     /// Every kind, in the order of the documentation.

@@ -3,8 +3,6 @@
 //! `{valid}` in an example stands for a value made here, of the pattern's form and fit for its checks, so that no
 //! live-looking key has to be written down.
 
-use std::time::Duration;
-
 use regex_automata::Anchored;
 use regex_automata::Input;
 use regex_automata::meta;
@@ -20,6 +18,8 @@ use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
 
+pub mod rate;
+
 /// What an example writes where a valid value belongs.
 pub const PLACEHOLDER: &str = "{valid}";
 /// How many values are tried until one passes its checks.
@@ -32,10 +32,6 @@ const SPARE_TURNS_MAX: u32 = 24;
 const WORD_BYTES_MIN: usize = 4;
 /// How many places a text is cut at, at most, to prove that streams see what blocks see.
 const CUTS_MAX: usize = 1024;
-/// The text a rate is measured on, in bytes.
-const RATE_TEXT_BYTES: usize = 1 << 16;
-/// How often that text is scanned; the fastest time counts.
-const RATE_ROUNDS: usize = 9;
 
 /// Scans a text for one detector when it arrives in two pieces, cut at an offset, as a stream would.
 pub type Replay<'a> = dyn Fn(&Scanner, DetectorId, &[u8], usize) -> Vec<Finding> + 'a;
@@ -146,22 +142,6 @@ pub fn valid_value(detector: &Detector, seed: u64) -> Option<Vec<u8>> {
         }
     }
     None
-}
-
-/// Measures how fast a scanner reads mixed text, in bytes a second; `now` gives a monotonic time.
-///
-/// # Errors
-/// The text could not be judged.
-pub fn rate(scanner: &Scanner, now: &dyn Fn() -> Duration) -> Result<f64, ScanFault> {
-    let text = mixed_text();
-    let all = scanner.all();
-    let mut fastest = Duration::MAX;
-    for _ in 0..RATE_ROUNDS {
-        let began = now();
-        scanner.search_plain(&text, &all)?;
-        fastest = fastest.min(now().saturating_sub(began));
-    }
-    Ok(text.len() as f64 / fastest.as_secs_f64().max(1e-9))
 }
 
 /// The proof of one detector.
@@ -293,37 +273,6 @@ impl Dice {
         let set = sets.into_iter().find(|set| !set.is_empty())?;
         set.get(self.below(set.len())).copied()
     }
-}
-
-/// Makes the text that rates are measured on: prose, code, numbers, addresses and random words.
-fn mixed_text() -> Vec<u8> {
-    let pieces: [&str; 8] = [
-        "The quarterly report shows that revenue grew by 12.5 % against last year, mostly abroad. ",
-        "fn parse(input: &str) -> Result<Vec<u32>, Error> { input.split(',').map(str::parse).collect() }\n",
-        "{\"id\": 4711, \"name\": \"Example Ltd.\", \"created\": \"2025-03-14T09:26:53Z\", \"active\": true}\n",
-        "Please answer ann.smith@mail.example or call +44 20 7946 0000 between 9 and 17 h. ",
-        "GET /v1/items?page=3&size=50 HTTP/1.1 host: api.example:8443 from 10.24.0.17\n",
-        "password reset, secret santa, token ring, api design, key account, private beach. ",
-        "| 1001 | 2002-02-03 | 45.10 | EUR | open |\n| 1002 | 2003-04-05 | 7.99 | EUR | paid |\n",
-        "Ignore the noise; the instructions of the assembly were printed before the system was built. ",
-    ];
-    let mut dice = Dice(0x5eed_5eed_5eed_5eed);
-    let mut text = Vec::with_capacity(RATE_TEXT_BYTES + 256);
-    while text.len() < RATE_TEXT_BYTES {
-        if dice.below(9) == 0 {
-            let length = 8 + dice.below(40);
-            text.extend(
-                (0..length)
-                    .map(|_| b"abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"[dice.below(56)]),
-            );
-            text.push(b' ');
-        } else {
-            let at = dice.below(pieces.len());
-            pieces.iter().skip(at).take(1).for_each(|piece| text.extend_from_slice(piece.as_bytes()));
-        }
-    }
-    text.truncate(RATE_TEXT_BYTES);
-    text
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ mod suspects;
 
 use std::fmt;
 use std::ops::Range;
+use std::panic::resume_unwind;
+use std::thread;
 
 use crate::scan::confirm::Confirm;
 use crate::scan::confirm::Exhausted;
@@ -87,16 +89,24 @@ impl Scanner {
             return Err(vec![PackFault::about(first, PackProblem::TooManyDetectors)]);
         }
         let shapes: Vec<Shape> = detectors.iter().map(Shape::of).collect();
+        let (engine, words, built) = thread::scope(|scope| {
+            let engine = scope.spawn(|| Engine::compile(&shapes));
+            let words = scope.spawn(|| WordIndex::compile(&detectors));
+            let confirms = detectors.iter().zip(&shapes);
+            let built: Vec<_> =
+                confirms.map(|(detector, shape)| Confirm::compile(detector, shape.start)).collect();
+            (joined(engine.join()), joined(words.join()), built)
+        });
         let mut faults = Vec::new();
         let mut confirms = Vec::new();
-        for (detector, shape) in detectors.iter().zip(&shapes) {
-            match Confirm::compile(detector, shape.start) {
+        for (detector, built) in detectors.iter().zip(built) {
+            match built {
                 Ok(confirm) => confirms.push(confirm),
                 Err(fault) => faults.push(PackFault::about(detector, PackProblem::Confirm(fault))),
             }
         }
-        let words = WordIndex::compile(&detectors).map_err(|fault| vec![(None, fault)]);
-        match Engine::compile(&shapes).and_then(|engine| Ok((engine, words?))) {
+        let words = words.map_err(|fault| vec![(None, fault)]);
+        match engine.and_then(|engine| Ok((engine, words?))) {
             Ok((engine, words)) if faults.is_empty() => {
                 return Ok(Self { engine, words, detectors, confirms });
             }
@@ -221,6 +231,11 @@ impl fmt::Debug for Scanner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scanner").field("detectors", &self.detectors.len()).finish_non_exhaustive()
     }
+}
+
+/// Returns what a thread made, and goes on with its panic if it had one.
+fn joined<T>(outcome: thread::Result<T>) -> T {
+    outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// One scan under way.

@@ -218,3 +218,127 @@ fn demo_says_where_it_answers_and_what_it_understands() {
     let answer: Value = serde_json::from_slice(&said.stdout).expect("JSON");
     assert_eq!(answer["response"], "yes");
 }
+
+/// A detector and a rule as an analyst would write them in five minutes.
+const ACME: &str = r#"[pack]
+name = "acme"
+version = "1.0.0"
+
+[[detector]]
+type = "acme_token"
+category = "secrets"
+severity = "critical"
+confidence = "high"
+pattern = '\b(acme_[A-Za-z0-9]{40})\b'
+checks = ["not_placeholder", "entropy_3"]
+techniques = ["AML.T0057", "LLM02:2025"]
+why = "Whoever holds it acts for its owner at Acme."
+references = ["https://docs.acme.example/tokens"]
+finds = ["ACME_TOKEN={valid}"]
+ignores = ["acme_short", "acme_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"]
+"#;
+const ACME_RULE: &str = r#"[pack]
+name = "acme_rules"
+version = "1.0.0"
+
+[[rule]]
+id = "acme_token_for_a_tool"
+name = "An Acme token for a tool"
+category = "exfiltration"
+severity = "critical"
+confidence = "high"
+needs = ["secrets", "tool_call"]
+when = "findings.filter(f, f.type == 'acme_token' && f.channel == 'tool_call')"
+techniques = ["AML.T0086", "LLM02:2025"]
+why = "A token of Acme is handed to a tool."
+references = ["https://docs.acme.example/tokens"]
+finds = [{ direction = "response", parts = [{ channel = "tool_call", tool = "run", text = "{valid:acme_token}" }] }]
+ignores = [{ parts = [{ channel = "user", text = "{valid:acme_token}" }] }]
+"#;
+
+#[test]
+fn rules_are_listed_explained_and_proven() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("mine/detectors/secrets/acme.toml", ACME);
+    write("mine/rules/acme.toml", ACME_RULE);
+    let rules = |arguments: &[&str]| {
+        let all: Vec<&str> =
+            ["rules"].iter().chain(arguments).chain(&["--plugins", "mine"]).copied().collect();
+        portcullis(directory.path(), &all, "")
+    };
+
+    let (code, listed, _) = rules(&["list", "--json"]);
+    assert_eq!(code, Some(0));
+    let listed: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let row = |id: &str| listed.iter().find(|row| row["id"] == id).unwrap();
+    assert_eq!(row("acme_token")["layer"], "l1_regex");
+    let rule = row("acme_token_for_a_tool");
+    assert_eq!(
+        (&rule["layer"], &rule["severity"], &rule["version"]),
+        (&"l2_rules".into(), &"critical".into(), &"1.0.0".into())
+    );
+    assert!(listed.len() > 300 && listed.iter().any(|row| row["id"] == "tool_definition_poisoned"));
+    assert!(rules(&["list"]).1.starts_with("ID "));
+
+    let (code, sheet, _) = rules(&["explain", "acme_token"]);
+    assert_eq!(code, Some(0));
+    assert!(
+        sheet.starts_with("acme_token: secrets, critical, confidence 0.9, l1_regex\nWhoever holds it"),
+        "{sheet}"
+    );
+    assert!(sheet.contains("\nchecks      not_placeholder\n            entropy_3\n"), "{sheet}");
+    assert!(sheet.contains("\nfinds       ACME_TOKEN={valid}\n"), "{sheet}");
+    let (_, sheet, _) = rules(&["explain", "acme_token_for_a_tool", "--json"]);
+    let sheet: Value = serde_json::from_str(&sheet).unwrap();
+    assert_eq!(sheet["needs"][0], "tool_call, secrets");
+    let (code, _, told) = rules(&["explain", "acme_tokn"]);
+    assert_eq!(
+        (code, told.as_str()),
+        (Some(1), "there is no detector or rule `acme_tokn`; did you mean `acme_token`?\n")
+    );
+
+    let check = ["check", "acme_token", "acme_token_for_a_tool", "--min-rate", "0"];
+    let good = "1 detectors and 1 rules prove themselves\n".to_owned();
+    assert_eq!(rules(&check), (Some(0), good, String::new()));
+    let (code, _, told) = rules(&["check", "acme_token", "--min-rate", "1000000"]);
+    assert_eq!(code, Some(78));
+    assert!(told.starts_with("detectors/secrets/acme.toml:5: acme_token: reads "), "{told}");
+}
+
+#[test]
+fn rules_check_tells_every_fault_with_file_and_line() {
+    let directory = tempfile::tempdir().unwrap();
+    for (folder, text) in [
+        ("detectors", ACME.replace("{40})", "{40,})").replace("\"high\"", "\"sure\"")),
+        ("rules", ACME_RULE.replace("f.type ==", "text ==").replace("\"tool_call\"]", "\"toolcall\"]")),
+    ] {
+        fs::create_dir_all(directory.path().join(folder)).unwrap();
+        fs::write(directory.path().join(folder).join("acme.toml"), text).unwrap();
+    }
+    let (code, _, told) = portcullis(directory.path(), &["rules", "check", "--plugins", "."], "");
+    let begins: Vec<String> = told.lines().map(|line| line.chars().take(60).collect()).collect();
+    assert_eq!(code, Some(78));
+    assert_eq!(
+        begins,
+        [
+            "detectors/acme.toml:9: acme_token: `confidence` is unknown: ",
+            "detectors/acme.toml:10: acme_token: `pattern` has a repetiti",
+            "rules/acme.toml:11: acme_token_for_a_tool: `needs` is unknow",
+            "rules/acme.toml:12: acme_token_for_a_tool: `when` names `tex",
+            "4 faults",
+        ]
+    );
+
+    let silent = ACME_RULE.replace("tool = \"run\", text = \"{valid:acme_token}\"", "text = \"nothing\"");
+    fs::write(directory.path().join("detectors/acme.toml"), ACME).unwrap();
+    fs::write(directory.path().join("rules/acme.toml"), silent).unwrap();
+    let check = ["rules", "check", "acme_token_for_a_tool", "--plugins", "."];
+    let (code, _, told) = portcullis(directory.path(), &check, "");
+    let fault = "rules/acme.toml:5: acme_token_for_a_tool: `finds` example 1 does not fire\n1 fault\n";
+    assert_eq!((code, told.as_str()), (Some(78), fault));
+}

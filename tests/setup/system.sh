@@ -27,6 +27,7 @@ for purpose in "$@"; do
       python3 -c 'import ensurepip, venv' 2> /dev/null || missing+=(python3-venv)
       need node nodejs
       need npm npm
+      need promtool prometheus
       ;;
     bench)
       need python3 python3

@@ -216,6 +216,7 @@ impl Bench {
             direction: self.direction,
             dialect: &dialect,
             caller: self.caller.as_ref(),
+            pins: None,
             now: clock.now(),
             masker: &self.office.masker,
             expired: &|| clock.monotonic() >= deadline,

@@ -23,7 +23,9 @@ use super::space::Space;
 const GROUP_EVENTS_MAX: usize = 1024;
 
 /// How long events that nobody waits for may gather; a crash loses at most these and what is queued.
-const GATHER: Duration = Duration::from_millis(10);
+const GATHER: Duration = Duration::from_millis(50);
+/// How often it is looked whether somebody waits after all, or the group is full.
+const GATHER_STEP: Duration = Duration::from_millis(10);
 /// How often the disk is looked at, and a failing one tried again.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -99,10 +101,15 @@ impl Writer {
 
 /// Lets more events come before the disk is asked, where nobody waits for it: one sync serves them all.
 async fn gather(queue: &mut mpsc::Receiver<Queued>, group: &mut Vec<Queued>) {
-    tokio::time::sleep(GATHER).await;
-    while group.len() < GROUP_EVENTS_MAX {
-        let Ok(queued) = queue.try_recv() else { return };
-        group.push(queued);
+    for _ in 0..GATHER.as_millis() / GATHER_STEP.as_millis() {
+        tokio::time::sleep(GATHER_STEP).await;
+        while group.len() < GROUP_EVENTS_MAX {
+            let Ok(queued) = queue.try_recv() else { break };
+            group.push(queued);
+        }
+        if group.len() >= GROUP_EVENTS_MAX || group.iter().any(|queued| queued.done.is_some()) {
+            return;
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), keys whose strings are never text, names that tell a piece of text anywhere, payloads that end a stream |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream |
 //! | `[[route]]` | a glob over request paths, and the wire behind it |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array` |
@@ -14,7 +14,6 @@
 //! | `[usage]` | alternatives of sums of paths |
 
 use std::collections::BTreeMap;
-use std::collections::HashMap;
 use std::ops::Range;
 
 use serde::Deserialize;
@@ -27,6 +26,7 @@ use super::KnownKeys;
 use super::Route;
 use super::RuleChannel;
 use super::Shape;
+use super::Spellings;
 use super::StreamRule;
 use super::TextRule;
 use super::UsagePaths;
@@ -34,8 +34,7 @@ use super::Wire;
 use super::lane::EndRule;
 use super::lane::LaneRule;
 use super::pattern::PathPattern;
-use crate::llm::json::Folded;
-use crate::llm::json::fold;
+use crate::llm::json::folded_hash;
 use crate::llm::stream::StreamFormat;
 
 /// The dialects built into the binary: file name and text.
@@ -121,6 +120,8 @@ struct Header {
     metadata_keys: Vec<String>,
     #[serde(default)]
     lane_leaves: Vec<String>,
+    #[serde(default)]
+    copies: Vec<String>,
     #[serde(default)]
     terminators: Vec<String>,
 }
@@ -266,6 +267,7 @@ impl Reader<'_> {
                 .collect(),
             lanes: lane.into_iter().map(|rule| self.lane_rule(rule)).collect(),
             lane_leaves: dialect.lane_leaves,
+            copies: dialect.copies,
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
             terminators: dialect.terminators,
             usage: UsagePaths {
@@ -321,11 +323,11 @@ impl Reader<'_> {
     }
 }
 
-/// Returns every spelling of the known keys, by their folded form.
-fn spellings(known: &[KnownFile]) -> HashMap<Folded, Vec<String>> {
-    let mut spellings: HashMap<Folded, Vec<String>> = HashMap::new();
+/// Returns every spelling of the known keys, by the hash of their folded form.
+fn spellings(known: &[KnownFile]) -> Spellings {
+    let mut spellings = Spellings::default();
     for key in known.iter().flat_map(|known| &known.keys) {
-        let same = spellings.entry(fold(key.as_bytes())).or_default();
+        let same = spellings.entry(folded_hash(key.as_bytes())).or_default();
         if !same.contains(key) {
             same.push(key.clone());
         }

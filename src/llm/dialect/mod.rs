@@ -13,6 +13,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::hash::Hasher;
+use std::ops::Range;
 use std::sync::Arc;
 
 pub use self::file::DialectFault;
@@ -26,10 +29,10 @@ pub use self::names::DialectKind;
 pub use self::names::Wire;
 use self::pattern::PathPattern;
 use crate::llm::json::Document;
-use crate::llm::json::Folded;
 use crate::llm::json::JsonString;
 use crate::llm::json::NodeId;
 use crate::llm::json::fold;
+use crate::llm::json::folded_hash;
 use crate::llm::stream::StreamFormat;
 
 /// The dialects of a ruleset.
@@ -38,6 +41,27 @@ pub struct Dialects {
     /// In the order of detection by body; the generic one last.
     ranked: Vec<Arc<Dialect>>,
     generic: Arc<Dialect>,
+}
+
+/// Spellings by the hash of their folded form, which is what the map goes by; a few may share one.
+type Spellings = HashMap<u64, Vec<String>, BuildHasherDefault<Hashed>>;
+
+/// Takes what is a hash already as it is. Only keys of the dialect's own file are ever put in.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// What one dialect file says, valid by construction.
@@ -53,11 +77,11 @@ pub struct Dialect {
     texts: Vec<TextRule>,
     metadata_keys: Vec<String>,
     known: Vec<KnownKeys>,
-    /// All known keys, folded.
-    /// Every spelling of the known keys, by their folded form.
-    spellings: HashMap<Folded, Vec<String>>,
+    /// Every spelling of the known keys.
+    spellings: Spellings,
     lanes: Vec<LaneRule>,
     lane_leaves: Vec<String>,
+    copies: Vec<String>,
     ends: Vec<lane::EndRule>,
     terminators: Vec<String>,
     pub(crate) usage: UsagePaths,
@@ -242,12 +266,12 @@ impl Dialect {
     pub fn check_keys(&self, body: &[u8], doc: &Document) -> Result<(), DisguisedKey> {
         for string in doc.strings.iter().filter(|string| string.key) {
             let text = doc.text(body, string);
-            let folded = fold(&text);
-            let Some(spellings) = self.spellings.get(&folded) else { continue };
+            let Some(spellings) = self.spellings.get(&folded_hash(&text)) else { continue };
             // Where a key is only ever written in one way, being written so is no disguise.
             if spellings.iter().all(|known| known.as_bytes() == &*text) {
                 continue;
             }
+            let folded = fold(&text);
             let parent = doc.parent(string.node).unwrap_or(NodeId::ROOT);
             let place = pattern::Ancestry::of(doc, parent);
             let here = self.known.iter().filter(|known| known.at.matches(body, doc, &place));
@@ -282,6 +306,22 @@ impl Dialect {
     pub fn lane_ends(&self, event: Option<&str>, body: &[u8], doc: &Document) -> Vec<LaneEnd> {
         let kind = lane::event_kind(body, doc);
         self.ends.iter().flat_map(|rule| rule.ends(event, kind.as_deref(), body, doc)).collect()
+    }
+
+    /// Returns the objects and arrays of a body that repeat its texts in other forms, the outermost ones, each with
+    /// what stands for none: they are emptied where a text is masked.
+    pub fn copies(&self, body: &[u8], doc: &Document) -> Vec<(Range<usize>, &'static str)> {
+        let named = |key: &&JsonString| {
+            key.key && self.copies.iter().any(|name| name.as_bytes() == &*doc.text(body, key))
+        };
+        let mut found: Vec<(Range<usize>, &'static str)> = Vec::new();
+        for key in doc.strings.iter().filter(named) {
+            let Some(range) = doc.container_of(body, key) else { continue };
+            if found.last().is_none_or(|(last, _)| last.end <= range.start) {
+                found.push((range, if doc.is_array(key.node) { "[]" } else { "null" }));
+            }
+        }
+        found
     }
 
     /// Tells whether a payload that is no JSON is this dialect's end of the stream (`[DONE]`).

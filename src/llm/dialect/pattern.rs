@@ -125,17 +125,18 @@ impl FromStr for PathPattern {
 
 /// Tells whether a text fits a glob, whose `*` stands for any run of characters.
 pub(super) fn glob(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
-    for part in middle {
+    let Some((first, after)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let (middle, last) = after.rsplit_once('*').map_or(("", after), |(middle, last)| (middle, last));
+    let Some(before) = rest.strip_suffix(last) else { return false };
+    rest = before;
+    for part in middle.split('*').filter(|part| !part.is_empty()) {
         match rest.split_once(part) {
             Some((_, after)) => rest = after,
             None => return false,
         }
     }
-    rest.ends_with(last)
+    true
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub(super) fn clash<'a>(keys: &mut [Key], text: impl Fn(u32) -> Cow<'a, [u8]>) -
 }
 
 /// A folded key; the usual ones need no allocation.
-pub(crate) type Folded = SmallVec<[u8; 32]>;
+type Folded = SmallVec<[u8; 32]>;
 
 /// Folds a key as Go's decoder does when it looks for a field: ASCII case, `ſ` as `s` and the Kelvin sign as `k`.
 pub(crate) fn fold(key: &[u8]) -> Folded {
@@ -52,9 +52,15 @@ pub(crate) fn fold(key: &[u8]) -> Folded {
     folded
 }
 
-fn folded_hash(key: &[u8]) -> u64 {
+/// Returns a hash of a key's folded text.
+pub(crate) fn folded_hash(key: &[u8]) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    fold_each(key, |byte| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    // Nearly every key is ASCII, and folds byte by byte.
+    if key.is_ascii() {
+        return key.iter().fold(hash, |hash, byte| step(hash, byte.to_ascii_lowercase()));
+    }
+    fold_each(key, |byte| hash = step(hash, byte));
     hash
 }
 

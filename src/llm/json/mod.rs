@@ -5,6 +5,7 @@
 //! all strings, keys included, with their byte ranges, so that an edit can be spliced into the original bytes.
 
 pub mod escape;
+mod extent;
 pub mod fault;
 mod keys;
 pub mod path;
@@ -21,8 +22,8 @@ pub use self::escape::escape_into;
 pub use self::escape::raw_range;
 pub use self::fault::JsonFault;
 pub use self::fault::JsonProblem;
-pub(crate) use self::keys::Folded;
 pub(crate) use self::keys::fold;
+pub(crate) use self::keys::folded_hash;
 pub use self::path::Path;
 pub use self::path::Segment;
 pub use self::walk::walk;

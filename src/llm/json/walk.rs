@@ -1,5 +1,7 @@
 //! The one pass over a body: grammar, limits, strings and values.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use super::Document;
@@ -164,7 +166,8 @@ impl Walker<'_> {
         let index = self.string(true)?;
         let string = self.document.strings.get(index as usize);
         let text = string.map(|string| self.document.text(self.body, string)).unwrap_or_default();
-        if text.contains(&0) {
+        // As it stands, a control character was refused already.
+        if matches!(text, Cow::Owned(_)) && text.contains(&0) {
             return Err(JsonProblem::NulInKey.at(self.string_offset(index)));
         }
         self.keys.push(Key::new(&text, index));
@@ -356,6 +359,49 @@ fn next_special(body: &[u8], from: usize) -> usize {
     let (strides, _) = rest.as_chunks::<STRIDE_BYTES>();
     let clean = |stride: &&[u8; STRIDE_BYTES]| stride.iter().fold(0, |any, byte| any | special(*byte)) == 0;
     let skipped = strides.iter().take_while(clean).count() * STRIDE_BYTES;
-    let tail = rest.get(skipped..).unwrap_or_default();
-    from + skipped + tail.iter().position(|byte| special(*byte) != 0).unwrap_or(tail.len())
+    let (words, tail) = rest.get(skipped..).unwrap_or_default().as_chunks::<8>();
+    let mut at = from + skipped;
+    for word in words {
+        let found = special_bytes(u64::from_le_bytes(*word));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += word.len();
+    }
+    at + tail.iter().position(|byte| special(*byte) != 0).unwrap_or(tail.len())
+}
+
+/// Returns a word whose lowest set bit lies in the first of 8 bytes that is a quote, a backslash or a control
+/// character; zero where none is.
+fn special_bytes(word: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES * 0x80;
+    // A byte below `n` borrows into its high bit; a borrow that goes on can only mark bytes above it.
+    let below = |word: u64, n: u64| word.wrapping_sub(ONES * n) & !word & HIGH;
+    let equal = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+    equal(b'"') | equal(b'\\') | below(word, 0x20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_special;
+
+    #[test]
+    fn the_first_special_byte_is_found_wherever_it_is() {
+        let plain = "aé~ \u{7f}ÿz!#[]".repeat(12).into_bytes();
+        for special in [b'"', b'\\', 0, 0x1f, b'\n'] {
+            for at in 0..plain.len() {
+                for second in [None, Some(at + 1), Some(at + 9)] {
+                    let mut text = plain.clone();
+                    text[at] = special;
+                    if let Some(byte) = second.and_then(|second| text.get_mut(second)) {
+                        *byte = b'"';
+                    }
+                    assert_eq!(next_special(&text, 0), at);
+                    assert_eq!(next_special(&text, at), at);
+                }
+            }
+        }
+        assert_eq!(next_special(&plain, 3), plain.len());
+    }
 }

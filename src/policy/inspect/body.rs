@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::Pinning;
 use super::Unreadable;
 use super::layer2;
 use super::layer3;
@@ -15,7 +16,10 @@ use crate::llm::json::JsonString;
 use crate::llm::json::RawCursor;
 use crate::llm::media::Media;
 use crate::llm::multipart;
+use crate::llm::tools;
 use crate::llm::usage::Usage;
+use crate::policy::decision::CallerId;
+use crate::policy::decision::Direction;
 use crate::scan::scanner::touches;
 use crate::scan::view;
 
@@ -91,8 +95,10 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.direction);
     dialect.check_keys(text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
+    pin_tools(sheet, text, &document);
     let texts = Texts::of(text, &document);
     let mut suspects = Vec::new();
+    let edits = sheet.edit_count();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
     for (string, place) in document.strings.iter().zip(texts.places()) {
         let alone = &texts.joined[place.clone()];
@@ -101,7 +107,26 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
             scan_string(sheet, text, offset, (&document, string), may_match)?;
         }
     }
+    if sheet.edit_count() > edits {
+        for (range, none) in dialect.copies(text, &document) {
+            sheet.empty(shifted(range, offset), none);
+        }
+    }
     Ok(())
+}
+
+/// Compares the tools that a body defines with those that its caller knows.
+fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
+    let Some(Pinning { pins, route }) = sheet.inspector.pins else { return };
+    let tools = match sheet.inspector.direction {
+        Direction::Request => tools::requested(text, document),
+        Direction::Response => tools::offered(text, document),
+    };
+    if !tools.is_empty() {
+        let caller = sheet.inspector.caller.map_or("", CallerId::as_str);
+        let told = pins.check(caller, route, &tools, sheet.inspector.now);
+        sheet.gathered().note_tools(told);
+    }
 }
 
 /// The texts of all strings of a document, escapes undone, with a byte between them that joins nothing.

@@ -22,12 +22,13 @@ use crate::scan::rule::fact::ToolFact;
 use crate::scan::rule::fact::value_key;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::Decoded;
-use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Layer;
 
 /// How far up from a string the name of its tool is looked for.
 const TOOL_STEPS_MAX: usize = 4;
+/// The most tools that are named where a rule is about tools.
+const TOOLS_TOLD_MAX: usize = 8;
 /// The longest name of a tool that is told to rules, in bytes.
 const TOOL_BYTES_MAX: usize = 128;
 
@@ -113,11 +114,11 @@ impl Gathered {
         for fired in inspector.ruleset.layer2.judge(&scene, wanted, &self.fired) {
             self.fired.insert(fired.id);
             let Some(rule) = inspector.ruleset.layer2.rule(fired.id) else { continue };
+            let decided = |policy: &Policy| self.action(inspector, policy, &fired, rule.confidence);
             if let Some(shadow) = inspector.ruleset.shadow_of(inspector.policy) {
-                weighed.shadow =
-                    weighed.shadow.max(Some(action(inspector, shadow, fired.id, rule.confidence)));
+                weighed.shadow = weighed.shadow.max(Some(decided(shadow)));
             }
-            let action = action(inspector, inspector.policy, fired.id, rule.confidence);
+            let action = decided(inspector.policy);
             if action != Action::Allow {
                 weighed.observations.push(self.observation(&fired, action, rule.confidence));
             }
@@ -125,29 +126,52 @@ impl Gathered {
         weighed
     }
 
-    /// Returns a rule as it is reported: at the first finding it is about.
+    /// Returns what a policy does about a rule; there is nothing of its own to mask.
+    ///
+    /// A rule about tools has their definitions' hashes for values: an allow-list excuses it that has them all.
+    fn action(
+        &self,
+        inspector: &Inspector<'_>,
+        policy: &Policy,
+        fired: &Fired,
+        confidence: Confidence,
+    ) -> Action {
+        let Inspector { direction, caller, now, .. } = inspector;
+        let judge = |value: &[u8]| match policy.judge(*direction, fired.id, confidence, value, *caller, *now)
+        {
+            Action::Redact => Action::Monitor,
+            decided => decided,
+        };
+        if !fired.facts.is_empty() || self.facts.tools.is_empty() {
+            return judge(&[]);
+        }
+        Action::strictest(self.facts.tools.iter().map(|tool| judge(tool.definition.as_bytes())))
+    }
+
+    /// Returns a rule as it is reported: at the first finding it is about, or with the tools it is about.
     fn observation(&self, fired: &Fired, action: Action, confidence: Confidence) -> Observation {
-        let shown = fired.facts.first().map_or(0, |first| *first);
-        let shown = self.shown.get(shown);
+        let about_tools = fired.facts.is_empty() && !self.facts.tools.is_empty();
+        let first = fired.facts.first().map_or(0, |first| *first);
+        let shown = self.shown.get(first).filter(|_| !about_tools);
+        let channel = if about_tools { Channel::ToolDefinition } else { Channel::Metadata };
         Observation {
             detector: fired.id,
             action,
             confidence,
             layer: Layer::L2Rules,
             decoded_from: shown.map(|shown| shown.decoded_from.clone()).unwrap_or_default(),
-            channel: shown.map_or(Channel::Metadata, |shown| shown.channel),
+            channel: shown.map_or(channel, |shown| shown.channel),
             value: shown.map_or(0..0, |shown| shown.value.clone()),
-            sample: shown.map(|shown| shown.sample.clone()).unwrap_or_default(),
+            sample: shown.map_or_else(|| self.tools_told(), |shown| shown.sample.clone()),
         }
     }
-}
 
-/// Returns what a policy does about a rule; there is nothing of its own to mask.
-fn action(inspector: &Inspector<'_>, policy: &Policy, id: DetectorId, confidence: Confidence) -> Action {
-    let Inspector { direction, caller, now, .. } = inspector;
-    match policy.judge(*direction, id, confidence, &[], *caller, *now) {
-        Action::Redact => Action::Monitor,
-        decided => decided,
+    /// Names the tools that are worth a look, each with the hash by which it can be allowed.
+    fn tools_told(&self) -> String {
+        let told = self.facts.tools.iter().take(TOOLS_TOLD_MAX);
+        let told: Vec<String> =
+            told.map(|tool| format!("{} sha256:{}", tool.name, tool.definition)).collect();
+        told.join(", ")
     }
 }
 

@@ -28,6 +28,7 @@ use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
+use crate::policy::pin::Pins;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::Masker;
@@ -122,6 +123,15 @@ pub struct Inspection {
     pub cleared: Option<Cleared>,
 }
 
+/// The pins of tools, and the route they are for.
+#[derive(Clone, Copy)]
+pub struct Pinning<'a> {
+    /// The pins of all callers.
+    pub pins: &'a Pins,
+    /// The route's name.
+    pub route: &'a str,
+}
+
 /// Everything a body is judged by.
 pub struct Inspector<'a> {
     /// The detectors, dialects and limits.
@@ -134,6 +144,8 @@ pub struct Inspector<'a> {
     pub dialect: &'a Dialect,
     /// Who sent the request.
     pub caller: Option<&'a CallerId>,
+    /// The tools that callers know, on the route of the exchange; none where nothing is to be learnt.
+    pub pins: Option<Pinning<'a>>,
     /// When.
     pub now: Timestamp,
     /// The tenant's masks.
@@ -166,7 +178,7 @@ impl Inspector<'_> {
         if self.direction == Direction::Request {
             vault.reserve(&bytes);
         }
-        self.body_for(bytes, media, vault, &self.ruleset.all())
+        self.read_body(text::Sheet::new(self, vault), bytes, media)
     }
 
     /// Does the same for the findings of some detectors only.
@@ -179,9 +191,7 @@ impl Inspector<'_> {
     ) -> Inspection {
         let mut sheet = text::Sheet::new(self, vault);
         sheet.narrow(only);
-        let read = media.map_err(Unreadable::from).and_then(|media| body::read(&mut sheet, &bytes, &media));
-        let unreadable = read.err();
-        sheet.conclude(bytes, unreadable)
+        self.read_body(sheet, bytes, media)
     }
 
     /// Reads, judges and clears one plain text, for the findings of some detectors.
@@ -190,5 +200,16 @@ impl Inspector<'_> {
         sheet.narrow(only);
         let read = sheet.text(&bytes, channel, text::Written::Plain, |range| range);
         sheet.conclude(bytes, read.err())
+    }
+
+    fn read_body(
+        &self,
+        mut sheet: text::Sheet<'_, '_>,
+        bytes: Bytes,
+        media: Result<Media, MediaFault>,
+    ) -> Inspection {
+        let read = media.map_err(Unreadable::from).and_then(|media| body::read(&mut sheet, &bytes, &media));
+        let unreadable = read.err();
+        sheet.conclude(bytes, unreadable)
     }
 }

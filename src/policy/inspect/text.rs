@@ -21,6 +21,7 @@ use crate::redact::mask;
 use crate::redact::restore;
 use crate::redact::restore::Inside;
 use crate::redact::splice::Edit;
+use crate::redact::splice::override_with;
 use crate::redact::splice::splice;
 use crate::redact::token::Vault;
 use crate::scan::threat::DetectorSet;
@@ -222,6 +223,17 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let weighed = self.gathered.weigh(self.inspector, &self.wanted);
         self.observations.extend(weighed.observations);
         self.shadow = self.shadow.max(weighed.shadow);
+    }
+
+    /// Returns how many edits were noted.
+    pub(super) fn edit_count(&self) -> usize {
+        self.edits.len()
+    }
+
+    /// Empties a part of the body, whatever else was noted within it.
+    pub(super) fn empty(&mut self, range: Range<usize>, with: &str) {
+        self.edits.sort_by_key(|edit| edit.range.start);
+        override_with(&mut self.edits, Edit { range, replacement: with.as_bytes().to_vec() });
     }
 
     /// Takes what was observed so far.

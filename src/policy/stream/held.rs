@@ -17,6 +17,8 @@ pub(super) struct Held {
     pub(super) document: Option<Document>,
     pub(super) segments: SmallVec<[Segment; 2]>,
     pub(super) edits: Vec<Edit>,
+    /// What empties the parts that repeat its texts, if one of these is masked.
+    pub(super) copies: Vec<Edit>,
     /// Whether every text in it was read; if not, it never leaves unless the policy fails open.
     pub(super) is_read: bool,
 }
@@ -28,7 +30,15 @@ impl Held {
             [only] => piece.raw.slice(only.clone()),
             _ => Bytes::from(piece.payload().into_owned()),
         };
-        Self { piece, payload, document: None, segments: SmallVec::new(), edits: Vec::new(), is_read: false }
+        Self {
+            piece,
+            payload,
+            document: None,
+            segments: SmallVec::new(),
+            edits: Vec::new(),
+            copies: Vec::new(),
+            is_read: false,
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::text::Written;
 use crate::redact::splice::Edit;
+use crate::redact::splice::override_with;
 use crate::redact::splice::splice;
 
 impl StreamInspector {
@@ -36,7 +37,7 @@ impl StreamInspector {
 
     /// Releases one event with its masks put in.
     fn emit(&mut self, held: Held, out: &mut Vec<Cleared>) -> Result<(), Unreadable> {
-        let Held { piece, payload, document, segments, mut edits, is_read: _ } = held;
+        let Held { piece, payload, document, segments, mut edits, copies, is_read: _ } = held;
         self.track.sent(&piece, document.as_ref().map(|document| (&payload[..], document)));
         for segment in &segments {
             let slot = &mut self.lanes[segment.slot];
@@ -58,6 +59,9 @@ impl StreamInspector {
             }
         }
         edits.sort_by_key(|edit| edit.range.start);
+        if !edits.is_empty() {
+            copies.into_iter().for_each(|copy| override_with(&mut edits, copy));
+        }
         let bytes = match splice(&piece.raw, &edits).map_err(|_| Unreadable::Splice)? {
             std::borrow::Cow::Borrowed(_) => piece.raw,
             std::borrow::Cow::Owned(spliced) => spliced.into(),

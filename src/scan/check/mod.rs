@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 mod encoding;
 pub mod identity;
+pub mod password;
 pub mod rarity;
 pub mod secret;
 pub mod shape;
@@ -269,6 +270,122 @@ pub enum Check {
     Rare,
     /// No example, mask or template; digits may count up.
     NotMask,
+    /// An Austrian UID: U, eight digits, a variant of Luhn.
+    AtUid,
+    /// A Belgian enterprise number: 97 less the rest by 97.
+    BeVat,
+    /// A Bulgarian number of an organisation: nine digits, two-stage mod 11.
+    BgEik,
+    /// A Cypriot number: eight digits and a letter mod 26.
+    CyVat,
+    /// A Czech number of an organisation: eight digits, weights 8 to 2, mod 11.
+    CzDic,
+    /// A German USt-IdNr: nine digits, MOD 11,10.
+    DeVat,
+    /// A Danish CVR number: eight digits, mod 11.
+    DkCvr,
+    /// An Estonian KMKR number: nine digits, weights 3-7-1.
+    EeKmkr,
+    /// A Spanish CIF: a letter for the kind, seven digits, a digit or letter by Luhn.
+    EsCif,
+    /// A Finnish business id: eight digits, mod 11.
+    FiYtunnus,
+    /// A French SIREN: nine digits, Luhn.
+    FrSiren,
+    /// A French TVA number: two key digits mod 97 and a SIREN.
+    FrTva,
+    /// A UK VAT number of nine digits: mod 97, or 42 and 55 off it since 2010.
+    GbVat,
+    /// A Hungarian ANUM: eight digits, weights 9-7-3-1.
+    HuAnum,
+    /// A Lithuanian PVM code of nine digits: a 1 in the eighth place, two-stage mod 11.
+    LtPvm,
+    /// A Luxembourg TVA number: six digits and their rest by 89.
+    LuTva,
+    /// A Latvian PVN number of an organisation: eleven digits, mod 11 is 3.
+    LvPvn,
+    /// A Maltese number: eight digits, mod 37.
+    MtVat,
+    /// A Dutch btw number: nine digits, B, two digits; the eleven test or MOD 97-10.
+    NlBtw,
+    /// A Polish REGON of 9 or 14 digits: weighted mod 11.
+    PlRegon,
+    /// A Romanian CUI of six to ten digits: weights 7-5-3-2-1, times ten, mod 11.
+    RoCui,
+    /// A Slovenian DDV number: eight digits, weights 8 to 2, mod 11.
+    SiDdv,
+    /// A Slovak DPH number: ten digits, a multiple of 11.
+    SkDph,
+    /// A Belarusian UNP of nine digits: weights 29 to 3, mod 11.
+    ByUnp,
+    /// A Swiss UID: CHE, nine digits, mod 11.
+    ChUid,
+    /// A Chinese unified social credit identifier: 18 symbols mod 31.
+    CnUscc,
+    /// A Dominican RNC: nine digits, weights 7-9-8-6-5-4-3-2, mod 11.
+    DoRnc,
+    /// A Guatemalan NIT: 2 to 12 symbols, weights from the right, mod 11, K for ten.
+    GtNit,
+    /// An Indonesian NPWP of 15 digits: Luhn over nine.
+    IdNpwp,
+    /// A Japanese corporate number: 13 digits, the first checks, mod 9.
+    JpCorporate,
+    /// A South Korean business number: ten digits, mod 10.
+    KrBrn,
+    /// A North Macedonian EDB: 13 digits, weights 7 to 2, mod 11.
+    MkEdb,
+    /// A Norwegian organisation number: nine digits, mod 11.
+    NoOrgnr,
+    /// A Paraguayan RUC of six to nine digits: weights from the right, mod 11.
+    PyRuc,
+    /// A Serbian PIB: nine digits, MOD 11,10.
+    RsPib,
+    /// A Russian OGRN of 13 or 15 digits: the rest by 11 or 13.
+    RuOgrn,
+    /// A Turkish tax number (VKN): ten digits, powers of two mod 9.
+    TrVkn,
+    /// A Taiwanese business number: eight digits, digit sums mod 5.
+    TwUbn,
+    /// A Uruguayan RUT: twelve digits with 001 before the check digit, mod 11.
+    UyRut,
+    /// A Venezuelan RIF: V, E, J, P or G, nine digits, mod 11.
+    VeRif,
+    /// A Vietnamese tax number of ten digits: weights 31 to 3, mod 11.
+    VnMst,
+    /// An Argentine bank account (CBU): 22 digits in two blocks, weights 3-1-7-9.
+    ArCbu,
+    /// A Dominican cédula: eleven digits, Luhn.
+    DoCedula,
+    /// An Ecuadorian cédula: a province, a person's third digit, Luhn.
+    EcCi,
+    /// A Latvian personal code of the dated kind: birth date, mod 11.
+    LvPk,
+    /// A Moldovan IDNP or IDNO: 13 digits, weights 7-3-1.
+    MdIdno,
+    /// A Luxembourg person number: birth date, then a Luhn and a Verhoeff digit.
+    LuPerson,
+    /// A Kazakh IIN: birth date, century and sex, two-stage mod 11.
+    KzIin,
+    /// A Saudi identity or residence number: ten digits, first 1 or 2, Luhn.
+    SaId,
+    /// A Kuwaiti civil number: century, birth date, weighted mod 11.
+    KwCivil,
+    /// The structure of an Egyptian national number: century, birth date, governorate.
+    EgNational,
+    /// The structure of an Indonesian NIK: province, birth date (40 more for women), serial.
+    IdNik,
+    /// The structure of a Pakistani CNIC: a region, thirteen digits.
+    PkCnic,
+    /// The structure of a US employer number with a prefix of the IRS.
+    UsEin,
+    /// The structure of a South African passport-free refugee or tax number: ten digits, Luhn.
+    ZaTin,
+    /// A password someone would want to keep: no example, no mask, no word of manuals.
+    KeptPassword,
+    /// A password of three classes, or as random as what a machine draws.
+    StrongOrRare,
+    /// Twelve to 24 words of BIP-39 with the right checksum.
+    Bip39,
 }
 
 /// No check has this name.
@@ -514,6 +631,128 @@ const TABLE: &[Row] = &[
     row(Check::KrRrnDated, "kr_rrn_dated", identity::asia::kr_rrn_dated, by_chance),
     row(Check::Rare, "rare", rarity::rare, by_chance),
     row(Check::NotMask, "not_mask", shape::not_mask, by_chance),
+    row(Check::AtUid, "at_uid", identity::vat::at_uid, |v| identity::repair(v, identity::vat::at_uid)),
+    row(Check::BeVat, "be_vat", identity::vat::be_vat, |v| identity::repair(v, identity::vat::be_vat)),
+    row(Check::BgEik, "bg_eik", identity::vat::bg_eik, |v| identity::repair(v, identity::vat::bg_eik)),
+    row(Check::CyVat, "cy_vat", identity::vat::cy_vat, |v| identity::repair(v, identity::vat::cy_vat)),
+    row(Check::CzDic, "cz_dic", identity::vat::cz_dic, |v| identity::repair(v, identity::vat::cz_dic)),
+    row(Check::DeVat, "de_vat", identity::vat::de_vat, |v| identity::repair(v, identity::vat::de_vat)),
+    row(Check::DkCvr, "dk_cvr", identity::vat::dk_cvr, |v| identity::repair(v, identity::vat::dk_cvr)),
+    row(Check::EeKmkr, "ee_kmkr", identity::vat::ee_kmkr, |v| identity::repair(v, identity::vat::ee_kmkr)),
+    row(Check::EsCif, "es_cif", identity::vat::es_cif, |v| identity::repair(v, identity::vat::es_cif)),
+    row(Check::FiYtunnus, "fi_ytunnus", identity::vat::fi_ytunnus, |v| {
+        identity::repair(v, identity::vat::fi_ytunnus)
+    }),
+    row(Check::FrSiren, "fr_siren", identity::vat::fr_siren, |v| {
+        identity::repair(v, identity::vat::fr_siren)
+    }),
+    row(Check::FrTva, "fr_tva", identity::vat::fr_tva, |v| identity::repair(v, identity::vat::fr_tva)),
+    row(Check::GbVat, "gb_vat", identity::vat::gb_vat, |v| identity::repair(v, identity::vat::gb_vat)),
+    row(Check::HuAnum, "hu_anum", identity::vat::hu_anum, |v| identity::repair(v, identity::vat::hu_anum)),
+    row(Check::LtPvm, "lt_pvm", identity::vat::lt_pvm, |v| identity::repair(v, identity::vat::lt_pvm)),
+    row(Check::LuTva, "lu_tva", identity::vat::lu_tva, |v| identity::repair(v, identity::vat::lu_tva)),
+    row(Check::LvPvn, "lv_pvn", identity::vat::lv_pvn, |v| identity::repair(v, identity::vat::lv_pvn)),
+    row(Check::MtVat, "mt_vat", identity::vat::mt_vat, |v| identity::repair(v, identity::vat::mt_vat)),
+    row(Check::NlBtw, "nl_btw", identity::vat::nl_btw, |v| identity::repair(v, identity::vat::nl_btw)),
+    row(Check::PlRegon, "pl_regon", identity::vat::pl_regon, |v| {
+        identity::repair(v, identity::vat::pl_regon)
+    }),
+    row(Check::RoCui, "ro_cui", identity::vat::ro_cui, |v| identity::repair(v, identity::vat::ro_cui)),
+    row(Check::SiDdv, "si_ddv", identity::vat::si_ddv, |v| identity::repair(v, identity::vat::si_ddv)),
+    row(Check::SkDph, "sk_dph", identity::vat::sk_dph, |v| identity::repair(v, identity::vat::sk_dph)),
+    row(Check::ByUnp, "by_unp", identity::company::by_unp, |v| {
+        identity::repair(v, identity::company::by_unp)
+    }),
+    row(Check::ChUid, "ch_uid", identity::company::ch_uid, |v| {
+        identity::repair(v, identity::company::ch_uid)
+    }),
+    row(Check::CnUscc, "cn_uscc", identity::company::cn_uscc, |v| {
+        identity::repair(v, identity::company::cn_uscc)
+    }),
+    row(Check::DoRnc, "do_rnc", identity::company::do_rnc, |v| {
+        identity::repair(v, identity::company::do_rnc)
+    }),
+    row(Check::GtNit, "gt_nit", identity::company::gt_nit, |v| {
+        identity::repair(v, identity::company::gt_nit)
+    }),
+    row(Check::IdNpwp, "id_npwp", identity::company::id_npwp, |v| {
+        identity::repair(v, identity::company::id_npwp)
+    }),
+    row(Check::JpCorporate, "jp_corporate", identity::company::jp_corporate, |v| {
+        identity::repair(v, identity::company::jp_corporate)
+    }),
+    row(Check::KrBrn, "kr_brn", identity::company::kr_brn, |v| {
+        identity::repair(v, identity::company::kr_brn)
+    }),
+    row(Check::MkEdb, "mk_edb", identity::company::mk_edb, |v| {
+        identity::repair(v, identity::company::mk_edb)
+    }),
+    row(Check::NoOrgnr, "no_orgnr", identity::company::no_orgnr, |v| {
+        identity::repair(v, identity::company::no_orgnr)
+    }),
+    row(Check::PyRuc, "py_ruc", identity::company::py_ruc, |v| {
+        identity::repair(v, identity::company::py_ruc)
+    }),
+    row(Check::RsPib, "rs_pib", identity::company::rs_pib, |v| {
+        identity::repair(v, identity::company::rs_pib)
+    }),
+    row(Check::RuOgrn, "ru_ogrn", identity::company::ru_ogrn, |v| {
+        identity::repair(v, identity::company::ru_ogrn)
+    }),
+    row(Check::TrVkn, "tr_vkn", identity::company::tr_vkn, |v| {
+        identity::repair(v, identity::company::tr_vkn)
+    }),
+    row(Check::TwUbn, "tw_ubn", identity::company::tw_ubn, |v| {
+        identity::repair(v, identity::company::tw_ubn)
+    }),
+    row(Check::UyRut, "uy_rut", identity::company::uy_rut, |v| {
+        identity::repair(v, identity::company::uy_rut)
+    }),
+    row(Check::VeRif, "ve_rif", identity::company::ve_rif, |v| {
+        identity::repair(v, identity::company::ve_rif)
+    }),
+    row(Check::VnMst, "vn_mst", identity::company::vn_mst, |v| {
+        identity::repair(v, identity::company::vn_mst)
+    }),
+    row(Check::ArCbu, "ar_cbu", identity::company::ar_cbu, |v| {
+        identity::repair(v, identity::company::ar_cbu)
+    }),
+    row(Check::DoCedula, "do_cedula", identity::resident::do_cedula, |v| {
+        identity::repair(v, identity::resident::do_cedula)
+    }),
+    row(Check::EcCi, "ec_ci", identity::resident::ec_ci, |v| identity::repair(v, identity::resident::ec_ci)),
+    row(Check::LvPk, "lv_pk", identity::resident::lv_pk, |v| identity::repair(v, identity::resident::lv_pk)),
+    row(Check::MdIdno, "md_idno", identity::resident::md_idno, |v| {
+        identity::repair(v, identity::resident::md_idno)
+    }),
+    row(Check::LuPerson, "lu_person", identity::resident::lu_person, |v| {
+        identity::repair(v, identity::resident::lu_person)
+    }),
+    row(Check::KzIin, "kz_iin", identity::resident::kz_iin, |v| {
+        identity::repair(v, identity::resident::kz_iin)
+    }),
+    row(Check::SaId, "sa_id", identity::resident::sa_id, |v| identity::repair(v, identity::resident::sa_id)),
+    row(Check::KwCivil, "kw_civil", identity::resident::kw_civil, |v| {
+        identity::repair(v, identity::resident::kw_civil)
+    }),
+    row(Check::EgNational, "eg_national", identity::resident::eg_national, |v| {
+        identity::repair(v, identity::resident::eg_national)
+    }),
+    row(Check::IdNik, "id_nik", identity::resident::id_nik, |v| {
+        identity::repair(v, identity::resident::id_nik)
+    }),
+    row(Check::PkCnic, "pk_cnic", identity::resident::pk_cnic, |v| {
+        identity::repair(v, identity::resident::pk_cnic)
+    }),
+    row(Check::UsEin, "us_ein", identity::resident::us_ein, |v| {
+        identity::repair(v, identity::resident::us_ein)
+    }),
+    row(Check::ZaTin, "za_tin", identity::resident::za_tin, |v| {
+        identity::repair(v, identity::resident::za_tin)
+    }),
+    row(Check::KeptPassword, "kept_password", password::kept, by_chance),
+    row(Check::StrongOrRare, "strong_or_rare", password::strong_or_rare, by_chance),
+    row(Check::Bip39, "bip39", password::bip39, password::repair_bip39),
 ];
 
 impl Check {

@@ -1,5 +1,3 @@
-use std::cell::Cell;
-
 use super::*;
 use crate::scan::check::Check;
 use crate::scan::detector::Pattern;
@@ -70,15 +68,4 @@ fn values_are_varied_and_repeatable() {
     let card = card();
     let [first, again, other] = [1, 1, 2].map(|seed| valid_value(&card, seed).unwrap());
     assert!(first == again && first != other && Check::Luhn.passes(&first));
-}
-
-#[test]
-fn a_rate_is_text_by_time() {
-    let ticks = Cell::new(0);
-    let now = || {
-        ticks.set(ticks.get() + 1);
-        Duration::from_millis(ticks.get())
-    };
-    let (scanner, _) = scanner(vec![card()]);
-    assert_eq!(rate(&scanner, &now).unwrap().round(), 65_536_000.0);
 }

@@ -57,6 +57,8 @@ pub struct Place {
 pub struct ToolFact {
     /// The tool's name.
     pub name: Box<str>,
+    /// The SHA-256 of its definition, in hexadecimal.
+    pub definition: Box<str>,
     /// Whether the caller knew another definition under this name.
     pub changed: bool,
     /// Whether the body has two definitions for the name, or for two names that look alike.

@@ -1,5 +1,6 @@
 //! What a body must have for a condition to be asked at all: a glance instead of an evaluation.
 
+use std::fmt;
 use std::str::FromStr;
 
 use super::Known;
@@ -56,19 +57,28 @@ impl Seen {
     }
 }
 
+/// Returns every word, in the order of its bit.
+fn words() -> impl Iterator<Item = (u32, &'static str)> {
+    let layers = [Layer::L1Regex, Layer::L2Rules, Layer::L3Ml].map(Layer::as_str);
+    let closed = CHANNELS.into_iter().chain(DIRECTIONS).chain(layers);
+    let words = closed.chain(Category::ALL.map(Category::as_str)).chain([DECODED, TOOLS]);
+    words.enumerate().map(|(at, word)| (1 << at, word))
+}
+
+/// Writes the words, separated by commas.
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named: Vec<&str> = words().filter(|(bit, _)| self.0 & bit != 0).map(|(_, word)| word).collect();
+        f.write_str(&named.join(", "))
+    }
+}
+
 impl FromStr for Needs {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
-        let layers = [Layer::L1Regex, Layer::L2Rules, Layer::L3Ml].map(Layer::as_str);
-        let categories = Category::ALL.map(Category::as_str);
-        let words =
-            CHANNELS.iter().chain(&DIRECTIONS).chain(&layers).chain(&categories).chain(&[DECODED, TOOLS]);
         let expected = "a category, a channel, a direction, a layer, decoded, tools";
-        words
-            .enumerate()
-            .find(|(_, word)| **word == text)
-            .map(|(at, _)| Self(1 << at))
-            .ok_or(UnknownName { expected })
+        let found = words().find(|(_, word)| *word == text);
+        found.map(|(bit, _)| Self(bit)).ok_or(UnknownName { expected })
     }
 }

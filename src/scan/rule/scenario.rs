@@ -1,5 +1,7 @@
 //! Small bodies that rules are proven with: messages to be scanned, and findings that are simply there.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 use super::fact::Fact;
@@ -158,6 +160,29 @@ impl Scenario {
     }
 }
 
+/// Writes the scenario for people, a line for each thing that is there.
+impl fmt::Display for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times = |repeat: usize| if repeat > 1 { format!(" ({repeat} times)") } else { String::new() };
+        let part = |part: &Part| {
+            let tool = part.tool.as_deref().map(|tool| format!(" of {tool}")).unwrap_or_default();
+            format!("{}{tool}: {:?}{}", part.channel, part.text, times(part.repeat))
+        };
+        let told = |told: &Told| {
+            let layer = told.layer.as_deref().map(|layer| format!(", {layer}")).unwrap_or_default();
+            let decoded = if told.decoded > 0 { ", decoded" } else { "" };
+            format!("{}: a {}{layer}{decoded}{}", told.channel, told.r#type, times(told.repeat))
+        };
+        let tool = |tool: &ToldTool| {
+            let what = if tool.changed { "changed" } else { "shadowed" };
+            format!("tool {}: {what}", tool.name)
+        };
+        let lines = self.parts.iter().map(part).chain(self.findings.iter().map(told));
+        let lines: Vec<String> = lines.chain(self.tools.iter().map(tool)).collect();
+        write!(f, "{}: {}", self.direction, lines.join("; "))
+    }
+}
+
 impl Part {
     /// Writes the text out, with valid values where they belong.
     fn written(&self, scanner: &Scanner) -> Result<String, ScenarioProblem> {
@@ -208,7 +233,8 @@ impl Told {
 
 impl From<&ToldTool> for ToolFact {
     fn from(told: &ToldTool) -> Self {
-        Self { name: told.name.as_str().into(), changed: told.changed, shadowed: told.shadowed }
+        let ToldTool { name, changed, shadowed } = told;
+        Self { name: name.as_str().into(), definition: "".into(), changed: *changed, shadowed: *shadowed }
     }
 }
 

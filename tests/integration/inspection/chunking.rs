@@ -56,7 +56,7 @@ fn run(bench: &Bench, policy: &str, carrier: &Carrier, pieces: &[&str]) -> (Stri
     let case = Case::response(policy, carrier.dialect);
     let result = bench.stream(case, carrier.format, &mut bench.vault(), [stream.as_bytes()]);
     assert_eq!(result.end, End::Finished, "{}", carrier.name);
-    (carrier.read(&result.out), result.seen)
+    (carrier.read(&result.out), of_detectors(bench, result.seen))
 }
 
 /// Runs one text as many choices of one chat stream, each cut into pieces of its own, and returns what left of each,
@@ -84,7 +84,13 @@ fn run_choices(bench: &Bench, ways: &[Vec<&str>]) -> (Vec<String>, Vec<Seen>) {
             text.push_str(choice["delta"]["content"].as_str().expect("content"));
         }
     }
-    (left.into_values().collect(), result.seen)
+    (left.into_values().collect(), of_detectors(bench, result.seen))
+}
+
+/// Leaves out what rules found: they speak once for a whole stream, not once for each of its texts.
+fn of_detectors(bench: &Bench, mut seen: Vec<Seen>) -> Vec<Seen> {
+    seen.retain(|seen| bench.rules.scanner.find(&seen.0).is_some());
+    seen
 }
 
 /// Compares every way to cut a text with the uncut one; returns what differs.

@@ -3,6 +3,7 @@
 mod canary;
 mod carrier;
 mod chunking;
+mod copies;
 mod endings;
 mod layer2;
 mod policies;
@@ -29,6 +30,8 @@ use portcullis::policy::decision::Direction;
 use portcullis::policy::inspect::Inspection;
 use portcullis::policy::inspect::Inspector;
 use portcullis::policy::inspect::Observation;
+use portcullis::policy::inspect::Pinning;
+use portcullis::policy::pin::Pins;
 use portcullis::policy::ruleset::Parts;
 use portcullis::policy::ruleset::RulesFile;
 use portcullis::policy::ruleset::Ruleset;
@@ -52,6 +55,7 @@ pub struct Bench {
     key: TenantKey,
     masker: Masker,
     pub caller: Option<CallerId>,
+    pub pins: Option<Pins>,
     pub now: Timestamp,
 }
 
@@ -124,6 +128,7 @@ impl Bench {
             masker: Masker::new(key.clone()),
             key,
             caller: None,
+            pins: None,
             now: NOW.parse().expect("a time"),
         }
     }
@@ -142,6 +147,7 @@ impl Bench {
             direction: case.direction,
             dialect,
             caller: self.caller.as_ref(),
+            pins: self.pins.as_ref().map(|pins| Pinning { pins, route: "test" }),
             now: self.now,
             masker: &self.masker,
             expired: &|| false,

@@ -13,6 +13,7 @@ pub mod africa;
 pub mod america;
 pub mod asia;
 pub mod bank;
+pub mod company;
 pub mod device;
 pub mod east;
 pub mod german;
@@ -20,7 +21,9 @@ pub mod keccak;
 pub mod network;
 pub mod north;
 pub mod oceania;
+pub mod resident;
 pub mod south;
+pub mod vat;
 pub mod wallet;
 pub mod west;
 
