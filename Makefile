@@ -7,12 +7,14 @@ MAKEFLAGS += --no-print-directory
 # Where rustup puts cargo, for shells that were started before it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run build test bench setup clean
+.PHONY: help run build test bench train eval setup clean
 
 help:
 	@echo "make run     build and start the gateway with a sample provider behind it [CONFIG=FILE]"
 	@echo "make test    check formatting, lints and licences, and run every test"
 	@echo "make bench   measure the gateway beside a bare proxy and nginx"
+	@echo "make train   train the model of the third layer anew, and measure it on sources it left out"
+	@echo "make eval    measure how often the scanner is right and wrong"
 
 setup:
 	@tests/setup/system.sh build
@@ -31,6 +33,13 @@ bench:
 	@tests/setup/system.sh build bench
 	@cargo build --release --locked --bin portcullis --example bare_proxy
 	@python3 benches/compare/run.py $(BENCH)
+
+# Both read rows that are not in this repository: PORTCULLIS_SHARED=FOLDER, or ../shared/data/train.
+train: setup
+	@cargo run --release --locked --example train
+
+eval: setup
+	@cargo run --release --locked --example evaluate
 
 clean:
 	@cargo clean

@@ -16,9 +16,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         collect(&root, &mut files)?;
     }
     files.sort();
-    let list = listing(&root, &files)?;
+    let models =
+        files.iter().filter(|path| path.starts_with(root.join("models"))).cloned().collect::<Vec<_>>();
+    files.retain(|path| !models.contains(path));
+    let list = listing(&root, &files, "include_str!")?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?).join("plugins.rs");
     fs::write(out, list)?;
+    let out = PathBuf::from(std::env::var("OUT_DIR")?).join("models.rs");
+    fs::write(out, listing(&root, &models, "include_bytes!")?)?;
     Ok(())
 }
 
@@ -45,27 +50,27 @@ fn told(variable: &str, git: &[&str], otherwise: &str) -> String {
     std::env::var(variable).ok().or_else(from_git).unwrap_or_else(|| otherwise.to_owned())
 }
 
-/// Gathers every `.toml` file below `folder`.
+/// Gathers every `.toml` and `.bin` file below `folder`.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
             collect(&path, files)?;
-        } else if path.extension().is_some_and(|extension| extension == "toml") {
+        } else if path.extension().is_some_and(|extension| extension == "toml" || extension == "bin") {
             files.push(path);
         }
     }
     Ok(())
 }
 
-/// Writes the list as a Rust slice of `(path below plugins, text)`.
-fn listing(root: &Path, files: &[PathBuf]) -> Result<String, Box<dyn Error>> {
+/// Writes the list as a Rust slice of `(path below plugins, content)`.
+fn listing(root: &Path, files: &[PathBuf], include: &str) -> Result<String, Box<dyn Error>> {
     let mut list = String::from("&[\n");
     for path in files {
         let name =
             path.strip_prefix(root)?.to_str().ok_or("a plugin's path is not UTF-8")?.replace('\\', "/");
         let full = path.to_str().ok_or("a plugin's path is not UTF-8")?;
-        writeln!(list, "    ({name:?}, include_str!({full:?})),")?;
+        writeln!(list, "    ({name:?}, {include}({full:?})),")?;
     }
     list.push_str("]\n");
     Ok(list)

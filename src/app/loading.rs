@@ -31,7 +31,7 @@ const DIALECT_FILES_MAX: usize = 256;
 /// Returns the loaders of a configuration: its document, its packs, its dialects.
 pub fn loading(config: &Config, sources: &Sources) -> Loading {
     let (sources, plugins) = (sources.clone(), config.plugins.path.clone());
-    let (overlay, rules) = (plugins.clone(), plugins.clone());
+    let (overlay, rules, models) = (plugins.clone(), plugins.clone(), plugins.clone());
     Loading {
         document: Box::new(move || {
             // The whole file is read, so that a fault in what needs a restart is told now, not then.
@@ -46,6 +46,10 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
         }),
         layer2: Box::new(move || {
             let (files, faults) = pack::read_rules(&rules);
+            if faults.is_empty() { Ok(files) } else { Err(faults.into_iter().map(Fault::from).collect()) }
+        }),
+        layer3: Box::new(move || {
+            let (files, faults) = pack::read_models(&models);
             if faults.is_empty() { Ok(files) } else { Err(faults.into_iter().map(Fault::from).collect()) }
         }),
         dialects: Box::new(move || dialect_files(&overlay)),

@@ -16,6 +16,10 @@ use super::EXIT_FINDINGS;
 use super::complain;
 use super::say;
 use crate::redact::mask;
+use crate::scan::classifier::Origin;
+use crate::scan::classifier::Signals;
+use crate::scan::classifier::shelf::Shelf;
+use crate::scan::kind::Kind;
 use crate::scan::pack;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::DetectorSet;
@@ -44,15 +48,21 @@ pub struct ScanArguments {
 
 /// Scans, prints, and tells by the exit code whether anything was found.
 pub fn run(arguments: &ScanArguments) -> ExitCode {
-    let scanner = match compile(&arguments.plugins) {
-        Ok(scanner) => scanner,
+    let (scanner, shelf) = match compile(&arguments.plugins) {
+        Ok(compiled) => compiled,
         Err(faults) => {
             faults.iter().for_each(|fault| complain(fault));
             return ExitCode::from(super::EXIT_CONFIG);
         }
     };
-    let mut report =
-        Report { file: Path::new(""), json: arguments.json, scanner: &scanner, line: 1, found: 0 };
+    let mut report = Report {
+        file: Path::new(""),
+        json: arguments.json,
+        scanner: &scanner,
+        shelf: &shelf,
+        line: 1,
+        found: 0,
+    };
     let mut read = 0;
     for file in &arguments.files {
         report.begin(file);
@@ -76,9 +86,17 @@ fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-fn compile(plugins: &Path) -> Result<Scanner, Vec<String>> {
+fn compile(plugins: &Path) -> Result<(Scanner, Shelf), Vec<String>> {
     let told = |faults: Vec<pack::PackFault>| faults.iter().map(ToString::to_string).collect::<Vec<_>>();
-    Scanner::compile(pack::load_dir(plugins).map_err(told)?).map_err(told)
+    let scanner = Scanner::compile(pack::load_dir(plugins).map_err(told)?).map_err(told)?;
+    let (models, unreadable) = pack::read_models(plugins);
+    if !unreadable.is_empty() {
+        return Err(told(unreadable));
+    }
+    let names: Vec<&str> = scanner.detectors().iter().map(|detector| detector.name.as_str()).collect();
+    let shelf = Shelf::read(models, &names)
+        .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+    Ok((scanner, shelf))
 }
 
 /// Findings on their way out, one input after the other.
@@ -86,6 +104,7 @@ struct Report<'a> {
     file: &'a Path,
     json: bool,
     scanner: &'a Scanner,
+    shelf: &'a Shelf,
     /// The line that the piece in hand begins on.
     line: usize,
     /// In all inputs.
@@ -97,7 +116,7 @@ fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
         Some("-") => Box::new(io::stdin().lock()),
         _ => Box::new(File::open(file)?),
     };
-    let wanted = report.scanner.all();
+    let wanted = report.scanner.all().iter().chain(report.shelf.ids()).collect();
     let (mut text, mut base, mut told) = (Vec::new(), 0usize, 0u64);
     let mut judged_to = 0;
     loop {
@@ -141,7 +160,9 @@ impl<'a> Report<'a> {
         wanted: &DetectorSet,
     ) -> io::Result<()> {
         let mut findings = Vec::new();
-        self.scanner.scan_region(text, region, wanted, &mut findings).map_err(io::Error::other)?;
+        self.scanner.scan_region(text, region.clone(), wanted, &mut findings).map_err(io::Error::other)?;
+        findings.extend(self.learned(text, region, &findings, wanted));
+        findings.sort_by_key(|finding| (finding.value.start, finding.detector));
         let (mut at, mut line) = (0, self.line);
         for finding in &findings {
             // A match may begin before another one and have its value behind that of the other.
@@ -154,8 +175,28 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
+    /// Returns what the model finds in a region of the text.
+    fn learned(
+        &self,
+        text: &[u8],
+        region: std::ops::Range<usize>,
+        seen: &[Finding],
+        wanted: &DetectorSet,
+    ) -> Option<Finding> {
+        let category = |id| self.scanner.detector(id).map(|detector| detector.category);
+        let signals = Signals::of(seen, category);
+        let part = text.get(region.clone()).unwrap_or_default();
+        let mut finding = self.shelf.find(part, Origin::User, &signals, wanted)?;
+        for range in [&mut finding.span, &mut finding.value] {
+            *range = range.start + region.start..range.end + region.start;
+        }
+        Some(finding)
+    }
+
     fn tell(&mut self, finding: &Finding, line: usize, base: usize, value: &[u8]) {
-        let Some(detector) = self.scanner.detector(finding.detector) else { return };
+        let learned = || self.shelf.kind(finding.detector).map(Kind::from);
+        let known = self.scanner.detector(finding.detector).map(Kind::from).or_else(learned);
+        let Some(detector) = known else { return };
         let sample = mask::sample(value);
         if self.json {
             let decoded_from = finding.decoded_from.to_string();
@@ -182,7 +223,7 @@ impl<'a> Report<'a> {
                 plain if plain.is_empty() => sample,
                 encoding => format!("{sample} ({encoding})"),
             };
-            say(&row(&place, severity, category, &detector.name, &value));
+            say(&row(&place, severity, category, detector.name, &value));
         }
         self.found += 1;
     }

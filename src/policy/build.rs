@@ -17,6 +17,9 @@ use crate::policy::ruleset::Parts;
 use crate::policy::ruleset::RELOADABLE_KEYS;
 use crate::policy::ruleset::RulesFile;
 use crate::policy::ruleset::Ruleset;
+use crate::scan::classifier::shelf::ModelFault;
+use crate::scan::classifier::shelf::ModelFiles;
+use crate::scan::classifier::shelf::Shelf;
 use crate::scan::detector::Detector;
 use crate::scan::pack::PackFault;
 use crate::scan::proof::ProofFault;
@@ -46,6 +49,8 @@ pub struct Loading {
     pub document: Load<Document>,
     /// The packs.
     pub detectors: Load<Arc<Vec<Detector>>>,
+    /// The files of models, by path, as [`Shelf::read`] takes them.
+    pub layer3: Load<ModelFiles>,
     /// The files of rules, by path, as [`Rules::compile`] takes them.
     pub layer2: Load<RuleFiles>,
     /// The files that overlay the embedded dialects.
@@ -63,6 +68,9 @@ pub fn try_build(loading: &Loading, document: &Document) -> Result<(), Vec<Fault
     Builder { loading, running: None }.build(document, 0).map(|_| ())
 }
 
+/// The three layers, in the order in which they are built.
+type Layers = (Arc<Scanner>, Arc<Shelf>, Arc<Rules>);
+
 /// Builds rulesets, with the running scanner where the packs are as they were.
 pub(super) struct Builder<'a> {
     pub(super) loading: &'a Loading,
@@ -73,17 +81,40 @@ impl Builder<'_> {
     pub(super) fn build(&self, document: &Document, revision: u64) -> Result<Ruleset, Vec<Fault>> {
         let mut faults = Vec::new();
         let rules = read_rules(document).map_err(|found| faults.extend(found)).ok();
-        let scanned = self.scanner().and_then(|scanner| Ok((self.layer2(&scanner)?, scanner)));
+        let scanned = self.scanned();
         let scanned = scanned.map_err(|found| faults.extend(found)).ok();
         let dialects = self.dialects().map_err(|found| faults.extend(found)).ok();
-        let (Some(rules), Some((layer2, scanner)), Some((dialects, dialect_files))) =
+        let (Some(rules), Some((scanner, layer3, layer2)), Some((dialects, dialect_files))) =
             (rules, scanned, dialects)
         else {
             return Err(faults);
         };
         let places = document.places();
-        let parts = Parts { revision, rules: &rules, places, scanner, layer2, dialects, dialect_files };
+        let parts =
+            Parts { revision, rules: &rules, places, scanner, layer3, layer2, dialects, dialect_files };
         Ruleset::build_beside(self.running, parts)
+    }
+
+    /// Builds the three layers, each with what the ones before it know.
+    fn scanned(&self) -> Result<Layers, Vec<Fault>> {
+        let scanner = self.scanner()?;
+        let layer3 = self.layer3(&scanner)?;
+        let layer2 = self.layer2(&scanner, &layer3)?;
+        Ok((scanner, layer3, layer2))
+    }
+
+    /// Reads the models, or takes the running ones where nothing changed.
+    fn layer3(&self, scanner: &Arc<Scanner>) -> Result<Arc<Shelf>, Vec<Fault>> {
+        let files = (self.loading.layer3)()?;
+        let same =
+            |running: &&Ruleset| Arc::ptr_eq(&running.scanner, scanner) && *running.layer3.files() == files;
+        if let Some(running) = self.running.filter(same) {
+            return Ok(Arc::clone(&running.layer3));
+        }
+        let names: Vec<&str> = scanner.detectors().iter().map(|detector| detector.name.as_str()).collect();
+        let read = Shelf::read(files, &names);
+        let shelf = read.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
+        Ok(Arc::new(shelf))
     }
 
     /// Reads the dialects, with the running ones where no overlay changed.
@@ -98,14 +129,16 @@ impl Builder<'_> {
     }
 
     /// Compiles and proves the rules, or takes the running ones where nothing changed.
-    fn layer2(&self, scanner: &Arc<Scanner>) -> Result<Arc<Rules>, Vec<Fault>> {
+    fn layer2(&self, scanner: &Arc<Scanner>, layer3: &Arc<Shelf>) -> Result<Arc<Rules>, Vec<Fault>> {
         let files = (self.loading.layer2)()?;
-        let same =
-            |running: &&Ruleset| Arc::ptr_eq(&running.scanner, scanner) && *running.layer2.files() == files;
+        let same = |running: &&Ruleset| {
+            let beside = Arc::ptr_eq(&running.scanner, scanner) && Arc::ptr_eq(&running.layer3, layer3);
+            beside && *running.layer2.files() == files
+        };
         if let Some(running) = self.running.filter(same) {
             return Ok(Arc::clone(&running.layer2));
         }
-        let compiled = Rules::compile(files, scanner.detectors());
+        let compiled = Rules::compile_beside(files, scanner.detectors(), layer3.kinds());
         let rules = compiled.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
         let proven = rule::proof::prove(&rules, scanner, None);
         proven.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
@@ -131,6 +164,14 @@ impl From<PackFault> for Fault {
         let place = Place { source: fault.file.into(), line: fault.line, column: None };
         let problem = Problem::Invalid { reason: fault.problem.to_string(), suggestion: None };
         Self { place: Some(place), key: fault.detector.unwrap_or_default(), problem }
+    }
+}
+
+impl From<ModelFault> for Fault {
+    fn from(fault: ModelFault) -> Self {
+        let place = Place { source: fault.file.into(), line: None, column: None };
+        let problem = Problem::Invalid { reason: fault.problem.to_string(), suggestion: None };
+        Self { place: Some(place), key: String::new(), problem }
     }
 }
 

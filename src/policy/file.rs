@@ -40,6 +40,7 @@ use crate::policy::decision::PolicyId;
 use crate::policy::decision::Rule;
 use crate::policy::decision::StreamBlock;
 use crate::scan::check::Check;
+use crate::scan::classifier::card::Learned;
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::rule::Rule as Layer2Rule;
@@ -287,6 +288,18 @@ impl<'a> From<&'a Detector> for DetectorFacts<'a> {
             severity: detector.severity,
             validated: detector.checks.iter().any(|check| !FORM_CHECKS.contains(check)),
             confidence_max: if raised { detector.confidence.raised() } else { detector.confidence },
+        }
+    }
+}
+
+impl<'a> From<&'a Learned> for DetectorFacts<'a> {
+    fn from(learned: &'a Learned) -> Self {
+        Self {
+            name: &learned.name,
+            category: learned.category,
+            severity: learned.severity,
+            validated: false,
+            confidence_max: Confidence::HIGH,
         }
     }
 }

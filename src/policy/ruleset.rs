@@ -28,6 +28,7 @@ use crate::policy::file::PolicyFile;
 use crate::policy::limits::Limits;
 use crate::policy::route::ROUTES_MAX;
 use crate::policy::route::Route;
+use crate::scan::classifier::shelf::Shelf;
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::hold::Track;
@@ -52,6 +53,8 @@ pub struct Ruleset {
     pub revision: u64,
     /// What can be found.
     pub scanner: Arc<Scanner>,
+    /// The models of the third layer.
+    pub layer3: Arc<Shelf>,
     /// The rules over what is found.
     pub layer2: Arc<Rules>,
     /// The shapes of bodies.
@@ -95,7 +98,9 @@ pub struct Parts<'a> {
     pub places: &'a Places,
     /// What can be found.
     pub scanner: Arc<Scanner>,
-    /// The rules that go with that scanner.
+    /// The models that go with that scanner.
+    pub layer3: Arc<Shelf>,
+    /// The rules that go with that scanner and these models.
     pub layer2: Arc<Rules>,
     /// The shapes of bodies.
     pub dialects: Arc<Dialects>,
@@ -144,7 +149,9 @@ impl Ruleset {
     pub fn build_beside(running: Option<&Self>, parts: Parts<'_>) -> Result<Self, Vec<Fault>> {
         let detectors = parts.scanner.detectors();
         let rules = parts.layer2.rules().iter().map(DetectorFacts::from);
-        let facts: Vec<DetectorFacts<'_>> = detectors.iter().map(DetectorFacts::from).chain(rules).collect();
+        let learned = parts.layer3.kinds().iter().map(DetectorFacts::from);
+        let facts: Vec<DetectorFacts<'_>> =
+            detectors.iter().map(DetectorFacts::from).chain(learned).chain(rules).collect();
         let mut faults = unknown_disabled(&parts, &facts);
         let mut watches = Watches::of(&parts, running);
         let mut compiled = BTreeMap::new();
@@ -168,6 +175,7 @@ impl Ruleset {
             revision: parts.revision,
             scanner: parts.scanner,
             layer2: parts.layer2,
+            layer3: parts.layer3,
             dialects: parts.dialects,
             dialect_files: parts.dialect_files,
             policies,
@@ -177,14 +185,16 @@ impl Ruleset {
         })
     }
 
-    /// Returns what a finding of an id is of: a detector, or a rule.
+    /// Returns what a finding of an id is of: a detector, a kind of a model, or a rule.
     pub fn kind(&self, id: DetectorId) -> Option<Kind<'_>> {
-        self.scanner.detector(id).map(Kind::from).or_else(|| self.layer2.rule(id).map(Kind::from))
+        let learned = || self.layer3.kind(id).map(Kind::from);
+        let rule = || self.layer2.rule(id).map(Kind::from);
+        self.scanner.detector(id).map(Kind::from).or_else(learned).or_else(rule)
     }
 
-    /// Returns the ids of all detectors and rules.
+    /// Returns the ids of all detectors, kinds of models, and rules.
     pub fn all(&self) -> DetectorSet {
-        self.scanner.all().iter().chain(self.layer2.ids()).collect()
+        self.scanner.all().iter().chain(self.layer3.ids()).chain(self.layer2.ids()).collect()
     }
 
     /// Returns the closest route for a host (lower case, no port) and a normalised path.
@@ -318,9 +328,9 @@ impl Policy {
         self.decisions.judge(direction, detector, confidence, value, caller, now)
     }
 
-    /// Returns how values of a detector are masked under this policy.
-    pub fn mask(&self, id: DetectorId, detector: &Detector) -> MaskKind {
-        self.decisions.mask(id).unwrap_or(detector.mask)
+    /// Returns how values of a detector are masked under this policy; `own` is the detector's way.
+    pub fn mask(&self, id: DetectorId, own: MaskKind) -> MaskKind {
+        self.decisions.mask(id).unwrap_or(own)
     }
 
     /// Returns the compiled tables.

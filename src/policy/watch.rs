@@ -179,6 +179,7 @@ mod tests {
     use crate::policy::fixture::detectors;
     use crate::policy::fixture::shipped;
     use crate::policy::reload::Announcement;
+    use crate::scan::classifier::shelf::ModelFiles;
     use crate::store::Store;
 
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -192,6 +193,7 @@ mod tests {
             }),
             detectors: Box::new(|| Ok(Arc::new(detectors(&[])))),
             layer2: Box::new(|| Ok(RuleFiles::new())),
+            layer3: Box::new(|| Ok(ModelFiles::new())),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(|_| Vec::new()),
         }

@@ -1,12 +1,13 @@
-//! What a finding can be of: a detector or a rule, as policies, records and answers know it.
+//! What a finding can be of: a detector, a model's kind or a rule, as policies, records and answers know it.
 
+use crate::scan::classifier::card::Learned;
 use crate::scan::detector::Detector;
 use crate::scan::rule::Rule;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::Severity;
 
-/// What every detector and every rule says of itself.
+/// What every detector, every kind of a model and every rule says of itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind<'a> {
     /// Its type, in snake case, unique over detectors and rules.
@@ -64,6 +65,22 @@ impl<'a> From<&'a Rule> for Kind<'a> {
             why: &rule.why,
             pack: &rule.pack,
             pack_version: &rule.pack_version,
+        }
+    }
+}
+
+impl<'a> From<&'a Learned> for Kind<'a> {
+    fn from(learned: &'a Learned) -> Self {
+        Self {
+            name: &learned.name,
+            category: learned.category,
+            severity: learned.severity,
+            confidence: Confidence::HIGH,
+            source: &learned.model,
+            techniques: &learned.techniques,
+            why: &learned.why,
+            pack: &learned.model,
+            pack_version: &learned.version,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! detectors, and each candidate is placed and judged by the detector itself ([`confirm`]).
 
 pub mod check;
+pub mod classifier;
 pub mod confirm;
 pub mod decode;
 pub mod detector;

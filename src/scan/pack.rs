@@ -1,4 +1,5 @@
-//! Packs: files of detectors, built in or laid over by an operator, read with every fault they have.
+//! Packs: files of detectors, rules and models, built in or laid over by an operator, read with every fault
+//! they have.
 
 mod fault;
 
@@ -11,6 +12,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -19,6 +21,8 @@ use toml::de::DeValue;
 use toml::de::ValueDeserializer;
 
 use crate::scan::check::Check;
+use crate::scan::classifier::format::MODEL_BYTES_MAX;
+use crate::scan::classifier::shelf::ModelFiles;
 use crate::scan::detector::ContextWords;
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
@@ -50,6 +54,9 @@ const FOLDER_DEPTH_MAX: usize = 4;
 const DETECTORS_FOLDER: &str = "detectors/";
 /// Where rules live below the folder of plugins.
 const RULES_FOLDER: &str = "rules/";
+
+/// Where models live below the folder of plugins.
+const MODELS_FOLDER: &str = "models/";
 
 /// A pack as it is written, but for its detectors.
 #[derive(Deserialize)]
@@ -98,6 +105,12 @@ pub fn embedded() -> &'static [(&'static str, &'static str)] {
     include!(concat!(env!("OUT_DIR"), "/plugins.rs"))
 }
 
+/// Returns the files of models that are compiled in, by path.
+pub fn builtin_models() -> ModelFiles {
+    let files: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/models.rs"));
+    files.iter().map(|(path, bytes)| ((*path).to_owned(), Arc::from(*bytes))).collect()
+}
+
 /// Reads the packs that are compiled in.
 ///
 /// # Errors
@@ -139,6 +152,32 @@ pub fn read_rules(overlay: &Path) -> (BTreeMap<String, String>, Vec<PackFault>) 
 /// Returns the files of rules that are compiled in, by path.
 pub fn builtin_rules() -> BTreeMap<String, String> {
     embedded_files(RULES_FOLDER)
+}
+
+/// Returns the files of the built-in models with those of a folder laid over them, by path, and what could not
+/// be read. Reads files; call it off the request threads.
+pub fn read_models(overlay: &Path) -> (ModelFiles, Vec<PackFault>) {
+    let (mut files, mut faults) = (builtin_models(), Vec::new());
+    let root = overlay.join(MODELS_FOLDER);
+    if !root.is_dir() {
+        return (files, faults);
+    }
+    for folder in sorted_entries(overlay, &root, &mut faults).into_iter().filter(|path| path.is_dir()) {
+        for path in sorted_entries(overlay, &folder, &mut faults) {
+            match read_bounded(&path) {
+                Ok(Some(bytes)) => drop(files.insert(name_below(overlay, &path), bytes.into())),
+                Ok(None) => faults.push(too_long(overlay, &path)),
+                Err(fault) => faults.push(unreadable(overlay, &path, fault)),
+            }
+        }
+    }
+    (files, faults)
+}
+
+/// Returns the bytes of a file, unless there are too many.
+fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let fits = fs::metadata(path)?.len() <= MODEL_BYTES_MAX as u64;
+    if fits { fs::read(path).map(Some) } else { Ok(None) }
 }
 
 fn read_below(overlay: &Path, folder: &str) -> (BTreeMap<String, String>, Vec<PackFault>) {
@@ -418,6 +457,10 @@ fn sorted_entries(root: &Path, folder: &Path, faults: &mut Vec<PackFault>) -> Ve
     }
     paths.sort();
     paths
+}
+
+fn too_long(root: &Path, path: &Path) -> PackFault {
+    PackFault { file: name_below(root, path), line: None, detector: None, problem: PackProblem::TooLong }
 }
 
 fn unreadable(root: &Path, path: &Path, fault: io::Error) -> PackFault {

@@ -179,6 +179,7 @@ fn loading() -> Loading {
     Loading {
         document: Box::new(|| Sources::default().document()),
         detectors: Box::new(|| Ok(Arc::new(detectors()))),
+        layer3: Box::new(|| Ok(BTreeMap::new())),
         layer2: Box::new(|| Ok(BTreeMap::from([("rules/small.toml".to_owned(), RULES.to_owned())]))),
         dialects: Box::new(|| Ok(Vec::new())),
         prove: Box::new(|_| Vec::new()),

@@ -18,7 +18,10 @@ use crate::admin::call::ok;
 use crate::admin::error::ApiError;
 use crate::govern::audit::AuditEvent;
 use crate::govern::audit::AuditFinding;
+use crate::llm::dialect::Channel;
 use crate::policy::decision::Action;
+use crate::policy::decision::Direction;
+use crate::policy::inspect::layer3;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::sample;
 use crate::scan::kind::Kind;
@@ -108,6 +111,13 @@ fn enabled(office: &Office, ruleset: &Ruleset, options: ScanOptions) -> Detector
 fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) -> Result<Scanned, ApiError> {
     let began = office.clock.monotonic();
     let findings = ruleset.scanner.scan_spelt(content.as_bytes(), wanted).map(|mut findings| {
+        findings.extend(layer3::find(
+            ruleset,
+            content.as_bytes(),
+            (Direction::Request, Channel::User),
+            &findings,
+            wanted,
+        ));
         let of_rules = ruleset.layer2.over(content.as_bytes(), &findings, wanted);
         findings.extend(of_rules);
         findings

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::Pinning;
 use super::Unreadable;
 use super::layer2;
+use super::layer3;
 use super::text::Sheet;
 use super::text::Written;
 use crate::llm::dialect::Channel;
@@ -100,7 +101,7 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
 /// match at all; a text is scanned on its own where it can, or where it has to be read through a view.
 fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unreadable> {
     let document = json::walk(text, &sheet.inspector.ruleset.limits.json())?;
-    let dialect = sheet.inspector.dialect;
+    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.direction);
     dialect.check_keys(text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
     pin_tools(sheet, text, &document);
@@ -113,13 +114,14 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     for (at, (string, place)) in document.strings.iter().zip(texts.places()).enumerate() {
         let alone = &texts.joined[place.clone()];
         let name = name_of_secret(text, &document, at);
-        if name.is_some()
+        let may_match = name.is_some()
             || touches(&suspects, &place)
             || view::needs_views(alone)
             || is_spelt && spelling::may_be_spelt(alone)
-            || sheet.may_restore(alone)
-        {
-            scan_string(sheet, text, offset, &document, string, &name.unwrap_or_default())?;
+            || sheet.may_restore(alone);
+        if may_match || layer3::reads(alone, direction, dialect.channel(text, &document, string)) {
+            let name = may_match.then(|| name.unwrap_or_default());
+            scan_string(sheet, text, offset, (&document, string), name.as_deref())?;
         }
     }
     if sheet.edit_count() > edits {
@@ -187,16 +189,18 @@ fn scan_string(
     sheet: &mut Sheet<'_, '_>,
     text: &[u8],
     offset: usize,
-    document: &Document,
-    string: &JsonString,
-    name: &[u8],
+    (document, string): (&Document, &JsonString),
+    name: Option<&[u8]>,
 ) -> Result<(), Unreadable> {
     let channel = sheet.inspector.dialect.channel(text, document, string);
     let decoded = document.text(text, string);
     let mut cursor = RawCursor::new(text, string);
     let before = sheet.gathered().len();
     let raw = |range| shifted(cursor.raw_range(range), offset);
-    sheet.named_text(name, &decoded, channel, Written::Json, raw)?;
+    match name {
+        Some(name) => sheet.named_text(name, &decoded, channel, Written::Json, raw)?,
+        None => sheet.plain_text(&decoded, channel, Written::Json, raw)?,
+    }
     if sheet.gathered().len() > before {
         let place = layer2::place(sheet.inspector.direction, channel, text, document, string);
         sheet.gathered().place(before, &place);

@@ -7,6 +7,7 @@
 
 mod body;
 pub mod layer2;
+pub mod layer3;
 pub mod text;
 
 use std::ops::Range;

@@ -10,6 +10,7 @@ use super::Inspector;
 use super::Observation;
 use super::Unreadable;
 use super::layer2::Gathered;
+use super::layer3;
 use crate::llm::dialect::Channel;
 use crate::llm::json;
 use crate::llm::usage::Usage;
@@ -138,6 +139,41 @@ impl<'a, 'v> Sheet<'a, 'v> {
                 found.into_iter().filter_map(|finding| finding.within(&place)).collect()
             }
         };
+        self.report(text, channel, written, findings, &mut raw);
+        Ok(())
+    }
+
+    /// Lets the model alone read one text of the body, in which no pattern can match.
+    pub fn plain_text(
+        &mut self,
+        text: &[u8],
+        channel: Channel,
+        written: Written,
+        mut raw: impl FnMut(Range<usize>) -> Range<usize>,
+    ) -> Result<(), Unreadable> {
+        if (self.inspector.expired)() {
+            return Err(Unreadable::Late);
+        }
+        self.report(text, channel, written, Vec::new(), &mut raw);
+        Ok(())
+    }
+
+    /// Adds what the model finds to what patterns found, judges it, and notes what it calls for.
+    fn report(
+        &mut self,
+        text: &[u8],
+        channel: Channel,
+        written: Written,
+        mut findings: Vec<Finding>,
+        raw: &mut dyn FnMut(Range<usize>) -> Range<usize>,
+    ) {
+        findings.extend(layer3::find(
+            self.inspector.ruleset,
+            text,
+            (self.inspector.direction, channel),
+            &findings,
+            &self.wanted,
+        ));
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
             let values = restore::find(self.vault, text, inside(channel), true).values;
@@ -146,7 +182,6 @@ impl<'a, 'v> Sheet<'a, 'v> {
         for masked in disjoint(masks) {
             self.edits.push(Edit { range: raw(masked.range), replacement: written.write(&masked.text) });
         }
-        Ok(())
     }
 
     /// Scans a whole text: of a request in every spelling, of a response as a stream of it would be.
@@ -169,7 +204,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let mut masks: Vec<Masked> = Vec::new();
         let ruleset = self.inspector.ruleset;
         for finding in findings {
-            let Some(detector) = ruleset.scanner.detector(finding.detector) else { continue };
+            let Some(of) = ruleset.kind(finding.detector) else { continue };
             let matched = value(finding.value.clone()).unwrap_or_default();
             let action = self.action(finding, matched);
             self.note_shadow(finding, matched);
@@ -189,8 +224,9 @@ impl<'a, 'v> Sheet<'a, 'v> {
             self.gathered.note(&observation, matched);
             self.observations.push(observation);
             if action == Action::Redact {
-                let kind = self.inspector.policy.mask(finding.detector, detector);
-                let text = self.inspector.masker.mask(kind, &detector.name, matched, Some(self.vault));
+                let own = ruleset.scanner.detector(finding.detector).map(|detector| detector.mask);
+                let kind = self.inspector.policy.mask(finding.detector, own.unwrap_or_default());
+                let text = self.inspector.masker.mask(kind, of.name, matched, Some(self.vault));
                 masks.push(Masked { range: finding.value.clone(), text });
             }
         }

@@ -9,6 +9,7 @@ use crate::policy::build::RuleFiles;
 use crate::policy::decision::Mode;
 use crate::policy::fixture::detectors;
 use crate::policy::fixture::shipped;
+use crate::scan::classifier::shelf::ModelFiles;
 use crate::scan::threat::Category;
 
 /// Files and packs that a test can change.
@@ -34,6 +35,7 @@ impl World {
             }),
             detectors: Box::new(move || Ok(Arc::new(detectors(&packs.lock())))),
             layer2: Box::new(|| Ok(RuleFiles::new())),
+            layer3: Box::new(|| Ok(ModelFiles::new())),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(move |_| {
                 *proven.lock() += 1;

@@ -27,6 +27,7 @@ use self::fact::Place;
 use self::fact::value_key;
 use self::needs::Needs;
 use self::needs::Seen;
+use crate::scan::classifier::card::Learned;
 use crate::scan::detector::Detector;
 use crate::scan::pack::PackFault;
 use crate::scan::pack::PackProblem;
@@ -91,7 +92,7 @@ pub struct Rules {
     files: BTreeMap<String, String>,
 }
 
-/// What conditions know of a detector.
+/// What conditions know of a detector, or of a kind of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     /// Its type.
@@ -123,14 +124,27 @@ pub struct Fired {
 }
 
 impl Rules {
-    /// Reads rules from texts by their paths, to go with the detectors of a scanner.
+    /// Reads rules from texts by their paths, to go with the detectors of a scanner and no model.
     ///
     /// # Errors
     /// Every fault of every file.
     pub fn compile(files: BTreeMap<String, String>, detectors: &[Detector]) -> Result<Self, Vec<PackFault>> {
+        Self::compile_beside(files, detectors, &[])
+    }
+
+    /// Does the same for detectors and the kinds of models, whose ids come after theirs.
+    ///
+    /// # Errors
+    /// Every fault of every file.
+    pub fn compile_beside(
+        files: BTreeMap<String, String>,
+        detectors: &[Detector],
+        learned: &[Learned],
+    ) -> Result<Self, Vec<PackFault>> {
         let mut rules = file::parse_all(&files)?;
-        let mut names: BTreeMap<&str, &str> =
-            detectors.iter().map(|known| (known.name.as_str(), known.file.as_str())).collect();
+        let known = detectors.iter().map(|known| (known.name.as_str(), known.file.as_str()));
+        let of_models = learned.iter().map(|kind| (kind.name.as_str(), "a model"));
+        let mut names: BTreeMap<&str, &str> = known.chain(of_models).collect();
         let mut faults = Vec::new();
         for (at, rule) in rules.iter().enumerate() {
             let problem = match names.insert(&rule.id, &rule.file) {
@@ -143,7 +157,7 @@ impl Rules {
             return Err(faults);
         }
         rules.shrink_to_fit();
-        let known = detectors.iter().map(Known::from).collect();
+        let known = detectors.iter().map(Known::from).chain(learned.iter().map(Known::from)).collect();
         Ok(Self { rules, known, files })
     }
 
@@ -237,6 +251,13 @@ impl Rules {
 impl Rule {
     fn fault(&self, problem: PackProblem) -> PackFault {
         PackFault { file: self.file.clone(), line: Some(self.line), detector: Some(self.id.clone()), problem }
+    }
+}
+
+impl From<&Learned> for Known {
+    fn from(learned: &Learned) -> Self {
+        let Learned { name, category, severity, .. } = learned;
+        Self { name: name.clone(), category: *category, severity: *severity }
     }
 }
 

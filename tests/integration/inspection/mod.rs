@@ -40,6 +40,7 @@ use portcullis::policy::stream::StreamInspector;
 use portcullis::redact::mask::Masker;
 use portcullis::redact::mask::TenantKey;
 use portcullis::redact::token::Vault;
+use portcullis::scan::classifier::shelf::Shelf;
 use portcullis::scan::pack;
 use portcullis::scan::rule::Rules;
 use portcullis::scan::scanner::Scanner;
@@ -107,13 +108,17 @@ impl Bench {
         }
         let rules = section::read(&document, RulesFile::read).expect("the rules are sound");
         let scanner = Scanner::compile(pack::builtin().expect("packs")).expect("packs compile");
-        let layer2 = Rules::compile(pack::builtin_rules(), scanner.detectors()).expect("rules");
+        let names: Vec<&str> = scanner.detectors().iter().map(|detector| detector.name.as_str()).collect();
+        let layer3 = Shelf::read(pack::builtin_models(), &names).expect("models");
+        let layer2 = Rules::compile_beside(pack::builtin_rules(), scanner.detectors(), layer3.kinds());
+        let layer2 = layer2.expect("rules");
         let parts = Parts {
             revision: 1,
             rules: &rules,
             places: document.places(),
             scanner: Arc::new(scanner),
             layer2: Arc::new(layer2),
+            layer3: Arc::new(layer3),
             dialects: Arc::new(Dialects::embedded().expect("dialects")),
             dialect_files: Vec::new(),
         };

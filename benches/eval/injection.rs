@@ -1,0 +1,223 @@
+//! Attacks found and harmless texts left alone: by source, transformed, deep in documents, per ten kilobytes.
+
+use std::collections::BTreeMap;
+
+use portcullis::scan::classifier::Origin;
+use portcullis::scan::threat::Category;
+use portcullis::scan::threat::Confidence;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::layers::Layers;
+use crate::layers::Outcome;
+use crate::measure::Share;
+use crate::report::Report;
+use crate::rows::Text;
+use crate::transform::TRANSFORMS;
+
+/// Attacks that are transformed and hidden.
+const ATTACKS_MAX: usize = 150;
+const ATTACK_BYTES: std::ops::Range<usize> = 24..600;
+/// Sizes of the documents that attacks are hidden in, in bytes: about 2k, 8k and 32k tokens.
+const DOCUMENT_BYTES: [usize; 3] = [8 << 10, 32 << 10, 128 << 10];
+
+fn origin(row: &Text) -> Origin {
+    let of_tool = ["indirect", "document", "tool_output"].iter().any(|part| row.kind.contains(part));
+    if of_tool { Origin::Tool } else { Origin::User }
+}
+
+/// What is counted for one source.
+#[derive(Default)]
+struct Counts {
+    blocked: Share,
+    told: Share,
+    layers: [Share; 3],
+}
+
+/// Counts for each source what the default policy blocks and what is reported at all, and by which layer.
+pub fn by_source(layers: &Layers, rows: &[Text], report: &mut Report) {
+    let mut counts: BTreeMap<(&str, &str), Counts> = BTreeMap::new();
+    for row in rows {
+        let set = match (row.label, row.kind.as_str()) {
+            (Some(1), _) => "attack",
+            (Some(_), _) => "harmless",
+            (None, "harmful_request") => "harmful question, no technique",
+            (None, _) => continue,
+        };
+        let outcome = layers.outcome(&row.text, origin(row));
+        for source in [row.source.as_str(), "all"] {
+            let count = counts.entry((set, source)).or_default();
+            count.blocked.note(outcome.blocked());
+            count.told.note(outcome.told());
+            let Outcome { layer1, layer2, layer3 } = outcome;
+            for (share, layer) in count.layers.iter_mut().zip([layer1, layer2, layer3]) {
+                share.note(layer.is_some_and(|it| it >= Confidence::HIGH));
+            }
+        }
+    }
+    let row = |((set, source), count): (&(&str, &str), &Counts)| {
+        let [one, two, three] = count.layers.map(|share| format!("{:.1}", share.percent()));
+        let n = count.blocked.all.to_string();
+        vec![
+            (*set).to_owned(),
+            (*source).to_owned(),
+            n,
+            count.blocked.cell(),
+            count.told.cell(),
+            one,
+            two,
+            three,
+        ]
+    };
+    let lines: Vec<Vec<String>> = counts.iter().map(row).collect();
+    let value = |((set, source), count): (&(&str, &str), &Counts)| {
+        json!({ "set": set, "source": source, "blocked": count.blocked.value(), "reported": count.told.value(),
+            "high_by_layer": count.layers.map(Share::value) })
+    };
+    let values: Vec<Value> = counts.iter().map(value).collect();
+    report.table(
+        "Injection by source, default policy",
+        "Percent of the texts; the last three columns: high confidence by layer 1, 2, 3 alone. The model has learnt \
+         from these sources.",
+        &["set", "source", "n", "blocked", "reported", "l1", "l2", "l3"],
+        &lines,
+        json!(values),
+    );
+}
+
+fn attacks(rows: &[Text]) -> Vec<&Text> {
+    let direct = rows.iter().filter(|row| {
+        let plain = !row.kind.starts_with("obfuscated") && !row.source.starts_with("BIPIA");
+        row.label == Some(1) && plain && ATTACK_BYTES.contains(&row.text.len())
+    });
+    let all: Vec<&Text> = direct.collect();
+    let step = (all.len() / ATTACKS_MAX).max(1);
+    all.into_iter().step_by(step).take(ATTACKS_MAX).collect()
+}
+
+/// Counts how many of the attacks that are found as they are, are found transformed.
+pub fn transforms(layers: &Layers, rows: &[Text], report: &mut Report) {
+    let found = |row: &&Text| layers.outcome(&row.text, Origin::User).told();
+    let base: Vec<&Text> = attacks(rows).into_iter().filter(found).collect();
+    let (mut lines, mut values) = (Vec::new(), Vec::new());
+    for transform in &TRANSFORMS {
+        let mut kept = Share::default();
+        for row in &base {
+            kept.note(layers.outcome(&(transform.write)(&row.text), Origin::User).told());
+        }
+        lines.push(vec![
+            transform.family.to_owned(),
+            transform.name.to_owned(),
+            kept.all.to_string(),
+            kept.cell(),
+        ]);
+        values.push(json!({ "family": transform.family, "name": transform.name, "kept": kept.value() }));
+    }
+    report.table(
+        "Attacks kept when transformed",
+        "Of the attacks that are reported as they are, the percentage that is still reported.",
+        &["family", "transform", "n", "kept"],
+        &lines,
+        json!(values),
+    );
+}
+
+/// Counts attacks that are found deep in long documents, and the documents alone that are reported.
+pub fn needles(layers: &Layers, rows: &[Text], long: &[Text], report: &mut Report) {
+    let base = attacks(rows);
+    let mut bare = Share::default();
+    let found: Vec<&Text> = base
+        .into_iter()
+        .filter(|row| {
+            let told = layers.outcome(&row.text, Origin::Tool).told();
+            bare.note(told);
+            told
+        })
+        .collect();
+    let (mut lines, mut values) =
+        (vec![vec!["bare".to_owned(), bare.all.to_string(), bare.cell(), String::new()]], Vec::new());
+    for bytes in DOCUMENT_BYTES {
+        let (mut kept, mut alone) = (Share::default(), Share::default());
+        let documents = documents(long, bytes);
+        for (at, row) in found.iter().enumerate() {
+            let Some(document) = documents.get(at % documents.len().max(1)) else { break };
+            let mut place = document.len() * (at % 9 + 1) / 10;
+            while !document.is_char_boundary(place) {
+                place -= 1;
+            }
+            let (before, behind) = document.split_at(place);
+            kept.note(layers.outcome(&format!("{before}\n{}\n{behind}", row.text), Origin::Tool).told());
+        }
+        for document in documents.iter().take(ATTACKS_MAX) {
+            alone.note(layers.outcome(document, Origin::Tool).told());
+        }
+        lines.push(vec![format!("{} KiB", bytes >> 10), kept.all.to_string(), kept.cell(), alone.cell()]);
+        values.push(json!({ "bytes": bytes, "kept": kept.value(), "documents_alone": alone.value() }));
+    }
+    report.table(
+        "Attacks deep in documents",
+        "First row: attacks reported on their own. Below: of those, reported within a document of this size; and the \
+         documents without an attack that are reported.",
+        &["document", "n", "reported", "documents alone"],
+        &lines,
+        json!({ "bare": bare.value(), "hidden": values }),
+    );
+}
+
+/// Joins long texts of one source to documents of a size.
+fn documents(long: &[Text], bytes: usize) -> Vec<String> {
+    let mut by_source: BTreeMap<&str, String> = BTreeMap::new();
+    let mut documents = Vec::new();
+    for row in long {
+        let document = by_source.entry(&row.source).or_default();
+        document.push_str(&row.text);
+        document.push('\n');
+        if document.len() >= bytes && documents.len() < ATTACKS_MAX {
+            let mut cut = bytes;
+            while !document.is_char_boundary(cut) {
+                cut -= 1;
+            }
+            document.truncate(cut);
+            documents.push(std::mem::take(document));
+        }
+    }
+    documents
+}
+
+/// Counts findings in long harmless texts for each ten kilobytes.
+pub fn per_bytes(layers: &Layers, long: &[Text], report: &mut Report) {
+    let mut counts: BTreeMap<(String, &str), (usize, [usize; 4])> = BTreeMap::new();
+    for row in long {
+        let count = counts.entry((row.kind.clone(), &row.source)).or_default();
+        count.0 += row.text.len();
+        let patterns = layers.patterns(&row.text);
+        let sure = |category: Category, least: Confidence| {
+            let about = |id| layers.category(id) == Some(category);
+            patterns.iter().filter(|it| about(it.detector) && it.confidence >= least).count()
+        };
+        let learned = layers.learned(&row.text, origin(row), &patterns);
+        count.1[0] += sure(Category::Secrets, Confidence::MEDIUM);
+        count.1[1] += sure(Category::Injection, Confidence::HIGH);
+        count.1[2] += usize::from(learned.as_ref().is_some_and(|it| it.confidence >= Confidence::HIGH));
+        count.1[3] += usize::from(learned.is_some());
+    }
+    let rate = |bytes: usize, count: usize| format!("{:.4}", count as f64 * 10_000.0 / bytes as f64);
+    let line = |((kind, source), (bytes, found)): (&(String, &str), &(usize, [usize; 4]))| {
+        let mut line = vec![kind.clone(), (*source).to_owned(), format!("{}", bytes / 1000)];
+        line.extend(found.iter().map(|count| rate(*bytes, *count)));
+        line
+    };
+    let lines: Vec<Vec<String>> = counts.iter().map(line).collect();
+    let value = |((kind, source), (bytes, found)): (&(String, &str), &(usize, [usize; 4]))| {
+        json!({ "kind": kind, "source": source, "bytes": bytes, "secrets": found[0], "injection_l1_high": found[1],
+            "injection_l3_high": found[2], "injection_l3": found[3] })
+    };
+    let values: Vec<Value> = counts.iter().map(value).collect();
+    report.table(
+        "False positives for each 10 kB of harmless text",
+        "Layer 3 reports once for each text.",
+        &["kind", "source", "kB", "secrets", "injection l1 high", "injection l3 high", "injection l3 any"],
+        &lines,
+        json!(values),
+    );
+}

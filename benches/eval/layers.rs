@@ -1,0 +1,106 @@
+//! The scanner as it ships: three layers, asked one by one and together.
+
+use std::error::Error;
+
+use portcullis::scan::classifier::Classifier;
+use portcullis::scan::classifier::Origin;
+use portcullis::scan::classifier::Signals;
+use portcullis::scan::classifier::reading;
+use portcullis::scan::classifier::shelf::Shelf;
+use portcullis::scan::pack;
+use portcullis::scan::rule::Rules;
+use portcullis::scan::scanner::Scanner;
+use portcullis::scan::threat::Category;
+use portcullis::scan::threat::Confidence;
+use portcullis::scan::threat::DetectorId;
+use portcullis::scan::threat::DetectorSet;
+use portcullis::scan::threat::Finding;
+
+/// Everything that looks at a text.
+pub struct Layers {
+    /// Layer 1.
+    pub scanner: Scanner,
+    /// Layer 2.
+    pub rules: Rules,
+    /// Layer 3.
+    pub shelf: Shelf,
+    all: DetectorSet,
+}
+
+/// How sure each layer is that a text is an attack; nothing where it does not report it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    /// Patterns.
+    pub layer1: Option<Confidence>,
+    /// Rules over what patterns and the model found.
+    pub layer2: Option<Confidence>,
+    /// The model.
+    pub layer3: Option<Confidence>,
+}
+
+impl Layers {
+    /// Compiles what is built in.
+    pub fn shipped() -> Result<Self, Box<dyn Error>> {
+        let told = |faults: Vec<String>| faults.join("\n");
+        let packs = pack::builtin().map_err(|it| told(it.iter().map(ToString::to_string).collect()))?;
+        let scanner =
+            Scanner::compile(packs).map_err(|it| told(it.iter().map(ToString::to_string).collect()))?;
+        let names: Vec<&str> = scanner.detectors().iter().map(|detector| detector.name.as_str()).collect();
+        let shelf = Shelf::read(pack::builtin_models(), &names)
+            .map_err(|it| told(it.iter().map(ToString::to_string).collect()))?;
+        let rules = Rules::compile_beside(pack::builtin_rules(), scanner.detectors(), shelf.kinds())
+            .map_err(|it| told(it.iter().map(ToString::to_string).collect()))?;
+        let all = scanner.all().iter().chain(shelf.ids()).chain(rules.ids()).collect();
+        Ok(Self { scanner, rules, shelf, all })
+    }
+
+    /// Returns what patterns find; a text that cannot be judged has nothing.
+    pub fn patterns(&self, text: &str) -> Vec<Finding> {
+        self.scanner.scan(text.as_bytes(), &self.all).unwrap_or_default()
+    }
+
+    /// Returns what the model finds in a text in which patterns found `seen`.
+    pub fn learned(&self, text: &str, origin: Origin, seen: &[Finding]) -> Option<Finding> {
+        let signals = Signals::of(seen, |id| self.scanner.detector(id).map(|it| it.category));
+        self.shelf.find(text.as_bytes(), origin, &signals, &self.all)
+    }
+
+    /// Returns what rules find over other findings.
+    pub fn ruled(&self, text: &str, seen: &[Finding]) -> Vec<Finding> {
+        self.rules.over(text.as_bytes(), seen, &self.all)
+    }
+
+    /// Returns what a finding is about.
+    pub fn category(&self, id: DetectorId) -> Option<Category> {
+        let learned = || self.shelf.kind(id).map(|kind| kind.category);
+        let rule = || self.rules.rule(id).map(|rule| rule.category);
+        self.scanner.detector(id).map(|it| it.category).or_else(learned).or_else(rule)
+    }
+
+    /// Asks all layers whether a text is an attack.
+    pub fn outcome(&self, text: &str, origin: Origin) -> Outcome {
+        let mut findings = self.patterns(text);
+        let layer1 = self.surest(&findings);
+        let learned = self.learned(text, origin, &findings);
+        let layer3 = learned.as_ref().map(|finding| finding.confidence);
+        findings.extend(learned);
+        Outcome { layer1, layer2: self.surest(&self.ruled(text, &findings)), layer3 }
+    }
+
+    fn surest(&self, findings: &[Finding]) -> Option<Confidence> {
+        let attacks = findings.iter().filter(|it| self.category(it.detector) == Some(Category::Injection));
+        attacks.map(|finding| finding.confidence).max()
+    }
+}
+
+impl Outcome {
+    /// Tells whether the default policy stops the text.
+    pub fn blocked(self) -> bool {
+        [self.layer1, self.layer2, self.layer3].iter().flatten().any(|it| *it >= Confidence::HIGH)
+    }
+
+    /// Tells whether anything is reported.
+    pub fn told(self) -> bool {
+        [self.layer1, self.layer2, self.layer3].iter().flatten().any(|it| *it >= Confidence::MEDIUM)
+    }
+}

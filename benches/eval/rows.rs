@@ -1,0 +1,94 @@
+//! The shared rows, as far as the evaluation reads them.
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// A text that is an attack or not.
+#[derive(Deserialize)]
+pub struct Text {
+    /// The text.
+    pub text: String,
+    /// 1 for an attack, 0 for none; nothing where it does not count.
+    #[serde(default)]
+    pub label: Option<u8>,
+    /// What it is.
+    #[serde(default)]
+    pub kind: String,
+    /// Where it is from.
+    pub source: String,
+}
+
+/// A text with a secret, or without.
+#[derive(Deserialize)]
+pub struct Secret {
+    /// The text.
+    pub text: String,
+    /// The secret in it.
+    #[serde(default)]
+    pub secret: Option<String>,
+    /// What the secret is.
+    #[serde(default)]
+    pub rule: Option<String>,
+    /// 1 where there is a secret.
+    #[serde(default)]
+    pub label: Option<u8>,
+    /// Where it is from.
+    pub source: String,
+}
+
+/// A text with personal data.
+#[derive(Deserialize)]
+pub struct Personal {
+    /// The text.
+    pub text: String,
+    /// What is in it.
+    pub spans: Vec<Span>,
+    /// Where it is from.
+    pub source: String,
+}
+
+/// One piece of personal data; offsets count characters.
+#[derive(Deserialize)]
+pub struct Span {
+    /// The first character.
+    pub start: usize,
+    /// The first character behind it.
+    pub end: usize,
+    /// What it is.
+    pub r#type: String,
+}
+
+/// Returns the folder of the shared rows.
+pub fn shared() -> PathBuf {
+    std::env::var_os("PORTCULLIS_SHARED").map_or_else(|| PathBuf::from("../shared/data/train"), PathBuf::from)
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Box<dyn Error>> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+}
+
+/// Reads the texts that are attacks or not.
+pub fn injection(shared: &Path) -> Result<Vec<Text>, Box<dyn Error>> {
+    read(&shared.join("injection.jsonl"))
+}
+
+/// Reads long harmless texts.
+pub fn long(shared: &Path) -> Result<Vec<Text>, Box<dyn Error>> {
+    read(&shared.join("benign_long.jsonl"))
+}
+
+/// Reads secrets.
+pub fn secrets(shared: &Path) -> Result<Vec<Secret>, Box<dyn Error>> {
+    read(&shared.join("secrets.jsonl"))
+}
+
+/// Reads personal data.
+pub fn personal(shared: &Path) -> Result<Vec<Personal>, Box<dyn Error>> {
+    read(&shared.join("pii.jsonl"))
+}

@@ -1,0 +1,235 @@
+//! Words of many languages by what they mean to an attack: to drop, earlier, orders, to show, a secret.
+//!
+//! In: entries such as `ignor*` or `from now on` with the number of their concept. Out: for a normal text, the
+//! concepts in it, in order. A `*` at the end stands for any ending. Scripts without spaces are searched from
+//! each character on. Entries are kept as hashes: a false hit takes two texts of one 64-bit hash.
+
+use super::normal::Normal;
+use super::normal::Word;
+
+/// The most concepts there may be.
+pub const CONCEPTS_MAX: usize = 64;
+/// The most entries a lexicon may have.
+pub const ENTRIES_MAX: usize = 1 << 16;
+
+/// The most words of one entry.
+const PHRASE_WORDS_MAX: usize = 5;
+/// The longest entry of a script without spaces, in characters.
+const GLUED_CHARACTERS_MAX: usize = 10;
+/// The shortest beginning of a word that an entry with `*` may have, in bytes.
+const PREFIX_BYTES_MIN: usize = 3;
+/// The bits of the filter before the table.
+const FILTER_BITS: u32 = 16;
+
+const EXACT: u8 = 1;
+const PREFIX: u8 = 2;
+const OPENS: u8 = 4;
+
+/// One entry, as models keep it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// The hash of its normal form.
+    pub hash: u64,
+    /// Its concept; meaningless where it only opens a phrase.
+    pub concept: u8,
+    /// Whether it is a word, the beginning of one, or opens a phrase.
+    pub kinds: u8,
+}
+
+/// Entries, ready to be looked up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lexicon {
+    entries: Vec<Entry>,
+    filter: Vec<u64>,
+}
+
+/// One concept in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Which concept.
+    pub concept: u8,
+    /// The number of its first word.
+    pub word: u32,
+    /// Where it begins in the normal text.
+    pub at: u32,
+    /// What stands before it, as in [`Word::gap`].
+    pub gap: u8,
+}
+
+/// Begins the hash of a word.
+pub fn begin() -> u64 {
+    0xcbf2_9ce4_8422_2325
+}
+
+/// Takes one more byte into a hash.
+pub fn step(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+}
+
+/// Returns the hash of a word.
+pub fn hash_of(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(begin(), |hash, byte| step(hash, *byte))
+}
+
+/// Turns what is written in a lexicon into entries; `text` is in the canonical view.
+pub fn entries_of(text: &[u8], concept: u8) -> Vec<Entry> {
+    let (stem, is_prefix) = match text.strip_suffix(b"*") {
+        Some(stem) => (stem, true),
+        None => (text, false),
+    };
+    let normal = Normal::of(stem);
+    let kind = if is_prefix { PREFIX } else { EXACT };
+    let mut entries = Vec::new();
+    let mut hash = begin();
+    for (at, word) in normal.words().iter().take(PHRASE_WORDS_MAX.max(GLUED_CHARACTERS_MAX)).enumerate() {
+        if at > 0 && !word.glued {
+            entries.push(Entry { hash, concept: 0, kinds: OPENS });
+            hash = step(hash, b' ');
+        }
+        hash = normal.word(word).iter().fold(hash, |hash, byte| step(hash, *byte));
+    }
+    entries.push(Entry { hash, concept, kinds: kind });
+    entries
+}
+
+impl Lexicon {
+    /// Takes entries; of two with the same hash the first gives the concept, and both their kinds count.
+    pub fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_by_key(|entry| (entry.hash, entry.kinds == OPENS));
+        entries.dedup_by(|next, kept| {
+            let same = next.hash == kept.hash;
+            if same {
+                kept.kinds |= next.kinds;
+            }
+            same
+        });
+        let mut filter = vec![0; 1 << (FILTER_BITS - 6)];
+        for entry in &entries {
+            let (word, bit) = place(entry.hash);
+            if let Some(word) = filter.get_mut(word) {
+                *word |= bit;
+            }
+        }
+        Self { entries, filter }
+    }
+
+    /// Returns the entries, sorted by hash.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    fn find(&self, hash: u64) -> Option<&Entry> {
+        let (word, bit) = place(hash);
+        if self.filter.get(word).is_none_or(|word| word & bit == 0) {
+            return None;
+        }
+        self.entries.binary_search_by_key(&hash, |entry| entry.hash).ok().and_then(|at| self.entries.get(at))
+    }
+
+    /// Finds the concepts of a text: at each word the longest entry, and none inside another.
+    ///
+    /// `hashes` takes the hash of every word, in order.
+    pub fn sightings(&self, normal: &Normal, hashes: &mut Vec<u64>) -> Vec<Sighting> {
+        let words = normal.words();
+        let mut found = Vec::new();
+        let mut free_from = 0;
+        for (at, word) in words.iter().enumerate() {
+            let (hash, own) = self.word(normal, word);
+            hashes.push(hash);
+            if at < free_from {
+                continue;
+            }
+            let entry = self.find(hash).copied();
+            let opens = entry.is_some_and(|entry| entry.kinds & OPENS != 0);
+            let longer = match (word.glued, opens) {
+                (true, _) => self.glued(normal, at),
+                (false, true) => self.phrase(normal, at, hash),
+                (false, false) => None,
+            };
+            let alone = own.map(|concept| (concept, at + 1));
+            if let Some((concept, until)) = longer.or(alone) {
+                free_from = until;
+                found.push(Sighting { concept, word: at as u32, at: word.start, gap: word.gap });
+            }
+        }
+        found
+    }
+
+    /// Returns the hash of a word and its concept: that of the whole word, or of its longest beginning.
+    fn word(&self, normal: &Normal, word: &Word) -> (u64, Option<u8>) {
+        let mut hash = begin();
+        let mut concept = None;
+        for (at, byte) in normal.word(word).iter().enumerate() {
+            hash = step(hash, *byte);
+            if at + 1 >= PREFIX_BYTES_MIN
+                && let Some(entry) = self.find(hash).filter(|entry| entry.kinds & PREFIX != 0)
+            {
+                concept = Some(entry.concept);
+            }
+        }
+        let exact = self.find(hash).filter(|entry| entry.kinds & EXACT != 0).map(|entry| entry.concept);
+        (hash, exact.or(concept))
+    }
+
+    /// Returns the longest phrase that begins with a word.
+    fn phrase(&self, normal: &Normal, at: usize, first: u64) -> Option<(u8, usize)> {
+        let mut hash = first;
+        let mut found = None;
+        for (next, word) in normal.words().iter().enumerate().skip(at + 1).take(PHRASE_WORDS_MAX - 1) {
+            hash = step(hash, b' ');
+            let mut prefix = None;
+            for byte in normal.word(word) {
+                hash = step(hash, *byte);
+                prefix = self.find(hash).filter(|entry| entry.kinds & PREFIX != 0).or(prefix);
+            }
+            let exact = self.find(hash);
+            let hit = exact.filter(|entry| entry.kinds & EXACT != 0).or(prefix);
+            found = hit.map(|entry| (entry.concept, next + 1)).or(found);
+            if exact.is_none_or(|entry| entry.kinds & OPENS == 0) {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Returns the longest entry that begins with a character of a script without spaces.
+    fn glued(&self, normal: &Normal, at: usize) -> Option<(u8, usize)> {
+        let mut hash = begin();
+        let mut found = None;
+        for (next, word) in normal.words().iter().enumerate().skip(at).take(GLUED_CHARACTERS_MAX) {
+            if !word.glued || (next > at && word.gap != 0) {
+                break;
+            }
+            hash = normal.word(word).iter().fold(hash, |hash, byte| step(hash, *byte));
+            let hit = self.find(hash).filter(|entry| entry.kinds & (EXACT | PREFIX) != 0);
+            found = hit.map(|entry| (entry.concept, next + 1)).or(found);
+        }
+        found
+    }
+}
+
+/// Returns the word and the bit of the filter for a hash.
+fn place(hash: u64) -> (usize, u64) {
+    let index = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER_BITS);
+    ((index >> 6) as usize, 1 << (index & 63))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_entry_counts() {
+        let written = [("ignor*", 1), ("from now on", 2), ("now", 3), ("指示", 4), ("システムプロンプト", 5)];
+        let lexicon =
+            Lexicon::new(written.iter().flat_map(|(text, id)| entries_of(text.as_bytes(), *id)).collect());
+        let concepts = |text: &str| -> Vec<u8> {
+            let normal = Normal::of(text.as_bytes());
+            lexicon.sightings(&normal, &mut Vec::new()).iter().map(|seen| seen.concept).collect()
+        };
+        assert_eq!(concepts("Ignoring it. From now on, ignore it now"), [1, 2, 1, 3]);
+        assert_eq!(concepts("from now"), [3]);
+        assert_eq!(concepts("以前の指示とシステムプロンプト"), [4, 5]);
+        assert!(concepts("a design").is_empty());
+    }
+}

@@ -1,0 +1,89 @@
+//! The model we train: hashed n-grams, three heads, windows and a small last step.
+
+use super::Classifier;
+use super::Head;
+use super::Origin;
+use super::Signals;
+use super::Verdict;
+use super::feature::BLOCK_BYTES;
+use super::lexicon::Lexicon;
+use super::normal::Normal;
+use super::pool::OVERRIDE;
+use super::pool::PERSONA;
+use super::pool::Peak;
+use super::pool::Pooled;
+use super::pool::Pooling;
+use super::pool::Weights;
+use super::stack;
+use super::stack::Stack;
+use crate::scan::threat::Confidence;
+
+/// A linear model, ready to judge.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Linear {
+    /// The weights of the n-grams.
+    pub weights: Weights,
+    /// The words with a meaning.
+    pub lexicon: Lexicon,
+    /// The last step.
+    pub stack: Stack,
+    /// From which log odds on a text is reported.
+    pub levels: Levels,
+}
+
+/// From which log odds on a text is reported, by [`Origin`] in the order of [`Origin::ALL`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Levels {
+    /// With medium confidence.
+    pub watch: [f32; Origin::ALL.len()],
+    /// With high confidence.
+    pub sure: [f32; Origin::ALL.len()],
+}
+
+impl Levels {
+    /// Returns how sure log odds make for a text of an origin, if they say anything.
+    pub fn confidence(&self, odds: f32, origin: Origin) -> Option<Confidence> {
+        let at = origin.index();
+        match odds {
+            odds if self.sure.get(at).is_some_and(|least| odds >= *least) => Some(Confidence::HIGH),
+            odds if self.watch.get(at).is_some_and(|least| odds >= *least) => Some(Confidence::MEDIUM),
+            _ => None,
+        }
+    }
+}
+
+impl Linear {
+    /// Returns what a text in the canonical view is judged by, and its normal form.
+    pub fn pooled(&self, text: &[u8]) -> (Pooled, Normal) {
+        let normal = Normal::of(text);
+        (Pooling::default().read(&normal, &self.lexicon, &self.weights), normal)
+    }
+}
+
+impl Classifier for Linear {
+    fn judge(&self, text: &[u8], origin: Origin, signals: &Signals) -> Verdict {
+        let (pooled, normal) = self.pooled(text);
+        let odds = self.stack.odds(&stack::inputs(&pooled, origin)) + self.stack.bonus(signals);
+        let (head, peak) = foremost(&pooled);
+        let window = normal.source_range(peak.from * BLOCK_BYTES..peak.until * BLOCK_BYTES);
+        Verdict {
+            odds,
+            head,
+            window: window.start.min(text.len())..window.end.min(text.len()),
+            confidence: self.levels.confidence(odds, origin).filter(|_| !normal.is_empty()),
+        }
+    }
+}
+
+/// Returns the head that speaks loudest, and the window where it does.
+fn foremost(pooled: &Pooled) -> (Head, Peak) {
+    let loudest = |head: usize| {
+        let [phrase, short, _] = pooled.peaks[head];
+        if phrase.score > short.score { phrase } else { short }
+    };
+    let (orders, person) = (loudest(OVERRIDE), loudest(PERSONA));
+    match orders.score >= person.score {
+        true => (Head::Override, orders),
+        false => (Head::Persona, person),
+    }
+}

@@ -1,0 +1,208 @@
+//! From the weights of single features to what a whole text is judged by.
+//!
+//! In: a table of weights and a normal text. Out: [`Pooled`]: for each head the strongest window of about 200 and
+//! of about 800 bytes, where it lies, and what the other heads say there. Each feature is looked up once; windows
+//! are differences of running sums, so the work is linear in the text, whatever the windows.
+
+use std::ops::Range;
+
+use super::feature;
+use super::feature::BLOCK_BYTES;
+use super::feature::Reader;
+use super::lexicon::Lexicon;
+use super::normal::GAP_QUOTE;
+use super::normal::Normal;
+
+/// How many heads there are.
+pub const HEADS: usize = 3;
+/// The head that sees orders to drop, to show or to do something else.
+pub const OVERRIDE: usize = 0;
+/// The head that sees personas without rules.
+pub const PERSONA: usize = 1;
+/// The head that sees text about attacks, which quotes them.
+pub const ABOUT: usize = 2;
+
+/// The lengths of windows in blocks, and how many blocks further the next one begins.
+pub const WINDOWS: [(usize, usize); 3] = [(3, 1), (7, 2), (24, 4)];
+/// A window counts as at least this long, in bytes.
+pub const WINDOW_BYTES_MIN: usize = 64;
+
+/// The weights of one model, as whole numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weights {
+    /// The logarithm of the number of buckets.
+    pub bits: u32,
+    /// For each bucket the weight of each head, and nothing.
+    pub table: Vec<[i8; 4]>,
+    /// What one unit of a weight is worth.
+    pub scales: [f32; HEADS],
+    /// What a window without features is worth.
+    pub biases: [f32; HEADS],
+}
+
+/// The strongest window of one head and length.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Peak {
+    /// Its score, as log odds.
+    pub score: f32,
+    /// The first block of it.
+    pub from: usize,
+    /// The first block behind it.
+    pub until: usize,
+}
+
+/// What a text is judged by.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pooled {
+    /// The strongest window, by head and length.
+    pub peaks: [[Peak; WINDOWS.len()]; HEADS],
+    /// What [`ABOUT`] says of the strongest windows of the other two heads, by head and length.
+    pub about: [[f32; WINDOWS.len()]; 2],
+    /// The score of the whole text as one window, by head.
+    pub whole: [f32; HEADS],
+    /// The share of windows above zero, by head.
+    pub dense: [f32; HEADS],
+    /// The concepts in the strongest short window of [`OVERRIDE`].
+    pub concepts: usize,
+    /// Words behind quotation marks for each word of that window.
+    pub quoted: f32,
+    /// Words of the text.
+    pub words: usize,
+    /// The share of words of the text that are one character without spaces.
+    pub glued: f32,
+    /// Bytes of the normal text for each word.
+    pub spread: f32,
+}
+
+/// Running sums of a text's weights: `sums[n]` is what the first `n` blocks are worth.
+#[derive(Clone, Debug, Default)]
+pub struct Sums(Vec<[i32; HEADS]>);
+
+/// Reads texts into pooled scores and keeps its room between them.
+#[derive(Clone, Debug, Default)]
+pub struct Pooling {
+    reader: Reader,
+    sums: Sums,
+}
+
+impl Sums {
+    fn clear(&mut self, blocks: usize) {
+        self.0.clear();
+        self.0.resize(blocks + 1, [0; HEADS]);
+    }
+
+    fn add(&mut self, block: usize, weights: [i8; 4], worth: u32) {
+        let worth = worth as i32;
+        if let Some(sum) = self.0.get_mut(block + 1) {
+            sum[0] += worth * i32::from(weights[0]);
+            sum[1] += worth * i32::from(weights[1]);
+            sum[2] += worth * i32::from(weights[2]);
+        }
+    }
+
+    fn run(&mut self) {
+        let mut before = [0; HEADS];
+        for sum in &mut self.0 {
+            for head in 0..HEADS {
+                sum[head] += before[head];
+            }
+            before = *sum;
+        }
+    }
+
+    fn window(&self, range: Range<usize>) -> [i32; HEADS] {
+        let at = |block: usize| self.0.get(block).copied().unwrap_or_default();
+        let (from, until) = (at(range.start), at(range.end));
+        std::array::from_fn(|head| until[head] - from[head])
+    }
+}
+
+/// Returns what a sum over a window is multiplied with: longer windows hold more chance.
+pub fn scale(bytes: usize) -> f32 {
+    1.0 / (bytes.max(WINDOW_BYTES_MIN) as f32).sqrt()
+}
+
+/// Returns the windows of one length over so many blocks; the last one ends with the text.
+pub fn windows(blocks: usize, length: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
+    let last = blocks.saturating_sub(length);
+    let starts = (0..last).step_by(step).chain(std::iter::once(last));
+    starts.map(move |start| start..(start + length).min(blocks))
+}
+
+impl Pooling {
+    /// Judges a normal text.
+    pub fn read(&mut self, normal: &Normal, lexicon: &Lexicon, weights: &Weights) -> Pooled {
+        let blocks = feature::blocks(normal);
+        self.sums.clear(blocks);
+        let sums = &mut self.sums;
+        self.reader.read(normal, lexicon, weights.bits, |block, bucket, worth| {
+            sums.add(block, weights.table.get(bucket as usize).copied().unwrap_or_default(), worth);
+        });
+        sums.run();
+        let mut pooled = Pooled::default();
+        if blocks == 0 {
+            return pooled;
+        }
+        for (length, (window, step)) in WINDOWS.into_iter().enumerate() {
+            self.peaks(&mut pooled, weights, normal.len(), blocks, (length, window, step));
+        }
+        pooled.whole = self.score(weights, normal.len(), 0..blocks);
+        for head in [OVERRIDE, PERSONA] {
+            for length in 0..WINDOWS.len() {
+                let peak = pooled.peaks[head][length];
+                pooled.about[head][length] = self.score(weights, normal.len(), peak.from..peak.until)[ABOUT];
+            }
+        }
+        self.describe(&mut pooled, normal);
+        pooled
+    }
+
+    fn score(&self, weights: &Weights, bytes: usize, window: Range<usize>) -> [f32; HEADS] {
+        let end = (window.end * BLOCK_BYTES).min(bytes);
+        let scale = scale(end.saturating_sub(window.start * BLOCK_BYTES));
+        let sums = self.sums.window(window);
+        std::array::from_fn(|head| weights.biases[head] + sums[head] as f32 * weights.scales[head] * scale)
+    }
+
+    fn peaks(
+        &self,
+        pooled: &mut Pooled,
+        weights: &Weights,
+        bytes: usize,
+        blocks: usize,
+        (length, window, step): (usize, usize, usize),
+    ) {
+        let mut count = 0usize;
+        let mut above = [0usize; HEADS];
+        for range in windows(blocks, window, step) {
+            let scores = self.score(weights, bytes, range.clone());
+            for (head, score) in scores.into_iter().enumerate() {
+                above[head] += usize::from(score > 0.0);
+                let peak = &mut pooled.peaks[head][length];
+                if count == 0 || score > peak.score {
+                    *peak = Peak { score, from: range.start, until: range.end };
+                }
+            }
+            count += 1;
+        }
+        if length == 1 {
+            pooled.dense = above.map(|above| above as f32 / count.max(1) as f32);
+        }
+    }
+
+    fn describe(&self, pooled: &mut Pooled, normal: &Normal) {
+        let peak = pooled.peaks[OVERRIDE][1];
+        let inside = |at: u32| (peak.from..peak.until).contains(&(at as usize / BLOCK_BYTES));
+        pooled.concepts = self.reader.sightings().iter().filter(|seen| inside(seen.at)).count();
+        let words = normal.words();
+        let first = words.partition_point(|word| (word.start as usize) < peak.from * BLOCK_BYTES);
+        let last = words.partition_point(|word| (word.start as usize) < peak.until * BLOCK_BYTES);
+        let near = words.get(first..last).unwrap_or_default();
+        let quoted = near.iter().filter(|word| word.gap & GAP_QUOTE != 0).count();
+        pooled.quoted = quoted as f32 / near.len().max(1) as f32;
+        pooled.words = words.len();
+        let glued = words.iter().filter(|word| word.glued).count();
+        pooled.glued = glued as f32 / words.len().max(1) as f32;
+        pooled.spread = normal.len() as f32 / words.len().max(1) as f32;
+    }
+}

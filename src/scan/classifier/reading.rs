@@ -1,0 +1,92 @@
+//! What of a text a model gets to read: its canonical view, and what is encoded in it.
+
+use std::ops::Range;
+
+use super::Classifier;
+use super::Origin;
+use super::Signals;
+use super::Verdict;
+use crate::scan::decode;
+use crate::scan::threat::Decoded;
+use crate::scan::threat::Encoding;
+use crate::scan::view;
+
+/// How many layers of encoding are undone.
+const DEPTH_MAX: usize = 2;
+/// The shortest text that is judged, in bytes.
+pub const TEXT_BYTES_MIN: usize = 12;
+/// The most decoded bytes of one text that are judged, for each byte of it.
+const DECODED_PER_BYTE: usize = 2;
+
+/// A verdict, and what had to be undone for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// The verdict; its window lies in the text as it stands.
+    pub verdict: Verdict,
+    /// The steps that were undone, outermost first.
+    pub decoded_from: Decoded,
+}
+
+/// Judges a text in all its readings and returns the worst verdict.
+pub fn judge(model: &dyn Classifier, text: &[u8], origin: Origin, signals: &Signals) -> Option<Told> {
+    let mut budget = text.len().saturating_mul(DECODED_PER_BYTE);
+    read(model, text, origin, signals, DEPTH_MAX, &mut budget)
+}
+
+fn read(
+    model: &dyn Classifier,
+    text: &[u8],
+    origin: Origin,
+    signals: &Signals,
+    depth: usize,
+    budget: &mut usize,
+) -> Option<Told> {
+    if text.len() < TEXT_BYTES_MIN {
+        return None;
+    }
+    let canonical = view::canonical(text);
+    let read = canonical.as_ref().map_or(text, |view| view.bytes());
+    let mut verdict = model.judge(read, origin, signals);
+    let mut decoded_from = Decoded::default();
+    if let Some(view) = &canonical {
+        verdict.window = view.source_range(verdict.window);
+        decoded_from.0.push(Encoding::Canonical);
+    }
+    let mut worst = Told { verdict, decoded_from };
+    if depth > 0 {
+        for run in decode::runs(text, 0) {
+            let Some(rest) = budget.checked_sub(run.view.bytes().len()) else { break };
+            *budget = rest;
+            let inner = read_run(model, &run, origin, signals, depth, budget);
+            if let Some(inner) = inner.filter(|inner| inner.verdict.odds > worst.verdict.odds) {
+                worst = inner;
+            }
+        }
+    }
+    Some(worst)
+}
+
+fn read_run(
+    model: &dyn Classifier,
+    run: &decode::Run,
+    origin: Origin,
+    signals: &Signals,
+    depth: usize,
+    budget: &mut usize,
+) -> Option<Told> {
+    // What people write has spaces; identifiers and images do not.
+    let bytes = run.view.bytes();
+    if !bytes.contains(&b' ') && bytes.is_ascii() {
+        return None;
+    }
+    let mut told = read(model, bytes, origin, signals, depth - 1, budget)?;
+    told.verdict.window = covered(run, told.verdict.window);
+    told.decoded_from.0.retain(|step| *step != Encoding::Canonical);
+    told.decoded_from.0.insert(0, run.encoding);
+    Some(told)
+}
+
+/// Returns the encoded bytes of a window of what was decoded.
+fn covered(run: &decode::Run, window: Range<usize>) -> Range<usize> {
+    run.view.source_range(window)
+}

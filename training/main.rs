@@ -1,0 +1,94 @@
+//! `make train`: trains the model of the third layer, and measures it on sources it left out.
+//!
+//! In: the shared rows (`PORTCULLIS_SHARED`, or `../shared/data/train`), the lexicon and the texts beside this
+//! file. Out: `plugins/models/gatehouse/model.bin`, the same bytes for the same rows, and what was measured in
+//! `target/eval/folds.json`. One thread, a few minutes.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::path::PathBuf;
+
+use portcullis::scan::classifier::format;
+use portcullis::scan::classifier::lexicon;
+use portcullis::scan::classifier::lexicon::Lexicon;
+use portcullis::scan::classifier::linear::Levels;
+use portcullis::scan::classifier::linear::Linear;
+use portcullis::scan::classifier::normal::Normal;
+use portcullis::scan::view;
+use serde::Deserialize;
+
+mod chance;
+mod corpus;
+mod fold;
+mod grammar;
+mod learn;
+mod logistic;
+mod tell;
+
+use fold::Folds;
+
+/// The share of harmless texts of left-out sources that may be reported with medium confidence.
+const WATCH_SHARE: f64 = 0.005;
+/// The share that may be reported with high confidence, and so be blocked under the default policy.
+const SURE_SHARE: f64 = 0.001;
+/// What a finding of the first layer adds to the log odds, of medium and of high confidence.
+const SIGNALS: [f32; 2] = [0.7, 1.5];
+/// Log odds that nothing reaches: what the operator wrote is never reported with high confidence.
+const NEVER: f32 = 1000.0;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LexiconFile {
+    concepts: BTreeMap<String, Vec<String>>,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let own = Path::new("training");
+    let shared = std::env::var_os("PORTCULLIS_SHARED");
+    let shared = shared.map_or_else(|| PathBuf::from("../shared/data/train"), PathBuf::from);
+    let lexicon = read_lexicon(&own.join("lexicon/concepts.toml"))?;
+    let docs = corpus::read(&shared, &own.join("texts"))?;
+    let read = |doc: &corpus::Doc| learn::encode(Normal::of(&canonical(&doc.text)), &lexicon);
+    let texts: Vec<learn::Encoded> = docs.iter().map(read).collect();
+    let mut out = std::io::stdout();
+    writeln!(out, "{} texts, {} attacks", docs.len(), docs.iter().filter(|doc| doc.attack).count())?;
+
+    let folds = Folds::measure(&docs, &texts, &lexicon);
+    let told = tell::folds(&docs, &folds);
+    fs::create_dir_all("target/eval")?;
+    fs::write("target/eval/folds.json", told.json())?;
+    writeln!(out, "{}", told.markdown)?;
+
+    let everything: BTreeSet<usize> = (0..docs.len()).collect();
+    let weights = learn::learn(&fold::lessons(&docs, &texts, &everything));
+    let mut stack = folds.stack(&docs, None);
+    stack.signals = SIGNALS;
+    let (watch, sure) = (folds.level(&docs, WATCH_SHARE), folds.level(&docs, SURE_SHARE));
+    let levels = Levels { watch: [watch, sure, watch, watch, watch], sure: [sure, NEVER, sure, sure, sure] };
+    let model = Linear { weights, lexicon, stack, levels };
+    fs::write("plugins/models/gatehouse/model.bin", format::write(&model)?)?;
+    Ok(())
+}
+
+/// Returns a text as the scanner hands it to the model.
+fn canonical(text: &str) -> Vec<u8> {
+    view::canonical(text.as_bytes()).map_or_else(|| text.as_bytes().to_vec(), |view| view.bytes().to_vec())
+}
+
+fn read_lexicon(path: &Path) -> Result<Lexicon, Box<dyn Error>> {
+    let file: LexiconFile = toml::from_str(&fs::read_to_string(path)?)?;
+    if file.concepts.len() > lexicon::CONCEPTS_MAX {
+        return Err(format!("{}: more than {} concepts", path.display(), lexicon::CONCEPTS_MAX).into());
+    }
+    let mut entries = Vec::new();
+    for (concept, words) in file.concepts.values().enumerate() {
+        for word in words {
+            entries.extend(lexicon::entries_of(&canonical(word), concept as u8));
+        }
+    }
+    Ok(Lexicon::new(entries))
+}
