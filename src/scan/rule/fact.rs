@@ -37,7 +37,7 @@ pub struct Fact {
     pub channel: &'static str,
     /// Where that text stood.
     pub place: Place,
-    /// Whether no earlier finding of its detector had the same value.
+    /// Whether no earlier finding had the same value, whoever found it.
     pub first: bool,
 }
 
@@ -69,7 +69,7 @@ pub struct ToolFact {
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     list: Vec<Fact>,
-    values: HashSet<(DetectorId, u64)>,
+    values: HashSet<u64>,
     kinds: HashMap<(DetectorId, &'static str), usize>,
     counts: HashMap<DetectorId, Count>,
     /// Tools whose definitions are worth a look.
@@ -81,7 +81,7 @@ pub struct Facts {
 pub struct Count {
     /// All findings.
     pub all: usize,
-    /// Findings with different values.
+    /// Findings with values that no earlier finding had.
     pub distinct: usize,
 }
 
@@ -112,7 +112,7 @@ impl Fact {
 impl Facts {
     /// Adds a finding whose value has the hash `value`; returns its place among the facts, unless there are too many.
     pub fn push(&mut self, mut fact: Fact, value: u64) -> Option<usize> {
-        fact.first = self.values.insert((fact.detector, value));
+        fact.first = self.values.insert(value);
         let count = self.counts.entry(fact.detector).or_default();
         count.all += 1;
         count.distinct += usize::from(fact.first);
