@@ -34,6 +34,7 @@ use crate::scan::detector::MaskKind;
 use crate::scan::hold::Track;
 use crate::scan::hold::Watch;
 use crate::scan::kind::Kind;
+use crate::scan::rule::Rule;
 use crate::scan::rule::Rules;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::Confidence;
@@ -111,6 +112,7 @@ pub struct Parts<'a> {
 /// The automata of one scanner; policies that look for the same share one.
 struct Watches<'a> {
     detectors: &'a [Detector],
+    layer2: &'a Rules,
     known: Vec<Arc<Watch>>,
     used: Vec<Arc<Watch>>,
 }
@@ -228,9 +230,26 @@ impl<'a> Watches<'a> {
         let spare = running.into_iter().flat_map(|running| running.spare_watches.iter().cloned());
         Self {
             detectors: parts.scanner.detectors(),
+            layer2: &parts.layer2,
             known: in_force.chain(spare).collect(),
             used: Vec::new(),
         }
+    }
+
+    /// Returns the detectors that text waits for: those that change it, and those that rules rest on which block.
+    fn awaited(&self, decisions: &Decisions, way: Direction) -> DetectorSet {
+        let blocks = |(at, rule): &(usize, &Rule)| {
+            let said =
+                decisions.rules(self.layer2.id(*at)).map(|rules| rules.rule(way).action(rule.confidence));
+            said == Some(Action::Block)
+        };
+        let blocking: Vec<&Rule> =
+            self.layer2.rules().iter().enumerate().filter(blocks).map(|(_, rule)| rule).collect();
+        let rests = |id: &DetectorId| {
+            let detector = self.detectors.get(usize::from(id.0));
+            detector.is_some_and(|known| blocking.iter().any(|rule| rule.needs.may_rest_on(known.category)))
+        };
+        decisions.enforced(way).iter().chain(decisions.wanted(way).iter().filter(rests)).collect()
     }
 
     /// Returns the automaton for these detectors; compiling one takes longer than all else of a reload.
@@ -277,7 +296,10 @@ impl Policy {
             let own = decisions.wanted(way);
             shadow.map_or_else(|| own.clone(), |shadow| own.union(shadow.wanted(way)))
         });
-        let watch = |way: Direction| watches.find(decisions.enforced(way), &looked_for[way.index()]);
+        let watch = |way: Direction| {
+            let awaited = watches.awaited(decisions, way);
+            watches.find(&awaited, &looked_for[way.index()])
+        };
         let watches = Direction::ALL.map(watch);
         Self {
             id: file.id.clone(),

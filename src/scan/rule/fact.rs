@@ -70,7 +70,6 @@ pub struct ToolFact {
 pub struct Facts {
     list: Vec<Fact>,
     values: HashSet<u64>,
-    by_detector: HashSet<(DetectorId, u64)>,
     kinds: HashMap<(DetectorId, &'static str), usize>,
     counts: HashMap<DetectorId, Count>,
     /// Tools whose definitions are worth a look.
@@ -82,7 +81,7 @@ pub struct Facts {
 pub struct Count {
     /// All findings.
     pub all: usize,
-    /// Findings with different values.
+    /// Findings with values that no earlier finding had.
     pub distinct: usize,
 }
 
@@ -114,10 +113,9 @@ impl Facts {
     /// Adds a finding whose value has the hash `value`; returns its place among the facts, unless there are too many.
     pub fn push(&mut self, mut fact: Fact, value: u64) -> Option<usize> {
         fact.first = self.values.insert(value);
-        let is_distinct = self.by_detector.insert((fact.detector, value));
         let count = self.counts.entry(fact.detector).or_default();
         count.all += 1;
-        count.distinct += usize::from(is_distinct);
+        count.distinct += usize::from(fact.first);
         let of_kind = self.kinds.entry((fact.detector, fact.channel)).or_default();
         if *of_kind >= FACTS_PER_KIND_MAX || self.list.len() >= FACTS_MAX {
             return None;

@@ -30,6 +30,19 @@ impl Needs {
         Self(self.0 | other.0)
     }
 
+    /// Tells whether a text of a stream can make the rule fire by a finding of a category: then it waits for those.
+    ///
+    /// Texts that come in pieces are the model's own; a rule about a person's words or a tool's never waits.
+    pub fn may_rest_on(self, category: Category) -> bool {
+        let bits = |named: &[&str]| {
+            words().filter(|(_, word)| named.contains(word)).fold(0, |all, (bit, _)| all | bit)
+        };
+        let categories = self.0 & bits(&Category::ALL.map(Category::as_str));
+        let of_others = bits(&["request", "system", "user", "tool_result", "tool_definition"]);
+        let rests = categories == 0 || categories & bits(&[category.as_str()]) != 0;
+        rests && self.0 & of_others == 0
+    }
+
     pub(super) fn met_by(self, seen: &Seen) -> bool {
         self.0 & !seen.0 == 0
     }

@@ -140,5 +140,10 @@ fn only_so_many_facts_are_looked_at_and_all_are_counted() {
         facts.push(fact, value / 20);
     }
     assert_eq!(facts.list().len(), fact::FACTS_MAX);
-    assert!(facts.counts().all(|(_, count)| count.all == 100 && count.distinct == 50));
+    assert!(facts.counts().all(|(_, count)| count.all == 100));
+    assert_eq!(
+        facts.counts().map(|(_, count)| count.distinct).sum::<usize>(),
+        50,
+        "values that several find count once"
+    );
 }
