@@ -117,15 +117,15 @@ fn judged(pieces: &[&[u8]]) -> Outcome {
         fed += piece.len();
         let advance = lane.feed(scanner, watch, piece).expect("a short text can be judged");
         assert!(left <= advance.judged_to && advance.judged_to <= fed);
-        let early = advance.findings.iter().any(|found: &Finding| found.span.start < left);
-        assert!(!early, "a byte of a match left before it was found");
+        let early = advance.findings.iter().any(|found: &Finding| found.value.start < left);
+        assert!(!early, "a byte of a value left before it was found");
         left = advance.judged_to;
         findings.extend(advance.findings);
     }
     let advance = lane.finish(scanner, watch).expect("a short text can be judged");
     assert!(
-        advance.findings.iter().all(|found| found.span.start >= left),
-        "a byte of a match left too early"
+        advance.findings.iter().all(|found| found.value.start >= left),
+        "a byte of a value left too early"
     );
     findings.extend(advance.findings);
     Outcome { left: advance.judged_to, findings: sorted(findings) }
