@@ -11,6 +11,7 @@ use std::str::FromStr;
 mod encoding;
 pub mod identity;
 pub mod password;
+pub mod published;
 pub mod rarity;
 pub mod secret;
 pub mod shape;
@@ -386,6 +387,8 @@ pub enum Check {
     StrongOrRare,
     /// Twelve to 24 words of BIP-39 with the right checksum.
     Bip39,
+    /// Not one of the keys that manuals and sample applications print.
+    NotPublished,
 }
 
 /// No check has this name.
@@ -753,6 +756,7 @@ const TABLE: &[Row] = &[
     row(Check::KeptPassword, "kept_password", password::kept, by_chance),
     row(Check::StrongOrRare, "strong_or_rare", password::strong_or_rare, by_chance),
     row(Check::Bip39, "bip39", password::bip39, password::repair_bip39),
+    row(Check::NotPublished, "not_published", published::not_published, by_chance),
 ];
 
 impl Check {
