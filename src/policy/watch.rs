@@ -194,6 +194,7 @@ mod tests {
             layer2: Box::new(|| Ok(RuleFiles::new())),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(|_| Vec::new()),
+            prove_rules: Box::new(|_, _| Vec::new()),
         }
     }
 
