@@ -21,6 +21,8 @@ use crate::policy::build::try_build;
 use crate::scan::detector::Detector;
 use crate::scan::pack;
 use crate::scan::proof;
+use crate::scan::rule;
+use crate::scan::rule::Rules;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::DetectorId;
 
@@ -32,6 +34,8 @@ const DIALECT_FILES_MAX: usize = 256;
 pub fn loading(config: &Config, sources: &Sources) -> Loading {
     let (sources, plugins) = (sources.clone(), config.plugins.path.clone());
     let (overlay, rules, models) = (plugins.clone(), plugins.clone(), plugins.clone());
+    let packs = Arc::new(Packs { plugins, last: Mutex::default() });
+    let (of_detectors, of_rules) = (Arc::clone(&packs), Arc::clone(&packs));
     Loading {
         document: Box::new(move || {
             // The whole file is read, so that a fault in what needs a restart is told now, not then.
@@ -40,10 +44,7 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
             let faults = provider_key_faults(&config);
             if faults.is_empty() { Ok(document) } else { Err(faults) }
         }),
-        detectors: Box::new({
-            let packs = Packs { plugins, last: Mutex::default() };
-            move || packs.load()
-        }),
+        detectors: Box::new(move || packs.load()),
         layer2: Box::new(move || {
             let (files, faults) = pack::read_rules(&rules);
             if faults.is_empty() { Ok(files) } else { Err(faults.into_iter().map(Fault::from).collect()) }
@@ -53,7 +54,13 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
             if faults.is_empty() { Ok(files) } else { Err(faults.into_iter().map(Fault::from).collect()) }
         }),
         dialects: Box::new(move || dialect_files(&overlay)),
-        prove: Box::new(prove),
+        prove: Box::new(
+            move |scanner| if of_detectors.are_builtin(scanner) { Vec::new() } else { prove(scanner) },
+        ),
+        prove_rules: Box::new(move |rules, scanner| {
+            let builtin = of_rules.are_builtin(scanner) && *rules.files() == pack::builtin_rules();
+            if builtin { Vec::new() } else { prove_rules(rules, scanner) }
+        }),
     }
 }
 
@@ -81,6 +88,14 @@ impl Packs {
         let detectors = Arc::new(pack::parse_all(&files).map_err(told)?);
         *last = Some((files, Arc::clone(&detectors)));
         Ok(detectors)
+    }
+
+    /// Tells whether a scanner was compiled from the packs as they were read last, and these are the built-in ones.
+    fn are_builtin(&self, scanner: &Scanner) -> bool {
+        let last = self.last.lock();
+        last.as_ref().is_some_and(|(files, detectors)| {
+            std::ptr::eq(detectors.as_slice(), scanner.detectors()) && *files == pack::builtin_files()
+        })
     }
 }
 
@@ -110,6 +125,11 @@ fn prove(scanner: &Scanner) -> Vec<Fault> {
         Err(found) => faults.extend(found.into_iter().map(Fault::from)),
     }
     faults
+}
+
+/// Proves rules; the built-in ones over the built-in packs are proven when the binary is tested.
+fn prove_rules(rules: &Rules, scanner: &Scanner) -> Vec<Fault> {
+    rule::proof::prove(rules, scanner, None).err().into_iter().flatten().map(Fault::from).collect()
 }
 
 fn dialect_files(plugins: &Path) -> Result<DialectFiles, Vec<Fault>> {

@@ -17,6 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pingora::apps::HttpServerOptions;
+use pingora::listeners::L4BufferSettings;
+use pingora::listeners::ListenerConfig;
 use pingora::listeners::TcpSocketOptions;
 use pingora::protocols::ALPN;
 use pingora::protocols::http::v2::server::H2Options;
@@ -82,6 +84,9 @@ pub const BUILD_DATE: &str = env!("PORTCULLIS_BUILD_DATE");
 /// The tenant whose values are masked; there is one for each deployment.
 const TENANT: &str = "default";
 const MASKS: &str = "masks";
+/// What is read of a connection at once, where its reader does not ask for more: a request head, a TLS record.
+/// A connection has this for as long as it is open.
+const READ_BUFFER_BYTES: usize = 16 << 10;
 /// How long the runtimes may take to stop once every exchange had its time.
 const RUNTIME_STOP_S: u64 = 2;
 
@@ -441,16 +446,13 @@ fn listen<A>(
     for address in addresses.bound() {
         let mut options = TcpSocketOptions::default();
         options.so_reuseport = Some(addresses.holds(address));
-        match &certificate {
-            Some(certificate) => {
-                service.add_tls_with_settings(
-                    &address.to_string(),
-                    Some(options),
-                    certificate.listener(offered.clone()),
-                );
-            }
-            None => service.add_tcp_with_settings(&address.to_string(), options),
-        }
+        let endpoint = ListenerConfig::tcp(address.to_string())
+            .tcp_socket_options(options)
+            .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
+        service.add_listener(match &certificate {
+            Some(certificate) => endpoint.tls(certificate.listener(offered.clone())),
+            None => endpoint,
+        });
     }
     Ok(certificate)
 }

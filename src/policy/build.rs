@@ -23,7 +23,6 @@ use crate::scan::classifier::shelf::Shelf;
 use crate::scan::detector::Detector;
 use crate::scan::pack::PackFault;
 use crate::scan::proof::ProofFault;
-use crate::scan::rule;
 use crate::scan::rule::Rules;
 use crate::scan::rule::proof::RuleFault;
 use crate::scan::scanner::Scanner;
@@ -43,6 +42,9 @@ pub type Load<T> = Box<dyn Fn() -> Result<T, Vec<Fault>> + Send + Sync>;
 /// Proves a scanner by its own examples; no fault: it holds.
 pub type Prove = Box<dyn Fn(&Scanner) -> Vec<Fault> + Send + Sync>;
 
+/// Proves rules by their own scenarios, with the scanner they go with; no fault: they hold.
+pub type ProveRules = Box<dyn Fn(&Rules, &Scanner) -> Vec<Fault> + Send + Sync>;
+
 /// Where the parts of a ruleset come from; each is asked anew at every reload.
 pub struct Loading {
     /// All that files and the environment say.
@@ -57,6 +59,8 @@ pub struct Loading {
     pub dialects: Load<DialectFiles>,
     /// Proves a freshly compiled scanner by its own examples; empty: it holds.
     pub prove: Prove,
+    /// Proves freshly compiled rules by their own scenarios; empty: they hold.
+    pub prove_rules: ProveRules,
 }
 
 /// Builds the ruleset of a document and throws it away.
@@ -140,9 +144,8 @@ impl Builder<'_> {
         }
         let compiled = Rules::compile_beside(files, scanner.detectors(), layer3.kinds());
         let rules = compiled.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
-        let proven = rule::proof::prove(&rules, scanner, None);
-        proven.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
-        Ok(Arc::new(rules))
+        let faults = (self.loading.prove_rules)(&rules, scanner);
+        if faults.is_empty() { Ok(Arc::new(rules)) } else { Err(faults) }
     }
 
     fn scanner(&self) -> Result<Arc<Scanner>, Vec<Fault>> {
@@ -152,7 +155,7 @@ impl Builder<'_> {
         {
             return Ok(running.scanner.clone());
         }
-        let compiled = Scanner::compile(Vec::clone(&detectors));
+        let compiled = Scanner::compile(detectors);
         let scanner = compiled.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
         let faults = (self.loading.prove)(&scanner);
         if faults.is_empty() { Ok(Arc::new(scanner)) } else { Err(faults) }

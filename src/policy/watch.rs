@@ -196,6 +196,7 @@ mod tests {
             layer3: Box::new(|| Ok(ModelFiles::new())),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(|_| Vec::new()),
+            prove_rules: Box::new(|_, _| Vec::new()),
         }
     }
 

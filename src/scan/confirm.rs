@@ -5,13 +5,21 @@
 //! from others: the next one may begin at the next byte, so that nothing can be hidden by what is glued to it.
 //! Candidates only say where looking is worth while, and every match has one, so that neither other candidates nor
 //! the way a text was cut into regions changes the outcome.
+//!
+//! Most detectors never see a candidate, so the regex of a pattern that surely compiles waits for its first one:
+//! all of them together would take more memory than everything else, and most of the start.
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::OnceLock;
 
 use regex_automata::Anchored;
 use regex_automata::Input;
 use regex_automata::meta;
 use regex_automata::util::primitives::NonMaxUsize;
+use regex_syntax::hir::Class;
+use regex_syntax::hir::Hir;
+use regex_syntax::hir::HirKind;
 use regex_syntax::hir::Look;
 
 use crate::scan::detector::CONTEXT_BYTES;
@@ -21,6 +29,13 @@ use crate::scan::shape::Start;
 
 /// The largest automaton a pattern may need, in bytes.
 pub const AUTOMATON_BYTES_MAX: usize = 64 << 20;
+/// What one state of an automaton takes while it is built, in bytes.
+const STATE_BYTES: usize = 32;
+/// What one transition of a state to several others takes, in bytes.
+const TRANSITION_BYTES: usize = 8;
+/// An automaton that is surely below this size, in bytes, is built only once it is needed; half of what is
+/// allowed, so that building it cannot fail then.
+const LATE_BYTES_MAX: usize = AUTOMATON_BYTES_MAX / 2;
 /// The room for lazily built states of wide patterns, in bytes.
 const LAZY_BYTES_WIDE: usize = 8 << 20;
 /// The room for lazily built states of usual patterns, in bytes.
@@ -36,7 +51,9 @@ const WORK_PER_LOOK: usize = 16;
 
 /// The pattern of one detector, ready to place matches.
 pub struct Confirm {
-    regex: meta::Regex,
+    /// Built with the first candidate, unless that could fail.
+    regex: OnceLock<meta::Regex>,
+    hir: Arc<Hir>,
     start: Start,
     width_max: usize,
     slots: usize,
@@ -86,21 +103,27 @@ impl Field<'_> {
 }
 
 impl Confirm {
-    /// Builds the regex of a detector.
+    /// Prepares the regex of a detector, and builds it if that may take long or fail.
     ///
     /// # Errors
     /// The pattern needs too large an automaton.
     pub fn compile(detector: &Detector, start: Start) -> Result<Self, Box<meta::BuildError>> {
+        let hir = detector.pattern.shared_hir();
         let width_max = detector.pattern.width_max();
-        let lazy = if width_max >= WIDE_BYTES { LAZY_BYTES_WIDE } else { LAZY_BYTES };
-        let config = meta::Config::new()
-            .utf8_empty(false)
-            .nfa_size_limit(Some(AUTOMATON_BYTES_MAX))
-            .hybrid_cache_capacity(lazy);
-        let regex = meta::Builder::new().configure(config).build_from_hir(detector.pattern.hir());
         let slots = if detector.pattern.has_group() { 4 } else { 2 };
-        let at_edge = detector.pattern.hir().properties().look_set_prefix().contains(Look::WordAscii);
-        Ok(Self { regex: regex.map_err(Box::new)?, start, width_max, slots, at_edge })
+        let at_edge = hir.properties().look_set_prefix().contains(Look::WordAscii);
+        let regex = match automaton_bytes(&hir) {
+            ..=LATE_BYTES_MAX => OnceLock::new(),
+            _ => OnceLock::from(built(&hir, width_max)?),
+        };
+        Ok(Self { regex, hir, start, width_max, slots, at_edge })
+    }
+
+    /// Returns the regex, building it if this is its first use.
+    fn regex(&self) -> &meta::Regex {
+        self.regex.get_or_init(|| {
+            built(&self.hir, self.width_max).expect("an automaton below the limit for late ones is built")
+        })
     }
 
     /// Calls `accept` with each match one of `runs` allows, from left to right.
@@ -194,7 +217,7 @@ impl Confirm {
     /// Finds the leftmost match in the span of the input.
     fn find(&self, input: &Input<'_>) -> Option<Placed> {
         let mut slots: [Option<NonMaxUsize>; 4] = [None; 4];
-        self.regex.search_slots(input, slots.get_mut(..self.slots)?)?;
+        self.regex().search_slots(input, slots.get_mut(..self.slots)?)?;
         let [start, end, from, to] = slots.map(|slot| slot.map(NonMaxUsize::get));
         let span = start?..end?;
         let value = match (from, to) {
@@ -202,6 +225,38 @@ impl Confirm {
             _ => span.clone(),
         };
         Some(Placed { span, value })
+    }
+}
+
+fn built(hir: &Hir, width_max: usize) -> Result<meta::Regex, Box<meta::BuildError>> {
+    let lazy = if width_max >= WIDE_BYTES { LAZY_BYTES_WIDE } else { LAZY_BYTES };
+    let config = meta::Config::new()
+        .utf8_empty(false)
+        .nfa_size_limit(Some(AUTOMATON_BYTES_MAX))
+        .hybrid_cache_capacity(lazy);
+    meta::Builder::new().configure(config).build_from_hir(hir).map_err(Box::new)
+}
+
+/// Returns how large the automaton of a pattern may get, its counts spelt out, in bytes.
+fn automaton_bytes(hir: &Hir) -> usize {
+    // Captures, branches and joins have two states of their own.
+    const AROUND: usize = 2 * (STATE_BYTES + TRANSITION_BYTES);
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => STATE_BYTES,
+        HirKind::Literal(literal) => literal.0.len().saturating_mul(STATE_BYTES),
+        HirKind::Class(Class::Bytes(class)) => STATE_BYTES + class.ranges().len() * TRANSITION_BYTES,
+        // Each range of characters is several sequences of bytes, and no detector has one.
+        HirKind::Class(Class::Unicode(_)) => usize::MAX,
+        HirKind::Capture(group) => automaton_bytes(&group.sub).saturating_add(AROUND),
+        HirKind::Repetition(repeat) => {
+            let copies = repeat.max.unwrap_or(repeat.min).max(repeat.min) as usize;
+            let copy = automaton_bytes(&repeat.sub).saturating_add(AROUND);
+            copy.saturating_mul(copies.saturating_add(1))
+        }
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            let all = parts.iter().map(automaton_bytes).fold(AROUND, usize::saturating_add);
+            all.saturating_add(parts.len().saturating_mul(TRANSITION_BYTES))
+        }
     }
 }
 
@@ -228,6 +283,9 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
+    use regex_automata::nfa::thompson;
+    use regex_automata::nfa::thompson::WhichCaptures;
+
     use super::*;
     use crate::scan::engine::Engine;
     use crate::scan::shape::Shape;
@@ -274,6 +332,37 @@ mod tests {
         let text = "xk12 k34 k56";
         assert_eq!(placed(r"\bk[0-9]{2}\b", None, text, 1..6), [(5, 8)]);
         assert_eq!(placed(r"\bk[0-9]{2}\b", None, text, 6..9), []);
+    }
+
+    #[test]
+    fn a_regex_is_built_with_the_first_look() {
+        let detector = crate::scan::fixture::detector("probe", "k[0-9a-f]{8}(?:[a-z]{1,30}|xyz){0,40}");
+        let confirm = Confirm::compile(&detector, Shape::of(&detector).start).unwrap();
+        assert!(confirm.regex.get().is_none());
+        assert!(confirm.find(&Input::new("k0123abcd")).is_some());
+        assert!(confirm.regex.get().is_some());
+    }
+
+    #[test]
+    fn an_automaton_is_no_larger_than_foretold() {
+        for pattern in [
+            r"\bk[0-9]{2,4}\b",
+            "(?:a|ab|c[dx]{3}){2,90}",
+            "(?i:secret|password|token|tokens|passphrase)[ =:]{1,3}([!-~]{8,64})",
+            "(?:(?:[a-z]?x){0,5}y?){1,60}",
+            r"-----BEGIN [\s\S]{0,3000}?-----END",
+            "(?:q|w|e|r|t[yz]|(?:ui|op){3}){0,40}k",
+            "[acegikmoqsuwyACEGIKMOQSUWY02468]{1,300}",
+        ] {
+            let hir = crate::scan::detector::Pattern::parse(pattern).unwrap().hir().clone();
+            let bytes = automaton_bytes(&hir);
+            for (reverse, captures) in [(false, WhichCaptures::All), (true, WhichCaptures::None)] {
+                let config = thompson::Config::new().utf8(false).reverse(reverse).which_captures(captures);
+                let config = config.nfa_size_limit(Some(bytes * 2));
+                let nfa = thompson::Compiler::new().configure(config).build_from_hir(&hir);
+                assert!(nfa.is_ok(), "{pattern}");
+            }
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use memchr::memmem;
 use regex_syntax::ParserBuilder;
@@ -51,7 +52,7 @@ const CONTEXT_SUBSTRING_BYTES: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     source: String,
-    hir: Hir,
+    hir: Arc<Hir>,
     width_min: usize,
     width_max: usize,
 }
@@ -177,7 +178,7 @@ impl Pattern {
         match (width_min, width_max) {
             (0, _) => Err(PatternFault::Empty),
             (_, PATTERN_WIDTH_MAX..) if width_max > PATTERN_WIDTH_MAX => Err(PatternFault::TooWide),
-            _ => Ok(Self { source: source.to_owned(), hir, width_min, width_max }),
+            _ => Ok(Self { source: source.to_owned(), hir: Arc::new(hir), width_min, width_max }),
         }
     }
 
@@ -189,6 +190,11 @@ impl Pattern {
     /// Returns the parsed form, from which everything that matches is built.
     pub fn hir(&self) -> &Hir {
         &self.hir
+    }
+
+    /// Returns the parsed form for whoever builds from it later.
+    pub(super) fn shared_hir(&self) -> Arc<Hir> {
+        Arc::clone(&self.hir)
     }
 
     /// Returns the fewest bytes a match has; at least one.

@@ -133,7 +133,7 @@ impl Watch {
             }
             let (hir, width) = (detector.pattern.hir(), detector.pattern.width_max());
             builder.add(patterns.len() as u32, hir);
-            let settler = (width >= settle::WIDE_BYTES).then(|| Settler::compile(hir)).flatten();
+            let settler = (width >= settle::WIDE_BYTES).then(|| Settler::new(hir));
             patterns.push(Watched { detector: id, track, reach: width as u64 + 1, settler });
         }
         let enforced = enforced.clone();
@@ -285,7 +285,8 @@ impl HoldState {
                 let mark = Mark { first, last, value: thread.value };
                 let slot = &mut marks[watched.track.index()];
                 *slot = Some(slot.map_or(mark, |known| known.with(mark)));
-                if watched.settler.is_some() && !wide.contains(&position.pattern) {
+                let settles = watched.settler.as_ref().is_some_and(Settler::is_able);
+                if settles && !wide.contains(&position.pattern) {
                     wide.push(position.pattern);
                 }
             }

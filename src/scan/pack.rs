@@ -116,7 +116,12 @@ pub fn builtin_models() -> ModelFiles {
 /// # Errors
 /// Every fault of every pack.
 pub fn builtin() -> Result<Vec<Detector>, Vec<PackFault>> {
-    parse_all(&embedded_files(DETECTORS_FOLDER))
+    parse_all(&builtin_files())
+}
+
+/// Returns the texts of the packs that are compiled in, by path below the folder of plugins.
+pub fn builtin_files() -> BTreeMap<String, String> {
+    embedded_files(DETECTORS_FOLDER)
 }
 
 /// Reads the packs that are compiled in, with the files below `overlay` laid over them.

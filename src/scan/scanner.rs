@@ -5,6 +5,7 @@ mod suspects;
 use std::fmt;
 use std::ops::Range;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::thread;
 
 use crate::scan::confirm::Confirm;
@@ -61,7 +62,7 @@ const DECODED_PER_BYTE: usize = 8;
 pub struct Scanner {
     engine: Engine,
     words: WordIndex,
-    detectors: Vec<Detector>,
+    detectors: Arc<Vec<Detector>>,
     confirms: Vec<Confirm>,
 }
 
@@ -84,7 +85,8 @@ impl Scanner {
     ///
     /// # Errors
     /// Every detector that an engine refuses.
-    pub fn compile(detectors: Vec<Detector>) -> Result<Self, Vec<PackFault>> {
+    pub fn compile(detectors: impl Into<Arc<Vec<Detector>>>) -> Result<Self, Vec<PackFault>> {
+        let detectors: Arc<Vec<Detector>> = detectors.into();
         if let Some(first) = detectors.get(DETECTORS_MAX) {
             return Err(vec![PackFault::about(first, PackProblem::TooManyDetectors)]);
         }

@@ -1,7 +1,10 @@
 //! Whether a match is over although its pattern could go on: for wide patterns only.
 //!
 //! `-----BEGIN…[\s\S]{0,100000}?-----END…` has its match at the first end, but a thread inside the gap would wait for
-//! a hundred thousand bytes more. A leftmost-first automaton of the relaxed pattern knows that it is over.
+//! a hundred thousand bytes more. A leftmost-first automaton of the relaxed pattern knows that it is over. It is large,
+//! and few streams hold such a match, so the first one that may be complete has it built.
+
+use std::sync::OnceLock;
 
 use regex_automata::Anchored;
 use regex_automata::Input;
@@ -27,41 +30,56 @@ const AUTOMATON_BYTES_MAX: usize = 1 << 20;
 /// Knows when a match of one pattern is over.
 #[derive(Debug)]
 pub(super) struct Settler {
-    dfa: dense::DFA<Vec<u32>>,
+    relaxed: Hir,
+    /// `None` if it would be too large.
+    dfa: OnceLock<Option<dense::DFA<Vec<u32>>>>,
 }
 
 impl Settler {
-    /// Builds the automaton; `None` if it would be too large.
-    pub(super) fn compile(hir: &Hir) -> Option<Self> {
-        let config = thompson::Config::new().utf8(false).nfa_size_limit(Some(AUTOMATON_BYTES_MAX));
-        let nfa = thompson::Compiler::new().configure(config).build_from_hir(&relaxed(hir)).ok()?;
-        let config = dense::Config::new()
-            .match_kind(MatchKind::LeftmostFirst)
-            .start_kind(StartKind::Anchored)
-            .dfa_size_limit(Some(AUTOMATON_BYTES_MAX))
-            .determinize_size_limit(Some(AUTOMATON_BYTES_MAX));
-        let dfa = dense::Builder::new().configure(config).build_from_nfa(&nfa).ok()?;
-        Some(Self { dfa })
+    /// Prepares the automaton of a pattern.
+    pub(super) fn new(hir: &Hir) -> Self {
+        Self { relaxed: relaxed(hir), dfa: OnceLock::new() }
+    }
+
+    /// Tells whether it knows anything; builds the automaton at the first question.
+    pub(super) fn is_able(&self) -> bool {
+        self.dfa().is_some()
+    }
+
+    fn dfa(&self) -> Option<&dense::DFA<Vec<u32>>> {
+        self.dfa.get_or_init(|| built(&self.relaxed)).as_ref()
     }
 
     /// Returns the end of the match at `start` if no text behind `text` can change it.
     pub(super) fn end(&self, text: &[u8], start: usize) -> Option<usize> {
         let input = Input::new(text).range(start..).anchored(Anchored::Yes);
-        let mut state = self.dfa.start_state_forward(&input).ok()?;
+        let dfa = self.dfa()?;
+        let mut state = dfa.start_state_forward(&input).ok()?;
         let mut end = None;
         for (at, byte) in text.iter().enumerate().skip(start) {
-            state = self.dfa.next_state(state, *byte);
-            if self.dfa.is_match_state(state) {
+            state = dfa.next_state(state, *byte);
+            if dfa.is_match_state(state) {
                 // Matches are reported one byte late.
                 end = Some(at);
-            } else if self.dfa.is_dead_state(state) {
+            } else if dfa.is_dead_state(state) {
                 return end;
             }
         }
-        let last = self.dfa.is_match_state(state)
-            && (0..=u8::MAX).all(|byte| self.dfa.is_dead_state(self.dfa.next_state(state, byte)));
+        let last = dfa.is_match_state(state)
+            && (0..=u8::MAX).all(|byte| dfa.is_dead_state(dfa.next_state(state, byte)));
         end.filter(|_| last)
     }
+}
+
+fn built(relaxed: &Hir) -> Option<dense::DFA<Vec<u32>>> {
+    let config = thompson::Config::new().utf8(false).nfa_size_limit(Some(AUTOMATON_BYTES_MAX));
+    let nfa = thompson::Compiler::new().configure(config).build_from_hir(relaxed).ok()?;
+    let config = dense::Config::new()
+        .match_kind(MatchKind::LeftmostFirst)
+        .start_kind(StartKind::Anchored)
+        .dfa_size_limit(Some(AUTOMATON_BYTES_MAX))
+        .determinize_size_limit(Some(AUTOMATON_BYTES_MAX));
+    dense::Builder::new().configure(config).build_from_nfa(&nfa).ok()
 }
 
 /// Returns the pattern with long repetitions made endless.
