@@ -102,7 +102,7 @@ impl Bench {
             document.overlay(parsed(text).nested(&["policies", name]));
         }
         document.overlay(parsed(more));
-        for own in ["proxy", "admin", "store", "plugins", "audit", "telemetry"] {
+        for own in ["proxy", "admin", "store", "plugins", "audit", "telemetry", "license"] {
             document = without(&document, own);
         }
         let rules = section::read(&document, RulesFile::read).expect("the rules are sound");
