@@ -19,6 +19,7 @@ use crate::scan::detector::Detector;
 use crate::scan::engine::Run;
 use crate::scan::shape::Opening;
 use crate::scan::shape::Start;
+use crate::scan::shape::WIDE_BYTES;
 
 /// The largest automaton a pattern may need, in bytes.
 pub const AUTOMATON_BYTES_MAX: usize = 64 << 20;
@@ -26,8 +27,6 @@ pub const AUTOMATON_BYTES_MAX: usize = 64 << 20;
 const LAZY_BYTES_WIDE: usize = 8 << 20;
 /// The room for lazily built states of usual patterns, in bytes.
 const LAZY_BYTES: usize = 1 << 20;
-/// From this width on, in bytes, a pattern counts as wide.
-const WIDE_BYTES: usize = 1024;
 /// The confirming work any scan may take, in bytes looked at, however short its text.
 const WORK_BASE: usize = 64 << 20;
 /// Beyond the base, the confirming work for each byte of text.
@@ -132,7 +131,10 @@ impl Confirm {
         let slots = if detector.pattern.has_group() { 4 } else { 2 };
         let at_edge = detector.pattern.hir().properties().look_set_prefix().contains(Look::WordAscii);
         let opening = Opening::of(detector.pattern.hir());
-        let one_by_one = matches!(start, Start::Known { .. }) || opening.is_selective();
+        let one_by_one = match start {
+            Start::Known { .. } => true,
+            Start::Within { .. } => opening.is_selective() && width_max < WIDE_BYTES,
+        };
         Ok(Self { regex: regex.map_err(Box::new)?, start, width_max, slots, at_edge, opening, one_by_one })
     }
 

@@ -21,6 +21,9 @@ pub use lead::Lead;
 pub use lead::Opening;
 pub use lead::RARE_BYTES;
 
+/// From this width on, in bytes, a pattern counts as wide: it is searched once in a long stretch, not at each start.
+pub const WIDE_BYTES: usize = 1024;
+
 /// How much of a pattern's beginning is compared with its anchor, in bytes.
 const PREFIX_BYTES_MAX: usize = 256;
 
@@ -72,7 +75,8 @@ impl Shape {
         let (hir, leads) = match &detector.anchor {
             Some(anchor) => {
                 let cut = required_prefix(anchor.hir());
-                let leads = begins_with(pattern, &cut) || shares_beginning(pattern, &cut);
+                let narrow = detector.pattern.width_max() < WIDE_BYTES;
+                let leads = begins_with(pattern, &cut) || (narrow && shares_beginning(pattern, &cut));
                 (cut, leads)
             }
             None => (required_prefix(pattern), true),

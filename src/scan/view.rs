@@ -106,7 +106,8 @@ impl View {
     ///
     /// Both ends are listed: nobody knows what vanished before and behind them.
     pub fn changes(&self) -> Vec<Range<usize>> {
-        let mut changes = vec![0..0];
+        let before_all = 0..0;
+        let mut changes = vec![before_all];
         let mut segments = self.segments.iter().peekable();
         while let Some(segment) = segments.next() {
             let end = segments.peek().map_or(self.bytes.len(), |next| next.view);
