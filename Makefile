@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 help:
 	@echo "make run     build and start the gateway with a sample provider behind it [CONFIG=FILE]"
 	@echo "make test    check formatting, lints and licences, and run every test"
-	@echo "make bench   measure the gateway beside a bare proxy and nginx"
+	@echo "make bench   measure the gateway beside a bare proxy and nginx, and the scanner"
 
 setup:
 	@tests/setup/system.sh build
@@ -31,6 +31,7 @@ bench:
 	@tests/setup/system.sh build bench
 	@cargo build --release --locked --bin portcullis --example bare_proxy
 	@python3 benches/compare/run.py $(BENCH)
+	@cargo bench --locked --bench scan -- --each
 
 clean:
 	@cargo clean
