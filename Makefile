@@ -12,7 +12,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 help:
 	@echo "make run     build and start the gateway with a sample provider behind it [CONFIG=FILE]"
 	@echo "make test    check formatting, lints and licences, and run every test"
-	@echo "make bench   measure the gateway beside a bare proxy and nginx"
+	@echo "make bench   measure the gateway beside a bare proxy and nginx, and the scanner"
 	@echo "make train   train the model of the third layer anew, and measure it on sources it left out"
 	@echo "make eval    measure how often the scanner is right and wrong"
 
@@ -33,6 +33,7 @@ bench:
 	@tests/setup/system.sh build bench
 	@cargo build --release --locked --bin portcullis --example bare_proxy
 	@python3 benches/compare/run.py $(BENCH)
+	@cargo bench --locked --bench scan -- --each
 
 # Both read rows that are not in this repository: PORTCULLIS_SHARED=FOLDER, or ../shared/data/train.
 train: setup

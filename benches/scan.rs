@@ -1,7 +1,10 @@
-//! How fast texts are scanned: the shipped detectors over prose, mixed and hostile texts.
+//! How fast texts are scanned: the shipped detectors over benign and hostile texts of several sizes.
 //!
-//! Prints one line a text: its size, the best time of many rounds, the rate, and how much of it the plain search
-//! (without decoding) and its first stage (without confirming) take. `--each` adds the rate of each detector alone.
+//! Every row is measured in turn with its denominators, round by round, and medians are compared: what disturbs
+//! the machine disturbs all of them. `cargo bench --bench scan -- --each` adds the slowest detectors alone.
+//!
+//! The first stage is the search for candidates (Hyperscan and the table of beginnings) with nothing confirmed.
+//! Texts of one kind repeat the same 64 KB, so that a longer one is nothing but longer.
 
 use std::io::Write;
 use std::time::Duration;
@@ -12,88 +15,171 @@ use portcullis::scan::proof::rate;
 use portcullis::scan::scanner::Scanner;
 use portcullis::scan::threat::DetectorSet;
 
-const ROUNDS: usize = 60;
+const KB: usize = 1 << 10;
+/// The lengths of benign texts, in bytes.
+const SIZES: [usize; 5] = [KB, 4 * KB, 64 * KB, KB * KB, 10 * KB * KB];
+/// The length of hostile texts, and what texts are made of, in bytes.
+const UNIT_BYTES: usize = 64 * KB;
+/// How many bytes are scanned for one figure, within the bounds of rounds.
+const FIGURE_BYTES: usize = 8 << 20;
+const ROUNDS: std::ops::RangeInclusive<usize> = 3..=101;
+/// How many of the slowest detectors are listed.
+const SLOWEST: usize = 10;
+
+const PROSE: [&str; 6] = [
+    "The committee met again in the spring to discuss how the new library should be built. ",
+    "Nobody expected an answer before the summer, yet one came in a short letter from the coast. ",
+    "She had walked along the river every morning for eleven years, and knew each of its moods. ",
+    "What remained of the old wall was covered with ivy; children climbed it on their way home. ",
+    "In return the town would keep the garden open, plant new trees, and light the paths at night.\n\n",
+    "Most readers will find the second chapter easier, since its examples are taken from daily life. ",
+];
+const CODE: [&str; 5] = [
+    "fn parse(input: &str) -> Result<Vec<u32>, Error> {\n    input.split(',').map(str::parse).collect()\n}\n\n",
+    "    for (index, row) in table.rows.iter().enumerate() {\n        println!(\"{index}\\t{row:?}\\n\");\n    }\n",
+    "const token = await session.token(); // refresh\nif (token.expires < now + 3600) { return null; }\n",
+    "def load(path: str, key: Optional[str] = None) -> dict:\n    return json.loads(Path(path).read_text())\n",
+    "#include <stdio.h>\nint main(void) { printf(\"%d items, %5.1f%%\\n\", 42, 0.5 * 100); return 0; }\n",
+];
+const MIXED: [&str; 6] = [
+    "Ann wrote to ann.smith@mail.example on 2025-03-14 that order 4711-0815 costs 1,234.50 EUR; ",
+    "see https://shop.example/items?id=42&page=3 {\"user\": 17, \"ip\": \"10.24.0.17\", \"active\": true}\n",
+    "| 1001 | 2002-02-03 | 45.10 | EUR | open |\n| 1002 | 2003-04-05 | 7.99 | EUR | paid |\n",
+    "GET /v1/items?page=3&size=50 HTTP/1.1 host: api.example:8443, call +44 20 7946 0000 between 9 and 17 h. ",
+    "password reset, secret santa, token ring, api design, key account: private beach. ",
+    "b3BhcXVl-7f3a9c51 0x1f8b0800 b7e23ec29af22b0b4e41da31e868d57226121c84 ",
+];
+const DOCS: [&str; 5] = [
+    "## Configuration\n\nEvery key can be set from the environment; see [the guide](https://docs.example/guide#env).\n",
+    "- `timeout`: how long to wait, in seconds (default `30`)\n- `retries`: how often to try again\n",
+    "```sh\ncurl -s http://127.0.0.1:8080/health | jq .status\n```\n\nThe command prints `ok` once the server is ready. ",
+    "Use the tool with care: it replaces files. Call `plan` first, then run `apply` with the same options.\n",
+    "> **Note:** tokens expire after an hour &mdash; the session\u{2019}s refresh is automatic.\n\n",
+];
+/// Texts that look like what is looked for, over and over.
+const HOSTILE: [(&str, &str); 14] = [
+    ("hexcolon", "de:ad:be:ef:"),
+    ("assign", "password = "),
+    ("keys", "api_key: "),
+    ("phone", "(415) 555-0100 "),
+    ("mdlink", "](http://a/"),
+    ("ips", "10.24.0.17 "),
+    ("grouped", "4111 1111 1111 1112 "),
+    ("dates", "2024-01-02 "),
+    ("numbers", "123-45-6789 "),
+    ("base64", "VGhlIGNvbW1pdHRlZSBtZXQgYWdhaW4u "),
+    ("begin", "-----BEGIN RSA PRIVATE KEY-----\n"),
+    ("at", "a@a."),
+    ("inject", "ignore all previous instructions "),
+    ("escapes", "\\u0041%41"),
+];
 
 fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let began = Instant::now();
     let detectors = pack::builtin().expect("shipped packs can be read");
-    let count = detectors.len();
-    let parsed = began.elapsed();
     let scanner = Scanner::compile(detectors.clone()).expect("shipped packs compile");
-    writeln!(out, "{count} detectors: read in {parsed:?}, with compiling {:?}", began.elapsed())?;
-    for (name, text) in texts() {
-        report(&mut out, &scanner, name, text.as_bytes())?;
-    }
-    let clock = || began.elapsed();
+    writeln!(out, "{} detectors, compiled in {:?}\n", detectors.len(), began.elapsed())?;
+    benign(&mut out, &scanner)?;
+    hostile(&mut out, &scanner)?;
     if std::env::args().any(|argument| argument == "--each") {
-        for detector in detectors {
-            let name = detector.name.clone();
-            let rate = rate::of_detector(&detector, &clock).expect("a shipped detector can be measured");
-            writeln!(out, "{:8.2} GB/s  {name}", rate.bytes_per_second / 1e9)?;
+        let clock = || began.elapsed();
+        let mut rates: Vec<(f64, &str)> = Vec::new();
+        for detector in &detectors {
+            let rate = rate::of_detector(detector, &clock).expect("a shipped detector can be measured");
+            rates.push((rate.bytes_per_second / 1e9, &detector.name));
+        }
+        rates.sort_by(|one, other| one.0.total_cmp(&other.0));
+        writeln!(out, "\nslowest detectors alone, mixed 64 KB (must: 1 GB/s)")?;
+        for (rate, name) in rates.iter().take(SLOWEST) {
+            writeln!(out, "{rate:8.2} GB/s  {name}")?;
         }
     }
     Ok(())
 }
 
-/// Times one text and writes a line.
-fn report(out: &mut impl Write, scanner: &Scanner, name: &str, text: &[u8]) -> std::io::Result<()> {
-    let all = scanner.all();
-    let found = match scanner.scan(text, &all) {
-        Ok(found) => found.len(),
-        Err(fault) => return writeln!(out, "{name:<24} {:>8} bytes  refused: {fault}", text.len()),
-    };
-    let full = best(|| drop(scanner.scan(text, &all)));
-    let plain = best(|| drop(scanner.search_plain(text, &all)));
-    let first = best(|| drop(scanner.search_plain(text, &DetectorSet::default())));
-    let rate = text.len() as f64 / full.as_secs_f64() / 1e6;
-    let micros = |time: Duration| time.as_secs_f64() * 1e6;
-    writeln!(
-        out,
-        "{name:<24} {:>8} bytes {:>10.1} us (plain {:>9.1} us, first stage {:>9.1} us) {rate:>8.0} MB/s {found:>6} findings",
-        text.len(),
-        micros(full),
-        micros(plain),
-        micros(first),
-    )
-}
-
-fn best(mut run: impl FnMut()) -> Duration {
-    let mut fastest = Duration::MAX;
-    for _ in 0..ROUNDS {
-        let began = Instant::now();
-        run();
-        fastest = fastest.min(began.elapsed());
+/// Prints a line for each benign text and size, and how the time grows with the size.
+fn benign(out: &mut impl Write, scanner: &Scanner) -> std::io::Result<()> {
+    let (all, none) = (scanner.all(), DetectorSet::default());
+    writeln!(out, "text      bytes    all us    MiB/s  plain us  first stage us  first ÷ plain")?;
+    for (name, pieces) in [("prose", &PROSE[..]), ("code", &CODE), ("mixed", &MIXED), ("docs", &DOCS)] {
+        let mut grown = Vec::new();
+        for bytes in SIZES {
+            let text = text(pieces, bytes);
+            let [full, plain, first] = medians(
+                bytes,
+                [&|| drop(scanner.scan(&text, &all)), &|| drop(scanner.search_plain(&text, &all)), &|| {
+                    drop(scanner.search_plain(&text, &none))
+                }],
+            );
+            let rate = bytes as f64 / (1 << 20) as f64 / full * 1e6;
+            writeln!(
+                out,
+                "{name:<6} {bytes:>8} {full:>9.1} {rate:>8.0} {plain:>9.1} {first:>15.1} {:>14.2}",
+                first / plain
+            )?;
+            if bytes >= 4 * KB {
+                grown.push(((bytes as f64).ln(), full.ln()));
+            }
+        }
+        writeln!(out, "{name:<6} grows with the exponent {:.3} (must: 1.05)", slope(&grown))?;
     }
-    fastest
+    Ok(())
 }
 
-fn texts() -> Vec<(&'static str, String)> {
-    let prose = "The committee met again in the spring to discuss how the new library should be built, who would pay \
-                 for it and what it might contain. Nobody expected an answer before the summer, yet one came. ";
-    let mixed = "Ann wrote to ann.smith@mail.example on 2025-03-14 that order 4711-0815 costs 1,234.50 EUR; \
-                 see https://shop.example/items?id=42&page=3 {\"user\": 17, \"ip\": \"10.24.0.17\"}\n";
-    let of = |unit: &str, bytes: usize| unit.repeat(bytes.div_ceil(unit.len()));
-    let mut texts = Vec::new();
-    for (name, unit) in [("prose", prose), ("mixed", mixed)] {
-        for bytes in [1 << 10, 4 << 10, 64 << 10] {
-            let mut text = of(unit, bytes);
-            text.truncate(bytes);
-            texts.push((name, text));
+/// Prints a line for each hostile text: its time by that of prose.
+fn hostile(out: &mut impl Write, scanner: &Scanner) -> std::io::Result<()> {
+    let all = scanner.all();
+    let prose = text(&PROSE, UNIT_BYTES);
+    writeln!(out, "\nhostile 64 KB   all us  ÷ prose (must: 4)  findings")?;
+    for (name, unit) in HOSTILE {
+        let text = text(&[unit], UNIT_BYTES);
+        let [hostile, benign] =
+            medians(UNIT_BYTES, [&|| drop(scanner.scan(&text, &all)), &|| drop(scanner.scan(&prose, &all))]);
+        let found =
+            scanner.scan(&text, &all).map_or_else(|fault| fault.to_string(), |it| it.len().to_string());
+        writeln!(out, "{name:<12} {hostile:>9.1} {:>18.1}  {found}", hostile / benign)?;
+    }
+    Ok(())
+}
+
+/// Returns the median time of each run, in microseconds; the runs take turns.
+fn medians<const RUNS: usize>(bytes: usize, runs: [&dyn Fn(); RUNS]) -> [f64; RUNS] {
+    let rounds = (FIGURE_BYTES / bytes).clamp(*ROUNDS.start(), *ROUNDS.end());
+    let mut times: [Vec<Duration>; RUNS] = std::array::from_fn(|_| Vec::with_capacity(rounds));
+    for _ in 0..rounds {
+        for (run, times) in runs.iter().zip(&mut times) {
+            let began = Instant::now();
+            run();
+            times.push(began.elapsed());
         }
     }
-    let hostile = [
-        ("anchors", "a@a."),
-        ("digits", "1"),
-        ("letters", "a"),
-        ("grouped digits", "4111 1111 1111 1112 "),
-        ("key heads", "-----BEGIN RSA PRIVATE KEY-----\n"),
-        ("token heads", "ghp_AKIAsk-proj-eyJhbGci"),
-        ("percent signs", "%41%42"),
-        ("base64", "VGhlIGNvbW1pdHRlZSBtZXQgYWdhaW4u "),
-        ("long base64", "VGhlIGNvbW1pdHRlZSBtZXQgYWdhaW4u"),
-        ("assignments", "password = "),
-    ];
-    texts.extend(hostile.map(|(name, unit)| (name, of(unit, 64 << 10))));
-    texts
+    times.map(|mut times| {
+        times.sort_unstable();
+        times.get(rounds / 2).map_or(0.0, |median| median.as_secs_f64() * 1e6)
+    })
+}
+
+/// Makes a text of so many bytes: 64 KB of the pieces in a fixed disorder, again and again.
+fn text(pieces: &[&str], bytes: usize) -> Vec<u8> {
+    let mut dice = 0x5eed_5eed_5eed_5eed_u64;
+    let mut unit = Vec::with_capacity(UNIT_BYTES + KB);
+    while unit.len() < UNIT_BYTES {
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        let at = (dice >> 33) as usize % pieces.len();
+        pieces.iter().skip(at).take(1).for_each(|piece| unit.extend_from_slice(piece.as_bytes()));
+    }
+    unit.truncate(UNIT_BYTES);
+    unit.into_iter().cycle().take(bytes).collect()
+}
+
+/// Returns the slope of the line closest to some points, by least squares.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let count = points.len() as f64;
+    let (x, y) = points.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+    let (x, y) = (x / count, y / count);
+    let above: f64 = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    above / points.iter().map(|point| (point.0 - x).powi(2)).sum::<f64>()
 }

@@ -25,7 +25,9 @@ use regex_syntax::hir::Look;
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
 use crate::scan::engine::Run;
+use crate::scan::shape::Opening;
 use crate::scan::shape::Start;
+use crate::scan::shape::WIDE_BYTES;
 
 /// The largest automaton a pattern may need, in bytes.
 pub const AUTOMATON_BYTES_MAX: usize = 64 << 20;
@@ -40,8 +42,6 @@ const LATE_BYTES_MAX: usize = AUTOMATON_BYTES_MAX / 2;
 const LAZY_BYTES_WIDE: usize = 8 << 20;
 /// The room for lazily built states of usual patterns, in bytes.
 const LAZY_BYTES: usize = 1 << 20;
-/// From this width on, in bytes, a pattern counts as wide.
-const WIDE_BYTES: usize = 1024;
 /// The confirming work any scan may take, in bytes looked at, however short its text.
 const WORK_BASE: usize = 64 << 20;
 /// Beyond the base, the confirming work for each byte of text.
@@ -59,6 +59,10 @@ pub struct Confirm {
     slots: usize,
     /// Whether every match begins at the edge of a word.
     at_edge: bool,
+    /// What every match begins with.
+    opening: Opening,
+    /// Whether looking at each start is cheaper than searching all of them.
+    one_by_one: bool,
 }
 
 /// A match: the whole and the part that matters.
@@ -90,11 +94,37 @@ pub struct Field<'t> {
     pub starts: Range<usize>,
     /// Where the words end, in ascending order, without one of which before it no match is accepted.
     pub words: Option<&'t [usize]>,
+    /// Where the text is other than one that was searched already; matches away from all of it are known.
+    pub changed: Option<Changed<'t>>,
+}
+
+/// Where a text differs from the one it was made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Changed<'t> {
+    /// Ascending and disjoint; empty where something is missing.
+    pub ranges: &'t [Range<usize>],
+    /// Which offset of theirs the field's text begins at.
+    pub base: usize,
+}
+
+impl Changed<'_> {
+    /// Tells whether a change stands within a range or at its ends.
+    fn touches(&self, range: Range<usize>) -> bool {
+        let (start, end) = (range.start + self.base, range.end + self.base);
+        let nearest = self.ranges.partition_point(|change| change.end < start);
+        self.ranges.get(nearest).is_some_and(|change| change.start <= end)
+    }
 }
 
 impl Field<'_> {
-    /// Tells whether a match that begins in `starts` may have one of its words before it.
-    fn is_hopeful(&self, starts: &Range<usize>) -> bool {
+    /// Tells whether a match of at most `width` bytes that begins in `starts` may be new and may have one of its
+    /// words before it.
+    fn is_hopeful(&self, starts: &Range<usize>, width: usize) -> bool {
+        let seen = starts.start.saturating_sub(CONTEXT_BYTES + 1)..starts.end.saturating_add(width + 1);
+        self.changed.is_none_or(|changed| changed.touches(seen)) && self.is_near_word(starts)
+    }
+
+    fn is_near_word(&self, starts: &Range<usize>) -> bool {
         let Some(words) = self.words else { return true };
         let too_far = starts.start.saturating_sub(CONTEXT_BYTES);
         let nearest = words.partition_point(|end| *end <= too_far);
@@ -112,11 +142,16 @@ impl Confirm {
         let width_max = detector.pattern.width_max();
         let slots = if detector.pattern.has_group() { 4 } else { 2 };
         let at_edge = hir.properties().look_set_prefix().contains(Look::WordAscii);
+        let opening = Opening::of(&hir);
+        let one_by_one = match start {
+            Start::Known { .. } => true,
+            Start::Within { .. } => opening.is_selective() && width_max < WIDE_BYTES,
+        };
         let regex = match automaton_bytes(&hir) {
             ..=LATE_BYTES_MAX => OnceLock::new(),
             _ => OnceLock::from(built(&hir, width_max)?),
         };
-        Ok(Self { regex, hir, start, width_max, slots, at_edge })
+        Ok(Self { regex, hir, start, width_max, slots, at_edge, opening, one_by_one })
     }
 
     /// Returns the regex, building it if this is its first use.
@@ -141,22 +176,22 @@ impl Confirm {
     ) -> Result<(), Exhausted> {
         let mut cursor = field.starts.start;
         for run in runs {
-            cursor = match self.start {
-                Start::Known { back } => {
-                    let starts = run.first.saturating_sub(back)..run.last.saturating_sub(back) + 1;
-                    self.place_known(field, starts, cursor, work, &mut accept)?
-                }
+            let starts = match self.start {
+                Start::Known { back } => run.first.saturating_sub(back)..run.last.saturating_sub(back) + 1,
                 Start::Within { back_min, back_max } => {
-                    let starts = run.first.saturating_sub(back_max)..run.last.saturating_sub(back_min) + 1;
-                    self.place_within(field, starts, cursor, work, &mut accept)?
+                    run.first.saturating_sub(back_max)..run.last.saturating_sub(back_min) + 1
                 }
+            };
+            cursor = match self.one_by_one {
+                true => self.place_each(field, starts, cursor, work, &mut accept)?,
+                false => self.place_among(field, starts, cursor, work, &mut accept)?,
             };
         }
         Ok(())
     }
 
     /// Tries every start on its own.
-    fn place_known(
+    fn place_each(
         &self,
         field: &Field<'_>,
         starts: Range<usize>,
@@ -166,8 +201,9 @@ impl Confirm {
     ) -> Result<usize, Exhausted> {
         for start in starts.start.max(cursor)..starts.end.min(field.starts.end) {
             if start < cursor
+                || !self.opening.agrees(field.text, start)
                 || (self.at_edge && !is_edge(field.text, start))
-                || !field.is_hopeful(&(start..start + 1))
+                || !field.is_hopeful(&(start..start + 1), self.width_max)
             {
                 continue;
             }
@@ -184,7 +220,7 @@ impl Confirm {
     }
 
     /// Searches the starts from left to right.
-    fn place_within(
+    fn place_among(
         &self,
         field: &Field<'_>,
         starts: Range<usize>,
@@ -195,7 +231,7 @@ impl Confirm {
         let last = starts.end.min(field.starts.end);
         let end = field.text.len().min(last.saturating_add(self.width_max));
         let mut from = starts.start.max(cursor);
-        if !field.is_hopeful(&(from..last.max(from))) {
+        if !field.is_hopeful(&(from..last.max(from)), self.width_max) {
             return Ok(cursor);
         }
         while from < last {
@@ -299,7 +335,7 @@ mod tests {
         let runs =
             Engine::compile(&[shape]).unwrap().scan(text.as_bytes(), |_| true, <[Run]>::to_vec).unwrap();
         let mut found = Vec::new();
-        let field = Field { text: text.as_bytes(), starts, words: None };
+        let field = Field { text: text.as_bytes(), starts, words: None, changed: None };
         let even = |value: &str| value.bytes().last().is_some_and(|byte| byte % 2 == 0);
         let accept = |placed: Placed| {
             let passes = even(&text[placed.value.clone()]);

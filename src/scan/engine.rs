@@ -1,10 +1,15 @@
-//! The only home of Hyperscan: one block database, its scratch space, and runs of candidate ends.
+//! The only home of Hyperscan: block databases, their scratch space, and runs of candidate ends.
+//!
+//! Phrases have a database of their own: words of prose among the beginnings of tokens leave Hyperscan no cheap way
+//! through a text, and two passes take a fraction of one.
 //!
 //! Only block mode is used, over bytes, without start-of-match and without UTF-8 mode. Scratch space belongs to
 //! the engine that allocated it and never meets another database. The match callback only pushes into vectors
 //! with a known limit, and touches nothing by unchecked index, so that no panic can cross the C frames.
 
 use std::collections::HashMap;
+use std::panic::resume_unwind;
+use std::thread;
 
 use hyperscan::BlockDatabase;
 use hyperscan::Builder;
@@ -35,15 +40,21 @@ const RUNS_KEPT: usize = 1 << 16;
 /// Beyond the base, a scan may have one run of candidates for so many bytes of text.
 const BYTES_PER_RUN: usize = 2;
 
+/// How many shapes either database has at least, else there is only one.
+///
+/// Databases of few literals are searched by another machine of Hyperscan's, which was seen to miss matches in the
+/// last bytes of a text (Vectorscan 5.4.9).
+const SPLIT_SHAPES_MIN: usize = 200;
+
 /// How many workspaces are kept for later scans.
 const WORKSPACES_MAX: usize = 64;
 
 /// Marks a group without a run of candidates yet.
 const NO_RUN: u32 = u32::MAX;
 
-/// A database of first-stage shapes and what is needed to run it.
+/// Databases of first-stage shapes and what is needed to run them.
 pub struct Engine {
-    database: Option<BlockDatabase>,
+    databases: Vec<BlockDatabase>,
     heads: Heads,
     groups: Vec<Group>,
     idle: Mutex<Vec<Workspace>>,
@@ -100,7 +111,8 @@ pub enum EngineFault {
 
 /// What one scan at a time works with.
 struct Workspace {
-    scratch: Option<Scratch>,
+    /// By database.
+    scratch: Vec<Scratch>,
     runs: Vec<Run>,
     /// By group: the run that may still grow.
     open: Vec<u32>,
@@ -128,11 +140,8 @@ impl Engine {
             });
             groups[index].shapes.push(at as u32);
         }
-        let database = match distinct.is_empty() {
-            true => None,
-            false => Some(database(&distinct).map_err(|faults| by_shape(faults, &groups))?),
-        };
-        Ok(Self { database, heads, groups, idle: Mutex::new(Vec::new()) })
+        let databases = databases(parts(distinct)).map_err(|faults| by_shape(faults, &groups))?;
+        Ok(Self { databases, heads, groups, idle: Mutex::new(Vec::new()) })
     }
 
     /// Returns the indexes of the shapes of a group.
@@ -165,17 +174,21 @@ impl Engine {
         let headed =
             self.heads.scan(text, |group, end| !is_wanted(group) || self.note(runs, open, group, end, limit));
         let limit = runs.len() + RUNS_BASE + text.len() / BYTES_PER_RUN;
-        let scanned = match (headed, &self.database, scratch) {
-            (false, _, _) => Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)),
-            (true, Some(database), Some(scratch)) => database.scan(text, scratch, |group, _, end, _| {
-                let end = usize::try_from(end).unwrap_or(usize::MAX);
-                match !is_wanted(group) || self.note(runs, open, group, end, limit) {
-                    true => Matching::Continue,
-                    false => Matching::Terminate,
-                }
-            }),
-            (true, _, _) => Ok(()),
+        let mut scanned = match headed {
+            true => Ok(()),
+            false => Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)),
         };
+        for (database, scratch) in self.databases.iter().zip(scratch.iter_mut()) {
+            scanned = scanned.and_then(|()| {
+                database.scan(text, scratch, |group, _, end, _| {
+                    let end = usize::try_from(end).unwrap_or(usize::MAX);
+                    match !is_wanted(group) || self.note(runs, open, group, end, limit) {
+                        true => Matching::Continue,
+                        false => Matching::Terminate,
+                    }
+                })
+            });
+        }
         let outcome = match scanned {
             Ok(()) => Ok(each(runs)),
             Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)) => {
@@ -214,7 +227,7 @@ impl Engine {
         if let Some(idle) = self.idle.lock().pop() {
             return Ok(idle);
         }
-        let scratch = self.database.as_ref().map(|it| it.alloc_scratch()).transpose();
+        let scratch: Result<Vec<Scratch>, _> = self.databases.iter().map(|it| it.alloc_scratch()).collect();
         let scratch = scratch.map_err(EngineFault::Scratch)?;
         Ok(Workspace { scratch, runs: Vec::new(), open: vec![NO_RUN; self.groups.len()] })
     }
@@ -250,6 +263,36 @@ fn by_shape(
 ) -> Vec<(Option<usize>, EngineFault)> {
     let first = |group: usize| groups.get(group).and_then(|group| group.shapes.first());
     faults.into_iter().map(|(at, fault)| (at.and_then(first).map(|shape| *shape as usize), fault)).collect()
+}
+
+/// Phrases and the rest, each with its group.
+type Parts<'s> = (Vec<(usize, &'s Shape)>, Vec<(usize, &'s Shape)>);
+
+/// Parts phrases from the rest if there is enough of both.
+fn parts(mut shapes: Vec<(usize, &Shape)>) -> Parts<'_> {
+    let phrases = shapes.iter().filter(|(_, shape)| shape.is_phrase()).count();
+    if phrases.min(shapes.len() - phrases) < SPLIT_SHAPES_MIN {
+        return (Vec::new(), shapes);
+    }
+    let phrases = shapes.extract_if(.., |(_, shape)| shape.is_phrase()).collect();
+    (phrases, shapes)
+}
+
+/// Compiles the parts that have shapes, at the same time.
+fn databases((phrases, others): Parts<'_>) -> Result<Vec<BlockDatabase>, Vec<(Option<usize>, EngineFault)>> {
+    let compiled = |shapes: &[(usize, &Shape)]| match shapes.is_empty() {
+        true => Ok(None),
+        false => database(shapes).map(Some),
+    };
+    let (phrases, others) = thread::scope(|scope| {
+        let phrases = scope.spawn(|| compiled(&phrases));
+        let others = compiled(&others);
+        (phrases.join().unwrap_or_else(|panic| resume_unwind(panic)), others)
+    });
+    match (phrases, others) {
+        (Ok(phrases), Ok(others)) => Ok(phrases.into_iter().chain(others).collect()),
+        (phrases, others) => Err([phrases.err(), others.err()].into_iter().flatten().flatten().collect()),
+    }
 }
 
 fn database(shapes: &[(usize, &Shape)]) -> Result<BlockDatabase, Vec<(Option<usize>, EngineFault)>> {
@@ -299,6 +342,25 @@ mod tests {
         assert_eq!(runs("12345 678"), [run(0, 3, 5), run(0, 9, 9)]);
         assert_eq!(runs("x..x....x"), [run(1, 1, 4), run(1, 9, 9)]);
         assert_eq!(runs("12345"), [run(0, 3, 5)], "a workspace starts clean");
+    }
+
+    #[test]
+    fn phrases_and_tokens_are_found_in_one_scan() {
+        let shapes = (0..SPLIT_SHAPES_MIN).flat_map(|at| {
+            let known = |expression: String| shape(&expression, Start::Known { back: expression.len() });
+            [known(format!("key{at:03}")), known(format!(r"say\x20{at:03}"))]
+        });
+        let shapes: Vec<Shape> = shapes.collect();
+        let engine = Engine::compile(&shapes).unwrap();
+        assert_eq!(engine.databases.len(), 2);
+        for pad in 0..100 {
+            let text = format!("{}key007 say 123", ".".repeat(pad));
+            let mut runs = engine.scan(text.as_bytes(), |_| true, <[Run]>::to_vec).unwrap();
+            runs.sort_by_key(|run| run.group);
+            let run = |group, end| Run { group, first: end, last: end };
+            assert_eq!(runs, [run(14, pad + 6), run(247, pad + 14)]);
+        }
+        assert_eq!(Engine::compile(&shapes[..20]).unwrap().databases.len(), 1);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
 
+use crate::scan::confirm::Changed;
 use crate::scan::confirm::Confirm;
 use crate::scan::confirm::Exhausted;
 use crate::scan::confirm::Field;
@@ -253,6 +254,8 @@ struct Pass<'s> {
 /// How a text that is read came from the source.
 struct Reading<'v> {
     outer: Option<Outer<'v>>,
+    /// Where the text differs from the one it was made from, if all else in it was searched there.
+    changes: Option<Vec<Range<usize>>>,
     decoded: Decoded,
 }
 
@@ -326,7 +329,10 @@ impl<'s> Pass<'s> {
         let scanner = self.scanner;
         scanner.engine.scan(part, scanner.is_wanted(self.wanted), |runs| match runs {
             [] => Ok(()),
-            _ => self.confirm(text, from, Field { text: part, starts, words: None }, runs, reading),
+            _ => {
+                let changed = reading.changes.as_deref().map(|ranges| Changed { ranges, base: from });
+                self.confirm(text, from, Field { text: part, starts, words: None, changed }, runs, reading)
+            }
         })?
     }
 
@@ -390,14 +396,15 @@ impl<'s> Pass<'s> {
 impl<'v> Reading<'v> {
     /// Returns the reading of the text as it stands.
     fn plain() -> Self {
-        Self { outer: None, decoded: Decoded::default() }
+        Self { outer: None, changes: None, decoded: Decoded::default() }
     }
 
     /// Returns the reading of a view that was made from a text of this reading.
     fn viewed(&'v self, view: &'v View, base: usize, encoding: Encoding) -> Self {
         let mut decoded = self.decoded.clone();
         decoded.0.push(encoding);
-        Self { outer: Some(Outer { view, base, reading: self }), decoded }
+        let changes = (encoding == Encoding::Canonical).then(|| view.changes());
+        Self { outer: Some(Outer { view, base, reading: self }), changes, decoded }
     }
 
     /// Maps a range of the text that is read to the scanned text.

@@ -18,13 +18,20 @@ use crate::scan::detector::over_bytes;
 mod lead;
 
 pub use lead::Lead;
+pub use lead::Opening;
 pub use lead::RARE_BYTES;
+
+/// From this width on, in bytes, a pattern counts as wide: it is searched once in a long stretch, not at each start.
+pub const WIDE_BYTES: usize = 1024;
 
 /// How much of a pattern's beginning is compared with its anchor, in bytes.
 const PREFIX_BYTES_MAX: usize = 256;
 
 /// The step to which the reach of an anchor is rounded up, in bytes.
 const REACH_STEP: usize = 64;
+
+/// How blanks between words are written in Hyperscan's syntax.
+const WHITE: [&str; 2] = [r"[\x09-\x0d\x20]", r"\x20"];
 
 /// What Hyperscan looks for on behalf of one detector.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +75,8 @@ impl Shape {
         let (hir, leads) = match &detector.anchor {
             Some(anchor) => {
                 let cut = required_prefix(anchor.hir());
-                let leads = begins_with(pattern, &cut);
+                let narrow = detector.pattern.width_max() < WIDE_BYTES;
+                let leads = begins_with(pattern, &cut) || (narrow && shares_beginning(pattern, &cut));
                 (cut, leads)
             }
             None => (required_prefix(pattern), true),
@@ -100,6 +108,11 @@ impl Shape {
 }
 
 impl Shape {
+    /// Tells whether it is several words, with what may stand between them.
+    pub fn is_phrase(&self) -> bool {
+        WHITE.iter().any(|white| self.expression.contains(white))
+    }
+
     /// Returns the shape of a word, whatever the case of its ASCII letters.
     pub fn caseless(word: &[u8]) -> Self {
         let mut expression = String::new();
@@ -177,6 +190,38 @@ fn begins_with(pattern: &Hir, anchor: &Hir) -> bool {
     wanted.open
         && given.sets.len() >= wanted.sets.len()
         && wanted.sets.iter().zip(&given.sets).all(|(anchor, pattern)| pattern.within(anchor))
+}
+
+/// Tells whether a pattern is put together like an anchor, part by part, but for what one last byte may be.
+fn shares_beginning(pattern: &Hir, anchor: &Hir) -> bool {
+    let (mut wanted, mut given) = (Vec::new(), Vec::new());
+    flatten(anchor, &mut wanted);
+    flatten(pattern, &mut given);
+    let shared = wanted.iter().zip(&given).take_while(|(anchor, pattern)| anchor == pattern).count();
+    let (wanted, given) = (wanted.split_off(shared), given.split_off(shared));
+    match wanted.as_slice() {
+        [] => true,
+        [last] if last.properties().maximum_len() == Some(1) => {
+            let rest = Hir::concat(given);
+            let (first, last) = (lead::first_bytes(&rest), lead::first_bytes(last));
+            first.zip(last).is_some_and(|(first, last)| first.within(&last))
+        }
+        _ => false,
+    }
+}
+
+/// Lists the parts of a pattern one after the other, literals byte by byte.
+fn flatten(hir: &Hir, parts: &mut Vec<Hir>) {
+    match hir.kind() {
+        HirKind::Concat(inner) => inner.iter().for_each(|part| flatten(part, parts)),
+        HirKind::Capture(group) => flatten(&group.sub, parts),
+        HirKind::Literal(literal) => parts.extend(literal.0.iter().map(|byte| Hir::literal([*byte]))),
+        HirKind::Empty
+        | HirKind::Look(_)
+        | HirKind::Class(_)
+        | HirKind::Repetition(_)
+        | HirKind::Alternation(_) => parts.push(hir.clone()),
+    }
 }
 
 /// Tells whether alternatives wider than a byte occur.
@@ -379,6 +424,17 @@ mod tests {
             ("gh[po]_[A-Z]{36}", Some("gh[a-z]_[a-z]{4}"), within(8, 64)),
             ("(?:ab|cd)[0-9]{4}", Some("[a-z]{2}[0-9]"), Start::Known { back: 3 }),
             ("[a-z]{1,9}@x", Some("@x"), within(2, 11)),
+            (r"\]\(\s?(https?://[a-z]{3,300})", Some(r"\]\(\s?https?://"), within(9, 11)),
+            (
+                r"(?i:key|pass)[a-z]{0,4} ?(?:=>?|[:,])[0-9]{80}",
+                Some("(?i:key|pass)[a-z]{0,4} ?[:=,>]"),
+                within(4, 10),
+            ),
+            (
+                r"(?i:key|pass)[a-z]{0,4} ?(?:=>?|[:,]|is)[0-9]{80}",
+                Some("(?i:key|pass)[a-z]{0,4} ?[:=,>]"),
+                within(4, 128),
+            ),
         ] {
             assert_eq!(shape(pattern, anchor).start, start, "{pattern}");
         }

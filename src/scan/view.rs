@@ -102,6 +102,27 @@ impl View {
         start..self.unit(view.end - 1).end.max(start)
     }
 
+    /// Returns where the view differs from its source, as ascending ranges of the view; empty where bytes vanished.
+    ///
+    /// Both ends are listed: nobody knows what vanished before and behind them.
+    pub fn changes(&self) -> Vec<Range<usize>> {
+        let before_all = 0..0;
+        let mut changes = vec![before_all];
+        let mut segments = self.segments.iter().peekable();
+        while let Some(segment) = segments.next() {
+            let end = segments.peek().map_or(self.bytes.len(), |next| next.view);
+            let source_end =
+                segment.source + (end - segment.view) / usize::from(segment.out) * usize::from(segment.taken);
+            if (segment.taken, segment.out) != (1, 1) {
+                changes.push(segment.view..end);
+            } else if segments.peek().is_some_and(|next| next.source != source_end) {
+                changes.push(end..end);
+            }
+        }
+        changes.push(self.bytes.len()..self.bytes.len());
+        changes
+    }
+
     /// Appends bytes of which every `out` stand for `taken` source bytes, from `source` on.
     pub(super) fn append(&mut self, bytes: &[u8], source: usize, taken: u8, out: u8) {
         let view = self.bytes.len();

@@ -56,7 +56,7 @@ impl Scanner {
         out: &mut Vec<RangeInclusive<usize>>,
     ) -> Result<(), ScanFault> {
         let mut work = Work::for_text(text.len());
-        let field = Field { text, starts: 0..text.len(), words: None };
+        let field = Field { text, starts: 0..text.len(), words: None, changed: None };
         let reading = Reading::plain();
         self.engine.scan(text, self.is_wanted(wanted), |runs| {
             self.by_detector(&field, runs, wanted, |at, field, runs| {

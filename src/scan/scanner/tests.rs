@@ -27,6 +27,15 @@ fn spans(found: &[Finding]) -> Vec<(u16, Range<usize>, String)> {
 }
 
 #[test]
+fn many_beginnings_of_a_wide_pattern_can_be_judged() {
+    let mut pem = detector("pem", r"-----BEGIN [A-Z ]{0,40}KEY-----[\s\S]{1,100000}?-----END KEY-----");
+    pem.anchor = Some(Pattern::parse("-----BEGIN [A-Z ]{0,40}KEY-----").unwrap());
+    let (scanner, all) = scanner(vec![pem]);
+    let text = "-----BEGIN RSA PRIVATE KEY-----\n".repeat(2048);
+    assert_eq!(scanner.scan(text.as_bytes(), &all).unwrap(), []);
+}
+
+#[test]
 fn every_reading_is_searched() {
     let (scanner, all) = scanner(kinds());
     for (text, expected) in [

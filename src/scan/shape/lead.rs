@@ -33,10 +33,52 @@ pub struct Lead {
     pub at_edge: bool,
 }
 
+/// How many places of an opening are looked at, in bytes.
+const OPENING_PLACES: usize = 4;
+
+/// From so many bits on, an opening is seen so seldom that each may be looked at on its own.
+const SELECTIVE_BITS: f64 = 9.0;
+
+/// What may stand at the very first places of every match: a look at a start before a regex is run there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opening {
+    places: Vec<ByteSet>,
+}
+
+impl Opening {
+    /// Returns the opening of a pattern.
+    pub fn of(pattern: &Hir) -> Self {
+        let width = pattern.properties().minimum_len().unwrap_or(0).min(OPENING_PLACES);
+        let mut sets = [ByteSet::default(); PLACES];
+        spread(pattern, 1, &mut sets);
+        Self { places: sets.into_iter().take(width).collect() }
+    }
+
+    /// Tells whether a match may begin at an offset.
+    pub fn agrees(&self, text: &[u8], at: usize) -> bool {
+        let Some(bytes) = text.get(at..at + self.places.len()) else { return false };
+        bytes.iter().zip(&self.places).all(|(byte, set)| set.contains(*byte))
+    }
+
+    /// Tells whether few places of any text agree.
+    pub fn is_selective(&self) -> bool {
+        self.places.iter().map(bits).sum::<f64>() >= SELECTIVE_BITS
+    }
+}
+
+/// Returns what the first byte of every match may be; `None` if there need not be one.
+pub(super) fn first_bytes(pattern: &Hir) -> Option<ByteSet> {
+    Opening::of(pattern).places.first().copied()
+}
+
+/// Returns how much a byte within a set tells, in bits.
+fn bits(set: &ByteSet) -> f64 {
+    f64::from(u8::MAX).log2() - f64::from(set.count().max(1)).log2()
+}
+
 impl Lead {
     /// Tells whether a beginning says enough not to be looked at too often in any text.
     pub fn is_telling(&self) -> bool {
-        let bits = |set: &ByteSet| f64::from(u8::MAX).log2() - f64::from(set.count().max(1)).log2();
         self.at_edge && self.places.iter().map(bits).sum::<f64>() >= TELLING_BITS
     }
 }

@@ -6,6 +6,14 @@ fn shown(text: &[u8]) -> String {
     canonical(text).map_or("(same)".to_owned(), |view| String::from_utf8_lossy(view.bytes()).into_owned())
 }
 
+#[test]
+fn changes_are_where_the_view_differs() {
+    let changes = |text: &str| canonical(text.as_bytes()).unwrap().changes();
+    assert_eq!(changes("ab%41cd"), [0..0, 2..3, 5..5]);
+    assert_eq!(changes("ab\u{200b}cd"), [0..0, 2..2, 4..4]);
+    assert_eq!(changes("%41%42"), [0..0, 0..2, 2..2]);
+}
+
 /// The canonical view as a stream makes it, byte by byte: the byte and the source range of its unit.
 fn streamed(text: &[u8], cuts: &[usize]) -> Vec<(u8, Range<usize>)> {
     let mut out = Vec::new();
