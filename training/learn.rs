@@ -25,7 +25,7 @@ pub const BITS: u32 = 19;
 const EPOCHS: usize = 8;
 const RATE: f32 = 0.25;
 /// How much of each weight is forgotten after each epoch.
-const DECAY: f32 = 0.2;
+const DECAY: f32 = 0.4;
 /// The weight of all attacks for that of all harmless texts.
 const ATTACK_SHARE: f32 = 0.6;
 /// Sources in which a feature must be seen in attacks before it speaks for one.

@@ -66,11 +66,16 @@ impl Classifier for Linear {
         let odds = self.stack.odds(&stack::inputs(&pooled, origin)) + self.stack.bonus(signals);
         let (head, peak) = foremost(&pooled);
         let window = normal.source_range(peak.from * BLOCK_BYTES..peak.until * BLOCK_BYTES);
+        let mut confidence = self.levels.confidence(odds, origin);
+        if pooled.cited && origin == Origin::User {
+            // Who quotes an attack asks about it: that is told, and not stopped.
+            confidence = confidence.map(|confidence| confidence.min(Confidence::MEDIUM));
+        }
         Verdict {
             odds,
             head,
             window: window.start.min(text.len())..window.end.min(text.len()),
-            confidence: self.levels.confidence(odds, origin).filter(|_| !normal.is_empty()),
+            confidence: confidence.filter(|_| !normal.is_empty()),
         }
     }
 }
