@@ -183,6 +183,7 @@ fn loading() -> Loading {
         layer2: Box::new(|| Ok(BTreeMap::from([("rules/small.toml".to_owned(), RULES.to_owned())]))),
         dialects: Box::new(|| Ok(Vec::new())),
         prove: Box::new(|_| Vec::new()),
+        prove_rules: Box::new(|_, _| Vec::new()),
     }
 }
 
