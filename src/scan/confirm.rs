@@ -44,7 +44,7 @@ pub struct Confirm {
     at_edge: bool,
     /// What every match begins with.
     opening: Opening,
-    /// Whether looking at each start is cheaper than searching all of them.
+    /// Whether candidates tell where a match begins.
     one_by_one: bool,
 }
 
@@ -131,10 +131,7 @@ impl Confirm {
         let slots = if detector.pattern.has_group() { 4 } else { 2 };
         let at_edge = detector.pattern.hir().properties().look_set_prefix().contains(Look::WordAscii);
         let opening = Opening::of(detector.pattern.hir());
-        let one_by_one = match start {
-            Start::Known { .. } => true,
-            Start::Within { .. } => opening.is_selective() && width_max < WIDE_BYTES,
-        };
+        let one_by_one = matches!(start, Start::Known { .. });
         Ok(Self { regex: regex.map_err(Box::new)?, start, width_max, slots, at_edge, opening, one_by_one })
     }
 
