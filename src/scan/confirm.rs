@@ -61,7 +61,7 @@ pub struct Confirm {
     at_edge: bool,
     /// What every match begins with.
     opening: Opening,
-    /// Whether looking at each start is cheaper than searching all of them.
+    /// Whether candidates tell where a match begins.
     one_by_one: bool,
 }
 
@@ -143,10 +143,7 @@ impl Confirm {
         let slots = if detector.pattern.has_group() { 4 } else { 2 };
         let at_edge = hir.properties().look_set_prefix().contains(Look::WordAscii);
         let opening = Opening::of(&hir);
-        let one_by_one = match start {
-            Start::Known { .. } => true,
-            Start::Within { .. } => opening.is_selective() && width_max < WIDE_BYTES,
-        };
+        let one_by_one = matches!(start, Start::Known { .. });
         let regex = match automaton_bytes(&hir) {
             ..=LATE_BYTES_MAX => OnceLock::new(),
             _ => OnceLock::from(built(&hir, width_max)?),

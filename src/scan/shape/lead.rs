@@ -36,9 +36,6 @@ pub struct Lead {
 /// How many places of an opening are looked at, in bytes.
 const OPENING_PLACES: usize = 4;
 
-/// From so many bits on, an opening is seen so seldom that each may be looked at on its own.
-const SELECTIVE_BITS: f64 = 9.0;
-
 /// What may stand at the very first places of every match: a look at a start before a regex is run there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
@@ -58,11 +55,6 @@ impl Opening {
     pub fn agrees(&self, text: &[u8], at: usize) -> bool {
         let Some(bytes) = text.get(at..at + self.places.len()) else { return false };
         bytes.iter().zip(&self.places).all(|(byte, set)| set.contains(*byte))
-    }
-
-    /// Tells whether few places of any text agree.
-    pub fn is_selective(&self) -> bool {
-        self.places.iter().map(bits).sum::<f64>() >= SELECTIVE_BITS
     }
 }
 
