@@ -2,10 +2,8 @@
 
 use std::error::Error;
 
-use portcullis::scan::classifier::Classifier;
 use portcullis::scan::classifier::Origin;
 use portcullis::scan::classifier::Signals;
-use portcullis::scan::classifier::reading;
 use portcullis::scan::classifier::shelf::Shelf;
 use portcullis::scan::pack;
 use portcullis::scan::rule::Rules;
