@@ -131,9 +131,9 @@ fn costs(lessons: &[Lesson<'_>]) -> Vec<[f32; HEADS]> {
     };
     let mut sums = [[0f32; 2]; HEADS];
     for lesson in lessons {
-        for head in 0..HEADS {
+        for (head, sum) in sums.iter_mut().enumerate() {
             if let Some(yes) = lesson.heads[head] {
-                sums[head][usize::from(yes)] += raw(lesson, head);
+                sum[usize::from(yes)] += raw(lesson, head);
             }
         }
     }

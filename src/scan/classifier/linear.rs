@@ -18,6 +18,11 @@ use super::stack;
 use super::stack::Stack;
 use crate::scan::threat::Confidence;
 
+/// From this length on, in bytes of the normal form, the loudest window is judged on its own, too.
+const ALONE_BYTES_MIN: usize = 512;
+/// What is taken off the log odds of a window on its own: a long text has many.
+const ALONE_COST: f32 = 1.5;
+
 /// A linear model, ready to judge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Linear {
@@ -63,10 +68,19 @@ impl Linear {
 impl Classifier for Linear {
     fn judge(&self, text: &[u8], origin: Origin, signals: &Signals) -> Verdict {
         let (pooled, normal) = self.pooled(text);
-        let odds = self.stack.odds(&stack::inputs(&pooled, origin)) + self.stack.bonus(signals);
         let (head, peak) = foremost(&pooled);
         let window = normal.source_range(peak.from * BLOCK_BYTES..peak.until * BLOCK_BYTES);
-        let mut confidence = self.levels.confidence(odds, origin);
+        let bonus = self.stack.bonus(signals);
+        let whole = self.stack.odds(&stack::inputs(&pooled, origin)) + bonus;
+        let mut confidence = self.levels.confidence(whole, origin);
+        let mut odds = whole;
+        if peak.score > 0.0 && normal.len() > ALONE_BYTES_MIN {
+            let alone = self.pooled(text.get(window.clone()).unwrap_or_default()).0;
+            odds = whole.max(self.stack.odds(&stack::inputs(&alone, origin)) + bonus - ALONE_COST);
+            // Out of its text a window says less: that is told, and not stopped.
+            let told = self.levels.confidence(odds, origin).map(|it| it.min(Confidence::MEDIUM));
+            confidence = confidence.max(told);
+        }
         if pooled.cited && origin == Origin::User {
             // Who quotes an attack asks about it: that is told, and not stopped.
             confidence = confidence.map(|confidence| confidence.min(Confidence::MEDIUM));
