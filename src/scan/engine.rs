@@ -190,8 +190,7 @@ impl Engine {
             scanned = scanned.and_then(|()| {
                 database.scan(&*padded, scratch, |group, _, end, _| {
                     let end = usize::try_from(end).unwrap_or(usize::MAX);
-                    match end > text.len()
-                        || !is_wanted(group) || self.note(runs, open, group, end, limit) {
+                    match end > text.len() || !is_wanted(group) || self.note(runs, open, group, end, limit) {
                         true => Matching::Continue,
                         false => Matching::Terminate,
                     }
