@@ -198,6 +198,10 @@ impl Upstreams {
                 };
                 match session {
                     Ok(Ok((session, _))) => return Ok((session, peer, target)),
+                    // Pingora keeps the same deadline and may be the first to see that it has passed.
+                    Ok(Err(error)) if *error.etype() == pingora::ErrorType::ConnectTimedout => {
+                        last = UpstreamFault::Slow;
+                    }
                     Ok(Err(error)) => last = UpstreamFault::Unreachable(Some(error)),
                     Err(_) => last = UpstreamFault::Slow,
                 }

@@ -34,7 +34,6 @@ use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
 use crate::scan::view;
 use crate::scan::view::View;
-
 use crate::scan::words::WordEnds;
 use crate::scan::words::WordIndex;
 

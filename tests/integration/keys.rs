@@ -109,7 +109,14 @@ fn our_key_opens_a_route_and_the_provider_gets_its_own() {
     );
 
     // The audit log names the key, never what opens the route.
-    let (_, page) = world.admin("GET", "/api/v1/audit?event_type=exchange&limit=1", &json!({}));
+    let deadline = std::time::Instant::now() + crate::wire::PATIENCE;
+    let page = loop {
+        let (_, page) = world.admin("GET", "/api/v1/audit?event_type=exchange&limit=1", &json!({}));
+        if page["total"].as_u64() > Some(0) {
+            break page;
+        }
+        assert!(std::time::Instant::now() < deadline, "nothing was recorded");
+    };
     assert_eq!(page["entries"][0]["actor"], json!(id), "{page}");
     assert!(!world.gateway.log().contains(&key) && !page.to_string().contains(&key));
     let (_, config) = world.admin("GET", "/api/v1/config", &json!({}));
