@@ -62,17 +62,19 @@ impl ProviderKeys {
         Self { read, held: ArcSwap::default() }
     }
 
-    /// Reads the keys of these routes anew; logs the routes whose key cannot be had.
+    /// Reads the keys of these routes anew; logs the routes whose key cannot be had. A key that was had before
+    /// stays: a file that is being replaced takes no route out of service.
     pub fn refresh(&self, routes: &[Route]) {
+        let before = self.held.load();
         let mut held = BTreeMap::new();
         for route in routes {
             let Some(place) = route.auth.provider_key() else { continue };
-            match (self.read)(place).as_deref().and_then(header_value) {
-                Some(key) => drop(held.insert(place.clone(), key)),
-                None => tracing::error!(
-                    route = route.name,
-                    "the route's provider key cannot be read: it serves nobody"
-                ),
+            let read = (self.read)(place).as_deref().and_then(header_value);
+            if read.is_none() {
+                tracing::error!(route = route.name, "the route's provider key cannot be read");
+            }
+            if let Some(key) = read.or_else(|| before.get(place).cloned()) {
+                held.insert(place.clone(), key);
             }
         }
         self.held.store(Arc::new(held));

@@ -171,6 +171,15 @@ fn a_providers_key_is_exchanged_while_the_gateway_runs() {
         }
         assert!(std::time::Instant::now() < deadline, "the new key is not used");
     }
+    // A key that cannot be read for a moment keeps serving as it was.
+    fs::write(world.gateway.directory().join("provider.key"), "").expect("it is writable");
+    world.gateway.signal("HUP");
+    let deadline = std::time::Instant::now() + crate::wire::PATIENCE;
+    while !world.gateway.log().contains("the route's provider key cannot be read") {
+        assert!(std::time::Instant::now() < deadline, "an unreadable key is not told");
+    }
+    assert_eq!(world.call("/filed/v1/chat/completions", &bearer).status, 200);
+    assert!(world.forwarded().contains("bearer provider-two\r\n"));
     // Whoever may change routes over the network may not thereby read files of this machine.
     let mut routes = world.admin("GET", "/api/v1/config", &json!({})).1["routes"].clone();
     routes[0]["provider_key_file"] = json!("/etc/hostname");
