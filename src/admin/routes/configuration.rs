@@ -1,0 +1,64 @@
+//! The configuration, its revisions, profiles and policies.
+
+use super::Route;
+use super::by;
+use super::delete;
+use super::get;
+use super::post;
+use super::put;
+use crate::admin::openapi::schema;
+use crate::admin::resource::config;
+use crate::admin::resource::policies;
+use crate::admin::resource::profiles;
+use crate::admin::resource::revisions;
+
+pub(super) fn rows() -> Vec<Route> {
+    vec![
+        get("/api/v1/config", "config:read", by!(config::read), "Gives the effective configuration"),
+        put(
+            "/api/v1/config",
+            "config:write",
+            by!(config::change),
+            "Changes the reloadable part by a JSON merge patch",
+        )
+        .query(&["dry_run"]),
+        get(
+            "/api/v1/config/revisions",
+            "config:read",
+            by!(revisions::list),
+            "Lists accepted changes, newest first",
+        )
+        .query(&["limit"])
+        .gives(schema::<revisions::RevisionList>()),
+        post(
+            "/api/v1/config/rollback",
+            "config:write",
+            by!(revisions::rollback),
+            "Puts an earlier revision in force again",
+        )
+        .query(&["dry_run"])
+        .takes(schema::<revisions::Rollback>()),
+        get("/api/v1/profiles", "config:read", by!(profiles::list), "Lists the deployment profiles")
+            .gives(schema::<profiles::ProfileList>()),
+        post("/api/v1/profiles/apply", "config:write", by!(profiles::apply), "Puts a profile in force")
+            .takes(schema::<profiles::Application>())
+            .gives(schema::<profiles::Applied>()),
+        get("/api/v1/policies", "policies:read", by!(policies::list), "Lists the detection policies")
+            .gives(schema::<policies::PolicyList>()),
+        post("/api/v1/policies", "config:write", by!(policies::create), "Adds a policy")
+            .created()
+            .takes(schema::<policies::NewPolicy>())
+            .gives(schema::<policies::PolicyEntry>()),
+        get("/api/v1/policies/{id}", "policies:read", by!(policies::read), "Gives one policy")
+            .gives(schema::<policies::PolicyEntry>()),
+        put("/api/v1/policies/{id}", "config:write", by!(policies::replace), "Replaces one policy")
+            .gives(schema::<policies::PolicyEntry>()),
+        delete(
+            "/api/v1/policies/{id}",
+            "config:write",
+            by!(policies::remove),
+            "Removes a policy that nothing uses",
+        )
+        .gives(schema::<policies::Removed>()),
+    ]
+}

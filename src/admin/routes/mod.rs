@@ -1,0 +1,208 @@
+//! The contract as one table: what is served, to whom, by which handler; the rows of each area in a file.
+
+mod access;
+mod configuration;
+mod observation;
+mod record;
+mod scanning;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use http::Method;
+
+use super::call::Answer;
+use super::call::Call;
+use super::openapi::SchemaOf;
+use super::openapi::schema;
+use super::resource::wire::Failure;
+use crate::access::role::Permission;
+
+/// Who may call a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody.
+    Public,
+    /// Whoever presents a valid credential.
+    Credential,
+    /// Credentials with this permission; everybody where `[telemetry] public_metrics` says so.
+    Figures(Permission),
+    /// Credentials with this permission.
+    Permission(Permission),
+}
+
+/// Whether a call takes a token from its caller's bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quota {
+    /// It takes one.
+    Counted,
+    /// It takes none, and still tells what is left.
+    Exempt,
+}
+
+/// What an answer is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// JSON.
+    Json,
+    /// The text format of Prometheus.
+    Metrics,
+    /// Server-sent events.
+    EventStream,
+}
+
+/// A handler's answer on its way.
+pub type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// One row of the contract.
+#[derive(Clone)]
+pub struct Route {
+    /// The method; `GET` rows answer `HEAD` too, streams excepted.
+    pub method: Method,
+    /// The path, with parameters in braces.
+    pub path: &'static str,
+    /// Who may call it.
+    pub access: Access,
+    /// Whether it is counted.
+    pub quota: Quota,
+    /// Answers it.
+    pub handler: fn(Call) -> Answering,
+    /// One sentence for the API document.
+    pub summary: &'static str,
+    /// The status of success.
+    pub success: u16,
+    /// What the answer is made of.
+    pub media: Media,
+    /// The body it takes.
+    pub request: Option<SchemaOf>,
+    /// The body it answers with.
+    pub response: Option<SchemaOf>,
+    /// The query parameters it takes.
+    pub query: &'static [&'static str],
+}
+
+impl Route {
+    /// Tells whether the row answers a method.
+    pub fn answers(&self, method: &Method) -> bool {
+        self.method == *method
+            || (self.method == Method::GET && *method == Method::HEAD && self.media != Media::EventStream)
+    }
+
+    fn public(mut self) -> Self {
+        self.access = Access::Public;
+        self
+    }
+
+    fn figures(mut self) -> Self {
+        if let Access::Permission(permission) = self.access {
+            self.access = Access::Figures(permission);
+        }
+        self
+    }
+
+    fn exempt(mut self) -> Self {
+        self.quota = Quota::Exempt;
+        self
+    }
+
+    fn created(mut self) -> Self {
+        self.success = 201;
+        self
+    }
+
+    fn takes(mut self, request: SchemaOf) -> Self {
+        self.request = Some(request);
+        self
+    }
+
+    fn gives(mut self, response: SchemaOf) -> Self {
+        self.response = Some(response);
+        self
+    }
+
+    fn media(mut self, media: Media) -> Self {
+        self.media = media;
+        self
+    }
+
+    fn query(mut self, names: &'static [&'static str]) -> Self {
+        self.query = names;
+        self
+    }
+}
+
+fn row(
+    method: Method,
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
+    Route {
+        method,
+        path,
+        access: Access::Permission(Permission(permission)),
+        quota: Quota::Counted,
+        handler,
+        summary,
+        success: 200,
+        media: Media::Json,
+        request: None,
+        response: None,
+        query: &[],
+    }
+}
+
+fn get(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
+    row(Method::GET, path, permission, handler, summary)
+}
+
+fn post(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
+    row(Method::POST, path, permission, handler, summary)
+}
+
+fn put(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
+    row(Method::PUT, path, permission, handler, summary)
+}
+
+fn delete(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
+    row(Method::DELETE, path, permission, handler, summary)
+}
+
+/// Turns an `async fn(Call) -> Answer` into what a row holds.
+macro_rules! by {
+    ($handler:path) => {
+        |call| Box::pin($handler(call))
+    };
+}
+use by;
+
+/// Returns the whole contract.
+pub fn routes() -> Vec<Route> {
+    [observation::rows(), scanning::rows(), configuration::rows(), access::rows(), record::rows()].concat()
+}
+
+/// Returns the schema of every error.
+pub fn failure() -> SchemaOf {
+    schema::<Failure>()
+}

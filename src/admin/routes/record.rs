@@ -1,0 +1,24 @@
+//! The audit log.
+
+use super::Media;
+use super::Route;
+use super::by;
+use super::get;
+use crate::admin::openapi::schema;
+use crate::admin::resource::audit;
+use crate::admin::resource::audit_stream;
+
+pub(super) fn rows() -> Vec<Route> {
+    vec![
+        get("/api/v1/audit", "audit:read", by!(audit::query), "Finds audit entries, newest first")
+            .query(&audit::PARAMETERS)
+            .gives(schema::<audit::AuditPage>()),
+        get(
+            "/api/v1/audit/stream",
+            "audit:read",
+            by!(audit_stream::stream),
+            "Streams audit entries as they are recorded",
+        )
+        .media(Media::EventStream),
+    ]
+}
