@@ -123,8 +123,12 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
         "one provider of cryptography, chosen once",
     ),
     ("jsonwebtoken", &["access/jose.rs"], "one way to sign and to verify, with no algorithm to choose"),
-    ("use ring::", &["access/jose.rs"], "the cryptography of tokens has one home"),
-    ("getrandom", &["access/", "id.rs"], "randomness is for names and secrets"),
+    (
+        "use ring::",
+        &["access/jose.rs", "govern/keyring/cipher.rs"],
+        "the cryptography of tokens has one home, that of erasure another",
+    ),
+    ("getrandom", &["access/", "govern/keyring/", "id.rs"], "randomness is for names and secrets"),
     ("SystemTime::now", &["clock.rs"], "time is an argument, or tests cannot move it"),
     (
         "Instant::now",

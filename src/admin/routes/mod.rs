@@ -3,6 +3,7 @@
 mod access;
 mod configuration;
 mod observation;
+mod privacy;
 mod record;
 mod scanning;
 
@@ -199,7 +200,15 @@ use by;
 
 /// Returns the whole contract.
 pub fn routes() -> Vec<Route> {
-    [observation::rows(), scanning::rows(), configuration::rows(), access::rows(), record::rows()].concat()
+    [
+        observation::rows(),
+        scanning::rows(),
+        configuration::rows(),
+        access::rows(),
+        record::rows(),
+        privacy::rows(),
+    ]
+    .concat()
 }
 
 /// Returns the schema of every error.
