@@ -125,10 +125,10 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("jsonwebtoken", &["access/jose.rs"], "one way to sign and to verify, with no algorithm to choose"),
     (
         "use ring::",
-        &["access/jose.rs", "access/secret.rs"],
-        "the cryptography of tokens and of sealing has one home",
+        &["access/jose.rs", "access/secret.rs", "govern/keyring/cipher.rs"],
+        "the cryptography of tokens and of sealing has one home, that of erasure another",
     ),
-    ("getrandom", &["access/", "id.rs"], "randomness is for names and secrets"),
+    ("getrandom", &["access/", "govern/keyring/", "id.rs"], "randomness is for names and secrets"),
     ("SystemTime::now", &["clock.rs"], "time is an argument, or tests cannot move it"),
     (
         "Instant::now",

@@ -92,6 +92,15 @@ impl Role {
         }
     }
 
+    /// Returns what the role may do, as `resource:action`; `*` is everything.
+    pub fn granted(self) -> &'static [&'static str] {
+        let row = GRANTS.iter().find(|(role, _)| *role == self).map(|(_, granted)| *granted);
+        match self {
+            Self::Admin => &["*"],
+            _ => row.unwrap_or_default(),
+        }
+    }
+
     /// Tells whether the role may do something.
     pub fn may(self, permission: Permission) -> bool {
         self == Self::Admin

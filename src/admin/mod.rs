@@ -32,6 +32,7 @@ use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
+use crate::govern::privacy::Privacy;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
 use crate::redact::mask::Masker;
@@ -55,6 +56,8 @@ pub struct Office {
     pub audit: AuditLog,
     /// The writing side of the audit log.
     pub recorder: Recorder,
+    /// Holds, exports and erasures.
+    pub privacy: Arc<Privacy>,
     /// State on disk.
     pub store: Store,
     /// Metrics, today's figures, health.

@@ -6,6 +6,7 @@
 
 mod address;
 mod loading;
+mod privacy;
 mod ready;
 mod state;
 pub mod streamed;
@@ -327,6 +328,7 @@ fn office(
         buckets: Arc::clone(buckets),
         audit: state.log.clone(),
         recorder: state.recorder.clone(),
+        privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),

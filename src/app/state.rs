@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::privacy;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
@@ -25,6 +26,7 @@ use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
+use crate::govern::privacy::Privacy;
 use crate::id::UlidSource;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
@@ -41,6 +43,8 @@ use crate::tls::CertificateFault;
 
 const STORE_FOLDER: &str = "store";
 const AUDIT_FOLDER: &str = "audit";
+/// Beside the journal, not in it: backups of the two live differently long.
+const KEYS_FILE: &str = "subjects.keys";
 /// How long an exchange waits for the disk in `wait` before the log counts as failing.
 const RECORD_WAIT_MAX: Duration = Duration::from_secs(5);
 const SEGMENT_AGE_MAX: Duration = Duration::from_secs(86_400);
@@ -58,6 +62,7 @@ pub struct State {
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
+    pub(super) privacy: Arc<Privacy>,
     pub(super) reloader: Arc<Reloader>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<UlidSource>,
@@ -121,10 +126,12 @@ impl State {
         let settings = journal_settings(&config.audit, folder);
         let opened =
             audit::open(settings, store.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
-        let Opened { recorder, writer, log, repair } = opened;
+        let Opened { recorder, writer, log, keyring, repair } = opened;
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
+        let privacy = privacy::open(&store, &keyring, &log, &keys, &clock)?;
+        privacy::resume(&privacy, &recorder);
         let loading = super::loading(config, sources);
         let (reloader, origin) =
             Reloader::start(loading, &store, Arc::clone(&clock)).map_err(|error| match error {
@@ -145,6 +152,7 @@ impl State {
             recorder,
             writer,
             log,
+            privacy,
             reloader,
             clock,
             ids,
@@ -195,6 +203,7 @@ fn open_keys(
 fn journal_settings(config: &AuditConfig, folder: &Path) -> audit::AuditConfig {
     audit::AuditConfig {
         directory: folder.join(AUDIT_FOLDER),
+        keys: folder.join(KEYS_FILE),
         durability: match config.durability {
             AuditDurability::Wait => Durability::Wait,
             AuditDurability::Buffer => Durability::Buffer,

@@ -29,6 +29,11 @@ use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
 use portcullis::govern::audit;
+use portcullis::govern::privacy::AuditProvider;
+use portcullis::govern::privacy::DataProvider;
+use portcullis::govern::privacy::IocProvider;
+use portcullis::govern::privacy::Privacy;
+use portcullis::govern::privacy::RbacProvider;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
 use portcullis::policy::reload::Reloader;
@@ -103,6 +108,13 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
+    let keys = Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap());
+    let providers: Vec<Box<dyn DataProvider>> = vec![
+        Box::new(RbacProvider(keys.clone())),
+        Box::new(IocProvider(opened.log.clone())),
+        Box::new(AuditProvider(opened.log.clone())),
+    ];
+    let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let signing = KeyRing::open(&store, NodeSecret::random(), SigningConfig::default(), clock.now()).unwrap();
@@ -110,11 +122,12 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
-        keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
+        keys,
         signing: Arc::new(signing),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         audit: opened.log,
         recorder: opened.recorder,
+        privacy: Arc::new(privacy.unwrap()),
         store,
         telemetry,
         ids: Arc::new(UlidSource::default()),

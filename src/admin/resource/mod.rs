@@ -3,8 +3,10 @@
 pub mod audit;
 pub mod audit_stream;
 pub mod config;
+pub mod dsar;
 pub mod health;
 pub mod keys;
+pub mod legal_holds;
 pub mod license;
 pub mod metrics;
 pub mod persistence;

@@ -3,6 +3,7 @@
 mod access;
 mod configuration;
 mod observation;
+mod privacy;
 mod record;
 mod scanning;
 mod trust;
@@ -207,6 +208,7 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         record::rows(),
         trust::rows(),
+        privacy::rows(),
     ]
     .concat()
 }
