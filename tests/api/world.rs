@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::a2a::Guardrails;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
 
@@ -109,6 +110,10 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         licensing: Arc::new(licensing(tier, state, &*clock)),
         keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        guardrails: Arc::new(Guardrails::new(
+            Tier::ALL.map(Tier::agent_quota),
+            Box::new(|_| Some("a secret of the tests".to_owned())),
+        )),
         audit: opened.log,
         recorder: opened.recorder,
         store,

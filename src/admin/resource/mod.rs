@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod audit_stream;
 pub mod config;
+pub mod guardrails;
 pub mod health;
 pub mod keys;
 pub mod license;
