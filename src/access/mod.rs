@@ -4,6 +4,7 @@
 //! [`credential::Principal`] with a [`role::Role`]; what a role may do is one table. Callers of
 //! provider routes are known only as a keyed hash ([`identity`]); agents by their certificates ([`a2a`]).
 //! Quotas are token buckets ([`limit`]).
+//! What the deployment itself vouches for is signed by one ring of keys ([`signing`]).
 
 pub mod a2a;
 pub mod credential;
@@ -14,4 +15,5 @@ pub mod license;
 pub mod limit;
 pub mod role;
 pub mod secret;
+pub mod signing;
 pub mod tier;

@@ -29,6 +29,7 @@ use crate::access::a2a::Guardrails;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
+use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
@@ -47,6 +48,8 @@ pub struct Office {
     pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
+    /// What the deployment signs with.
+    pub signing: Arc<KeyRing>,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
     /// What calls of agents are judged by, shared with the data plane.

@@ -16,7 +16,7 @@ const CREDENTIALS: [&str; 8] =
     ["nothing", "garbage", "admin", "operator", "auditor", "analyst", "service", "agent"];
 
 /// `*`: everybody; `+`: every credential; else the roles beside admin.
-const ALLOWED: [(&str, &str, &str); 37] = [
+const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/health", "*"),
     ("GET", "/api/v1/health", "*"),
     ("GET", "/ready", "*"),
@@ -52,6 +52,9 @@ const ALLOWED: [(&str, &str, &str); 37] = [
     ("GET", "/api/v1/audit", "operator auditor"),
     ("GET", "/api/v1/audit/stream", "operator auditor"),
     ("GET", "/api/v1/persistence", "operator auditor"),
+    ("GET", "/.well-known/jwks.json", "*"),
+    ("GET", "/api/v1/signing/keys", "operator"),
+    ("POST", "/api/v1/signing/rotate", ""),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
     ("", "/", "*"),

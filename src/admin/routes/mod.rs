@@ -5,6 +5,7 @@ mod configuration;
 mod observation;
 mod record;
 mod scanning;
+mod trust;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -199,7 +200,15 @@ use by;
 
 /// Returns the whole contract.
 pub fn routes() -> Vec<Route> {
-    [observation::rows(), scanning::rows(), configuration::rows(), access::rows(), record::rows()].concat()
+    [
+        observation::rows(),
+        scanning::rows(),
+        configuration::rows(),
+        access::rows(),
+        record::rows(),
+        trust::rows(),
+    ]
+    .concat()
 }
 
 /// Returns the schema of every error.
