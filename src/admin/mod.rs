@@ -25,6 +25,7 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use crate::access::a2a::Guardrails;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -52,6 +53,8 @@ pub struct Office {
     pub signing: Arc<KeyRing>,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
+    /// What calls of agents are judged by, shared with the data plane.
+    pub guardrails: Arc<Guardrails>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
     /// The writing side of the audit log.

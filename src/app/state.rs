@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::agents::AgentFiles;
 use super::privacy;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
@@ -64,6 +65,7 @@ pub struct State {
     pub(super) log: AuditLog,
     pub(super) privacy: Arc<Privacy>,
     pub(super) reloader: Arc<Reloader>,
+    pub(super) agents: Arc<AgentFiles>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<UlidSource>,
     pub(super) node_id: String,
@@ -141,6 +143,7 @@ impl State {
         tell_origin(&origin, reloader.handle().load().revision);
         let node_id = secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let reloader = Arc::new(reloader);
+        let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         Ok(Self {
             store,
             secret,
@@ -154,6 +157,7 @@ impl State {
             log,
             privacy,
             reloader,
+            agents,
             clock,
             ids,
             node_id,
@@ -162,7 +166,7 @@ impl State {
 }
 
 /// Returns the secret that lies at a place.
-fn secret_at(place: &SecretPlace) -> Option<String> {
+pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
     match place {
         SecretPlace::Environment(name) => named(name),
         SecretPlace::File(path) => {

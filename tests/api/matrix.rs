@@ -44,6 +44,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/policies/{id}", "operator"),
     ("PUT", "/api/v1/policies/{id}", "operator"),
     ("DELETE", "/api/v1/policies/{id}", "operator"),
+    ("GET", "/api/v1/guardrails", "operator auditor"),
     ("GET", "/api/v1/keys", "operator"),
     ("POST", "/api/v1/keys", ""),
     ("GET", "/api/v1/keys/{id}", "operator"),

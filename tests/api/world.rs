@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::a2a::Guardrails;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
 
@@ -125,6 +126,10 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         keys,
         signing: Arc::new(signing),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        guardrails: Arc::new(Guardrails::new(
+            Tier::ALL.map(Tier::agent_quota),
+            Box::new(|_| Some("a secret of the tests".to_owned())),
+        )),
         audit: opened.log,
         recorder: opened.recorder,
         privacy: Arc::new(privacy.unwrap()),

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod audit_stream;
 pub mod config;
 pub mod dsar;
+pub mod guardrails;
 pub mod health;
 pub mod keys;
 pub mod legal_holds;
