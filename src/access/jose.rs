@@ -9,6 +9,7 @@ use std::sync::Once;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::Algorithm;
 use jsonwebtoken::AlgorithmFamily;
 use jsonwebtoken::DecodingKey;
@@ -39,6 +40,8 @@ use ring::signature::UnparsedPublicKey;
 use ring::signature::VerificationAlgorithm;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sha2::Digest;
+use sha2::Sha256;
 use signature::Signer;
 use signature::Verifier;
 
@@ -111,6 +114,13 @@ impl SigningKey {
     /// Returns the 32 bytes of the public key.
     pub fn public(&self) -> &[u8] {
         &self.public
+    }
+
+    /// Returns the key's name for others: the thumbprint of its public half as a JWK (RFC 7638, SHA-256).
+    pub fn thumbprint(&self) -> String {
+        let x = URL_SAFE_NO_PAD.encode(&self.public);
+        let jwk = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
+        URL_SAFE_NO_PAD.encode(Sha256::digest(jwk))
     }
 
     /// Returns what verifies this key's signatures.
