@@ -1,18 +1,24 @@
 //! Who calls, what they may do, and how often.
 //!
-//! A credential is taken from a request by [`credential`], looked up by [`key`], and answers as a
+//! A credential is taken from a request by [`credential`], looked up by [`authenticator`], and answers as a
 //! [`credential::Principal`] with a [`role::Role`]; what a role may do is one table. Callers of
 //! provider routes are known only as a keyed hash ([`identity`]). Quotas are token buckets ([`limit`]).
-//! People carry bearer tokens ([`token`]), which the deployment signs with keys of its own ([`signing`]).
+//! People ([`user`]) carry bearer tokens ([`token`]), which the deployment signs with keys of its own ([`signing`]).
 
+pub mod authenticator;
+pub mod config;
 pub mod credential;
 pub mod identity;
 pub mod jose;
 pub mod key;
 pub mod license;
 pub mod limit;
+pub mod name;
+pub mod password;
 pub mod role;
 pub mod secret;
 pub mod signing;
+pub mod throttle;
 pub mod tier;
 pub mod token;
+pub mod user;

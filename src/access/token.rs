@@ -1,11 +1,13 @@
 //! Bearer tokens: short-lived JWT that the deployment signs (EdDSA), for people and for single sign-on.
 //!
 //! A token is verified without the store: signature, issuer, audience and times. It stops counting
-//! before its end when it is revoked, or when the door
-//! finds that whom it names has changed since. What was revoked is remembered for as long as the token
+//! before its end when it is revoked, or when
+//! [`Authenticator`](super::authenticator::Authenticator) finds that whom it names has changed since. What was revoked is remembered for as long as the token
 //! could have lived, across restarts.
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,6 +24,7 @@ use super::signing::RotationConfig;
 use super::signing::SigningError;
 use super::signing::later;
 use super::tier::Tier;
+use crate::clock::Clock;
 use crate::store::Batch;
 use crate::store::KeyRange;
 use crate::store::Order;
@@ -39,6 +42,8 @@ pub const REVOKED_MAX: usize = 1_000_000;
 /// The longest id of a token, in bytes.
 pub const ID_BYTES_MAX: usize = 64;
 
+/// How often keys and revocations are looked at.
+const MAINTENANCE: Duration = Duration::from_secs(60);
 const AUDIENCE: &str = "portcullis";
 const KEYS_TABLE: &str = "token_keys";
 const REVOKED_TABLE: &str = "revoked_tokens";
@@ -188,6 +193,24 @@ pub struct Tokens {
     revoked: RwLock<HashMap<String, i64>>,
 }
 
+impl Via {
+    /// Returns the name used in tokens and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Oidc => "oidc",
+            Self::Saml => "saml",
+        }
+    }
+}
+
+impl Claims {
+    /// Returns when the token ends.
+    pub fn ends(&self) -> Timestamp {
+        Timestamp::from_second(self.expires_at).unwrap_or(Timestamp::MAX)
+    }
+}
+
 impl std::fmt::Debug for Issued {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Issued").field("claims", &self.claims).finish_non_exhaustive()
@@ -250,6 +273,15 @@ impl Tokens {
         if claims.issuer != self.issuer || claims.audience != AUDIENCE {
             return Err(TokenRefusal::Foreign);
         }
+        self.check(&claims, now).map(|()| claims)
+    }
+
+    /// Tells whether claims that were verified once still count.
+    pub fn still_counts(&self, claims: &Claims, now: Timestamp) -> bool {
+        self.check(claims, now).is_ok()
+    }
+
+    fn check(&self, claims: &Claims, now: Timestamp) -> Result<(), TokenRefusal> {
         let second = now.as_second();
         if claims.issued_at > second.saturating_add_unsigned(ISSUED_AHEAD_MAX.as_secs()) {
             return Err(TokenRefusal::NotYet);
@@ -258,7 +290,7 @@ impl Tokens {
             return Err(TokenRefusal::Expired);
         }
         let is_revoked = self.revoked.read().contains_key(&claims.id);
-        if is_revoked { Err(TokenRefusal::Revoked) } else { Ok(claims) }
+        if is_revoked { Err(TokenRefusal::Revoked) } else { Ok(()) }
     }
 
     /// Makes a token count no more, whether or not there is one of that id. Blocks for a disk sync.
@@ -294,6 +326,23 @@ impl Tokens {
         self.table.store().commit(&batch)?;
         revoked.retain(|_, expires_at| *expires_at > now.as_second());
         Ok(())
+    }
+
+    /// Does [`Tokens::maintain`] from time to time until `shutdown` resolves.
+    pub async fn run(self: Arc<Self>, clock: Arc<dyn Clock>, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => return,
+                () = tokio::time::sleep(MAINTENANCE) => {}
+            }
+            let (tokens, now) = (Arc::clone(&self), clock.now());
+            match tokio::task::spawn_blocking(move || tokens.maintain(now)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "the keys that sign tokens could not be kept"),
+                Err(_) => tracing::error!("the maintenance of tokens panicked"),
+            }
+        }
     }
 
     /// Returns the keys that sign tokens, for [`KeyRing::rotate`] and [`KeyRing::keys`].

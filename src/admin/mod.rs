@@ -25,6 +25,7 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use crate::access::authenticator::Authenticator;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -46,6 +47,8 @@ pub struct Office {
     pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
+    /// Knows every kind of credential: keys, tokens, users.
+    pub authenticator: Authenticator,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
     /// The reading side of the audit log.

@@ -221,7 +221,7 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, clock, .. } = state;
+    let State { reloader, writer, log, licensing, provider_keys, authenticator, clock, .. } = state;
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -229,6 +229,8 @@ fn add_tasks(
         }
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
+    let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
+    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
@@ -321,6 +323,7 @@ fn office(
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
+        authenticator: state.authenticator.clone(),
         buckets: Arc::clone(buckets),
         audit: state.log.clone(),
         recorder: state.recorder.clone(),
@@ -376,7 +379,7 @@ fn gateway(
         tenant: tenant(state),
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
-        keys: Arc::clone(&state.keys),
+        authenticator: state.authenticator.clone(),
         provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),

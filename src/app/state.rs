@@ -6,10 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::authenticator::Authenticator;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
+use crate::access::signing::SigningError;
+use crate::access::token::Tokens;
+use crate::access::user::Users;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -51,6 +55,7 @@ pub struct State {
     pub(super) licensing: Arc<Licensing>,
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
+    pub(super) authenticator: Authenticator,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
@@ -73,6 +78,9 @@ pub enum StateError {
     /// The keys cannot be opened.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// The keys that sign tokens cannot be opened.
+    #[error(transparent)]
+    Signing(#[from] SigningError),
     /// The audit log cannot be opened.
     #[error(transparent)]
     Audit(#[from] audit::OpenError),
@@ -110,6 +118,11 @@ impl State {
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
+        let authenticator = Authenticator {
+            keys: Arc::clone(&keys),
+            tokens: Arc::new(Tokens::open(&store, &secret, config.auth.tokens, clock.now())?),
+            users: Arc::new(Users::open(&store, secret.clone(), config.auth.password_cost)?),
+        };
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -133,6 +146,7 @@ impl State {
             licensing,
             provider_keys,
             keys,
+            authenticator,
             pins,
             recorder,
             writer,

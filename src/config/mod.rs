@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::access::config::AuthConfig;
 use crate::access::license::LicenseConfig;
 use crate::admin::config::AdminConfig;
 use crate::config::env::Environment;
@@ -43,6 +44,8 @@ pub struct Config {
     pub audit: AuditConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
+    /// How people log in, and what they get.
+    pub auth: AuthConfig,
     /// Logs and metrics.
     pub telemetry: TelemetryConfig,
     /// Routes, policies and limits.
@@ -122,6 +125,7 @@ impl Config {
             plugins: read::plugins(&mut root.section("plugins")),
             audit: read::audit(&mut root.section("audit")),
             license: read::license(&mut root.section("license")),
+            auth: read::auth(&mut root.section("auth")),
             telemetry: read::telemetry(&mut root.section("telemetry")),
             rules: RulesFile::read(root),
             document: document.clone(),

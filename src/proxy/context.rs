@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::credential::Presented;
 use crate::access::limit::LimitState;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
@@ -16,7 +17,6 @@ use crate::policy::route::Route;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
-use crate::proxy::provider_key::Presented;
 use crate::redact::token::Vault;
 
 /// The most types that a refusal names.

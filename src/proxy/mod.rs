@@ -58,8 +58,8 @@ use self::reject::Answer;
 use self::reject::Rejection;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
+use crate::access::authenticator::Authenticator;
 use crate::access::identity::CallerHash;
-use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
@@ -103,8 +103,8 @@ pub struct Gateway {
     pub pins: Arc<Pins>,
     /// Turns values into masks.
     pub masker: Arc<Masker>,
-    /// Our keys, for routes that take them.
-    pub keys: Arc<KeyStore>,
+    /// Knows our credentials, for routes that take them.
+    pub authenticator: Authenticator,
     /// What the providers of those routes get instead.
     pub provider_keys: Arc<ProviderKeys>,
     /// The licence; callers who present none of our keys have the tier of the deployment.
@@ -373,7 +373,8 @@ impl Gateway {
     ) -> Result<(), Rejection> {
         let Some(presented) = &exchange.presented else { return Ok(()) };
         let place = passage.route().auth.provider_key();
-        let is_had = self.provider_keys.exchange(head, presented, place);
+        let wire = exchange.detected.as_ref().map_or(Wire::Generic, |detected| detected.wire);
+        let is_had = self.provider_keys.exchange(head, presented, wire, place);
         if is_had { Ok(()) } else { Err(Rejection::NoProviderKey) }
     }
 

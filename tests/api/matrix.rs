@@ -16,7 +16,7 @@ const CREDENTIALS: [&str; 8] =
     ["nothing", "garbage", "admin", "operator", "auditor", "analyst", "service", "agent"];
 
 /// `*`: everybody; `+`: every credential; else the roles beside admin.
-const ALLOWED: [(&str, &str, &str); 36] = [
+const ALLOWED: [(&str, &str, &str); 44] = [
     ("GET", "/health", "*"),
     ("GET", "/api/v1/health", "*"),
     ("GET", "/ready", "*"),
@@ -51,6 +51,14 @@ const ALLOWED: [(&str, &str, &str); 36] = [
     ("GET", "/api/v1/audit", "operator auditor"),
     ("GET", "/api/v1/audit/stream", "operator auditor"),
     ("GET", "/api/v1/persistence", "operator auditor"),
+    ("POST", "/api/v1/auth/token", "*"),
+    ("POST", "/api/v1/auth/revoke", "+"),
+    ("GET", "/api/v1/auth/whoami", "+"),
+    ("GET", "/api/v1/users", ""),
+    ("POST", "/api/v1/users", ""),
+    ("GET", "/api/v1/users/{id}", ""),
+    ("PATCH", "/api/v1/users/{id}", ""),
+    ("DELETE", "/api/v1/users/{id}", ""),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
     ("", "/", "*"),
@@ -78,7 +86,7 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         (false, false) => &[401],
         (false, true) => &[403],
         // Nothing has the id that is asked for, and bodies are empty.
-        (true, _) if path.contains('{') && method != "PUT" => &[404],
+        (true, _) if path.contains('{') && !matches!(method, "PUT" | "PATCH") => &[404],
         (true, _) if path.contains('{') => &[400, 404],
         (true, _) if matches!(method, "POST" | "PUT") => &[400],
         (true, _) => &[200],

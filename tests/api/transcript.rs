@@ -138,6 +138,7 @@ impl Transcript {
         }
         let names = [
             (r"pk_[0-9A-Za-z]{49}", "{key}"),
+            (r"eyJ[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+", "{token}"),
             (r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b", "{ulid}"),
             (r"\b[0-9a-f]{64}\b", "{hash}"),
             (r"\b[0-9a-f]{32}\b", "{digest}"),

@@ -8,17 +8,21 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::authenticator::Authenticator;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
-
 use portcullis::access::key::NewKey;
 use portcullis::access::license::License;
 use portcullis::access::license::LicenseConfig;
 use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
+use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::tier::Tier;
+use portcullis::access::token::TokenConfig;
+use portcullis::access::token::Tokens;
+use portcullis::access::user::Users;
 use portcullis::admin;
 use portcullis::admin::Build;
 use portcullis::admin::Facts;
@@ -41,6 +45,12 @@ use tower::ServiceExt;
 
 /// How many streams may be open.
 pub const STREAMS_MAX: usize = 2;
+
+/// How long tokens count.
+const TOKENS: TokenConfig =
+    TokenConfig { ttl: Duration::from_secs(3600), key_replace_after: Duration::from_secs(30 * 86_400) };
+/// Passwords that take no time.
+const CHEAP: Cost = Cost { memory_kib: 8, passes: 1 };
 
 /// The plane, and what a test may turn.
 pub struct World {
@@ -104,10 +114,18 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
+    let secret = NodeSecret::random();
+    let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
+    let authenticator = Authenticator {
+        keys: Arc::clone(&keys),
+        tokens: Arc::new(Tokens::open(&store, &secret, TOKENS, clock.now()).unwrap()),
+        users: Arc::new(Users::open(&store, secret, CHEAP).unwrap()),
+    };
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
-        keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
+        keys,
+        authenticator,
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         audit: opened.log,
         recorder: opened.recorder,

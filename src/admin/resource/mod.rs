@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod audit_stream;
+pub mod auth;
 pub mod config;
 pub mod health;
 pub mod keys;
@@ -15,4 +16,5 @@ pub mod scan;
 pub mod screen;
 pub mod status;
 pub mod threat;
+pub mod users;
 pub mod wire;

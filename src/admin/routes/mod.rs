@@ -3,6 +3,7 @@
 mod access;
 mod configuration;
 mod observation;
+mod people;
 mod record;
 mod scanning;
 
@@ -180,6 +181,15 @@ fn put(
     row(Method::PUT, path, permission, handler, summary)
 }
 
+fn patch(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
+    row(Method::PATCH, path, permission, handler, summary)
+}
+
 fn delete(
     path: &'static str,
     permission: &'static str,
@@ -199,7 +209,15 @@ use by;
 
 /// Returns the whole contract.
 pub fn routes() -> Vec<Route> {
-    [observation::rows(), scanning::rows(), configuration::rows(), access::rows(), record::rows()].concat()
+    [
+        observation::rows(),
+        scanning::rows(),
+        configuration::rows(),
+        access::rows(),
+        people::rows(),
+        record::rows(),
+    ]
+    .concat()
 }
 
 /// Returns the schema of every error.
