@@ -126,7 +126,7 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     (
         "use ring::",
         &["access/jose.rs", "access/secret.rs"],
-        "cryptography has two homes: tokens, and the node's secret",
+        "the cryptography of tokens and of sealing has one home",
     ),
     ("getrandom", &["access/", "id.rs"], "randomness is for names and secrets"),
     ("SystemTime::now", &["clock.rs"], "time is an argument, or tests cannot move it"),

@@ -9,7 +9,6 @@ use std::sync::Once;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::Algorithm;
 use jsonwebtoken::AlgorithmFamily;
 use jsonwebtoken::DecodingKey;
@@ -40,8 +39,6 @@ use ring::signature::UnparsedPublicKey;
 use ring::signature::VerificationAlgorithm;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use sha2::Digest;
-use sha2::Sha256;
 use signature::Signer;
 use signature::Verifier;
 
@@ -116,16 +113,14 @@ impl SigningKey {
         &self.public
     }
 
-    /// Returns the key's name for others: the thumbprint of its public half as a JWK (RFC 7638, SHA-256).
-    pub fn thumbprint(&self) -> String {
-        let x = URL_SAFE_NO_PAD.encode(&self.public);
-        let jwk = format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#);
-        URL_SAFE_NO_PAD.encode(Sha256::digest(jwk))
-    }
-
     /// Returns what verifies this key's signatures.
     pub fn verifying(&self) -> VerifyingKey {
         VerifyingKey(DecodingKey::from_ed_der(&self.public))
+    }
+
+    /// Signs bytes as they are (RFC 8032): what is no token, such as an envelope.
+    pub fn sign_bytes(&self, message: &[u8]) -> Vec<u8> {
+        pair(&self.key).expect("the key was read before").sign(message).as_ref().to_vec()
     }
 
     /// Signs claims as a compact JWS with `alg: EdDSA`, naming the key where it has a name.
@@ -144,6 +139,15 @@ impl VerifyingKey {
     pub fn from_pem(pem: &[u8]) -> Result<Self, KeyFault> {
         let key = DecodingKey::from_ed_pem(pem).map_err(|_| KeyFault::Form)?;
         Ok(Self(key))
+    }
+
+    /// Tells whether the key made a signature over bytes as they are.
+    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        let key = match self.0.kind() {
+            DecodingKeyKind::SecretOrDer(key) => key,
+            DecodingKeyKind::RsaModulusExponent { .. } => return false,
+        };
+        UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_ok()
     }
 }
 

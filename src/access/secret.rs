@@ -1,4 +1,5 @@
-//! The node's own secret: what keys and caller ids are hashed with, made at the first start.
+//! The node's own secret: what keys and caller ids are hashed with, and what other secrets are sealed with
+//! before they are stored; made at the first start.
 
 use std::fmt;
 use std::fs;
@@ -10,8 +11,8 @@ use std::path::Path;
 use hmac::Hmac;
 use hmac::KeyInit;
 use hmac::Mac;
-use ring::aead::AES_256_GCM;
 use ring::aead::Aad;
+use ring::aead::CHACHA20_POLY1305;
 use ring::aead::LessSafeKey;
 use ring::aead::NONCE_LEN;
 use ring::aead::Nonce;
@@ -69,31 +70,30 @@ impl NodeSecret {
         mac.finalize().into_bytes().into()
     }
 
-    /// Enciphers bytes for one purpose, so that a copy of the store alone tells nothing: a fresh nonce of 12
-    /// bytes, then AES-256-GCM under a key of that purpose.
-    pub fn seal(&self, purpose: &str, plain: &[u8]) -> Vec<u8> {
+    /// Returns bytes that only this secret opens again, for the same purpose and name (ChaCha20-Poly1305).
+    pub fn seal(&self, purpose: &str, name: &str, plain: &[u8]) -> Vec<u8> {
         let mut nonce = [0; NONCE_LEN];
         getrandom::fill(&mut nonce).expect("the operating system gives random bytes");
         let mut sealed = plain.to_vec();
-        self.cipher(purpose)
-            .seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::empty(), &mut sealed)
-            .expect("what is kept of us is shorter than the cipher's limit");
+        let key = self.sealing_key(purpose);
+        let sealing = Nonce::assume_unique_for_key(nonce);
+        key.seal_in_place_append_tag(sealing, Aad::from(name.as_bytes()), &mut sealed)
+            .expect("a short secret is within the cipher's limit");
         [&nonce[..], &sealed].concat()
     }
 
-    /// Returns what [`NodeSecret::seal`] was given; `None` where another secret, another purpose or nobody
-    /// sealed it.
-    pub fn unseal(&self, purpose: &str, sealed: &[u8]) -> Option<Vec<u8>> {
-        let (nonce, sealed) = sealed.split_at_checked(NONCE_LEN)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let mut bytes = sealed.to_vec();
-        let plain = self.cipher(purpose).open_in_place(nonce, Aad::empty(), &mut bytes).ok()?;
-        Some(plain.to_vec())
+    /// Returns what was sealed, or `None` where it was not sealed by this secret for this purpose and name.
+    pub fn unseal(&self, purpose: &str, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>()?;
+        let mut rest = rest.to_vec();
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let key = self.sealing_key(purpose);
+        key.open_in_place(nonce, Aad::from(name.as_bytes()), &mut rest).ok().map(|plain| plain.to_vec())
     }
 
-    fn cipher(&self, purpose: &str) -> LessSafeKey {
-        let key = self.hash("seal", purpose.as_bytes());
-        LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).expect("a key of 32 bytes"))
+    fn sealing_key(&self, purpose: &str) -> LessSafeKey {
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &self.hash("seal", purpose.as_bytes()));
+        LessSafeKey::new(key.expect("a hash has the length of a key"))
     }
 }
 
@@ -112,17 +112,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sealed_opens_for_its_secret_and_purpose_alone() {
+    fn only_the_same_secret_opens_what_it_sealed() {
         let (secret, other) = (NodeSecret::random(), NodeSecret::random());
-        let sealed = secret.seal("a", b"sesame");
-        assert_eq!(secret.unseal("a", &sealed).as_deref(), Some(&b"sesame"[..]));
-        assert_ne!(secret.seal("a", b"sesame"), sealed, "no nonce is used twice");
-        assert!(secret.unseal("b", &sealed).is_none() && other.unseal("a", &sealed).is_none());
-        for at in 0..sealed.len() {
-            let mut damaged = sealed.clone();
-            damaged[at] ^= 1;
-            assert!(secret.unseal("a", &damaged).is_none(), "{at}");
-            assert!(secret.unseal("a", &sealed[..at]).is_none(), "{at}");
+        let sealed = secret.seal("test", "one", b"plain");
+        assert_eq!(secret.unseal("test", "one", &sealed), Some(b"plain".to_vec()));
+        assert_ne!(secret.seal("test", "one", b"plain"), sealed);
+        assert_eq!(secret.unseal("test", "two", &sealed), None);
+        assert_eq!(secret.unseal("else", "one", &sealed), None);
+        assert_eq!(other.unseal("test", "one", &sealed), None);
+        for length in 0..sealed.len() {
+            assert_eq!(secret.unseal("test", "one", &sealed[..length]), None, "{length}");
         }
     }
 }

@@ -15,14 +15,10 @@ use parking_lot::RwLock;
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::jose;
 use super::jose::TokenFault;
 use super::role::Role;
 use super::secret::NodeSecret;
 use super::signing::KeyRing;
-use super::signing::RotationConfig;
-use super::signing::SigningError;
-use super::signing::later;
 use super::tier::Tier;
 use crate::clock::Clock;
 use crate::store::Batch;
@@ -42,10 +38,9 @@ pub const REVOKED_MAX: usize = 1_000_000;
 /// The longest id of a token, in bytes.
 pub const ID_BYTES_MAX: usize = 64;
 
-/// How often keys and revocations are looked at.
+/// How often revocations are looked at.
 const MAINTENANCE: Duration = Duration::from_secs(60);
 const AUDIENCE: &str = "portcullis";
-const KEYS_TABLE: &str = "token_keys";
 const REVOKED_TABLE: &str = "revoked_tokens";
 
 /// How tokens are made.
@@ -53,8 +48,6 @@ const REVOKED_TABLE: &str = "revoked_tokens";
 pub struct TokenConfig {
     /// How long a token counts; at most [`TTL_MAX`].
     pub ttl: Duration,
-    /// The age at which the signing key is replaced.
-    pub key_replace_after: Duration,
 }
 
 /// How somebody proved who they are.
@@ -188,7 +181,7 @@ impl Record for RevokedRecord {
 pub struct Tokens {
     config: TokenConfig,
     issuer: String,
-    ring: KeyRing,
+    ring: Arc<KeyRing>,
     table: Table<String, RevokedRecord>,
     revoked: RwLock<HashMap<String, i64>>,
 }
@@ -218,20 +211,16 @@ impl std::fmt::Debug for Issued {
 }
 
 impl Tokens {
-    /// Reads keys and revocations of a store, and makes the first key.
+    /// Reads the revocations of a store; tokens are signed with the keys of `ring`.
     ///
     /// # Errors
-    /// See [`SigningError`].
+    /// The store failed.
     pub fn open(
         store: &Store,
         secret: &NodeSecret,
+        ring: Arc<KeyRing>,
         config: TokenConfig,
-        now: Timestamp,
-    ) -> Result<Self, SigningError> {
-        // A token lives at most so long, and may have been issued by a clock that is ahead.
-        let overlap = config.ttl.max(TTL_MAX) + ISSUED_AHEAD_MAX;
-        let rotation = RotationConfig { replace_after: config.key_replace_after, overlap };
-        let ring = KeyRing::open(store, KEYS_TABLE, secret.clone(), rotation, now)?;
+    ) -> Result<Self, StoreError> {
         let table: Table<String, RevokedRecord> = store.table(REVOKED_TABLE);
         let known = table.list(&KeyRange::all(), Order::Ascending, REVOKED_MAX)?;
         let revoked = known.into_iter().map(|(id, record)| (id, record.expires_at)).collect();
@@ -269,7 +258,7 @@ impl Tokens {
     /// # Errors
     /// See [`TokenRefusal`].
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, TokenRefusal> {
-        let claims: Claims = jose::verify(token, &self.ring.verifying(now))?;
+        let claims: Claims = self.ring.verify(token, now)?;
         if claims.issuer != self.issuer || claims.audience != AUDIENCE {
             return Err(TokenRefusal::Foreign);
         }
@@ -306,18 +295,17 @@ impl Tokens {
         if revoked.len() >= REVOKED_MAX && !revoked.contains_key(id) {
             return Err(RevokeError::TooMany);
         }
-        let expires_at = later(now, TTL_MAX + ISSUED_AHEAD_MAX).as_second();
+        let expires_at = now.as_second().saturating_add_unsigned((TTL_MAX + ISSUED_AHEAD_MAX).as_secs());
         self.table.put_durable(&id.to_owned(), &RevokedRecord { expires_at })?;
         revoked.insert(id.to_owned(), expires_at);
         Ok(())
     }
 
-    /// Replaces the signing key where it is due, and forgets what need not be remembered.
+    /// Forgets revocations that need not be remembered.
     ///
     /// # Errors
-    /// The store failed; nothing that counts was lost.
-    pub fn maintain(&self, now: Timestamp) -> Result<(), SigningError> {
-        self.ring.maintain(now)?;
+    /// The store failed; nothing was forgotten.
+    pub fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
         let mut revoked = self.revoked.write();
         let mut batch = Batch::default();
         for (id, _) in revoked.iter().filter(|(_, expires_at)| **expires_at <= now.as_second()) {
@@ -339,15 +327,10 @@ impl Tokens {
             let (tokens, now) = (Arc::clone(&self), clock.now());
             match tokio::task::spawn_blocking(move || tokens.maintain(now)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "the keys that sign tokens could not be kept"),
+                Ok(Err(error)) => tracing::error!(%error, "revoked tokens could not be forgotten"),
                 Err(_) => tracing::error!("the maintenance of tokens panicked"),
             }
         }
-    }
-
-    /// Returns the keys that sign tokens, for [`KeyRing::rotate`] and [`KeyRing::keys`].
-    pub fn ring(&self) -> &KeyRing {
-        &self.ring
     }
 
     /// Returns how long a token counts.

@@ -29,6 +29,7 @@ use crate::access::authenticator::Authenticator;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
+use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
@@ -49,6 +50,8 @@ pub struct Office {
     pub keys: Arc<KeyStore>,
     /// Knows every kind of credential: keys, tokens, users.
     pub authenticator: Authenticator,
+    /// What the deployment signs with.
+    pub signing: Arc<KeyRing>,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
     /// The reading side of the audit log.

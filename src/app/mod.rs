@@ -221,7 +221,9 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, authenticator, clock, .. } = state;
+    let State { reloader, writer, log, licensing, provider_keys, signing, authenticator, clock, .. } = state;
+    let time = Arc::clone(&clock);
+    server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -324,6 +326,7 @@ fn office(
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
         authenticator: state.authenticator.clone(),
+        signing: Arc::clone(&state.signing),
         buckets: Arc::clone(buckets),
         audit: state.log.clone(),
         recorder: state.recorder.clone(),

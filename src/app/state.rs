@@ -11,7 +11,8 @@ use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
-use crate::access::signing::SigningError;
+use crate::access::signing::KeyRing;
+use crate::access::signing::RingError;
 use crate::access::token::Tokens;
 use crate::access::user::Users;
 use crate::clock::Clock;
@@ -56,6 +57,7 @@ pub struct State {
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
     pub(super) authenticator: Authenticator,
+    pub(super) signing: Arc<KeyRing>,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
@@ -78,9 +80,9 @@ pub enum StateError {
     /// The keys cannot be opened.
     #[error(transparent)]
     Keys(#[from] KeyError),
-    /// The keys that sign tokens cannot be opened.
+    /// The signing keys cannot be opened.
     #[error(transparent)]
-    Signing(#[from] SigningError),
+    Signing(#[from] RingError),
     /// The audit log cannot be opened.
     #[error(transparent)]
     Audit(#[from] audit::OpenError),
@@ -118,9 +120,10 @@ impl State {
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
+        let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
         let authenticator = Authenticator {
             keys: Arc::clone(&keys),
-            tokens: Arc::new(Tokens::open(&store, &secret, config.auth.tokens, clock.now())?),
+            tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), config.auth.tokens)?),
             users: Arc::new(Users::open(&store, secret.clone(), config.auth.password_cost)?),
         };
         let pins = Arc::new(Pins::open(&store)?);
@@ -146,6 +149,7 @@ impl State {
             licensing,
             provider_keys,
             keys,
+            signing,
             authenticator,
             pins,
             recorder,

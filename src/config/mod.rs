@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use crate::access::config::AuthConfig;
 use crate::access::license::LicenseConfig;
+use crate::access::signing::SigningConfig;
 use crate::admin::config::AdminConfig;
 use crate::config::env::Environment;
 use crate::document::Document;
@@ -46,6 +47,8 @@ pub struct Config {
     pub license: LicenseConfig,
     /// How people log in, and what they get.
     pub auth: AuthConfig,
+    /// When signing keys change.
+    pub signing: SigningConfig,
     /// Logs and metrics.
     pub telemetry: TelemetryConfig,
     /// Routes, policies and limits.
@@ -126,6 +129,7 @@ impl Config {
             audit: read::audit(&mut root.section("audit")),
             license: read::license(&mut root.section("license")),
             auth: read::auth(&mut root.section("auth")),
+            signing: read::signing(&mut root.section("signing")),
             telemetry: read::telemetry(&mut root.section("telemetry")),
             rules: RulesFile::read(root),
             document: document.clone(),

@@ -8,6 +8,7 @@ use crate::access::config::AuthConfig;
 use crate::access::license::LicenseConfig;
 use crate::access::license::TRUSTED_KEYS_MAX;
 use crate::access::password::Cost;
+use crate::access::signing::SigningConfig;
 use crate::access::token::TTL_MAX;
 use crate::access::token::TokenConfig;
 use crate::admin::config::AdminConfig;
@@ -127,13 +128,19 @@ pub(super) fn auth(section: &mut Section<'_>) -> AuthConfig {
     let config = AuthConfig {
         tokens: TokenConfig {
             ttl: Duration::from_secs(section.number("token_ttl_s", 60..=TTL_MAX.as_secs())),
-            key_replace_after: DAY * small(section, "token_key_days", 3650),
         },
         password_cost: Cost {
             memory_kib: section.number("password_memory_kib", u64::from(Cost::OWASP.memory_kib)..=MIB) as u32,
             passes: section.number("password_passes", u64::from(Cost::OWASP.passes)..=100) as u32,
         },
     };
+    section.finish();
+    config
+}
+
+pub(super) fn signing(section: &mut Section<'_>) -> SigningConfig {
+    let mut days = |key| DAY * small(section, key, 3650);
+    let config = SigningConfig { rotate_after: days("rotate_days"), overlap: days("overlap_days") };
     section.finish();
     config
 }

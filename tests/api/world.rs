@@ -19,6 +19,8 @@ use portcullis::access::limit::Buckets;
 use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
+use portcullis::access::signing::KeyRing;
+use portcullis::access::signing::SigningConfig;
 use portcullis::access::tier::Tier;
 use portcullis::access::token::TokenConfig;
 use portcullis::access::token::Tokens;
@@ -47,8 +49,7 @@ use tower::ServiceExt;
 pub const STREAMS_MAX: usize = 2;
 
 /// How long tokens count.
-const TOKENS: TokenConfig =
-    TokenConfig { ttl: Duration::from_secs(3600), key_replace_after: Duration::from_secs(30 * 86_400) };
+const TOKENS: TokenConfig = TokenConfig { ttl: Duration::from_secs(3600) };
 /// Passwords that take no time.
 const CHEAP: Cost = Cost { memory_kib: 8, passes: 1 };
 
@@ -113,19 +114,22 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     tokio::spawn(opened.writer.run(std::future::pending()));
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
-    let tenant = TenantKey::derive(&[7; 32], "test");
     let secret = NodeSecret::random();
+    let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = Arc::new(signing);
     let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
     let authenticator = Authenticator {
         keys: Arc::clone(&keys),
-        tokens: Arc::new(Tokens::open(&store, &secret, TOKENS, clock.now()).unwrap()),
+        tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
         users: Arc::new(Users::open(&store, secret, CHEAP).unwrap()),
     };
+    let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         keys,
         authenticator,
+        signing,
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         audit: opened.log,
         recorder: opened.recorder,

@@ -6,6 +6,7 @@ mod observation;
 mod people;
 mod record;
 mod scanning;
+mod trust;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -216,6 +217,7 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         people::rows(),
         record::rows(),
+        trust::rows(),
     ]
     .concat()
 }
