@@ -26,6 +26,7 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use crate::access::a2a::Guardrails;
+use crate::access::authenticator::Authenticator;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -49,6 +50,8 @@ pub struct Office {
     pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
+    /// Knows every kind of credential: keys, tokens, users.
+    pub authenticator: Authenticator,
     /// What the deployment signs with.
     pub signing: Arc<KeyRing>,
     /// Quotas, shared with the data plane.

@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::access::config::AuthConfig;
 use crate::access::license::LicenseConfig;
 use crate::access::signing::SigningConfig;
 use crate::admin::config::AdminConfig;
@@ -44,6 +45,8 @@ pub struct Config {
     pub audit: AuditConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
+    /// How people log in, and what they get.
+    pub auth: AuthConfig,
     /// When signing keys change.
     pub signing: SigningConfig,
     /// Logs and metrics.
@@ -125,6 +128,7 @@ impl Config {
             plugins: read::plugins(&mut root.section("plugins")),
             audit: read::audit(&mut root.section("audit")),
             license: read::license(&mut root.section("license")),
+            auth: read::auth(&mut root.section("auth")),
             signing: read::signing(&mut root.section("signing")),
             telemetry: read::telemetry(&mut root.section("telemetry")),
             rules: RulesFile::read(root),

@@ -9,19 +9,23 @@ use axum::body::Body;
 use http::Request;
 use http::Response;
 use portcullis::access::a2a::Guardrails;
+use portcullis::access::authenticator::Authenticator;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
-
 use portcullis::access::key::NewKey;
 use portcullis::access::license::License;
 use portcullis::access::license::LicenseConfig;
 use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
+use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::signing::KeyRing;
 use portcullis::access::signing::SigningConfig;
 use portcullis::access::tier::Tier;
+use portcullis::access::token::TokenConfig;
+use portcullis::access::token::Tokens;
+use portcullis::access::user::Users;
 use portcullis::admin;
 use portcullis::admin::Build;
 use portcullis::admin::Facts;
@@ -49,6 +53,11 @@ use tower::ServiceExt;
 
 /// How many streams may be open.
 pub const STREAMS_MAX: usize = 2;
+
+/// How long tokens count.
+const TOKENS: TokenConfig = TokenConfig { ttl: Duration::from_secs(3600) };
+/// Passwords that take no time.
+const CHEAP: Cost = Cost { memory_kib: 8, passes: 1 };
 
 /// The plane, and what a test may turn.
 pub struct World {
@@ -109,7 +118,8 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
-    let keys = Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap());
+    let secret = NodeSecret::random();
+    let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider(keys.clone())),
         Box::new(IocProvider(opened.log.clone())),
@@ -118,13 +128,20 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
-    let signing = KeyRing::open(&store, NodeSecret::random(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = Arc::new(signing);
+    let authenticator = Authenticator {
+        keys: Arc::clone(&keys),
+        tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
+        users: Arc::new(Users::open(&store, secret, CHEAP).unwrap()),
+    };
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         keys,
-        signing: Arc::new(signing),
+        authenticator,
+        signing,
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         guardrails: Arc::new(Guardrails::new(
             Tier::ALL.map(Tier::agent_quota),
