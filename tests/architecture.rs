@@ -24,7 +24,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tls", &["clock", "error", "telemetry"]),
     // What is decided, who calls, what is written down: three that do not know each other, but for one arrow.
     ("policy", &["clock", "document", "error", "id", "llm", "redact", "scan", "store"]),
-    ("access", &["clock", "error", "id", "store", "telemetry"]),
+    ("access", &["clock", "error", "id", "store", "telemetry", "tls"]),
     ("govern", &["access", "clock", "error", "id", "policy", "scan", "store", "telemetry"]),
     // The two planes.
     (
@@ -119,10 +119,14 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("notify::", &["policy/watch.rs"], "files are watched in one place"),
     (
         "rustls",
-        &["config/provision.rs", "tls.rs", "proxy/upstream.rs"],
+        &["config/provision.rs", "tls.rs", "tls/", "proxy/upstream.rs"],
         "one provider of cryptography, chosen once",
     ),
-    ("jsonwebtoken", &["access/jose.rs"], "one way to sign and to verify, with no algorithm to choose"),
+    (
+        "jsonwebtoken",
+        &["access/jose.rs", "access/jose/"],
+        "one way to sign and to verify, with no algorithm to choose",
+    ),
     ("use ring::", &["access/jose.rs"], "the cryptography of tokens has one home"),
     ("getrandom", &["access/", "id.rs"], "randomness is for names and secrets"),
     ("SystemTime::now", &["clock.rs"], "time is an argument, or tests cannot move it"),

@@ -2,8 +2,10 @@
 //!
 //! A credential is taken from a request by [`credential`], looked up by [`key`], and answers as a
 //! [`credential::Principal`] with a [`role::Role`]; what a role may do is one table. Callers of
-//! provider routes are known only as a keyed hash ([`identity`]). Quotas are token buckets ([`limit`]).
+//! provider routes are known only as a keyed hash ([`identity`]). People sign in with a key, or by [`sso`], and
+//! hold a [`session`] then. Quotas are token buckets ([`limit`]).
 
+pub mod cookie;
 pub mod credential;
 pub mod identity;
 pub mod jose;
@@ -12,4 +14,7 @@ pub mod license;
 pub mod limit;
 pub mod role;
 pub mod secret;
+pub mod session;
+pub mod sso;
 pub mod tier;
+pub mod url;

@@ -9,6 +9,7 @@
 pub mod adapter;
 pub mod call;
 pub mod config;
+pub mod dashboard;
 pub mod edge;
 pub mod error;
 mod guard;
@@ -16,6 +17,7 @@ pub mod journal;
 pub mod openapi;
 pub mod resource;
 pub mod routes;
+pub mod sign_in;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use self::sign_in::SignIn;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -46,6 +49,8 @@ pub struct Office {
     pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
+    /// What people sign in with.
+    pub sign_in: SignIn,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
     /// The reading side of the audit log.

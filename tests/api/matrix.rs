@@ -16,7 +16,7 @@ const CREDENTIALS: [&str; 8] =
     ["nothing", "garbage", "admin", "operator", "auditor", "analyst", "service", "agent"];
 
 /// `*`: everybody; `+`: every credential; else the roles beside admin.
-const ALLOWED: [(&str, &str, &str); 36] = [
+const ALLOWED: [(&str, &str, &str); 46] = [
     ("GET", "/health", "*"),
     ("GET", "/api/v1/health", "*"),
     ("GET", "/ready", "*"),
@@ -51,9 +51,19 @@ const ALLOWED: [(&str, &str, &str); 36] = [
     ("GET", "/api/v1/audit", "operator auditor"),
     ("GET", "/api/v1/audit/stream", "operator auditor"),
     ("GET", "/api/v1/persistence", "operator auditor"),
+    ("GET", "/", "*"),
+    ("GET", "/assets/portcullis.css", "*"),
+    ("GET", "/login", "*"),
+    ("POST", "/login", "*"),
+    ("GET", "/auth/login", "*"),
+    ("GET", "/auth/callback", "*"),
+    ("GET", "/auth/logout", "*"),
+    ("POST", "/auth/logout", "*"),
+    ("GET", "/api/v1/sessions", ""),
+    ("DELETE", "/api/v1/sessions/{id}", ""),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
-    ("", "/", "*"),
+    ("", "/auth", "*"),
 ];
 
 /// Returns whom the contract lets call; `None`: the path does not take the method.
@@ -70,6 +80,15 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         return &[404];
     }
     let Some(who) = allowed(method, path) else { return &[405] };
+    match (method, path) {
+        // Whoever has not signed in is led to where that is done.
+        ("GET" | "HEAD", "/") if matches!(credential, "nothing" | "garbage") => return &[303],
+        ("GET" | "HEAD", "/auth/login" | "/auth/logout") => return &[303],
+        ("GET" | "HEAD", "/auth/callback") => return &[404],
+        // Forms are taken from pages of ours.
+        ("POST", "/login" | "/auth/logout") => return &[403],
+        _ => {}
+    }
     let is_known = !matches!(credential, "nothing" | "garbage");
     let is_let_in = who == "*"
         || (is_known

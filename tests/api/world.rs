@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::cookie::CookieStyle;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
 
@@ -18,11 +19,14 @@ use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
+use portcullis::access::session::SessionConfig;
+use portcullis::access::session::SessionStore;
 use portcullis::access::tier::Tier;
 use portcullis::admin;
 use portcullis::admin::Build;
 use portcullis::admin::Facts;
 use portcullis::admin::Office;
+use portcullis::admin::sign_in::SignIn;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
@@ -59,10 +63,15 @@ impl World {
 
     /// Starts one that differs in what cannot change while it runs.
     pub fn start_with(tier: Tier, differ: impl FnOnce(&mut Facts)) -> Self {
+        Self::start_as(tier, |office| differ(&mut office.facts))
+    }
+
+    /// Starts one some of whose parts differ.
+    pub fn start_as(tier: Tier, differ: impl FnOnce(&mut Office)) -> Self {
         let state = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new("2026-05-01T12:00:00Z".parse().unwrap()));
         let mut office = office(tier, &state, clock.clone());
-        differ(&mut office.facts);
+        differ(&mut office);
         let office = Arc::new(office);
         let key = |role: Role| {
             let new =
@@ -107,6 +116,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
+        sign_in: sign_in(&store),
         keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         audit: opened.log,
@@ -133,6 +143,17 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         clock,
     }
+}
+
+/// Returns what people of a plane on this machine sign in with: keys.
+fn sign_in(store: &Store) -> SignIn {
+    let config = SessionConfig {
+        idle: Duration::from_secs(1800),
+        lifetime: Duration::from_secs(43_200),
+        sessions_max: 100,
+    };
+    let sessions = SessionStore::open(store, NodeSecret::random(), config).unwrap();
+    SignIn { sessions: Arc::new(sessions), oidc: None, cookies: Some(CookieStyle::Loopback), public: None }
 }
 
 /// Returns the licence that makes a deployment of a tier; the community tier needs none.

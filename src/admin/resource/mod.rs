@@ -13,6 +13,8 @@ pub mod profiles;
 pub mod revisions;
 pub mod scan;
 pub mod screen;
+pub mod sessions;
+pub mod sign_in;
 pub mod status;
 pub mod threat;
 pub mod wire;

@@ -5,6 +5,7 @@ mod configuration;
 mod observation;
 mod record;
 mod scanning;
+mod sign_in;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -49,6 +50,10 @@ pub enum Media {
     Metrics,
     /// Server-sent events.
     EventStream,
+    /// A page.
+    Html,
+    /// A stylesheet.
+    Stylesheet,
 }
 
 /// A handler's answer on its way.
@@ -108,6 +113,12 @@ impl Route {
     fn created(mut self) -> Self {
         self.success = 201;
         self
+    }
+
+    /// Its success leads elsewhere.
+    fn leads_on(mut self) -> Self {
+        self.success = 303;
+        self.media(Media::Html)
     }
 
     fn takes(mut self, request: SchemaOf) -> Self {
@@ -199,7 +210,15 @@ use by;
 
 /// Returns the whole contract.
 pub fn routes() -> Vec<Route> {
-    [observation::rows(), scanning::rows(), configuration::rows(), access::rows(), record::rows()].concat()
+    [
+        observation::rows(),
+        scanning::rows(),
+        configuration::rows(),
+        access::rows(),
+        record::rows(),
+        sign_in::rows(),
+    ]
+    .concat()
 }
 
 /// Returns the schema of every error.
