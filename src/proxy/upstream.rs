@@ -385,3 +385,19 @@ pub(super) fn authority(target: &Upstream) -> String {
         (_, port) => format!("{host}:{port}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sessions_of_our_own_people_reach_no_provider() {
+        let mut head = RequestHeader::build("GET", b"/", None).expect("a head");
+        for value in ["a=b; __Host-portcullis-session=x", "portcullis-session=y", "c=d"] {
+            head.append_header("cookie", value).expect("a header");
+        }
+        let sent = without_connection(&head);
+        let cookies: Vec<&HeaderValue> = sent.headers.get_all(header::COOKIE).iter().collect();
+        assert_eq!(cookies, ["a=b", "c=d"]);
+    }
+}

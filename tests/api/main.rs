@@ -4,8 +4,10 @@
 mod browser;
 mod document;
 mod matrix;
+mod provider;
 mod quota;
 mod sessions;
+mod sso;
 mod stream;
 mod transcript;
 mod transcripts;

@@ -41,7 +41,8 @@ struct Next {
 #[derive(Deserialize)]
 struct LoginForm {
     key: String,
-    next: Option<String>,
+    #[serde(default)]
+    next: String,
 }
 
 /// The form of the page that asks whether to sign out.
@@ -74,7 +75,7 @@ pub async fn login(call: Call) -> Answer {
     call.office.ensure_own_page(&call.headers)?;
     let Some(style) = call.office.sign_in.cookies else { return shown(&call, "/", None) };
     let form: LoginForm = call.form()?;
-    let next = safe_next(form.next.as_deref()).to_owned();
+    let next = safe_next(Some(&form.next)).to_owned();
     let Some(principal) = call.office.keys.authenticate(form.key.trim(), call.office.clock.now()) else {
         call.note_failure("an API key was wrong");
         return shown(&call, &next, Some(WRONG_KEY));
