@@ -240,6 +240,19 @@ impl KeyStore {
     }
 }
 
+impl KeyStore {
+    /// Returns whom the key of an id stands for; `None` for one that is unknown, revoked or expired.
+    pub fn principal(&self, id: &str, now: Timestamp) -> Option<Principal> {
+        let by_hash = self.by_hash.read();
+        let record = by_hash.values().find(|record| record.id == id)?;
+        if record.expires_at.is_some_and(|at| at <= now) {
+            return None;
+        }
+        let KeyRecord { id, name, role, tier, routes, .. } = record.clone();
+        Some(Principal { id, name, role, tier, routes, proof: Proof::Key })
+    }
+}
+
 fn generate() -> String {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");

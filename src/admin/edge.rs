@@ -37,6 +37,7 @@ use super::routes::Access;
 use super::routes::Quota;
 use super::routes::Route;
 use super::routes::routes;
+use super::sign_in::OwnSession;
 use crate::access::credential;
 use crate::access::credential::CredentialFault;
 use crate::access::credential::OWN_PLACES;
@@ -65,6 +66,7 @@ struct Arrival {
     path: Result<BTreeMap<String, String>, ApiError>,
     request_id: String,
     address: Option<IpAddr>,
+    session: Option<OwnSession>,
 }
 
 /// Whose bucket pays for a call.
@@ -110,9 +112,15 @@ async fn serve(
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let request_id = request_id(&office, &parts.headers);
     let address = parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0);
-    let arrival = Arrival { office, parts, body, path, request_id, address };
+    // Whoever shows a key of their own does not call with a session.
+    let shows_key = credential::presented(&parts.headers, None, &OWN_PLACES) != Ok(None);
+    let session = if shows_key { None } else { office.own_session(&parts.headers) };
+    let arrival = Arrival { office, parts, body, path, request_id, address, session };
     let payer = arrival.stranger();
-    let host = guard::check(&arrival.office.facts, plane, &arrival.parts.method, &arrival.parts.headers);
+    let host = {
+        let (office, parts) = (&arrival.office, &arrival.parts);
+        guard::check(&office.facts, office.sign_in.public.as_ref(), plane, &parts.method, &parts.headers)
+    };
     let request_id = arrival.request_id.clone();
     let office = arrival.office.clone();
     let began = office.clock.monotonic();
@@ -183,7 +191,13 @@ impl Arrival {
             let known = self.office.authenticator.authenticate(&given.credential, now);
             known.ok_or(ApiError::Unauthenticated)
         };
-        given.map(known).transpose()
+        match (given, &self.session) {
+            (Some(given), _) => known(given).map(Some),
+            (None, Some(session)) => {
+                self.office.session_holder(session, &self.parts.method, &self.parts.headers)
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// Records a refusal as long as the caller has quota, so that nobody fills the log with knocking.
@@ -214,6 +228,7 @@ impl Arrival {
         Ok(Call {
             office: self.office,
             principal,
+            session: self.session,
             address: self.address,
             path: self.path?,
             route: route.path,

@@ -9,6 +9,7 @@ mod agents;
 mod loading;
 mod privacy;
 mod ready;
+mod sign_in;
 mod state;
 pub mod streamed;
 mod task;
@@ -46,6 +47,7 @@ use crate::admin::Facts;
 use crate::admin::Office;
 use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
+use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -159,7 +161,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let agent_files = Arc::clone(&state.agents);
     state.reloader.subscribe(move |_| agent_files.refresh());
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
-    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
+    let sign_in = sign_in::sign_in(&config, &state)?;
+    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses, sign_in);
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
     let gateway = gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own);
@@ -337,8 +340,10 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Reserved,
+    sign_in: SignIn,
 ) -> Arc<Office> {
     Arc::new(Office {
+        sign_in,
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
@@ -361,6 +366,7 @@ fn office(
 }
 
 fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved) -> Facts {
+    let public = config.admin.public_url.as_ref().map(|public| public.host().to_owned());
     Facts {
         build: Build {
             version: VERSION.to_owned(),
@@ -373,7 +379,7 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved
         public_metrics: config.telemetry.public_metrics,
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
-        hosts: config.admin.hosts.clone(),
+        hosts: config.admin.hosts.iter().chain(public.as_ref()).cloned().collect(),
     }
 }
 
