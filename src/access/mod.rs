@@ -2,9 +2,11 @@
 //!
 //! A credential is taken from a request by [`credential`], looked up by [`key`], and answers as a
 //! [`credential::Principal`] with a [`role::Role`]; what a role may do is one table. Callers of
-//! provider routes are known only as a keyed hash ([`identity`]). People sign in with a key, or by [`sso`], and
-//! hold a [`session`] then. Quotas are token buckets ([`limit`]).
+//! provider routes are known only as a keyed hash ([`identity`]); agents by their certificates ([`a2a`]).
+//! People sign in with a key, or by [`sso`], and hold a [`session`] then. Quotas are token buckets ([`limit`]).
+//! What the deployment itself vouches for is signed by one ring of keys ([`signing`]).
 
+pub mod a2a;
 pub mod cookie;
 pub mod credential;
 pub mod identity;
@@ -15,6 +17,7 @@ pub mod limit;
 pub mod role;
 pub mod secret;
 pub mod session;
+pub mod signing;
 pub mod sso;
 pub mod tier;
 pub mod url;

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use crate::access::license::LicenseConfig;
 use crate::access::session::SessionConfig;
+use crate::access::signing::SigningConfig;
 use crate::access::sso::OidcConfig;
 use crate::admin::config::AdminConfig;
 use crate::config::env::Environment;
@@ -50,6 +51,8 @@ pub struct Config {
     pub session: SessionConfig,
     /// The identity provider, where there is one.
     pub sso: Option<OidcConfig>,
+    /// When signing keys change.
+    pub signing: SigningConfig,
     /// Logs and metrics.
     pub telemetry: TelemetryConfig,
     /// Routes, policies and limits.
@@ -133,6 +136,7 @@ impl Config {
                 plugins: read::plugins(&mut root.section("plugins")),
                 audit: read::audit(&mut root.section("audit")),
                 license: read::license(&mut root.section("license")),
+                signing: read::signing(&mut root.section("signing")),
                 telemetry: read::telemetry(&mut root.section("telemetry")),
                 rules: RulesFile::read(root),
                 document: document.clone(),

@@ -11,4 +11,5 @@ mod sso;
 mod stream;
 mod transcript;
 mod transcripts;
+mod vouching;
 mod world;

@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::a2a::Guardrails;
 use portcullis::access::cookie::CookieStyle;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
@@ -21,6 +22,8 @@ use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::session::SessionConfig;
 use portcullis::access::session::SessionStore;
+use portcullis::access::signing::KeyRing;
+use portcullis::access::signing::SigningConfig;
 use portcullis::access::tier::Tier;
 use portcullis::admin;
 use portcullis::admin::Build;
@@ -31,6 +34,11 @@ use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
 use portcullis::govern::audit;
+use portcullis::govern::privacy::AuditProvider;
+use portcullis::govern::privacy::DataProvider;
+use portcullis::govern::privacy::IocProvider;
+use portcullis::govern::privacy::Privacy;
+use portcullis::govern::privacy::RbacProvider;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
 use portcullis::policy::reload::Reloader;
@@ -110,17 +118,31 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
+    let keys = Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap());
+    let providers: Vec<Box<dyn DataProvider>> = vec![
+        Box::new(RbacProvider(keys.clone())),
+        Box::new(IocProvider(opened.log.clone())),
+        Box::new(AuditProvider(opened.log.clone())),
+    ];
+    let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
+    let signing = KeyRing::open(&store, NodeSecret::random(), SigningConfig::default(), clock.now()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         sign_in: sign_in(&store),
-        keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
+        keys,
+        signing: Arc::new(signing),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        guardrails: Arc::new(Guardrails::new(
+            Tier::ALL.map(Tier::agent_quota),
+            Box::new(|_| Some("a secret of the tests".to_owned())),
+        )),
         audit: opened.log,
         recorder: opened.recorder,
+        privacy: Arc::new(privacy.unwrap()),
         store,
         telemetry,
         ids: Arc::new(UlidSource::default()),

@@ -3,9 +3,11 @@
 mod access;
 mod configuration;
 mod observation;
+mod privacy;
 mod record;
 mod scanning;
 mod sign_in;
+mod trust;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -217,6 +219,8 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         record::rows(),
         sign_in::rows(),
+        trust::rows(),
+        privacy::rows(),
     ]
     .concat()
 }
