@@ -224,6 +224,12 @@ impl SessionStore {
         Some((found, SessionSecret(value.to_owned())))
     }
 
+    /// Tells whether a session has not ended, without noting that it was used.
+    pub fn lives(&self, secret: &SessionSecret, now: Timestamp) -> bool {
+        let hash = self.secret.hash(PURPOSE, secret.0.as_bytes());
+        self.live.read().get(&hash).is_some_and(|live| !live.record.has_ended(&self.config, now))
+    }
+
     /// Ends the session of a cookie's value; returns it, and the hint for its identity provider.
     ///
     /// # Errors

@@ -112,9 +112,13 @@ async fn serve(
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let request_id = request_id(&office, &parts.headers);
     let address = parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0);
-    // Whoever shows a key of their own does not call with a session.
+    // Whoever shows a key of their own does not call with a session. On the data plane nobody does: browsers send
+    // cookies to every port of a host, and a page that a provider answered with would be of that plane's origin.
     let shows_key = credential::presented(&parts.headers, None, &OWN_PLACES) != Ok(None);
-    let session = if shows_key { None } else { office.own_session(&parts.headers) };
+    let session = match plane {
+        Plane::Management if !shows_key => office.own_session(&parts.headers),
+        Plane::Management | Plane::Data => None,
+    };
     let arrival = Arrival { office, parts, body, path, request_id, address, session };
     let payer = arrival.stranger();
     let host = {

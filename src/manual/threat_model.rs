@@ -42,6 +42,7 @@
 //! | a link elsewhere signed people out, `GET /auth/logout` being what it is | what did not begin on a page of ours is asked about first |
 //! | a stolen copy of the store opened sessions | it holds keyed hashes; the key is in another file, and no token of an identity provider is in either |
 //! | sessions outlived the key, or the user, that began them | a session is worth what its key is worth when it is used |
+//! | a page that a provider answered with called the API with its reader's session | sessions count on the management plane alone, and a page of the data plane is of another origin |
 //! | a browser sent the console's cookie to every port of the host, and a proxy passed it on to a provider | [`proxy::upstream`](crate::proxy::upstream) takes our cookies out |
 //! | a provider's huge document, redirect or script address did harm | what a provider says is bounded to 256 KiB and 10 s, no redirect is followed, and its addresses are HTTPS ([`sso::fetch`](crate::access::sso::fetch)) |
 //! | an audit sink that hung stopped all traffic, or was dropped in silence | a bounded queue and a time limit; what cannot be recorded is refused or alarmed about, as configured |

@@ -206,6 +206,41 @@ async fn sessions_end_by_time_by_an_administrator_and_with_their_key() {
 }
 
 #[tokio::test]
+async fn a_session_opens_nothing_on_the_data_plane() {
+    let mut world = world();
+    let mut browser = Browser::open(&world);
+    browser.sign_in("admin").await;
+    let jar = browser.jar.clone();
+    world.router = portcullis::admin::router_on_proxy(world.office.clone());
+    let mut there = Browser::open(&world);
+    there.jar = jar;
+    assert_eq!(there.get("/stats").await.status, 401);
+    assert_eq!(there.get("/api/v1/sessions").await.status, 401);
+    there.fields = vec![("x-api-key", world.key("analyst").to_owned())];
+    assert_eq!(there.get("/stats").await.status, 200);
+}
+
+#[tokio::test]
+async fn an_open_stream_ends_with_its_session_and_does_not_keep_it_alive() {
+    let world = world();
+    let mut browser = Browser::open(&world);
+    browser.sign_in("auditor").await;
+    let mut headers = http::HeaderMap::new();
+    headers.insert("cookie", format!("{SESSION}={}", browser.jar[SESSION]).parse().unwrap());
+    let own = world.office.own_session(&headers).unwrap();
+    world.clock.advance(Duration::from_secs(1799));
+    assert!(world.office.still_lives(&own));
+    world.clock.advance(Duration::from_secs(1));
+    assert!(!world.office.still_lives(&own), "asking was no use of it");
+    let mut other = Browser::open(&world);
+    other.sign_in("auditor").await;
+    headers.insert("cookie", format!("{SESSION}={}", other.jar[SESSION]).parse().unwrap());
+    let own = world.office.own_session(&headers).unwrap();
+    assert!(world.office.sign_in.sessions.revoke(&own.record.id).unwrap());
+    assert!(!world.office.still_lives(&own));
+}
+
+#[tokio::test]
 async fn a_wrong_key_gets_one_sentence_and_a_record() {
     let world = world();
     let mut browser = Browser::open(&world);

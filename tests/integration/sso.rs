@@ -27,6 +27,8 @@ use tokio_rustls::rustls;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
 
+/// What Chromium checks with either provider.
+const CHECKS_MIN: usize = 17;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// An identity provider in a process of its own; it ends when its standard input does.
@@ -134,6 +136,7 @@ fn sign_in(kind: &str, start: impl FnOnce(&Certificates, &str) -> Provider, oidc
         .expect("node runs");
     let (out, err) = (String::from_utf8_lossy(&driven.stdout), String::from_utf8_lossy(&driven.stderr));
     assert!(driven.status.success(), "{out}{err}");
+    assert!(out.lines().filter(|line| line.starts_with("ok ")).count() >= CHECKS_MIN, "{out}{err}");
     let log = gateway.log();
     let secret = fs::read_to_string(&secret).expect("the secret is there");
     for hidden in [secret.as_str(), "people.example", "code=", "eyJ"] {
