@@ -36,7 +36,9 @@ impl Authenticator {
     /// Tells whether a credential that was good is still good, and for no less than then.
     pub fn still_counts(&self, principal: &Principal, now: Timestamp) -> bool {
         match &principal.proof {
-            Proof::Key => self.keys.counts(&principal.id, now).is_some_and(|role| role == principal.role),
+            Proof::Key => {
+                self.keys.get(&principal.id).is_some_and(|key| key.role == principal.role && key.counts(now))
+            }
             Proof::Token(claims) => {
                 self.tokens.still_counts(claims, now) && self.admit(claims.clone()).is_some()
             }
@@ -54,6 +56,6 @@ impl Authenticator {
             Via::Oidc | Via::Saml => (claims.role, claims.tier),
         };
         let tier = tier.unwrap_or(Tier::Enterprise);
-        Some(Principal { id, name, role, tier, routes: Vec::new(), proof: Proof::Token(claims) })
+        Some(Principal { id, name, role, tier, scope: Arc::default(), proof: Proof::Token(claims) })
     }
 }

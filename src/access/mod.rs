@@ -7,6 +7,7 @@
 //! What the deployment itself vouches for is signed by one ring of keys ([`signing`]).
 
 pub mod authenticator;
+pub mod concurrency;
 pub mod config;
 pub mod credential;
 pub mod identity;
@@ -17,6 +18,7 @@ pub mod limit;
 pub mod name;
 pub mod password;
 pub mod role;
+pub mod scope;
 pub mod secret;
 pub mod signing;
 pub mod throttle;

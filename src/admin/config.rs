@@ -15,6 +15,10 @@ pub struct AdminConfig {
     pub also_on_proxy: bool,
     /// Host names that requests may carry beside the listener's own addresses and `localhost`.
     pub hosts: Vec<String>,
+    /// Open connections in all.
+    pub max_connections: usize,
+    /// Open connections from one address.
+    pub max_connections_per_address: usize,
     /// The longest request body.
     pub max_body_bytes: usize,
     /// The most audit streams open at once.

@@ -26,6 +26,7 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 use crate::access::authenticator::Authenticator;
+use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -54,6 +55,8 @@ pub struct Office {
     pub signing: Arc<KeyRing>,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
+    /// Requests under way, shared with the data plane.
+    pub concurrency: Arc<Concurrency>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
     /// The writing side of the audit log.

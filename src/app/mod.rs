@@ -138,7 +138,9 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     let proxy_addresses = Reserved::all(&config.proxy.listen)?;
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = Arc::new(Buckets::new(quotas(&config.rules.limits.tiers)));
+    let buckets = quotas(&config.rules.limits.tiers);
+    let buckets = Buckets::open(buckets, state.secret.clone(), &state.store, clock.now());
+    let buckets = Arc::new(buckets);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     let followed = Arc::clone(&upstreams);
@@ -163,13 +165,16 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     plane.threads = config.proxy.threads;
     server.add_service(plane);
     let limits = adapter_limits(&config);
-    let mut plane = Service::new("admin".to_owned(), AdminApp::new(router, limits));
+    let mut plane = Service::new(
+        "admin".to_owned(),
+        Guard::new(AdminApp::new(router, limits), admin_guard_config(&config)),
+    );
     let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1)?;
     plane.threads = Some(1);
     server.add_service(plane);
 
     let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
-    add_tasks(&mut server, state, &wanted, &config, certificates, &telemetry);
+    add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
             sample::serve_std(listener, shutdown)
@@ -216,12 +221,15 @@ pub fn check(sources: &Sources) -> Result<Config, Vec<ConfigFault>> {
 fn add_tasks(
     server: &mut Server,
     state: State,
+    buckets: &Arc<Buckets>,
     wanted: &Wanted,
     config: &Config,
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, signing, authenticator, clock, .. } = state;
+    let State {
+        store, reloader, writer, log, licensing, provider_keys, signing, authenticator, clock, ..
+    } = state;
     let time = Arc::clone(&clock);
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     let persistence = Some(Dependency::Persistence);
@@ -233,6 +241,10 @@ fn add_tasks(
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
     let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
     server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
+    let keys = Arc::clone(&authenticator.keys);
+    server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
+    let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
+    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
@@ -328,6 +340,7 @@ fn office(
         authenticator: state.authenticator.clone(),
         signing: Arc::clone(&state.signing),
         buckets: Arc::clone(buckets),
+        concurrency: Arc::clone(&state.concurrency),
         audit: state.log.clone(),
         recorder: state.recorder.clone(),
         store: state.store.clone(),
@@ -378,6 +391,7 @@ fn gateway(
         budget: ByteBudget::new(config.rules.limits.buffered_bytes_total),
         own,
         buckets: Arc::clone(buckets),
+        concurrency: Arc::clone(&state.concurrency),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
         pins: Arc::clone(&state.pins),
@@ -411,6 +425,14 @@ fn guard_config(config: &Config) -> GuardConfig {
         connections_max: config.proxy.max_connections,
         connections_per_address_max: config.proxy.max_connections_per_address,
         head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
+    }
+}
+
+fn admin_guard_config(config: &Config) -> GuardConfig {
+    GuardConfig {
+        connections_max: config.admin.max_connections,
+        connections_per_address_max: config.admin.max_connections_per_address,
+        ..guard_config(config)
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::authenticator::Authenticator;
+use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
@@ -57,6 +58,7 @@ pub struct State {
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
     pub(super) authenticator: Authenticator,
+    pub(super) concurrency: Arc<Concurrency>,
     pub(super) signing: Arc<KeyRing>,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
@@ -151,6 +153,7 @@ impl State {
             keys,
             signing,
             authenticator,
+            concurrency: Arc::default(),
             pins,
             recorder,
             writer,

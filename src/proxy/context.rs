@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::concurrency::Seat;
 use crate::access::credential::Presented;
 use crate::access::limit::LimitState;
+use crate::access::scope::Scope;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
 use crate::llm::usage::Usage;
@@ -37,6 +39,10 @@ pub struct Exchange {
     pub caller: Option<CallerId>,
     /// The key it presented, on routes that take ours.
     pub presented: Option<Presented>,
+    /// What that key may be used for.
+    pub scope: Option<Arc<Scope>>,
+    /// Its place among the requests of its caller that are under way.
+    pub seat: Option<Seat>,
     /// What is left of the caller's quota.
     pub limit: Option<LimitState>,
     /// Where it goes and under which policy; known after routing.
@@ -113,6 +119,8 @@ impl Exchange {
             request_id: String::new(),
             caller: None,
             presented: None,
+            scope: None,
+            seat: None,
             limit: None,
             passage: None,
             path: String::new(),

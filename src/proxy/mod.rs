@@ -29,6 +29,7 @@ mod record;
 pub mod reject;
 mod request;
 mod response;
+pub mod scope;
 mod stream;
 pub mod upstream;
 
@@ -56,9 +57,11 @@ use self::head::HeadLimits;
 use self::provider_key::ProviderKeys;
 use self::reject::Answer;
 use self::reject::Rejection;
+use self::scope::ScopeRefusal;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
 use crate::access::authenticator::Authenticator;
+use crate::access::concurrency::Concurrency;
 use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -95,6 +98,8 @@ pub struct Gateway {
     pub own: local::OwnPaths,
     /// Quotas.
     pub buckets: Arc<Buckets>,
+    /// Requests under way, shared with the management plane.
+    pub concurrency: Arc<Concurrency>,
     /// Turns credentials into caller ids.
     pub callers: Arc<CallerHash>,
     /// What masks and placeholders are made with.
@@ -303,6 +308,9 @@ impl Gateway {
             if !passage.route().websocket {
                 return Err(Rejection::Upgrade.into());
             }
+            if exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests()) {
+                return Err(Rejection::Scope(ScopeRefusal::Upgrade).into());
+            }
             head::check_websocket(session.req_header())?;
             return Ok(Next::Upgrade);
         }
@@ -400,6 +408,7 @@ impl Gateway {
             return Ok(());
         }
         let answer = rejection.answer();
+        exchange.limit.get_or_insert_with(|| self.limit_of_address(session));
         exchange.outcome.reason = Some(answer.code);
         exchange.outcome.status = Some(answer.status);
         let body = match &exchange.detected {

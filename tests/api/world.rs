@@ -18,6 +18,7 @@ use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
 use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
+use portcullis::access::scope::Scope;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::signing::KeyRing;
 use portcullis::access::signing::SigningConfig;
@@ -76,8 +77,13 @@ impl World {
         differ(&mut office.facts);
         let office = Arc::new(office);
         let key = |role: Role| {
-            let new =
-                NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None, routes: Vec::new() };
+            let new = NewKey {
+                name: role.as_str().to_owned(),
+                role,
+                tier,
+                expires_at: None,
+                scope: Scope::default(),
+            };
             let (_, key) = office.keys.create(office.new_id(), new, clock.now()).unwrap();
             (role.as_str(), key)
         };
@@ -130,6 +136,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         keys,
         authenticator,
         signing,
+        concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         audit: opened.log,
         recorder: opened.recorder,
