@@ -6,6 +6,7 @@ mod bounds;
 mod cli;
 mod clients;
 mod crash;
+mod document;
 mod faults;
 mod framing;
 mod gateway;

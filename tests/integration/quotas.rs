@@ -11,7 +11,9 @@ use crate::wire::Client;
 use crate::wire::Response;
 use crate::wire::exchange;
 
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+/// An answer that speaks in the gateway's name.
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-portcullis-action: block\r\n\
+                        X-Portcullis-Forged: 1\r\ncontent-length: 2\r\n\r\n{}";
 const LIMITS: &str = "[proxy]\nshutdown_grace_ms = 100\n[admin]\nmax_connections_per_address = 4\n\
                       max_body_bytes = 2048\n[limits]\nconcurrent_requests_per_caller = 2\n";
 
@@ -19,7 +21,7 @@ fn request(credential: &str) -> Vec<u8> {
     let body = r#"{"model":"m"}"#;
     format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {credential}\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+         x-portcullis-policy: none@0\r\nX-Portcullis-Role: admin\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()
@@ -64,7 +66,13 @@ fn requests_at_once(gateway: &Gateway, upstream: &Upstream) {
         upstream.proceed();
     }
     for client in under_way.iter_mut().chain([&mut other]) {
-        assert_eq!(client.response().expect("an answer").status, 200);
+        let answer = client.response().expect("an answer");
+        assert_eq!((answer.status, answer.header("x-portcullis-action")), (200, Some("allow")));
+        assert_eq!(answer.header("x-portcullis-forged"), None, "only the gateway speaks in its name");
+    }
+    for received in upstream.received() {
+        let received = String::from_utf8_lossy(&received.bytes).to_ascii_lowercase();
+        assert!(!received.contains("x-portcullis"), "{received}");
     }
     // Whoever is done may come again.
     upstream.proceed();
