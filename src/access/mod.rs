@@ -9,6 +9,7 @@
 
 pub mod a2a;
 pub mod authenticator;
+pub mod concurrency;
 pub mod config;
 pub mod cookie;
 pub mod credential;
@@ -20,6 +21,7 @@ pub mod limit;
 pub mod name;
 pub mod password;
 pub mod role;
+pub mod scope;
 pub mod secret;
 pub mod session;
 pub mod signing;

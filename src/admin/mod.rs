@@ -30,6 +30,7 @@ use tokio::sync::Semaphore;
 use self::sign_in::SignIn;
 use crate::access::a2a::Guardrails;
 use crate::access::authenticator::Authenticator;
+use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -63,6 +64,8 @@ pub struct Office {
     pub buckets: Arc<Buckets>,
     /// What calls of agents are judged by, shared with the data plane.
     pub guardrails: Arc<Guardrails>,
+    /// Requests under way, shared with the data plane.
+    pub concurrency: Arc<Concurrency>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
     /// The writing side of the audit log.

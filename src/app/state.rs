@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::agents::AgentFiles;
 use super::privacy;
 use crate::access::authenticator::Authenticator;
+use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
@@ -63,6 +64,7 @@ pub struct State {
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
     pub(super) authenticator: Authenticator,
+    pub(super) concurrency: Arc<Concurrency>,
     pub(super) signing: Arc<KeyRing>,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
@@ -163,6 +165,7 @@ impl State {
             keys,
             signing,
             authenticator,
+            concurrency: Arc::default(),
             pins,
             recorder,
             writer,

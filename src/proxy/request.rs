@@ -55,6 +55,7 @@ impl Gateway {
             }
             None => held.bytes,
         };
+        self.check_scope(session, exchange, &body, media.as_ref().ok())?;
         self.detect(exchange, passage, &body);
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         exchange.acted(inspection.action);

@@ -20,6 +20,7 @@ use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
 use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
+use portcullis::access::scope::Scope;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::session::SessionConfig;
 use portcullis::access::session::SessionStore;
@@ -91,8 +92,13 @@ impl World {
         differ(&mut office);
         let office = Arc::new(office);
         let key = |role: Role| {
-            let new =
-                NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None, routes: Vec::new() };
+            let new = NewKey {
+                name: role.as_str().to_owned(),
+                role,
+                tier,
+                expires_at: None,
+                scope: Scope::default(),
+            };
             let (_, key) = office.keys.create(office.new_id(), new, clock.now()).unwrap();
             (role.as_str(), key)
         };
@@ -130,7 +136,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let secret = NodeSecret::random();
     let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
     let providers: Vec<Box<dyn DataProvider>> = vec![
-        Box::new(RbacProvider(keys.clone())),
+        Box::new(RbacProvider(keys.clone(), clock.clone())),
         Box::new(IocProvider(opened.log.clone())),
         Box::new(AuditProvider(opened.log.clone())),
     ];
@@ -159,6 +165,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         authenticator,
         signing,
         sign_in,
+        concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         guardrails: Arc::new(Guardrails::new(
             Tier::ALL.map(Tier::agent_quota),
