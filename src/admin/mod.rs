@@ -29,6 +29,7 @@ use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::clock::Clock;
+use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
 use crate::id::UlidSource;
@@ -50,6 +51,8 @@ pub struct Office {
     pub buckets: Arc<Buckets>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
+    /// What was used.
+    pub meter: Arc<Meter>,
     /// The writing side of the audit log.
     pub recorder: Recorder,
     /// State on disk.

@@ -12,6 +12,7 @@ pub mod streamed;
 mod task;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +50,8 @@ use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
+use crate::govern::analytics::Meter;
+use crate::govern::analytics::price;
 use crate::govern::audit::config::AuditFailure;
 use crate::id::UlidSource;
 use crate::policy::handle::RulesetHandle;
@@ -221,7 +224,7 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, clock, .. } = state;
+    let State { reloader, writer, log, licensing, provider_keys, meter, clock, .. } = state;
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -229,10 +232,14 @@ fn add_tasks(
         }
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
+    let metered = Arc::clone(&meter);
+    server.add_service(task("usage", telemetry, None, move |shutdown| metered.run(shutdown)));
+    let prices = config.analytics.prices.clone();
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
     paths.extend(licensing.files().cloned());
+    paths.extend(prices.clone());
     paths.extend(
         config
             .proxy
@@ -246,6 +253,7 @@ fn add_tasks(
         reload_certificates(&certificates, &telemetry_of_reloads);
         licensing.reload();
         state::tell_standing(&licensing, &*clock);
+        reload_prices(&meter, prices.as_deref());
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
     });
@@ -275,6 +283,18 @@ fn reload_certificates(certificates: &[Arc<CertificateStore>], telemetry: &Telem
     match faults.is_empty() {
         true => telemetry.health.up(Dependency::Certificates),
         false => telemetry.health.down(Dependency::Certificates, faults.join("; ")),
+    }
+}
+
+/// Reads the prices again; faulty ones change nothing.
+fn reload_prices(meter: &Meter, path: Option<&Path>) {
+    match price::load(path) {
+        Ok(prices) => meter.set_prices(prices),
+        Err(faults) => {
+            for fault in faults {
+                tracing::error!(%fault, "the prices could not be reloaded, the old ones still count");
+            }
+        }
     }
 }
 
@@ -323,6 +343,7 @@ fn office(
         keys: Arc::clone(&state.keys),
         buckets: Arc::clone(buckets),
         audit: state.log.clone(),
+        meter: Arc::clone(&state.meter),
         recorder: state.recorder.clone(),
         store: state.store.clone(),
         telemetry: Arc::clone(telemetry),
@@ -380,6 +401,7 @@ fn gateway(
         provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
+        meter: Arc::clone(&state.meter),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),

@@ -15,6 +15,8 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::config::env::named;
+use crate::govern::analytics::Meter;
+use crate::govern::analytics::price;
 use crate::govern::audit;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Durability;
@@ -55,6 +57,7 @@ pub struct State {
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
+    pub(super) meter: Arc<Meter>,
     pub(super) reloader: Arc<Reloader>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<UlidSource>,
@@ -118,6 +121,8 @@ impl State {
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
+        let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
+        let meter = Arc::new(Meter::new(&store, Arc::clone(&clock), prices));
         let loading = super::loading(config, sources);
         let (reloader, origin) =
             Reloader::start(loading, &store, Arc::clone(&clock)).map_err(|error| match error {
@@ -137,6 +142,7 @@ impl State {
             recorder,
             writer,
             log,
+            meter,
             reloader,
             clock,
             ids,

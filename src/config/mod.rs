@@ -19,6 +19,7 @@ use crate::admin::config::AdminConfig;
 use crate::config::env::Environment;
 use crate::document::Document;
 use crate::document::section;
+use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
 use crate::policy::ruleset::RulesFile;
 use crate::proxy::config::ProxyConfig;
@@ -41,6 +42,8 @@ pub struct Config {
     pub plugins: PluginsConfig,
     /// The audit log.
     pub audit: AuditConfig,
+    /// What use costs.
+    pub analytics: AnalyticsConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
     /// Logs and metrics.
@@ -121,6 +124,7 @@ impl Config {
             store: read::store(&mut root.section("store")),
             plugins: read::plugins(&mut root.section("plugins")),
             audit: read::audit(&mut root.section("audit")),
+            analytics: read::analytics(&mut root.section("analytics")),
             license: read::license(&mut root.section("license")),
             telemetry: read::telemetry(&mut root.section("telemetry")),
             rules: RulesFile::read(root),

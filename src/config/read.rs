@@ -9,6 +9,7 @@ use crate::admin::config::AdminConfig;
 use crate::config::PluginsConfig;
 use crate::document::Problem;
 use crate::document::section::Section;
+use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::govern::audit::config::AuditFailure;
@@ -100,6 +101,12 @@ pub(super) fn audit(section: &mut Section<'_>) -> AuditConfig {
         reserve_bytes: section.number("reserve_bytes", 0..=64 * GIB),
         low_water_bytes: section.number("low_water_bytes", 0..=1024 * GIB),
     };
+    section.finish();
+    config
+}
+
+pub(super) fn analytics(section: &mut Section<'_>) -> AnalyticsConfig {
+    let config = AnalyticsConfig { prices: section.path_maybe("prices") };
     section.finish();
     config
 }

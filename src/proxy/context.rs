@@ -92,6 +92,8 @@ pub struct Outcome {
     pub status: Option<StatusCode>,
     /// Token counts told by the provider.
     pub usage: Usage,
+    /// What the request told: the model it asks for, and how much it lets it write.
+    pub asked: Usage,
     /// Whether it was one of the gateway's own paths.
     pub is_local: bool,
     /// Whether the response was a stream.

@@ -23,6 +23,7 @@ pub mod gate;
 pub mod guard;
 pub mod head;
 pub mod local;
+mod meter;
 pub mod path;
 pub mod provider_key;
 mod record;
@@ -64,6 +65,7 @@ use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
 use crate::clock::Clock;
+use crate::govern::analytics::Meter;
 use crate::govern::audit::Recorder;
 use crate::id::UlidSource;
 use crate::llm::dialect::Wire;
@@ -111,6 +113,8 @@ pub struct Gateway {
     pub licensing: Arc<Licensing>,
     /// The audit log.
     pub recorder: Recorder,
+    /// Counts what is used.
+    pub meter: Arc<Meter>,
     /// Whether traffic goes on while the audit log cannot be written.
     pub without_record: bool,
     /// Metrics and today's statistics.

@@ -16,7 +16,7 @@ const CREDENTIALS: [&str; 8] =
     ["nothing", "garbage", "admin", "operator", "auditor", "analyst", "service", "agent"];
 
 /// `*`: everybody; `+`: every credential; else the roles beside admin.
-const ALLOWED: [(&str, &str, &str); 36] = [
+const ALLOWED: [(&str, &str, &str); 40] = [
     ("GET", "/health", "*"),
     ("GET", "/api/v1/health", "*"),
     ("GET", "/ready", "*"),
@@ -51,6 +51,10 @@ const ALLOWED: [(&str, &str, &str); 36] = [
     ("GET", "/api/v1/audit", "operator auditor"),
     ("GET", "/api/v1/audit/stream", "operator auditor"),
     ("GET", "/api/v1/persistence", "operator auditor"),
+    ("GET", "/api/v1/analytics/usage", "operator auditor analyst"),
+    ("GET", "/api/v1/analytics/cost", "operator auditor analyst"),
+    ("GET", "/api/v1/analytics/anomalies", "operator auditor analyst"),
+    ("GET", "/api/v1/analytics/dashboard", "operator auditor analyst"),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
     ("", "/", "*"),

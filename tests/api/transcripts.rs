@@ -1,8 +1,15 @@
 //! The conversations.
 
+use std::time::Duration;
+
+use portcullis::govern::analytics::Tokens;
+use portcullis::govern::analytics::Use;
+use portcullis::govern::analytics::Verdict;
+
 use crate::transcript::Ask;
 use crate::transcript::Transcript;
 use crate::transcript::ask;
+use crate::world::World;
 
 /// A value that the secrets detector of the tests knows.
 fn secret() -> String {
@@ -47,6 +54,61 @@ async fn license() {
     t.say("no licence is needed", ask("GET", "/api/v1/license/status").by("auditor")).await;
     t.say("what that enables", ask("GET", "/api/v1/tier").by("auditor")).await;
     t.say("a role that may not", ask("GET", "/api/v1/tier").by("service")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn analytics() {
+    let mut t = Transcript::begin("analytics");
+    let used = |model: &str, prompt: u64, completion: u64| Use {
+        caller: Some("caller_0123456789abcdef01234567".to_owned()),
+        model: Some(model.to_owned()),
+        route: Some("openai".to_owned()),
+        tokens: Tokens { prompt, completion, total: prompt + completion, ..Tokens::default() },
+        verdict: Verdict::Answered,
+        took: Duration::from_millis(250),
+    };
+    let get = |path: &'static str| ask("GET", path).by("analyst");
+    t.say("nothing was used yet", get("/api/v1/analytics/usage")).await;
+    t.world.office.meter.note(&used("gpt-4o", 1000, 100));
+    t.world.clock.advance(Duration::from_secs(3600));
+    t.world.office.meter.note(&used("a-model-of-ones-own", 10, 5));
+    let failed = Use { verdict: Verdict::Failed, tokens: Tokens::default(), ..used("gpt-4o", 0, 0) };
+    t.world.office.meter.note(&failed);
+    t.say("what was used", get("/api/v1/analytics/usage")).await;
+    t.say("what it cost", get("/api/v1/analytics/cost?from=2026-05-01&to=2026-05-02")).await;
+    t.say("two hours", get("/api/v1/analytics/dashboard?from=2026-05-01T12:00:00Z")).await;
+    t.say("nothing is out of the ordinary", get("/api/v1/analytics/anomalies")).await;
+    for wrong in ["from=yesterday", "from=2026-05-02&to=2026-05-01", "from=1920-01-01", "form=2026-05-01"] {
+        t.say("nonsense", ask("GET", &format!("/api/v1/analytics/usage?{wrong}")).by("analyst")).await;
+    }
+    t.say("too many hours", get("/api/v1/analytics/dashboard?from=2026-03-01")).await;
+    t.say("too many days", get("/api/v1/analytics/cost?from=2020-03-01")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn anomalies() {
+    let mut t = Transcript::begin("anomalies");
+    let note = |world: &World, count: u64| {
+        let used = Use {
+            caller: Some("caller_0123456789abcdef01234567".to_owned()),
+            model: Some("gpt-4o".to_owned()),
+            tokens: Tokens { prompt: 1000, total: 1000, ..Tokens::default() },
+            ..Use::default()
+        };
+        for _ in 0..count {
+            world.office.meter.note(&used);
+        }
+    };
+    for hour in 0..10 * 24 {
+        note(&t.world, if hour % 24 < 12 { 50 } else { 0 });
+        t.world.clock.advance(Duration::from_secs(3600));
+    }
+    t.say("the ordinary rhythm", ask("GET", "/api/v1/analytics/anomalies").by("analyst")).await;
+    t.world.clock.advance(Duration::from_secs(15 * 3600));
+    note(&t.world, 400);
+    t.say("traffic at night", ask("GET", "/api/v1/analytics/anomalies").by("analyst")).await;
     t.end();
 }
 

@@ -26,6 +26,8 @@ use portcullis::admin::Office;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
+use portcullis::govern::analytics::Meter;
+use portcullis::govern::analytics::price;
 use portcullis::govern::audit;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
@@ -110,6 +112,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         audit: opened.log,
+        meter: Arc::new(Meter::new(&store, clock.clone(), price::read(None).unwrap())),
         recorder: opened.recorder,
         store,
         telemetry,

@@ -1,5 +1,7 @@
 //! The handlers, one resource a file, with the wire types they read and write.
 
+pub mod analytics;
+pub mod anomalies;
 pub mod audit;
 pub mod audit_stream;
 pub mod config;

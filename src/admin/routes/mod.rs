@@ -1,6 +1,7 @@
 //! The contract as one table: what is served, to whom, by which handler; the rows of each area in a file.
 
 mod access;
+mod analytics;
 mod configuration;
 mod observation;
 mod record;
@@ -199,7 +200,15 @@ use by;
 
 /// Returns the whole contract.
 pub fn routes() -> Vec<Route> {
-    [observation::rows(), scanning::rows(), configuration::rows(), access::rows(), record::rows()].concat()
+    [
+        observation::rows(),
+        scanning::rows(),
+        configuration::rows(),
+        access::rows(),
+        record::rows(),
+        analytics::rows(),
+    ]
+    .concat()
 }
 
 /// Returns the schema of every error.
