@@ -123,7 +123,11 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
         "one provider of cryptography, chosen once",
     ),
     ("jsonwebtoken", &["access/jose.rs"], "one way to sign and to verify, with no algorithm to choose"),
-    ("use ring::", &["access/jose.rs"], "the cryptography of tokens has one home"),
+    (
+        "use ring::",
+        &["access/jose.rs", "access/secret.rs"],
+        "the cryptography of tokens and of sealing has one home",
+    ),
     ("getrandom", &["access/", "id.rs"], "randomness is for names and secrets"),
     ("SystemTime::now", &["clock.rs"], "time is an argument, or tests cannot move it"),
     (

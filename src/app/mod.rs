@@ -224,7 +224,9 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, meter, clock, .. } = state;
+    let State { reloader, writer, log, licensing, provider_keys, signing, meter, clock, .. } = state;
+    let time = Arc::clone(&clock);
+    server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -341,6 +343,7 @@ fn office(
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
+        signing: Arc::clone(&state.signing),
         buckets: Arc::clone(buckets),
         audit: state.log.clone(),
         meter: Arc::clone(&state.meter),

@@ -10,6 +10,8 @@ use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
+use crate::access::signing::KeyRing;
+use crate::access::signing::RingError;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -53,6 +55,7 @@ pub struct State {
     pub(super) licensing: Arc<Licensing>,
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
+    pub(super) signing: Arc<KeyRing>,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
@@ -76,6 +79,9 @@ pub enum StateError {
     /// The keys cannot be opened.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// The signing keys cannot be opened.
+    #[error(transparent)]
+    Signing(#[from] RingError),
     /// The audit log cannot be opened.
     #[error(transparent)]
     Audit(#[from] audit::OpenError),
@@ -113,6 +119,7 @@ impl State {
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
+        let signing = KeyRing::open(&store, secret.clone(), config.signing, clock.now())?;
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -138,6 +145,7 @@ impl State {
             licensing,
             provider_keys,
             keys,
+            signing: Arc::new(signing),
             pins,
             recorder,
             writer,

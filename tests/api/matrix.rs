@@ -16,7 +16,7 @@ const CREDENTIALS: [&str; 8] =
     ["nothing", "garbage", "admin", "operator", "auditor", "analyst", "service", "agent"];
 
 /// `*`: everybody; `+`: every credential; else the roles beside admin.
-const ALLOWED: [(&str, &str, &str); 40] = [
+const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/health", "*"),
     ("GET", "/api/v1/health", "*"),
     ("GET", "/ready", "*"),
@@ -55,6 +55,9 @@ const ALLOWED: [(&str, &str, &str); 40] = [
     ("GET", "/api/v1/analytics/cost", "operator auditor analyst"),
     ("GET", "/api/v1/analytics/anomalies", "operator auditor analyst"),
     ("GET", "/api/v1/analytics/dashboard", "operator auditor analyst"),
+    ("GET", "/.well-known/jwks.json", "*"),
+    ("GET", "/api/v1/signing/keys", "operator"),
+    ("POST", "/api/v1/signing/rotate", ""),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
     ("", "/", "*"),

@@ -18,6 +18,8 @@ use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
+use portcullis::access::signing::KeyRing;
+use portcullis::access::signing::SigningConfig;
 use portcullis::access::tier::Tier;
 use portcullis::admin;
 use portcullis::admin::Build;
@@ -105,11 +107,13 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     tokio::spawn(opened.writer.run(std::future::pending()));
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
+    let signing = KeyRing::open(&store, NodeSecret::random(), SigningConfig::default(), clock.now()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
+        signing: Arc::new(signing),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         audit: opened.log,
         meter: Arc::new(Meter::new(&store, clock.clone(), price::read(None).unwrap())),

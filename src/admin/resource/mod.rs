@@ -15,6 +15,7 @@ pub mod profiles;
 pub mod revisions;
 pub mod scan;
 pub mod screen;
+pub mod signing;
 pub mod status;
 pub mod threat;
 pub mod wire;

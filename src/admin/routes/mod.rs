@@ -6,6 +6,7 @@ mod configuration;
 mod observation;
 mod record;
 mod scanning;
+mod trust;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -207,6 +208,7 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         record::rows(),
         analytics::rows(),
+        trust::rows(),
     ]
     .concat()
 }
