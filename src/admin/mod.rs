@@ -25,6 +25,7 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use crate::access::budget::Budgets;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -56,6 +57,8 @@ pub struct Office {
     pub audit: AuditLog,
     /// What was used.
     pub meter: Arc<Meter>,
+    /// What keys may use.
+    pub budgets: Arc<Budgets>,
     /// The writing side of the audit log.
     pub recorder: Recorder,
     /// State on disk.

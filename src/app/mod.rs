@@ -10,9 +10,9 @@ mod ready;
 mod state;
 pub mod streamed;
 mod task;
+mod usage;
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,8 +50,6 @@ use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
-use crate::govern::analytics::Meter;
-use crate::govern::analytics::price;
 use crate::govern::audit::config::AuditFailure;
 use crate::id::UlidSource;
 use crate::policy::handle::RulesetHandle;
@@ -224,7 +222,7 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, signing, meter, clock, .. } = state;
+    let State { reloader, writer, log, licensing, provider_keys, signing, meter, budgets, clock, .. } = state;
     let time = Arc::clone(&clock);
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     let persistence = Some(Dependency::Persistence);
@@ -234,8 +232,7 @@ fn add_tasks(
         }
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
-    let metered = Arc::clone(&meter);
-    server.add_service(task("usage", telemetry, None, move |shutdown| metered.run(shutdown)));
+    usage::add_tasks(server, telemetry, &meter, budgets);
     let prices = config.analytics.prices.clone();
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
@@ -255,7 +252,7 @@ fn add_tasks(
         reload_certificates(&certificates, &telemetry_of_reloads);
         licensing.reload();
         state::tell_standing(&licensing, &*clock);
-        reload_prices(&meter, prices.as_deref());
+        usage::reload_prices(&meter, prices.as_deref());
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
     });
@@ -285,18 +282,6 @@ fn reload_certificates(certificates: &[Arc<CertificateStore>], telemetry: &Telem
     match faults.is_empty() {
         true => telemetry.health.up(Dependency::Certificates),
         false => telemetry.health.down(Dependency::Certificates, faults.join("; ")),
-    }
-}
-
-/// Reads the prices again; faulty ones change nothing.
-fn reload_prices(meter: &Meter, path: Option<&Path>) {
-    match price::load(path) {
-        Ok(prices) => meter.set_prices(prices),
-        Err(faults) => {
-            for fault in faults {
-                tracing::error!(%fault, "the prices could not be reloaded, the old ones still count");
-            }
-        }
     }
 }
 
@@ -347,6 +332,7 @@ fn office(
         buckets: Arc::clone(buckets),
         audit: state.log.clone(),
         meter: Arc::clone(&state.meter),
+        budgets: Arc::clone(&state.budgets),
         recorder: state.recorder.clone(),
         store: state.store.clone(),
         telemetry: Arc::clone(telemetry),
@@ -405,6 +391,7 @@ fn gateway(
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
         meter: Arc::clone(&state.meter),
+        budgets: Arc::clone(&state.budgets),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::budget::Budgets;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
@@ -61,6 +62,7 @@ pub struct State {
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
     pub(super) meter: Arc<Meter>,
+    pub(super) budgets: Arc<Budgets>,
     pub(super) reloader: Arc<Reloader>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<UlidSource>,
@@ -120,6 +122,7 @@ impl State {
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let signing = KeyRing::open(&store, secret.clone(), config.signing, clock.now())?;
+        let budgets = Arc::new(Budgets::open(&store)?);
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -151,6 +154,7 @@ impl State {
             writer,
             log,
             meter,
+            budgets,
             reloader,
             clock,
             ids,

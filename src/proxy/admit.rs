@@ -61,7 +61,11 @@ impl Gateway {
         let tier = principal.tier.min(self.licensing.tier(self.clock.now()));
         self.take(exchange, &format!("key:{}", principal.key_id), tier)?;
         let is_allowed = principal.may(USE_ROUTES) && principal.may_use(&passage.route().name);
-        if is_allowed { Ok(()) } else { Err(Rejection::Forbidden) }
+        if !is_allowed {
+            return Err(Rejection::Forbidden);
+        }
+        self.budgets.check(&principal.key_id, self.clock.now())?;
+        Ok(())
     }
 
     fn principal(&self, session: &Session) -> Result<(Principal, Presented), Rejection> {

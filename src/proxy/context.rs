@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::budget::Reservation;
 use crate::access::limit::LimitState;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
@@ -51,6 +52,8 @@ pub struct Exchange {
     pub outcome: Outcome,
     /// The budget its request body takes.
     pub reserved: Option<Reserved>,
+    /// What it reserved of its key's budget.
+    pub reservation: Option<Reservation>,
 }
 
 /// Where an exchange goes.
@@ -122,6 +125,7 @@ impl Exchange {
             vault,
             outcome: Outcome::default(),
             reserved: None,
+            reservation: None,
         }
     }
 

@@ -1,27 +1,61 @@
-//! What an exchange used, for the analytics: the provider's own counts, else an estimate, marked as one.
+//! What an exchange used, for analytics and budgets: the provider's own counts, else an estimate, marked as one.
 
 use std::time::Duration;
 
+use http::Method;
 use http::StatusCode;
 
 use super::Gateway;
 use super::context::Exchange;
 use super::context::Outcome;
+use super::reject::Rejection;
+use crate::access::budget::Amount;
 use crate::govern::analytics::Tokens;
 use crate::govern::analytics::Use;
 use crate::govern::analytics::Verdict;
 use crate::llm::usage::estimate;
 use crate::policy::decision::Action;
+use crate::policy::decision::CallerId;
 
 /// Why an exchange ended early when its caller wanted no more: that is no failure.
 const GONE: &str = "caller_gone";
 
+/// What is reserved of a budget for an answer, in tokens, where the request sets no limit.
+const ANSWER_TOKENS: u64 = 4096;
+
 impl Gateway {
-    /// Counts an exchange, unless it led nowhere.
-    pub(super) fn meter(&self, exchange: &Exchange, took: Duration) {
+    /// Tells whether the exchange is paid from a budget.
+    pub(super) fn is_budgeted(&self, exchange: &Exchange) -> bool {
+        paying_key(exchange).is_some_and(|key| self.budgets.of(key, self.clock.now()).is_some())
+    }
+
+    /// Reserves what the exchange is likely to use, where its key has a budget.
+    pub(super) fn reserve(&self, method: &Method, exchange: &mut Exchange) -> Result<(), Rejection> {
+        let Some(key) = paying_key(exchange) else { return Ok(()) };
+        let (asked, now) = (&exchange.outcome.asked, self.clock.now());
+        let prompt = estimate(asked.text_bytes);
+        let answers = asked.answers.unwrap_or(1).max(1);
+        let completion = asked.completion_tokens_max.unwrap_or(ANSWER_TOKENS).saturating_mul(answers);
+        let total = prompt.saturating_add(completion);
+        let tokens = Tokens { prompt, completion, total, ..Tokens::default() };
+        let model = asked.model.as_deref().or_else(|| model_of_path(&exchange.path));
+        let (tokens, cost) = match method.is_safe() {
+            // Models are not asked that way: lists of models, of files.
+            true => (0, Some(0)),
+            false => (
+                total,
+                self.meter.prices().of(model.unwrap_or_default(), now).map(|it| it.cost(&tokens).pico),
+            ),
+        };
+        exchange.reservation = self.budgets.reserve(key, tokens, cost, now)?;
+        Ok(())
+    }
+
+    /// Counts an exchange, unless it led nowhere, and settles what it reserved.
+    pub(super) fn meter(&self, exchange: &mut Exchange, took: Duration) {
         let Some(passage) = &exchange.passage else { return };
         let outcome = &exchange.outcome;
-        let model = model(exchange);
+        let model = self.model(exchange);
         let used = Use {
             caller: exchange.caller.as_ref().map(|caller| caller.as_str().to_owned()),
             tokens: tokens(outcome, model.is_some()),
@@ -30,8 +64,37 @@ impl Gateway {
             verdict: verdict(outcome),
             took,
         };
-        self.meter.note(&used);
+        let cost = self.meter.note(&used);
+        if let Some(reservation) = exchange.reservation.take() {
+            let amount = Amount { tokens: used.tokens.total, cost: cost.pico };
+            reservation.settle(amount, self.clock.now());
+        }
     }
+
+    /// Returns the model that answered, else the one that was asked for, in the body or in the path.
+    ///
+    /// Providers answer with the name of a release, which may be newer than its price: then the name that was
+    /// asked for, which it begins with, says what it costs.
+    fn model(&self, exchange: &Exchange) -> Option<String> {
+        let Outcome { usage, asked, .. } = &exchange.outcome;
+        let filled = |model: &&str| !model.is_empty();
+        let asked = asked.model.as_deref().or_else(|| model_of_path(&exchange.path)).filter(filled);
+        let answered = usage.model.as_deref().filter(filled);
+        let (prices, now) = (self.meter.prices(), self.clock.now());
+        let is_priced = |model: &&str| prices.of(model, now).is_some();
+        let is_release = |asked: &&str| answered.is_some_and(|answered| answered.starts_with(*asked));
+        match answered.filter(|answered| !is_priced(answered)) {
+            Some(unpriced) => asked.filter(is_release).filter(is_priced).or(Some(unpriced)),
+            None => answered.or(asked),
+        }
+        .map(str::to_owned)
+    }
+}
+
+/// Returns the key that pays for an exchange: on routes that take ours.
+fn paying_key(exchange: &Exchange) -> Option<&str> {
+    exchange.presented.as_ref()?;
+    exchange.caller.as_ref().map(CallerId::as_str)
 }
 
 fn verdict(outcome: &Outcome) -> Verdict {
@@ -43,15 +106,8 @@ fn verdict(outcome: &Outcome) -> Verdict {
     }
 }
 
-/// Returns the model that answered, else the one that was asked for, in the body or in the path.
-fn model(exchange: &Exchange) -> Option<String> {
-    let Outcome { usage, asked, .. } = &exchange.outcome;
-    let told = usage.model.clone().or_else(|| asked.model.clone()).filter(|model| !model.is_empty());
-    told.or_else(|| model_of_path(&exchange.path).map(str::to_owned))
-}
-
 /// Returns the model in a path like `/v1beta/models/gemini-2.5-flash:generateContent`.
-pub(super) fn model_of_path(path: &str) -> Option<&str> {
+fn model_of_path(path: &str) -> Option<&str> {
     let (_, after) = path.rsplit_once("/models/")?;
     let (model, _) = after.split_once(':')?;
     (!model.is_empty()).then_some(model)

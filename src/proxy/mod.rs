@@ -59,6 +59,7 @@ use self::reject::Answer;
 use self::reject::Rejection;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
+use crate::access::budget::Budgets;
 use crate::access::identity::CallerHash;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
@@ -107,6 +108,8 @@ pub struct Gateway {
     pub masker: Arc<Masker>,
     /// Our keys, for routes that take them.
     pub keys: Arc<KeyStore>,
+    /// What keys may use.
+    pub budgets: Arc<Budgets>,
     /// What the providers of those routes get instead.
     pub provider_keys: Arc<ProviderKeys>,
     /// The licence; callers who present none of our keys have the tier of the deployment.
@@ -304,7 +307,8 @@ impl Gateway {
         let passage = self.route(session, exchange)?;
         self.admit(session, exchange, &passage)?;
         if head::is_websocket(session.req_header()) {
-            if !passage.route().websocket {
+            // What an upgraded connection uses cannot be counted.
+            if !passage.route().websocket || self.is_budgeted(exchange) {
                 return Err(Rejection::Upgrade.into());
             }
             head::check_websocket(session.req_header())?;
@@ -314,6 +318,7 @@ impl Gateway {
             return Err(Rejection::Unrecorded.into());
         }
         let cleared = self.clear_request(session, exchange, &passage).await?;
+        self.reserve(&session.req_header().method, exchange)?;
         self.forward(session, exchange, &passage, cleared).await?;
         Ok(Next::Answered)
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::budget::BudgetFault;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::CodingFault;
 use crate::proxy::gate::GateFault;
@@ -42,6 +43,8 @@ pub enum Rejection {
         /// When to come back.
         retry_after: Duration,
     },
+    /// The key's budget does not pay for it.
+    Budget(BudgetFault),
     /// The body was not taken.
     Gate(GateFault),
     /// The body's coding cannot be undone.
@@ -92,6 +95,7 @@ impl Rejection {
     fn may_retry(&self) -> bool {
         match self {
             Self::RateLimited { retry_after } => *retry_after <= RETRY_WAIT_MAX,
+            Self::Budget(fault) => matches!(fault, BudgetFault::Reserved),
             Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
             Self::Upstream(_)
             | Self::UpgradeFailed
@@ -129,6 +133,9 @@ impl Rejection {
             Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
             Self::UpgradeFailed => (StatusCode::BAD_GATEWAY, "upgrade_failed"),
             Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            Self::Budget(BudgetFault::Exhausted { .. }) => (StatusCode::TOO_MANY_REQUESTS, "budget_exceeded"),
+            Self::Budget(BudgetFault::Reserved) => (StatusCode::TOO_MANY_REQUESTS, "budget_reserved"),
+            Self::Budget(BudgetFault::Unpriced) => (StatusCode::FORBIDDEN, "model_unpriced"),
             Self::Gate(GateFault::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::Gate(GateFault::Slow { .. }) => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
@@ -161,6 +168,7 @@ impl Rejection {
             Self::Upgrade => "this route does not carry upgraded connections".to_owned(),
             Self::UpgradeFailed => "the upstream did not switch protocols".to_owned(),
             Self::RateLimited { .. } => "too many requests, slow down".to_owned(),
+            Self::Budget(fault) => fault.to_string(),
             Self::Gate(fault) => fault.to_string(),
             Self::Coding(fault) => fault.to_string(),
             Self::UnreadableRequest(fault) => format!("the request cannot be inspected: {fault}"),
@@ -176,6 +184,7 @@ impl Rejection {
     fn retry_after_s(&self) -> Option<u64> {
         match self {
             Self::RateLimited { retry_after } => Some(retry_after.as_secs().max(1)),
+            Self::Budget(fault) => fault.retry_after().map(|wait| wait.as_millis().div_ceil(1000) as u64),
             Self::Gate(GateFault::Overloaded) | Self::Unrecorded => Some(1),
             _ => None,
         }
@@ -193,6 +202,7 @@ macro_rules! from {
 }
 
 from! {
+    BudgetFault => Budget,
     HeadFault => Head,
     PathFault => Path,
     GateFault => Gate,
@@ -212,6 +222,8 @@ mod tests {
             (Rejection::UnreadableResponse(Unreadable::TooLarge(1)), 502, false),
             (Rejection::RateLimited { retry_after: Duration::from_secs(2) }, 429, true),
             (Rejection::RateLimited { retry_after: Duration::from_secs(600) }, 429, false),
+            (Rejection::Budget(BudgetFault::Reserved), 429, true),
+            (Rejection::Budget(BudgetFault::Unpriced), 403, false),
             (Rejection::Gate(GateFault::Overloaded), 503, true),
             (Rejection::Upstream(UpstreamFault::Slow), 504, true),
         ];

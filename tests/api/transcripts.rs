@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use portcullis::access::budget::Amount;
+use portcullis::clock::Clock;
 use portcullis::govern::analytics::Tokens;
 use portcullis::govern::analytics::Use;
 use portcullis::govern::analytics::Verdict;
@@ -84,6 +86,34 @@ async fn analytics() {
     }
     t.say("too many hours", get("/api/v1/analytics/dashboard?from=2026-03-01")).await;
     t.say("too many days", get("/api/v1/analytics/cost?from=2020-03-01")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn budgets() {
+    let mut t = Transcript::begin("budgets");
+    let body =
+        r#"{"name": "app", "role": "service", "budget": {"tokens_per_day": 1000, "cost_per_month": 2.5}}"#;
+    let made = t.say("a key with a budget", ask("POST", "/api/v1/keys").by("admin").body(body)).await;
+    let path = format!("/api/v1/keys/{}/budget", made.body["id"].as_str().unwrap());
+    let reserved =
+        t.world.office.budgets.reserve(made.body["id"].as_str().unwrap(), 9, Some(1), t.world.clock.now());
+    reserved.unwrap().unwrap().settle(Amount { tokens: 1001, cost: 250_000_000_000 }, t.world.clock.now());
+    t.say("what is used of it", ask("GET", &path).by("operator")).await;
+    let put = |body: &str| ask("PUT", &path).by("admin").body(body);
+    t.say("more of it", put(r#"{"tokens_per_day": 2000}"#)).await;
+    t.say("less than nothing", put(r#"{"cost_per_day": -1}"#)).await;
+    t.say("nothing that limits", put("{}")).await;
+    t.say("something else", put(r#"{"tokens_per_year": 1}"#)).await;
+    t.say("a role that may not", ask("PUT", &path).by("operator").body("{}")).await;
+    t.say("without end", ask("DELETE", &path).by("admin")).await;
+    t.say("no budget", ask("GET", &path).by("admin")).await;
+    t.say("no key", ask("GET", "/api/v1/keys/none/budget").by("admin")).await;
+    // What a key used before it had a budget counts, as far as it is known.
+    let id = made.body["id"].as_str().map(str::to_owned);
+    let tokens = Tokens { prompt: 70, completion: 7, total: 77, ..Tokens::default() };
+    t.world.office.meter.note(&Use { caller: id, tokens, ..Use::default() });
+    t.say("a budget for a key that was in use", put(r#"{"tokens_per_month": 100}"#)).await;
     t.end();
 }
 

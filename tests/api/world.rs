@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::budget::Budgets;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
 
@@ -116,6 +117,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         signing: Arc::new(signing),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         audit: opened.log,
+        budgets: Arc::new(Budgets::open(&store).unwrap()),
         meter: Arc::new(Meter::new(&store, clock.clone(), price::read(None).unwrap())),
         recorder: opened.recorder,
         store,

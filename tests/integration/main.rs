@@ -22,5 +22,6 @@ mod streams;
 mod tls;
 mod upstream;
 mod upstream_h2;
+mod usage;
 mod vectors;
 mod wire;

@@ -7,6 +7,9 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::budgets;
+use super::budgets::BudgetLimits;
+use crate::access::budget::Budget;
 use crate::access::key::KeyError;
 use crate::access::key::KeyRecord;
 use crate::access::key::NewKey;
@@ -35,6 +38,8 @@ pub struct KeyEntry {
     pub expires_at: Option<String>,
     /// The provider routes it may use; empty: all.
     pub routes: Vec<String>,
+    /// How much it may use; `null`: unlimited.
+    pub budget: Option<BudgetLimits>,
     /// When it was last used since the process began.
     pub last_used_at: Option<String>,
 }
@@ -63,6 +68,8 @@ pub struct KeyRequest {
     /// The provider routes it may use; absent or empty: all.
     #[serde(default)]
     pub routes: Vec<String>,
+    /// How much it may use in a day and in a month; absent: unlimited.
+    pub budget: Option<BudgetLimits>,
 }
 
 /// A key that was made.
@@ -100,12 +107,18 @@ pub async fn read(call: Call) -> Answer {
 
 /// `POST /api/v1/keys`.
 pub async fn create(call: Call) -> Answer {
-    let new = call.json::<KeyRequest>()?.read(call.office.tier())?;
+    let wanted = call.json::<KeyRequest>()?;
+    let budget = wanted.budget.map(BudgetLimits::read).transpose()?.filter(Budget::is_limited);
+    let new = wanted.read(call.office.tier())?;
     call.ensure_recordable()?;
     let (id, now) = (call.office.new_id(), call.office.clock.now());
     let office = call.office.clone();
     let made = tokio::task::spawn_blocking(move || office.keys.create(id, new, now)).await;
     let (record, key) = made.map_err(|_| call.office.panicked())??;
+    // Nobody knows the key before it has its budget.
+    if let Some(budget) = budget {
+        budgets::set(&call, &record.id, budget).await?;
+    }
     let message = format!("a key of role {} was created", record.role.as_str());
     let mut event = call.event("key_created", message);
     event.entity = Some(record.id.clone());
@@ -118,7 +131,15 @@ pub async fn revoke(call: Call) -> Answer {
     call.ensure_recordable()?;
     let id = call.parameter("id").to_owned();
     let (office, wanted) = (call.office.clone(), id.clone());
-    let gone = tokio::task::spawn_blocking(move || office.keys.revoke(&wanted)).await;
+    let gone = tokio::task::spawn_blocking(move || {
+        let was_there = office.keys.revoke(&wanted)?;
+        // One that stays behind is nobody's.
+        if let Err(error) = office.budgets.remove(&wanted) {
+            tracing::warn!(%error, "the budget of a revoked key could not be removed");
+        }
+        Ok::<bool, KeyError>(was_there)
+    });
+    let gone = gone.await;
     if !gone.map_err(|_| call.office.panicked())?? {
         return Err(unknown());
     }
@@ -150,13 +171,14 @@ impl KeyRequest {
     }
 }
 
-fn sees(call: &Call, record: &KeyRecord) -> bool {
+pub(super) fn sees(call: &Call, record: &KeyRecord) -> bool {
     let is_admin = call.principal.as_ref().is_some_and(|principal| principal.role == Role::Admin);
     is_admin || !matches!(record.role, Role::Admin | Role::Operator)
 }
 
 fn entry(call: &Call, record: KeyRecord) -> KeyEntry {
     KeyEntry {
+        budget: call.office.budgets.of(&record.id, call.office.clock.now()).map(|(budget, _)| budget.into()),
         last_used_at: call.office.keys.last_used(&record.id).map(|at| at.to_string()),
         id: record.id,
         name: record.name,
@@ -168,7 +190,7 @@ fn entry(call: &Call, record: KeyRecord) -> KeyEntry {
     }
 }
 
-fn unknown() -> ApiError {
+pub(super) fn unknown() -> ApiError {
     ApiError::NotFound("there is no such key".to_owned())
 }
 

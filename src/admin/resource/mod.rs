@@ -4,6 +4,7 @@ pub mod analytics;
 pub mod anomalies;
 pub mod audit;
 pub mod audit_stream;
+pub mod budgets;
 pub mod config;
 pub mod health;
 pub mod keys;
