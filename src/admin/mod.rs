@@ -34,6 +34,7 @@ use crate::clock::Clock;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
+use crate::govern::compliance::desk::Desk;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
 use crate::redact::mask::Masker;
@@ -57,6 +58,8 @@ pub struct Office {
     pub audit: AuditLog,
     /// What was used.
     pub meter: Arc<Meter>,
+    /// What reports of compliance are made from.
+    pub compliance: Arc<Desk>,
     /// What keys may use.
     pub budgets: Arc<Budgets>,
     /// The writing side of the audit log.

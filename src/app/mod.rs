@@ -5,6 +5,7 @@
 //! nothing runs that nobody supervises: work that ends before the process does is a dependency down.
 
 mod address;
+mod frameworks;
 mod loading;
 mod ready;
 mod state;
@@ -222,7 +223,19 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, signing, meter, budgets, clock, .. } = state;
+    let State {
+        reloader,
+        writer,
+        log,
+        licensing,
+        provider_keys,
+        signing,
+        meter,
+        budgets,
+        compliance,
+        clock,
+        ..
+    } = state;
     let time = Arc::clone(&clock);
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     let persistence = Some(Dependency::Persistence);
@@ -233,10 +246,12 @@ fn add_tasks(
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
     usage::add_tasks(server, telemetry, &meter, budgets);
+    frameworks::add_tasks(server, telemetry, &compliance);
     let prices = config.analytics.prices.clone();
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
-    paths.push(config.plugins.path.clone());
+    let plugins = config.plugins.path.clone();
+    paths.push(plugins.clone());
     paths.extend(licensing.files().cloned());
     paths.extend(prices.clone());
     paths.extend(
@@ -253,6 +268,7 @@ fn add_tasks(
         licensing.reload();
         state::tell_standing(&licensing, &*clock);
         usage::reload_prices(&meter, prices.as_deref());
+        frameworks::reload(&compliance, &plugins);
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
     });
@@ -333,6 +349,7 @@ fn office(
         audit: state.log.clone(),
         meter: Arc::clone(&state.meter),
         budgets: Arc::clone(&state.budgets),
+        compliance: Arc::clone(&state.compliance),
         recorder: state.recorder.clone(),
         store: state.store.clone(),
         telemetry: Arc::clone(telemetry),

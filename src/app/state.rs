@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::frameworks;
 use crate::access::budget::Budgets;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
@@ -28,6 +29,7 @@ use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
+use crate::govern::compliance::desk::Desk;
 use crate::id::UlidSource;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
@@ -63,6 +65,7 @@ pub struct State {
     pub(super) log: AuditLog,
     pub(super) meter: Arc<Meter>,
     pub(super) budgets: Arc<Budgets>,
+    pub(super) compliance: Arc<Desk>,
     pub(super) reloader: Arc<Reloader>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<UlidSource>,
@@ -131,6 +134,8 @@ impl State {
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
+        let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
+        let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&clock), prices));
         let loading = super::loading(config, sources);
@@ -155,6 +160,7 @@ impl State {
             log,
             meter,
             budgets,
+            compliance,
             reloader,
             clock,
             ids,

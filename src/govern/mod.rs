@@ -2,3 +2,4 @@
 
 pub mod analytics;
 pub mod audit;
+pub mod compliance;

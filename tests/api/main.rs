@@ -3,6 +3,7 @@
 
 mod document;
 mod matrix;
+mod oscal;
 mod quota;
 mod stream;
 mod transcript;

@@ -61,6 +61,8 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/.well-known/jwks.json", "*"),
     ("GET", "/api/v1/signing/keys", "operator"),
     ("POST", "/api/v1/signing/rotate", ""),
+    ("GET", "/api/v1/compliance", "auditor"),
+    ("GET", "/api/v1/compliance/live", "auditor"),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
     ("", "/", "*"),

@@ -9,6 +9,7 @@ use portcullis::govern::analytics::Use;
 use portcullis::govern::analytics::Verdict;
 
 use crate::transcript::Ask;
+use crate::transcript::Told;
 use crate::transcript::Transcript;
 use crate::transcript::ask;
 use crate::world::World;
@@ -86,6 +87,39 @@ async fn analytics() {
     }
     t.say("too many hours", get("/api/v1/analytics/dashboard?from=2026-03-01")).await;
     t.say("too many days", get("/api/v1/analytics/cost?from=2020-03-01")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn compliance() {
+    let mut t = Transcript::begin("compliance");
+    let get = |path: &'static str| ask("GET", path).by("auditor");
+    t.say("an unknown framework", get("/api/v1/compliance?framework=sox")).await;
+    t.say("a role that may not", ask("GET", "/api/v1/compliance").by("operator")).await;
+    t.say("an unknown format", get("/api/v1/compliance?framework=soc2&format=pdf")).await;
+    t.say("one framework", get("/api/v1/compliance?framework=owasp_llm")).await;
+    let live = t.say("all of them", get("/api/v1/compliance/live")).await;
+    assert_eq!(live.body["frameworks"].as_object().map(serde_json::Map::len), Some(8));
+    t.say("for programs of auditors", get("/api/v1/compliance?framework=owasp_llm&format=oscal")).await;
+    t.say("to be printed", get("/api/v1/compliance?framework=owasp_llm&format=html")).await;
+    // The figures change with what happens, at most once a second.
+    let entry = |told: &Told, id: &str, check: &str| {
+        let controls = told.body["controls"].as_array().unwrap().clone();
+        let control = controls.into_iter().find(|it| it["id"] == id).unwrap();
+        control["evidence"].as_array().unwrap().iter().find(|it| it["check"] == check).unwrap().clone()
+    };
+    let before = t.say("before", get("/api/v1/compliance?framework=soc2")).await;
+    assert_eq!(entry(&before, "CC6.3", "key_changes_recorded")["result"], "unknown");
+    t.say("a key", ask("POST", "/api/v1/keys").by("admin").body(r#"{"name":"n","role":"service"}"#)).await;
+    t.world.office.compliance.verify_chain();
+    t.world.clock.advance(Duration::from_millis(1500));
+    let after = t.say("after", get("/api/v1/compliance?framework=soc2")).await;
+    let seen = entry(&after, "CC6.3", "key_changes_recorded");
+    assert_eq!((&seen["result"], &seen["figure"]), (&"met".into(), &1.0.into()), "{seen}");
+    assert_eq!(entry(&after, "CC4.1", "audit_chain_intact")["result"], "met");
+    // The link of the evidence gives the figure again.
+    let link = seen["link"].as_str().unwrap().to_owned();
+    assert_eq!(t.say("the evidence", ask("GET", &link).by("auditor")).await.body["total"], 1);
     t.end();
 }
 

@@ -32,6 +32,8 @@ use portcullis::config::Sources;
 use portcullis::govern::analytics::Meter;
 use portcullis::govern::analytics::price;
 use portcullis::govern::audit;
+use portcullis::govern::compliance::desk::Desk;
+use portcullis::govern::compliance::framework;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
 use portcullis::policy::reload::Reloader;
@@ -116,6 +118,11 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
         signing: Arc::new(signing),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        compliance: Arc::new(Desk::new(
+            framework::read(&pack::builtin_frameworks()).unwrap(),
+            opened.log.clone(),
+            clock.clone(),
+        )),
         audit: opened.log,
         budgets: Arc::new(Budgets::open(&store).unwrap()),
         meter: Arc::new(Meter::new(&store, clock.clone(), price::read(None).unwrap())),

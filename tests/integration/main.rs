@@ -5,6 +5,7 @@ mod answers;
 mod bounds;
 mod cli;
 mod clients;
+mod compliance;
 mod crash;
 mod faults;
 mod framing;

@@ -5,6 +5,7 @@ pub mod anomalies;
 pub mod audit;
 pub mod audit_stream;
 pub mod budgets;
+pub mod compliance;
 pub mod config;
 pub mod health;
 pub mod keys;

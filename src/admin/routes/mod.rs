@@ -2,6 +2,7 @@
 
 mod access;
 mod analytics;
+mod compliance;
 mod configuration;
 mod observation;
 mod record;
@@ -208,6 +209,7 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         record::rows(),
         analytics::rows(),
+        compliance::rows(),
         trust::rows(),
     ]
     .concat()
