@@ -1,19 +1,28 @@
 //! Who calls, what they may do, and how often.
 //!
-//! A credential is taken from a request by [`credential`], looked up by [`key`], and answers as a
+//! A credential is taken from a request by [`credential`], looked up by [`authenticator`], and answers as a
 //! [`credential::Principal`] with a [`role::Role`]; what a role may do is one table. Callers of
-//! provider routes are known only as a keyed hash ([`identity`]). Quotas are token buckets ([`limit`]);
-//! what a key may use in a day and a month is its [`budget`].
+//! provider routes are known only as a keyed hash ([`identity`]); agents by their certificates ([`a2a`]).
+//! Quotas are token buckets ([`limit`]); what a key may use in a day and a month is its [`budget`].
+//! People ([`user`]) carry bearer tokens ([`token`]).
 //! What the deployment itself vouches for is signed by one ring of keys ([`signing`]).
 
+pub mod a2a;
+pub mod authenticator;
 pub mod budget;
+pub mod config;
 pub mod credential;
 pub mod identity;
 pub mod jose;
 pub mod key;
 pub mod license;
 pub mod limit;
+pub mod name;
+pub mod password;
 pub mod role;
 pub mod secret;
 pub mod signing;
+pub mod throttle;
 pub mod tier;
+pub mod token;
+pub mod user;

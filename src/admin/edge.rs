@@ -39,6 +39,8 @@ use super::routes::Route;
 use super::routes::routes;
 use crate::access::credential;
 use crate::access::credential::CredentialFault;
+use crate::access::credential::OWN_PLACES;
+use crate::access::credential::Presented;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
 use crate::access::tier::Tier;
@@ -134,7 +136,7 @@ fn choose<'a>(rows: &'a Rows, method: &Method) -> Result<&'a Route, ApiError> {
         return Err(ApiError::NotFound("there is no such path".to_owned()));
     }
     rows.iter().find(|route| route.answers(method)).ok_or_else(|| {
-        let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
+        let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
         let allow = known.into_iter().filter(|method| rows.iter().any(|route| route.answers(method)));
         ApiError::MethodNotAllowed { allow: allow.collect() }
     })
@@ -150,7 +152,7 @@ impl Arrival {
         let admitted = admit(route, principal, self.office.facts.public_metrics);
         let principal = match admitted {
             Ok(principal) => principal,
-            Err(error) => return self.turned_away(&payer, known.as_ref(), error),
+            Err(error) => return self.turned_away(&payer, known.as_ref(), route, error),
         };
         let limit = match route.quota {
             Quota::Exempt => self.office.peek(&payer),
@@ -161,7 +163,7 @@ impl Arrival {
             let error = ApiError::RateLimited { retry_after_s: limit.retry_after_s };
             return (error.into_response(), limit);
         }
-        let response = match self.into_call(principal) {
+        let response = match self.into_call(route, principal) {
             Ok(call) => handled(route, call).await,
             Err(error) => error.into_response(),
         };
@@ -170,12 +172,17 @@ impl Arrival {
 
     /// Returns whom the call's credential stands for.
     fn principal(&self) -> Result<Option<Principal>, ApiError> {
-        let given = credential::of_headers(&self.parts.headers).map_err(|fault| match fault {
+        let (headers, query) = (&self.parts.headers, self.parts.uri.query());
+        let given = credential::presented(headers, query, &OWN_PLACES).map_err(|fault| match fault {
             CredentialFault::Ambiguous => ApiError::AmbiguousCredential,
+            CredentialFault::InQuery => ApiError::CredentialInQuery,
             CredentialFault::Malformed => ApiError::Unauthenticated,
         })?;
         let now = self.office.clock.now();
-        let known = |key: String| self.office.keys.authenticate(&key, now).ok_or(ApiError::Unauthenticated);
+        let known = |given: Presented| {
+            let known = self.office.authenticator.authenticate(&given.credential, now);
+            known.ok_or(ApiError::Unauthenticated)
+        };
         given.map(known).transpose()
     }
 
@@ -184,12 +191,13 @@ impl Arrival {
         &self,
         payer: &Payer,
         known: Option<&Principal>,
+        route: &Route,
         error: ApiError,
     ) -> (Response<Body>, LimitState) {
         let limit = self.office.buckets.take(&payer.name, payer.tier, self.office.clock.now());
         if limit.allowed && error.status().as_u16() != 400 {
             let actor = known.map(Principal::id);
-            let event = journal::denied(actor, self.parts.uri.path(), &self.request_id, &error);
+            let event = journal::denied(actor, route.path, &self.request_id, &error);
             // A refusal that cannot be recorded is still a refusal; the recorder counts the loss.
             let _ = self.office.recorder.record_soon(event);
         }
@@ -202,13 +210,13 @@ impl Arrival {
         Payer { name, tier: self.office.tier() }
     }
 
-    fn into_call(self, principal: Option<Principal>) -> Result<Call, ApiError> {
+    fn into_call(self, route: &Route, principal: Option<Principal>) -> Result<Call, ApiError> {
         Ok(Call {
             office: self.office,
             principal,
             address: self.address,
             path: self.path?,
-            route: self.parts.uri.path().to_owned(),
+            route: route.path,
             query: self.parts.uri.query().unwrap_or_default().to_owned(),
             headers: self.parts.headers,
             body: self.body,
@@ -220,7 +228,7 @@ impl Arrival {
 impl Office {
     fn payer(&self, principal: &Principal) -> Payer {
         let tier = principal.tier.min(self.tier());
-        Payer { name: format!("key:{}", principal.key_id), tier }
+        Payer { name: principal.payer(), tier }
     }
 
     fn peek(&self, payer: &Payer) -> LimitState {

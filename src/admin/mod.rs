@@ -25,6 +25,8 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use crate::access::a2a::Guardrails;
+use crate::access::authenticator::Authenticator;
 use crate::access::budget::Budgets;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
@@ -35,6 +37,7 @@ use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
 use crate::govern::compliance::desk::Desk;
+use crate::govern::privacy::Privacy;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
 use crate::redact::mask::Masker;
@@ -50,10 +53,14 @@ pub struct Office {
     pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
+    /// Knows every kind of credential: keys, tokens, users.
+    pub authenticator: Authenticator,
     /// What the deployment signs with.
     pub signing: Arc<KeyRing>,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
+    /// What calls of agents are judged by, shared with the data plane.
+    pub guardrails: Arc<Guardrails>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
     /// What was used.
@@ -64,6 +71,8 @@ pub struct Office {
     pub budgets: Arc<Budgets>,
     /// The writing side of the audit log.
     pub recorder: Recorder,
+    /// Holds, exports and erasures.
+    pub privacy: Arc<Privacy>,
     /// State on disk.
     pub store: Store,
     /// Metrics, today's figures, health.

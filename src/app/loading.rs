@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::agents;
 use super::frameworks;
 use super::streamed::Streamed;
 use crate::config::Config;
@@ -103,6 +104,7 @@ impl Packs {
 /// Returns everything that is wrong with the rules of a configuration.
 pub fn faults(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
     let mut faults = try_build(&loading(config, sources), &config.document).err().unwrap_or_default();
+    faults.extend(agents::faults(config));
     faults.extend(frameworks::load(&config.plugins.path).err().into_iter().flatten());
     faults
 }

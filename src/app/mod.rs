@@ -5,8 +5,11 @@
 //! nothing runs that nobody supervises: work that ends before the process does is a dependency down.
 
 mod address;
+mod agents;
 mod frameworks;
+mod listening;
 mod loading;
+mod privacy;
 mod ready;
 mod state;
 pub mod streamed;
@@ -18,21 +21,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora::apps::HttpServerOptions;
-use pingora::listeners::L4BufferSettings;
-use pingora::listeners::ListenerConfig;
-use pingora::listeners::TcpSocketOptions;
 use pingora::protocols::ALPN;
-use pingora::protocols::http::v2::server::H2Options;
-use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::proxy::http_proxy;
 use pingora::server::RunArgs;
 use pingora::server::Server;
-use pingora::server::configuration::ServerConf;
 use pingora::services::listening::Service;
 use tokio::sync::Semaphore;
 
 use self::address::Reserved;
+use self::listening::guard_config;
+use self::listening::h2_options;
+use self::listening::listen;
+use self::listening::server_conf;
+use self::listening::server_options;
 use self::state::State;
 use self::task::task;
 use crate::access::identity::CallerHash;
@@ -62,7 +63,6 @@ use crate::policy::watch::reload;
 use crate::proxy::Gateway;
 use crate::proxy::gate::ByteBudget;
 use crate::proxy::guard::Guard;
-use crate::proxy::guard::GuardConfig;
 use crate::proxy::local::OwnPaths;
 use crate::proxy::upstream::Upstreams;
 use crate::redact::mask::Masker;
@@ -71,7 +71,6 @@ use crate::sample;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 use crate::tls::CertificateStore;
-use crate::tls::TlsFiles;
 
 pub use self::loading::loading;
 pub use self::state::StateError;
@@ -86,11 +85,6 @@ pub const BUILD_DATE: &str = env!("PORTCULLIS_BUILD_DATE");
 /// The tenant whose values are masked; there is one for each deployment.
 const TENANT: &str = "default";
 const MASKS: &str = "masks";
-/// What is read of a connection at once, where its reader does not ask for more: a request head, a TLS record.
-/// A connection has this for as long as it is open.
-const READ_BUFFER_BYTES: usize = 16 << 10;
-/// How long the runtimes may take to stop once every exchange had its time.
-const RUNTIME_STOP_S: u64 = 2;
 
 /// What the process is asked to run.
 #[derive(Debug, Default)]
@@ -126,7 +120,15 @@ pub enum StartError {
 ///
 /// # Errors
 /// It could not be started; see [`StartError`].
-pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
+pub fn run(wanted: Wanted) -> Result<(), StartError> {
+    run_by(wanted, Arc::new(SystemClock))
+}
+
+/// Does the same by another clock.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartError> {
     let sample = match wanted.with_sample_provider {
         true => Some(address::listen(([127, 0, 0, 1], 0).into())?),
         false => None,
@@ -134,13 +136,12 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     wanted.sources.sample_provider = sample.as_ref().and_then(|listener| listener.local_addr().ok());
     let config = wanted.sources.check(|_| Vec::new()).map_err(StartError::Config)?;
     crate::telemetry::logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));
     let state = State::open(&config, &wanted.sources, Arc::clone(&clock), Arc::clone(&telemetry))?;
     let proxy_addresses = Reserved::all(&config.proxy.listen)?;
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = Arc::new(Buckets::new(quotas(&config.rules.limits.tiers)));
+    let buckets = Arc::new(Buckets::new(quotas(&config.rules.limits.tiers, Tier::quota)));
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     let followed = Arc::clone(&upstreams);
@@ -148,6 +149,8 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
     provider_keys.refresh(&rules.load().routes);
     state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
+    let agent_files = Arc::clone(&state.agents);
+    state.reloader.subscribe(move |_| agent_files.refresh());
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
     let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
     let router = admin::router(Arc::clone(&office));
@@ -161,12 +164,13 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     proxy.h2_options = Some(h2_options(&config));
     let mut plane = Service::new("proxy".to_owned(), Guard::new(proxy, guard_config(&config)));
     let offered = if config.proxy.h2 { ALPN::H2H1 } else { ALPN::H1 };
-    let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref(), offered)?;
+    let authorities = Some(&state.agents.authorities);
+    let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref(), offered, authorities)?;
     plane.threads = config.proxy.threads;
     server.add_service(plane);
     let limits = adapter_limits(&config);
     let mut plane = Service::new("admin".to_owned(), AdminApp::new(router, limits));
-    let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1)?;
+    let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1, None)?;
     plane.threads = Some(1);
     server.add_service(plane);
 
@@ -229,7 +233,9 @@ fn add_tasks(
         log,
         licensing,
         provider_keys,
+        agents,
         signing,
+        authenticator,
         meter,
         budgets,
         compliance,
@@ -245,6 +251,8 @@ fn add_tasks(
         }
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
+    let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
+    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
     let prices = config.analytics.prices.clone();
@@ -262,6 +270,7 @@ fn add_tasks(
             .chain(&config.admin.tls)
             .flat_map(|files| [files.cert.clone(), files.key.clone()]),
     );
+    let agent_files = Arc::clone(&agents);
     let telemetry_of_reloads = Arc::clone(telemetry);
     let refresh = Arc::new(move || {
         reload_certificates(&certificates, &telemetry_of_reloads);
@@ -271,9 +280,10 @@ fn add_tasks(
         frameworks::reload(&compliance, &plugins);
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
+        agents.refresh();
     });
     let changed = Arc::clone(&refresh);
-    let watch = FileWatch::new(paths, move || changed());
+    let watch = FileWatch::new(paths, move || changed()).following(move || agent_files.paths());
     server.add_service(task("file-watch", telemetry, None, move |shutdown| async move {
         let (tell, told) = tokio::sync::watch::channel(false);
         let stop = async move {
@@ -314,7 +324,7 @@ fn follow_reloads(
         let now = clock.now().as_second() as f64;
         match announcement {
             Announcement::Published(change) => {
-                buckets.set_quotas(quotas(&handle.load().limits.tiers));
+                buckets.set_quotas(quotas(&handle.load().limits.tiers, Tier::quota));
                 telemetry.metrics.reloaded(Some(change.revision), now);
             }
             Announcement::Refused { .. } => telemetry.metrics.reloaded(None, now),
@@ -322,10 +332,10 @@ fn follow_reloads(
     });
 }
 
-fn quotas(limits: &[TierLimit]) -> Quotas {
+fn quotas(limits: &[TierLimit], usual: fn(Tier) -> Option<Quota>) -> Quotas {
     Tier::ALL.map(|tier| {
         let Some(limit) = limits.iter().find(|limit| limit.tier == tier.as_str()) else {
-            return tier.quota();
+            return usual(tier);
         };
         let requests_per_minute = limit.requests_per_minute?;
         Some(Quota { requests_per_minute, burst: limit.burst.unwrap_or(requests_per_minute) })
@@ -344,13 +354,16 @@ fn office(
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
+        authenticator: state.authenticator.clone(),
         signing: Arc::clone(&state.signing),
         buckets: Arc::clone(buckets),
+        guardrails: Arc::clone(&state.agents.guardrails),
         audit: state.log.clone(),
         meter: Arc::clone(&state.meter),
         budgets: Arc::clone(&state.budgets),
         compliance: Arc::clone(&state.compliance),
         recorder: state.recorder.clone(),
+        privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),
@@ -399,11 +412,12 @@ fn gateway(
         budget: ByteBudget::new(config.rules.limits.buffered_bytes_total),
         own,
         buckets: Arc::clone(buckets),
+        guardrails: Arc::clone(&state.agents.guardrails),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
-        keys: Arc::clone(&state.keys),
+        authenticator: state.authenticator.clone(),
         provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
@@ -427,61 +441,4 @@ fn masker(state: &State) -> Masker {
 fn adapter_limits(config: &Config) -> AdapterLimits {
     let body_deadline = Duration::from_millis(config.proxy.timeouts.body_ms);
     AdapterLimits { body_bytes_max: config.admin.max_body_bytes, body_deadline }
-}
-
-fn guard_config(config: &Config) -> GuardConfig {
-    GuardConfig {
-        connections_max: config.proxy.max_connections,
-        connections_per_address_max: config.proxy.max_connections_per_address,
-        head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
-    }
-}
-
-fn server_options(config: &Config) -> HttpServerOptions {
-    let mut options = HttpServerOptions::default();
-    options.h2c = config.proxy.h2;
-    // Pingora counts how often a connection is used again, not how often it is used.
-    options.keepalive_request_limit = Some(config.proxy.max_requests_per_connection.saturating_sub(1));
-    options.h2_idle_timeout = Some(Duration::from_millis(config.proxy.timeouts.keepalive_ms));
-    options
-}
-
-fn h2_options(config: &Config) -> H2Options {
-    let mut options = default_h2_options();
-    options.max_concurrent_streams(config.proxy.h2_streams_max);
-    options.max_header_list_size(u32::try_from(config.proxy.max_header_bytes).unwrap_or(u32::MAX));
-    options
-}
-
-fn server_conf(config: &Config) -> ServerConf {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    ServerConf {
-        threads: config.proxy.threads.unwrap_or(cores),
-        grace_period_seconds: Some(config.proxy.shutdown_grace_ms.div_ceil(1000)),
-        graceful_shutdown_timeout_seconds: Some(RUNTIME_STOP_S),
-        upstream_keepalive_pool_size: config.proxy.upstream_idle_connections,
-        ..ServerConf::default()
-    }
-}
-
-fn listen<A>(
-    service: &mut Service<A>,
-    addresses: &Reserved,
-    tls: Option<&TlsFiles>,
-    offered: ALPN,
-) -> Result<Option<Arc<CertificateStore>>, StartError> {
-    let certificate = tls.map(|files| CertificateStore::load(files.clone())).transpose();
-    let certificate = certificate.map_err(|fault| StartError::State(StateError::Certificate(fault)))?;
-    for address in addresses.bound() {
-        let mut options = TcpSocketOptions::default();
-        options.so_reuseport = Some(addresses.holds(address));
-        let endpoint = ListenerConfig::tcp(address.to_string())
-            .tcp_socket_options(options)
-            .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
-        service.add_listener(match &certificate {
-            Some(certificate) => endpoint.tls(certificate.listener(offered.clone())),
-            None => endpoint,
-        });
-    }
-    Ok(certificate)
 }

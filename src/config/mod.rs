@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::access::config::AuthConfig;
 use crate::access::license::LicenseConfig;
 use crate::access::signing::SigningConfig;
 use crate::admin::config::AdminConfig;
@@ -47,6 +48,8 @@ pub struct Config {
     pub analytics: AnalyticsConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
+    /// How people log in, and what they get.
+    pub auth: AuthConfig,
     /// When signing keys change.
     pub signing: SigningConfig,
     /// Logs and metrics.
@@ -129,6 +132,7 @@ impl Config {
             audit: read::audit(&mut root.section("audit")),
             analytics: read::analytics(&mut root.section("analytics")),
             license: read::license(&mut root.section("license")),
+            auth: read::auth(&mut root.section("auth")),
             signing: read::signing(&mut root.section("signing")),
             telemetry: read::telemetry(&mut root.section("telemetry")),
             rules: RulesFile::read(root),

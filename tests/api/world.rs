@@ -8,20 +8,25 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::a2a::Guardrails;
+use portcullis::access::authenticator::Authenticator;
 use portcullis::access::budget::Budgets;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
-
 use portcullis::access::key::NewKey;
 use portcullis::access::license::License;
 use portcullis::access::license::LicenseConfig;
 use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
+use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::signing::KeyRing;
 use portcullis::access::signing::SigningConfig;
 use portcullis::access::tier::Tier;
+use portcullis::access::token::TokenConfig;
+use portcullis::access::token::Tokens;
+use portcullis::access::user::Users;
 use portcullis::admin;
 use portcullis::admin::Build;
 use portcullis::admin::Facts;
@@ -34,6 +39,12 @@ use portcullis::govern::analytics::price;
 use portcullis::govern::audit;
 use portcullis::govern::compliance::desk::Desk;
 use portcullis::govern::compliance::framework;
+use portcullis::govern::privacy::AnalyticsProvider;
+use portcullis::govern::privacy::AuditProvider;
+use portcullis::govern::privacy::DataProvider;
+use portcullis::govern::privacy::IocProvider;
+use portcullis::govern::privacy::Privacy;
+use portcullis::govern::privacy::RbacProvider;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
 use portcullis::policy::reload::Reloader;
@@ -48,6 +59,11 @@ use tower::ServiceExt;
 
 /// How many streams may be open.
 pub const STREAMS_MAX: usize = 2;
+
+/// How long tokens count.
+const TOKENS: TokenConfig = TokenConfig { ttl: Duration::from_secs(3600) };
+/// Passwords that take no time.
+const CHEAP: Cost = Cost { memory_kib: 8, passes: 1 };
 
 /// The plane, and what a test may turn.
 pub struct World {
@@ -108,25 +124,48 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
+    let secret = NodeSecret::random();
+    let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
+    let prices = price::read(None).unwrap();
+    let meter = Arc::new(Meter::new(&store, opened.keyring.clone(), clock.clone(), prices));
+    let providers: Vec<Box<dyn DataProvider>> = vec![
+        Box::new(RbacProvider(keys.clone())),
+        Box::new(IocProvider(opened.log.clone())),
+        Box::new(AnalyticsProvider(meter.clone())),
+        Box::new(AuditProvider(opened.log.clone())),
+    ];
+    let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
-    let signing = KeyRing::open(&store, NodeSecret::random(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = Arc::new(signing);
+    let authenticator = Authenticator {
+        keys: Arc::clone(&keys),
+        tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
+        users: Arc::new(Users::open(&store, secret, CHEAP).unwrap()),
+    };
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
-        keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
-        signing: Arc::new(signing),
+        keys,
+        authenticator,
+        signing,
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         compliance: Arc::new(Desk::new(
             framework::read(&pack::builtin_frameworks()).unwrap(),
             opened.log.clone(),
             clock.clone(),
         )),
+        guardrails: Arc::new(Guardrails::new(
+            Tier::ALL.map(Tier::agent_quota),
+            Box::new(|_| Some("a secret of the tests".to_owned())),
+        )),
         audit: opened.log,
         budgets: Arc::new(Budgets::open(&store).unwrap()),
-        meter: Arc::new(Meter::new(&store, clock.clone(), price::read(None).unwrap())),
+        meter,
         recorder: opened.recorder,
+        privacy: Arc::new(privacy.unwrap()),
         store,
         telemetry,
         ids: Arc::new(UlidSource::default()),

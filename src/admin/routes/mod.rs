@@ -5,6 +5,8 @@ mod analytics;
 mod compliance;
 mod configuration;
 mod observation;
+mod people;
+mod privacy;
 mod record;
 mod scanning;
 mod trust;
@@ -183,6 +185,15 @@ fn put(
     row(Method::PUT, path, permission, handler, summary)
 }
 
+fn patch(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
+    row(Method::PATCH, path, permission, handler, summary)
+}
+
 fn delete(
     path: &'static str,
     permission: &'static str,
@@ -207,10 +218,12 @@ pub fn routes() -> Vec<Route> {
         scanning::rows(),
         configuration::rows(),
         access::rows(),
+        people::rows(),
         record::rows(),
         analytics::rows(),
         compliance::rows(),
         trust::rows(),
+        privacy::rows(),
     ]
     .concat()
 }

@@ -270,10 +270,7 @@ impl Ranked {
             }
             match stays {
                 true => drop(self.named.insert(name, figures)),
-                false => {
-                    self.other.add(&figures);
-                    self.folded = self.folded.saturating_add(1);
-                }
+                false => self.fold(&figures),
             }
         }
     }
@@ -281,9 +278,14 @@ impl Ranked {
     /// Adds a name to the others, for one that is to be forgotten; returns whether it was named.
     pub fn forget(&mut self, name: &str) -> bool {
         let Some(figures) = self.named.remove(cut(name)) else { return false };
-        self.other.add(&figures);
-        self.folded = self.folded.saturating_add(1);
+        self.fold(&figures);
         true
+    }
+
+    /// Adds the figures of one that is not named.
+    pub fn fold(&mut self, figures: &Figures) {
+        self.other.add(figures);
+        self.folded = self.folded.saturating_add(1);
     }
 
     /// Returns the named ones, those that used most first.

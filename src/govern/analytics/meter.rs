@@ -26,6 +26,7 @@ use super::price::Cost;
 use super::price::PriceList;
 use super::stored::RollRecord;
 use crate::clock::Clock;
+use crate::govern::keyring::Keyring;
 use crate::store::Batch;
 use crate::store::Key;
 use crate::store::KeyRange;
@@ -53,18 +54,21 @@ pub struct Meter {
     fresh: Mutex<BTreeMap<Hour, Roll>>,
     /// Held while figures move from memory to disk, and by whoever reads both.
     moving: RwLock<()>,
+    /// Seals the names of callers in what is stored.
+    keyring: Arc<Keyring>,
     clock: Arc<dyn Clock>,
 }
 
 impl Meter {
     /// Returns the meter over the figures of a store.
-    pub fn new(store: &Store, clock: Arc<dyn Clock>, prices: PriceList) -> Self {
+    pub fn new(store: &Store, keyring: Arc<Keyring>, clock: Arc<dyn Clock>, prices: PriceList) -> Self {
         Self {
             hours: store.table("usage_hours"),
             days: store.table("usage_days"),
             prices: ArcSwap::from_pointee(prices),
             fresh: Mutex::default(),
             moving: RwLock::default(),
+            keyring,
             clock,
         }
     }
@@ -121,14 +125,29 @@ impl Meter {
         let mut days: BTreeMap<Day, Roll> = BTreeMap::new();
         for (hour, roll) in fresh {
             days.entry(hour.day()).or_default().merge(roll);
-            let sum = added(&self.hours, hour.0, roll)?;
+            let sum = self.added(&self.hours, hour.0, roll)?;
             self.hours.put_in(&mut batch, &hour.0, &sum)?;
         }
         for (day, roll) in &days {
-            let sum = added(&self.days, day.0, roll)?;
+            let sum = self.added(&self.days, day.0, roll)?;
             self.days.put_in(&mut batch, &day.0, &sum)?;
         }
+        // A record must not be there before the keys of the names in it.
+        self.keyring.flush().map_err(|_| StoreError::NotDurable)?;
         self.hours.store().commit(&batch)
+    }
+
+    /// Returns the record under a key with `fresh` added to it.
+    fn added(
+        &self,
+        table: &Table<u64, RollRecord>,
+        key: u64,
+        fresh: &Roll,
+    ) -> Result<RollRecord, StoreError> {
+        let kept = table.get(&key)?.map(|record| record.opened(&self.keyring));
+        let mut sum = kept.unwrap_or_default();
+        sum.merge(fresh);
+        Ok(RollRecord::of(&sum, &self.keyring))
     }
 
     /// Writes what is new every [`FLUSH`], and removes what is too old, until `shutdown` resolves.
@@ -209,7 +228,7 @@ impl Meter {
         let kept =
             self.hours.list(&range(period.from.0, period.to.0), Order::Ascending, HOURS_KEPT as usize)?;
         let mut found: BTreeMap<Hour, Roll> =
-            kept.into_iter().map(|(hour, record)| (Hour(hour), record.into())).collect();
+            kept.into_iter().map(|(hour, record)| (Hour(hour), record.opened(&self.keyring))).collect();
         for (hour, roll) in self.fresh.lock().range(period.from..period.to) {
             found.entry(*hour).or_default().merge(roll);
         }
@@ -219,7 +238,7 @@ impl Meter {
     fn days_of(&self, from: Day, to: Day) -> Result<BTreeMap<Day, Roll>, StoreError> {
         let kept = self.days.list(&range(from.0, to.0), Order::Ascending, DAYS_KEPT as usize)?;
         let mut found: BTreeMap<Day, Roll> =
-            kept.into_iter().map(|(day, record)| (Day(day), record.into())).collect();
+            kept.into_iter().map(|(day, record)| (Day(day), record.opened(&self.keyring))).collect();
         for (hour, roll) in self.fresh.lock().range(from.first_hour()..to.first_hour()) {
             found.entry(hour.day()).or_default().merge(roll);
         }
@@ -245,36 +264,29 @@ impl Meter {
     pub fn forget_caller(&self, caller: &str) -> Result<u64, StoreError> {
         let _moving = self.moving.write();
         self.write()?;
-        Ok(forget(&self.hours, caller)? + forget(&self.days, caller)?)
+        Ok(self.forget(&self.hours, caller)? + self.forget(&self.days, caller)?)
     }
-}
 
-/// Forgets a caller in every record of a table, and comes back once the disk has, too.
-fn forget(table: &Table<u64, RollRecord>, caller: &str) -> Result<u64, StoreError> {
-    let (mut count, mut from) = (0, 0);
-    loop {
-        let page = table.list(&range(from, u64::MAX), Order::Ascending, PAGE)?;
-        let Some((last, _)) = page.last() else { return Ok(count) };
-        from = last.saturating_add(1);
-        let mut batch = Batch::default();
-        for (key, record) in page {
-            let mut roll: Roll = record.into();
-            if roll.callers.forget(caller) {
-                count += 1;
-                table.put_in(&mut batch, &key, &RollRecord::from(&roll))?;
+    /// Forgets a caller in every record of a table, and comes back once the disk has, too.
+    fn forget(&self, table: &Table<u64, RollRecord>, caller: &str) -> Result<u64, StoreError> {
+        let (mut count, mut from) = (0, 0);
+        loop {
+            let page = table.list(&range(from, u64::MAX), Order::Ascending, PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(count) };
+            from = last.saturating_add(1);
+            let mut batch = Batch::default();
+            for (key, record) in page {
+                let mut roll = record.opened(&self.keyring);
+                if roll.callers.forget(caller) {
+                    count += 1;
+                    table.put_in(&mut batch, &key, &RollRecord::of(&roll, &self.keyring))?;
+                }
+            }
+            if !batch.is_empty() {
+                table.store().commit_durable(&batch)?;
             }
         }
-        if !batch.is_empty() {
-            table.store().commit_durable(&batch)?;
-        }
     }
-}
-
-/// Returns the record under a key with `fresh` added to it.
-fn added(table: &Table<u64, RollRecord>, key: u64, fresh: &Roll) -> Result<RollRecord, StoreError> {
-    let mut sum: Roll = table.get(&key)?.map(Roll::from).unwrap_or_default();
-    sum.merge(fresh);
-    Ok(RollRecord::from(&sum))
 }
 
 fn range(from: u64, to: u64) -> KeyRange {

@@ -5,8 +5,31 @@ use crate::govern::analytics::figures::Tokens;
 use crate::govern::analytics::price;
 use crate::store::open_sled;
 
-fn meter(store: &Store, clock: &Arc<ManualClock>) -> Meter {
-    Meter::new(store, clock.clone(), price::read(None).unwrap())
+/// What outlives a process.
+struct Disk {
+    store: Store,
+    keyring: Arc<Keyring>,
+    folder: tempfile::TempDir,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let keyring = Arc::new(Keyring::open(&folder.path().join("keys")).unwrap());
+        Self { store: open_sled(&folder.path().join("store")).unwrap(), keyring, folder }
+    }
+
+    /// Closes and opens everything.
+    fn again(self) -> Self {
+        let Self { store, keyring, folder } = self;
+        drop((store, keyring));
+        let keyring = Arc::new(Keyring::open(&folder.path().join("keys")).unwrap());
+        Self { store: open_sled(&folder.path().join("store")).unwrap(), keyring, folder }
+    }
+}
+
+fn meter(disk: &Disk, clock: &Arc<ManualClock>) -> Meter {
+    Meter::new(&disk.store, disk.keyring.clone(), clock.clone(), price::read(None).unwrap())
 }
 
 fn clock(at: &str) -> Arc<ManualClock> {
@@ -31,8 +54,8 @@ fn whole(meter: &Meter) -> Figures {
 
 #[test]
 fn figures_are_there_at_once_and_after_a_restart() {
-    let (store, clock) = (Store::in_memory(), clock("2026-01-31T23:59:00Z"));
-    let first = meter(&store, &clock);
+    let (disk, clock) = (Disk::new(), clock("2026-01-31T23:59:00Z"));
+    let first = meter(&disk, &clock);
     let cost = first.note(&used("a", 1_000_000));
     assert_eq!(cost.pico as f64, 2.5 * price::PICO_PER_UNIT);
     assert_eq!(whole(&first)[Count::Total], 1_000_000);
@@ -41,7 +64,7 @@ fn figures_are_there_at_once_and_after_a_restart() {
     assert_eq!(whole(&first)[Count::Total], 1_000_005);
     // Another process on the same store knows what was written, and adds to it.
     drop(first);
-    let second = meter(&store, &clock);
+    let second = meter(&disk, &clock);
     second.note(&used("b", 7));
     second.flush().unwrap();
     second.flush().unwrap();
@@ -53,8 +76,8 @@ fn figures_are_there_at_once_and_after_a_restart() {
 
 #[test]
 fn months_days_and_hours_end_where_they_should() {
-    let (store, clock) = (Store::in_memory(), clock("2028-02-28T23:59:59Z"));
-    let meter = meter(&store, &clock);
+    let (disk, clock) = (Disk::new(), clock("2028-02-28T23:59:59Z"));
+    let meter = meter(&disk, &clock);
     for _ in 0..3 {
         meter.note(&used("a", 1));
         clock.advance(Duration::from_secs(1));
@@ -75,14 +98,14 @@ fn months_days_and_hours_end_where_they_should() {
 
 #[test]
 fn a_clock_that_is_set_back_counts_where_it_says() {
-    let store = Store::in_memory();
-    let late = meter(&store, &clock("2026-05-02T10:00:00Z"));
+    let disk = Disk::new();
+    let late = meter(&disk, &clock("2026-05-02T10:00:00Z"));
     late.note(&used("a", 1));
     late.flush().unwrap();
-    let early = meter(&store, &clock("2026-05-01T10:00:00Z"));
+    let early = meter(&disk, &clock("2026-05-01T10:00:00Z"));
     early.note(&used("a", 10));
     early.flush().unwrap();
-    let again = meter(&store, &clock("2026-05-02T10:30:00Z"));
+    let again = meter(&disk, &clock("2026-05-02T10:30:00Z"));
     again.note(&used("a", 100));
     again.flush().unwrap();
     assert_eq!(again.hours(all(&again)).unwrap().values().map(|it| it.total[Count::Total]).sum::<u64>(), 111);
@@ -90,8 +113,8 @@ fn a_clock_that_is_set_back_counts_where_it_says() {
 
 #[test]
 fn what_is_too_old_goes() {
-    let (store, clock) = (Store::in_memory(), clock("2026-01-01T00:00:00Z"));
-    let meter = meter(&store, &clock);
+    let (disk, clock) = (Disk::new(), clock("2026-01-01T00:00:00Z"));
+    let meter = meter(&disk, &clock);
     meter.note(&used("a", 1));
     meter.flush().unwrap();
     clock.advance(Duration::from_secs(HOURS_KEPT * 3600));
@@ -109,29 +132,42 @@ fn what_is_too_old_goes() {
 
 #[test]
 fn a_forgotten_caller_is_nowhere_and_the_sums_stay() {
-    let folder = tempfile::tempdir().unwrap();
-    let clock = clock("2026-01-01T00:00:00Z");
-    {
-        let store = open_sled(folder.path()).unwrap();
-        let meter = meter(&store, &clock);
-        meter.note(&used("caller_to_forget", 5));
-        meter.flush().unwrap();
-        meter.note(&used("caller_to_forget", 6));
-        meter.note(&used("b", 1));
-        assert_eq!(meter.of_caller("caller_to_forget").unwrap().len(), 1);
-        assert_eq!(meter.forget_caller("caller_to_forget").unwrap(), 2);
-        assert_eq!(meter.of_caller("caller_to_forget").unwrap().len(), 0);
-        assert_eq!(whole(&meter)[Count::Total], 12);
+    const NAME: &str = "caller_to_forget";
+    let (disk, clock) = (Disk::new(), clock("2026-01-01T00:00:00Z"));
+    let first = meter(&disk, &clock);
+    first.note(&used(NAME, 5));
+    first.flush().unwrap();
+    first.note(&used(NAME, 6));
+    first.note(&used("b", 1));
+    assert_eq!(first.of_caller(NAME).unwrap().len(), 1);
+    assert_eq!(first.forget_caller(NAME).unwrap(), 2);
+    assert!(disk.keyring.destroy(NAME).unwrap());
+    assert_eq!((first.of_caller(NAME).unwrap().len(), whole(&first)[Count::Total]), (0, 12));
+    drop(first);
+    let disk = disk.again();
+    let again = meter(&disk, &clock);
+    assert_eq!((again.of_caller(NAME).unwrap().len(), whole(&again)[Count::Total]), (0, 12));
+    // Nor in what the store's files keep of old records.
+    let mut folders = vec![disk.folder.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let bytes = std::fs::read(&path).unwrap();
+                    let found = bytes.windows(NAME.len()).any(|window| window == NAME.as_bytes());
+                    assert!(!found, "{}", path.display());
+                }
+            }
+        }
     }
-    let store = open_sled(folder.path()).unwrap();
-    let again = meter(&store, &clock);
-    assert_eq!((again.of_caller("caller_to_forget").unwrap().len(), whole(&again)[Count::Total]), (0, 12));
 }
 
 #[test]
 fn nothing_is_counted_twice_or_lost_while_it_moves() {
-    let (store, clock) = (Store::in_memory(), clock("2026-01-01T00:59:00Z"));
-    let meter = meter(&store, &clock);
+    let (disk, clock) = (Disk::new(), clock("2026-01-01T00:59:00Z"));
+    let meter = meter(&disk, &clock);
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let meter = &meter;
