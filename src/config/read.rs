@@ -16,6 +16,7 @@ use crate::config::PluginsConfig;
 use crate::config::sign_in;
 use crate::document::Problem;
 use crate::document::section::Section;
+use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::govern::audit::config::AuditFailure;
@@ -111,6 +112,12 @@ pub(super) fn audit(section: &mut Section<'_>) -> AuditConfig {
         reserve_bytes: section.number("reserve_bytes", 0..=64 * GIB),
         low_water_bytes: section.number("low_water_bytes", 0..=1024 * GIB),
     };
+    section.finish();
+    config
+}
+
+pub(super) fn analytics(section: &mut Section<'_>) -> AnalyticsConfig {
+    let config = AnalyticsConfig { prices: section.path_maybe("prices") };
     section.finish();
     config
 }

@@ -8,6 +8,7 @@ use http::StatusCode;
 use crate::access::a2a::chain::AgentCall;
 use crate::access::a2a::chain::Grant;
 use crate::access::a2a::chain::Pending;
+use crate::access::budget::Reservation;
 use crate::access::concurrency::Seat;
 use crate::access::credential::Presented;
 use crate::access::limit::LimitState;
@@ -66,6 +67,8 @@ pub struct Exchange {
     pub outcome: Outcome,
     /// The budget its request body takes.
     pub reserved: Option<Reserved>,
+    /// What it reserved of its key's budget.
+    pub reservation: Option<Reservation>,
 }
 
 /// Where an exchange goes.
@@ -107,6 +110,8 @@ pub struct Outcome {
     pub status: Option<StatusCode>,
     /// Token counts told by the provider.
     pub usage: Usage,
+    /// What the request told: the model it asks for, and how much it lets it write.
+    pub asked: Usage,
     /// Whether it was one of the gateway's own paths.
     pub is_local: bool,
     /// Whether the response was a stream.
@@ -140,6 +145,7 @@ impl Exchange {
             vault,
             outcome: Outcome::default(),
             reserved: None,
+            reservation: None,
         }
     }
 

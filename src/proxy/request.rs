@@ -61,6 +61,7 @@ impl Gateway {
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
         exchange.outcome.request = inspection.observations;
+        exchange.outcome.asked = inspection.usage;
         match (inspection.cleared, inspection.unreadable) {
             (Some(cleared), _) => Ok(cleared),
             (None, Some(unreadable)) => Err(Rejection::UnreadableRequest(unreadable)),

@@ -10,6 +10,7 @@ use http::Request;
 use http::Response;
 use portcullis::access::a2a::Guardrails;
 use portcullis::access::authenticator::Authenticator;
+use portcullis::access::budget::Budgets;
 use portcullis::access::cookie::CookieStyle;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
@@ -38,7 +39,12 @@ use portcullis::admin::sign_in::SignIn;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
+use portcullis::govern::analytics::Meter;
+use portcullis::govern::analytics::price;
 use portcullis::govern::audit;
+use portcullis::govern::compliance::desk::Desk;
+use portcullis::govern::compliance::framework;
+use portcullis::govern::privacy::AnalyticsProvider;
 use portcullis::govern::privacy::AuditProvider;
 use portcullis::govern::privacy::DataProvider;
 use portcullis::govern::privacy::IocProvider;
@@ -135,9 +141,12 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     tokio::spawn(opened.writer.run(std::future::pending()));
     let secret = NodeSecret::random();
     let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
+    let prices = price::read(None).unwrap();
+    let meter = Arc::new(Meter::new(&store, opened.keyring.clone(), clock.clone(), prices));
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider(keys.clone(), clock.clone())),
         Box::new(IocProvider(opened.log.clone())),
+        Box::new(AnalyticsProvider(meter.clone())),
         Box::new(AuditProvider(opened.log.clone())),
     ];
     let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
@@ -167,11 +176,18 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         sign_in,
         concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        compliance: Arc::new(Desk::new(
+            framework::read(&pack::builtin_frameworks()).unwrap(),
+            opened.log.clone(),
+            clock.clone(),
+        )),
         guardrails: Arc::new(Guardrails::new(
             Tier::ALL.map(Tier::agent_quota),
             Box::new(|_| Some("a secret of the tests".to_owned())),
         )),
         audit: opened.log,
+        budgets: Arc::new(Budgets::open(&store).unwrap()),
+        meter,
         recorder: opened.recorder,
         privacy: Arc::new(privacy.unwrap()),
         store,
