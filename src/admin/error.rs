@@ -12,6 +12,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::access::role::Permission;
+use crate::access::tier::Tier;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +47,16 @@ pub enum ApiError {
     /// The credential's role does not allow it.
     #[error("the role of this credential does not allow {0}")]
     Forbidden(Permission),
+    /// The tier does not have it.
+    #[error("{feature} needs the tier {} or above, this credential has {}", .least.as_str(), .has.as_str())]
+    TierTooLow {
+        /// What was asked for.
+        feature: &'static str,
+        /// The least tier that has it.
+        least: Tier,
+        /// The tier of the credential, or of the deployment where that is lower.
+        has: Tier,
+    },
     /// The request names a host that cannot be read, or several.
     #[error("the Host header is malformed")]
     BadHost,
@@ -105,7 +116,7 @@ impl ApiError {
             Self::ForeignOrigin => StatusCode::FORBIDDEN,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Forbidden(_) | Self::TierTooLow { .. } => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,

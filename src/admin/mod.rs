@@ -30,8 +30,10 @@ use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
+use crate::govern::abtest::AbTests;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
+use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
 use crate::redact::mask::Masker;
@@ -49,6 +51,10 @@ pub struct Office {
     pub keys: Arc<KeyStore>,
     /// What the deployment signs with.
     pub signing: Arc<KeyRing>,
+    /// A/B tests of the third layer.
+    pub abtests: Arc<AbTests>,
+    /// What is thought of agents.
+    pub trust: Arc<Trust>,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
     /// The reading side of the audit log.

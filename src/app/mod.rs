@@ -221,10 +221,13 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, signing, clock, .. } = state;
+    let persistence = Some(Dependency::Persistence);
+    let State { reloader, writer, log, licensing, provider_keys, signing, abtests, trust, clock, .. } = state;
+    let time = Arc::clone(&clock);
+    server.add_service(task("trust", telemetry, persistence, move |shutdown| trust.run(shutdown, time)));
+    server.add_service(task("abtest-counts", telemetry, persistence, move |shutdown| abtests.run(shutdown)));
     let time = Arc::clone(&clock);
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
-    let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
             tracing::error!(%error, "the audit writer stopped");
@@ -324,6 +327,8 @@ fn office(
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
         signing: Arc::clone(&state.signing),
+        abtests: Arc::clone(&state.abtests),
+        trust: Arc::clone(&state.trust),
         buckets: Arc::clone(buckets),
         audit: state.log.clone(),
         recorder: state.recorder.clone(),
@@ -377,6 +382,7 @@ fn gateway(
         buckets: Arc::clone(buckets),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
+        abtests: Arc::clone(&state.abtests),
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
         keys: Arc::clone(&state.keys),

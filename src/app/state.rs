@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::config::env::named;
+use crate::govern::abtest::AbTests;
 use crate::govern::audit;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Durability;
@@ -25,6 +26,7 @@ use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
+use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
@@ -54,6 +56,8 @@ pub struct State {
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
     pub(super) signing: Arc<KeyRing>,
+    pub(super) abtests: Arc<AbTests>,
+    pub(super) trust: Arc<Trust>,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
@@ -117,6 +121,8 @@ impl State {
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let signing = KeyRing::open(&store, secret.clone(), config.signing, clock.now())?;
+        let signing = Arc::new(signing);
+        let abtests = Arc::new(AbTests::open(&store)?);
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -132,7 +138,9 @@ impl State {
                 other => StateError::Change(other),
             })?;
         tell_origin(&origin, reloader.handle().load().revision);
-        let node_id = secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let node_id: String =
+            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let trust = Trust::open(&store, Arc::clone(&signing), node_id.clone(), config.trust)?;
         let reloader = Arc::new(reloader);
         Ok(Self {
             store,
@@ -140,7 +148,9 @@ impl State {
             licensing,
             provider_keys,
             keys,
-            signing: Arc::new(signing),
+            signing,
+            abtests,
+            trust: Arc::new(trust),
             pins,
             recorder,
             writer,

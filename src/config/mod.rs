@@ -21,6 +21,7 @@ use crate::config::env::Environment;
 use crate::document::Document;
 use crate::document::section;
 use crate::govern::audit::config::AuditConfig;
+use crate::govern::trust::TrustConfig;
 use crate::policy::ruleset::RulesFile;
 use crate::proxy::config::ProxyConfig;
 use crate::store::config::StoreConfig;
@@ -44,6 +45,8 @@ pub struct Config {
     pub audit: AuditConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
+    /// How trust in agents is kept.
+    pub trust: TrustConfig,
     /// When signing keys change.
     pub signing: SigningConfig,
     /// Logs and metrics.
@@ -125,6 +128,7 @@ impl Config {
             plugins: read::plugins(&mut root.section("plugins")),
             audit: read::audit(&mut root.section("audit")),
             license: read::license(&mut root.section("license")),
+            trust: read::trust(&mut root.section("trust")),
             signing: read::signing(&mut root.section("signing")),
             telemetry: read::telemetry(&mut root.section("telemetry")),
             rules: RulesFile::read(root),

@@ -1,3 +1,5 @@
 //! The record of what happened.
 
+pub mod abtest;
 pub mod audit;
+pub mod trust;

@@ -33,6 +33,11 @@
 //! | a percent-encoded path reached another route than the one that was checked | routes are chosen, and requests forwarded, on one spelling ([`proxy::path`](crate::proxy::path)) |
 //! | a stream that merely stops looks like success to every SDK | a block ends it with the provider's error event ([`llm::refusal`](crate::llm::refusal)) |
 //! | an audit sink that hung stopped all traffic, or was dropped in silence | a bounded queue and a time limit; what cannot be recorded is refused or alarmed about, as configured |
+//! | an agent buys trust by a burst of harmless calls, or drowns an incident in them | five calls an hour count for an agent, bad news count at once ([`govern::trust`](crate::govern::trust)) |
+//! | an agent's score is lowered by calls in its name | only calls whose certificate vouches for the agent are looked at |
+//! | an A/B test is poisoned: results invented, repeated, for another variant, with absurd figures | a role, a known variant, a bound on latencies; with a request id it counts once and for its own variant only; guard rails go by live traffic alone ([`govern::abtest`](crate::govern::abtest)) |
+//! | who looks at an experiment every day finds a difference that is none | the p-value is valid at every look ([`govern::abtest::evidence`](crate::govern::abtest::evidence)) |
+//! | a copy of the store signs tokens and attestations | signing keys are sealed with the node's secret ([`access::signing`](crate::access::signing)) |
 //!
 //! # What is not promised
 //! - Text in images, audio and other binary parts is not read. They pass only where their declared

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::access::limit::LimitState;
+use crate::govern::abtest::Enrolled;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
 use crate::llm::usage::Usage;
@@ -47,6 +48,8 @@ pub struct Exchange {
     pub detected: Option<Detected>,
     /// Placeholders to restore for this caller.
     pub vault: Vault,
+    /// The A/B test it takes part in.
+    pub enrolled: Option<Enrolled>,
     /// What came out of it.
     pub outcome: Outcome,
     /// The budget its request body takes.
@@ -118,6 +121,7 @@ impl Exchange {
             path: String::new(),
             detected: None,
             vault,
+            enrolled: None,
             outcome: Outcome::default(),
             reserved: None,
         }

@@ -30,6 +30,7 @@ pub mod reject;
 mod request;
 mod response;
 mod stream;
+mod trial;
 pub mod upstream;
 
 use std::sync::Arc;
@@ -64,6 +65,7 @@ use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
 use crate::clock::Clock;
+use crate::govern::abtest::AbTests;
 use crate::govern::audit::Recorder;
 use crate::id::UlidSource;
 use crate::llm::dialect::Wire;
@@ -101,6 +103,8 @@ pub struct Gateway {
     pub tenant: TenantKey,
     /// The tools that callers know.
     pub pins: Arc<Pins>,
+    /// A/B tests of the third layer.
+    pub abtests: Arc<AbTests>,
     /// Turns values into masks.
     pub masker: Arc<Masker>,
     /// Our keys, for routes that take them.

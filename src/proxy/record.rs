@@ -39,6 +39,7 @@ impl Gateway {
         let took = self.clock.monotonic().saturating_sub(exchange.began);
         let is_local = exchange.outcome.is_local;
         self.measure(exchange, took);
+        self.conclude_trial(exchange).await;
         exchange.reserved = None;
         self.telemetry.metrics.buffered(self.budget.used());
         if is_local {

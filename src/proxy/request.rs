@@ -55,6 +55,7 @@ impl Gateway {
             None => held.bytes,
         };
         self.detect(exchange, passage, &body);
+        self.enrol(exchange);
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
@@ -103,6 +104,7 @@ impl Gateway {
             pins: Some(Pinning { pins: &self.pins, route: &passage.route().name }),
             now: self.clock.now(),
             masker: &self.masker,
+            trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
             expired: &expired,
         };
         let vault = &mut exchange.vault;

@@ -28,7 +28,10 @@ use portcullis::admin::Office;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
+use portcullis::govern::abtest::AbTests;
 use portcullis::govern::audit;
+use portcullis::govern::trust::Trust;
+use portcullis::govern::trust::TrustConfig;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
 use portcullis::policy::reload::Reloader;
@@ -106,12 +109,16 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let signing = KeyRing::open(&store, NodeSecret::random(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = Arc::new(signing);
+    let trust = Trust::open(&store, signing.clone(), "node-1".to_owned(), TrustConfig::default()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
-        signing: Arc::new(signing),
+        trust: Arc::new(trust),
+        signing,
+        abtests: Arc::new(AbTests::open(&store).unwrap()),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         audit: opened.log,
         recorder: opened.recorder,

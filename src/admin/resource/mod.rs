@@ -1,5 +1,6 @@
 //! The handlers, one resource a file, with the wire types they read and write.
 
+pub mod abtest;
 pub mod audit;
 pub mod audit_stream;
 pub mod config;
@@ -16,4 +17,5 @@ pub mod screen;
 pub mod signing;
 pub mod status;
 pub mod threat;
+pub mod trust;
 pub mod wire;

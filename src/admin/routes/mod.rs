@@ -1,5 +1,6 @@
 //! The contract as one table: what is served, to whom, by which handler; the rows of each area in a file.
 
+mod abtest;
 mod access;
 mod configuration;
 mod observation;
@@ -207,6 +208,7 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         record::rows(),
         trust::rows(),
+        abtest::rows(),
     ]
     .concat()
 }
