@@ -25,6 +25,7 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use crate::access::a2a::Guardrails;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -33,6 +34,7 @@ use crate::clock::Clock;
 use crate::govern::abtest::AbTests;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
+use crate::govern::privacy::Privacy;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
@@ -57,10 +59,14 @@ pub struct Office {
     pub trust: Arc<Trust>,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
+    /// What calls of agents are judged by, shared with the data plane.
+    pub guardrails: Arc<Guardrails>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
     /// The writing side of the audit log.
     pub recorder: Recorder,
+    /// Holds, exports and erasures.
+    pub privacy: Arc<Privacy>,
     /// State on disk.
     pub store: Store,
     /// Metrics, today's figures, health.

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::agents::AgentFiles;
+use super::privacy;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
@@ -26,6 +28,7 @@ use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
+use crate::govern::privacy::Privacy;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::pin::Pins;
@@ -43,6 +46,8 @@ use crate::tls::CertificateFault;
 
 const STORE_FOLDER: &str = "store";
 const AUDIT_FOLDER: &str = "audit";
+/// Beside the journal, not in it: backups of the two live differently long.
+const KEYS_FILE: &str = "subjects.keys";
 /// How long an exchange waits for the disk in `wait` before the log counts as failing.
 const RECORD_WAIT_MAX: Duration = Duration::from_secs(5);
 const SEGMENT_AGE_MAX: Duration = Duration::from_secs(86_400);
@@ -62,7 +67,9 @@ pub struct State {
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
+    pub(super) privacy: Arc<Privacy>,
     pub(super) reloader: Arc<Reloader>,
+    pub(super) agents: Arc<AgentFiles>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<UlidSource>,
     pub(super) node_id: String,
@@ -123,14 +130,20 @@ impl State {
         let signing = KeyRing::open(&store, secret.clone(), config.signing, clock.now())?;
         let signing = Arc::new(signing);
         let abtests = Arc::new(AbTests::open(&store)?);
+        let node_id: String =
+            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let trust = Trust::open(&store, Arc::clone(&signing), node_id.clone(), config.trust)?;
+        let trust = Arc::new(trust);
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
             audit::open(settings, store.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
-        let Opened { recorder, writer, log, repair } = opened;
+        let Opened { recorder, writer, log, keyring, repair } = opened;
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
+        let privacy = privacy::open(&store, &keyring, &log, &keys, &trust, &clock)?;
+        privacy::resume(&privacy, &recorder);
         let loading = super::loading(config, sources);
         let (reloader, origin) =
             Reloader::start(loading, &store, Arc::clone(&clock)).map_err(|error| match error {
@@ -138,10 +151,8 @@ impl State {
                 other => StateError::Change(other),
             })?;
         tell_origin(&origin, reloader.handle().load().revision);
-        let node_id: String =
-            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let trust = Trust::open(&store, Arc::clone(&signing), node_id.clone(), config.trust)?;
         let reloader = Arc::new(reloader);
+        let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         Ok(Self {
             store,
             secret,
@@ -150,12 +161,14 @@ impl State {
             keys,
             signing,
             abtests,
-            trust: Arc::new(trust),
+            trust,
             pins,
             recorder,
             writer,
             log,
+            privacy,
             reloader,
+            agents,
             clock,
             ids,
             node_id,
@@ -164,7 +177,7 @@ impl State {
 }
 
 /// Returns the secret that lies at a place.
-fn secret_at(place: &SecretPlace) -> Option<String> {
+pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
     match place {
         SecretPlace::Environment(name) => named(name),
         SecretPlace::File(path) => {
@@ -205,6 +218,7 @@ fn open_keys(
 fn journal_settings(config: &AuditConfig, folder: &Path) -> audit::AuditConfig {
     audit::AuditConfig {
         directory: folder.join(AUDIT_FOLDER),
+        keys: folder.join(KEYS_FILE),
         durability: match config.durability {
             AuditDurability::Wait => Durability::Wait,
             AuditDurability::Buffer => Durability::Buffer,

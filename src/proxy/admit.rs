@@ -35,6 +35,7 @@ impl Gateway {
                 self.take(exchange, &name, self.licensing.tier(self.clock.now()))
             }
             RouteAuth::GatewayKey(_) => self.admit_key(session, exchange, passage),
+            RouteAuth::A2a => self.admit_agent(session, exchange),
         }
     }
 
@@ -71,7 +72,7 @@ impl Gateway {
         principal.map(|principal| (principal, presented)).ok_or(Rejection::UnknownKey)
     }
 
-    fn take(&self, exchange: &mut Exchange, name: &str, tier: Tier) -> Result<(), Rejection> {
+    pub(super) fn take(&self, exchange: &mut Exchange, name: &str, tier: Tier) -> Result<(), Rejection> {
         let limit = self.buckets.take(name, tier, self.clock.now());
         let (allowed, retry_after) = (limit.allowed, Duration::from_secs(limit.retry_after_s));
         exchange.limit = Some(limit);
@@ -83,7 +84,7 @@ impl Gateway {
     }
 }
 
-fn address(session: &Session) -> String {
+pub(super) fn address(session: &Session) -> String {
     let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
     address.map(|address| address.to_string()).unwrap_or_default()
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::a2a::chain::AgentCall;
+use crate::access::a2a::chain::Grant;
+use crate::access::a2a::chain::Pending;
 use crate::access::limit::LimitState;
 use crate::govern::abtest::Enrolled;
 use crate::id::Ulid;
@@ -38,6 +41,16 @@ pub struct Exchange {
     pub caller: Option<CallerId>,
     /// The key it presented, on routes that take ours.
     pub presented: Option<Presented>,
+    /// What became of the call, on routes for agents.
+    pub agent: Option<AgentCall>,
+    /// The tool that an agent's message calls, or its method.
+    pub tool: Option<String>,
+    /// Whether the agent was kept out because nobody trusts it.
+    pub is_distrusted: bool,
+    /// An agent's call that waits for its body.
+    pub pending: Option<Pending>,
+    /// What lets an agent's call go on; nothing is forwarded without.
+    pub grant: Option<Grant>,
     /// What is left of the caller's quota.
     pub limit: Option<LimitState>,
     /// Where it goes and under which policy; known after routing.
@@ -116,6 +129,11 @@ impl Exchange {
             request_id: String::new(),
             caller: None,
             presented: None,
+            agent: None,
+            tool: None,
+            is_distrusted: false,
+            pending: None,
+            grant: None,
             limit: None,
             passage: None,
             path: String::new(),

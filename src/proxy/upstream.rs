@@ -34,6 +34,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::utils::tls::WrappedX509;
 use pingora::utils::tls::parse_x509;
 
+use super::a2a;
 use crate::clock::Clock;
 use crate::policy::route::Route;
 use crate::policy::route::Upstream;
@@ -306,12 +307,13 @@ async fn read_final_head(session: &mut HttpSession) -> pingora::Result<()> {
     pingora::Error::e_explain(pingora::ErrorType::InvalidHTTPHeader, "too many interim responses")
 }
 
-/// Returns the caller's head without what belongs to its connection and to the form of its body.
+/// Returns the caller's head without what belongs to its connection, to the form of its body, and to us alone.
 pub fn without_connection(head: &RequestHeader) -> Box<RequestHeader> {
     let mut sent = Box::new(head.clone());
     for nominated in nominated_fields(head) {
         sent.remove_header(nominated.as_str());
     }
+    a2a::strip_reserved(&mut sent);
     for name in HOP_BY_HOP.iter().chain(&["expect", "content-length", "content-encoding"]) {
         if sent.headers.contains_key(*name) {
             sent.remove_header(*name);

@@ -134,6 +134,12 @@ async fn trust() {
     t.say("since no time", get("/api/v1/trust/attestations?agent=crawler&since=yesterday")).await;
     t.say("of nobody", get("/api/v1/trust/attestations/latest")).await;
     t.say("of an unknown agent", get("/api/v1/trust/attestations/latest?agent=nobody")).await;
+    let asked = |path: &'static str| ask("POST", path).by("admin").body(r#"{"entity_id": "crawler"}"#);
+    let told = t.say("what a data subject is told", asked("/api/v1/dsar/export")).await;
+    assert_eq!(told.body["providers"]["trust"]["attestations"], 1);
+    let told = t.say("and forgotten", asked("/api/v1/dsar/erase")).await;
+    assert_eq!(told.body["providers"]["trust"], 3);
+    t.say("it is unknown again", get("/api/v1/trust/score?agent=crawler")).await;
     t.end();
 }
 

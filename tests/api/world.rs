@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::a2a::Guardrails;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
 
@@ -30,6 +31,12 @@ use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
 use portcullis::govern::abtest::AbTests;
 use portcullis::govern::audit;
+use portcullis::govern::privacy::AuditProvider;
+use portcullis::govern::privacy::DataProvider;
+use portcullis::govern::privacy::IocProvider;
+use portcullis::govern::privacy::Privacy;
+use portcullis::govern::privacy::RbacProvider;
+use portcullis::govern::privacy::TrustProvider;
 use portcullis::govern::trust::Trust;
 use portcullis::govern::trust::TrustConfig;
 use portcullis::id::UlidSource;
@@ -106,22 +113,36 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
-    let (reloader, _) =
-        Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
+    let keys = Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap());
     let signing = KeyRing::open(&store, NodeSecret::random(), SigningConfig::default(), clock.now()).unwrap();
     let signing = Arc::new(signing);
     let trust = Trust::open(&store, signing.clone(), "node-1".to_owned(), TrustConfig::default()).unwrap();
+    let trust = Arc::new(trust);
+    let providers: Vec<Box<dyn DataProvider>> = vec![
+        Box::new(RbacProvider(keys.clone())),
+        Box::new(IocProvider(opened.log.clone())),
+        Box::new(AuditProvider(opened.log.clone())),
+        Box::new(TrustProvider { trust: trust.clone(), clock: clock.clone() }),
+    ];
+    let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
+    let (reloader, _) =
+        Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
-        keys: Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap()),
-        trust: Arc::new(trust),
+        trust,
         signing,
         abtests: Arc::new(AbTests::open(&store).unwrap()),
+        keys,
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        guardrails: Arc::new(Guardrails::new(
+            Tier::ALL.map(Tier::agent_quota),
+            Box::new(|_| Some("a secret of the tests".to_owned())),
+        )),
         audit: opened.log,
         recorder: opened.recorder,
+        privacy: Arc::new(privacy.unwrap()),
         store,
         telemetry,
         ids: Arc::new(UlidSource::default()),

@@ -85,6 +85,14 @@ impl World {
         self.admin("GET", &format!("{path}/metrics"), &Value::Null).1
     }
 
+    /// Waits until a variant, by place, has so many requests: an exchange is counted after its answer.
+    fn wait_for(&self, path: &str, at: usize, requests: u64) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.metrics(path)[at]["total_requests"] != json!(requests) {
+            assert!(Instant::now() < deadline, "{}", self.metrics(path));
+        }
+    }
+
     /// Returns the counts of a variant, by place.
     fn counts(&self, path: &str, at: usize) -> [Value; 4] {
         let told = self.metrics(path)[at].clone();
@@ -109,6 +117,7 @@ fn a_started_test_routes_the_third_layer() {
     assert_eq!(world.say(&on[2], "Lisbon").status, 200);
     // The same request id is the same request.
     assert_eq!(world.say(&on[0], ATTACK).status, 403);
+    (0..2).for_each(|at| world.wait_for(&path, at, 2));
     assert_eq!(world.counts(&path, 0), [json!(2), json!(2), json!(1), json!(1)]);
     assert_eq!(world.counts(&path, 1), [json!(2), json!(2), json!(0), json!(0)]);
     let told = world.metrics(&path);
@@ -140,6 +149,7 @@ fn a_variant_that_blocks_too_much_is_stopped() {
     for id in &ids[..3] {
         assert_eq!(world.say(id, HARMLESS).status, 403, "it blocks everything");
     }
+    world.wait_for(&path, 1, 3);
     assert_eq!(world.say(&ids[3], HARMLESS).status, 200, "it gets no more traffic");
     let told = world.metrics(&path);
     assert_eq!(told[1]["stopped"]["block_rate"], json!(1.0), "{told}");

@@ -4,6 +4,7 @@ mod abtest;
 mod access;
 mod configuration;
 mod observation;
+mod privacy;
 mod record;
 mod scanning;
 mod trust;
@@ -209,6 +210,7 @@ pub fn routes() -> Vec<Route> {
         record::rows(),
         trust::rows(),
         abtest::rows(),
+        privacy::rows(),
     ]
     .concat()
 }

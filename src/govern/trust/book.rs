@@ -332,7 +332,11 @@ impl Trust {
         if batch.is_empty() {
             return Ok(());
         }
-        self.agents.store().commit(&batch)?;
+        // A verdict that turned must not be lost with the power; counts may.
+        match all.values().any(|held| held.has_turned) {
+            true => self.agents.store().commit_durable(&batch)?,
+            false => self.agents.store().commit(&batch)?,
+        }
         for (id, agent) in &changed {
             if let Some(held) = all.get_mut(id) {
                 *held = Held { agent: agent.clone(), is_dirty: false, has_turned: false };
