@@ -9,6 +9,7 @@
 pub mod adapter;
 pub mod call;
 pub mod config;
+pub mod dashboard;
 pub mod edge;
 pub mod error;
 mod guard;
@@ -16,6 +17,7 @@ pub mod journal;
 pub mod openapi;
 pub mod resource;
 pub mod routes;
+pub mod sign_in;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,7 +27,9 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use self::sign_in::SignIn;
 use crate::access::a2a::Guardrails;
+use crate::access::authenticator::Authenticator;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -51,12 +55,16 @@ pub struct Office {
     pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
+    /// Knows every kind of credential: keys, tokens, users.
+    pub authenticator: Authenticator,
     /// What the deployment signs with.
     pub signing: Arc<KeyRing>,
     /// A/B tests of the third layer.
     pub abtests: Arc<AbTests>,
     /// What is thought of agents.
     pub trust: Arc<Trust>,
+    /// What people sign in with.
+    pub sign_in: SignIn,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
     /// What calls of agents are judged by, shared with the data plane.

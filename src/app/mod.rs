@@ -6,9 +6,12 @@
 
 mod address;
 mod agents;
+mod keeping;
 mod loading;
+mod options;
 mod privacy;
 mod ready;
+mod sign_in;
 mod state;
 pub mod streamed;
 mod task;
@@ -18,21 +21,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora::apps::HttpServerOptions;
 use pingora::listeners::L4BufferSettings;
 use pingora::listeners::ListenerConfig;
 use pingora::listeners::TcpSocketOptions;
 use pingora::protocols::ALPN;
-use pingora::protocols::http::v2::server::H2Options;
-use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::proxy::http_proxy;
 use pingora::server::RunArgs;
 use pingora::server::Server;
-use pingora::server::configuration::ServerConf;
 use pingora::services::listening::Service;
 use tokio::sync::Semaphore;
 
 use self::address::Reserved;
+use self::keeping::Kept;
+use self::options::h2_options;
+use self::options::server_conf;
+use self::options::server_options;
 use self::state::State;
 use self::task::task;
 use crate::access::identity::CallerHash;
@@ -46,6 +49,7 @@ use crate::admin::Facts;
 use crate::admin::Office;
 use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
+use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -90,8 +94,6 @@ const MASKS: &str = "masks";
 /// What is read of a connection at once, where its reader does not ask for more: a request head, a TLS record.
 /// A connection has this for as long as it is open.
 const READ_BUFFER_BYTES: usize = 16 << 10;
-/// How long the runtimes may take to stop once every exchange had its time.
-const RUNTIME_STOP_S: u64 = 2;
 
 /// What the process is asked to run.
 #[derive(Debug, Default)]
@@ -159,7 +161,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let agent_files = Arc::clone(&state.agents);
     state.reloader.subscribe(move |_| agent_files.refresh());
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
-    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
+    let sign_in = sign_in::sign_in(&config, &state)?;
+    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses, sign_in);
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
     let gateway = gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own);
@@ -234,21 +237,31 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let persistence = Some(Dependency::Persistence);
     let State {
-        reloader, writer, log, licensing, provider_keys, agents, signing, abtests, trust, clock, ..
+        reloader,
+        writer,
+        log,
+        licensing,
+        provider_keys,
+        agents,
+        signing,
+        abtests,
+        trust,
+        authenticator,
+        clock,
+        ..
     } = state;
-    let time = Arc::clone(&clock);
-    server.add_service(task("trust", telemetry, persistence, move |shutdown| trust.run(shutdown, time)));
-    server.add_service(task("abtest-counts", telemetry, persistence, move |shutdown| abtests.run(shutdown)));
-    let time = Arc::clone(&clock);
-    server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
+    let kept = Kept { signing, abtests, trust, clock: Arc::clone(&clock) };
+    keeping::add_tasks(server, telemetry, kept);
+    let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
             tracing::error!(%error, "the audit writer stopped");
         }
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
+    let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
+    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
@@ -338,11 +351,14 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Reserved,
+    sign_in: SignIn,
 ) -> Arc<Office> {
     Arc::new(Office {
+        sign_in,
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
+        authenticator: state.authenticator.clone(),
         signing: Arc::clone(&state.signing),
         abtests: Arc::clone(&state.abtests),
         trust: Arc::clone(&state.trust),
@@ -363,6 +379,7 @@ fn office(
 }
 
 fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved) -> Facts {
+    let public = config.admin.public_url.as_ref().map(|public| public.host().to_owned());
     Facts {
         build: Build {
             version: VERSION.to_owned(),
@@ -375,7 +392,7 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved
         public_metrics: config.telemetry.public_metrics,
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
-        hosts: config.admin.hosts.clone(),
+        hosts: config.admin.hosts.iter().chain(public.as_ref()).cloned().collect(),
     }
 }
 
@@ -406,7 +423,7 @@ fn gateway(
         trust: Arc::clone(&state.trust),
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
-        keys: Arc::clone(&state.keys),
+        authenticator: state.authenticator.clone(),
         provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
@@ -435,33 +452,6 @@ fn guard_config(config: &Config) -> GuardConfig {
         connections_max: config.proxy.max_connections,
         connections_per_address_max: config.proxy.max_connections_per_address,
         head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
-    }
-}
-
-fn server_options(config: &Config) -> HttpServerOptions {
-    let mut options = HttpServerOptions::default();
-    options.h2c = config.proxy.h2;
-    // Pingora counts how often a connection is used again, not how often it is used.
-    options.keepalive_request_limit = Some(config.proxy.max_requests_per_connection.saturating_sub(1));
-    options.h2_idle_timeout = Some(Duration::from_millis(config.proxy.timeouts.keepalive_ms));
-    options
-}
-
-fn h2_options(config: &Config) -> H2Options {
-    let mut options = default_h2_options();
-    options.max_concurrent_streams(config.proxy.h2_streams_max);
-    options.max_header_list_size(u32::try_from(config.proxy.max_header_bytes).unwrap_or(u32::MAX));
-    options
-}
-
-fn server_conf(config: &Config) -> ServerConf {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    ServerConf {
-        threads: config.proxy.threads.unwrap_or(cores),
-        grace_period_seconds: Some(config.proxy.shutdown_grace_ms.div_ceil(1000)),
-        graceful_shutdown_timeout_seconds: Some(RUNTIME_STOP_S),
-        upstream_keepalive_pool_size: config.proxy.upstream_idle_connections,
-        ..ServerConf::default()
     }
 }
 

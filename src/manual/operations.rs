@@ -12,7 +12,7 @@
 //! Packs that did not change are not compiled again.
 //!
 //! # What needs a restart
-//! `[proxy]`, `[admin]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
+//! `[proxy]`, `[admin]`, `[auth]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
 //! `[license]`, `[signing]`, `[trust]` and `[telemetry]`. A reload
 //! names those that differ and leaves them as they are.
 //!

@@ -453,8 +453,20 @@ fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
 }
 
 /// The top-level keys that change only with a restart.
-pub const FIXED_KEYS: &[&str] =
-    &["proxy", "admin", "store", "plugins", "audit", "license", "signing", "telemetry", "trust"];
+pub const FIXED_KEYS: &[&str] = &[
+    "proxy",
+    "admin",
+    "session",
+    "sso",
+    "store",
+    "plugins",
+    "audit",
+    "license",
+    "signing",
+    "auth",
+    "telemetry",
+    "trust",
+];
 
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,7 @@ mod pressure;
 mod readme;
 mod reload;
 mod rules;
+mod sso;
 mod streams;
 mod tls;
 mod upstream;

@@ -4,9 +4,11 @@ mod abtest;
 mod access;
 mod configuration;
 mod observation;
+mod people;
 mod privacy;
 mod record;
 mod scanning;
+mod sign_in;
 mod trust;
 
 use std::future::Future;
@@ -52,6 +54,10 @@ pub enum Media {
     Metrics,
     /// Server-sent events.
     EventStream,
+    /// A page.
+    Html,
+    /// A stylesheet.
+    Stylesheet,
 }
 
 /// A handler's answer on its way.
@@ -111,6 +117,12 @@ impl Route {
     fn created(mut self) -> Self {
         self.success = 201;
         self
+    }
+
+    /// Its success leads elsewhere.
+    fn leads_on(mut self) -> Self {
+        self.success = 303;
+        self.media(Media::Html)
     }
 
     fn takes(mut self, request: SchemaOf) -> Self {
@@ -183,6 +195,15 @@ fn put(
     row(Method::PUT, path, permission, handler, summary)
 }
 
+fn patch(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
+    row(Method::PATCH, path, permission, handler, summary)
+}
+
 fn delete(
     path: &'static str,
     permission: &'static str,
@@ -207,10 +228,12 @@ pub fn routes() -> Vec<Route> {
         scanning::rows(),
         configuration::rows(),
         access::rows(),
+        people::rows(),
         record::rows(),
         trust::rows(),
         abtest::rows(),
         privacy::rows(),
+        sign_in::rows(),
     ]
     .concat()
 }
