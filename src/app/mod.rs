@@ -7,6 +7,7 @@
 mod address;
 mod agents;
 mod frameworks;
+mod keeping;
 mod listening;
 mod loading;
 mod privacy;
@@ -30,6 +31,7 @@ use pingora::services::listening::Service;
 use tokio::sync::Semaphore;
 
 use self::address::Reserved;
+use self::keeping::Kept;
 use self::listening::admin_guard_config;
 use self::listening::guard_config;
 use self::listening::h2_options;
@@ -250,6 +252,8 @@ fn add_tasks(
         provider_keys,
         agents,
         signing,
+        abtests,
+        trust,
         authenticator,
         meter,
         budgets,
@@ -257,8 +261,8 @@ fn add_tasks(
         clock,
         ..
     } = state;
-    let time = Arc::clone(&clock);
-    server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
+    let kept = Kept { signing, abtests, trust, clock: Arc::clone(&clock) };
+    keeping::add_tasks(server, telemetry, kept);
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -377,6 +381,8 @@ fn office(
         keys: Arc::clone(&state.keys),
         authenticator: state.authenticator.clone(),
         signing: Arc::clone(&state.signing),
+        abtests: Arc::clone(&state.abtests),
+        trust: Arc::clone(&state.trust),
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),
         concurrency: Arc::clone(&state.concurrency),
@@ -439,6 +445,8 @@ fn gateway(
         concurrency: Arc::clone(&state.concurrency),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
+        abtests: Arc::clone(&state.abtests),
+        trust: Arc::clone(&state.trust),
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
         authenticator: state.authenticator.clone(),

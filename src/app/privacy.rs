@@ -14,6 +14,8 @@ use crate::govern::privacy::DataProvider;
 use crate::govern::privacy::IocProvider;
 use crate::govern::privacy::Privacy;
 use crate::govern::privacy::RbacProvider;
+use crate::govern::privacy::TrustProvider;
+use crate::govern::trust::Trust;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -24,7 +26,7 @@ pub fn open(
     keyring: &Arc<Keyring>,
     log: &AuditLog,
     keys: &Arc<KeyStore>,
-    meter: &Arc<Meter>,
+    (meter, trust): (&Arc<Meter>, &Arc<Trust>),
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
@@ -32,6 +34,7 @@ pub fn open(
         Box::new(AnalyticsProvider(Arc::clone(meter))),
         Box::new(IocProvider(log.clone())),
         Box::new(AuditProvider(log.clone())),
+        Box::new(TrustProvider { trust: Arc::clone(trust), clock: Arc::clone(clock) }),
     ];
     let privacy = Privacy::open(store, Arc::clone(keyring), log.clone(), Arc::clone(clock), providers)?;
     Ok(Arc::new(privacy))

@@ -46,6 +46,11 @@
 //! | a browser sent the console's cookie to every port of the host, and a proxy passed it on to a provider | [`proxy::upstream`](crate::proxy::upstream) takes our cookies out |
 //! | a provider's huge document, redirect or script address did harm | what a provider says is bounded to 256 KiB and 10 s, no redirect is followed, and its addresses are HTTPS ([`sso::fetch`](crate::access::sso::fetch)) |
 //! | an audit sink that hung stopped all traffic, or was dropped in silence | a bounded queue and a time limit; what cannot be recorded is refused or alarmed about, as configured |
+//! | an agent buys trust by a burst of harmless calls, or drowns an incident in them | five calls an hour count for an agent, bad news count at once ([`govern::trust`](crate::govern::trust)) |
+//! | an agent's score is lowered by calls in its name | only calls whose certificate vouches for the agent are looked at |
+//! | an A/B test is poisoned: results invented, repeated, for another variant, with absurd figures | a role, a known variant, a bound on latencies; with a request id it counts once and for its own variant only; guard rails go by live traffic alone ([`govern::abtest`](crate::govern::abtest)) |
+//! | who looks at an experiment every day finds a difference that is none | the p-value is valid at every look ([`govern::abtest::evidence`](crate::govern::abtest::evidence)) |
+//! | a copy of the store signs tokens and attestations | signing keys are sealed with the node's secret ([`access::signing`](crate::access::signing)) |
 //!
 //! # Attacks on who may call
 //! Tests are named by their file and function; those of the API are in `tests/api`, those of the program in

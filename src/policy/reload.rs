@@ -466,6 +466,7 @@ pub const FIXED_KEYS: &[&str] = &[
     "signing",
     "auth",
     "telemetry",
+    "trust",
 ];
 
 #[cfg(test)]

@@ -57,6 +57,8 @@ impl Gateway {
         };
         self.check_scope(session, exchange, &body, media.as_ref().ok())?;
         self.detect(exchange, passage, &body);
+        self.note_tool(exchange, &body);
+        self.enrol(exchange);
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
@@ -106,6 +108,7 @@ impl Gateway {
             pins: Some(Pinning { pins: &self.pins, route: &passage.route().name }),
             now: self.clock.now(),
             masker: &self.masker,
+            trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
             expired: &expired,
         };
         let vault = &mut exchange.vault;

@@ -146,6 +146,7 @@ impl Gateway {
             pins: None,
             now: self.clock.now(),
             masker: &self.masker,
+            trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
             expired: &expired,
         };
         let mut cleared = Vec::new();

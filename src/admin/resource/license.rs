@@ -148,10 +148,12 @@ fn objectives(office: &Office) -> Vec<Slo> {
     ]
 }
 
-/// Returns the share of the packs' examples that come out right: all of them, because a scanner that fails
-/// one of its own examples is never published.
+/// Returns the share of the packs' examples, and of the results fed back to A/B tests, that came out right; of the
+/// examples all do, because a scanner that fails one of its own is never published.
 fn proven_share(office: &Office) -> Option<f64> {
     let rules = office.reloader.handle().load();
     let examples: usize = rules.scanner.detectors().iter().map(|it| it.finds.len() + it.ignores.len()).sum();
-    (examples > 0).then_some(1.0)
+    let (reported, wrong) = office.abtests.reported();
+    let all = examples as u64 + reported;
+    (all > 0).then(|| all.saturating_sub(wrong) as f64 / all as f64)
 }

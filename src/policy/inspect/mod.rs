@@ -28,6 +28,7 @@ use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
+use crate::policy::inspect::layer3::Trial;
 use crate::policy::pin::Pins;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
@@ -150,6 +151,8 @@ pub struct Inspector<'a> {
     pub now: Timestamp,
     /// The tenant's masks.
     pub masker: &'a Masker,
+    /// The model that is tried on this exchange; none: the usual one judges.
+    pub trial: Option<&'a Trial>,
     /// Tells whether the time for this body is over.
     pub expired: &'a (dyn Fn() -> bool + Sync),
 }

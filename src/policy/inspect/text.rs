@@ -173,6 +173,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             (self.inspector.direction, channel),
             &findings,
             &self.wanted,
+            self.inspector.trial,
         ));
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {

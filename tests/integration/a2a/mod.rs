@@ -4,6 +4,7 @@ mod chain;
 mod files;
 mod internal;
 mod pki;
+mod trust;
 
 use std::fs;
 use std::net::SocketAddr;

@@ -150,6 +150,7 @@ impl Bench {
             pins: self.pins.as_ref().map(|pins| Pinning { pins, route: "test" }),
             now: self.now,
             masker: &self.masker,
+            trial: None,
             expired: &|| false,
         })
     }
