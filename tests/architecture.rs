@@ -125,8 +125,8 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("jsonwebtoken", &["access/jose.rs"], "one way to sign and to verify, with no algorithm to choose"),
     (
         "use ring::",
-        &["access/jose.rs", "access/secret.rs"],
-        "the cryptography of tokens and of sealing has one home",
+        &["access/jose.rs", "access/secret.rs", "policy/memo.rs"],
+        "the cryptography of tokens and of sealing has one home, and so have the keyed hashes of texts",
     ),
     ("getrandom", &["access/", "id.rs"], "randomness is for names and secrets"),
     ("SystemTime::now", &["clock.rs"], "time is an argument, or tests cannot move it"),

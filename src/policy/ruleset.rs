@@ -26,6 +26,7 @@ use crate::policy::decision::StreamBlock;
 use crate::policy::file::DetectorFacts;
 use crate::policy::file::PolicyFile;
 use crate::policy::limits::Limits;
+use crate::policy::memo::Memo;
 use crate::policy::route::ROUTES_MAX;
 use crate::policy::route::Route;
 use crate::scan::classifier::shelf::Shelf;
@@ -68,6 +69,8 @@ pub struct Ruleset {
     pub routes: Arc<[Route]>,
     /// The limits.
     pub limits: Limits,
+    /// The texts that were clean under this ruleset.
+    pub memo: Memo,
     /// Automata of earlier rulesets, the latest first.
     spare_watches: Vec<Arc<Watch>>,
 }
@@ -183,6 +186,7 @@ impl Ruleset {
             policies,
             routes: parts.rules.routes.clone().into(),
             limits: parts.rules.limits.clone(),
+            memo: Memo::default(),
             spare_watches,
         })
     }

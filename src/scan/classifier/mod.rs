@@ -17,6 +17,7 @@ use crate::scan::threat::Confidence;
 pub mod card;
 pub mod feature;
 pub mod format;
+pub mod known;
 pub mod lexicon;
 pub mod linear;
 pub mod normal;
