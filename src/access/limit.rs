@@ -3,7 +3,7 @@
 //! A bucket is the moment at which it will be full again, in nanoseconds (the generic cell rate
 //! algorithm): taking a token moves that moment by one refill interval, and is refused when it would
 //! lie further ahead than the whole capacity. A bucket whose moment has passed is full and can be
-//! forgotten, which is how memory stays bounded.
+//! forgotten, which is how memory stays bounded. A caller whose tier changes keeps its bucket.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -97,7 +97,7 @@ impl Buckets {
         let interval = NANOS_PER_MINUTE / i128::from(quota.requests_per_minute.max(1));
         let capacity = interval * i128::from(quota.burst.max(1));
         let now_ns = now.as_nanosecond();
-        let key = self.hasher.hash_one((caller, tier as u8));
+        let key = self.hasher.hash_one(caller);
         let mut shard = self.shards[key as usize % SHARDS].lock();
         if shard.len() >= SHARD_BUCKETS_SWEEP && !shard.contains_key(&key) {
             shard.retain(|_, full_at| *full_at > now_ns);

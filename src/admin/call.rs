@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::Office;
 use super::error::ApiError;
+use super::sign_in::OwnSession;
 use crate::access::credential::Principal;
 
 /// What every handler returns.
@@ -27,10 +28,12 @@ pub struct Call {
     pub office: Arc<Office>,
     /// Who calls; `None` on public paths.
     pub principal: Option<Principal>,
+    /// The session it is made with; `None` for one with a key of its own.
+    pub session: Option<OwnSession>,
     /// Where from.
     pub address: Option<IpAddr>,
-    /// The path as it was asked for.
-    pub route: String,
+    /// The path of the row that answers, its parameters in braces: what is asked for may name people.
+    pub route: &'static str,
     /// The parameters in the path, by name.
     pub path: BTreeMap<String, String>,
     /// The query as it was written, without its question mark.

@@ -37,8 +37,11 @@ use super::routes::Access;
 use super::routes::Quota;
 use super::routes::Route;
 use super::routes::routes;
+use super::sign_in::OwnSession;
 use crate::access::credential;
 use crate::access::credential::CredentialFault;
+use crate::access::credential::OWN_PLACES;
+use crate::access::credential::Presented;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
 use crate::access::tier::Tier;
@@ -63,6 +66,7 @@ struct Arrival {
     path: Result<BTreeMap<String, String>, ApiError>,
     request_id: String,
     address: Option<IpAddr>,
+    session: Option<OwnSession>,
 }
 
 /// Whose bucket pays for a call.
@@ -108,9 +112,19 @@ async fn serve(
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let request_id = request_id(&office, &parts.headers);
     let address = parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0);
-    let arrival = Arrival { office, parts, body, path, request_id, address };
+    // Whoever shows a key of their own does not call with a session. On the data plane nobody does: browsers send
+    // cookies to every port of a host, and a page that a provider answered with would be of that plane's origin.
+    let shows_key = credential::presented(&parts.headers, None, &OWN_PLACES) != Ok(None);
+    let session = match plane {
+        Plane::Management if !shows_key => office.own_session(&parts.headers),
+        Plane::Management | Plane::Data => None,
+    };
+    let arrival = Arrival { office, parts, body, path, request_id, address, session };
     let payer = arrival.stranger();
-    let host = guard::check(&arrival.office.facts, plane, &arrival.parts.method, &arrival.parts.headers);
+    let host = {
+        let (office, parts) = (&arrival.office, &arrival.parts);
+        guard::check(&office.facts, office.sign_in.public.as_ref(), plane, &parts.method, &parts.headers)
+    };
     let request_id = arrival.request_id.clone();
     let office = arrival.office.clone();
     let began = office.clock.monotonic();
@@ -134,7 +148,7 @@ fn choose<'a>(rows: &'a Rows, method: &Method) -> Result<&'a Route, ApiError> {
         return Err(ApiError::NotFound("there is no such path".to_owned()));
     }
     rows.iter().find(|route| route.answers(method)).ok_or_else(|| {
-        let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
+        let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
         let allow = known.into_iter().filter(|method| rows.iter().any(|route| route.answers(method)));
         ApiError::MethodNotAllowed { allow: allow.collect() }
     })
@@ -150,7 +164,7 @@ impl Arrival {
         let admitted = admit(route, principal, self.office.facts.public_metrics);
         let principal = match admitted {
             Ok(principal) => principal,
-            Err(error) => return self.turned_away(&payer, known.as_ref(), error),
+            Err(error) => return self.turned_away(&payer, known.as_ref(), route, error),
         };
         let limit = match route.quota {
             Quota::Exempt => self.office.peek(&payer),
@@ -161,7 +175,7 @@ impl Arrival {
             let error = ApiError::RateLimited { retry_after_s: limit.retry_after_s };
             return (error.into_response(), limit);
         }
-        let response = match self.into_call(principal) {
+        let response = match self.into_call(route, principal) {
             Ok(call) => handled(route, call).await,
             Err(error) => error.into_response(),
         };
@@ -170,13 +184,24 @@ impl Arrival {
 
     /// Returns whom the call's credential stands for.
     fn principal(&self) -> Result<Option<Principal>, ApiError> {
-        let given = credential::of_headers(&self.parts.headers).map_err(|fault| match fault {
+        let (headers, query) = (&self.parts.headers, self.parts.uri.query());
+        let given = credential::presented(headers, query, &OWN_PLACES).map_err(|fault| match fault {
             CredentialFault::Ambiguous => ApiError::AmbiguousCredential,
+            CredentialFault::InQuery => ApiError::CredentialInQuery,
             CredentialFault::Malformed => ApiError::Unauthenticated,
         })?;
         let now = self.office.clock.now();
-        let known = |key: String| self.office.keys.authenticate(&key, now).ok_or(ApiError::Unauthenticated);
-        given.map(known).transpose()
+        let known = |given: Presented| {
+            let known = self.office.authenticator.authenticate(&given.credential, now);
+            known.ok_or(ApiError::Unauthenticated)
+        };
+        match (given, &self.session) {
+            (Some(given), _) => known(given).map(Some),
+            (None, Some(session)) => {
+                self.office.session_holder(session, &self.parts.method, &self.parts.headers)
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// Records a refusal as long as the caller has quota, so that nobody fills the log with knocking.
@@ -184,12 +209,13 @@ impl Arrival {
         &self,
         payer: &Payer,
         known: Option<&Principal>,
+        route: &Route,
         error: ApiError,
     ) -> (Response<Body>, LimitState) {
         let limit = self.office.buckets.take(&payer.name, payer.tier, self.office.clock.now());
         if limit.allowed && error.status().as_u16() != 400 {
             let actor = known.map(Principal::id);
-            let event = journal::denied(actor, self.parts.uri.path(), &self.request_id, &error);
+            let event = journal::denied(actor, route.path, &self.request_id, &error);
             // A refusal that cannot be recorded is still a refusal; the recorder counts the loss.
             let _ = self.office.recorder.record_soon(event);
         }
@@ -202,13 +228,14 @@ impl Arrival {
         Payer { name, tier: self.office.tier() }
     }
 
-    fn into_call(self, principal: Option<Principal>) -> Result<Call, ApiError> {
+    fn into_call(self, route: &Route, principal: Option<Principal>) -> Result<Call, ApiError> {
         Ok(Call {
             office: self.office,
             principal,
+            session: self.session,
             address: self.address,
             path: self.path?,
-            route: self.parts.uri.path().to_owned(),
+            route: route.path,
             query: self.parts.uri.query().unwrap_or_default().to_owned(),
             headers: self.parts.headers,
             body: self.body,
@@ -220,7 +247,7 @@ impl Arrival {
 impl Office {
     fn payer(&self, principal: &Principal) -> Payer {
         let tier = principal.tier.min(self.tier());
-        Payer { name: format!("key:{}", principal.key_id), tier }
+        Payer { name: principal.payer(), tier }
     }
 
     fn peek(&self, payer: &Payer) -> LimitState {

@@ -9,6 +9,7 @@
 pub mod adapter;
 pub mod call;
 pub mod config;
+pub mod dashboard;
 pub mod edge;
 pub mod error;
 mod guard;
@@ -16,6 +17,7 @@ pub mod journal;
 pub mod openapi;
 pub mod resource;
 pub mod routes;
+pub mod sign_in;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,6 +27,9 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use self::sign_in::SignIn;
+use crate::access::a2a::Guardrails;
+use crate::access::authenticator::Authenticator;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -32,6 +37,7 @@ use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
+use crate::govern::privacy::Privacy;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
 use crate::redact::mask::Masker;
@@ -47,14 +53,22 @@ pub struct Office {
     pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
+    /// Knows every kind of credential: keys, tokens, users.
+    pub authenticator: Authenticator,
     /// What the deployment signs with.
     pub signing: Arc<KeyRing>,
+    /// What people sign in with.
+    pub sign_in: SignIn,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
+    /// What calls of agents are judged by, shared with the data plane.
+    pub guardrails: Arc<Guardrails>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
     /// The writing side of the audit log.
     pub recorder: Recorder,
+    /// Holds, exports and erasures.
+    pub privacy: Arc<Privacy>,
     /// State on disk.
     pub store: Store,
     /// Metrics, today's figures, health.

@@ -6,12 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::agents::AgentFiles;
+use super::privacy;
+use crate::access::authenticator::Authenticator;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
+use crate::access::session::SessionStore;
 use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
+use crate::access::token::Tokens;
+use crate::access::user::Users;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -25,6 +31,7 @@ use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
+use crate::govern::privacy::Privacy;
 use crate::id::UlidSource;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
@@ -41,6 +48,8 @@ use crate::tls::CertificateFault;
 
 const STORE_FOLDER: &str = "store";
 const AUDIT_FOLDER: &str = "audit";
+/// Beside the journal, not in it: backups of the two live differently long.
+const KEYS_FILE: &str = "subjects.keys";
 /// How long an exchange waits for the disk in `wait` before the log counts as failing.
 const RECORD_WAIT_MAX: Duration = Duration::from_secs(5);
 const SEGMENT_AGE_MAX: Duration = Duration::from_secs(86_400);
@@ -53,12 +62,15 @@ pub struct State {
     pub(super) licensing: Arc<Licensing>,
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
+    pub(super) authenticator: Authenticator,
     pub(super) signing: Arc<KeyRing>,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
+    pub(super) privacy: Arc<Privacy>,
     pub(super) reloader: Arc<Reloader>,
+    pub(super) agents: Arc<AgentFiles>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<UlidSource>,
     pub(super) node_id: String,
@@ -116,15 +128,23 @@ impl State {
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
-        let signing = KeyRing::open(&store, secret.clone(), config.signing, clock.now())?;
+        let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
+        let authenticator = Authenticator {
+            keys: Arc::clone(&keys),
+            tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), config.auth.tokens)?),
+            users: Arc::new(Users::open(&store, secret.clone(), config.auth.password_cost)?),
+            sessions: Arc::new(SessionStore::open(&store, secret.clone(), config.session)?),
+        };
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
             audit::open(settings, store.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
-        let Opened { recorder, writer, log, repair } = opened;
+        let Opened { recorder, writer, log, keyring, repair } = opened;
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
+        let privacy = privacy::open(&store, &keyring, &log, &keys, &clock)?;
+        privacy::resume(&privacy, &recorder);
         let loading = super::loading(config, sources);
         let (reloader, origin) =
             Reloader::start(loading, &store, Arc::clone(&clock)).map_err(|error| match error {
@@ -134,18 +154,22 @@ impl State {
         tell_origin(&origin, reloader.handle().load().revision);
         let node_id = secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let reloader = Arc::new(reloader);
+        let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         Ok(Self {
             store,
             secret,
             licensing,
             provider_keys,
             keys,
-            signing: Arc::new(signing),
+            signing,
+            authenticator,
             pins,
             recorder,
             writer,
             log,
+            privacy,
             reloader,
+            agents,
             clock,
             ids,
             node_id,
@@ -154,7 +178,7 @@ impl State {
 }
 
 /// Returns the secret that lies at a place.
-fn secret_at(place: &SecretPlace) -> Option<String> {
+pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
     match place {
         SecretPlace::Environment(name) => named(name),
         SecretPlace::File(path) => {
@@ -195,6 +219,7 @@ fn open_keys(
 fn journal_settings(config: &AuditConfig, folder: &Path) -> audit::AuditConfig {
     audit::AuditConfig {
         directory: folder.join(AUDIT_FOLDER),
+        keys: folder.join(KEYS_FILE),
         durability: match config.durability {
             AuditDurability::Wait => Durability::Wait,
             AuditDurability::Buffer => Durability::Buffer,

@@ -5,6 +5,10 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::a2a::chain::AgentCall;
+use crate::access::a2a::chain::Grant;
+use crate::access::a2a::chain::Pending;
+use crate::access::credential::Presented;
 use crate::access::limit::LimitState;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
@@ -16,7 +20,6 @@ use crate::policy::route::Route;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
-use crate::proxy::provider_key::Presented;
 use crate::redact::token::Vault;
 
 /// The most types that a refusal names.
@@ -37,6 +40,12 @@ pub struct Exchange {
     pub caller: Option<CallerId>,
     /// The key it presented, on routes that take ours.
     pub presented: Option<Presented>,
+    /// What became of the call, on routes for agents.
+    pub agent: Option<AgentCall>,
+    /// An agent's call that waits for its body.
+    pub pending: Option<Pending>,
+    /// What lets an agent's call go on; nothing is forwarded without.
+    pub grant: Option<Grant>,
     /// What is left of the caller's quota.
     pub limit: Option<LimitState>,
     /// Where it goes and under which policy; known after routing.
@@ -113,6 +122,9 @@ impl Exchange {
             request_id: String::new(),
             caller: None,
             presented: None,
+            agent: None,
+            pending: None,
+            grant: None,
             limit: None,
             passage: None,
             path: String::new(),

@@ -44,6 +44,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/policies/{id}", "operator"),
     ("PUT", "/api/v1/policies/{id}", "operator"),
     ("DELETE", "/api/v1/policies/{id}", "operator"),
+    ("GET", "/api/v1/guardrails", "operator auditor"),
     ("GET", "/api/v1/keys", "operator"),
     ("POST", "/api/v1/keys", ""),
     ("GET", "/api/v1/keys/{id}", "operator"),
@@ -51,12 +52,37 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/audit", "operator auditor"),
     ("GET", "/api/v1/audit/stream", "operator auditor"),
     ("GET", "/api/v1/persistence", "operator auditor"),
+    ("POST", "/api/v1/auth/token", "*"),
+    ("POST", "/api/v1/auth/revoke", "+"),
+    ("GET", "/api/v1/auth/whoami", "+"),
+    ("GET", "/api/v1/users", ""),
+    ("POST", "/api/v1/users", ""),
+    ("GET", "/api/v1/users/{id}", ""),
+    ("PATCH", "/api/v1/users/{id}", ""),
+    ("DELETE", "/api/v1/users/{id}", ""),
     ("GET", "/.well-known/jwks.json", "*"),
     ("GET", "/api/v1/signing/keys", "operator"),
     ("POST", "/api/v1/signing/rotate", ""),
+    ("POST", "/api/v1/legal-holds", "operator"),
+    ("GET", "/api/v1/legal-holds", "operator auditor"),
+    ("GET", "/api/v1/legal-holds/{id}", "operator auditor"),
+    ("DELETE", "/api/v1/legal-holds/{id}", "operator"),
+    ("GET", "/api/v1/legal-holds/check/{entityID}", "operator auditor"),
+    ("POST", "/api/v1/dsar/export", ""),
+    ("POST", "/api/v1/dsar/erase", ""),
+    ("GET", "/", "*"),
+    ("GET", "/assets/portcullis.css", "*"),
+    ("GET", "/login", "*"),
+    ("POST", "/login", "*"),
+    ("GET", "/auth/login", "*"),
+    ("GET", "/auth/callback", "*"),
+    ("GET", "/auth/logout", "*"),
+    ("POST", "/auth/logout", "*"),
+    ("GET", "/api/v1/sessions", ""),
+    ("DELETE", "/api/v1/sessions/{id}", ""),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
-    ("", "/", "*"),
+    ("", "/auth", "*"),
 ];
 
 /// Returns whom the contract lets call; `None`: the path does not take the method.
@@ -73,6 +99,15 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         return &[404];
     }
     let Some(who) = allowed(method, path) else { return &[405] };
+    match (method, path) {
+        // Whoever has not signed in is led to where that is done.
+        ("GET" | "HEAD", "/") if matches!(credential, "nothing" | "garbage") => return &[303],
+        ("GET" | "HEAD", "/auth/login" | "/auth/logout") => return &[303],
+        ("GET" | "HEAD", "/auth/callback") => return &[404],
+        // Forms are taken from pages of ours.
+        ("POST", "/login" | "/auth/logout") => return &[403],
+        _ => {}
+    }
     let is_known = !matches!(credential, "nothing" | "garbage");
     let is_let_in = who == "*"
         || (is_known
@@ -80,8 +115,10 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
     match (is_let_in, is_known) {
         (false, false) => &[401],
         (false, true) => &[403],
+        // Every entity may be asked about.
+        (true, _) if path.contains("/check/") => &[200],
         // Nothing has the id that is asked for, and bodies are empty.
-        (true, _) if path.contains('{') && method != "PUT" => &[404],
+        (true, _) if path.contains('{') && !matches!(method, "PUT" | "PATCH") => &[404],
         (true, _) if path.contains('{') => &[400, 404],
         (true, _) if matches!(method, "POST" | "PUT") => &[400],
         (true, _) => &[200],
@@ -104,7 +141,9 @@ async fn everybody_gets_what_the_contract_says() {
     for path in paths {
         for method in METHODS {
             for credential in CREDENTIALS {
-                let mut request = Request::builder().method(method).uri(path.replace("{id}", "none"));
+                let mut request = Request::builder()
+                    .method(method)
+                    .uri(path.replace("{id}", "none").replace("{entityID}", "none"));
                 request = request.header("host", "localhost");
                 if credential != "nothing" {
                     request = request.header("authorization", format!("Bearer {}", world.key(credential)));

@@ -246,3 +246,136 @@ async fn audit() {
     t.say("a stream with parameters", get("/api/v1/audit/stream?from=x")).await;
     t.end();
 }
+
+#[tokio::test]
+async fn legal_holds() {
+    let mut t = Transcript::begin("legal_holds");
+    let post = |body: &str| ask("POST", "/api/v1/legal-holds").by("operator").body(body);
+    let hold = |entity: &str| {
+        format!(
+            r#"{{"entity_id": "{entity}", "entity_type": "user", "reason": "case 12", "issued_by": "counsel@example.com"}}"#
+        )
+    };
+    t.say("a hold", post(&hold("alice@example.com"))).await;
+    t.say("another", post(&hold("bob"))).await;
+    for field in ["alice@example.com", "user", "case 12", "counsel@example.com"] {
+        let told = t.say("an empty field", post(&hold("alice@example.com").replace(field, " "))).await;
+        assert_eq!(told.status, 400, "{field}");
+    }
+    t.say("a field is missing", post(r#"{"entity_id": "a"}"#)).await;
+    fn get(path: &str) -> Ask<'_> {
+        ask("GET", path).by("auditor")
+    }
+    t.say("one", get("/api/v1/legal-holds/hold_1")).await;
+    for id in ["hold_99", "hold_01", "99", "hold_x"] {
+        let path = format!("/api/v1/legal-holds/{id}");
+        let told = t.say("one that is not there", get(&path)).await;
+        assert!(told.status == 404 && told.body["error"].as_str().unwrap().contains(id));
+    }
+    t.say("whether one is held", get("/api/v1/legal-holds/check/alice%40example.com")).await;
+    t.say("whether nobody is", get("/api/v1/legal-holds/check/nobody")).await;
+    let erase = r#"{"entity_id": "alice@example.com"}"#;
+    let told = t.say("an erasure of one", ask("POST", "/api/v1/dsar/erase").by("admin").body(erase)).await;
+    let blocked = serde_json::json!({ "entity_id": "alice@example.com", "blocked_by": "legal_hold" });
+    assert_eq!((told.status, told.body), (409, blocked));
+    let release = ask("DELETE", "/api/v1/legal-holds/hold_1").by("operator");
+    t.say("it released", release).await;
+    t.say("it released again", ask("DELETE", "/api/v1/legal-holds/hold_1").by("operator")).await;
+    t.say("what was never there released", ask("DELETE", "/api/v1/legal-holds/hold_9").by("operator")).await;
+    t.say("whether it is held now", get("/api/v1/legal-holds/check/alice%40example.com")).await;
+    t.say("all, the released one on record", get("/api/v1/legal-holds")).await;
+    t.say("what was recorded", get("/api/v1/audit?entity=alice%40example.com")).await;
+    t.say("a role that may not", ask("POST", "/api/v1/legal-holds").by("auditor").body("{}")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn dsar() {
+    let mut t = Transcript::begin("dsar");
+    let post = |path: &'static str, entity: &str| {
+        ask("POST", path).by("admin").body(format!(r#"{{"entity_id": "{entity}"}}"#))
+    };
+    let (export, erase) = ("/api/v1/dsar/export", "/api/v1/dsar/erase");
+    let keys = t.say("the keys", ask("GET", "/api/v1/keys").by("admin")).await;
+    let analyst = keys.body["keys"].as_array().unwrap().iter().find(|key| key["role"] == "analyst").unwrap();
+    let analyst = analyst["id"].as_str().unwrap().to_owned();
+    let body = format!(r#"{{"content": "use {}"}}"#, secret());
+    t.say("somebody does something", ask("POST", "/v1/scan").by("analyst").body(body)).await;
+    // A change comes back only once all that was recorded before it is written.
+    t.say("nothing is known of somebody else", post(export, "nobody")).await;
+    let told = t.say("what is known of it", post(export, &analyst)).await;
+    assert_eq!(told.body["providers"]["ioc"], serde_json::json!({ "matches": 1 }));
+    assert_eq!(told.body["providers"]["rbac"]["roles"], serde_json::json!(["analyst"]));
+    let told = t.say("it erased", post(erase, &analyst)).await;
+    assert_eq!(told.body["providers"], serde_json::json!({ "audit": 2, "ioc": 1, "rbac": 1 }));
+    t.say("its key is gone", ask("GET", "/stats").by("analyst")).await;
+    let told = t.say("nothing is known of it any more", post(export, &analyst)).await;
+    assert_eq!(told.body["providers"], serde_json::json!({}));
+    t.say("it erased again", post(erase, "nobody else")).await;
+    t.say("what was recorded, without whom", ask("GET", "/api/v1/audit").by("auditor")).await;
+    t.say("nobody", post(export, "")).await;
+    t.say("too long a name", post(erase, &"x".repeat(257))).await;
+    t.say("a role that may not", ask("POST", erase).by("operator").body(r#"{"entity_id": "x"}"#)).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn users() {
+    let mut t = Transcript::begin("users");
+    let post = |body: &str| ask("POST", "/api/v1/users").by("admin").body(body);
+    let ada = r#"{"name": "Ada", "password": "correct horse battery", "role": "auditor"}"#;
+    let told = t.say("a new user", post(ada)).await;
+    let id = told.body["id"].as_str().unwrap().to_owned();
+    let user = format!("/api/v1/users/{id}");
+    t.say("one that looks like it", post(&ada.replace("Ada", "\u{ff41}da"))).await;
+    t.say("a name in two scripts", post(&ada.replace("Ada", "\u{430}da"))).await;
+    t.say("a weak password", post(&ada.replace("correct horse battery", "password"))).await;
+    t.say("an unknown role", post(&ada.replace("auditor", "root"))).await;
+    t.say("more than the deployment has", post(&ada.replace('}', r#", "tier": "enterprise"}"#))).await;
+    t.say("a field that is none", post(&ada.replace("role", "rolle"))).await;
+    let login = |password: &str| {
+        let body = format!(r#"{{"username": "ada", "password": "{password}"}}"#);
+        ask("POST", "/api/v1/auth/token").body(body)
+    };
+    let told = t.say("a login", login("correct horse battery")).await;
+    let token = told.body["access_token"].as_str().unwrap().to_owned();
+    t.say("a wrong password", login("correct horse batterz")).await;
+    let nobody = r#"{"username": "nobody", "password": "correct horse battery"}"#;
+    t.say("an unknown name", ask("POST", "/api/v1/auth/token").body(nobody)).await;
+    t.say("no password", ask("POST", "/api/v1/auth/token").body(r#"{"username": "ada"}"#)).await;
+    fn by<'a>(method: &'a str, path: &'a str, token: &str) -> Ask<'a> {
+        ask(method, path).with("authorization", format!("Bearer {token}"))
+    }
+    t.say("who that is", by("GET", "/api/v1/auth/whoami", &token)).await;
+    t.say("what its role may", by("GET", "/api/v1/audit?event_type=none", &token)).await;
+    t.say("what its role may not", by("GET", "/api/v1/config", &token)).await;
+    t.say("the token in the query", ask("GET", &format!("/stats?access_token={token}"))).await;
+    t.say("a token and a key", by("GET", "/api/v1/auth/whoami", &token).by("admin")).await;
+    t.say("it ended", by("POST", "/api/v1/auth/revoke", &token)).await;
+    t.say("it counts no more", by("GET", "/api/v1/auth/whoami", &token)).await;
+    t.say("a key is not ended so", ask("POST", "/api/v1/auth/revoke").by("admin")).await;
+    let told = t.say("another login", login("correct horse battery")).await;
+    let token = told.body["access_token"].as_str().unwrap().to_owned();
+    let other = r#"{"token_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}"#;
+    t.say("somebody else's token", by("POST", "/api/v1/auth/revoke", &token).body(other)).await;
+    t.say("the same by an admin", ask("POST", "/api/v1/auth/revoke").by("admin").body(other)).await;
+    let odd = ask("POST", "/api/v1/auth/revoke").by("admin").body(r#"{"token": "a.b.c"}"#);
+    t.say("what is no token", odd).await;
+    let patch = |body: &str| ask("PATCH", &user).by("admin").body(body.to_owned());
+    t.say("the user changed", patch(r#"{"role": "analyst", "tier": "developer"}"#)).await;
+    t.say("its token is over", by("GET", "/api/v1/auth/whoami", &token)).await;
+    let told = t.say("a third login", login("correct horse battery")).await;
+    let token = told.body["access_token"].as_str().unwrap().to_owned();
+    t.say("the user disabled", patch(r#"{"disabled": true, "tier": null}"#)).await;
+    t.say("its token is over, too", by("GET", "/api/v1/auth/whoami", &token)).await;
+    t.say("it cannot log in, and is not told why", login("correct horse battery")).await;
+    t.say("a change of nothing", patch("{}")).await;
+    t.say("all users", ask("GET", "/api/v1/users").by("admin")).await;
+    t.say("an operator sees none", ask("GET", "/api/v1/users").by("operator")).await;
+    t.say("one user", ask("GET", &user).by("admin")).await;
+    t.say("it deleted", ask("DELETE", &user).by("admin")).await;
+    t.say("it deleted again", ask("DELETE", &user).by("admin")).await;
+    t.say("it changed", patch(r#"{"disabled": false}"#)).await;
+    t.say("what the log says", ask("GET", "/api/v1/audit?event_type=user_changed").by("auditor")).await;
+    t.end();
+}

@@ -1,6 +1,7 @@
 //! The gateway from outside: a real process, real sockets, and an upstream that follows a script.
 #![allow(dead_code, reason = "the harness is whole, whichever of its parts the present tests use")]
 
+mod a2a;
 mod answers;
 mod bounds;
 mod cli;
@@ -18,6 +19,7 @@ mod pressure;
 mod readme;
 mod reload;
 mod rules;
+mod sso;
 mod streams;
 mod tls;
 mod upstream;
