@@ -145,6 +145,8 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     state.reloader.subscribe(move |_| followed.forget());
     let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
     provider_keys.refresh(&rules.load().routes);
+    let prepared = Arc::clone(&provider_keys);
+    state.reloader.prepare(move |rules| prepared.prepare(&rules.routes));
     state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
     let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);

@@ -31,6 +31,7 @@ mod request;
 mod response;
 mod stream;
 pub mod upstream;
+mod whole_write;
 
 use std::sync::Arc;
 use std::time::Duration;

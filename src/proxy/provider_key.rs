@@ -80,6 +80,19 @@ impl ProviderKeys {
         self.held.store(Arc::new(held));
     }
 
+    /// Reads the keys of these routes that are not held yet, before exchanges can take the routes.
+    pub fn prepare(&self, routes: &[Route]) {
+        let mut held = BTreeMap::clone(&self.held.load());
+        for place in routes.iter().filter_map(|route| route.auth.provider_key()) {
+            if !held.contains_key(place)
+                && let Some(key) = (self.read)(place).as_deref().and_then(header_value)
+            {
+                held.insert(place.clone(), key);
+            }
+        }
+        self.held.store(Arc::new(held));
+    }
+
     /// Puts the provider's key where the caller put ours, and takes every other credential away. `false`
     /// where the key cannot be had.
     pub fn exchange(
@@ -153,9 +166,32 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
+/// Tells whether a parameter is named as credentials are, however its name is encoded.
 fn has_credential(query: &str) -> bool {
-    let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
-    names.into_iter().any(|name| QUERY_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known)))
+    let names = query.split(['&', ';']).map(|pair| pair.split('=').next().unwrap_or_default());
+    let names = names.map(|name| decoded(name.as_bytes()));
+    names
+        .into_iter()
+        .any(|name| QUERY_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes())))
+}
+
+/// Returns a name with its percent escapes undone; what is none stays as it is.
+fn decoded(name: &[u8]) -> Vec<u8> {
+    let digit = |at: usize| char::from(*name.get(at)?).to_digit(16);
+    let (mut plain, mut at) = (Vec::with_capacity(name.len()), 0);
+    while let Some(byte) = name.get(at) {
+        match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                plain.push((high << 4 | low) as u8);
+                at += 3;
+            }
+            _ => {
+                plain.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -192,7 +228,8 @@ mod tests {
         assert_eq!(presented(&[("authorization", "Basic pk_a")], None), Err(PresentedFault::Ambiguous));
         let two = [("x-api-key", "pk_a"), ("api-key", "pk_b")];
         assert_eq!(presented(&two, None), Err(PresentedFault::Ambiguous));
-        for query in ["key=pk_a", "alt=sse&API_KEY=pk_a", "access_token=x"] {
+        let encoded = ["%6bey=pk_a", "alt=sse&a%50i%5fkey=x", "a=b;key=x"];
+        for query in ["key=pk_a", "alt=sse&API_KEY=pk_a", "access_token=x"].into_iter().chain(encoded) {
             assert_eq!(
                 presented(&[("x-api-key", "pk_a")], Some(query)),
                 Err(PresentedFault::InQuery),

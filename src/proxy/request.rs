@@ -11,10 +11,13 @@ use super::Gateway;
 use super::context::Exchange;
 use super::context::Passage;
 use super::gate;
+use super::gate::GateFault;
+use super::gate::Reserved;
 use super::reject::Rejection;
 use crate::llm::dialect::DialectKind;
 use crate::llm::json;
 use crate::llm::media::Media;
+use crate::llm::media::MediaFault;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::Inspection;
@@ -55,6 +58,7 @@ impl Gateway {
             None => held.bytes,
         };
         self.detect(exchange, passage, &body);
+        let _texts = self.room_for_texts(&body, &media)?;
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
@@ -64,6 +68,19 @@ impl Gateway {
             (None, Some(unreadable)) => Err(Rejection::UnreadableRequest(unreadable)),
             (None, None) => Err(Rejection::RequestBlocked),
         }
+    }
+
+    /// Reserves room for the texts of a body, which are read side by side while it is judged.
+    pub(super) fn room_for_texts(
+        &self,
+        body: &Bytes,
+        media: &Result<Media, MediaFault>,
+    ) -> Result<Reserved, GateFault> {
+        let mut room = Reserved::none(&self.budget);
+        if !matches!(media, Ok(Media::Opaque)) {
+            room.grow(body.len())?;
+        }
+        Ok(room)
     }
 
     /// Asks the body whose shape the exchange has, where neither the route nor the path told.
@@ -87,7 +104,7 @@ impl Gateway {
         passage: &Passage,
         direction: Direction,
         body: Bytes,
-        media: Result<Media, crate::llm::media::MediaFault>,
+        media: Result<Media, MediaFault>,
     ) -> Inspection {
         let began = self.clock.monotonic();
         let deadline = began + Duration::from_millis(exchange.rules.limits.scan_ms);

@@ -21,6 +21,7 @@ use crate::llm::tools;
 use crate::llm::usage::Usage;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Direction;
+use crate::scan::classifier::reading::TEXT_BYTES_MIN;
 use crate::scan::scanner::touches;
 use crate::scan::spelling;
 use crate::scan::view;
@@ -110,6 +111,7 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     let edits = sheet.edit_count();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
     let asked = sheet.inspector.direction == Direction::Request;
+    let asks_model = sheet.inspector.ruleset.layer3.ids().any(|id| sheet.wanted().contains(id));
     let is_spelt = asked && spelling::may_be_spelt(&texts.joined);
     for (at, (string, place)) in document.strings.iter().zip(texts.places()).enumerate() {
         let alone = &texts.joined[place.clone()];
@@ -119,7 +121,10 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
             || view::needs_views(alone)
             || is_spelt && spelling::may_be_spelt(alone)
             || sheet.may_restore(alone);
-        if may_match || layer3::reads(alone, direction, dialect.channel(text, &document, string)) {
+        let channel = || dialect.channel(text, &document, string);
+        if may_match
+            || asks_model && alone.len() >= TEXT_BYTES_MIN && layer3::reads(alone, direction, channel())
+        {
             let name = may_match.then(|| name.unwrap_or_default());
             scan_string(sheet, text, offset, (&document, string), name.as_deref())?;
         }
