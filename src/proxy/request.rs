@@ -29,7 +29,7 @@ use crate::proxy::coding::Coding;
 use crate::proxy::coding::CodingLimits;
 
 /// Longer bodies are scanned off the worker's own loop, so that other exchanges go on.
-const BLOCKING_BYTES: usize = 256 << 10;
+const BLOCKING_BYTES: usize = 32 << 10;
 
 impl Gateway {
     /// Takes, judges and clears the request body.

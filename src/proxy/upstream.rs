@@ -186,7 +186,7 @@ impl Upstreams {
     async fn session(&self, peer: &HttpPeer) -> pingora::Result<HttpSession> {
         if peer.options.alpn == ALPN::H1 {
             let (stream, _) = self.plain.get_stream(peer).await?;
-            return Ok(HttpSession::H1(Http1Session::new_with_options(WholeWrite::new(stream), peer)));
+            return Ok(HttpSession::H1(Http1Session::new_with_options(WholeWrite::around(stream), peer)));
         }
         Ok(self.connector.get_http_session(peer).await?.0)
     }

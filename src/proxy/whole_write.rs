@@ -55,7 +55,7 @@ enum Turn {
 
 impl WholeWrite {
     /// Wraps a fresh connection, or one that was wrapped before.
-    pub(super) fn new(stream: Stream) -> Stream {
+    pub(super) fn around(stream: Stream) -> Stream {
         if stream.as_any().is::<Self>() {
             return stream;
         }
