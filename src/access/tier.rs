@@ -30,13 +30,14 @@ pub struct Quota {
 }
 
 /// What there is, and the least tier that enables it (interface, sections 4 and 8).
-const FEATURES: [(&str, Tier); 7] = [
+const FEATURES: [(&str, Tier); 8] = [
     ("inspection", Tier::Community),
     ("redaction", Tier::Community),
     ("policies", Tier::Community),
     ("audit", Tier::Community),
     ("api_keys", Tier::Community),
     ("gateway_keys", Tier::Community),
+    ("a2a_guardrails", Tier::Community),
     ("unlimited_requests", Tier::Enterprise),
 ];
 

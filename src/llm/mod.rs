@@ -3,6 +3,7 @@
 mod array;
 pub mod dialect;
 pub mod json;
+pub mod jsonrpc;
 pub mod media;
 pub mod multipart;
 mod ndjson;

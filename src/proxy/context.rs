@@ -54,6 +54,8 @@ pub struct Exchange {
     pub path: String,
     /// What the request's body is made of, and the answer's.
     pub detected: Option<Detected>,
+    /// The id of the JSON-RPC call that the request is, as it was written.
+    pub call_id: Option<String>,
     /// Placeholders to restore for this caller.
     pub vault: Vault,
     /// What came out of it.
@@ -129,6 +131,7 @@ impl Exchange {
             passage: None,
             path: String::new(),
             detected: None,
+            call_id: None,
             vault,
             outcome: Outcome::default(),
             reserved: None,

@@ -13,7 +13,9 @@ use super::context::Passage;
 use super::gate;
 use super::reject::Rejection;
 use crate::llm::dialect::DialectKind;
+use crate::llm::dialect::Wire;
 use crate::llm::json;
+use crate::llm::jsonrpc;
 use crate::llm::media::Media;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
@@ -56,6 +58,9 @@ impl Gateway {
             None => held.bytes,
         };
         self.detect(exchange, passage, &body);
+        if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::JsonRpc) {
+            exchange.call_id = jsonrpc::id_of(&body);
+        }
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);

@@ -101,7 +101,7 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
 /// match at all; a text is scanned on its own where it can, or where it has to be read through a view.
 fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unreadable> {
     let document = json::walk(text, &sheet.inspector.ruleset.limits.json())?;
-    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.direction);
+    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.judged());
     dialect.check_keys(text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
     pin_tools(sheet, text, &document);
@@ -109,7 +109,7 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     let mut suspects = Vec::new();
     let edits = sheet.edit_count();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
-    let asked = sheet.inspector.direction == Direction::Request;
+    let asked = direction == Direction::Request;
     let is_spelt = asked && spelling::may_be_spelt(&texts.joined);
     for (at, (string, place)) in document.strings.iter().zip(texts.places()).enumerate() {
         let alone = &texts.joined[place.clone()];
@@ -145,7 +145,7 @@ fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Option<
 }
 
 /// Compares the tools that a body defines with those that its caller knows.
-fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
+pub fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
     let Some(Pinning { pins, route }) = sheet.inspector.pins else { return };
     let tools = match sheet.inspector.direction {
         Direction::Request => tools::requested(text, document),

@@ -4,6 +4,8 @@ mod chain;
 mod files;
 mod internal;
 mod pki;
+mod sdk;
+mod talk;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -120,7 +122,7 @@ pub fn config(upstream: SocketAddr, more: &str) -> String {
         "[proxy.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n[license]\ntrusted_keys = [\"licenses.pem\"]\n\
          [a2a]\nclient_ca = \"agents.pem\"\ncapabilities = \"capabilities.yaml\"\n{more}\n\
          [[routes]]\nname = \"agents\"\npath_prefix = \"/agents\"\nupstream = \"http://{upstream}\"\n\
-         auth = \"a2a\"\npolicy = \"default\"\n\
+         strip_prefix = true\nauth = \"a2a\"\npolicy = \"default\"\n\
          [[routes]]\nname = \"others\"\npath_prefix = \"/\"\nupstream = \"http://{upstream}\"\n\
          dialect = \"generic\"\npolicy = \"default\"\n{POLICY}"
     )
