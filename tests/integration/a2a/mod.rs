@@ -10,6 +10,7 @@ mod talk;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -194,4 +195,13 @@ pub fn ask(gateway: &Gateway, path: &str) -> Value {
     let key = gateway.admin_key();
     let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\n\r\n", gateway.admin);
     exchange(gateway.admin, request.as_bytes()).json()
+}
+
+/// Waits until a condition holds.
+pub fn until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::yield_now();
+    }
 }

@@ -128,8 +128,9 @@ fn a_tool_that_changes_is_noticed_in_a_stream_too_and_an_artifact_is_read_across
     let gateway = gateway(&[tools, artifacts]);
     let told = exchange(gateway.proxy, &post("/0", "", &list));
     assert!(told.status == 200 && told.text().contains("/messages?session=1"), "{}", told.text());
-    let audit = ask(&gateway, "/api/v1/audit?event_type=exchange").to_string();
-    assert!(audit.contains("tool_definition_changed"), "{audit}");
+    until("the changed tool is recorded", || {
+        ask(&gateway, "/api/v1/audit?event_type=exchange").to_string().contains("tool_definition_changed")
+    });
     let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "message/stream",
         "params": {"message": {"role": "user", "messageId": "m", "parts": [{"kind": "text", "text": "go"}]}}});
     let text = exchange(gateway.proxy, &post("/1", "", &begin.to_string())).text();

@@ -103,7 +103,7 @@ impl Bench {
             document.overlay(parsed(text).nested(&["policies", name]));
         }
         document.overlay(parsed(more));
-        for own in ["proxy", "admin", "store", "plugins", "audit", "telemetry", "license"] {
+        for own in portcullis::policy::reload::FIXED_KEYS {
             document = without(&document, own);
         }
         let rules = section::read(&document, RulesFile::read).expect("the rules are sound");
