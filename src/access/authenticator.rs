@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::credential::Principal;
 use super::credential::Proof;
 use super::key::KeyStore;
+use super::session::SessionStore;
 use super::tier::Tier;
 use super::token::Claims;
 use super::token::Tokens;
@@ -22,6 +23,8 @@ pub struct Authenticator {
     pub tokens: Arc<Tokens>,
     /// The local users that tokens were issued to.
     pub users: Arc<Users>,
+    /// The sessions of those who signed in with a browser.
+    pub sessions: Arc<SessionStore>,
 }
 
 impl Authenticator {
@@ -36,11 +39,18 @@ impl Authenticator {
     /// Tells whether a credential that was good is still good, and for no less than then.
     pub fn still_counts(&self, principal: &Principal, now: Timestamp) -> bool {
         match &principal.proof {
-            Proof::Key => self.keys.counts(&principal.id, now).is_some_and(|role| role == principal.role),
+            Proof::Key => self.key_counts(principal, now),
+            Proof::Session { id, by_key } => {
+                self.sessions.counts(id, now) && (!by_key || self.key_counts(principal, now))
+            }
             Proof::Token(claims) => {
                 self.tokens.still_counts(claims, now) && self.admit(claims.clone()).is_some()
             }
         }
+    }
+
+    fn key_counts(&self, principal: &Principal, now: Timestamp) -> bool {
+        self.keys.get(&principal.id).is_some_and(|key| key.role == principal.role && key.counts(now))
     }
 
     /// Returns whom verified claims stand for now.
@@ -54,6 +64,6 @@ impl Authenticator {
             Via::Oidc | Via::Saml => (claims.role, claims.tier),
         };
         let tier = tier.unwrap_or(Tier::Enterprise);
-        Some(Principal { id, name, role, tier, routes: Vec::new(), proof: Proof::Token(claims) })
+        Some(Principal { id, name, role, tier, scope: Arc::default(), proof: Proof::Token(claims) })
     }
 }

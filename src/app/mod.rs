@@ -9,6 +9,7 @@ mod agents;
 mod loading;
 mod privacy;
 mod ready;
+mod sign_in;
 mod state;
 pub mod streamed;
 mod task;
@@ -46,6 +47,7 @@ use crate::admin::Facts;
 use crate::admin::Office;
 use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
+use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -148,7 +150,13 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let proxy_addresses = Reserved::all(&config.proxy.listen)?;
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = Arc::new(Buckets::new(quotas(&config.rules.limits.tiers, Tier::quota)));
+    let buckets = Buckets::open(
+        quotas(&config.rules.limits.tiers, Tier::quota),
+        state.secret.clone(),
+        &state.store,
+        clock.now(),
+    );
+    let buckets = Arc::new(buckets);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     let followed = Arc::clone(&upstreams);
@@ -159,7 +167,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let agent_files = Arc::clone(&state.agents);
     state.reloader.subscribe(move |_| agent_files.refresh());
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
-    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
+    let sign_in = sign_in::sign_in(&config, &state)?;
+    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses, sign_in);
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
     let gateway = gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own);
@@ -176,13 +185,16 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     plane.threads = config.proxy.threads;
     server.add_service(plane);
     let limits = adapter_limits(&config);
-    let mut plane = Service::new("admin".to_owned(), AdminApp::new(router, limits));
+    let mut plane = Service::new(
+        "admin".to_owned(),
+        Guard::new(AdminApp::new(router, limits), admin_guard_config(&config)),
+    );
     let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1, None)?;
     plane.threads = Some(1);
     server.add_service(plane);
 
     let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
-    add_tasks(&mut server, state, &wanted, &config, certificates, &telemetry);
+    add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
             sample::serve_std(listener, shutdown)
@@ -229,13 +241,24 @@ pub fn check(sources: &Sources) -> Result<Config, Vec<ConfigFault>> {
 fn add_tasks(
     server: &mut Server,
     state: State,
+    buckets: &Arc<Buckets>,
     wanted: &Wanted,
     config: &Config,
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
     let State {
-        reloader, writer, log, licensing, provider_keys, agents, signing, authenticator, clock, ..
+        store,
+        reloader,
+        writer,
+        log,
+        licensing,
+        provider_keys,
+        agents,
+        signing,
+        authenticator,
+        clock,
+        ..
     } = state;
     let time = Arc::clone(&clock);
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
@@ -248,6 +271,10 @@ fn add_tasks(
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
     let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
     server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
+    let keys = Arc::clone(&authenticator.keys);
+    server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
+    let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
+    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
@@ -337,8 +364,10 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Reserved,
+    sign_in: SignIn,
 ) -> Arc<Office> {
     Arc::new(Office {
+        sign_in,
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
@@ -346,6 +375,7 @@ fn office(
         signing: Arc::clone(&state.signing),
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),
+        concurrency: Arc::clone(&state.concurrency),
         audit: state.log.clone(),
         recorder: state.recorder.clone(),
         privacy: Arc::clone(&state.privacy),
@@ -361,6 +391,7 @@ fn office(
 }
 
 fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved) -> Facts {
+    let public = config.admin.public_url.as_ref().map(|public| public.host().to_owned());
     Facts {
         build: Build {
             version: VERSION.to_owned(),
@@ -373,7 +404,7 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved
         public_metrics: config.telemetry.public_metrics,
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
-        hosts: config.admin.hosts.clone(),
+        hosts: config.admin.hosts.iter().chain(public.as_ref()).cloned().collect(),
     }
 }
 
@@ -398,6 +429,7 @@ fn gateway(
         own,
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),
+        concurrency: Arc::clone(&state.concurrency),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
         pins: Arc::clone(&state.pins),
@@ -431,6 +463,14 @@ fn guard_config(config: &Config) -> GuardConfig {
         connections_max: config.proxy.max_connections,
         connections_per_address_max: config.proxy.max_connections_per_address,
         head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
+    }
+}
+
+fn admin_guard_config(config: &Config) -> GuardConfig {
+    GuardConfig {
+        connections_max: config.admin.max_connections,
+        connections_per_address_max: config.admin.max_connections_per_address,
+        ..guard_config(config)
     }
 }
 

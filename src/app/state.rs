@@ -9,10 +9,12 @@ use std::time::Duration;
 use super::agents::AgentFiles;
 use super::privacy;
 use crate::access::authenticator::Authenticator;
+use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
+use crate::access::session::SessionStore;
 use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
 use crate::access::token::Tokens;
@@ -62,6 +64,7 @@ pub struct State {
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
     pub(super) authenticator: Authenticator,
+    pub(super) concurrency: Arc<Concurrency>,
     pub(super) signing: Arc<KeyRing>,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
@@ -132,6 +135,7 @@ impl State {
             keys: Arc::clone(&keys),
             tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), config.auth.tokens)?),
             users: Arc::new(Users::open(&store, secret.clone(), config.auth.password_cost)?),
+            sessions: Arc::new(SessionStore::open(&store, secret.clone(), config.session)?),
         };
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
@@ -161,6 +165,7 @@ impl State {
             keys,
             signing,
             authenticator,
+            concurrency: Arc::default(),
             pins,
             recorder,
             writer,

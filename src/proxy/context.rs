@@ -8,8 +8,10 @@ use http::StatusCode;
 use crate::access::a2a::chain::AgentCall;
 use crate::access::a2a::chain::Grant;
 use crate::access::a2a::chain::Pending;
+use crate::access::concurrency::Seat;
 use crate::access::credential::Presented;
 use crate::access::limit::LimitState;
+use crate::access::scope::Scope;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
 use crate::llm::usage::Usage;
@@ -46,6 +48,10 @@ pub struct Exchange {
     pub pending: Option<Pending>,
     /// What lets an agent's call go on; nothing is forwarded without.
     pub grant: Option<Grant>,
+    /// What that key may be used for.
+    pub scope: Option<Arc<Scope>>,
+    /// Its place among the requests of its caller that are under way.
+    pub seat: Option<Seat>,
     /// What is left of the caller's quota.
     pub limit: Option<LimitState>,
     /// Where it goes and under which policy; known after routing.
@@ -127,6 +133,8 @@ impl Exchange {
             agent: None,
             pending: None,
             grant: None,
+            scope: None,
+            seat: None,
             limit: None,
             passage: None,
             path: String::new(),

@@ -31,6 +31,7 @@ mod refuse;
 pub mod reject;
 mod request;
 mod response;
+pub mod scope;
 mod stream;
 pub mod upstream;
 
@@ -55,10 +56,12 @@ use self::gate::ByteBudget;
 use self::head::HeadLimits;
 use self::provider_key::ProviderKeys;
 use self::reject::Rejection;
+use self::scope::ScopeRefusal;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
 use crate::access::a2a::Guardrails;
 use crate::access::authenticator::Authenticator;
+use crate::access::concurrency::Concurrency;
 use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -90,6 +93,8 @@ pub struct Gateway {
     pub own: local::OwnPaths,
     /// Quotas.
     pub buckets: Arc<Buckets>,
+    /// Requests under way, shared with the management plane.
+    pub concurrency: Arc<Concurrency>,
     /// Turns credentials into caller ids.
     pub callers: Arc<CallerHash>,
     /// What masks and placeholders are made with.
@@ -220,6 +225,7 @@ impl ProxyHttp for Gateway {
             let path = format!("{}{}", target.base_path, forwarded_path(session, exchange, passage));
             head.set_raw_path(path.as_bytes())?;
         }
+        upstream::remove_sessions(head);
         let exchanged = self.exchange_key(head, exchange, passage);
         exchanged.map_err(|_| pingora::Error::explain(pingora::ErrorType::InternalError, "no provider key"))
     }
@@ -300,6 +306,9 @@ impl Gateway {
         if head::is_websocket(session.req_header()) {
             if !passage.route().websocket {
                 return Err(Rejection::Upgrade.into());
+            }
+            if exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests()) {
+                return Err(Rejection::Scope(ScopeRefusal::Upgrade).into());
             }
             head::check_websocket(session.req_header())?;
             return Ok(Next::Upgrade);

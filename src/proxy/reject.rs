@@ -15,6 +15,7 @@ use crate::proxy::coding::CodingFault;
 use crate::proxy::gate::GateFault;
 use crate::proxy::head::HeadFault;
 use crate::proxy::path::PathFault;
+use crate::proxy::scope::ScopeRefusal;
 use crate::proxy::upstream::UpstreamFault;
 
 /// Why an exchange was refused.
@@ -34,6 +35,10 @@ pub enum Rejection {
     UnknownKey,
     /// Its key may not use the route.
     Forbidden,
+    /// Its key may not use a model or a tool.
+    Scope(ScopeRefusal),
+    /// The caller has as many requests under way as it may.
+    TooManyAtOnce,
     /// The route's own key for the provider cannot be had.
     NoProviderKey,
     /// The route does not carry upgraded connections.
@@ -100,6 +105,7 @@ impl Rejection {
             Self::A2a(denial) => denial.retry_after.is_some_and(|wait| wait <= RETRY_WAIT_MAX),
             Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
             Self::Upstream(_)
+            | Self::TooManyAtOnce
             | Self::UpgradeFailed
             | Self::Unrecorded
             | Self::NoProviderKey
@@ -111,6 +117,7 @@ impl Rejection {
             | Self::Credential(_)
             | Self::UnknownKey
             | Self::Forbidden
+            | Self::Scope(_)
             | Self::Upgrade
             | Self::Coding(_)
             | Self::UnreadableRequest(_)
@@ -135,6 +142,9 @@ impl Rejection {
             Self::Credential(CredentialFault::Ambiguous) => (StatusCode::BAD_REQUEST, "ambiguous_credential"),
             Self::Credential(CredentialFault::InQuery) => (StatusCode::BAD_REQUEST, "credential_in_query"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "route_forbidden"),
+            Self::Scope(ScopeRefusal::Tool(_)) => (StatusCode::FORBIDDEN, "tool_forbidden"),
+            Self::Scope(_) => (StatusCode::FORBIDDEN, "model_forbidden"),
+            Self::TooManyAtOnce => (StatusCode::TOO_MANY_REQUESTS, "too_many_at_once"),
             Self::NoProviderKey => (StatusCode::SERVICE_UNAVAILABLE, "provider_key_unavailable"),
             Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
             Self::UpgradeFailed => (StatusCode::BAD_GATEWAY, "upgrade_failed"),
@@ -172,6 +182,8 @@ impl Rejection {
             Self::Credential(fault) => fault.to_string(),
             Self::UnknownKey => "the API key or token is unknown, revoked or expired".to_owned(),
             Self::Forbidden => "this API key may not use this route".to_owned(),
+            Self::Scope(refusal) => refusal.to_string(),
+            Self::TooManyAtOnce => "too many requests of this caller are under way".to_owned(),
             Self::NoProviderKey => "the route cannot reach its provider at the moment".to_owned(),
             Self::Upgrade => "this route does not carry upgraded connections".to_owned(),
             Self::UpgradeFailed => "the upstream did not switch protocols".to_owned(),
@@ -193,7 +205,7 @@ impl Rejection {
         match self {
             Self::RateLimited { retry_after } => Some(retry_after.as_secs().max(1)),
             Self::A2a(denial) => denial.retry_after.map(|wait| wait.as_secs().max(1)),
-            Self::Gate(GateFault::Overloaded) | Self::Unrecorded => Some(1),
+            Self::Gate(GateFault::Overloaded) | Self::Unrecorded | Self::TooManyAtOnce => Some(1),
             _ => None,
         }
     }

@@ -57,6 +57,7 @@ impl Gateway {
             }
             None => held.bytes,
         };
+        self.check_scope(session, exchange, &body, media.as_ref().ok())?;
         self.detect(exchange, passage, &body);
         if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::JsonRpc) {
             exchange.call_id = jsonrpc::id_of(&body);

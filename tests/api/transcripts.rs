@@ -187,7 +187,25 @@ async fn keys() {
     .await;
     t.say("no name", post(r#"{"name": " ", "role": "service"}"#)).await;
     t.say("a field that is none", post(r#"{"name": "x", "role": "service", "rolle": "x"}"#)).await;
-    t.say("it revoked", ask("DELETE", &format!("/api/v1/keys/{id}")).by("admin")).await;
+    let path = format!("/api/v1/keys/{id}");
+    let patch = |body: &str| ask("PATCH", &path).by("admin").body(body.to_owned());
+    let lists = r#"{"models": ["gpt-4o*"], "tools": ["search"], "expires_at": null, "name": "ci of main"}"#;
+    t.say("it changed", patch(lists)).await;
+    t.say("a change of nothing", patch("{}")).await;
+    t.say("a name that turns what is around it", patch("{\"name\": \"a\\u202eb\"}")).await;
+    t.say("an empty model", patch(r#"{"models": [""]}"#)).await;
+    t.say("a field that cannot be changed", patch(r#"{"id": "x"}"#)).await;
+    let rotate = format!("{path}/rotate");
+    let rotate = |body: &str| ask("POST", &rotate).by("admin").body(body.to_owned());
+    let told = t.say("its text replaced", rotate(r#"{"overlap_s": 60}"#)).await;
+    let (old, key) = (key, told.body["key"].as_str().unwrap());
+    let scan = |key: &str| ask("POST", "/v1/scan").with("x-api-token", key).body(r#"{"content": "x"}"#);
+    t.say("the new one works", scan(key)).await;
+    t.say("and so does the old one", scan(old)).await;
+    t.world.clock.advance(std::time::Duration::from_secs(60));
+    t.say("but not for ever", scan(old)).await;
+    t.say("too long an overlap", rotate(r#"{"overlap_s": 9999999}"#)).await;
+    t.say("it revoked", ask("DELETE", &path).by("admin")).await;
     t.say("it works no more", ask("POST", "/v1/scan").with("x-api-key", key).body(r#"{"content": "x"}"#))
         .await;
     t.say("it revoked again", ask("DELETE", &format!("/api/v1/keys/{id}")).by("admin")).await;
