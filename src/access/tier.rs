@@ -37,6 +37,7 @@ const FEATURES: &[(&str, Tier)] = &[
     ("audit", Tier::Community),
     ("api_keys", Tier::Community),
     ("gateway_keys", Tier::Community),
+    ("a2a_guardrails", Tier::Community),
     ("ab_tests", Tier::Community),
     ("trust", Tier::Professional),
     ("attestations", Tier::Professional),

@@ -66,6 +66,8 @@ pub struct Exchange {
     pub path: String,
     /// What the request's body is made of, and the answer's.
     pub detected: Option<Detected>,
+    /// The id of the JSON-RPC call that the request is, as it was written.
+    pub call_id: Option<String>,
     /// Placeholders to restore for this caller.
     pub vault: Vault,
     /// The A/B test it takes part in.
@@ -151,6 +153,7 @@ impl Exchange {
             passage: None,
             path: String::new(),
             detected: None,
+            call_id: None,
             vault,
             enrolled: None,
             outcome: Outcome::default(),

@@ -15,7 +15,9 @@ use super::gate::GateFault;
 use super::gate::Reserved;
 use super::reject::Rejection;
 use crate::llm::dialect::DialectKind;
+use crate::llm::dialect::Wire;
 use crate::llm::json;
+use crate::llm::jsonrpc;
 use crate::llm::media::Media;
 use crate::llm::media::MediaFault;
 use crate::policy::decision::Cleared;
@@ -60,6 +62,9 @@ impl Gateway {
         };
         self.check_scope(session, exchange, &body, media.as_ref().ok())?;
         self.detect(exchange, passage, &body);
+        if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::JsonRpc) {
+            exchange.call_id = jsonrpc::id_of(&body);
+        }
         self.note_tool(exchange, &body);
         self.enrol(exchange);
         let _texts = self.room_for_texts(&body, &media)?;

@@ -111,7 +111,7 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
 /// that were clean before are not read again.
 fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unreadable> {
     let document = json::walk(text, &sheet.inspector.ruleset.limits.json())?;
-    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.direction);
+    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.judged());
     dialect.check_keys(text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
     pin_tools(sheet, text, &document);
@@ -129,7 +129,7 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     let mut suspects = Vec::new();
     let edits = sheet.edit_count();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
-    let asked = sheet.inspector.direction == Direction::Request;
+    let asked = direction == Direction::Request;
     let asks_model = sheet.inspector.ruleset.layer3.ids().any(|id| sheet.wanted().contains(id));
     let is_spelt = asked && spelling::may_be_spelt(&texts.joined)?;
     for (at, (string, (place, standing))) in document.strings.iter().zip(texts.places()).enumerate() {
@@ -191,7 +191,7 @@ fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Option<
 }
 
 /// Compares the tools that a body defines with those that its caller knows.
-fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
+pub fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
     let Some(Pinning { pins, route }) = sheet.inspector.pins else { return };
     let tools = match sheet.inspector.direction {
         Direction::Request => tools::requested(text, document),
@@ -220,9 +220,9 @@ struct Recall(Option<Circumstances>);
 
 impl Recall {
     fn of(sheet: &Sheet<'_, '_>) -> Self {
-        let Inspector { ruleset, direction, caller, trial, .. } = sheet.inspector;
+        let Inspector { ruleset, caller, trial, .. } = sheet.inspector;
         // What one model finds clean says nothing of another.
-        if *direction == Direction::Response || trial.is_some() {
+        if sheet.inspector.judged() == Direction::Response || trial.is_some() {
             return Self(None);
         }
         Self(ruleset.memo.circumstances(sheet.wanted(), caller.map_or("", CallerId::as_str)))
@@ -243,9 +243,9 @@ impl Recall {
         if name_of_secret(text, document, at).is_some() {
             return Standing::Unknown;
         }
-        let Inspector { ruleset, dialect, direction, .. } = sheet.inspector;
+        let Inspector { ruleset, dialect, .. } = sheet.inspector;
         let channel = dialect.channel(text, document, string);
-        let reading = layer3::reading(*direction, channel);
+        let reading = layer3::reading(sheet.inspector.judged(), channel);
         match self.0.and_then(|circumstances| ruleset.memo.tag(circumstances, reading, alone)) {
             Some(tag) if ruleset.memo.knows(tag) => Standing::Clean,
             Some(tag) => Standing::New(tag),

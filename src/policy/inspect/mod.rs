@@ -5,7 +5,7 @@
 //! leave, as a [`Cleared`]. Every string is scanned, known field or not, keys included; what cannot be
 //! read meets the policy's fail mode. It has no clock: how much time is left is asked of the caller.
 
-mod body;
+pub(super) mod body;
 pub mod layer2;
 pub mod layer3;
 pub mod text;
@@ -176,6 +176,11 @@ impl Unreadable {
 }
 
 impl Inspector<'_> {
+    /// Returns as which way's words a body is judged: between agents, what comes back is input of a model too.
+    pub fn judged(&self) -> Direction {
+        if self.dialect.is_between_peers() { Direction::Request } else { self.direction }
+    }
+
     /// Reads, judges and clears a whole body.
     pub fn body(&self, bytes: Bytes, media: Result<Media, MediaFault>, vault: &mut Vault) -> Inspection {
         if self.direction == Direction::Request {

@@ -78,7 +78,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
     /// Returns an empty sheet.
     pub fn new(inspector: &'a Inspector<'a>, vault: &'v mut Vault) -> Self {
         let shadow = inspector.ruleset.shadow_of(inspector.policy).map(|_| Action::Allow);
-        let wanted = Cow::Borrowed(inspector.policy.looked_for(inspector.direction));
+        let wanted = Cow::Borrowed(inspector.policy.looked_for(inspector.judged()));
         let usage = Usage::default();
         Self {
             inspector,
@@ -173,7 +173,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         findings.extend(layer3::find(
             self.inspector.ruleset,
             text,
-            (self.inspector.direction, channel),
+            (self.inspector.judged(), channel),
             &findings,
             &self.wanted,
             self.inspector.trial,
@@ -192,7 +192,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
     /// Scans a whole text: of a request in every spelling, of a response as a stream of it would be.
     fn scan(&self, text: &[u8]) -> Result<Vec<Finding>, ScanFault> {
         let scanner = &self.inspector.ruleset.scanner;
-        match self.inspector.direction {
+        match self.inspector.judged() {
             Direction::Request => scanner.scan_spelt(text, &self.wanted),
             Direction::Response => scanner.scan(text, &self.wanted),
         }
@@ -239,14 +239,21 @@ impl<'a, 'v> Sheet<'a, 'v> {
     }
 
     fn action(&self, finding: &Finding, matched: &[u8]) -> Action {
-        let Inspector { policy, direction, caller, now, .. } = self.inspector;
-        policy.judge(*direction, finding.detector, finding.confidence, matched, *caller, *now)
+        let Inspector { policy, caller, now, .. } = self.inspector;
+        policy.judge(self.inspector.judged(), finding.detector, finding.confidence, matched, *caller, *now)
     }
 
     fn note_shadow(&mut self, finding: &Finding, matched: &[u8]) {
-        let Inspector { ruleset, policy, direction, caller, now, .. } = self.inspector;
+        let Inspector { ruleset, policy, caller, now, .. } = self.inspector;
         let Some(shadow) = ruleset.shadow_of(policy) else { return };
-        let action = shadow.judge(*direction, finding.detector, finding.confidence, matched, *caller, *now);
+        let action = shadow.judge(
+            self.inspector.judged(),
+            finding.detector,
+            finding.confidence,
+            matched,
+            *caller,
+            *now,
+        );
         self.shadow = self.shadow.max(Some(action));
     }
 

@@ -104,20 +104,7 @@ impl Bench {
             document.overlay(parsed(text).nested(&["policies", name]));
         }
         document.overlay(parsed(more));
-        let others = [
-            "proxy",
-            "admin",
-            "store",
-            "plugins",
-            "audit",
-            "telemetry",
-            "license",
-            "signing",
-            "auth",
-            "session",
-            "sso",
-        ];
-        for own in others {
+        for own in portcullis::policy::reload::FIXED_KEYS {
             document = without(&document, own);
         }
         let rules = section::read(&document, RulesFile::read).expect("the rules are sound");
