@@ -125,8 +125,8 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("jsonwebtoken", &["access/jose.rs"], "one way to sign and to verify, with no algorithm to choose"),
     (
         "use ring::",
-        &["access/jose.rs", "govern/keyring/cipher.rs"],
-        "the cryptography of tokens has one home, that of erasure another",
+        &["access/jose.rs", "access/secret.rs", "govern/keyring/cipher.rs"],
+        "the cryptography of tokens and of sealing has one home, that of erasure another",
     ),
     ("getrandom", &["access/", "govern/keyring/", "id.rs"], "randomness is for names and secrets"),
     ("SystemTime::now", &["clock.rs"], "time is an argument, or tests cannot move it"),

@@ -118,6 +118,11 @@ impl SigningKey {
         VerifyingKey(DecodingKey::from_ed_der(&self.public))
     }
 
+    /// Signs bytes as they are (RFC 8032): what is no token, such as an envelope.
+    pub fn sign_bytes(&self, message: &[u8]) -> Vec<u8> {
+        pair(&self.key).expect("the key was read before").sign(message).as_ref().to_vec()
+    }
+
     /// Signs claims as a compact JWS with `alg: EdDSA`, naming the key where it has a name.
     pub fn sign(&self, claims: &impl Serialize, key_id: Option<&str>) -> String {
         provide();
@@ -134,6 +139,20 @@ impl VerifyingKey {
     pub fn from_pem(pem: &[u8]) -> Result<Self, KeyFault> {
         let key = DecodingKey::from_ed_pem(pem).map_err(|_| KeyFault::Form)?;
         Ok(Self(key))
+    }
+
+    /// Takes the 32 bytes of an Ed25519 public key; `None`: they are not that many.
+    pub fn from_raw(bytes: &[u8]) -> Option<Self> {
+        (bytes.len() == 32).then(|| Self(DecodingKey::from_ed_der(bytes)))
+    }
+
+    /// Tells whether the key made a signature over bytes as they are.
+    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        let key = match self.0.kind() {
+            DecodingKeyKind::SecretOrDer(key) => key,
+            DecodingKeyKind::RsaModulusExponent { .. } => return false,
+        };
+        UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_ok()
     }
 }
 

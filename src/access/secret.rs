@@ -1,4 +1,5 @@
-//! The node's own secret: what keys and caller ids are hashed with, made at the first start.
+//! The node's own secret: what keys and caller ids are hashed with, and what other secrets are sealed with
+//! before they are stored; made at the first start.
 
 use std::fmt;
 use std::fs;
@@ -10,6 +11,12 @@ use std::path::Path;
 use hmac::Hmac;
 use hmac::KeyInit;
 use hmac::Mac;
+use ring::aead::Aad;
+use ring::aead::CHACHA20_POLY1305;
+use ring::aead::LessSafeKey;
+use ring::aead::NONCE_LEN;
+use ring::aead::Nonce;
+use ring::aead::UnboundKey;
 use sha2::Sha256;
 
 const SECRET_BYTES: usize = 32;
@@ -62,6 +69,32 @@ impl NodeSecret {
         mac.update(bytes);
         mac.finalize().into_bytes().into()
     }
+
+    /// Returns bytes that only this secret opens again, for the same purpose and name (ChaCha20-Poly1305).
+    pub fn seal(&self, purpose: &str, name: &str, plain: &[u8]) -> Vec<u8> {
+        let mut nonce = [0; NONCE_LEN];
+        getrandom::fill(&mut nonce).expect("the operating system gives random bytes");
+        let mut sealed = plain.to_vec();
+        let key = self.sealing_key(purpose);
+        let sealing = Nonce::assume_unique_for_key(nonce);
+        key.seal_in_place_append_tag(sealing, Aad::from(name.as_bytes()), &mut sealed)
+            .expect("a short secret is within the cipher's limit");
+        [&nonce[..], &sealed].concat()
+    }
+
+    /// Returns what was sealed, or `None` where it was not sealed by this secret for this purpose and name.
+    pub fn unseal(&self, purpose: &str, name: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>()?;
+        let mut rest = rest.to_vec();
+        let nonce = Nonce::assume_unique_for_key(*nonce);
+        let key = self.sealing_key(purpose);
+        key.open_in_place(nonce, Aad::from(name.as_bytes()), &mut rest).ok().map(|plain| plain.to_vec())
+    }
+
+    fn sealing_key(&self, purpose: &str) -> LessSafeKey {
+        let key = UnboundKey::new(&CHACHA20_POLY1305, &self.hash("seal", purpose.as_bytes()));
+        LessSafeKey::new(key.expect("a hash has the length of a key"))
+    }
 }
 
 /// Writes a file that only its owner may read, and makes it last.
@@ -72,4 +105,23 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_secret_opens_what_it_sealed() {
+        let (secret, other) = (NodeSecret::random(), NodeSecret::random());
+        let sealed = secret.seal("test", "one", b"plain");
+        assert_eq!(secret.unseal("test", "one", &sealed), Some(b"plain".to_vec()));
+        assert_ne!(secret.seal("test", "one", b"plain"), sealed);
+        assert_eq!(secret.unseal("test", "two", &sealed), None);
+        assert_eq!(secret.unseal("else", "one", &sealed), None);
+        assert_eq!(other.unseal("test", "one", &sealed), None);
+        for length in 0..sealed.len() {
+            assert_eq!(secret.unseal("test", "one", &sealed[..length]), None, "{length}");
+        }
+    }
 }

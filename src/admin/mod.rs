@@ -28,8 +28,10 @@ use tokio::sync::Semaphore;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
+use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
+use crate::govern::audit::Notary;
 use crate::govern::audit::Recorder;
 use crate::govern::privacy::Privacy;
 use crate::id::UlidSource;
@@ -47,12 +49,16 @@ pub struct Office {
     pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
+    /// What the deployment signs with.
+    pub signing: Arc<KeyRing>,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
     /// The writing side of the audit log.
     pub recorder: Recorder,
+    /// Signs where the audit log is.
+    pub notary: Notary,
     /// Holds, exports and erasures.
     pub privacy: Arc<Privacy>,
     /// State on disk.

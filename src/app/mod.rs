@@ -222,7 +222,9 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, clock, .. } = state;
+    let State { reloader, writer, log, notary, licensing, provider_keys, signing, clock, .. } = state;
+    let time = Arc::clone(&clock);
+    server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -230,6 +232,7 @@ fn add_tasks(
         }
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
+    server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
@@ -322,9 +325,11 @@ fn office(
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
+        signing: Arc::clone(&state.signing),
         buckets: Arc::clone(buckets),
         audit: state.log.clone(),
         recorder: state.recorder.clone(),
+        notary: state.notary.clone(),
         privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
         telemetry: Arc::clone(telemetry),

@@ -11,6 +11,8 @@ use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
+use crate::access::signing::KeyRing;
+use crate::access::signing::RingError;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -19,6 +21,7 @@ use crate::config::env::named;
 use crate::govern::audit;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Durability;
+use crate::govern::audit::Notary;
 use crate::govern::audit::Opened;
 use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
@@ -55,6 +58,8 @@ pub struct State {
     pub(super) licensing: Arc<Licensing>,
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
+    pub(super) signing: Arc<KeyRing>,
+    pub(super) notary: Notary,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
@@ -78,6 +83,9 @@ pub enum StateError {
     /// The keys cannot be opened.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// The signing keys cannot be opened.
+    #[error(transparent)]
+    Signing(#[from] RingError),
     /// The audit log cannot be opened.
     #[error(transparent)]
     Audit(#[from] audit::OpenError),
@@ -115,6 +123,7 @@ impl State {
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
+        let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -132,7 +141,8 @@ impl State {
                 other => StateError::Change(other),
             })?;
         tell_origin(&origin, reloader.handle().load().revision);
-        let node_id = secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let node_id: String =
+            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let reloader = Arc::new(reloader);
         Ok(Self {
             store,
@@ -140,6 +150,14 @@ impl State {
             licensing,
             provider_keys,
             keys,
+            notary: Notary::new(
+                log.clone(),
+                Arc::clone(&signing),
+                Arc::clone(&clock),
+                node_id.clone(),
+                &folder.join(AUDIT_FOLDER),
+            ),
+            signing,
             pins,
             recorder,
             writer,

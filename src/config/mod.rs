@@ -15,6 +15,7 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use crate::access::license::LicenseConfig;
+use crate::access::signing::SigningConfig;
 use crate::admin::config::AdminConfig;
 use crate::config::env::Environment;
 use crate::document::Document;
@@ -43,6 +44,8 @@ pub struct Config {
     pub audit: AuditConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
+    /// When signing keys change.
+    pub signing: SigningConfig,
     /// Logs and metrics.
     pub telemetry: TelemetryConfig,
     /// Routes, policies and limits.
@@ -122,6 +125,7 @@ impl Config {
             plugins: read::plugins(&mut root.section("plugins")),
             audit: read::audit(&mut root.section("audit")),
             license: read::license(&mut root.section("license")),
+            signing: read::signing(&mut root.section("signing")),
             telemetry: read::telemetry(&mut root.section("telemetry")),
             rules: RulesFile::read(root),
             document: document.clone(),

@@ -2,9 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::access::license::LicenseConfig;
 use crate::access::license::TRUSTED_KEYS_MAX;
+use crate::access::signing::SigningConfig;
 use crate::admin::config::AdminConfig;
 use crate::config::PluginsConfig;
 use crate::document::Problem;
@@ -22,6 +24,7 @@ use crate::tls::TlsFiles;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
+const DAY: Duration = Duration::from_secs(86_400);
 const HOUR_MS: u64 = 3_600_000;
 
 pub(super) fn proxy(section: &mut Section<'_>) -> ProxyConfig {
@@ -113,6 +116,13 @@ pub(super) fn license(section: &mut Section<'_>) -> LicenseConfig {
     if config.file.is_some() && config.trusted_keys.is_empty() {
         section.invalid("trusted_keys", "a licence counts only with the key that verifies it", None);
     }
+    section.finish();
+    config
+}
+
+pub(super) fn signing(section: &mut Section<'_>) -> SigningConfig {
+    let mut days = |key| DAY * small(section, key, 3650);
+    let config = SigningConfig { rotate_after: days("rotate_days"), overlap: days("overlap_days") };
     section.finish();
     config
 }

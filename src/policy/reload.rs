@@ -442,7 +442,8 @@ fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
 }
 
 /// The top-level keys that change only with a restart.
-pub const FIXED_KEYS: [&str; 7] = ["proxy", "admin", "store", "plugins", "audit", "license", "telemetry"];
+pub const FIXED_KEYS: &[&str] =
+    &["proxy", "admin", "store", "plugins", "audit", "license", "signing", "telemetry"];
 
 #[cfg(test)]
 mod tests;

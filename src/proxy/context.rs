@@ -51,6 +51,8 @@ pub struct Exchange {
     pub outcome: Outcome,
     /// The budget its request body takes.
     pub reserved: Option<Reserved>,
+    /// Whether its event is on the disk already.
+    pub is_recorded: bool,
 }
 
 /// Where an exchange goes.
@@ -120,6 +122,7 @@ impl Exchange {
             vault,
             outcome: Outcome::default(),
             reserved: None,
+            is_recorded: false,
         }
     }
 

@@ -420,6 +420,10 @@ impl Gateway {
             head.insert_header("request-id", &exchange.request_id)?;
         }
         self.decorate(&mut head, exchange)?;
+        // A refusal is one, recorded or not; the recorder counts what is lost.
+        if !matches!(rejection, Rejection::Unrecorded) && !exchange.outcome.is_local {
+            let _ = self.keep(exchange).await;
+        }
         self.drain(session).await;
         let silent = session.req_header().method == http::Method::HEAD;
         let mut tasks = vec![HttpTask::Header(Box::new(head), silent)];

@@ -7,4 +7,5 @@ mod quota;
 mod stream;
 mod transcript;
 mod transcripts;
+mod vouching;
 mod world;

@@ -16,7 +16,7 @@ const CREDENTIALS: [&str; 8] =
     ["nothing", "garbage", "admin", "operator", "auditor", "analyst", "service", "agent"];
 
 /// `*`: everybody; `+`: every credential; else the roles beside admin.
-const ALLOWED: [(&str, &str, &str); 43] = [
+const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/health", "*"),
     ("GET", "/api/v1/health", "*"),
     ("GET", "/ready", "*"),
@@ -50,6 +50,8 @@ const ALLOWED: [(&str, &str, &str); 43] = [
     ("DELETE", "/api/v1/keys/{id}", ""),
     ("GET", "/api/v1/audit", "operator auditor"),
     ("GET", "/api/v1/audit/stream", "operator auditor"),
+    ("GET", "/api/v1/audit/export", "operator auditor"),
+    ("GET", "/api/v1/audit/checkpoint", "operator auditor"),
     ("GET", "/api/v1/persistence", "operator auditor"),
     ("POST", "/api/v1/legal-holds", "operator"),
     ("GET", "/api/v1/legal-holds", "operator auditor"),
@@ -58,6 +60,9 @@ const ALLOWED: [(&str, &str, &str); 43] = [
     ("GET", "/api/v1/legal-holds/check/{entityID}", "operator auditor"),
     ("POST", "/api/v1/dsar/export", ""),
     ("POST", "/api/v1/dsar/erase", ""),
+    ("GET", "/.well-known/jwks.json", "*"),
+    ("GET", "/api/v1/signing/keys", "operator"),
+    ("POST", "/api/v1/signing/rotate", ""),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
     ("", "/", "*"),

@@ -140,6 +140,7 @@ impl Transcript {
         let names = [
             (r"pk_[0-9A-Za-z]{49}", "{key}"),
             (r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b", "{ulid}"),
+            (r#""(kid|x)": "[A-Za-z0-9_-]{43}""#, r#""$1": "{key of 32 bytes}""#),
             (r"\b[0-9a-f]{64}\b", "{hash}"),
             (r"\b[0-9a-f]{32}\b", "{digest}"),
             (r#""size_bytes": [0-9]+"#, r#""size_bytes": {bytes}"#),

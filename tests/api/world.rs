@@ -18,6 +18,8 @@ use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
+use portcullis::access::signing::KeyRing;
+use portcullis::access::signing::SigningConfig;
 use portcullis::access::tier::Tier;
 use portcullis::admin;
 use portcullis::admin::Build;
@@ -27,6 +29,7 @@ use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
 use portcullis::govern::audit;
+use portcullis::govern::audit::Notary;
 use portcullis::govern::privacy::AuditProvider;
 use portcullis::govern::privacy::DataProvider;
 use portcullis::govern::privacy::IocProvider;
@@ -115,14 +118,24 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
+    let signing = KeyRing::open(&store, NodeSecret::random(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = Arc::new(signing);
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         keys,
+        signing: signing.clone(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
-        audit: opened.log,
+        audit: opened.log.clone(),
         recorder: opened.recorder,
+        notary: Notary::new(
+            opened.log.clone(),
+            signing.clone(),
+            clock.clone(),
+            "node-1".to_owned(),
+            state.path(),
+        ),
         privacy: Arc::new(privacy.unwrap()),
         store,
         telemetry,

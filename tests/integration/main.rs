@@ -15,6 +15,7 @@ mod keys;
 mod license;
 mod metrics;
 mod pressure;
+mod privacy;
 mod readme;
 mod reload;
 mod rules;

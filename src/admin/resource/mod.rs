@@ -1,6 +1,7 @@
 //! The handlers, one resource a file, with the wire types they read and write.
 
 pub mod audit;
+pub mod audit_export;
 pub mod audit_stream;
 pub mod config;
 pub mod dsar;
@@ -15,6 +16,7 @@ pub mod profiles;
 pub mod revisions;
 pub mod scan;
 pub mod screen;
+pub mod signing;
 pub mod status;
 pub mod threat;
 pub mod wire;

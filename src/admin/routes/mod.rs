@@ -6,6 +6,7 @@ mod observation;
 mod privacy;
 mod record;
 mod scanning;
+mod trust;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -50,6 +51,8 @@ pub enum Media {
     Metrics,
     /// Server-sent events.
     EventStream,
+    /// JSON lines, or CSV where that is asked for.
+    Lines,
 }
 
 /// A handler's answer on its way.
@@ -207,6 +210,7 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         record::rows(),
         privacy::rows(),
+        trust::rows(),
     ]
     .concat()
 }

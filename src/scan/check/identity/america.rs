@@ -112,11 +112,16 @@ pub fn cl_rut(value: &[u8]) -> bool {
     varied(&body) && check == expected
 }
 
-/// Tells whether `value` is an Argentine CUIT or CUIL: a known kind and mod 11.
+/// Tells whether `value` is an Argentine CUIT or CUIL: a known kind and mod 11, where 9 stands for 10.
 pub fn ar_cuit(value: &[u8]) -> bool {
     digits::<11>(value).is_some_and(|cuit| {
+        let check = match 11 - weigh(&cuit[..10], &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11 {
+            11 => 0,
+            10 => 9,
+            digit => digit,
+        };
         matches!(number(&cuit[..2]), 20 | 23 | 24 | 27 | 30 | 33 | 34 | 50 | 51 | 55)
-            && weigh(&cuit, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]).is_multiple_of(11)
+            && check == u32::from(cuit[10])
             && number(&cuit[2..10]) > 0
     })
 }

@@ -28,7 +28,7 @@ pub fn pl_pesel(value: &[u8]) -> bool {
 /// Tells whether `value` is a Polish tax number (NIP): weighted mod 11.
 pub fn pl_nip(value: &[u8]) -> bool {
     digits::<10>(value).is_some_and(|nip| {
-        varied(&nip) && weigh(&nip[..9], &[6, 5, 7, 2, 3, 4, 5, 6, 7]) % 11 == u32::from(nip[9]) && nip[0] > 0
+        varied(&nip) && weigh(&nip[..9], &[6, 5, 7, 2, 3, 4, 5, 6, 7]) % 11 == u32::from(nip[9])
     })
 }
 

@@ -6,6 +6,7 @@
 use super::checksum::luhn_sum;
 use super::checksum::mod_11_10;
 use super::digits;
+use super::east::cz_rc;
 use super::number;
 use super::symbols;
 use super::varied;
@@ -25,18 +26,19 @@ fn weighted<const N: usize>(value: &[u8], country: &str, weights: &[u32; N], mod
         .is_some_and(|number| varied(&number) && weigh(&number, weights).is_multiple_of(modulus))
 }
 
-/// Tells whether `value` is an Austrian UID: U, eight digits, a variant of Luhn.
+/// Tells whether `value` is an Austrian UID: U, seven digits, and what their Luhn sum and 4 lack of a ten.
 pub fn at_uid(value: &[u8]) -> bool {
     let number = after(after(value, "AT"), "U");
-    digits::<8>(number).is_some_and(|uid| varied(&uid) && (luhn_sum(&uid) + 4).is_multiple_of(10))
+    digits::<8>(number)
+        .is_some_and(|uid| varied(&uid) && (luhn_sum(&uid[..7]) + u32::from(uid[7]) + 4).is_multiple_of(10))
 }
 
-/// Tells whether `value` is a Belgian enterprise number: 97 less the rest by 97.
+/// Tells whether `value` is a Belgian enterprise number: eight digits and the last two add up to a multiple of 97.
 pub fn be_vat(value: &[u8]) -> bool {
     digits::<10>(after(value, "BE")).is_some_and(|vat| {
         vat[0] <= 1
             && varied(&vat)
-            && 97 - number(&vat[..8]) % 97 == number(&vat[8..])
+            && (number(&vat[..8]) + number(&vat[8..])).is_multiple_of(97)
             && number(&vat[1..8]) > 0
     })
 }
@@ -106,12 +108,12 @@ pub fn fr_siren(value: &[u8]) -> bool {
     digits::<9>(value).is_some_and(|siren| varied(&siren) && luhn_sum(&siren).is_multiple_of(10))
 }
 
-/// Tells whether `value` is a French TVA number: two key digits mod 97 and a SIREN.
+/// Tells whether `value` is a French TVA number: two key digits mod 97 and a SIREN, or 000 and a number of Monaco.
 pub fn fr_tva(value: &[u8]) -> bool {
     digits::<11>(after(value, "FR")).is_some_and(|tva| {
         let siren = number(&tva[2..]);
         varied(&tva[2..])
-            && luhn_sum(&tva[2..]).is_multiple_of(10)
+            && (tva[2..5] == [0, 0, 0] || luhn_sum(&tva[2..]).is_multiple_of(10))
             && (siren * 100 + 12) % 97 == number(&tva[..2])
     })
 }
@@ -205,12 +207,14 @@ pub fn si_ddv(value: &[u8]) -> bool {
     })
 }
 
-/// Tells whether `value` is a Slovak DPH number: ten digits, a multiple of 11.
+/// Tells whether `value` is a Slovak DPH number: ten digits, a multiple of 11, or a person's birth number.
 pub fn sk_dph(value: &[u8]) -> bool {
-    digits::<10>(after(value, "SK")).is_some_and(|dph| {
-        dph[0] > 0
-            && matches!(dph[2], 2 | 3 | 4 | 7 | 8 | 9)
-            && varied(&dph)
-            && number(&dph).is_multiple_of(11)
-    })
+    let value = after(value, "SK");
+    cz_rc(value)
+        || digits::<10>(value).is_some_and(|dph| {
+            dph[0] > 0
+                && matches!(dph[2], 2 | 3 | 4 | 7 | 8 | 9)
+                && varied(&dph)
+                && number(&dph).is_multiple_of(11)
+        })
 }

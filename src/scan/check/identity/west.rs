@@ -84,15 +84,18 @@ pub fn uk_utr(value: &[u8]) -> bool {
     })
 }
 
-/// Tells whether `value` is an Irish PPS number: seven digits, check letter mod 23, further letter.
+/// Tells whether `value` is an Irish PPS number: seven digits, check letter mod 23, further letter. A, B and H count
+/// since 2013; W, T and X, of before, do not.
 pub fn ie_ppsn(value: &[u8]) -> bool {
     let padded = match super::count(value) {
         8 => symbols::<8>(value).map(|ppsn| (ppsn, 0)),
         _ => symbols::<9>(value).and_then(|ppsn| {
-            let further = ppsn[8];
-            let weight = if further == b'W' { 0 } else { u32::from(further.checked_sub(b'@')?) };
-            let head = *ppsn.first_chunk::<8>()?;
-            b"AHTWX".contains(&further).then_some((head, weight))
+            let weight = match ppsn[8] {
+                letter @ (b'A' | b'B' | b'H') => u32::from(letter - b'@'),
+                b'T' | b'W' | b'X' => 0,
+                _ => return None,
+            };
+            Some((*ppsn.first_chunk::<8>()?, weight))
         }),
     };
     let Some((ppsn, further)) = padded else { return false };
