@@ -65,6 +65,13 @@ impl World {
         Self::start_with(tier, |_| {})
     }
 
+    /// Starts one on which so many streams may be open.
+    pub fn start_with_streams(tier: Tier, streams: usize) -> Self {
+        let world = Self::start(tier);
+        world.office.streams.add_permits(streams.saturating_sub(STREAMS_MAX));
+        world
+    }
+
     /// Starts one that differs in what cannot change while it runs.
     pub fn start_with(tier: Tier, differ: impl FnOnce(&mut Facts)) -> Self {
         let state = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::thread;
 
 use serde_json::Value;
@@ -161,6 +162,7 @@ fn whoever_is_erased_is_in_no_file_and_the_chain_verifies() {
             .iter()
             .all(|hold| hold["entity_id"] == "[erased]" && hold["reason"] == "[erased]")
     );
+    verify_offline(&world);
     world.gateway.crash_and_restart();
     let after = keys(&world.state());
     let destroyed: Vec<&Vec<u8>> = before.iter().filter(|key| !after.contains(key)).collect();
@@ -170,6 +172,56 @@ fn whoever_is_erased_is_in_no_file_and_the_chain_verifies() {
     }
     // Half of it is not there either, however it may have been split by a page.
     assert_eq!(holding(&world.state(), b"alice.lidell"), Vec::<String>::new());
+}
+
+/// What is left verifies without the gateway, and shows nobody who was erased; what was changed since does not.
+fn verify_offline(world: &World) {
+    let get = |path: &str| world.admin("GET", path, &Value::Null);
+    let keep = |name: &str, bytes: &[u8]| {
+        let path = world.gateway.directory().join(name);
+        fs::write(&path, bytes).expect("the directory is writable");
+        path.display().to_string()
+    };
+    let verify = |arguments: &[&str]| {
+        let program =
+            Command::new(env!("CARGO_BIN_EXE_portcullis")).args(["audit", "verify"]).args(arguments).output();
+        let output = program.expect("the program was built");
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let keys = keep("jwks.json", &get("/.well-known/jwks.json").body);
+    let checkpoint =
+        keep("checkpoint.jsonl", format!("{}\n", get("/api/v1/audit/checkpoint").json()).as_bytes());
+    let export = get("/api/v1/audit/export");
+    assert_eq!(export.header("content-type"), Some("application/x-ndjson"));
+    let disposition = export.header("content-disposition").expect("a file name");
+    assert!(disposition.starts_with("attachment; filename=\"audit-2") && disposition.ends_with(".jsonl\""));
+    let text = export.text();
+    assert!(text.contains("[erased]") && !text.contains("alice.lidell"));
+    let file = keep("export.jsonl", text.as_bytes());
+    let trusted = ["--keys", keys.as_str(), "--checkpoint", checkpoint.as_str()];
+    let sound = verify(&[&[file.as_str()], &trusted[..]].concat());
+    assert_eq!(sound.0, Some(0), "{}", sound.1);
+    assert!(sound.1.contains("sound"), "{}", sound.1);
+    // A part of it, and the journal while the gateway runs.
+    let part = keep("part.jsonl", &get("/api/v1/audit/export?event_type=hold_created").body);
+    assert!(verify(&[&part, "--keys", &keys]).1.contains("sound, 2 entries"), "{}", verify(&[&part]).1);
+    let state = world.state().display().to_string();
+    let journal = verify(&[&[state.as_str()], &trusted[..]].concat());
+    assert_eq!(journal.0, Some(0), "{}", journal.1);
+    for changed in [text.replacen("\"allow\"", "\"block\"", 1), text.replacen("[erased]", "[someone]", 1)] {
+        let broken = verify(&[&keep("changed.jsonl", changed.as_bytes())]);
+        assert_eq!(broken.0, Some(4), "{}", broken.1);
+    }
+    assert_eq!(verify(&["/nonexistent"]).0, Some(1));
+    assert_eq!(verify(&[&keys]).0, Some(1));
+    let table = get("/api/v1/audit/export?format=csv");
+    let (rows, entries) = (table.text().lines().count(), text.lines().count());
+    // One more entry: the first export itself; and neither a first nor a last line.
+    assert_eq!(table.header("content-type"), Some("text/csv; charset=utf-8"));
+    assert!(rows >= entries - 1, "{rows} rows, {entries} lines");
+    assert_eq!(get("/api/v1/audit/export?format=xml").status, 400);
+    assert_eq!(get("/api/v1/audit/export?limit=5").status, 400);
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Asked {
 
     fn read(self) -> Result<Query, ApiError> {
         if self.format.is_some() {
-            return Err(ApiError::Invalid("unknown field `format`".to_owned()));
+            return Err(ApiError::Invalid("format: only an export has one".to_owned()));
         }
         let (from, to) = (moment("from", self.from)?, moment("to", self.to)?);
         if from.zip(to).is_some_and(|(from, to)| from > to) {

@@ -5,7 +5,7 @@
 //! [`EVERY`] has gone by with new entries, and keeps it beside the journal; copies belong on another machine.
 //!
 //! What is signed are the lines of [`Checkpoint::statement`]: a name of the format, the origin, the moment, the id of the
-//! newest entry, its hash, and for exports the SHA-256 of the file.
+//! newest entry, its hash, for exports the SHA-256 of the file (else an empty line), and the key's name.
 
 use std::fs::File;
 use std::future::Future;
@@ -97,8 +97,8 @@ impl Checkpoint {
     /// Returns the bytes that are signed.
     pub fn statement(&self) -> Vec<u8> {
         let sha256 = self.sha256.map(|hash| hash.to_string()).unwrap_or_default();
-        let Self { origin, at, last_id, last_hash, .. } = self;
-        format!("{FORMAT}\n{origin}\n{at}\n{last_id}\n{last_hash}\n{sha256}\n").into_bytes()
+        let Self { origin, at, last_id, last_hash, key_id, .. } = self;
+        format!("{FORMAT}\n{origin}\n{at}\n{last_id}\n{last_hash}\n{sha256}\n{key_id}\n").into_bytes()
     }
 
     /// Tells whether the key it names signed it. Whose key that is, only a list of trusted ones tells.

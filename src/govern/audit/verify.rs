@@ -8,6 +8,7 @@
 //! was signed by *this* gateway only a set of trusted keys tells.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::io::BufRead;
@@ -88,6 +89,9 @@ pub enum Fault {
     /// A checkpoint names an entry that should be there.
     #[error("it ends before entry {0}, which a checkpoint names: the end was cut off")]
     EndsBefore(Ulid),
+    /// It begins after every entry that a checkpoint from elsewhere names.
+    #[error("it begins after entry {0}, the newest that a given checkpoint names: give a younger one")]
+    BeginsAfter(Ulid),
     /// A checkpoint and the chain tell different histories.
     #[error("a checkpoint names entry {0} with another hash: the history was written anew")]
     Forked(Ulid),
@@ -117,6 +121,8 @@ struct Walk {
     first: Option<Ulid>,
     last: Option<Ulid>,
     wanted: BTreeMap<Ulid, Hash>,
+    /// The entries that checkpoints from elsewhere name, as long as none of these was met.
+    elsewhere: BTreeSet<Ulid>,
     met: usize,
 }
 
@@ -131,7 +137,8 @@ impl Walk {
                 return Err(Fault::Forked(checkpoint.last_id));
             }
         }
-        Ok(Self { check, first: None, last: None, wanted, met: 0 })
+        let elsewhere = trust.checkpoints.iter().map(|checkpoint| checkpoint.last_id).collect();
+        Ok(Self { check, first: None, last: None, wanted, elsewhere, met: 0 })
     }
 
     fn step(&mut self, id: Ulid, previous: Hash, hash: Hash, canonical: &[u8]) -> Result<(), Fault> {
@@ -150,6 +157,9 @@ impl Walk {
                 return Err(Fault::Forked(wanted));
             }
             self.wanted.remove(&wanted);
+            if self.elsewhere.contains(&wanted) {
+                self.elsewhere.clear();
+            }
             self.met += 1;
         }
         Ok(())
@@ -158,6 +168,9 @@ impl Walk {
     fn end(self, torn_bytes: u64) -> Result<Verified, Fault> {
         if let Some(missing) = self.wanted.keys().next() {
             return Err(Fault::EndsBefore(*missing));
+        }
+        if let Some(newest) = self.elsewhere.last() {
+            return Err(Fault::BeginsAfter(*newest));
         }
         Ok(Verified {
             entries: self.check.entries(),
@@ -290,3 +303,6 @@ fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize>
     let read = io::Read::take(reader, LINE_BYTES_MAX).read_until(b'\n', line)?;
     Ok(read)
 }
+
+#[cfg(test)]
+mod tests;
