@@ -4,10 +4,12 @@
 //! - [`streaming`]: how a stream is judged while it flows.
 //! - [`packs`]: how detectors are written, and how they prove themselves.
 //! - [`operations`]: reload, restart, crash, full disk, durability.
+//! - [`record`]: what is written down, how a copy is verified, how somebody is forgotten.
 //! - [`compatibility`]: which APIs are understood, and how a refusal looks to them.
 
 pub mod compatibility;
 pub mod operations;
 pub mod packs;
+pub mod record;
 pub mod streaming;
 pub mod threat_model;
