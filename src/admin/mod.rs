@@ -40,6 +40,7 @@ use crate::clock::Clock;
 use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
+use crate::govern::audit::Notary;
 use crate::govern::audit::Recorder;
 use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
@@ -85,6 +86,8 @@ pub struct Office {
     pub budgets: Arc<Budgets>,
     /// The writing side of the audit log.
     pub recorder: Recorder,
+    /// Signs where the audit log is.
+    pub notary: Notary,
     /// Holds, exports and erasures.
     pub privacy: Arc<Privacy>,
     /// State on disk.

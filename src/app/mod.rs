@@ -250,6 +250,7 @@ fn add_tasks(
         reloader,
         writer,
         log,
+        notary,
         licensing,
         provider_keys,
         agents,
@@ -272,6 +273,7 @@ fn add_tasks(
         }
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
+    server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
     let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
     server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
     let keys = Arc::clone(&authenticator.keys);
@@ -393,6 +395,7 @@ fn office(
         budgets: Arc::clone(&state.budgets),
         compliance: Arc::clone(&state.compliance),
         recorder: state.recorder.clone(),
+        notary: state.notary.clone(),
         privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
         telemetry: Arc::clone(telemetry),

@@ -32,6 +32,7 @@ use crate::govern::analytics::price;
 use crate::govern::audit;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Durability;
+use crate::govern::audit::Notary;
 use crate::govern::audit::Opened;
 use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
@@ -75,6 +76,7 @@ pub struct State {
     pub(super) signing: Arc<KeyRing>,
     pub(super) abtests: Arc<AbTests>,
     pub(super) trust: Arc<Trust>,
+    pub(super) notary: Notary,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
@@ -184,6 +186,13 @@ impl State {
             licensing,
             provider_keys,
             keys,
+            notary: Notary::new(
+                log.clone(),
+                Arc::clone(&signing),
+                Arc::clone(&clock),
+                node_id.clone(),
+                &folder.join(AUDIT_FOLDER),
+            ),
             signing,
             abtests,
             trust,

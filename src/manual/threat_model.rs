@@ -115,5 +115,3 @@
 //! # Known exceptions
 //! - What is no HTTP, and `CONNECT`, is answered by Pingora before any code of ours: an empty 400 or 405, without the
 //!   headers that all other answers carry.
-//! - An answer's trailing bytes may reach the caller before its record reaches the disk, even with
-//!   `audit.durability = "wait"`: see [`operations`](super::operations).

@@ -78,6 +78,8 @@ pub struct Exchange {
     pub reserved: Option<Reserved>,
     /// What it reserved of its key's budget.
     pub reservation: Option<Reservation>,
+    /// Whether its event is on the disk already.
+    pub is_recorded: bool,
 }
 
 /// Where an exchange goes.
@@ -159,6 +161,7 @@ impl Exchange {
             outcome: Outcome::default(),
             reserved: None,
             reservation: None,
+            is_recorded: false,
         }
     }
 

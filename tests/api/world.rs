@@ -43,6 +43,7 @@ use portcullis::govern::abtest::AbTests;
 use portcullis::govern::analytics::Meter;
 use portcullis::govern::analytics::price;
 use portcullis::govern::audit;
+use portcullis::govern::audit::Notary;
 use portcullis::govern::compliance::desk::Desk;
 use portcullis::govern::compliance::framework;
 use portcullis::govern::privacy::AnalyticsProvider;
@@ -87,6 +88,13 @@ impl World {
     /// Starts a plane whose deployment has a tier; each role has a key.
     pub fn start(tier: Tier) -> Self {
         Self::start_with(tier, |_| {})
+    }
+
+    /// Starts one on which so many streams may be open.
+    pub fn start_with_streams(tier: Tier, streams: usize) -> Self {
+        let world = Self::start(tier);
+        world.office.streams.add_permits(streams.saturating_sub(STREAMS_MAX));
+        world
     }
 
     /// Starts one that differs in what cannot change while it runs.
@@ -178,7 +186,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         trust,
-        signing,
+        signing: signing.clone(),
         abtests: Arc::new(AbTests::open(&store).unwrap()),
         keys,
         authenticator,
@@ -194,10 +202,17 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
             Tier::ALL.map(Tier::agent_quota),
             Box::new(|_| Some("a secret of the tests".to_owned())),
         )),
-        audit: opened.log,
+        audit: opened.log.clone(),
         budgets: Arc::new(Budgets::open(&store).unwrap()),
         meter,
         recorder: opened.recorder,
+        notary: Notary::new(
+            opened.log.clone(),
+            signing.clone(),
+            clock.clone(),
+            "node-1".to_owned(),
+            state.path(),
+        ),
         privacy: Arc::new(privacy.unwrap()),
         store,
         telemetry,

@@ -19,6 +19,7 @@ mod keys;
 mod license;
 mod metrics;
 mod pressure;
+mod privacy;
 mod quotas;
 mod readme;
 mod reload;

@@ -4,6 +4,7 @@ pub mod abtest;
 pub mod analytics;
 pub mod anomalies;
 pub mod audit;
+pub mod audit_export;
 pub mod audit_stream;
 pub mod auth;
 pub mod budgets;

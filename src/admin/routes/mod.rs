@@ -60,6 +60,8 @@ pub enum Media {
     Html,
     /// A stylesheet.
     Stylesheet,
+    /// JSON lines, or CSV where that is asked for.
+    Lines,
 }
 
 /// A handler's answer on its way.
