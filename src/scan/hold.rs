@@ -8,8 +8,8 @@
 //! begun at, and what stands before a value need not wait.
 //!
 //! The automaton accepts more than the patterns do, so waiting is never too short; it ends at the latest when a
-//! pattern's widest match would. What some patterns begin with is not followed at all (`part`): a match may then begin
-//! before its thread, and so what is settled ends before the last bytes that could be such a beginning.
+//! pattern's widest match would. Patterns that are only
+//! reported are not followed, but for wide ones: what is settled for them lags by their widest match.
 
 use std::collections::VecDeque;
 
@@ -26,24 +26,20 @@ mod part;
 mod settle;
 
 use automaton::Automaton;
-use automaton::ByteSet;
 use automaton::Facts;
 use automaton::NARROW;
-use automaton::has;
 use automaton::is_word;
 use origin::Origins;
 use origin::Place;
-use part::LEAD_BYTES_MAX;
 use part::Row;
-use part::union;
 use settle::Settler;
 use settle::WIDE_BYTES;
 
 /// Every so many bytes threads that are too old are sorted out.
 const EXPIRY_INTERVAL: u64 = 64;
 
-/// How far back the sources of steps are asked for: a match that is not wide, and a lead before it.
-const ORIGINS_KEPT: u64 = (WIDE_BYTES + LEAD_BYTES_MAX) as u64 + 2 * EXPIRY_INTERVAL;
+/// How far back the sources of steps are asked for: a match that is not wide.
+const ORIGINS_KEPT: u64 = WIDE_BYTES as u64 + 2;
 
 /// How many workspaces are kept.
 const SCRATCH_MAX: usize = 64;
@@ -53,8 +49,8 @@ const SCRATCH_MAX: usize = 64;
 pub struct Watch {
     automaton: Automaton,
     patterns: Vec<Watched>,
-    /// What patterns of a track may begin with that is not followed, and how long that may be: by track.
-    leads: [Lead; 2],
+    /// The widest match of reported patterns that are not followed.
+    unfollowed_bytes_max: u64,
     enforced: DetectorSet,
     reported: DetectorSet,
     idle: Mutex<Vec<Scratch>>,
@@ -68,8 +64,6 @@ pub struct HoldState {
     now: u64,
     after_word: bool,
     origins: Origins,
-    /// The step at which the bytes began, up to here, that could be a lead of an enforced pattern.
-    lead_from: Option<u64>,
     /// Places of the text at multiples of [`EXPIRY_INTERVAL`], as far back as a thread goes.
     trail: VecDeque<Place>,
     /// Where matches may have been completed, by track.
@@ -112,13 +106,6 @@ struct Watched {
     settler: Option<Settler>,
 }
 
-/// Beginnings of matches that are not followed.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lead {
-    bytes: ByteSet,
-    bytes_max: u64,
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     position: u32,
@@ -137,7 +124,7 @@ impl Watch {
     /// `detectors` are those of the scanner, in the order of their ids.
     pub fn compile(detectors: &[Detector], enforced: &DetectorSet, wanted: &DetectorSet) -> Self {
         let mut builder = automaton::Builder::default();
-        let (mut patterns, mut leads) = (Vec::new(), [Lead::default(); 2]);
+        let (mut patterns, mut unfollowed_bytes_max) = (Vec::new(), 0);
         let mut reported = DetectorSet::default();
         for (at, detector) in detectors.iter().enumerate() {
             let id = DetectorId(at as u16);
@@ -150,17 +137,21 @@ impl Watch {
                 reported.insert(id);
             }
             let (hir, width) = (detector.pattern.hir(), detector.pattern.width_max());
-            let settler = (width >= WIDE_BYTES).then(|| Settler::new(hir));
-            let row = Row::of(hir, track, settler.is_none());
-            leads[track.index()].widen(&row);
+            let is_wide = width >= WIDE_BYTES;
+            if track == Track::Reported && !is_wide {
+                // Nothing waits for it: what is old enough is looked at in one go, which is cheaper than following.
+                unfollowed_bytes_max = unfollowed_bytes_max.max(width as u64 + 1);
+                continue;
+            }
+            let settler = is_wide.then(|| Settler::new(hir));
             let wide = if settler.is_some() { patterns.len() as u32 } else { NARROW };
             let reach = u32::try_from(width).map_or(u32::MAX, |width| width.saturating_add(1));
-            builder.add(row, Facts { track, reach, wide });
+            builder.add(Row::of(hir), Facts { track, reach, wide });
             patterns.push(Watched { detector: id, settler });
         }
         let enforced = enforced.clone();
         let automaton = builder.finish();
-        Self { automaton, patterns, leads, enforced, reported, idle: Mutex::new(Vec::new()) }
+        Self { automaton, patterns, unfollowed_bytes_max, enforced, reported, idle: Mutex::new(Vec::new()) }
     }
 
     /// Returns the detectors of a track.
@@ -169,6 +160,11 @@ impl Watch {
             Track::Enforced => &self.enforced,
             Track::Reported => &self.reported,
         }
+    }
+
+    /// Tells whether matches of a track may be complete that leave no mark: those of patterns that are not followed.
+    pub(super) fn is_blind(&self, track: Track) -> bool {
+        track == Track::Reported && self.unfollowed_bytes_max > 0
     }
 
     /// Returns the end of a match that begins at `start` if whatever follows `text` cannot change it.
@@ -182,11 +178,6 @@ impl Watch {
     /// Returns the detector of a position, if its pattern is wide.
     fn wide(&self, position: u32) -> Option<DetectorId> {
         self.patterns.get(self.automaton.position(position).wide as usize).map(|watched| watched.detector)
-    }
-
-    /// Returns what enforced patterns may begin with that is not followed.
-    fn lead(&self) -> &Lead {
-        &self.leads[Track::Enforced.index()]
     }
 
     /// Lends room for steps.
@@ -222,7 +213,6 @@ impl HoldState {
         self.after_word = word;
         let place = Place { step: self.now, source };
         self.origins.push(place, ORIGINS_KEPT);
-        self.lead_from = self.lead_from.or(Some(self.now)).filter(|_| has(&watch.lead().bytes, byte));
         scratch.next.clear();
         let mut ends = false;
         for thread in &self.threads {
@@ -237,8 +227,7 @@ impl HoldState {
             let position = watch.automaton.position(to);
             ends |= position.accepts;
             let value = if position.in_value { source } else { NO_VALUE };
-            let first = self.led_by(place, position.lead);
-            scratch.enter(Thread { position: to, first, last: place, value });
+            scratch.enter(Thread { position: to, first: place, last: place, value });
         }
         self.now += 1;
         std::mem::swap(&mut self.threads, &mut scratch.next);
@@ -254,28 +243,13 @@ impl HoldState {
     pub fn held_from(&self, watch: &Watch, track: Track) -> Option<usize> {
         let of_track = |thread: &&Thread| watch.automaton.position(thread.position).track == track;
         let followed = self.threads.iter().filter(of_track).map(|thread| thread.first.source).min();
-        followed.into_iter().chain(self.lead_under_way(watch, track)).min()
+        followed.into_iter().chain(self.unfollowed_from(watch, track)).min()
     }
 
-    /// Returns where the earliest lead of a track begins that may be under way.
-    fn lead_under_way(&self, watch: &Watch, track: Track) -> Option<usize> {
-        let most = watch.leads[track.index()].bytes_max;
-        let earliest = self.now.saturating_sub(most);
-        let from = match track {
-            Track::Enforced => self.lead_from?.max(earliest),
-            Track::Reported => earliest,
-        };
-        (from < self.now).then(|| self.origins.source(from))
-    }
-
-    /// Returns where a match may begin whose thread begins at a place, behind a lead that is not followed.
-    fn led_by(&self, place: Place, lead: u32) -> Place {
-        match lead {
-            0 => place,
-            lead => {
-                Place { source: self.origins.source(place.step.saturating_sub(u64::from(lead))), ..place }
-            }
-        }
+    /// Returns where the earliest match of a track begins that may be under way and is not followed.
+    fn unfollowed_from(&self, watch: &Watch, track: Track) -> Option<usize> {
+        let from = self.now.saturating_sub(watch.unfollowed_bytes_max);
+        (watch.is_blind(track) && from < self.now).then(|| self.origins.source(from))
     }
 
     /// Returns where the earliest match of an enforced detector begins that may be under way.
@@ -327,11 +301,12 @@ impl HoldState {
 
     /// Tells whether what follows means the same to both.
     pub(super) fn agrees_with(&self, other: &Self, watch: &Watch) -> bool {
-        let most = watch.leads.map(|lead| lead.bytes_max).into_iter().max().unwrap_or_default();
         self.threads.is_empty()
             && other.threads.is_empty()
             && self.after_word == other.after_word
-            && [self, other].into_iter().all(|state| state.origins.is_straight(state.now, most))
+            && [self, other]
+                .into_iter()
+                .all(|state| state.origins.is_straight(state.now, watch.unfollowed_bytes_max))
     }
 
     /// Marks the matches that may end here and drops threads that cannot go on.
@@ -372,21 +347,13 @@ impl HoldState {
                 let after = self.trail.partition_point(|place| place.step <= earliest);
                 let known = after.checked_sub(1).and_then(|at| self.trail.get(at));
                 if let Some(place) = known.filter(|place| place.step > thread.first.step) {
-                    thread.first = self.led_by(*place, position.lead);
+                    thread.first = *place;
                     thread.value = thread.value.max(place.source);
                 }
             }
             thread.last.step >= earliest
         });
         self.threads = threads;
-    }
-}
-
-impl Lead {
-    /// Takes in the lead of a pattern.
-    fn widen(&mut self, row: &Row) {
-        self.bytes = union(self.bytes, row.lead_bytes);
-        self.bytes_max = self.bytes_max.max(row.lead as u64);
     }
 }
 

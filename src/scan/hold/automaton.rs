@@ -29,8 +29,6 @@ pub(super) struct Position {
     pub track: Track,
     /// The widest match of its patterns, and one byte for a look-around behind it.
     pub reach: u32,
-    /// How far before a thread's beginning a match of its patterns may begin.
-    pub lead: u32,
     /// Its pattern by index in the watch, if that is a wide one; or [`NARROW`].
     pub wide: u32,
     /// A match may end here.
@@ -95,7 +93,6 @@ pub(super) struct Builder {
 struct Node {
     part: Part,
     facts: Facts,
-    lead: u32,
     /// Whether a pattern ends here, and if so, whether one looks at what comes behind it.
     ends: Option<bool>,
     next: Vec<Node>,
@@ -165,12 +162,11 @@ impl Builder {
                 node.part == part && node.facts.track == facts.track && node.facts.wide == facts.wide
             };
             let known = level.iter().position(alike).unwrap_or_else(|| {
-                level.push(Node { part, facts, lead: 0, ends: None, next: Vec::new() });
+                level.push(Node { part, facts, ends: None, next: Vec::new() });
                 level.len() - 1
             });
             let node = &mut level[known];
             node.facts.reach = node.facts.reach.max(facts.reach);
-            node.lead = node.lead.max(row.lead as u32);
             if at + 1 == count {
                 node.ends = Some(node.ends.unwrap_or(false) | row.looks_behind_end);
             }
@@ -217,8 +213,7 @@ impl Builder {
     fn node(&mut self, node: Node) -> Tail {
         let Facts { track, reach, wide } = node.facts;
         let in_value = node.part.in_value;
-        self.now =
-            Some(Position { track, reach, lead: node.lead, wide, accepts: false, last: true, in_value });
+        self.now = Some(Position { track, reach, wide, accepts: false, last: true, in_value });
         let piece = self.piece(&node.part.hir);
         let mut behind = self.any(node.next);
         behind.join(Tail { first: Vec::new(), ends: node.ends });
