@@ -2,10 +2,11 @@
 //!
 //! A credential is taken from a request by [`credential`], looked up by [`authenticator`], and answers as a
 //! [`credential::Principal`] with a [`role::Role`]; what a role may do is one table. Callers of
-//! provider routes are known only as a keyed hash ([`identity`]). Quotas are token buckets ([`limit`]).
-//! People ([`user`]) carry bearer tokens ([`token`]).
+//! provider routes are known only as a keyed hash ([`identity`]); agents by their certificates ([`a2a`]).
+//! Quotas are token buckets ([`limit`]). People ([`user`]) carry bearer tokens ([`token`]).
 //! What the deployment itself vouches for is signed by one ring of keys ([`signing`]).
 
+pub mod a2a;
 pub mod authenticator;
 pub mod concurrency;
 pub mod config;

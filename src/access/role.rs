@@ -44,6 +44,7 @@ const GRANTS: &[(Role, &[&str])] = &[
             "audit:read",
             "config:read",
             "config:write",
+            "guardrails:read",
             "holds:read",
             "holds:write",
             "infra:read",
@@ -63,6 +64,7 @@ const GRANTS: &[(Role, &[&str])] = &[
             "analytics:read",
             "audit:read",
             "compliance:read",
+            "guardrails:read",
             "holds:read",
             "infra:read",
             "siem:read",
@@ -89,6 +91,15 @@ impl Role {
             Self::Analyst => "analyst",
             Self::Service => "service",
             Self::Agent => "agent",
+        }
+    }
+
+    /// Returns what the role may do, as `resource:action`; `*` is everything.
+    pub fn granted(self) -> &'static [&'static str] {
+        let row = GRANTS.iter().find(|(role, _)| *role == self).map(|(_, granted)| *granted);
+        match self {
+            Self::Admin => &["*"],
+            _ => row.unwrap_or_default(),
         }
     }
 

@@ -29,8 +29,8 @@ pub struct Call {
     pub principal: Option<Principal>,
     /// Where from.
     pub address: Option<IpAddr>,
-    /// The path as it was asked for.
-    pub route: String,
+    /// The path of the row that answers, its parameters in braces: what is asked for may name people.
+    pub route: &'static str,
     /// The parameters in the path, by name.
     pub path: BTreeMap<String, String>,
     /// The query as it was written, without its question mark.

@@ -157,7 +157,7 @@ impl Arrival {
         let admitted = admit(route, principal, self.office.facts.public_metrics);
         let principal = match admitted {
             Ok(principal) => principal,
-            Err(error) => return self.turned_away(&payer, known.as_ref(), error),
+            Err(error) => return self.turned_away(&payer, known.as_ref(), route, error),
         };
         let Some(_seat) = self.seat(route, &payer) else {
             self.office.telemetry.metrics.rate_limited();
@@ -172,7 +172,7 @@ impl Arrival {
             let error = ApiError::RateLimited { retry_after_s: limit.retry_after_s };
             return (error.into_response(), limit);
         }
-        let response = match self.into_call(principal) {
+        let response = match self.into_call(route, principal) {
             Ok(call) => handled(route, call).await,
             Err(error) => error.into_response(),
         };
@@ -211,12 +211,13 @@ impl Arrival {
         &self,
         payer: &Payer,
         known: Option<&Principal>,
+        route: &Route,
         error: ApiError,
     ) -> (Response<Body>, LimitState) {
         let limit = self.office.buckets.take(&payer.name, payer.tier, self.office.clock.now());
         if limit.allowed && error.status().as_u16() != 400 {
             let actor = known.map(Principal::id);
-            let event = journal::denied(actor, self.parts.uri.path(), &self.request_id, &error);
+            let event = journal::denied(actor, route.path, &self.request_id, &error);
             // A refusal that cannot be recorded is still a refusal; the recorder counts the loss.
             let _ = self.office.recorder.record_soon(event);
         }
@@ -229,13 +230,13 @@ impl Arrival {
         Payer { name, tier: self.office.tier() }
     }
 
-    fn into_call(self, principal: Option<Principal>) -> Result<Call, ApiError> {
+    fn into_call(self, route: &Route, principal: Option<Principal>) -> Result<Call, ApiError> {
         Ok(Call {
             office: self.office,
             principal,
             address: self.address,
             path: self.path?,
-            route: self.parts.uri.path().to_owned(),
+            route: route.path,
             query: self.parts.uri.query().unwrap_or_default().to_owned(),
             headers: self.parts.headers,
             body: self.body,

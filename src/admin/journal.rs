@@ -12,13 +12,13 @@ use crate::policy::reload::Announcement;
 use crate::policy::reload::Reloader;
 use crate::policy::revision::RevisionSource;
 
-/// Returns the event of a call that was turned away.
+/// Returns the event of a call that was turned away at a row with that path.
 pub fn denied(actor: Option<String>, path: &str, request_id: &str, error: &ApiError) -> AuditEvent {
     AuditEvent {
         event_type: "access_denied".to_owned(),
         action: "block".to_owned(),
         actor,
-        route: Some(path.chars().take(256).collect()),
+        route: Some(path.to_owned()),
         request_id: Some(request_id.to_owned()),
         message: format!("{}: {error}", error.status().as_u16()),
         ..AuditEvent::default()
@@ -32,7 +32,7 @@ impl Call {
             event_type: event_type.to_owned(),
             action: "allow".to_owned(),
             actor: self.actor(),
-            route: Some(self.route.clone()),
+            route: Some(self.route.to_owned()),
             request_id: Some(self.request_id.clone()),
             message,
             ..AuditEvent::default()

@@ -25,6 +25,7 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use crate::access::a2a::Guardrails;
 use crate::access::authenticator::Authenticator;
 use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyStore;
@@ -34,6 +35,7 @@ use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
+use crate::govern::privacy::Privacy;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
 use crate::redact::mask::Masker;
@@ -57,10 +59,14 @@ pub struct Office {
     pub buckets: Arc<Buckets>,
     /// Requests under way, shared with the data plane.
     pub concurrency: Arc<Concurrency>,
+    /// What calls of agents are judged by, shared with the data plane.
+    pub guardrails: Arc<Guardrails>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
     /// The writing side of the audit log.
     pub recorder: Recorder,
+    /// Holds, exports and erasures.
+    pub privacy: Arc<Privacy>,
     /// State on disk.
     pub store: Store,
     /// Metrics, today's figures, health.

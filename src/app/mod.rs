@@ -5,7 +5,10 @@
 //! nothing runs that nobody supervises: work that ends before the process does is a dependency down.
 
 mod address;
+mod agents;
 mod loading;
+mod options;
+mod privacy;
 mod ready;
 mod state;
 pub mod streamed;
@@ -14,23 +17,24 @@ mod task;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use pingora::apps::HttpServerOptions;
 use pingora::listeners::L4BufferSettings;
 use pingora::listeners::ListenerConfig;
 use pingora::listeners::TcpSocketOptions;
 use pingora::protocols::ALPN;
-use pingora::protocols::http::v2::server::H2Options;
-use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::proxy::http_proxy;
 use pingora::server::RunArgs;
 use pingora::server::Server;
-use pingora::server::configuration::ServerConf;
 use pingora::services::listening::Service;
 use tokio::sync::Semaphore;
 
 use self::address::Reserved;
+use self::options::adapter_limits;
+use self::options::admin_guard_config;
+use self::options::guard_config;
+use self::options::h2_options;
+use self::options::server_conf;
+use self::options::server_options;
 use self::state::State;
 use self::task::task;
 use crate::access::identity::CallerHash;
@@ -42,7 +46,6 @@ use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
-use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
@@ -60,7 +63,6 @@ use crate::policy::watch::reload;
 use crate::proxy::Gateway;
 use crate::proxy::gate::ByteBudget;
 use crate::proxy::guard::Guard;
-use crate::proxy::guard::GuardConfig;
 use crate::proxy::local::OwnPaths;
 use crate::proxy::upstream::Upstreams;
 use crate::redact::mask::Masker;
@@ -70,6 +72,7 @@ use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 use crate::tls::CertificateStore;
 use crate::tls::TlsFiles;
+use crate::tls::peer::Authorities;
 
 pub use self::loading::loading;
 pub use self::state::StateError;
@@ -87,8 +90,6 @@ const MASKS: &str = "masks";
 /// What is read of a connection at once, where its reader does not ask for more: a request head, a TLS record.
 /// A connection has this for as long as it is open.
 const READ_BUFFER_BYTES: usize = 16 << 10;
-/// How long the runtimes may take to stop once every exchange had its time.
-const RUNTIME_STOP_S: u64 = 2;
 
 /// What the process is asked to run.
 #[derive(Debug, Default)]
@@ -124,7 +125,15 @@ pub enum StartError {
 ///
 /// # Errors
 /// It could not be started; see [`StartError`].
-pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
+pub fn run(wanted: Wanted) -> Result<(), StartError> {
+    run_by(wanted, Arc::new(SystemClock))
+}
+
+/// Does the same by another clock.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartError> {
     let sample = match wanted.with_sample_provider {
         true => Some(address::listen(([127, 0, 0, 1], 0).into())?),
         false => None,
@@ -132,13 +141,12 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     wanted.sources.sample_provider = sample.as_ref().and_then(|listener| listener.local_addr().ok());
     let config = wanted.sources.check(|_| Vec::new()).map_err(StartError::Config)?;
     crate::telemetry::logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));
     let state = State::open(&config, &wanted.sources, Arc::clone(&clock), Arc::clone(&telemetry))?;
     let proxy_addresses = Reserved::all(&config.proxy.listen)?;
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = quotas(&config.rules.limits.tiers);
+    let buckets = quotas(&config.rules.limits.tiers, Tier::quota);
     let buckets = Buckets::open(buckets, state.secret.clone(), &state.store, clock.now());
     let buckets = Arc::new(buckets);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
@@ -148,6 +156,8 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
     provider_keys.refresh(&rules.load().routes);
     state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
+    let agent_files = Arc::clone(&state.agents);
+    state.reloader.subscribe(move |_| agent_files.refresh());
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
     let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
     let router = admin::router(Arc::clone(&office));
@@ -161,7 +171,8 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     proxy.h2_options = Some(h2_options(&config));
     let mut plane = Service::new("proxy".to_owned(), Guard::new(proxy, guard_config(&config)));
     let offered = if config.proxy.h2 { ALPN::H2H1 } else { ALPN::H1 };
-    let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref(), offered)?;
+    let authorities = Some(&state.agents.authorities);
+    let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref(), offered, authorities)?;
     plane.threads = config.proxy.threads;
     server.add_service(plane);
     let limits = adapter_limits(&config);
@@ -169,7 +180,7 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
         "admin".to_owned(),
         Guard::new(AdminApp::new(router, limits), admin_guard_config(&config)),
     );
-    let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1)?;
+    let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1, None)?;
     plane.threads = Some(1);
     server.add_service(plane);
 
@@ -228,7 +239,17 @@ fn add_tasks(
     telemetry: &Arc<Telemetry>,
 ) {
     let State {
-        store, reloader, writer, log, licensing, provider_keys, signing, authenticator, clock, ..
+        store,
+        reloader,
+        writer,
+        log,
+        licensing,
+        provider_keys,
+        agents,
+        signing,
+        authenticator,
+        clock,
+        ..
     } = state;
     let time = Arc::clone(&clock);
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
@@ -257,6 +278,7 @@ fn add_tasks(
             .chain(&config.admin.tls)
             .flat_map(|files| [files.cert.clone(), files.key.clone()]),
     );
+    let agent_files = Arc::clone(&agents);
     let telemetry_of_reloads = Arc::clone(telemetry);
     let refresh = Arc::new(move || {
         reload_certificates(&certificates, &telemetry_of_reloads);
@@ -264,9 +286,10 @@ fn add_tasks(
         state::tell_standing(&licensing, &*clock);
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
+        agents.refresh();
     });
     let changed = Arc::clone(&refresh);
-    let watch = FileWatch::new(paths, move || changed());
+    let watch = FileWatch::new(paths, move || changed()).following(move || agent_files.paths());
     server.add_service(task("file-watch", telemetry, None, move |shutdown| async move {
         let (tell, told) = tokio::sync::watch::channel(false);
         let stop = async move {
@@ -307,7 +330,7 @@ fn follow_reloads(
         let now = clock.now().as_second() as f64;
         match announcement {
             Announcement::Published(change) => {
-                buckets.set_quotas(quotas(&handle.load().limits.tiers));
+                buckets.set_quotas(quotas(&handle.load().limits.tiers, Tier::quota));
                 telemetry.metrics.reloaded(Some(change.revision), now);
             }
             Announcement::Refused { .. } => telemetry.metrics.reloaded(None, now),
@@ -315,10 +338,10 @@ fn follow_reloads(
     });
 }
 
-fn quotas(limits: &[TierLimit]) -> Quotas {
+fn quotas(limits: &[TierLimit], usual: fn(Tier) -> Option<Quota>) -> Quotas {
     Tier::ALL.map(|tier| {
         let Some(limit) = limits.iter().find(|limit| limit.tier == tier.as_str()) else {
-            return tier.quota();
+            return usual(tier);
         };
         let requests_per_minute = limit.requests_per_minute?;
         Some(Quota { requests_per_minute, burst: limit.burst.unwrap_or(requests_per_minute) })
@@ -341,8 +364,10 @@ fn office(
         signing: Arc::clone(&state.signing),
         buckets: Arc::clone(buckets),
         concurrency: Arc::clone(&state.concurrency),
+        guardrails: Arc::clone(&state.agents.guardrails),
         audit: state.log.clone(),
         recorder: state.recorder.clone(),
+        privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),
@@ -392,6 +417,7 @@ fn gateway(
         own,
         buckets: Arc::clone(buckets),
         concurrency: Arc::clone(&state.concurrency),
+        guardrails: Arc::clone(&state.agents.guardrails),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
         pins: Arc::clone(&state.pins),
@@ -415,59 +441,12 @@ fn masker(state: &State) -> Masker {
     Masker::new(tenant(state))
 }
 
-fn adapter_limits(config: &Config) -> AdapterLimits {
-    let body_deadline = Duration::from_millis(config.proxy.timeouts.body_ms);
-    AdapterLimits { body_bytes_max: config.admin.max_body_bytes, body_deadline }
-}
-
-fn guard_config(config: &Config) -> GuardConfig {
-    GuardConfig {
-        connections_max: config.proxy.max_connections,
-        connections_per_address_max: config.proxy.max_connections_per_address,
-        head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
-    }
-}
-
-fn admin_guard_config(config: &Config) -> GuardConfig {
-    GuardConfig {
-        connections_max: config.admin.max_connections,
-        connections_per_address_max: config.admin.max_connections_per_address,
-        ..guard_config(config)
-    }
-}
-
-fn server_options(config: &Config) -> HttpServerOptions {
-    let mut options = HttpServerOptions::default();
-    options.h2c = config.proxy.h2;
-    // Pingora counts how often a connection is used again, not how often it is used.
-    options.keepalive_request_limit = Some(config.proxy.max_requests_per_connection.saturating_sub(1));
-    options.h2_idle_timeout = Some(Duration::from_millis(config.proxy.timeouts.keepalive_ms));
-    options
-}
-
-fn h2_options(config: &Config) -> H2Options {
-    let mut options = default_h2_options();
-    options.max_concurrent_streams(config.proxy.h2_streams_max);
-    options.max_header_list_size(u32::try_from(config.proxy.max_header_bytes).unwrap_or(u32::MAX));
-    options
-}
-
-fn server_conf(config: &Config) -> ServerConf {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    ServerConf {
-        threads: config.proxy.threads.unwrap_or(cores),
-        grace_period_seconds: Some(config.proxy.shutdown_grace_ms.div_ceil(1000)),
-        graceful_shutdown_timeout_seconds: Some(RUNTIME_STOP_S),
-        upstream_keepalive_pool_size: config.proxy.upstream_idle_connections,
-        ..ServerConf::default()
-    }
-}
-
 fn listen<A>(
     service: &mut Service<A>,
     addresses: &Reserved,
     tls: Option<&TlsFiles>,
     offered: ALPN,
+    agents: Option<&Arc<Authorities>>,
 ) -> Result<Option<Arc<CertificateStore>>, StartError> {
     let certificate = tls.map(|files| CertificateStore::load(files.clone())).transpose();
     let certificate = certificate.map_err(|fault| StartError::State(StateError::Certificate(fault)))?;
@@ -477,9 +456,12 @@ fn listen<A>(
         let endpoint = ListenerConfig::tcp(address.to_string())
             .tcp_socket_options(options)
             .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
-        service.add_listener(match &certificate {
-            Some(certificate) => endpoint.tls(certificate.listener(offered.clone())),
-            None => endpoint,
+        service.add_listener(match (&certificate, agents) {
+            (Some(certificate), Some(authorities)) => {
+                endpoint.tls(certificate.listener_for_agents(offered.clone(), authorities))
+            }
+            (Some(certificate), None) => endpoint.tls(certificate.listener(offered.clone())),
+            (None, _) => endpoint,
         });
     }
     Ok(certificate)

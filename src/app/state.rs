@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::agents::AgentFiles;
+use super::privacy;
 use crate::access::authenticator::Authenticator;
 use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyError;
@@ -29,6 +31,7 @@ use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
+use crate::govern::privacy::Privacy;
 use crate::id::UlidSource;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
@@ -45,6 +48,8 @@ use crate::tls::CertificateFault;
 
 const STORE_FOLDER: &str = "store";
 const AUDIT_FOLDER: &str = "audit";
+/// Beside the journal, not in it: backups of the two live differently long.
+const KEYS_FILE: &str = "subjects.keys";
 /// How long an exchange waits for the disk in `wait` before the log counts as failing.
 const RECORD_WAIT_MAX: Duration = Duration::from_secs(5);
 const SEGMENT_AGE_MAX: Duration = Duration::from_secs(86_400);
@@ -64,7 +69,9 @@ pub struct State {
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
+    pub(super) privacy: Arc<Privacy>,
     pub(super) reloader: Arc<Reloader>,
+    pub(super) agents: Arc<AgentFiles>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<UlidSource>,
     pub(super) node_id: String,
@@ -132,10 +139,12 @@ impl State {
         let settings = journal_settings(&config.audit, folder);
         let opened =
             audit::open(settings, store.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
-        let Opened { recorder, writer, log, repair } = opened;
+        let Opened { recorder, writer, log, keyring, repair } = opened;
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
+        let privacy = privacy::open(&store, &keyring, &log, &authenticator, &clock)?;
+        privacy::resume(&privacy, &recorder);
         let loading = super::loading(config, sources);
         let (reloader, origin) =
             Reloader::start(loading, &store, Arc::clone(&clock)).map_err(|error| match error {
@@ -145,6 +154,7 @@ impl State {
         tell_origin(&origin, reloader.handle().load().revision);
         let node_id = secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let reloader = Arc::new(reloader);
+        let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         Ok(Self {
             store,
             secret,
@@ -158,7 +168,9 @@ impl State {
             recorder,
             writer,
             log,
+            privacy,
             reloader,
+            agents,
             clock,
             ids,
             node_id,
@@ -167,7 +179,7 @@ impl State {
 }
 
 /// Returns the secret that lies at a place.
-fn secret_at(place: &SecretPlace) -> Option<String> {
+pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
     match place {
         SecretPlace::Environment(name) => named(name),
         SecretPlace::File(path) => {
@@ -208,6 +220,7 @@ fn open_keys(
 fn journal_settings(config: &AuditConfig, folder: &Path) -> audit::AuditConfig {
     audit::AuditConfig {
         directory: folder.join(AUDIT_FOLDER),
+        keys: folder.join(KEYS_FILE),
         durability: match config.durability {
             AuditDurability::Wait => Durability::Wait,
             AuditDurability::Buffer => Durability::Buffer,

@@ -106,7 +106,7 @@ policy = "defualt"
 name = "a"
 path_prefix = "/"
 upstream = []
-auth = "a2a"
+auth = "a2b"
 dialect = "openia"
 [[routes]]
 path_prefix = "/../x"
@@ -143,7 +143,7 @@ burst = 1
         "18 routes[1].name: already taken by routes[0]",
         "19 routes[1].path_prefix: already taken by routes[0]",
         "20 routes[1].upstream: expected 1 to 64 URLs",
-        "21 routes[1].auth: `a2a` is not part of this version yet; use `transparent` or `gateway_key`",
+        "21 routes[1].auth: expected `transparent`, `gateway_key` or `a2a`; did you mean `a2a`?",
         "22 routes[1].dialect: expected one of auto, openai, anthropic, gemini, ollama, generic",
         "23 routes[2].name: missing",
         "24 routes[2].path_prefix: expected a path like /v1, without escapes, '.' and '..'",

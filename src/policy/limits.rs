@@ -93,8 +93,8 @@ impl Limits {
 }
 
 impl TierLimit {
-    /// Reads `[limits.tiers.NAME]`; 0 stands for unlimited.
-    fn read(name: &str, section: &mut Section<'_>) -> Self {
+    /// Reads `[limits.tiers.NAME]` or `[a2a.tiers.NAME]`; 0 stands for unlimited.
+    pub(super) fn read(name: &str, section: &mut Section<'_>) -> Self {
         const TIERS: [&str; 4] = ["community", "developer", "professional", "enterprise"];
         if !TIERS.contains(&name) {
             let suggestion = nearest(name, TIERS);

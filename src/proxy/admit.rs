@@ -39,6 +39,7 @@ impl Gateway {
                 self.take(exchange, &name, self.licensing.tier(self.clock.now()))
             }
             RouteAuth::GatewayKey(_) => self.admit_key(session, exchange, passage),
+            RouteAuth::A2a => self.admit_agent(session, exchange),
         }
     }
 
@@ -75,7 +76,7 @@ impl Gateway {
     }
 
     /// Takes a seat and a token; a request without a seat costs none.
-    fn take(&self, exchange: &mut Exchange, name: &str, tier: Tier) -> Result<(), Rejection> {
+    pub(super) fn take(&self, exchange: &mut Exchange, name: &str, tier: Tier) -> Result<(), Rejection> {
         let max = exchange.rules.limits.concurrent_requests_per_caller;
         if max > 0 && self.buckets.quota(tier).is_some() {
             let Some(seat) = self.concurrency.enter(name, max) else {
@@ -103,7 +104,7 @@ impl Gateway {
 }
 
 /// Returns who pays where no credential counts, named as on the management plane.
-fn stranger(session: &Session) -> String {
+pub(super) fn stranger(session: &Session) -> String {
     let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
     address.map_or_else(|| "address:unknown".to_owned(), |address| format!("address:{address}"))
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::a2a::chain::AgentCall;
+use crate::access::a2a::chain::Grant;
+use crate::access::a2a::chain::Pending;
 use crate::access::concurrency::Seat;
 use crate::access::credential::Presented;
 use crate::access::limit::LimitState;
@@ -43,6 +46,12 @@ pub struct Exchange {
     pub scope: Option<Arc<Scope>>,
     /// Its place among the requests of its caller that are under way.
     pub seat: Option<Seat>,
+    /// What became of the call, on routes for agents.
+    pub agent: Option<AgentCall>,
+    /// An agent's call that waits for its body.
+    pub pending: Option<Pending>,
+    /// What lets an agent's call go on; nothing is forwarded without.
+    pub grant: Option<Grant>,
     /// What is left of the caller's quota.
     pub limit: Option<LimitState>,
     /// Where it goes and under which policy; known after routing.
@@ -121,6 +130,9 @@ impl Exchange {
             presented: None,
             scope: None,
             seat: None,
+            agent: None,
+            pending: None,
+            grant: None,
             limit: None,
             passage: None,
             path: String::new(),

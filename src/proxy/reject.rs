@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::a2a::denial::Denial;
 use crate::access::credential::CredentialFault;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::CodingFault;
@@ -44,6 +45,8 @@ pub enum Rejection {
     Upgrade,
     /// The provider did not switch protocols.
     UpgradeFailed,
+    /// The guardrails deny an agent's call.
+    A2a(Denial),
     /// The caller sends too much, too often.
     RateLimited {
         /// When to come back.
@@ -99,6 +102,7 @@ impl Rejection {
     fn may_retry(&self) -> bool {
         match self {
             Self::RateLimited { retry_after } => *retry_after <= RETRY_WAIT_MAX,
+            Self::A2a(denial) => denial.retry_after.is_some_and(|wait| wait <= RETRY_WAIT_MAX),
             Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
             Self::Upstream(_)
             | Self::TooManyAtOnce
@@ -145,6 +149,10 @@ impl Rejection {
             Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
             Self::UpgradeFailed => (StatusCode::BAD_GATEWAY, "upgrade_failed"),
             Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            Self::A2a(denial) => {
+                let status = StatusCode::from_u16(denial.code.status());
+                (status.unwrap_or(StatusCode::FORBIDDEN), denial.code.as_str())
+            }
             Self::Gate(GateFault::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::Gate(GateFault::Slow { .. }) => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
@@ -179,6 +187,7 @@ impl Rejection {
             Self::NoProviderKey => "the route cannot reach its provider at the moment".to_owned(),
             Self::Upgrade => "this route does not carry upgraded connections".to_owned(),
             Self::UpgradeFailed => "the upstream did not switch protocols".to_owned(),
+            Self::A2a(denial) => denial.to_string(),
             Self::RateLimited { .. } => "too many requests, slow down".to_owned(),
             Self::Gate(fault) => fault.to_string(),
             Self::Coding(fault) => fault.to_string(),
@@ -195,6 +204,7 @@ impl Rejection {
     fn retry_after_s(&self) -> Option<u64> {
         match self {
             Self::RateLimited { retry_after } => Some(retry_after.as_secs().max(1)),
+            Self::A2a(denial) => denial.retry_after.map(|wait| wait.as_secs().max(1)),
             Self::Gate(GateFault::Overloaded) | Self::Unrecorded | Self::TooManyAtOnce => Some(1),
             _ => None,
         }
@@ -212,6 +222,7 @@ macro_rules! from {
 }
 
 from! {
+    Denial => A2a,
     HeadFault => Head,
     PathFault => Path,
     GateFault => Gate,

@@ -19,6 +19,7 @@ use super::context::Passage;
 use super::gate::Reserved;
 use super::reject::Rejection;
 use super::request::coding_limits;
+use crate::access::a2a::claims::is_reserved;
 use crate::llm::media::Media;
 use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
@@ -27,7 +28,6 @@ use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::CodingFault;
 use crate::proxy::upstream::Reply;
-use crate::proxy::upstream::is_ours;
 
 /// Fields of the provider's response that belong to its connection or to bytes that change.
 const DROPPED: [&str; 8] = [
@@ -227,9 +227,9 @@ impl Gateway {
     ) -> Result<ResponseHeader, Stop> {
         let source = reply.head();
         let mut head = ResponseHeader::build(source.status, Some(source.headers.len() + 8))?;
-        let keeps = |name: &HeaderName| {
-            !DROPPED.contains(&name.as_str()) && !dropped.contains(&name.as_str()) && !is_ours(name)
-        };
+        let keeps =
+            |name: &HeaderName| !DROPPED.contains(&name.as_str()) && !dropped.contains(&name.as_str());
+        let keeps = |name: &HeaderName| keeps(name) && !is_reserved(name.as_str());
         for (name, value) in source.headers.iter().filter(|(name, _)| keeps(name)) {
             head.append_header(name.clone(), value.clone())?;
         }

@@ -19,7 +19,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderName;
 use http::Uri;
 use http::Version;
 use http::header;
@@ -35,6 +34,7 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::utils::tls::WrappedX509;
 use pingora::utils::tls::parse_x509;
 
+use super::a2a;
 use crate::clock::Clock;
 use crate::policy::route::Route;
 use crate::policy::route::Upstream;
@@ -307,22 +307,13 @@ async fn read_final_head(session: &mut HttpSession) -> pingora::Result<()> {
     pingora::Error::e_explain(pingora::ErrorType::InvalidHTTPHeader, "too many interim responses")
 }
 
-/// Tells whether only the gateway says what a header of this name says: from outside it counts for nothing,
-/// and goes nowhere.
-pub fn is_ours(name: &HeaderName) -> bool {
-    name.as_str().starts_with("x-portcullis-")
-}
-
-/// Returns the caller's head without what belongs to its connection and to the form of its body, and without
-/// what only the gateway says.
+/// Returns the caller's head without what belongs to its connection, to the form of its body, and to us alone.
 pub fn without_connection(head: &RequestHeader) -> Box<RequestHeader> {
     let mut sent = Box::new(head.clone());
     for nominated in nominated_fields(head) {
         sent.remove_header(nominated.as_str());
     }
-    for name in head.headers.keys().filter(|name| is_ours(name)) {
-        sent.remove_header(name);
-    }
+    a2a::strip_reserved(&mut sent);
     for name in HOP_BY_HOP.iter().chain(&["expect", "content-length", "content-encoding"]) {
         if sent.headers.contains_key(*name) {
             sent.remove_header(*name);

@@ -59,6 +59,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/policies/{id}", "operator"),
     ("PUT", "/api/v1/policies/{id}", "operator"),
     ("DELETE", "/api/v1/policies/{id}", "operator"),
+    ("GET", "/api/v1/guardrails", "operator auditor"),
     ("GET", "/api/v1/keys", "operator"),
     ("POST", "/api/v1/keys", ""),
     ("GET", "/api/v1/keys/{id}", "operator"),
@@ -79,6 +80,13 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/.well-known/jwks.json", "*"),
     ("GET", "/api/v1/signing/keys", "operator"),
     ("POST", "/api/v1/signing/rotate", ""),
+    ("POST", "/api/v1/legal-holds", "operator"),
+    ("GET", "/api/v1/legal-holds", "operator auditor"),
+    ("GET", "/api/v1/legal-holds/{id}", "operator auditor"),
+    ("DELETE", "/api/v1/legal-holds/{id}", "operator"),
+    ("GET", "/api/v1/legal-holds/check/{entityID}", "operator auditor"),
+    ("POST", "/api/v1/dsar/export", ""),
+    ("POST", "/api/v1/dsar/erase", ""),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
     ("", "/", "*"),
@@ -105,6 +113,8 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
     match (is_let_in, is_known) {
         (false, false) => &[401],
         (false, true) => &[403],
+        // Every entity may be asked about.
+        (true, _) if path.contains("/check/") => &[200],
         // Nothing has the id that is asked for, and bodies are empty.
         (true, _) if path.contains('{') && !matches!(method, "PUT" | "PATCH") => &[404],
         (true, _) if path.contains('{') => &[400, 404],
@@ -129,7 +139,9 @@ async fn everybody_gets_what_the_contract_says() {
     for path in paths {
         for method in METHODS {
             for credential in CREDENTIALS {
-                let mut request = Request::builder().method(method).uri(path.replace("{id}", "none"));
+                let mut request = Request::builder()
+                    .method(method)
+                    .uri(path.replace("{id}", "none").replace("{entityID}", "none"));
                 request = request.header("host", "localhost");
                 if credential != "nothing" {
                     request = request.header("authorization", format!("Bearer {}", world.key(credential)));

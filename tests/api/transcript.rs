@@ -15,8 +15,9 @@ use crate::world::World;
 
 /// The longest body that is shown whole, in lines.
 const LINES_MAX: usize = 70;
-const SHOWN_HEADERS: [&str; 8] = [
+const SHOWN_HEADERS: [&str; 9] = [
     "content-type",
+    "content-disposition",
     "etag",
     "allow",
     "www-authenticate",

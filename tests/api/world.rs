@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::a2a::Guardrails;
 use portcullis::access::authenticator::Authenticator;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
@@ -34,6 +35,11 @@ use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
 use portcullis::govern::audit;
+use portcullis::govern::privacy::AuditProvider;
+use portcullis::govern::privacy::DataProvider;
+use portcullis::govern::privacy::IocProvider;
+use portcullis::govern::privacy::Privacy;
+use portcullis::govern::privacy::RbacProvider;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
 use portcullis::policy::reload::Reloader;
@@ -118,17 +124,23 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
-    let (reloader, _) =
-        Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let secret = NodeSecret::random();
+    let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
     let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
     let signing = Arc::new(signing);
-    let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
     let authenticator = Authenticator {
         keys: Arc::clone(&keys),
         tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
         users: Arc::new(Users::open(&store, secret, CHEAP).unwrap()),
     };
+    let providers: Vec<Box<dyn DataProvider>> = vec![
+        Box::new(RbacProvider { authenticator: authenticator.clone(), clock: clock.clone() }),
+        Box::new(IocProvider(opened.log.clone())),
+        Box::new(AuditProvider(opened.log.clone())),
+    ];
+    let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
+    let (reloader, _) =
+        Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
@@ -138,8 +150,13 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         signing,
         concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        guardrails: Arc::new(Guardrails::new(
+            Tier::ALL.map(Tier::agent_quota),
+            Box::new(|_| Some("a secret of the tests".to_owned())),
+        )),
         audit: opened.log,
         recorder: opened.recorder,
+        privacy: Arc::new(privacy.unwrap()),
         store,
         telemetry,
         ids: Arc::new(UlidSource::default()),

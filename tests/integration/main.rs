@@ -1,6 +1,7 @@
 //! The gateway from outside: a real process, real sockets, and an upstream that follows a script.
 #![allow(dead_code, reason = "the harness is whole, whichever of its parts the present tests use")]
 
+mod a2a;
 mod answers;
 mod bounds;
 mod cli;

@@ -142,6 +142,7 @@ impl Asked {
             severity: named("severity", "one of critical, high, medium, low", self.severity)?,
             event_type: filled("event_type", self.event_type)?,
             entity: filled("entity", self.entity)?,
+            subject: None,
             request_id: filled("request_id", self.request_id)?,
             cursor: named("cursor", "the cursor of a page", self.cursor)?,
             limit,

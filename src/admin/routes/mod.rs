@@ -4,6 +4,7 @@ mod access;
 mod configuration;
 mod observation;
 mod people;
+mod privacy;
 mod record;
 mod scanning;
 mod trust;
@@ -218,6 +219,7 @@ pub fn routes() -> Vec<Route> {
         people::rows(),
         record::rows(),
         trust::rows(),
+        privacy::rows(),
     ]
     .concat()
 }

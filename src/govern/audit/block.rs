@@ -7,6 +7,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use crate::govern::keyring::Keyring;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
@@ -32,6 +33,7 @@ pub(super) const REQUESTS: &str = "audit_block_requests";
 const BY_TYPE: &str = "audit_blocks_by_event_type";
 const BY_CATEGORY: &str = "audit_blocks_by_category";
 const BY_SEVERITY: &str = "audit_blocks_by_severity";
+/// By whom they are about, and by who did it.
 const BY_ENTITY: &str = "audit_blocks_by_entity";
 /// The tables whose keys end in a block's first id.
 pub(super) const BLOCK_TABLES: [&str; 6] = [BLOCKS, REQUESTS, BY_TYPE, BY_CATEGORY, BY_SEVERITY, BY_ENTITY];
@@ -56,13 +58,18 @@ pub(super) struct Block {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Row {
     facts: Facts,
+    /// The token of whom they are about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entity: Option<String>,
+    /// The token of who did it, where that is somebody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
     count: u64,
 }
 
 impl Record for Block {
-    const VERSION: u32 = 1;
+    /// Version 1 held names instead of tokens, and not who did it.
+    const VERSION: u32 = 2;
 }
 
 /// A block as it grows.
@@ -94,19 +101,23 @@ impl Growing {
     }
 
     /// Takes in the next entry, whose frame ends at `end`.
-    pub(super) fn push(&mut self, entry: &Outline<'_>, end: u64) {
+    pub(super) fn push(&mut self, entry: &Outline<'_>, keyring: &Keyring, end: u64) {
         let (category, severity, event_type) = (entry.category, entry.severity, entry.event_type());
-        let entity = entry.entity().map(indexed_part);
+        let (entity, actor) = (entry.entity(keyring), entry.actor(keyring));
+        let entity = entity.as_deref().map(indexed_part);
+        let by = actor.as_deref().map(indexed_part).filter(|by| Some(*by) != entity);
         let known = self.rows.iter_mut().rev().find(|row| {
             (row.facts.category, row.facts.severity) == (category, severity)
                 && row.facts.event_type == event_type
                 && row.entity.as_deref() == entity
+                && row.by.as_deref() == by
         });
         match known {
             Some(row) => row.count += 1,
             None => self.rows.push(Row {
                 facts: Facts { category, severity, event_type: event_type.to_owned() },
                 entity: entity.map(str::to_owned),
+                by: by.map(str::to_owned),
                 count: 1,
             }),
         }
@@ -152,8 +163,9 @@ impl Block {
 
     /// Returns how many entries hold to the query's facts and entity, if the rows can tell.
     pub(super) fn count(&self, query: &Query) -> Option<u64> {
-        let told = query.entity.as_ref().is_none_or(|name| name.len() <= WHOLE_TEXT_BYTES)
-            && query.request_id.is_none();
+        let is_whole =
+            |token: &Option<String>| token.as_ref().is_none_or(|token| token.len() <= WHOLE_TEXT_BYTES);
+        let told = is_whole(&query.entity) && is_whole(&query.subject) && query.request_id.is_none();
         told.then(|| self.rows.iter().filter(|row| row.fits(query)).map(|row| row.count).sum())
     }
 
@@ -165,12 +177,13 @@ impl Block {
     /// Returns every key the block is found under, besides its own.
     pub(super) fn name_keys(&self, first: Ulid) -> Vec<(&'static str, Vec<u8>)> {
         let mut keys = Vec::new();
-        for Row { facts, entity, .. } in &self.rows {
+        for Row { facts, entity, by, .. } in &self.rows {
             let names = [
                 (BY_TYPE, Some(facts.event_type.as_str())),
                 (BY_CATEGORY, named(&Category::ALL, facts.category).map(|category| category.as_str())),
                 (BY_SEVERITY, named(&Severity::ALL, facts.severity).map(|severity| severity.as_str())),
                 (BY_ENTITY, entity.as_deref()),
+                (BY_ENTITY, by.as_deref()),
             ];
             keys.extend(names.into_iter().filter_map(|(table, name)| Some((table, named_key(name?, first)))));
         }
@@ -183,7 +196,10 @@ impl Block {
 impl Row {
     fn fits(&self, query: &Query) -> bool {
         let entity = query.entity.as_deref().map(indexed_part);
-        self.facts.match_query(query) && (entity.is_none() || entity == self.entity.as_deref())
+        let subject = query.subject.as_deref().map(indexed_part);
+        self.facts.match_query(query)
+            && (entity.is_none() || entity == self.entity.as_deref())
+            && (subject.is_none() || subject == self.entity.as_deref() || subject == self.by.as_deref())
     }
 }
 
@@ -202,6 +218,7 @@ pub(super) fn may_hold_request(prints: &[u8], request: &str) -> bool {
 pub(super) fn narrowest(query: &Query, end: Ulid) -> (&'static str, KeyRange) {
     let names = [
         (BY_ENTITY, query.entity.as_deref()),
+        (BY_ENTITY, query.subject.as_deref()),
         (BY_TYPE, query.event_type.as_deref().filter(|name| *name != "exchange")),
         (BY_CATEGORY, query.category.map(|category| category.as_str())),
         (BY_SEVERITY, query.severity.map(|severity| severity.as_str())),

@@ -12,9 +12,6 @@ use sha2::Sha256;
 
 use crate::id::Ulid;
 
-use super::event::Entry;
-use super::stored;
-
 /// A SHA-256 hash, written as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Hash(pub [u8; 32]);
@@ -59,15 +56,6 @@ impl ChainCheck {
         Self { last: Some((Ulid(0), previous)), entries: 0 }
     }
 
-    /// Takes the next entry, oldest first. Without a known predecessor the first one is believed.
-    ///
-    /// # Errors
-    /// The first fault.
-    pub fn push(&mut self, entry: &Entry) -> Result<(), ChainFault> {
-        let canonical = stored::canonical(entry.id, &entry.event);
-        self.push_bytes(entry.id, entry.previous_hash, entry.hash, &canonical)
-    }
-
     /// Returns how many entries were found in order.
     pub fn entries(&self) -> u64 {
         self.entries
@@ -78,13 +66,12 @@ impl ChainCheck {
         self.last.map(|(_, hash)| hash)
     }
 
-    pub(super) fn push_bytes(
-        &mut self,
-        id: Ulid,
-        previous: Hash,
-        hash: Hash,
-        canonical: &[u8],
-    ) -> Result<(), ChainFault> {
+    /// Takes the next entry, oldest first: its id, the hash before it, its own, and its canonical bytes. Without
+    /// a known predecessor the first one is believed.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn push(&mut self, id: Ulid, previous: Hash, hash: Hash, canonical: &[u8]) -> Result<(), ChainFault> {
         if Hash::of(previous, canonical) != hash {
             return Err(ChainFault::Altered(id));
         }
@@ -135,6 +122,7 @@ impl FromStr for Hash {
 #[cfg(test)]
 mod tests {
     use super::super::sample;
+    use super::super::sample::Link;
     use super::*;
 
     #[test]
@@ -148,14 +136,14 @@ mod tests {
     #[test]
     fn edits_cuts_and_moves_are_found() {
         let entries = sample::chain(5);
-        let verdict = |entries: &[Entry]| {
+        let verdict = |entries: &[Link]| {
             let mut check = ChainCheck::default();
-            entries.iter().try_for_each(|entry| check.push(entry)).map(|()| check.entries())
+            entries.iter().try_for_each(|entry| entry.check(&mut check)).map(|()| check.entries())
         };
         assert_eq!(verdict(&entries), Ok(5));
         assert_eq!(verdict(&entries[2..]), Ok(3));
         let mut edited = entries.clone();
-        edited[1].event.message.push('!');
+        edited[1].canonical.push(b'!');
         assert_eq!(verdict(&edited), Err(ChainFault::Altered(edited[1].id)));
         let mut cut = entries.clone();
         cut.remove(2);
@@ -164,6 +152,6 @@ mod tests {
         moved.swap(1, 2);
         assert_eq!(verdict(&moved), Err(ChainFault::Unlinked(entries[2].id)));
         let mut from_start = ChainCheck::after(Hash::default());
-        assert_eq!(from_start.push(&entries[1]), Err(ChainFault::Unlinked(entries[1].id)));
+        assert_eq!(entries[1].check(&mut from_start), Err(ChainFault::Unlinked(entries[1].id)));
     }
 }

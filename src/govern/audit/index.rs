@@ -83,8 +83,8 @@ struct Cursor {
 }
 
 impl Record for Cursor {
-    /// Version 1 was the cursor of an index of single entries.
-    const VERSION: u32 = 2;
+    /// Version 1 was the cursor of an index of single entries, version 2 of one by names.
+    const VERSION: u32 = 3;
 }
 
 /// Changes of the index that are written together.
@@ -127,7 +127,7 @@ impl Index {
                 }
             }
             let end = segment::frame_end(at.offset, payload);
-            growing.get_or_insert_with(|| Growing::begin(entry.id, at)).push(&entry, end);
+            growing.get_or_insert_with(|| Growing::begin(entry.id, at)).push(&entry, &self.log.keyring, end);
         }
         if let Some(whole) = growing.filter(|block| block.is_over(reader.position())) {
             self.put(whole, &mut changes)?;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use crate::govern::keyring::Keyring;
 use crate::id::Ulid;
 use crate::id::UlidSource;
 
@@ -80,6 +81,7 @@ impl Journal {
     /// Opens the journal in a directory, which is made if need be, and mends its end.
     pub(super) fn open(
         directory: &Path,
+        keyring: Arc<Keyring>,
         segment_bytes_max: u64,
         now_unix_ms: i64,
     ) -> Result<(Self, Option<Repair>), JournalError> {
@@ -113,6 +115,7 @@ impl Journal {
         let committed = Position { segment: header.sequence, offset: tail.end };
         let log = Log {
             directory: directory.to_owned(),
+            keyring,
             closed: RwLock::new(closed),
             committed: watch::Sender::new(committed),
         };

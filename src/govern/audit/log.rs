@@ -5,9 +5,12 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
+
+use crate::govern::keyring::Keyring;
 
 use super::chain::Hash;
 use super::segment;
@@ -54,6 +57,8 @@ pub(super) struct Closed {
 /// What writer and readers share.
 pub(super) struct Log {
     pub(super) directory: PathBuf,
+    /// The names in it.
+    pub(super) keyring: Arc<Keyring>,
     pub(super) closed: RwLock<BTreeMap<u64, Closed>>,
     /// Where the next frame will begin: everything before is safe on disk.
     pub(super) committed: watch::Sender<Position>,

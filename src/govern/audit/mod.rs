@@ -5,7 +5,8 @@
 //! everything else reads the journal. The log never drops an event in silence: what cannot be recorded is an
 //! error for the caller, whose fail mode decides.
 //!
-//! What it does not promise: entity and actor are stored as they are given.
+//! Actor and entity are stored as tokens of the [`crate::govern::keyring`]: the entries stay as they are for ever, and
+//! still forget whom they are about once a key is destroyed.
 
 mod block;
 mod chain;
@@ -40,6 +41,7 @@ pub use self::index::QueryError;
 pub use self::journal::JournalError;
 pub use self::journal::Repair;
 pub use self::log::ReadError;
+pub use self::open::About;
 pub use self::open::AuditConfig;
 pub use self::open::AuditLog;
 pub use self::open::LogStatus;
@@ -56,7 +58,6 @@ pub use self::recorder::Health;
 pub use self::recorder::RecordError;
 pub use self::recorder::Recorder;
 pub use self::recorder::Trouble;
-pub use self::stored::canonical;
 pub use self::tail::Tail;
 pub use self::writer::Writer;
 pub use self::writer::WriterError;

@@ -6,10 +6,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use parking_lot::RwLock;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
+use crate::govern::keyring::Keyring;
+use crate::govern::keyring::KeyringError;
 use crate::id::Ulid;
+use crate::scan::threat::Category;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
 
@@ -38,11 +43,16 @@ use super::writer::Writer;
 /// How often the index follows the journal and old segments are looked for.
 const MAINTENANCE: Duration = Duration::from_secs(1);
 
+/// The name of the file of keys, where nobody says otherwise.
+const KEYS_FILE: &str = "subjects.keys";
+
 /// Where and how the log is kept.
 #[derive(Clone, Debug)]
 pub struct AuditConfig {
     /// The journal's own directory.
     pub directory: PathBuf,
+    /// The file of the keys that names are sealed under.
+    pub keys: PathBuf,
     /// When an event counts as recorded.
     pub durability: Durability,
     /// How many events may wait to be written.
@@ -71,6 +81,8 @@ pub struct Opened {
     pub writer: Writer,
     /// Answers questions; its maintenance must be run.
     pub log: AuditLog,
+    /// The keys of the names in it.
+    pub keyring: Arc<Keyring>,
     /// What was mended, if the last process died while it wrote.
     pub repair: Option<Repair>,
 }
@@ -83,6 +95,21 @@ pub struct AuditLog {
     clock: Arc<dyn Clock>,
     retention_age: Option<Duration>,
     retention_bytes: Option<u64>,
+    /// Whose entries are not dropped.
+    kept: Arc<RwLock<Vec<String>>>,
+}
+
+/// What the log knows of somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// How many entries are about them, or by them.
+    pub events: u64,
+    /// In how many of these something was found.
+    pub with_findings: u64,
+    /// When the oldest of them was recorded.
+    pub first: Timestamp,
+    /// When the newest was.
+    pub last: Timestamp,
 }
 
 /// Figures for operators.
@@ -107,6 +134,9 @@ pub enum OpenError {
     /// The index failed.
     #[error(transparent)]
     Index(#[from] QueryError),
+    /// The keys of names failed.
+    #[error(transparent)]
+    Keys(#[from] KeyringError),
 }
 
 /// Why the log could not be vouched for.
@@ -125,6 +155,7 @@ impl AuditConfig {
     /// most a day, a reserve of 64 MiB, an alarm at 256 MiB, entries kept for a year.
     pub fn at(directory: PathBuf) -> Self {
         Self {
+            keys: directory.join(KEYS_FILE),
             directory,
             durability: Durability::Wait,
             queue_events_max: 8192,
@@ -150,13 +181,15 @@ pub fn open(
     metrics: Arc<Metrics>,
 ) -> Result<Opened, OpenError> {
     let now = clock.now().as_millisecond();
-    let (journal, repair) = Journal::open(&config.directory, config.segment_bytes_max, now)?;
+    let keyring = Arc::new(Keyring::open(&config.keys)?);
+    let (journal, repair) =
+        Journal::open(&config.directory, Arc::clone(&keyring), config.segment_bytes_max, now)?;
     let log = journal.log();
     let index = Arc::new(Index::open(store, log.clone())?);
     let (sender, queue) = mpsc::channel(config.queue_events_max.max(1));
     let state = Arc::new(State::new());
     let waits = (config.durability, config.wait_max);
-    let recorder = Recorder::new(sender, state.clone(), waits, metrics.clone());
+    let recorder = Recorder::new(sender, state.clone(), waits, Arc::clone(&keyring), metrics.clone());
     let hand = Hand {
         journal,
         space: Space::new(&config.directory, config.reserve_bytes, config.low_water_bytes),
@@ -168,8 +201,9 @@ pub fn open(
         checked_at: None,
     };
     let (retention_age, retention_bytes) = (config.retention_age, config.retention_bytes);
-    let log = AuditLog { log, index, clock, retention_age, retention_bytes };
-    Ok(Opened { recorder, writer: Writer { queue, hand }, log, repair })
+    let kept = Arc::default();
+    let log = AuditLog { log, index, clock, retention_age, retention_bytes, kept };
+    Ok(Opened { recorder, writer: Writer { queue, hand }, log, keyring, repair })
 }
 
 impl AuditLog {
@@ -207,6 +241,32 @@ impl AuditLog {
         })
     }
 
+    /// Returns what is known of somebody; `None`: nothing. Blocks.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn about(&self, name: &str) -> Result<Option<About>, QueryError> {
+        let query = Query { subject: Some(name.to_owned()), limit: 1, ..Query::default() };
+        let newest = self.index.query(&query)?;
+        let oldest = self.index.oldest(&query)?;
+        let Some((last, first)) = newest.entries.first().zip(oldest) else { return Ok(None) };
+        let mut with_findings = 0;
+        for category in Category::ALL {
+            with_findings += self.index.query(&Query { category: Some(category), ..query.clone() })?.total;
+        }
+        Ok(Some(About {
+            events: newest.total,
+            with_findings,
+            first: first.timestamp(),
+            last: last.timestamp(),
+        }))
+    }
+
+    /// Says whose entries are not dropped, however old they are and however large the journal is.
+    pub fn keep(&self, names: Vec<String>) {
+        *self.kept.write() = names;
+    }
+
     /// Goes through the whole journal, oldest entry first, and checks every hash and link. Blocks.
     ///
     /// # Errors
@@ -221,8 +281,8 @@ impl AuditLog {
         while let Some((at, payload)) = reader.next()? {
             let damaged = |_| ReadError::Damaged { segment: at.segment, offset: at.offset };
             let (previous, hash, canonical) = stored::split(payload).map_err(damaged)?;
-            let entry = stored::entry(payload).map_err(damaged)?;
-            check.push_bytes(entry.id, previous, hash, canonical)?;
+            let entry = stored::entry(payload, &self.log.keyring).map_err(damaged)?;
+            check.push(entry.id, previous, hash, canonical)?;
         }
         Ok(check)
     }
@@ -247,6 +307,14 @@ impl AuditLog {
     pub(super) fn maintain(&self) -> Result<(), QueryError> {
         self.index.catch_up()?;
         while let Some(segment) = self.oldest_past_retention() {
+            // A chain has no holes: what comes after a segment that is kept is kept, too.
+            if self.index.tells_of(segment, &self.kept.read())? {
+                tracing::debug!(
+                    segment,
+                    "an audit segment past its retention is kept: it is under a legal hold"
+                );
+                break;
+            }
             self.index.forget(segment)?;
             self.log.closed.write().remove(&segment);
             std::fs::remove_file(segment::path(&self.log.directory, segment)).map_err(ReadError::from)?;

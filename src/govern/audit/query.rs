@@ -28,6 +28,8 @@ pub struct Query {
     pub event_type: Option<String>,
     /// About this entity.
     pub entity: Option<String>,
+    /// About this entity, or done by it.
+    pub subject: Option<String>,
     /// Of this request.
     pub request_id: Option<String>,
     /// Older than this entry: the cursor of the page before.
@@ -56,6 +58,7 @@ impl Default for Query {
             severity: None,
             event_type: None,
             entity: None,
+            subject: None,
             request_id: None,
             cursor: None,
             limit: PAGE_ENTRIES_DEFAULT,

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
+use crate::govern::keyring::Keyring;
 use crate::id::Ulid;
 use crate::telemetry::metrics::Metrics;
 
@@ -81,6 +82,7 @@ pub struct Recorder {
     state: Arc<State>,
     durability: Durability,
     wait_max: Duration,
+    keyring: Arc<Keyring>,
     metrics: Arc<Metrics>,
 }
 
@@ -102,9 +104,10 @@ impl Recorder {
         queue: mpsc::Sender<Queued>,
         state: Arc<State>,
         (durability, wait_max): (Durability, Duration),
+        keyring: Arc<Keyring>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { queue, state, durability, wait_max, metrics }
+        Self { queue, state, durability, wait_max, keyring, metrics }
     }
 
     /// Records an event with the configured durability.
@@ -166,7 +169,7 @@ impl Recorder {
         if self.state.refusing.load(Ordering::Relaxed) {
             return Err(RecordError::Unavailable(self.state.trouble().unwrap_or(Trouble::DiskFailed)));
         }
-        let body = stored::body(event);
+        let body = stored::body(event, &self.keyring);
         if body.len() > EVENT_BYTES_MAX { Err(RecordError::TooLarge) } else { Ok(body) }
     }
 

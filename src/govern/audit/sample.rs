@@ -1,13 +1,17 @@
 //! Entries for the tests of this folder.
 
+use std::sync::Arc;
+
+use crate::govern::keyring::Keyring;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
 
+use super::chain::ChainCheck;
+use super::chain::ChainFault;
 use super::chain::Hash;
 use super::event::AuditEvent;
 use super::event::AuditFinding;
-use super::event::Entry;
 use super::stored;
 
 /// Returns an event that is all its own by number.
@@ -38,15 +42,39 @@ pub(super) fn event(number: usize) -> AuditEvent {
     }
 }
 
+/// Returns a keyring on a file that goes with it.
+pub(super) fn keyring() -> Arc<Keyring> {
+    let folder = tempfile::tempdir().unwrap();
+    // The file lives on without its name.
+    Arc::new(Keyring::open(&folder.path().join("keys")).unwrap())
+}
+
+/// A link of a chain.
+#[derive(Clone)]
+pub(super) struct Link {
+    pub(super) id: Ulid,
+    pub(super) hash: Hash,
+    pub(super) previous_hash: Hash,
+    pub(super) canonical: Vec<u8>,
+}
+
+impl Link {
+    /// Shows the link to a check.
+    pub(super) fn check(&self, check: &mut ChainCheck) -> Result<(), ChainFault> {
+        check.push(self.id, self.previous_hash, self.hash, &self.canonical)
+    }
+}
+
 /// Returns a valid chain of entries.
-pub(super) fn chain(length: usize) -> Vec<Entry> {
-    let mut previous_hash = Hash::default();
+pub(super) fn chain(length: usize) -> Vec<Link> {
+    let (mut previous_hash, keyring) = (Hash::default(), keyring());
     let mut link = |number: usize| {
-        let (id, event) = (Ulid(number as u128 + 1), event(number));
-        let hash = Hash::of(previous_hash, &stored::canonical(id, &event));
-        let entry = Entry { id, event, hash, previous_hash };
+        let (id, mut canonical) = (Ulid(number as u128 + 1), Vec::new());
+        stored::push_canonical(id, &stored::body(&event(number), &keyring), &mut canonical);
+        let hash = Hash::of(previous_hash, &canonical);
+        let link = Link { id, hash, previous_hash, canonical };
         previous_hash = hash;
-        entry
+        link
     };
     (0..length).map(&mut link).collect()
 }

@@ -1,4 +1,7 @@
-//! The stored form of entries, version 1: what the journal's frames hold and what the chain hashes.
+//! The stored form of entries: what the journal's frames hold and what the chain hashes.
+//!
+//! Version 2 holds actor and entity as tokens of the [`Keyring`], so that the chain can forget them. Version 1 held
+//! them as they were given; it is still read, and it stays readable until retention drops it.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -6,6 +9,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 use serde::Serialize;
 
+use crate::govern::keyring::Keyring;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
@@ -17,7 +21,9 @@ use super::event::Entry;
 use super::query::Query;
 use super::tally;
 
-const VERSION: u32 = 1;
+/// The version whose actor and entity are no tokens.
+const VERSION_PLAIN: u32 = 1;
+const VERSION: u32 = 2;
 const HASH_BYTES: usize = 32;
 /// Room for an exchange without findings.
 const BODY_BYTES_USUAL: usize = 512;
@@ -30,7 +36,7 @@ pub struct UnreadableEntry;
 /// What is written of an entry after its version and id, its fields in the order that is hashed. Never change
 /// it: add a version.
 #[derive(Serialize)]
-struct WrittenV1<'a> {
+struct Written<'a> {
     event_type: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     category: Option<&'static str>,
@@ -47,7 +53,7 @@ struct WrittenV1<'a> {
     request_id: Option<&'a str>,
     message: &'a str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    findings: Vec<WrittenFindingV1<'a>>,
+    findings: Vec<WrittenFinding<'a>>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     techniques: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +65,7 @@ struct WrittenV1<'a> {
 }
 
 #[derive(Serialize)]
-struct WrittenFindingV1<'a> {
+struct WrittenFinding<'a> {
     detector: &'a str,
     category: &'static str,
     severity: &'static str,
@@ -70,7 +76,7 @@ struct WrittenFindingV1<'a> {
 
 /// An entry as it is read.
 #[derive(Deserialize)]
-struct ReadV1 {
+struct Read {
     v: u32,
     id: String,
     event_type: String,
@@ -89,7 +95,7 @@ struct ReadV1 {
     request_id: Option<String>,
     message: String,
     #[serde(default)]
-    findings: Vec<ReadFindingV1>,
+    findings: Vec<ReadFinding>,
     #[serde(default)]
     techniques: Vec<String>,
     #[serde(default)]
@@ -101,7 +107,7 @@ struct ReadV1 {
 }
 
 #[derive(Deserialize)]
-struct ReadFindingV1 {
+struct ReadFinding {
     detector: String,
     category: String,
     severity: String,
@@ -117,11 +123,11 @@ pub(super) struct Outline<'a> {
     pub(super) category: u8,
     /// The severity's code.
     pub(super) severity: u8,
-    names: NamesV1<'a>,
+    names: Names<'a>,
 }
 
 #[derive(Deserialize)]
-struct NamesV1<'a> {
+struct Names<'a> {
     v: u32,
     #[serde(borrow)]
     id: Text<'a>,
@@ -131,6 +137,8 @@ struct NamesV1<'a> {
     category: Option<Text<'a>>,
     #[serde(borrow, default)]
     severity: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    actor: Option<Text<'a>>,
     #[serde(borrow, default)]
     entity: Option<Text<'a>>,
     #[serde(borrow, default)]
@@ -146,34 +154,55 @@ impl Outline<'_> {
         &self.names.event_type.0
     }
 
-    pub(super) fn entity(&self) -> Option<&str> {
-        self.names.entity.as_ref().map(|text| &*text.0)
+    /// Returns the token of whom or what it is about.
+    pub(super) fn entity(&self, keyring: &Keyring) -> Option<Cow<'_, str>> {
+        self.token(self.names.entity.as_ref()?, keyring)
+    }
+
+    /// Returns the token of who did it.
+    pub(super) fn actor(&self, keyring: &Keyring) -> Option<Cow<'_, str>> {
+        self.token(self.names.actor.as_ref()?, keyring)
+    }
+
+    fn token<'o>(&self, text: &'o Text<'_>, keyring: &Keyring) -> Option<Cow<'o, str>> {
+        match self.names.v {
+            VERSION_PLAIN => Some(Cow::Owned(keyring.seal(&text.0).as_ref().to_owned())),
+            _ => Some(Cow::Borrowed(&*text.0)),
+        }
     }
 
     pub(super) fn request_id(&self) -> Option<&str> {
         self.names.request_id.as_ref().map(|text| &*text.0)
     }
 
-    /// Tells whether the entry holds to a query's filters, its times left aside.
-    pub(super) fn matches(&self, query: &Query) -> bool {
+    /// Tells whether the entry holds to a query's filters, its times left aside. Names are asked for by token.
+    pub(super) fn matches(&self, query: &Query, keyring: &Keyring) -> bool {
         let holds = |wanted: &Option<String>, is: Option<&str>| wanted.is_none() || wanted.as_deref() == is;
+        let about =
+            |wanted: &Option<String>| wanted.is_none() || holds(wanted, self.entity(keyring).as_deref());
+        let by_or_about =
+            |wanted: &Option<String>| about(wanted) || holds(wanted, self.actor(keyring).as_deref());
         query.category.is_none_or(|wanted| self.category == tally::code(&Category::ALL, Some(wanted)))
             && query.severity.is_none_or(|wanted| self.severity == tally::code(&Severity::ALL, Some(wanted)))
             && query.event_type.as_ref().is_none_or(|wanted| self.event_type() == wanted)
-            && holds(&query.entity, self.entity())
+            && about(&query.entity)
+            && by_or_about(&query.subject)
             && holds(&query.request_id, self.request_id())
     }
 }
 
-/// Returns what is written of an event, as far as it is known before it has an id.
-pub(super) fn body(event: &AuditEvent) -> Vec<u8> {
-    let written = WrittenV1 {
+/// Returns what is written of an event, as far as it is known before it has an id. The keys of names that are new
+/// have to be safe ([`Keyring::flush`]) before it is.
+pub(super) fn body(event: &AuditEvent, keyring: &Keyring) -> Vec<u8> {
+    let token = |name: &Option<String>| name.as_deref().map(|name| keyring.seal(name));
+    let (actor, entity) = (token(&event.actor), token(&event.entity));
+    let written = Written {
         event_type: &event.event_type,
         category: event.category.map(Category::as_str),
         severity: event.severity.map(Severity::as_str),
         action: &event.action,
-        actor: event.actor.as_deref(),
-        entity: event.entity.as_deref(),
+        actor: actor.as_deref(),
+        entity: entity.as_deref(),
         route: event.route.as_deref(),
         request_id: event.request_id.as_deref(),
         message: &event.message,
@@ -190,17 +219,10 @@ pub(super) fn body(event: &AuditEvent) -> Vec<u8> {
 
 /// Appends the canonical bytes of the entry that an event's [`body`] becomes under an id.
 pub(super) fn push_canonical(id: Ulid, body: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"v\":1,\"id\":\"");
+    out.extend_from_slice(b"{\"v\":2,\"id\":\"");
     out.extend_from_slice(&id.to_text());
     out.extend_from_slice(b"\",");
     out.extend_from_slice(body.strip_prefix(b"{").unwrap_or(body));
-}
-
-/// Returns the canonical bytes of an event recorded under an id.
-pub fn canonical(id: Ulid, event: &AuditEvent) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(BODY_BYTES_USUAL);
-    push_canonical(id, &body(event), &mut bytes);
-    bytes
 }
 
 /// Appends a frame's payload for an event's [`body`] under an id: both hashes, then the canonical bytes. Returns
@@ -227,22 +249,27 @@ pub(super) fn split(payload: &[u8]) -> Result<(Hash, Hash, &[u8]), UnreadableEnt
     Ok((Hash(*previous), Hash(*hash), canonical))
 }
 
-/// Returns the entry a frame's payload holds.
-pub(super) fn entry(payload: &[u8]) -> Result<Entry, UnreadableEntry> {
+/// Returns the entry a frame's payload holds, with the names whose keys still exist.
+pub(super) fn entry(payload: &[u8], keyring: &Keyring) -> Result<Entry, UnreadableEntry> {
     let (previous_hash, hash, canonical) = split(payload)?;
-    let stored: ReadV1 = serde_json::from_slice(canonical).map_err(|_| UnreadableEntry)?;
-    if stored.v != VERSION {
+    let stored: Read = serde_json::from_slice(canonical).map_err(|_| UnreadableEntry)?;
+    let id = stored.id.parse().map_err(|_| UnreadableEntry)?;
+    if !(VERSION_PLAIN..=VERSION).contains(&stored.v) {
         return Err(UnreadableEntry);
     }
-    let id = stored.id.parse().map_err(|_| UnreadableEntry)?;
-    Ok(Entry { id, event: event(stored)?, hash, previous_hash })
+    let is_sealed = stored.v != VERSION_PLAIN;
+    let mut event = event(stored)?;
+    for name in [&mut event.actor, &mut event.entity].into_iter().flatten().filter(|_| is_sealed) {
+        *name = keyring.shown(name);
+    }
+    Ok(Entry { id, event, hash, previous_hash })
 }
 
 /// Returns what the entry of a frame's payload is found by.
 pub(super) fn outline(payload: &[u8]) -> Result<Outline<'_>, UnreadableEntry> {
     let (_, _, canonical) = split(payload)?;
-    let names: NamesV1<'_> = serde_json::from_slice(canonical).map_err(|_| UnreadableEntry)?;
-    if names.v != VERSION {
+    let names: Names<'_> = serde_json::from_slice(canonical).map_err(|_| UnreadableEntry)?;
+    if !(VERSION_PLAIN..=VERSION).contains(&names.v) {
         return Err(UnreadableEntry);
     }
     let id = names.id.0.parse().map_err(|_| UnreadableEntry)?;
@@ -252,7 +279,7 @@ pub(super) fn outline(payload: &[u8]) -> Result<Outline<'_>, UnreadableEntry> {
     Ok(Outline { id, category, severity, names })
 }
 
-fn event(stored: ReadV1) -> Result<AuditEvent, UnreadableEntry> {
+fn event(stored: Read) -> Result<AuditEvent, UnreadableEntry> {
     Ok(AuditEvent {
         event_type: stored.event_type,
         category: stored.category.as_deref().map(named::<Category>).transpose()?,
@@ -271,8 +298,8 @@ fn event(stored: ReadV1) -> Result<AuditEvent, UnreadableEntry> {
     })
 }
 
-fn written_finding(finding: &AuditFinding) -> WrittenFindingV1<'_> {
-    WrittenFindingV1 {
+fn written_finding(finding: &AuditFinding) -> WrittenFinding<'_> {
+    WrittenFinding {
         detector: &finding.detector,
         category: finding.category.as_str(),
         severity: finding.severity.as_str(),
@@ -282,7 +309,7 @@ fn written_finding(finding: &AuditFinding) -> WrittenFindingV1<'_> {
     }
 }
 
-fn finding(stored: ReadFindingV1) -> Result<AuditFinding, UnreadableEntry> {
+fn finding(stored: ReadFinding) -> Result<AuditFinding, UnreadableEntry> {
     Ok(AuditFinding {
         detector: stored.detector,
         category: named(&stored.category)?,
@@ -311,38 +338,63 @@ mod tests {
         r#""techniques":["AML.T0057"],"policy":"default","revision":3,"latency_us":1500}"#,
     );
 
+    /// Returns the same entry as version 2 has it.
+    fn fixture_v2(keyring: &Keyring) -> String {
+        let sealed = FIXTURE_V1.replace(r#""v":1"#, r#""v":2"#);
+        sealed.replace("key-1", &keyring.seal("key-1")).replace("user-1", &keyring.seal("user-1"))
+    }
+
     fn payload(previous: Hash, hash: Hash, canonical: &[u8]) -> Vec<u8> {
         [previous.0.as_slice(), hash.0.as_slice(), canonical].concat()
     }
 
     #[test]
-    fn version_one_stays_as_it_was() {
-        let event = sample::event(11);
-        assert_eq!(String::from_utf8(canonical(Ulid(11), &event)).unwrap(), FIXTURE_V1);
-        let read = entry(&payload(Hash::default(), Hash([1; 32]), FIXTURE_V1.as_bytes())).unwrap();
+    fn both_versions_stay_as_they_were() {
+        let (event, keyring) = (sample::event(11), sample::keyring());
         let expected = Entry { id: Ulid(11), event, hash: Hash([1; 32]), previous_hash: Hash::default() };
-        assert_eq!(read, expected);
+        let newer = fixture_v2(&keyring);
+        for fixture in [FIXTURE_V1, &newer] {
+            let payload = payload(Hash::default(), Hash([1; 32]), fixture.as_bytes());
+            assert_eq!(entry(&payload, &keyring).unwrap(), expected);
+            let outline = outline(&payload).unwrap();
+            assert_eq!(outline.entity(&keyring).as_deref(), Some(keyring.seal("user-1").as_ref()));
+            assert_eq!(outline.actor(&keyring).as_deref(), Some(keyring.seal("key-1").as_ref()));
+        }
         let (mut written, previous) = (Vec::new(), Hash([7; 32]));
-        let hash = push_payload(previous, Ulid(11), &body(&expected.event), &mut written);
-        assert_eq!(hash, Hash::of(previous, FIXTURE_V1.as_bytes()));
-        assert_eq!(written, payload(previous, hash, FIXTURE_V1.as_bytes()));
+        let hash = push_payload(previous, Ulid(11), &body(&expected.event, &keyring), &mut written);
+        assert_eq!(hash, Hash::of(previous, newer.as_bytes()));
+        assert_eq!(written, payload(previous, hash, newer.as_bytes()));
+        assert!(!newer.contains("user-1") && !newer.contains("key-1"));
+    }
+
+    #[test]
+    fn whoever_is_erased_is_gone_from_the_newer_version() {
+        let keyring = sample::keyring();
+        let newer = payload(Hash::default(), Hash::default(), fixture_v2(&keyring).as_bytes());
+        assert!(keyring.destroy("user-1").unwrap());
+        let event = entry(&newer, &keyring).unwrap().event;
+        assert_eq!((event.actor.as_deref(), event.entity.as_deref()), (Some("key-1"), Some("[erased]")));
     }
 
     #[test]
     fn absent_fields_stay_absent() {
         let event = AuditEvent { event_type: "started".into(), ..AuditEvent::default() };
-        let bytes = canonical(Ulid(1), &event);
+        let (keyring, mut bytes) = (sample::keyring(), Vec::new());
+        push_canonical(Ulid(1), &body(&event, &keyring), &mut bytes);
         assert!(!String::from_utf8(bytes.clone()).unwrap().contains("null"));
-        assert_eq!(entry(&payload(Hash::default(), Hash::default(), &bytes)).unwrap().event, event);
+        let read = entry(&payload(Hash::default(), Hash::default(), &bytes), &keyring);
+        assert_eq!(read.unwrap().event, event);
     }
 
     #[test]
     fn garbage_is_not_an_entry() {
-        let newer = FIXTURE_V1.replace("\"v\":1", "\"v\":2");
+        let newer = FIXTURE_V1.replace("\"v\":1", "\"v\":3");
         let cases: [&[u8]; 3] = [b"", &[0; 64], newer.as_bytes()];
+        let keyring = sample::keyring();
         for case in cases {
-            assert_eq!(entry(&payload(Hash::default(), Hash::default(), case)), Err(UnreadableEntry));
+            let payload = payload(Hash::default(), Hash::default(), case);
+            assert_eq!(entry(&payload, &keyring), Err(UnreadableEntry));
         }
-        assert_eq!(entry(b"short"), Err(UnreadableEntry));
+        assert_eq!(entry(b"short", &keyring), Err(UnreadableEntry));
     }
 }

@@ -53,7 +53,7 @@ fn read(log: &Log, from: Position) -> Result<(Vec<Entry>, Position), ReadError> 
     while entries.len() < BATCH_ENTRIES
         && let Some((at, payload)) = reader.next()?
     {
-        let entry = stored::entry(payload)
+        let entry = stored::entry(payload, &log.keyring)
             .map_err(|_| ReadError::Damaged { segment: at.segment, offset: at.offset })?;
         entries.push(entry);
     }

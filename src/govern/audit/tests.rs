@@ -84,11 +84,14 @@ fn a_full_queue_and_a_slow_log_are_told_and_counted() {
 fn buffered_events_outlast_a_failing_disk() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::new(Timestamp::from_second(1000).unwrap()));
-    let (Opened { recorder, mut writer, log, .. }, _) = opened(config(folder.path()), clock.clone());
+    let (Opened { recorder, mut writer, log, keyring, .. }, _) = opened(config(folder.path()), clock.clone());
     let full = Some(libc::ENOSPC);
     writer.hand.turn(vec![]);
     writer.hand.journal.faults.plan(vec![full, full, full, full]);
-    let queued = |number| super::recorder::Queued { body: stored::body(&sample::event(number)), done: None };
+    let queued = |number| {
+        let body = stored::body(&sample::event(number), &keyring);
+        super::recorder::Queued { body, done: None }
+    };
     writer.hand.turn(vec![queued(0), queued(1)]);
     assert_eq!(recorder.health(), Health::Degraded(Trouble::DiskFull));
     assert!(recorder.record_soon(sample::event(2)).is_err());
@@ -127,10 +130,10 @@ fn old_and_surplus_segments_are_dropped_and_the_rest_verifies() {
             retention_bytes: bytes,
             ..config(folder.path())
         };
-        let (Opened { mut writer, log, .. }, _) = opened(config, clock.clone());
+        let (Opened { mut writer, log, keyring, .. }, _) = opened(config, clock.clone());
         for number in 0..100 {
             clock.advance(Duration::from_secs(1));
-            let body = stored::body(&sample::event(number));
+            let body = stored::body(&sample::event(number), &keyring);
             writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
         }
         log.maintain().unwrap();

@@ -168,6 +168,8 @@ impl Hand {
     }
 
     fn append(&mut self, due: &[Queued]) -> io::Result<Vec<crate::id::Ulid>> {
+        // Nothing is recorded about anybody whose key could be lost.
+        self.journal.log().keyring.flush()?;
         let now = self.clock.now().as_millisecond();
         self.journal.append(due.iter().map(|queued| queued.body.as_slice()), now)
     }

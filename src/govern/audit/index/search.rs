@@ -27,6 +27,9 @@ use crate::store::Order;
 /// How many keys are looked up at a time, newest first.
 const LOOKED_UP: usize = 64;
 
+/// Nobody's token.
+const NOBODY: &str = "!";
+
 /// A frame that holds to a query: where it lies, and its payload.
 type Match = (Position, Vec<u8>);
 
@@ -37,6 +40,7 @@ impl Index {
             return Err(QueryError::Limit);
         }
         let indexed = self.catch_up()?;
+        let query = &self.by_tokens(query, indexed)?;
         let end = query.end_id().min(query.cursor.unwrap_or(Ulid(u128::MAX)));
         let mut entries = Vec::new();
         // One more than asked for tells whether there is another page.
@@ -48,6 +52,86 @@ impl Index {
         entries.truncate(query.limit);
         let cursor = entries.last().filter(|_| more).map(|entry: &Entry| entry.id);
         Ok(Page { entries, total: self.total(query)?, cursor })
+    }
+
+    /// Returns the oldest entry that holds to the query's names and facts.
+    pub(in crate::govern::audit) fn oldest(&self, query: &Query) -> Result<Option<Entry>, QueryError> {
+        let indexed = self.catch_up()?;
+        let query = &self.by_tokens(query, indexed)?;
+        let all = Ulid(0)..Ulid(u128::MAX);
+        let mut found = Vec::new();
+        self.each_oldest(query, |block| {
+            found = self.matches_in(block, query, &all)?;
+            Ok(found.is_empty())
+        })?;
+        if found.is_empty() {
+            found = self.matches_after(indexed, query, &all)?;
+        }
+        let Some((at, payload)) = found.first() else { return Ok(None) };
+        Ok(Some(stored::entry(payload, &self.log.keyring).map_err(|_| damaged(*at))?))
+    }
+
+    /// Tells whether a segment, or one before it, has entries about or by one of the names.
+    pub(in crate::govern::audit) fn tells_of(
+        &self,
+        segment: u64,
+        names: &[String],
+    ) -> Result<bool, QueryError> {
+        for name in names {
+            let Some(token) = self.log.keyring.known(name) else { continue };
+            let query = Query { subject: Some(token.as_ref().to_owned()), ..Query::default() };
+            let mut is_there = false;
+            self.each_oldest(&query, |block| {
+                is_there = block.segment <= segment && block.may_match(&query);
+                Ok(!is_there && block.segment <= segment)
+            })?;
+            if is_there {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Shows the blocks that may hold matches, oldest first, while `visit` wants more.
+    fn each_oldest(
+        &self,
+        query: &Query,
+        mut visit: impl FnMut(&Block) -> Result<bool, QueryError>,
+    ) -> Result<(), QueryError> {
+        let (table, mut range) = block::narrowest(query, Ulid(u128::MAX));
+        loop {
+            let mut keys = Vec::with_capacity(LOOKED_UP);
+            self.store.scan(table, &range, Order::Ascending, &mut |key, _| {
+                keys.push(key.to_vec());
+                if keys.len() < LOOKED_UP { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            for first in keys.iter().filter_map(|key| block::first_of(key)) {
+                if let Some(block) = self.blocks.get(&first)?
+                    && !visit(&block)?
+                {
+                    return Ok(());
+                }
+            }
+            let Some(mut last) = keys.pop() else { return Ok(()) };
+            last.push(0);
+            range.start = last;
+        }
+    }
+
+    /// Returns the query with tokens for its names; a name without a token is one that nothing is known of.
+    fn by_tokens(&self, query: &Query, indexed: Position) -> Result<Query, QueryError> {
+        let token = |name: &Option<String>| -> Result<Option<String>, QueryError> {
+            let Some(name) = name else { return Ok(None) };
+            let known = || self.log.keyring.known(name).map(|token| token.as_ref().to_owned());
+            if let Some(token) = known() {
+                return Ok(Some(token));
+            }
+            // Entries of version 1 that are in no block yet: their names get tokens as they are looked at.
+            let nobody = Query { entity: Some(NOBODY.to_owned()), ..Query::default() };
+            self.matches_after(indexed, &nobody, &(Ulid(0)..Ulid(u128::MAX)))?;
+            Ok(Some(known().unwrap_or_else(|| NOBODY.to_owned())))
+        };
+        Ok(Query { entity: token(&query.entity)?, subject: token(&query.subject)?, ..query.clone() })
     }
 
     /// Returns the position of the first entry whose id is above `id`.
@@ -78,7 +162,7 @@ impl Index {
     ) -> Result<(), QueryError> {
         let mut show = |found: Vec<Match>| -> Result<bool, QueryError> {
             for (at, payload) in found.into_iter().rev() {
-                if !visit(stored::entry(&payload).map_err(|_| damaged(at))?) {
+                if !visit(stored::entry(&payload, &self.log.keyring).map_err(|_| damaged(at))?) {
                     return Ok(false);
                 }
             }
@@ -95,7 +179,8 @@ impl Index {
         let ids = query.first_id()..query.end_id();
         let first_hour = (ids.start.unix_ms() + HOUR_MS - 1).div_euclid(HOUR_MS) as u64;
         let end_hour = query.to.map_or(u64::MAX, |_| block::hour(ids.end));
-        let by_hour = query.entity.is_none() && query.request_id.is_none() && first_hour < end_hour;
+        let is_named = query.entity.is_some() || query.subject.is_some() || query.request_id.is_some();
+        let by_hour = !is_named && first_hour < end_hour;
         // Tallies and cursor have to be of one moment.
         let (indexed, whole) = {
             let indexed = self.indexed.lock();
@@ -174,7 +259,28 @@ impl Index {
     }
 
     fn matches_in(&self, block: &Block, query: &Query, ids: &Range<Ulid>) -> Result<Vec<Match>, QueryError> {
-        matches(self.log.reader(block.start()), query, ids, |at| block.holds(at))
+        self.matches(self.log.reader(block.start()), query, ids, |at| block.holds(at))
+    }
+
+    /// Returns the frames that hold to the query, as long as they lie `within`.
+    fn matches(
+        &self,
+        mut reader: Reader<'_>,
+        query: &Query,
+        ids: &Range<Ulid>,
+        within: impl Fn(Position) -> bool,
+    ) -> Result<Vec<Match>, QueryError> {
+        let mut found = Vec::new();
+        while let Some((at, payload)) = reader.next()? {
+            if !within(at) {
+                break;
+            }
+            let entry = outline(at, payload)?;
+            if ids.contains(&entry.id) && entry.matches(query, &self.log.keyring) {
+                found.push((at, payload.to_vec()));
+            }
+        }
+        Ok(found)
     }
 
     fn matches_after(
@@ -183,28 +289,8 @@ impl Index {
         query: &Query,
         ids: &Range<Ulid>,
     ) -> Result<Vec<Match>, QueryError> {
-        matches(self.log.reader(indexed), query, ids, |_| true)
+        self.matches(self.log.reader(indexed), query, ids, |_| true)
     }
-}
-
-/// Returns the frames that hold to the query, as long as they lie `within`.
-fn matches(
-    mut reader: Reader<'_>,
-    query: &Query,
-    ids: &Range<Ulid>,
-    within: impl Fn(Position) -> bool,
-) -> Result<Vec<Match>, QueryError> {
-    let mut found = Vec::new();
-    while let Some((at, payload)) = reader.next()? {
-        if !within(at) {
-            break;
-        }
-        let entry = outline(at, payload)?;
-        if ids.contains(&entry.id) && entry.matches(query) {
-            found.push((at, payload.to_vec()));
-        }
-    }
-    Ok(found)
 }
 
 fn outline(at: Position, payload: &[u8]) -> Result<Outline<'_>, QueryError> {

@@ -15,7 +15,7 @@ const MINUTE_MS: i64 = 60_000;
 
 /// Returns a journal with an event a minute, and its index.
 fn filled(directory: &Path, count: usize) -> (Journal, Store, Index) {
-    let (mut journal, _) = Journal::open(directory, 20_000, 0).unwrap();
+    let (mut journal, _) = Journal::open(directory, sample::keyring(), 20_000, 0).unwrap();
     fill(&mut journal, 0..count, MINUTE_MS);
     let store = Store::in_memory();
     let index = Index::open(store.clone(), journal.log()).unwrap();
@@ -24,7 +24,7 @@ fn filled(directory: &Path, count: usize) -> (Journal, Store, Index) {
 
 fn fill(journal: &mut Journal, numbers: std::ops::Range<usize>, gap_ms: i64) {
     for number in numbers {
-        let body = stored::body(&sample::event(number));
+        let body = stored::body(&sample::event(number), &journal.log().keyring);
         journal.append([body.as_slice()].into_iter(), number as i64 * gap_ms).unwrap();
     }
 }
@@ -81,7 +81,7 @@ fn every_filter_and_every_page_agree_with_a_plain_search() {
 #[test]
 fn blocks_and_what_is_not_yet_in_one_read_alike() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut journal, _) = Journal::open(folder.path(), 1 << 20, 0).unwrap();
+    let (mut journal, _) = Journal::open(folder.path(), sample::keyring(), 1 << 20, 0).unwrap();
     let store = Store::in_memory();
     let index = Index::open(store.clone(), journal.log()).unwrap();
     let mut filled = 0;
@@ -92,6 +92,9 @@ fn blocks_and_what_is_not_yet_in_one_read_alike() {
         let newest = Query { limit: 300, ..Query::default() };
         check(&index, newest.clone(), |_| true, count);
         check(&index, Query { entity: Some("user-3".into()), ..newest.clone() }, |n| n % 10 == 3, count);
+        check(&index, Query { subject: Some("user-3".into()), ..newest.clone() }, |n| n % 10 == 3, count);
+        check(&index, Query { subject: Some("key-1".into()), ..newest.clone() }, |_| true, count);
+        check(&index, Query { entity: Some("key-1".into()), ..newest.clone() }, |_| false, count);
         check(&index, Query { request_id: Some("r-300".into()), ..newest.clone() }, |n| n == 300, count);
         let span = Query { from: minute(13), to: minute(77), ..newest };
         let within = |n: usize| (130..=770).contains(&n);
@@ -107,7 +110,8 @@ fn blocks_and_what_is_not_yet_in_one_read_alike() {
         let page =
             index.query(&Query { request_id: Some(format!("r-{number}")), ..Query::default() }).unwrap();
         let after = index.position_after(page.entries[0].id).unwrap();
-        let next = stored::entry(&journal.log().frame_at(after).unwrap().unwrap()).unwrap();
+        let next =
+            stored::entry(&journal.log().frame_at(after).unwrap().unwrap(), &journal.log().keyring).unwrap();
         assert_eq!(next.event.message, format!("event {}", number + 1));
     }
 }
@@ -115,11 +119,11 @@ fn blocks_and_what_is_not_yet_in_one_read_alike() {
 #[test]
 fn names_of_any_length_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut journal, _) = Journal::open(folder.path(), 1 << 20, 0).unwrap();
+    let (mut journal, _) = Journal::open(folder.path(), sample::keyring(), 1 << 20, 0).unwrap();
     let names: Vec<String> = [251, 252, 253, 255, 256, 257, 300].map(|length| "é".repeat(length / 2)).into();
     for name in names.iter().cycle().take(700) {
-        let body =
-            stored::body(&super::super::event::AuditEvent { entity: Some(name.clone()), ..sample::event(1) });
+        let event = super::super::event::AuditEvent { entity: Some(name.clone()), ..sample::event(1) };
+        let body = stored::body(&event, &journal.log().keyring);
         journal.append([body.as_slice()].into_iter(), 0).unwrap();
     }
     let index = Index::open(Store::in_memory(), journal.log()).unwrap();
@@ -163,7 +167,7 @@ fn forgotten_segments_leave_no_trace() {
     index.forget(first_left - 1).unwrap();
     let log = journal.log();
     let from = Position { segment: first_left, offset: segment::HEADER_BYTES };
-    let entry = stored::entry(&log.frame_at(from).unwrap().unwrap()).unwrap();
+    let entry = stored::entry(&log.frame_at(from).unwrap().unwrap(), &log.keyring).unwrap();
     let oldest: usize = entry.event.message.strip_prefix("event ").unwrap().parse().unwrap();
     assert!(oldest > 10);
     check(&index, Query::default(), |number| number >= oldest, 200);

@@ -6,23 +6,25 @@ use super::*;
 const SEGMENT: u64 = 1 << 20;
 
 fn open(directory: &Path, segment_bytes_max: u64) -> (Journal, Option<Repair>) {
-    Journal::open(directory, segment_bytes_max, 1000).unwrap()
+    Journal::open(directory, sample::keyring(), segment_bytes_max, 1000).unwrap()
 }
 
 fn append(journal: &mut Journal, numbers: std::ops::Range<usize>) -> io::Result<Vec<Ulid>> {
-    let bodies: Vec<Vec<u8>> = numbers.map(|number| stored::body(&sample::event(number))).collect();
+    let keyring = journal.log().keyring.clone();
+    let bodies: Vec<Vec<u8>> = numbers.map(|number| stored::body(&sample::event(number), &keyring)).collect();
     journal.append(bodies.iter().map(Vec::as_slice), 1000)
 }
 
 fn entries(journal: &Journal) -> Vec<Entry> {
     let log = journal.log();
     let mut reader = log.reader(log.start());
-    let mut found = Vec::new();
+    let (mut found, mut check) = (Vec::new(), ChainCheck::default());
     while let Some((_, payload)) = reader.next().unwrap() {
-        found.push(stored::entry(payload).unwrap());
+        let (previous, hash, canonical) = stored::split(payload).unwrap();
+        let entry = stored::entry(payload, &log.keyring).unwrap();
+        check.push(entry.id, previous, hash, canonical).unwrap();
+        found.push(entry);
     }
-    let mut check = ChainCheck::default();
-    found.iter().for_each(|entry| check.push(entry).unwrap());
     found
 }
 
@@ -55,7 +57,10 @@ fn segments_hand_over_and_ids_rise_over_restarts() {
 fn a_second_writer_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let _first = open(folder.path(), SEGMENT);
-    assert!(matches!(Journal::open(folder.path(), SEGMENT, 0), Err(JournalError::InUse(_))));
+    assert!(matches!(
+        Journal::open(folder.path(), sample::keyring(), SEGMENT, 0),
+        Err(JournalError::InUse(_))
+    ));
 }
 
 #[test]
@@ -96,7 +101,10 @@ fn a_segment_without_its_header_is_begun_anew() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[9] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    assert!(matches!(Journal::open(folder.path(), SEGMENT, 0), Err(JournalError::Damaged(_))));
+    assert!(matches!(
+        Journal::open(folder.path(), sample::keyring(), SEGMENT, 0),
+        Err(JournalError::Damaged(_))
+    ));
 }
 
 #[test]

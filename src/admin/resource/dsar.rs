@@ -1,0 +1,185 @@
+//! `/api/v1/dsar`: what a data subject may ask: to see what is kept of it, and to have it erased.
+
+use std::collections::BTreeMap;
+
+use http::HeaderValue;
+use http::StatusCode;
+use http::header;
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::call::ok;
+use crate::admin::call::with_status;
+use crate::admin::error::ApiError;
+use crate::govern::privacy::EraseError;
+use crate::govern::privacy::Fact;
+use crate::govern::privacy::Facts;
+use crate::govern::privacy::NAME_BYTES_MAX;
+use crate::govern::privacy::ProviderError;
+
+/// The longest part of a file's name that stems from an entity, in characters.
+const FILE_NAME_CHARS_MAX: usize = 64;
+
+/// Whom a request is about.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubjectRequest {
+    /// The entity: a user, an API key's id, a caller's id.
+    pub entity_id: String,
+}
+
+/// What is known of an entity.
+#[derive(Serialize, ToSchema)]
+pub struct Export {
+    /// The entity.
+    pub entity_id: String,
+    /// When it was exported, in ISO 8601.
+    pub exported_at: String,
+    /// What each provider knows; those that know nothing are left out.
+    #[schema(value_type = Object)]
+    pub providers: BTreeMap<&'static str, Value>,
+}
+
+/// An entity that was erased.
+#[derive(Serialize, ToSchema)]
+pub struct Erasure {
+    /// The entity.
+    pub entity_id: String,
+    /// When it was erased, in ISO 8601.
+    pub erased_at: String,
+    /// How many records were affected, over all providers.
+    pub records_affected: u64,
+    /// How many records of each provider; those that knew nothing are left out.
+    pub providers: BTreeMap<&'static str, u64>,
+}
+
+/// Why an entity was not erased.
+#[derive(Serialize, ToSchema)]
+pub struct Blocked {
+    /// The entity.
+    pub entity_id: String,
+    /// `legal_hold`.
+    pub blocked_by: &'static str,
+}
+
+/// `POST /api/v1/dsar/export`.
+pub async fn export(call: Call) -> Answer {
+    let entity = subject(&call)?;
+    call.ensure_recordable()?;
+    let (office, wanted) = (call.office.clone(), entity.clone());
+    let found = tokio::task::spawn_blocking(move || office.privacy.export(&wanted)).await;
+    let found = found.map_err(|_| call.office.panicked())??;
+    let mut event = call.event("entity_exported", format!("{} providers told of an entity", found.len()));
+    // To ask about somebody unknown does not make them known.
+    event.entity = Some(entity.clone()).filter(|_| !found.is_empty());
+    call.office.record(event).await;
+    let now = call.office.clock.now();
+    let mut answer = ok(&Export {
+        exported_at: now.to_string(),
+        providers: found.into_iter().map(|(name, facts)| (name, shown(facts))).collect(),
+        entity_id: entity.clone(),
+    })?;
+    let disposition = disposition(&entity, &now.strftime("%Y-%m-%d").to_string());
+    answer.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
+    Ok(answer)
+}
+
+/// `POST /api/v1/dsar/erase`.
+pub async fn erase(call: Call) -> Answer {
+    let entity = subject(&call)?;
+    call.ensure_recordable()?;
+    let (office, wanted) = (call.office.clone(), entity.clone());
+    let erased = tokio::task::spawn_blocking(move || office.privacy.erase(&wanted)).await;
+    let erased = match erased.map_err(|_| call.office.panicked())? {
+        Ok(erased) => erased,
+        Err(EraseError::Held) => return blocked(&call, entity).await,
+        Err(error) => return Err(error.into()),
+    };
+    let told = Erasure {
+        entity_id: entity,
+        erased_at: erased.erased_at.to_string(),
+        records_affected: erased.records_affected(),
+        providers: erased.affected.clone().unwrap_or_default(),
+    };
+    let mut event = call.event("", String::new());
+    let recorded = erased.event();
+    (event.event_type, event.message) = (recorded.event_type, recorded.message);
+    call.office.record(event).await;
+    let office = call.office.clone();
+    let settled = tokio::task::spawn_blocking(move || office.privacy.settle(&erased)).await;
+    if let Err(error) = settled.map_err(|_| call.office.panicked())? {
+        tracing::warn!(%error, "the note of an erasure stays; it is recorded again at the next start");
+    }
+    ok(&told)
+}
+
+async fn blocked(call: &Call, entity: String) -> Answer {
+    let mut event = call.event("erasure_blocked", "a legal hold forbids an erasure".to_owned());
+    event.action = "block".to_owned();
+    event.entity = Some(entity.clone());
+    call.office.record(event).await;
+    with_status(StatusCode::CONFLICT, &Blocked { entity_id: entity, blocked_by: "legal_hold" })
+}
+
+fn subject(call: &Call) -> Result<String, ApiError> {
+    let SubjectRequest { entity_id } = call.json()?;
+    if entity_id.trim().is_empty() || entity_id.len() > NAME_BYTES_MAX {
+        return Err(ApiError::Invalid(format!("entity_id: expected a text of 1 to {NAME_BYTES_MAX} bytes")));
+    }
+    Ok(entity_id)
+}
+
+fn shown(facts: Facts) -> Value {
+    let value = |fact: Fact| match fact {
+        Fact::Count(count) => Value::from(count),
+        Fact::Text(text) => Value::from(text),
+        Fact::List(texts) => Value::from(texts),
+    };
+    Value::Object(facts.into_iter().map(|(name, fact)| (name.to_owned(), value(fact))).collect())
+}
+
+/// Returns the name of the file a browser is to save, with nothing in it that a shell, a header or a file system
+/// would read otherwise.
+fn disposition(entity: &str, date: &str) -> HeaderValue {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '@');
+    let plain = entity.chars().map(|letter| if is_plain(letter) { letter } else { '_' });
+    let plain: String = plain.take(FILE_NAME_CHARS_MAX).collect();
+    let name = format!("attachment; filename=\"dsar-{}-{date}.json\"", plain.replace("..", "__"));
+    HeaderValue::from_str(&name).expect("letters, digits and a few signs make a header value")
+}
+
+impl From<EraseError> for ApiError {
+    fn from(error: EraseError) -> Self {
+        match error {
+            EraseError::Held | EraseError::UnderWay => Self::Conflict(error.to_string()),
+            EraseError::Provider(ProviderError::Refused(reason)) => Self::Conflict(reason),
+            EraseError::Provider(_) | EraseError::Store(_) | EraseError::Key(_) => Self::Unavailable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_says_whom_and_nothing_else() {
+        let cases = [
+            ("alice@example.com", "dsar-alice@example.com-2026-05-01.json"),
+            ("../../etc/passwd", "dsar-__.._etc_passwd-2026-05-01.json"),
+            ("a\"; filename=\"x\r\nset-cookie: a", "dsar-a___filename__x__set-cookie__a-2026-05-01.json"),
+            ("über", "dsar-_ber-2026-05-01.json"),
+        ];
+        for (entity, expected) in cases {
+            let header = disposition(entity, "2026-05-01");
+            let name = header.to_str().unwrap().strip_prefix("attachment; filename=\"").unwrap();
+            let name = name.strip_suffix('"').unwrap();
+            assert!(!name.contains(['/', '"', '\r']), "{name}");
+            assert!(entity.starts_with("..") || name == expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! A key for each person or thing that records are about, so that a record which can never be changed can still
+//! forget whom it was about: records hold names sealed under these keys, and erasing somebody destroys the key.
+//!
+//! In: names. Out: *tokens*, texts that stand for a name in journals, stores and indexes, and from which the name
+//! is read back as long as its key exists. The same name has the same token, so that a token can be looked for;
+//! after its key was destroyed nothing ties the token to the name, and a name that comes back gets another one.
+//!
+//! The keys lie in one small file (see [`file`]): a name is found there by a keyed hash, never by itself.
+//! [`Keyring::destroy`] overwrites the key where it lies and comes back after `fdatasync`.
+//!
+//! What it does not promise: that a disk or file system which writes changed blocks elsewhere (flash translation,
+//! btrfs, snapshots, backups) forgets the old block. There the state directory belongs on an encrypted volume, and
+//! backups of the key file have to be shorter-lived than those of the journal.
+
+mod cipher;
+mod file;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use parking_lot::Mutex;
+use parking_lot::RwLock;
+
+use self::cipher::Key;
+use self::file::Index;
+use self::file::KeyFile;
+use self::file::Slot;
+
+/// The most names that have keys. A name past it is recorded as [`UNLISTED`]: it cannot be read back.
+pub const NAMES_MAX: usize = 1 << 20;
+/// What a name is shown as whose key was destroyed.
+pub const ERASED: &str = "[erased]";
+/// What a name is shown as for which there was no room.
+pub const UNLISTED: &str = "[unlisted]";
+
+/// The token of every name for which there was no room.
+const UNLISTED_TOKEN: &str = "~";
+/// Names whose tokens are kept at hand.
+const CACHED_MAX: usize = 1 << 16;
+const SLOT_BYTES: usize = 4;
+
+/// Why the key file could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyringError {
+    /// The disk failed.
+    #[error("the file of subject keys could not be read or made")]
+    Disk(#[from] io::Error),
+    /// Another process uses it.
+    #[error("the file of subject keys is in use by another process")]
+    InUse,
+    /// It is not a key file, or its beginning is damaged: restore it.
+    #[error("the file of subject keys is damaged")]
+    Damaged,
+}
+
+/// Every key.
+pub struct Keyring {
+    file: KeyFile,
+    known: RwLock<Known>,
+    /// Tokens of names that were sealed lately.
+    cache: RwLock<HashMap<Box<str>, Arc<str>>>,
+    /// Held while slots are written.
+    writing: Mutex<()>,
+    is_dirty: AtomicBool,
+    was_full: AtomicBool,
+}
+
+#[derive(Default)]
+struct Known {
+    by_index: HashMap<Index, u32>,
+    keys: Vec<Option<Key>>,
+    free: Vec<u32>,
+    /// Slots that are not on the disk yet, and whose they are.
+    dirty: Vec<(u32, Index)>,
+}
+
+impl Keyring {
+    /// Opens the key file, or makes it (mode 0600). Blocks.
+    ///
+    /// # Errors
+    /// See [`KeyringError`].
+    pub fn open(path: &Path) -> Result<Self, KeyringError> {
+        let (file, slots) = KeyFile::open(path)?;
+        let mut known = Known::default();
+        for (number, slot) in slots.into_iter().enumerate() {
+            let number = u32::try_from(number).map_err(|_| KeyringError::Damaged)?;
+            match slot {
+                Some(Slot { index, key }) => {
+                    known.by_index.insert(index, number);
+                    known.keys.push(Some(key));
+                }
+                None => {
+                    known.keys.push(None);
+                    known.free.push(number);
+                }
+            }
+        }
+        Ok(Self {
+            file,
+            known: RwLock::new(known),
+            cache: RwLock::default(),
+            writing: Mutex::new(()),
+            is_dirty: AtomicBool::new(false),
+            was_full: AtomicBool::new(false),
+        })
+    }
+
+    /// Returns the token of a name, and makes its key where there is none. What is sealed under a new key may be
+    /// stored once [`Keyring::flush`] has come back.
+    pub fn seal(&self, name: &str) -> Arc<str> {
+        if let Some(token) = self.cache.read().get(name) {
+            return Arc::clone(token);
+        }
+        let index = self.file.index_of(name);
+        let mut known = self.known.write();
+        let Some((slot, key)) = known.find_or_make(index) else {
+            if !self.was_full.swap(true, Ordering::Relaxed) {
+                tracing::error!(names = NAMES_MAX, "no further name gets a key: new names are unlisted");
+            }
+            return UNLISTED_TOKEN.into();
+        };
+        if !known.dirty.is_empty() {
+            self.is_dirty.store(true, Ordering::Release);
+        }
+        let token: Arc<str> = token(slot, &key, name).into();
+        // Under the lock of the keys, so that a name which is being erased does not come back.
+        let mut cache = self.cache.write();
+        if cache.len() >= CACHED_MAX {
+            cache.clear();
+        }
+        cache.insert(name.into(), Arc::clone(&token));
+        token
+    }
+
+    /// Returns the token of a name that has a key.
+    pub fn known(&self, name: &str) -> Option<Arc<str>> {
+        if let Some(token) = self.cache.read().get(name) {
+            return Some(Arc::clone(token));
+        }
+        let (slot, key) = self.known.read().find(&self.file.index_of(name))?;
+        Some(token(slot, &key, name).into())
+    }
+
+    /// Returns the name that a token stands for; `None` once its key was destroyed.
+    pub fn name_of(&self, token: &str) -> Option<String> {
+        let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+        let (slot, sealed) = bytes.split_first_chunk::<SLOT_BYTES>()?;
+        cipher::open_name(&self.key_in(*slot)?, sealed)
+    }
+
+    /// Returns the name that a token stands for, or what is shown in its place.
+    pub fn shown(&self, token: &str) -> String {
+        if token == UNLISTED_TOKEN {
+            return UNLISTED.to_owned();
+        }
+        self.name_of(token).unwrap_or_else(|| ERASED.to_owned())
+    }
+
+    /// Seals a text that is about a name, to be read back with [`Keyring::unwrap_text`] as long as the name's
+    /// key exists. Where there is no room for the name the text is kept from nobody: it is left out.
+    pub fn wrap_text(&self, name: &str, text: &str) -> String {
+        self.seal(name);
+        let found = self.known.read().find(&self.file.index_of(name));
+        let Some((slot, key)) = found else { return UNLISTED_TOKEN.to_owned() };
+        let mut bytes = slot.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&cipher::seal_text(&key, text));
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// Returns what [`Keyring::wrap_text`] sealed, or what is shown in its place.
+    pub fn unwrap_text(&self, wrapped: &str) -> String {
+        if wrapped == UNLISTED_TOKEN {
+            return UNLISTED.to_owned();
+        }
+        let open = || {
+            let bytes = URL_SAFE_NO_PAD.decode(wrapped).ok()?;
+            let (slot, sealed) = bytes.split_first_chunk::<SLOT_BYTES>()?;
+            cipher::open_text(&self.key_in(*slot)?, sealed)
+        };
+        open().unwrap_or_else(|| ERASED.to_owned())
+    }
+
+    /// Comes back once every key that was made before the call would survive a power cut. Cheap where none was.
+    ///
+    /// # Errors
+    /// When the disk fails; the keys are tried again with the next call.
+    pub fn flush(&self) -> io::Result<()> {
+        if !self.is_dirty.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _writing = self.writing.lock();
+        self.is_dirty.store(false, Ordering::Release);
+        let slots = self.known.write().take_dirty();
+        let written = slots.iter().try_for_each(|(number, slot)| self.file.write(*number, Some(slot)));
+        let outcome = written.and_then(|()| self.file.sync());
+        if outcome.is_err() {
+            self.known.write().dirty.extend(slots.iter().map(|(number, slot)| (*number, slot.index)));
+            self.is_dirty.store(true, Ordering::Release);
+        }
+        outcome
+    }
+
+    /// Destroys the key of a name; tells whether there was one. When it comes back the key's bytes are
+    /// overwritten where they lay, and the disk has confirmed it.
+    ///
+    /// # Errors
+    /// When the disk fails; whether the key is still there is only known once the call was repeated.
+    pub fn destroy(&self, name: &str) -> io::Result<bool> {
+        let index = self.file.index_of(name);
+        let _writing = self.writing.lock();
+        let Some((slot, _)) = self.known.read().find(&index) else { return Ok(false) };
+        self.file.write(slot, None)?;
+        self.file.sync()?;
+        let mut known = self.known.write();
+        known.forget(&index);
+        self.cache.write().remove(name);
+        Ok(true)
+    }
+
+    /// Returns how many names have keys.
+    pub fn len(&self) -> usize {
+        self.known.read().by_index.len()
+    }
+
+    /// Tells whether no name has a key.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn key_in(&self, slot: [u8; SLOT_BYTES]) -> Option<Key> {
+        let known = self.known.read();
+        known.keys.get(u32::from_le_bytes(slot) as usize)?.clone()
+    }
+}
+
+impl Known {
+    fn find(&self, index: &Index) -> Option<(u32, Key)> {
+        let slot = *self.by_index.get(index)?;
+        Some((slot, self.keys.get(slot as usize)?.clone()?))
+    }
+
+    fn find_or_make(&mut self, index: Index) -> Option<(u32, Key)> {
+        if let Some(found) = self.find(&index) {
+            return Some(found);
+        }
+        if self.by_index.len() >= NAMES_MAX {
+            return None;
+        }
+        let key = Key::random();
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.keys.push(None);
+                u32::try_from(self.keys.len() - 1).ok()?
+            }
+        };
+        *self.keys.get_mut(slot as usize)? = Some(key.clone());
+        self.by_index.insert(index, slot);
+        self.dirty.push((slot, index));
+        Some((slot, key))
+    }
+
+    fn take_dirty(&mut self) -> Vec<(u32, Slot)> {
+        let dirty = std::mem::take(&mut self.dirty);
+        let whole = |(slot, index): (u32, Index)| {
+            let key = self.keys.get(slot as usize)?.clone()?;
+            Some((slot, Slot { index, key }))
+        };
+        dirty.into_iter().filter_map(whole).collect()
+    }
+
+    fn forget(&mut self, index: &Index) {
+        let Some(slot) = self.by_index.remove(index) else { return };
+        if let Some(key) = self.keys.get_mut(slot as usize) {
+            *key = None;
+        }
+        self.dirty.retain(|(dirty, _)| *dirty != slot);
+        self.free.push(slot);
+    }
+}
+
+fn token(slot: u32, key: &Key, name: &str) -> String {
+    let mut bytes = slot.to_le_bytes().to_vec();
+    bytes.extend_from_slice(&cipher::seal_name(key, name));
+    URL_SAFE_NO_PAD.encode(bytes)
+}

@@ -1,0 +1,83 @@
+//! Erasures: what they leave on the disk while they run, and what they tell once they are done.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::provider::ProviderError;
+use crate::govern::audit::AuditEvent;
+use crate::store::Record;
+use crate::store::StoreError;
+
+/// The table of erasures that were begun and are not recorded yet, by the entity's token.
+pub(super) const NOTES: &str = "erasures_under_way";
+
+/// An erasure that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Erased {
+    /// What its note is found by.
+    pub(super) note: String,
+    /// When it was over.
+    pub erased_at: Timestamp,
+    /// How many records of each provider it affected; those that knew nothing are left out. `None`: the process
+    /// ended in its midst, and how many the first part affected is not known.
+    pub affected: Option<BTreeMap<&'static str, u64>>,
+}
+
+/// Why an entity was not erased.
+#[derive(Debug, thiserror::Error)]
+pub enum EraseError {
+    /// A legal hold forbids it.
+    #[error("the entity is under a legal hold")]
+    Held,
+    /// It is being erased already.
+    #[error("an erasure of this entity is under way")]
+    UnderWay,
+    /// A provider must not or cannot forget it.
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The entity's key could not be destroyed: call again.
+    #[error("the entity's key could not be destroyed")]
+    Key(#[from] std::io::Error),
+}
+
+/// That an erasure was begun.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Note {
+    pub(super) begun_at: Timestamp,
+}
+
+impl Record for Note {
+    const VERSION: u32 = 1;
+}
+
+impl Erased {
+    /// Returns how many records were affected in all.
+    pub fn records_affected(&self) -> u64 {
+        self.affected.iter().flat_map(BTreeMap::values).sum()
+    }
+
+    /// Returns what is recorded of it: how much was forgotten, not about whom.
+    pub fn event(&self) -> AuditEvent {
+        let message = match &self.affected {
+            Some(affected) => {
+                let each = affected.iter().map(|(name, count)| format!("{name} {count}"));
+                let each = each.collect::<Vec<_>>().join(", ");
+                let each = if each.is_empty() { "nothing was known of it".to_owned() } else { each };
+                format!("an entity was erased: {each}")
+            }
+            None => "an entity was erased, after a restart in the midst of it".to_owned(),
+        };
+        AuditEvent {
+            event_type: "entity_erased".to_owned(),
+            action: "allow".to_owned(),
+            message,
+            ..AuditEvent::default()
+        }
+    }
+}

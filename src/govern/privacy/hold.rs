@@ -1,0 +1,143 @@
+//! Legal holds: whose record must not be erased, and why; kept for ever, released or not.
+//!
+//! Whom a hold is about, why, and who issued it are stored sealed, as everything about somebody is: a hold that was
+//! released does not keep the name of an entity that is erased later.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::govern::keyring::Keyring;
+use crate::store::Record;
+
+/// The table of holds, by number.
+pub(super) const HOLDS: &str = "legal_holds";
+
+const PREFIX: &str = "hold_";
+/// The longest name of an entity or an issuer, in bytes: it has to fit into the path of a check.
+pub const NAME_BYTES_MAX: usize = 256;
+/// The longest reason, in bytes.
+pub const REASON_BYTES_MAX: usize = 4096;
+
+/// The name of a hold: `hold_` and a number from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HoldId(pub u64);
+
+/// The text is no name of a hold.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("expected hold_ and a number")]
+pub struct InvalidHoldId;
+
+/// What a hold is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewHold {
+    /// Whose record is held.
+    pub entity_id: String,
+    /// What the entity is, e.g. `user`.
+    pub entity_type: String,
+    /// Why.
+    pub reason: String,
+    /// Who says so.
+    pub issued_by: String,
+}
+
+impl NewHold {
+    /// Returns the first field that is empty or too long, and the most bytes it may have.
+    pub(super) fn odd_field(&self) -> Option<(&'static str, usize)> {
+        let fields = [
+            ("entity_id", &self.entity_id, NAME_BYTES_MAX),
+            ("entity_type", &self.entity_type, NAME_BYTES_MAX),
+            ("reason", &self.reason, REASON_BYTES_MAX),
+            ("issued_by", &self.issued_by, NAME_BYTES_MAX),
+        ];
+        let odd = fields.into_iter().find(|(_, text, max)| text.trim().is_empty() || text.len() > *max);
+        odd.map(|(field, _, max)| (field, max))
+    }
+}
+
+/// A hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Its name.
+    pub id: HoldId,
+    /// What it says.
+    pub told: NewHold,
+    /// When it was taken.
+    pub created_at: Timestamp,
+    /// When it was released; `None`: it is in force.
+    pub released_at: Option<Timestamp>,
+}
+
+/// A hold as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct HoldRecord {
+    /// A token.
+    entity: String,
+    entity_type: String,
+    /// Sealed under the entity's key.
+    reason: String,
+    /// A token.
+    issued_by: String,
+    created_at: Timestamp,
+    released_at: Option<Timestamp>,
+}
+
+impl Record for HoldRecord {
+    const VERSION: u32 = 1;
+}
+
+impl HoldRecord {
+    /// Returns what is stored of a hold. The keyring has to be flushed before it is.
+    pub(super) fn seal(hold: &Hold, keyring: &Keyring) -> Self {
+        let NewHold { entity_id, entity_type, reason, issued_by } = &hold.told;
+        Self {
+            entity: keyring.seal(entity_id).as_ref().to_owned(),
+            entity_type: entity_type.clone(),
+            reason: keyring.wrap_text(entity_id, reason),
+            issued_by: keyring.seal(issued_by).as_ref().to_owned(),
+            created_at: hold.created_at,
+            released_at: hold.released_at,
+        }
+    }
+
+    /// Returns the hold, with the names whose keys still exist.
+    pub(super) fn open(&self, id: HoldId, keyring: &Keyring) -> Hold {
+        let told = NewHold {
+            entity_id: keyring.shown(&self.entity),
+            entity_type: self.entity_type.clone(),
+            reason: keyring.unwrap_text(&self.reason),
+            issued_by: keyring.shown(&self.issued_by),
+        };
+        Hold { id, told, created_at: self.created_at, released_at: self.released_at }
+    }
+
+    /// Returns the record of the hold once it is released.
+    pub(super) fn released(self, at: Timestamp) -> Self {
+        Self { released_at: self.released_at.or(Some(at)), ..self }
+    }
+
+    /// Returns the name it is in force for.
+    pub(super) fn held(&self, keyring: &Keyring) -> Option<String> {
+        keyring.name_of(&self.entity).filter(|_| self.released_at.is_none())
+    }
+}
+
+impl fmt::Display for HoldId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{}", self.0)
+    }
+}
+
+impl FromStr for HoldId {
+    type Err = InvalidHoldId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidHoldId> {
+        let digits = text.strip_prefix(PREFIX).ok_or(InvalidHoldId)?;
+        let number = digits.parse().map_err(|_| InvalidHoldId)?;
+        let id = Self(number);
+        if id.to_string() == text { Ok(id) } else { Err(InvalidHoldId) }
+    }
+}

@@ -1,0 +1,33 @@
+//! What people may ask of the record: to hold it, to see it, to be forgotten by it.
+//!
+//! In: holds, requests of data subjects. Out: what every [`DataProvider`] knows of an entity, or that it has been
+//! forgotten. A hold forbids the erasure of its entity; of a hold and an erasure that meet exactly one wins: each
+//! takes its place at one desk, under one lock, before it does anything ([`Privacy`]). An erasure leaves a note on
+//! the disk before its first deletion, so that one that was cut short is finished at the next start.
+//!
+//! What it does not promise: copies of the record that left the gateway (exports, SIEM, backups) keep what they have.
+
+mod desk;
+mod erasure;
+mod hold;
+mod provider;
+#[cfg(test)]
+mod tests;
+
+pub use self::desk::Arrival;
+pub use self::desk::HoldError;
+pub use self::desk::Privacy;
+pub use self::desk::PrivacyError;
+pub use self::erasure::EraseError;
+pub use self::erasure::Erased;
+pub use self::hold::Hold;
+pub use self::hold::HoldId;
+pub use self::hold::NAME_BYTES_MAX;
+pub use self::hold::NewHold;
+pub use self::provider::DataProvider;
+pub use self::provider::Fact;
+pub use self::provider::Facts;
+pub use self::provider::ProviderError;
+pub use self::provider::audit::AuditProvider;
+pub use self::provider::ioc::IocProvider;
+pub use self::provider::rbac::RbacProvider;

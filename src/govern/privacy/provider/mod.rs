@@ -1,0 +1,56 @@
+//! Who knows something about entities: one provider for each part of the gateway that keeps such records.
+//!
+//! A part joins by implementing [`DataProvider`] and being added to the list that `app` gives [`super::Privacy`].
+//! Parts that keep names in the store should keep [tokens](crate::govern::keyring) instead: the store's files keep old
+//! pages, and only a destroyed key is forgotten everywhere at once.
+
+pub mod audit;
+pub mod ioc;
+pub mod rbac;
+
+use std::collections::BTreeMap;
+
+/// What a provider knows of an entity, by field.
+pub type Facts = BTreeMap<&'static str, Fact>;
+
+/// One field of what is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fact {
+    /// How many there are.
+    Count(u64),
+    /// A text.
+    Text(String),
+    /// Several texts.
+    List(Vec<String>),
+}
+
+/// Why a provider could not answer or forget.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    /// What it keeps cannot be read or written at the moment.
+    #[error("{0} cannot reach its records")]
+    Unavailable(&'static str),
+    /// It must not forget, for the reason given; nothing was changed.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Keeps records about entities. All calls may block on the disk.
+pub trait DataProvider: Send + Sync {
+    /// Returns the name under which its answers are listed, e.g. `audit`.
+    fn name(&self) -> &'static str;
+
+    /// Returns what is known of an entity; `None`: nothing.
+    ///
+    /// # Errors
+    /// When its records cannot be read.
+    fn export(&self, entity: &str) -> Result<Option<Facts>, ProviderError>;
+
+    /// Forgets an entity and returns how many records that affected; zero where nothing was known. Called again
+    /// after a crash in its midst, it finishes. The entity's key is destroyed right after the last provider, so that
+    /// records which only hold tokens need no change.
+    ///
+    /// # Errors
+    /// When a record could not be changed.
+    fn erase(&self, entity: &str) -> Result<u64, ProviderError>;
+}
