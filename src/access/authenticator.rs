@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::credential::Principal;
 use super::credential::Proof;
 use super::key::KeyStore;
+use super::session::SessionStore;
 use super::tier::Tier;
 use super::token::Claims;
 use super::token::Tokens;
@@ -22,6 +23,8 @@ pub struct Authenticator {
     pub tokens: Arc<Tokens>,
     /// The local users that tokens were issued to.
     pub users: Arc<Users>,
+    /// The sessions of those who signed in with a browser.
+    pub sessions: Arc<SessionStore>,
 }
 
 impl Authenticator {
@@ -36,13 +39,18 @@ impl Authenticator {
     /// Tells whether a credential that was good is still good, and for no less than then.
     pub fn still_counts(&self, principal: &Principal, now: Timestamp) -> bool {
         match &principal.proof {
-            Proof::Key => {
-                self.keys.get(&principal.id).is_some_and(|key| key.role == principal.role && key.counts(now))
+            Proof::Key => self.key_counts(principal, now),
+            Proof::Session { id, by_key } => {
+                self.sessions.counts(id, now) && (!by_key || self.key_counts(principal, now))
             }
             Proof::Token(claims) => {
                 self.tokens.still_counts(claims, now) && self.admit(claims.clone()).is_some()
             }
         }
+    }
+
+    fn key_counts(&self, principal: &Principal, now: Timestamp) -> bool {
+        self.keys.get(&principal.id).is_some_and(|key| key.role == principal.role && key.counts(now))
     }
 
     /// Returns whom verified claims stand for now.

@@ -319,6 +319,12 @@ impl KeyStore {
         self.known.read().by_id.get(id).cloned()
     }
 
+    /// Returns whom the key of an id stands for; `None` for one that is unknown, revoked or expired.
+    pub fn principal(&self, id: &str, now: Timestamp) -> Option<Principal> {
+        let KeyRecord { id, name, role, tier, scope, .. } = self.get(id).filter(|key| key.counts(now))?;
+        Some(Principal { id, name, role, tier, scope: Arc::new(scope), proof: Proof::Key })
+    }
+
     /// Returns when a key was last used.
     pub fn last_used(&self, id: &str) -> Option<Timestamp> {
         self.last_used.read().get(id).copied()

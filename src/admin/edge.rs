@@ -38,6 +38,7 @@ use super::routes::Access;
 use super::routes::Quota;
 use super::routes::Route;
 use super::routes::routes;
+use super::sign_in::OwnSession;
 use crate::access::concurrency::Seat;
 use crate::access::credential;
 use crate::access::credential::CredentialFault;
@@ -67,6 +68,7 @@ struct Arrival {
     path: Result<BTreeMap<String, String>, ApiError>,
     request_id: String,
     address: Option<IpAddr>,
+    session: Option<OwnSession>,
 }
 
 /// Whose bucket pays for a call.
@@ -112,9 +114,19 @@ async fn serve(
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let request_id = request_id(&office, &parts.headers);
     let address = parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0);
-    let arrival = Arrival { office, parts, body, path, request_id, address };
+    // Whoever shows a key of their own does not call with a session. On the data plane nobody does: browsers send
+    // cookies to every port of a host, and a page that a provider answered with would be of that plane's origin.
+    let shows_key = credential::presented(&parts.headers, None, &OWN_PLACES) != Ok(None);
+    let session = match plane {
+        Plane::Management if !shows_key => office.own_session(&parts.headers),
+        Plane::Management | Plane::Data => None,
+    };
+    let arrival = Arrival { office, parts, body, path, request_id, address, session };
     let payer = arrival.stranger();
-    let host = guard::check(&arrival.office.facts, plane, &arrival.parts.method, &arrival.parts.headers);
+    let host = {
+        let (office, parts) = (&arrival.office, &arrival.parts);
+        guard::check(&office.facts, office.sign_in.public.as_ref(), plane, &parts.method, &parts.headers)
+    };
     let request_id = arrival.request_id.clone();
     let office = arrival.office.clone();
     let began = office.clock.monotonic();
@@ -192,7 +204,13 @@ impl Arrival {
             let known = self.office.authenticator.authenticate(&given.credential, now);
             known.ok_or(ApiError::Unauthenticated)
         };
-        given.map(known).transpose()
+        match (given, &self.session) {
+            (Some(given), _) => known(given).map(Some),
+            (None, Some(session)) => {
+                self.office.session_holder(session, &self.parts.method, &self.parts.headers)
+            }
+            (None, None) => Ok(None),
+        }
     }
 
     /// Returns a seat among the payer's calls under way, where it needs one; `None` where all are taken.
@@ -234,6 +252,7 @@ impl Arrival {
         Ok(Call {
             office: self.office,
             principal,
+            session: self.session,
             address: self.address,
             path: self.path?,
             route: route.path,

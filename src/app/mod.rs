@@ -10,6 +10,7 @@ mod loading;
 mod options;
 mod privacy;
 mod ready;
+mod sign_in;
 mod state;
 pub mod streamed;
 mod task;
@@ -47,6 +48,7 @@ use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
 use crate::admin::adapter::AdminApp;
+use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -146,8 +148,12 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let proxy_addresses = Reserved::all(&config.proxy.listen)?;
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = quotas(&config.rules.limits.tiers, Tier::quota);
-    let buckets = Buckets::open(buckets, state.secret.clone(), &state.store, clock.now());
+    let buckets = Buckets::open(
+        quotas(&config.rules.limits.tiers, Tier::quota),
+        state.secret.clone(),
+        &state.store,
+        clock.now(),
+    );
     let buckets = Arc::new(buckets);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
@@ -159,7 +165,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let agent_files = Arc::clone(&state.agents);
     state.reloader.subscribe(move |_| agent_files.refresh());
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
-    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
+    let sign_in = sign_in::sign_in(&config, &state)?;
+    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses, sign_in);
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
     let gateway = gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own);
@@ -355,16 +362,18 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Reserved,
+    sign_in: SignIn,
 ) -> Arc<Office> {
     Arc::new(Office {
+        sign_in,
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
         authenticator: state.authenticator.clone(),
         signing: Arc::clone(&state.signing),
         buckets: Arc::clone(buckets),
-        concurrency: Arc::clone(&state.concurrency),
         guardrails: Arc::clone(&state.agents.guardrails),
+        concurrency: Arc::clone(&state.concurrency),
         audit: state.log.clone(),
         recorder: state.recorder.clone(),
         privacy: Arc::clone(&state.privacy),
@@ -380,6 +389,7 @@ fn office(
 }
 
 fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved) -> Facts {
+    let public = config.admin.public_url.as_ref().map(|public| public.host().to_owned());
     Facts {
         build: Build {
             version: VERSION.to_owned(),
@@ -392,7 +402,7 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved
         public_metrics: config.telemetry.public_metrics,
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
-        hosts: config.admin.hosts.clone(),
+        hosts: config.admin.hosts.iter().chain(public.as_ref()).cloned().collect(),
     }
 }
 
@@ -416,8 +426,8 @@ fn gateway(
         budget: ByteBudget::new(config.rules.limits.buffered_bytes_total),
         own,
         buckets: Arc::clone(buckets),
-        concurrency: Arc::clone(&state.concurrency),
         guardrails: Arc::clone(&state.agents.guardrails),
+        concurrency: Arc::clone(&state.concurrency),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
         pins: Arc::clone(&state.pins),

@@ -14,6 +14,7 @@ use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
+use crate::access::session::SessionStore;
 use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
 use crate::access::token::Tokens;
@@ -134,6 +135,7 @@ impl State {
             keys: Arc::clone(&keys),
             tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), config.auth.tokens)?),
             users: Arc::new(Users::open(&store, secret.clone(), config.auth.password_cost)?),
+            sessions: Arc::new(SessionStore::open(&store, secret.clone(), config.session)?),
         };
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);

@@ -13,6 +13,7 @@ use crate::access::token::TTL_MAX;
 use crate::access::token::TokenConfig;
 use crate::admin::config::AdminConfig;
 use crate::config::PluginsConfig;
+use crate::config::sign_in;
 use crate::document::Problem;
 use crate::document::section::Section;
 use crate::govern::audit::config::AuditConfig;
@@ -73,6 +74,7 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
         tls: tls(&mut section.section("tls")),
         also_on_proxy: section.flag("also_on_proxy"),
         hosts: section.texts("hosts").into_iter().map(str::to_ascii_lowercase).collect(),
+        public_url: sign_in::public_url(section),
         max_connections: section.count("max_connections", 1..=1_000_000),
         max_connections_per_address: section.count("max_connections_per_address", 1..=1_000_000),
         max_body_bytes: section.count("max_body_bytes", 1024..=GIB),

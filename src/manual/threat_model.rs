@@ -32,6 +32,19 @@
 //! | 93 bytes of brotli unfolded to 100 MiB | [`proxy::coding`](crate::proxy::coding) limits size and ratio while unfolding |
 //! | a percent-encoded path reached another route than the one that was checked | routes are chosen, and requests forwarded, on one spelling ([`proxy::path`](crate::proxy::path)) |
 //! | a stream that merely stops looks like success to every SDK | a block ends it with the provider's error event ([`llm::refusal`](crate::llm::refusal)) |
+//! | an `alg` of `none`, or HS256 with the provider's public key, made an ID token | [`jose::jwks`](crate::access::jose::jwks) verifies with published asymmetric keys of the kind that the algorithm needs; keys in a token's header are never looked at |
+//! | an ID token of another client, issuer or sign-in opened a session | [`sso::claims`](crate::access::sso::claims) judges issuer, audience, party, times and nonce |
+//! | an authorization code, or a link with one, was brought to another browser | state, nonce and PKCE verifier follow from a seed in the browser's own sealed cookie, which counts once ([`sso::attempt`](crate::access::sso::attempt)) |
+//! | a `Host` header chose where the identity provider sent the code | the address to come back to is configured, or follows from `public_url` |
+//! | `next=//evil.example` led people elsewhere after they had signed in | [`safe_next`](crate::access::url::safe_next) takes paths of ours alone |
+//! | a session id was planted before the sign-in, or from a sibling domain | every sign-in makes a new one; over HTTPS its cookie is a `__Host-` one ([`access::cookie`](crate::access::cookie)) |
+//! | a page elsewhere changed something with a visitor's session | changing calls with a session need `Sec-Fetch-Site: same-origin`, or else our own `Origin`; forms carry a token too ([`admin::sign_in`](crate::admin::sign_in)) |
+//! | a link elsewhere signed people out, `GET /auth/logout` being what it is | what did not begin on a page of ours is asked about first |
+//! | a stolen copy of the store opened sessions | it holds keyed hashes; the key is in another file, and no token of an identity provider is in either |
+//! | sessions outlived the key, or the user, that began them | a session is worth what its key is worth when it is used |
+//! | a page that a provider answered with called the API with its reader's session | sessions count on the management plane alone, and a page of the data plane is of another origin |
+//! | a browser sent the console's cookie to every port of the host, and a proxy passed it on to a provider | [`proxy::upstream`](crate::proxy::upstream) takes our cookies out |
+//! | a provider's huge document, redirect or script address did harm | what a provider says is bounded to 256 KiB and 10 s, no redirect is followed, and its addresses are HTTPS ([`sso::fetch`](crate::access::sso::fetch)) |
 //! | an audit sink that hung stopped all traffic, or was dropped in silence | a bounded queue and a time limit; what cannot be recorded is refused or alarmed about, as configured |
 //!
 //! # Attacks on who may call
@@ -62,6 +75,10 @@
 //! | taking away the last admin key | 409, by deleting and by changing; where the last one has expired, a start writes a new `admin.key` | `transcripts::keys`, `access::key::tests` |
 //!
 //! # What is not promised
+//! - An identity provider that is configured is believed: whom it names, and with which groups, they are here, until
+//!   their session ends. A group that is taken away there is taken away here with the next sign-in.
+//! - SAML is not spoken. Signing out at the provider does not end sessions here by itself: they idle out, and
+//!   `DELETE /api/v1/sessions/{id}` ends them at once.
 //! - Text in images, audio and other binary parts is not read. They pass only where their declared
 //!   type says so; other bytes that are not UTF-8 meet the fail mode.
 //! - Headers, paths and query strings are checked for form, not for content.

@@ -225,6 +225,7 @@ impl ProxyHttp for Gateway {
             let path = format!("{}{}", target.base_path, forwarded_path(session, exchange, passage));
             head.set_raw_path(path.as_bytes())?;
         }
+        upstream::remove_sessions(head);
         let exchanged = self.exchange_key(head, exchange, passage);
         exchanged.map_err(|_| pingora::Error::explain(pingora::ErrorType::InternalError, "no provider key"))
     }

@@ -87,9 +87,19 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/legal-holds/check/{entityID}", "operator auditor"),
     ("POST", "/api/v1/dsar/export", ""),
     ("POST", "/api/v1/dsar/erase", ""),
+    ("GET", "/", "*"),
+    ("GET", "/assets/portcullis.css", "*"),
+    ("GET", "/login", "*"),
+    ("POST", "/login", "*"),
+    ("GET", "/auth/login", "*"),
+    ("GET", "/auth/callback", "*"),
+    ("GET", "/auth/logout", "*"),
+    ("POST", "/auth/logout", "*"),
+    ("GET", "/api/v1/sessions", ""),
+    ("DELETE", "/api/v1/sessions/{id}", ""),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
-    ("", "/", "*"),
+    ("", "/auth", "*"),
 ];
 
 /// Returns whom the contract lets call; `None`: the path does not take the method.
@@ -106,6 +116,15 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         return &[404];
     }
     let Some(who) = allowed(method, path) else { return &[405] };
+    match (method, path) {
+        // Whoever has not signed in is led to where that is done.
+        ("GET" | "HEAD", "/") if matches!(credential, "nothing" | "garbage") => return &[303],
+        ("GET" | "HEAD", "/auth/login" | "/auth/logout") => return &[303],
+        ("GET" | "HEAD", "/auth/callback") => return &[404],
+        // Forms are taken from pages of ours.
+        ("POST", "/login" | "/auth/logout") => return &[403],
+        _ => {}
+    }
     let is_known = !matches!(credential, "nothing" | "garbage");
     let is_let_in = who == "*"
         || (is_known

@@ -10,6 +10,7 @@ use http::Request;
 use http::Response;
 use portcullis::access::a2a::Guardrails;
 use portcullis::access::authenticator::Authenticator;
+use portcullis::access::cookie::CookieStyle;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
 use portcullis::access::key::NewKey;
@@ -21,6 +22,8 @@ use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
 use portcullis::access::scope::Scope;
 use portcullis::access::secret::NodeSecret;
+use portcullis::access::session::SessionConfig;
+use portcullis::access::session::SessionStore;
 use portcullis::access::signing::KeyRing;
 use portcullis::access::signing::SigningConfig;
 use portcullis::access::tier::Tier;
@@ -31,6 +34,7 @@ use portcullis::admin;
 use portcullis::admin::Build;
 use portcullis::admin::Facts;
 use portcullis::admin::Office;
+use portcullis::admin::sign_in::SignIn;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
@@ -77,10 +81,15 @@ impl World {
 
     /// Starts one that differs in what cannot change while it runs.
     pub fn start_with(tier: Tier, differ: impl FnOnce(&mut Facts)) -> Self {
+        Self::start_as(tier, |office| differ(&mut office.facts))
+    }
+
+    /// Starts one some of whose parts differ.
+    pub fn start_as(tier: Tier, differ: impl FnOnce(&mut Office)) -> Self {
         let state = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new("2026-05-01T12:00:00Z".parse().unwrap()));
         let mut office = office(tier, &state, clock.clone());
-        differ(&mut office.facts);
+        differ(&mut office);
         let office = Arc::new(office);
         let key = |role: Role| {
             let new = NewKey {
@@ -131,7 +140,14 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let authenticator = Authenticator {
         keys: Arc::clone(&keys),
         tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
-        users: Arc::new(Users::open(&store, secret, CHEAP).unwrap()),
+        users: Arc::new(Users::open(&store, secret.clone(), CHEAP).unwrap()),
+        sessions: Arc::new(SessionStore::open(&store, secret, SESSIONS).unwrap()),
+    };
+    let sign_in = SignIn {
+        sessions: Arc::clone(&authenticator.sessions),
+        oidc: None,
+        cookies: Some(CookieStyle::Loopback),
+        public: None,
     };
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider { authenticator: authenticator.clone(), clock: clock.clone() }),
@@ -148,6 +164,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         keys,
         authenticator,
         signing,
+        sign_in,
         concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         guardrails: Arc::new(Guardrails::new(
@@ -180,6 +197,14 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         clock,
     }
 }
+
+/// Returns what people of a plane on this machine sign in with: keys.
+/// How long sessions of these tests live.
+const SESSIONS: SessionConfig = SessionConfig {
+    idle: Duration::from_secs(1800),
+    lifetime: Duration::from_secs(43_200),
+    sessions_max: 100,
+};
 
 /// Returns the licence that makes a deployment of a tier; the community tier needs none.
 fn licensing(tier: Tier, state: &tempfile::TempDir, clock: &dyn Clock) -> Licensing {

@@ -21,6 +21,7 @@ mod quotas;
 mod readme;
 mod reload;
 mod rules;
+mod sso;
 mod streams;
 mod tls;
 mod upstream;

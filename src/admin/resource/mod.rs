@@ -17,6 +17,8 @@ pub mod profiles;
 pub mod revisions;
 pub mod scan;
 pub mod screen;
+pub mod sessions;
+pub mod sign_in;
 pub mod signing;
 pub mod status;
 pub mod threat;

@@ -7,6 +7,7 @@ mod people;
 mod privacy;
 mod record;
 mod scanning;
+mod sign_in;
 mod trust;
 
 use std::future::Future;
@@ -52,6 +53,10 @@ pub enum Media {
     Metrics,
     /// Server-sent events.
     EventStream,
+    /// A page.
+    Html,
+    /// A stylesheet.
+    Stylesheet,
 }
 
 /// A handler's answer on its way.
@@ -111,6 +116,12 @@ impl Route {
     fn created(mut self) -> Self {
         self.success = 201;
         self
+    }
+
+    /// Its success leads elsewhere.
+    fn leads_on(mut self) -> Self {
+        self.success = 303;
+        self.media(Media::Html)
     }
 
     fn takes(mut self, request: SchemaOf) -> Self {
@@ -220,6 +231,7 @@ pub fn routes() -> Vec<Route> {
         record::rows(),
         trust::rows(),
         privacy::rows(),
+        sign_in::rows(),
     ]
     .concat()
 }
