@@ -136,6 +136,10 @@ fn operation(route: &Route) -> Operation {
 }
 
 fn success(route: &Route) -> Response {
+    if route.success == 303 {
+        // It has no body: where it leads is in its head.
+        return Response::new("leads on");
+    }
     let mut response = Response::new("success");
     let content = match (route.media, route.response) {
         (Media::Json, Some(answer)) => ("application/json", content(answer)),
@@ -168,8 +172,9 @@ fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
         failures
             .push(("403", "the role of the credential does not allow it, or a page of another origin asks"));
     }
-    if route.path.contains('{') {
-        failures.push(("404", "nothing has this id"));
+    // Rows may be named in bodies too, and single sign-on may not be configured.
+    if route.path.contains('{') || writes || route.success == 303 {
+        failures.push(("404", "nothing has this name"));
     }
     if writes {
         failures.push(("408", "the body took too long"));
