@@ -198,9 +198,9 @@ impl Buckets {
         &self.shards[caller as usize % SHARDS]
     }
 
-    /// Returns the keyed hash that stands for a caller of a tier.
-    fn caller(&self, name: &str, tier: Tier) -> u64 {
-        let hash = self.secret.hash(PURPOSE, &[&[tier as u8], name.as_bytes()].concat());
+    /// Returns the keyed hash that stands for a caller; one whose tier changes keeps its bucket.
+    fn caller(&self, name: &str) -> u64 {
+        let hash = self.secret.hash(PURPOSE, name.as_bytes());
         let mut short = [0; 8];
         short.copy_from_slice(&hash[..8]);
         u64::from_le_bytes(short)
@@ -211,7 +211,7 @@ impl Buckets {
         let interval = NANOS_PER_MINUTE / i128::from(quota.requests_per_minute.max(1));
         let capacity = interval * i128::from(quota.burst.max(1));
         let now_ns = now.as_nanosecond();
-        let caller = self.caller(caller, tier);
+        let caller = self.caller(caller);
         let mut shard = self.shard(caller).lock();
         let key = if tokens > 0 { shard.room(caller, now_ns) } else { shard.place(caller) };
         // A clock set back must not lock a caller out: no bucket is emptier than empty.

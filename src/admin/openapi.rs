@@ -136,6 +136,10 @@ fn operation(route: &Route) -> Operation {
 }
 
 fn success(route: &Route) -> Response {
+    if route.success == 303 {
+        // It has no body: where it leads is in its head.
+        return Response::new("leads on");
+    }
     let mut response = Response::new("success");
     let content = match (route.media, route.response) {
         (Media::Json, Some(answer)) => ("application/json", content(answer)),
@@ -150,19 +154,36 @@ fn success(route: &Route) -> Response {
     response
 }
 
+/// Returns what else an operation may answer: what its row tells, and what every call may meet at the edge.
 fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
-    let mut failures = vec![("429", "rate limit exceeded"), ("500", "internal server error")];
-    if route.request.is_some() || !route.query.is_empty() || route.method == http::Method::PUT {
-        failures.push(("400", "invalid request body or parameters"));
-    }
-    if route.access != Access::Public {
+    let is_public = route.access == Access::Public;
+    let writes = route.method != http::Method::GET;
+    let mut failures = vec![
+        ("400", "malformed: the body, a parameter, the Host, or two different credentials"),
+        ("421", "the Host is no name of this gateway"),
+        ("429", "rate limit exceeded, or too many requests at once"),
+        ("500", "internal server error"),
+        ("503", "degraded, or busy"),
+    ];
+    // A public call that takes a name and a password may find them wrong.
+    if !is_public || route.request.is_some() {
         failures.push(("401", "missing or invalid authentication"));
     }
-    if matches!(route.access, Access::Permission(_) | Access::Figures(_)) {
-        failures.push(("403", "the role of the credential does not allow it"));
+    if !is_public || writes {
+        failures
+            .push(("403", "the role of the credential does not allow it, or a page of another origin asks"));
     }
-    if route.path.contains('{') {
-        failures.push(("404", "nothing has this id"));
+    // Rows may be named in bodies too, and single sign-on may not be configured.
+    if route.path.contains('{') || writes || route.success == 303 {
+        failures.push(("404", "nothing has this name"));
+    }
+    if writes {
+        failures.push(("408", "the body took too long"));
+        failures.push(("409", "what is there already does not allow it"));
+        failures.push(("413", "the body, or what is in it, is too large"));
+    }
+    if route.method == http::Method::PUT {
+        failures.push(("412", "it changed since it was read"));
     }
     failures
 }
@@ -176,7 +197,13 @@ fn text_content() -> Content {
 }
 
 fn parameter(name: &str, place: ParameterIn, required: Required) -> utoipa::openapi::path::Parameter {
-    let schema = ObjectBuilder::new().schema_type(Type::String).build();
+    let schema = ObjectBuilder::new();
+    let schema = match (name, &place) {
+        ("limit", _) => schema.schema_type(Type::Integer).minimum(Some(1)).maximum(Some(1000)),
+        ("dry_run", _) => schema.schema_type(Type::Boolean),
+        (_, ParameterIn::Path) => schema.schema_type(Type::String).min_length(Some(1)).max_length(Some(256)),
+        _ => schema.schema_type(Type::String),
+    };
     ParameterBuilder::new().name(name).parameter_in(place).required(required).schema(Some(schema)).build()
 }
 

@@ -16,6 +16,7 @@ use pingora::services::listening::Service;
 use super::StartError;
 use super::StateError;
 use super::address::Reserved;
+use crate::admin::adapter::AdapterLimits;
 use crate::config::Config;
 use crate::proxy::guard::GuardConfig;
 use crate::tls::CertificateStore;
@@ -44,6 +45,12 @@ pub(super) fn admin_guard_config(config: &Config) -> GuardConfig {
         connections_per_address_max: config.admin.max_connections_per_address,
         ..guard_config(config)
     }
+}
+
+/// Returns what a request of the management API may weigh, and how long it may take to arrive.
+pub(super) fn adapter_limits(config: &Config) -> AdapterLimits {
+    let body_deadline = Duration::from_millis(config.proxy.timeouts.body_ms);
+    AdapterLimits { body_bytes_max: config.admin.max_body_bytes, body_deadline }
 }
 
 /// Returns what is asked of HTTP/1 connections.

@@ -21,7 +21,6 @@ mod usage;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pingora::protocols::ALPN;
 use pingora::proxy::http_proxy;
@@ -32,6 +31,7 @@ use tokio::sync::Semaphore;
 
 use self::address::Reserved;
 use self::keeping::Kept;
+use self::listening::adapter_limits;
 use self::listening::admin_guard_config;
 use self::listening::guard_config;
 use self::listening::h2_options;
@@ -49,7 +49,6 @@ use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
-use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
 use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
@@ -473,9 +472,4 @@ fn tenant(state: &State) -> TenantKey {
 
 fn masker(state: &State) -> Masker {
     Masker::new(tenant(state))
-}
-
-fn adapter_limits(config: &Config) -> AdapterLimits {
-    let body_deadline = Duration::from_millis(config.proxy.timeouts.body_ms);
-    AdapterLimits { body_bytes_max: config.admin.max_body_bytes, body_deadline }
 }

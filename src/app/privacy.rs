@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::access::key::KeyStore;
+use crate::access::authenticator::Authenticator;
 use crate::clock::Clock;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
@@ -25,12 +25,12 @@ pub fn open(
     store: &Store,
     keyring: &Arc<Keyring>,
     log: &AuditLog,
-    keys: &Arc<KeyStore>,
+    authenticator: &Authenticator,
     (meter, trust): (&Arc<Meter>, &Arc<Trust>),
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
-        Box::new(RbacProvider(Arc::clone(keys), Arc::clone(clock))),
+        Box::new(RbacProvider { authenticator: authenticator.clone(), clock: Arc::clone(clock) }),
         Box::new(AnalyticsProvider(Arc::clone(meter))),
         Box::new(IocProvider(log.clone())),
         Box::new(AuditProvider(log.clone())),

@@ -44,6 +44,10 @@ pub struct Exchange {
     pub caller: Option<CallerId>,
     /// The key it presented, on routes that take ours.
     pub presented: Option<Presented>,
+    /// What that key may be used for.
+    pub scope: Option<Arc<Scope>>,
+    /// Its place among the requests of its caller that are under way.
+    pub seat: Option<Seat>,
     /// What became of the call, on routes for agents.
     pub agent: Option<AgentCall>,
     /// The tool that an agent's message calls, or its method.
@@ -54,10 +58,6 @@ pub struct Exchange {
     pub pending: Option<Pending>,
     /// What lets an agent's call go on; nothing is forwarded without.
     pub grant: Option<Grant>,
-    /// What that key may be used for.
-    pub scope: Option<Arc<Scope>>,
-    /// Its place among the requests of its caller that are under way.
-    pub seat: Option<Seat>,
     /// What is left of the caller's quota.
     pub limit: Option<LimitState>,
     /// Where it goes and under which policy; known after routing.
@@ -144,13 +144,13 @@ impl Exchange {
             request_id: String::new(),
             caller: None,
             presented: None,
+            scope: None,
+            seat: None,
             agent: None,
             tool: None,
             is_distrusted: false,
             pending: None,
             grant: None,
-            scope: None,
-            seat: None,
             limit: None,
             passage: None,
             path: String::new(),

@@ -159,8 +159,14 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let signing = Arc::new(signing);
     let trust = Trust::open(&store, signing.clone(), "node-1".to_owned(), TrustConfig::default()).unwrap();
     let trust = Arc::new(trust);
+    let authenticator = Authenticator {
+        keys: Arc::clone(&keys),
+        tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
+        users: Arc::new(Users::open(&store, secret.clone(), CHEAP).unwrap()),
+        sessions: Arc::new(SessionStore::open(&store, secret, SESSIONS).unwrap()),
+    };
     let providers: Vec<Box<dyn DataProvider>> = vec![
-        Box::new(RbacProvider(keys.clone(), clock.clone())),
+        Box::new(RbacProvider { authenticator: authenticator.clone(), clock: clock.clone() }),
         Box::new(IocProvider(opened.log.clone())),
         Box::new(AnalyticsProvider(meter.clone())),
         Box::new(AuditProvider(opened.log.clone())),
@@ -169,12 +175,6 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
-    let authenticator = Authenticator {
-        keys: Arc::clone(&keys),
-        tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
-        users: Arc::new(Users::open(&store, secret.clone(), CHEAP).unwrap()),
-        sessions: Arc::new(SessionStore::open(&store, secret, SESSIONS).unwrap()),
-    };
     let sign_in = SignIn {
         sessions: Arc::clone(&authenticator.sessions),
         oidc: None,
