@@ -148,13 +148,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let proxy_addresses = Reserved::all(&config.proxy.listen)?;
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = Buckets::open(
-        quotas(&config.rules.limits.tiers, Tier::quota),
-        state.secret.clone(),
-        &state.store,
-        clock.now(),
-    );
-    let buckets = Arc::new(buckets);
+    let buckets = buckets(&config, &state, &*clock);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     let followed = Arc::clone(&upstreams);
@@ -192,7 +186,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     server.add_service(plane);
 
     let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
-    add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
+    add_access_tasks(&mut server, &state, &buckets, &telemetry);
+    add_tasks(&mut server, state, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
             sample::serve_std(listener, shutdown)
@@ -236,30 +231,34 @@ pub fn check(sources: &Sources) -> Result<Config, Vec<ConfigFault>> {
     sources.check(|config| loading::faults(config, sources))
 }
 
+/// Returns the quotas of callers, as the last process left them.
+fn buckets(config: &Config, state: &State, clock: &dyn Clock) -> Arc<Buckets> {
+    let quotas = quotas(&config.rules.limits.tiers, Tier::quota);
+    Arc::new(Buckets::open(quotas, state.secret.clone(), &state.store, clock.now()))
+}
+
+/// Keeps what callers are known by and what they have used.
+fn add_access_tasks(server: &mut Server, state: &State, buckets: &Arc<Buckets>, telemetry: &Arc<Telemetry>) {
+    let State { store, signing, authenticator, clock, .. } = state;
+    let (signing, time) = (Arc::clone(signing), Arc::clone(clock));
+    server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
+    let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(clock));
+    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
+    let keys = Arc::clone(&authenticator.keys);
+    server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
+    let (buckets, store, time) = (Arc::clone(buckets), store.clone(), Arc::clone(clock));
+    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
+}
+
 fn add_tasks(
     server: &mut Server,
     state: State,
-    buckets: &Arc<Buckets>,
     wanted: &Wanted,
     config: &Config,
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State {
-        store,
-        reloader,
-        writer,
-        log,
-        licensing,
-        provider_keys,
-        agents,
-        signing,
-        authenticator,
-        clock,
-        ..
-    } = state;
-    let time = Arc::clone(&clock);
-    server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
+    let State { reloader, writer, log, licensing, provider_keys, agents, clock, .. } = state;
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -267,12 +266,6 @@ fn add_tasks(
         }
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
-    let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
-    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
-    let keys = Arc::clone(&authenticator.keys);
-    server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
-    let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
-    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
