@@ -143,6 +143,11 @@ impl VerifyingKey {
         Ok(Self(key))
     }
 
+    /// Takes the 32 bytes of an Ed25519 public key; `None`: they are not that many.
+    pub fn from_raw(bytes: &[u8]) -> Option<Self> {
+        (bytes.len() == 32).then(|| Self(DecodingKey::from_ed_der(bytes)))
+    }
+
     /// Tells whether the key made a signature over bytes as they are.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let key = match self.0.kind() {

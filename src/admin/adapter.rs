@@ -43,6 +43,10 @@ pub struct AdapterLimits {
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub Option<IpAddr>);
 
+/// Says that an answer is written as its pieces come, and never held as a whole; an extension of the answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Streamed;
+
 /// The management API as a Pingora application.
 pub struct AdminApp {
     router: Router,
@@ -186,10 +190,11 @@ async fn write(
     shutdown: Option<ShutdownWatch>,
 ) -> Result<StatusCode, Box<pingora::Error>> {
     let (parts, mut body) = response.into_parts();
-    let is_stream = parts
-        .headers
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|t| t.as_bytes().starts_with(b"text/event-stream"));
+    let is_stream = parts.extensions.get::<Streamed>().is_some()
+        || parts
+            .headers
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|t| t.as_bytes().starts_with(b"text/event-stream"));
     if !is_stream {
         let bytes = body.collect().await.map_err(into_pingora)?.to_bytes();
         let head = head(parts.status, &parts.headers, Some(bytes.len()))?;

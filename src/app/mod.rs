@@ -6,22 +6,23 @@
 
 mod address;
 mod agents;
+mod frameworks;
+mod keeping;
+mod listening;
 mod loading;
-mod options;
 mod privacy;
 mod ready;
 mod sign_in;
 mod state;
 pub mod streamed;
 mod task;
+mod usage;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use pingora::listeners::L4BufferSettings;
-use pingora::listeners::ListenerConfig;
-use pingora::listeners::TcpSocketOptions;
 use pingora::protocols::ALPN;
 use pingora::proxy::http_proxy;
 use pingora::server::RunArgs;
@@ -30,12 +31,13 @@ use pingora::services::listening::Service;
 use tokio::sync::Semaphore;
 
 use self::address::Reserved;
-use self::options::adapter_limits;
-use self::options::admin_guard_config;
-use self::options::guard_config;
-use self::options::h2_options;
-use self::options::server_conf;
-use self::options::server_options;
+use self::keeping::Kept;
+use self::listening::admin_guard_config;
+use self::listening::guard_config;
+use self::listening::h2_options;
+use self::listening::listen;
+use self::listening::server_conf;
+use self::listening::server_options;
 use self::state::State;
 use self::task::task;
 use crate::access::identity::CallerHash;
@@ -47,6 +49,7 @@ use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
+use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
 use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
@@ -73,8 +76,6 @@ use crate::sample;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 use crate::tls::CertificateStore;
-use crate::tls::TlsFiles;
-use crate::tls::peer::Authorities;
 
 pub use self::loading::loading;
 pub use self::state::StateError;
@@ -89,9 +90,6 @@ pub const BUILD_DATE: &str = env!("PORTCULLIS_BUILD_DATE");
 /// The tenant whose values are masked; there is one for each deployment.
 const TENANT: &str = "default";
 const MASKS: &str = "masks";
-/// What is read of a connection at once, where its reader does not ask for more: a request head, a TLS record.
-/// A connection has this for as long as it is open.
-const READ_BUFFER_BYTES: usize = 16 << 10;
 
 /// What the process is asked to run.
 #[derive(Debug, Default)]
@@ -148,13 +146,21 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let proxy_addresses = Reserved::all(&config.proxy.listen)?;
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = buckets(&config, &state, &*clock);
+    let buckets = Buckets::open(
+        quotas(&config.rules.limits.tiers, Tier::quota),
+        state.secret.clone(),
+        &state.store,
+        clock.now(),
+    );
+    let buckets = Arc::new(buckets);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     let followed = Arc::clone(&upstreams);
     state.reloader.subscribe(move |_| followed.forget());
     let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
     provider_keys.refresh(&rules.load().routes);
+    let prepared = Arc::clone(&provider_keys);
+    state.reloader.prepare(move |rules| prepared.prepare(&rules.routes));
     state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
     let agent_files = Arc::clone(&state.agents);
     state.reloader.subscribe(move |_| agent_files.refresh());
@@ -186,8 +192,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     server.add_service(plane);
 
     let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
-    add_access_tasks(&mut server, &state, &buckets, &telemetry);
-    add_tasks(&mut server, state, &wanted, &config, certificates, &telemetry);
+    add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
             sample::serve_std(listener, shutdown)
@@ -231,34 +236,36 @@ pub fn check(sources: &Sources) -> Result<Config, Vec<ConfigFault>> {
     sources.check(|config| loading::faults(config, sources))
 }
 
-/// Returns the quotas of callers, as the last process left them.
-fn buckets(config: &Config, state: &State, clock: &dyn Clock) -> Arc<Buckets> {
-    let quotas = quotas(&config.rules.limits.tiers, Tier::quota);
-    Arc::new(Buckets::open(quotas, state.secret.clone(), &state.store, clock.now()))
-}
-
-/// Keeps what callers are known by and what they have used.
-fn add_access_tasks(server: &mut Server, state: &State, buckets: &Arc<Buckets>, telemetry: &Arc<Telemetry>) {
-    let State { store, signing, authenticator, clock, .. } = state;
-    let (signing, time) = (Arc::clone(signing), Arc::clone(clock));
-    server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
-    let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(clock));
-    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
-    let keys = Arc::clone(&authenticator.keys);
-    server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
-    let (buckets, store, time) = (Arc::clone(buckets), store.clone(), Arc::clone(clock));
-    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
-}
-
 fn add_tasks(
     server: &mut Server,
     state: State,
+    buckets: &Arc<Buckets>,
     wanted: &Wanted,
     config: &Config,
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, agents, clock, .. } = state;
+    let State {
+        store,
+        reloader,
+        writer,
+        log,
+        notary,
+        licensing,
+        provider_keys,
+        agents,
+        signing,
+        abtests,
+        trust,
+        authenticator,
+        meter,
+        budgets,
+        compliance,
+        clock,
+        ..
+    } = state;
+    let kept = Kept { signing, abtests, trust, clock: Arc::clone(&clock) };
+    keeping::add_tasks(server, telemetry, kept);
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -266,10 +273,22 @@ fn add_tasks(
         }
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
+    server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
+    let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
+    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
+    let keys = Arc::clone(&authenticator.keys);
+    server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
+    let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
+    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
+    usage::add_tasks(server, telemetry, &meter, budgets);
+    frameworks::add_tasks(server, telemetry, &compliance);
+    let prices = config.analytics.prices.clone();
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
-    paths.push(config.plugins.path.clone());
+    let plugins = config.plugins.path.clone();
+    paths.push(plugins.clone());
     paths.extend(licensing.files().cloned());
+    paths.extend(prices.clone());
     paths.extend(
         config
             .proxy
@@ -284,6 +303,8 @@ fn add_tasks(
         reload_certificates(&certificates, &telemetry_of_reloads);
         licensing.reload();
         state::tell_standing(&licensing, &*clock);
+        usage::reload_prices(&meter, prices.as_deref());
+        frameworks::reload(&compliance, &plugins);
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
         agents.refresh();
@@ -364,11 +385,17 @@ fn office(
         keys: Arc::clone(&state.keys),
         authenticator: state.authenticator.clone(),
         signing: Arc::clone(&state.signing),
+        abtests: Arc::clone(&state.abtests),
+        trust: Arc::clone(&state.trust),
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),
         concurrency: Arc::clone(&state.concurrency),
         audit: state.log.clone(),
+        meter: Arc::clone(&state.meter),
+        budgets: Arc::clone(&state.budgets),
+        compliance: Arc::clone(&state.compliance),
         recorder: state.recorder.clone(),
+        notary: state.notary.clone(),
         privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
         telemetry: Arc::clone(telemetry),
@@ -423,12 +450,16 @@ fn gateway(
         concurrency: Arc::clone(&state.concurrency),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
+        abtests: Arc::clone(&state.abtests),
+        trust: Arc::clone(&state.trust),
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
         authenticator: state.authenticator.clone(),
         provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
+        meter: Arc::clone(&state.meter),
+        budgets: Arc::clone(&state.budgets),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),
@@ -444,28 +475,7 @@ fn masker(state: &State) -> Masker {
     Masker::new(tenant(state))
 }
 
-fn listen<A>(
-    service: &mut Service<A>,
-    addresses: &Reserved,
-    tls: Option<&TlsFiles>,
-    offered: ALPN,
-    agents: Option<&Arc<Authorities>>,
-) -> Result<Option<Arc<CertificateStore>>, StartError> {
-    let certificate = tls.map(|files| CertificateStore::load(files.clone())).transpose();
-    let certificate = certificate.map_err(|fault| StartError::State(StateError::Certificate(fault)))?;
-    for address in addresses.bound() {
-        let mut options = TcpSocketOptions::default();
-        options.so_reuseport = Some(addresses.holds(address));
-        let endpoint = ListenerConfig::tcp(address.to_string())
-            .tcp_socket_options(options)
-            .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
-        service.add_listener(match (&certificate, agents) {
-            (Some(certificate), Some(authorities)) => {
-                endpoint.tls(certificate.listener_for_agents(offered.clone(), authorities))
-            }
-            (Some(certificate), None) => endpoint.tls(certificate.listener(offered.clone())),
-            (None, _) => endpoint,
-        });
-    }
-    Ok(certificate)
+fn adapter_limits(config: &Config) -> AdapterLimits {
+    let body_deadline = Duration::from_millis(config.proxy.timeouts.body_ms);
+    AdapterLimits { body_bytes_max: config.admin.max_body_bytes, body_deadline }
 }

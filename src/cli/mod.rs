@@ -1,8 +1,10 @@
 //! The commands of the program.
 //!
-//! Exit codes: 0 done, 1 failed, 2 called wrongly (clap's), 3 findings (`scan`), 78 a faulty
+//! Exit codes: 0 done, 1 failed, 2 called wrongly (clap's), 3 findings (`scan`), 4 a log that is not what was
+//! written (`audit verify`), 78 a faulty
 //! configuration (`EX_CONFIG` of sysexits.h).
 
+mod audit;
 mod license;
 mod rules;
 mod scan;
@@ -59,6 +61,9 @@ enum Command {
     /// List, prove and explain what is looked for: detectors and rules.
     #[command(subcommand)]
     Rules(rules::RulesCommand),
+    /// Verify a copy of the audit log.
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
     /// Make licence keys and licences, and show what a licence says.
     #[command(subcommand)]
     License(license::LicenseCommand),
@@ -80,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Check { config } => check(&sources(config)),
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Rules(command) => rules::run(&command),
+        Command::Audit(command) => audit::run(&command),
         Command::License(command) => license::run(&command),
         Command::Demo { listen } => demo(listen),
     }

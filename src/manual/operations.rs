@@ -12,8 +12,8 @@
 //! Packs that did not change are not compiled again.
 //!
 //! # What needs a restart
-//! `[proxy]`, `[admin]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
-//! `[signing]`, `[auth]` and `[telemetry]`. A reload
+//! `[proxy]`, `[admin]`, `[auth]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
+//! `[analytics]`, `[license]`, `[signing]`, `[trust]` and `[telemetry]`. A reload
 //! names those that differ and leaves them as they are.
 //!
 //! After changes by the API, a restart keeps the newest revision, unless the files changed meanwhile: then the files win.
@@ -33,10 +33,11 @@
 //!
 //! - `buffer` (the default): once its event stands in the writer's queue. A crash may lose what the queue held; the
 //!   queue is bounded by `audit.queue`, and when it is full that is a failure as above, never a silent loss.
-//! - `wait`: once its event is on the disk (written, and `fdatasync` done; events that wait together share one). The
-//!   event is written when the exchange is over, so the caller may already have the answer: a connection takes its next
-//!   request only afterwards. A crash can therefore lose the record of the *last* answer of each connection, and of
-//!   none before.
+//! - `wait`: once its event is on the disk (written, and `fdatasync` done; events that wait together share one). An
+//!   answer that is sent as a whole leaves only then. Of a stream, and of a body that is not read (images, audio), an
+//!   entry `exchange_begun` is on the disk before the first byte leaves, and the event of the exchange before the
+//!   last: a caller never has a complete answer without its record. What cannot be recorded in time is refused with
+//!   503, or ends in an error, unless `audit.on_failure` says otherwise. Upgraded connections are recorded at their end.
 //!
 //! # After a crash
 //! The journal repairs a torn end by itself and logs what it cut off; an entry is either whole or gone, and the chain of

@@ -1,4 +1,7 @@
 //! The one record of an exchange: metrics, statistics and the audit event, written at its end.
+//!
+//! Where the log is to be waited for, the event is written before the end of the answer leaves: what a caller has
+//! as a whole is on the disk. Of an answer that leaves piece by piece, an entry tells before its first byte does.
 
 use std::time::Duration;
 
@@ -7,6 +10,7 @@ use pingora::proxy::Session;
 use super::Gateway;
 use super::context::Exchange;
 use super::context::Outcome;
+use super::reject::Rejection;
 use crate::govern::audit::AuditEvent;
 use crate::govern::audit::AuditFinding;
 use crate::govern::audit::Health;
@@ -21,6 +25,8 @@ const EXCHANGE: &str = "exchange";
 /// The event types of agents' calls: those that the guardrails let pass, and the others.
 const GRANTED: &str = "a2a_granted";
 const DENIED: &str = "a2a_denied";
+/// The event type of answers that begin to leave piece by piece.
+const BEGUN: &str = "exchange_begun";
 /// Findings listed in one event; past it they are only counted.
 const FINDINGS_MAX: usize = 100;
 const NO_ROUTE: &str = "none";
@@ -38,17 +44,55 @@ impl Gateway {
         is_writable || self.without_record
     }
 
+    /// Comes back once the event of an exchange is on the disk, where that is to be waited for; the rest of its
+    /// answer may leave then.
+    ///
+    /// # Errors
+    /// It could not be recorded, and nobody said that answers go on without it.
+    pub(super) async fn keep(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
+        if !self.recorder.waits() || exchange.is_recorded {
+            return Ok(());
+        }
+        let took = self.clock.monotonic().saturating_sub(exchange.began);
+        let kept = self.write_down(self.event(exchange, took), exchange).await;
+        exchange.is_recorded = kept.is_ok();
+        kept
+    }
+
+    /// As [`Gateway::keep`], for an answer whose end is not known yet: an entry says that it begins to leave.
+    pub(super) async fn keep_begin(&self, exchange: &Exchange) -> Result<(), Rejection> {
+        if !self.recorder.waits() {
+            return Ok(());
+        }
+        let took = self.clock.monotonic().saturating_sub(exchange.began);
+        let event = AuditEvent {
+            event_type: BEGUN.to_owned(),
+            message: "an answer begins to leave".to_owned(),
+            ..self.event(exchange, took)
+        };
+        self.write_down(event, exchange).await
+    }
+
+    async fn write_down(&self, event: AuditEvent, exchange: &Exchange) -> Result<(), Rejection> {
+        let Err(error) = self.recorder.record(event).await else { return Ok(()) };
+        tracing::error!(%error, request_id = exchange.request_id, "an exchange could not be recorded");
+        if self.without_record { Ok(()) } else { Err(Rejection::Unrecorded) }
+    }
+
     /// Writes down what is known of an exchange.
     pub(super) async fn record(&self, session: &Session, exchange: &mut Exchange) {
         self.weigh(session, exchange);
         let took = self.clock.monotonic().saturating_sub(exchange.began);
         let is_local = exchange.outcome.is_local;
         self.measure(exchange, took);
+        self.conclude_trial(exchange).await;
+        self.observe_agent(exchange).await;
         exchange.reserved = None;
         self.telemetry.metrics.buffered(self.budget.used());
-        if is_local {
+        if is_local || exchange.is_recorded {
             return;
         }
+        self.meter(exchange, took);
         let event = self.event(exchange, took);
         if let Err(error) = self.recorder.record(event).await {
             tracing::error!(%error, request_id = exchange.request_id, "an exchange could not be recorded");
@@ -143,6 +187,9 @@ impl Gateway {
         let found = (request.len(), response.len());
         if found != (0, 0) {
             message.push_str(&format!(", findings: {} in the request, {} in the response", found.0, found.1));
+        }
+        if exchange.is_distrusted {
+            message.push_str(", the agent is not trusted");
         }
         // A shadow policy is only worth a word where it would have decided otherwise.
         if let Some(shadow) = shadow.filter(|shadow| *shadow != action.unwrap_or(Action::Allow)) {

@@ -85,6 +85,7 @@ impl Gateway {
             head.insert_header(header::CONTENT_LENGTH, length.clone())?;
         }
         exchange.outcome.status = Some(head.status);
+        self.keep(exchange).await?;
         session.response_duplex_vec(vec![HttpTask::Header(Box::new(head), true)]).await?;
         // Reading the body that is not there is what tells the connection that it may be used again.
         if matches!(reply.next().await, Ok(None)) {
@@ -112,6 +113,7 @@ impl Gateway {
             }
         };
         let body = body.map_err(|_| Rejection::UnreadableResponse(Unreadable::Coding))?;
+        let _texts = self.room_for_texts(&body, &media).map_err(Rejection::from)?;
         let inspection = self.inspect(exchange, passage, Direction::Response, body, media);
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
@@ -137,6 +139,7 @@ impl Gateway {
         exchange.outcome.status = Some(head.status);
         exchange.outcome.first_byte = Some(self.clock.monotonic() - exchange.began);
         head.insert_header(header::CONTENT_LENGTH, body.len())?;
+        self.keep(exchange).await?;
         let is_empty = body.is_empty();
         let mut tasks = vec![HttpTask::Header(Box::new(head), is_empty)];
         if !is_empty {
@@ -187,6 +190,7 @@ impl Gateway {
         exchange.acted(Action::Allow);
         exchange.outcome.status = Some(head.status);
         exchange.outcome.first_byte = Some(self.clock.monotonic() - exchange.began);
+        self.keep_begin(exchange).await?;
         session.as_downstream_mut().write_response_header(Box::new(head)).await?;
         loop {
             match self.next(session, &mut reply).await {
@@ -201,6 +205,7 @@ impl Gateway {
                 }
             }
         }
+        self.keep(exchange).await.map_err(|unrecorded| Stop::from(unrecorded).after_head())?;
         session.as_downstream_mut().write_response_body(Bytes::new(), true).await?;
         self.upstreams.release(reply).await;
         Ok(())

@@ -22,6 +22,7 @@ use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::decision::StreamBlock;
 use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Pinning;
 use crate::policy::inspect::Unreadable;
 use crate::policy::stream::Flow;
 use crate::policy::stream::StreamInspector;
@@ -56,6 +57,7 @@ impl Gateway {
         head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
         exchange.outcome.status = Some(head.status);
         exchange.outcome.is_stream = true;
+        self.keep_begin(exchange).await?;
         session.as_downstream_mut().write_response_header(Box::new(head)).await?;
         let mut inspector = StreamInspector::new(format, exchange.rules.limits.stream_event_bytes_max);
         let end = self.pump(session, exchange, passage, &mut reply, &mut decoder, &mut inspector).await;
@@ -63,6 +65,10 @@ impl Gateway {
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspector.shadow());
         exchange.outcome.response = inspector.take_observations();
         exchange.outcome.usage.merge(inspector.usage().clone());
+        let end = match end {
+            End::Finished => self.keep(exchange).await.map_or_else(End::Broken, |()| End::Finished),
+            cut => cut,
+        };
         match end {
             End::Finished => {
                 session.as_downstream_mut().write_response_body(Bytes::new(), true).await?;
@@ -143,9 +149,13 @@ impl Gateway {
             direction: Direction::Response,
             dialect: &detected.dialect,
             caller: exchange.caller.as_ref(),
-            pins: None,
+            pins: detected
+                .dialect
+                .is_between_peers()
+                .then_some(Pinning { pins: &self.pins, route: &passage.route().name }),
             now: self.clock.now(),
             masker: &self.masker,
+            trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
             expired: &expired,
         };
         let mut cleared = Vec::new();
@@ -200,6 +210,8 @@ impl Gateway {
             true => refusal.stream_graceful(wire, inspector.track()),
             false => refusal.stream_error(wire, inspector.track()),
         };
+        // It ends in an error, recorded or not.
+        let _ = self.keep(exchange).await;
         session.as_downstream_mut().write_response_body(Bytes::from(ending), true).await?;
         Ok(())
     }

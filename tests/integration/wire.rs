@@ -55,11 +55,16 @@ pub struct Response {
 impl Client {
     /// Connects to a server on this machine.
     pub fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("the server listens");
+        Self::try_connect(address).expect("the server listens")
+    }
+
+    /// Connects to a server that may be gone.
+    pub fn try_connect(address: SocketAddr) -> Option<Self> {
+        let stream = TcpStream::connect(address).ok()?;
         stream.set_nodelay(true).expect("a TCP socket");
         let client = Self { stream, buffer: Vec::new(), framing: Framing::Ended };
         client.patience(PATIENCE);
-        client
+        Some(client)
     }
 
     /// Sets how long a read waits for the next bytes.

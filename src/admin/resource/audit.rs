@@ -92,10 +92,11 @@ pub struct AuditedFinding {
     pub redacted_match: String,
 }
 
-/// The query as it was written.
+/// The query of the log, or of an export of it, as it was written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub struct Asked {
+    format: Option<String>,
     from: Option<String>,
     to: Option<String>,
     category: Option<String>,
@@ -122,7 +123,24 @@ pub async fn query(call: Call) -> Answer {
 }
 
 impl Asked {
+    /// Reads the query of an export: its format, and what is asked for.
+    ///
+    /// # Errors
+    /// A parameter is wrong, or has no place here.
+    pub fn read_export(mut self) -> Result<(Option<String>, Query), ApiError> {
+        if self.limit.is_some() || self.cursor.is_some() {
+            return Err(ApiError::Invalid(
+                "an export has no pages: it takes no limit and no cursor".to_owned(),
+            ));
+        }
+        let format = self.format.take();
+        Ok((format, self.read()?))
+    }
+
     fn read(self) -> Result<Query, ApiError> {
+        if self.format.is_some() {
+            return Err(ApiError::Invalid("format: only an export has one".to_owned()));
+        }
         let (from, to) = (moment("from", self.from)?, moment("to", self.to)?);
         if from.zip(to).is_some_and(|(from, to)| from > to) {
             return Err(ApiError::Invalid("from lies after to".to_owned()));
@@ -167,7 +185,7 @@ fn filled(name: &str, text: Option<String>) -> Result<Option<String>, ApiError> 
 }
 
 /// Reads a moment; a bare date is its midnight in UTC.
-fn moment(name: &str, text: Option<String>) -> Result<Option<Timestamp>, ApiError> {
+pub(super) fn moment(name: &str, text: Option<String>) -> Result<Option<Timestamp>, ApiError> {
     let read = |text: String| {
         let midnight = || text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok().map(|day| day.timestamp());
         let read = text.parse::<Timestamp>().ok().or_else(midnight);

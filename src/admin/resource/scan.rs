@@ -84,7 +84,7 @@ pub async fn scan(call: Call) -> Answer {
         tokio::task::spawn_blocking(move || run(&office, &ruleset, &request.content, &wanted))
     };
     let Scanned { result, record } = scanning.await.map_err(|_| office.panicked())??;
-    record.note(&call, "scan", Action::Monitor, revision, None);
+    record.note(&call, "scan", Action::Monitor, revision, None).await?;
     ok(&result)
 }
 
@@ -117,6 +117,7 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
             (Direction::Request, Channel::User),
             &findings,
             wanted,
+            None,
         ));
         let of_rules = ruleset.layer2.over(content.as_bytes(), &findings, wanted);
         findings.extend(of_rules);
@@ -188,16 +189,19 @@ impl Findings {
     }
 
     /// Tells the audit log what a call found; nothing where nothing was found.
-    pub fn note(
+    ///
+    /// # Errors
+    /// It could not be recorded, and nobody said that answers go on without it.
+    pub async fn note(
         mut self,
         call: &Call,
         event_type: &str,
         action: Action,
         revision: u64,
         policy: Option<String>,
-    ) {
+    ) -> Result<(), ApiError> {
         let count = self.all.len();
-        let Some(gravest) = self.all.iter().max_by_key(|found| found.severity) else { return };
+        let Some(gravest) = self.all.iter().max_by_key(|found| found.severity) else { return Ok(()) };
         let (category, severity) = (Some(gravest.category), Some(gravest.severity));
         self.all.truncate(RECORDED_FINDINGS_MAX);
         let event = AuditEvent {
@@ -211,8 +215,8 @@ impl Findings {
             ..call
                 .event(event_type, format!("{count} threats found in content that was sent to be looked at"))
         };
-        if let Err(error) = call.office.recorder.record_soon(event) {
-            tracing::error!(%error, "a scan could not be recorded in the audit log");
-        }
+        let Err(error) = call.office.recorder.record(event).await else { return Ok(()) };
+        tracing::error!(%error, "a scan could not be recorded in the audit log");
+        if call.office.facts.without_record { Ok(()) } else { Err(ApiError::Unavailable) }
     }
 }

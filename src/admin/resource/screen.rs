@@ -140,7 +140,7 @@ async fn screen(call: Call, direction: Direction) -> Answer {
     let bench = Bench { office: office.clone(), ruleset, policy, direction, options, caller };
     let judging = tokio::task::spawn_blocking(move || bench.judge(matter));
     let (result, record, action) = judging.await.map_err(|_| office.panicked())??;
-    record.note(&call, "screen", action, result.revision, Some(result.policy.clone()));
+    record.note(&call, "screen", action, result.revision, Some(result.policy.clone())).await?;
     ok(&result)
 }
 
@@ -219,6 +219,7 @@ impl Bench {
             pins: None,
             now: clock.now(),
             masker: &self.office.masker,
+            trial: None,
             expired: &|| clock.monotonic() >= deadline,
         };
         let only = self.options.wanted(&self.ruleset);

@@ -6,6 +6,7 @@ use super::by;
 use super::get;
 use crate::admin::openapi::schema;
 use crate::admin::resource::audit;
+use crate::admin::resource::audit_export;
 use crate::admin::resource::audit_stream;
 
 pub(super) fn rows() -> Vec<Route> {
@@ -20,5 +21,20 @@ pub(super) fn rows() -> Vec<Route> {
             "Streams audit entries as they are recorded",
         )
         .media(Media::EventStream),
+        get(
+            "/api/v1/audit/export",
+            "audit:read",
+            by!(audit_export::export),
+            "Streams audit entries as a file, oldest first: JSON lines that can be verified, or CSV",
+        )
+        .query(&audit_export::PARAMETERS)
+        .media(Media::Lines),
+        get(
+            "/api/v1/audit/checkpoint",
+            "audit:read",
+            by!(audit_export::checkpoint),
+            "Signs where the audit log is now",
+        )
+        .gives(schema::<audit_export::CheckpointEntry>()),
     ]
 }

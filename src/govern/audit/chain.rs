@@ -40,6 +40,7 @@ pub enum ChainFault {
 pub struct ChainCheck {
     last: Option<(Ulid, Hash)>,
     entries: u64,
+    has_gap: bool,
 }
 
 impl Hash {
@@ -53,7 +54,12 @@ impl Hash {
 impl ChainCheck {
     /// Returns a check whose first entry must follow `previous`.
     pub fn after(previous: Hash) -> Self {
-        Self { last: Some((Ulid(0), previous)), entries: 0 }
+        Self { last: Some((Ulid(0), previous)), ..Self::default() }
+    }
+
+    /// Says that the next entry need not follow the last one, only be younger.
+    pub(super) fn skip(&mut self) {
+        self.has_gap = true;
     }
 
     /// Returns how many entries were found in order.
@@ -76,7 +82,7 @@ impl ChainCheck {
             return Err(ChainFault::Altered(id));
         }
         if let Some((last_id, last_hash)) = self.last {
-            if last_hash != previous {
+            if last_hash != previous && !std::mem::take(&mut self.has_gap) {
                 return Err(ChainFault::Unlinked(id));
             }
             if id <= last_id {

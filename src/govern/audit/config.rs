@@ -26,7 +26,8 @@ pub struct AuditConfig {
 /// When an exchange may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditDurability {
-    /// Once its event is on the disk: a connection serves its next request only then.
+    /// Once its event is on the disk: the end of its answer leaves only then, and before the first byte of a stream
+    /// an entry says that it begins.
     Wait,
     /// Once its event is in the writer's queue.
     Buffer,

@@ -10,8 +10,10 @@
 
 mod block;
 mod chain;
+mod checkpoint;
 pub mod config;
 mod event;
+mod export;
 #[cfg(test)]
 mod fault;
 mod index;
@@ -29,14 +31,21 @@ mod tail;
 mod tally;
 #[cfg(test)]
 mod tests;
+pub mod verify;
 mod writer;
 
 pub use self::chain::ChainCheck;
 pub use self::chain::ChainFault;
 pub use self::chain::Hash;
+pub use self::checkpoint::CHECKPOINTS_FILE;
+pub use self::checkpoint::Checkpoint;
+pub use self::checkpoint::Notary;
 pub use self::event::AuditEvent;
 pub use self::event::AuditFinding;
 pub use self::event::Entry;
+pub use self::export::Export;
+pub use self::export::ExportHead;
+pub use self::export::Exported;
 pub use self::index::QueryError;
 pub use self::journal::JournalError;
 pub use self::journal::Repair;

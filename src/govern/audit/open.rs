@@ -21,6 +21,7 @@ use crate::telemetry::metrics::Metrics;
 use super::chain::ChainCheck;
 use super::chain::ChainFault;
 use super::chain::Hash;
+use super::export::Export;
 use super::index::Index;
 use super::index::QueryError;
 use super::journal::Journal;
@@ -225,6 +226,14 @@ impl AuditLog {
             None => Ok(log.log.committed()),
         });
         Ok(Tail::new(self.log.clone(), place.await?))
+    }
+
+    /// Begins an export of every entry that holds to a query, its limit and its cursor left aside.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn export(&self, query: Query) -> Result<Export, QueryError> {
+        self.blocking(move |log| Export::begin(Arc::clone(&log.log), &log.index, &query)).await
     }
 
     /// Returns the figures of the log.

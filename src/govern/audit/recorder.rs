@@ -121,6 +121,11 @@ impl Recorder {
         }
     }
 
+    /// Tells whether events count as recorded only once they would survive a power cut.
+    pub fn waits(&self) -> bool {
+        self.durability == Durability::Wait
+    }
+
     /// Records an event and returns its id once it would survive a power cut.
     ///
     /// # Errors

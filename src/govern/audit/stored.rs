@@ -265,6 +265,12 @@ pub(super) fn entry(payload: &[u8], keyring: &Keyring) -> Result<Entry, Unreadab
     Ok(Entry { id, event, hash, previous_hash })
 }
 
+/// Returns the id of an entry by its canonical bytes.
+pub(super) fn id_of(canonical: &[u8]) -> Result<Ulid, UnreadableEntry> {
+    let names: Names<'_> = serde_json::from_slice(canonical).map_err(|_| UnreadableEntry)?;
+    names.id.0.parse().map_err(|_| UnreadableEntry)
+}
+
 /// Returns what the entry of a frame's payload is found by.
 pub(super) fn outline(payload: &[u8]) -> Result<Outline<'_>, UnreadableEntry> {
     let (_, _, canonical) = split(payload)?;

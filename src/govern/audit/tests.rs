@@ -143,6 +143,42 @@ fn old_and_surplus_segments_are_dropped_and_the_rest_verifies() {
     }
 }
 
+#[test]
+fn what_is_held_outlasts_its_retention() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp::from_second(1000).unwrap()));
+    let config = AuditConfig {
+        segment_bytes_max: 4000,
+        retention_age: Some(Duration::from_secs(10)),
+        retention_bytes: Some(8000),
+        ..config(folder.path())
+    };
+    let (Opened { mut writer, log, keyring, .. }, _) = opened(config, clock.clone());
+    for number in 0..100 {
+        clock.advance(Duration::from_secs(1));
+        let mut event = sample::event(number);
+        event.entity = Some(if number == 30 { "held".to_owned() } else { format!("user-{number}") });
+        event.actor = Some(if number == 50 { "held too".to_owned() } else { "key-1".to_owned() });
+        let body = stored::body(&event, &keyring);
+        writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
+    }
+    let oldest = || {
+        log.maintain().unwrap();
+        let runtime = runtime();
+        let mut reader = runtime.block_on(log.export(Query::default())).unwrap();
+        let entry = runtime.block_on(reader.next_batch()).unwrap().remove(0).entry;
+        entry.event.message.strip_prefix("event ").unwrap().parse::<usize>().unwrap()
+    };
+    log.keep(vec!["held too".to_owned(), "held".to_owned()]);
+    assert!((20..=30).contains(&oldest()), "{}", oldest());
+    log.keep(vec!["held too".to_owned()]);
+    assert!((40..=50).contains(&oldest()), "{}", oldest());
+    assert!(log.about("held").unwrap().is_none() && log.about("held too").unwrap().is_some());
+    log.keep(Vec::new());
+    assert!(oldest() > 60);
+    log.verify().unwrap();
+}
+
 /// Appends until it is killed, and says on standard output what is safe.
 #[test]
 fn child_that_is_killed() {

@@ -54,6 +54,12 @@ impl Index {
         Ok(Page { entries, total: self.total(query)?, cursor })
     }
 
+    /// Returns the query as the journal's entries are compared with it: by tokens.
+    pub(in crate::govern::audit) fn resolved(&self, query: &Query) -> Result<Query, QueryError> {
+        let indexed = self.catch_up()?;
+        self.by_tokens(query, indexed)
+    }
+
     /// Returns the oldest entry that holds to the query's names and facts.
     pub(in crate::govern::audit) fn oldest(&self, query: &Query) -> Result<Option<Entry>, QueryError> {
         let indexed = self.catch_up()?;

@@ -1,0 +1,57 @@
+//! The record: what is written down, for how long, how a copy is verified, and how somebody is forgotten.
+//!
+//! # What is written down
+//! Every exchange with a provider, every call that changed something, every call that was turned away, every reload, hold,
+//! export and erasure is one entry of the audit log ([`crate::govern::audit`]). Entries form a chain of hashes in a journal
+//! that is only ever appended to. They hold no content: findings are masked. Calls are recorded by the path of their row
+//! (`/api/v1/legal-holds/check/{entityID}`), because what stands in its braces may name people.
+//!
+//! # Who stands in it
+//! Actor and entity are not written down as they are: each name has a random key of its own, in `state/subjects.keys`, and
+//! entries hold the name sealed under it ([`crate::govern::keyring`]). So do legal holds, with their reasons. Erasing
+//! somebody (`POST /api/v1/dsar/erase`) overwrites the key where it lies and waits for the disk. After that
+//!
+//! - the chain verifies as before, for it is a chain of what was sealed;
+//! - queries and exports show `[erased]`, and the name finds nothing;
+//! - the name and its key are in no file of the state directory.
+//!
+//! What that does *not* reach:
+//!
+//! - names and ids of API keys, which the store holds as they are (an erasure revokes keys of that name or id, but files
+//!   of the store keep old pages for a while), and request ids, which callers choose: put no names into either;
+//! - entries that version 1 of the log has written, until retention drops them;
+//! - copies that have left the gateway: exports, backups, what a SIEM was sent;
+//! - disks and file systems that write changed blocks elsewhere (flash, btrfs, snapshots). There the state directory
+//!   belongs on an encrypted volume. Keep backups of `subjects.keys` apart from those of the journal, and shorter.
+//!
+//! A million names have keys; whoever comes after that is recorded as `[unlisted]`, and the log says so once.
+//!
+//! # Legal holds
+//! A hold forbids the erasure of its entity (409) and keeps its entries past their retention: segments are dropped from the
+//! oldest one on, and dropping stops at the first that tells of somebody who is held. Holds are never deleted. Of a hold and
+//! an erasure that run at the same time exactly one wins, and the other one's answer says so.
+//! An erasure that the end of the process cut short is finished at the next start, and recorded then.
+//!
+//! # Retention
+//! `audit.retention_days` and `audit.retention_bytes`; whole segments are dropped, oldest first. What is left verifies: its
+//! first segment names the hash it follows.
+//!
+//! # Verifying a copy
+//! ```text
+//! curl -H "x-api-key: $KEY" localhost:9090/api/v1/audit/export > audit.jsonl
+//! curl localhost:9090/.well-known/jwks.json > jwks.json
+//! portcullis audit verify audit.jsonl --keys jwks.json
+//! ```
+//! The chain shows entries that were edited, taken out, put in or moved. That the *end* was cut off, or all of it written
+//! anew, only a checkpoint shows: a signed statement of the newest entry and its hash. The gateway keeps one every ten
+//! minutes beside the journal, seals every export with one, and signs one whenever it is asked
+//! (`GET /api/v1/audit/checkpoint`). Keep some on another machine, and give them to `--checkpoint`.
+//!
+//! | exit code of `audit verify` | |
+//! |---|---|
+//! | 0 | sound |
+//! | 1 | it cannot be read, or is neither an export nor a journal |
+//! | 4 | it is not what was written |
+//!
+//! The names beside a record of an export (`actor`, `entity`) are the gateway's reading of it: the signature covers them, the
+//! chain does not. CSV is for spreadsheets; it cannot be verified.
