@@ -21,6 +21,7 @@ mod usage;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pingora::protocols::ALPN;
 use pingora::proxy::http_proxy;
@@ -49,6 +50,7 @@ use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
+use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
 use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
