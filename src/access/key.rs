@@ -14,6 +14,7 @@ use serde::Serialize;
 use subtle::ConstantTimeEq;
 
 use super::credential::Principal;
+use super::credential::Proof;
 use super::role::Role;
 use super::secret::NodeSecret;
 use super::secret::write_private;
@@ -228,7 +229,14 @@ impl KeyStore {
         if known.is_none_or(|at| now.as_second() > at.as_second()) {
             self.last_used.write().insert(id.clone(), now);
         }
-        Some(Principal { key_id: id, name, role, tier, routes })
+        Some(Principal { id, name, role, tier, routes, proof: Proof::Key })
+    }
+
+    /// Returns the role of a key that counts.
+    pub fn counts(&self, id: &str, now: Timestamp) -> Option<Role> {
+        let by_hash = self.by_hash.read();
+        let found = by_hash.values().find(|record| record.id == id)?;
+        found.expires_at.is_none_or(|at| at > now).then_some(found.role)
     }
 }
 
@@ -241,7 +249,7 @@ impl KeyStore {
             return None;
         }
         let KeyRecord { id, name, role, tier, routes, .. } = record.clone();
-        Some(Principal { key_id: id, name, role, tier, routes })
+        Some(Principal { id, name, role, tier, routes, proof: Proof::Key })
     }
 }
 
@@ -302,7 +310,7 @@ mod tests {
         assert_eq!(opened.authenticate(&short, later), None);
         // The records outlive the process; the keys themselves are nowhere.
         let again = keys(&store, &secret);
-        assert_eq!(again.authenticate(&admin, later).map(|found| found.key_id), Some("a".to_owned()));
+        assert_eq!(again.authenticate(&admin, later).map(|found| found.id), Some("a".to_owned()));
         assert!(again.revoke("b").unwrap() && !again.revoke("b").unwrap());
         assert_eq!(again.authenticate(&short, now), None);
         assert!(matches!(again.revoke("a"), Err(KeyError::LastAdmin)));

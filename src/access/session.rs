@@ -61,6 +61,13 @@ pub enum Holder {
         /// The key's id.
         id: String,
     },
+    /// A local user who gave a password.
+    User {
+        /// The user's id.
+        id: String,
+        /// The state of the user that the session was begun in; any change of it ends the session.
+        generation: u64,
+    },
     /// Somebody an identity provider vouches for; known for as long as the session.
     Sso(Identity),
 }
@@ -153,7 +160,7 @@ impl Holder {
     /// Returns the name used in records.
     pub fn id(&self) -> String {
         match self {
-            Self::Key { id } => id.clone(),
+            Self::Key { id } | Self::User { id, .. } => id.clone(),
             Self::Sso(identity) => format!("sso:{}", identity.subject),
         }
     }
@@ -228,6 +235,13 @@ impl SessionStore {
     pub fn lives(&self, secret: &SessionSecret, now: Timestamp) -> bool {
         let hash = self.secret.hash(PURPOSE, secret.0.as_bytes());
         self.live.read().get(&hash).is_some_and(|live| !live.record.has_ended(&self.config, now))
+    }
+
+    /// Returns the session of an id where it has not ended, without noting that it was used.
+    pub fn of_id(&self, id: &str, now: Timestamp) -> Option<SessionRecord> {
+        let live = self.live.read();
+        let found = live.values().find(|live| live.record.id == id)?;
+        (!found.record.has_ended(&self.config, now)).then(|| found.record.clone())
     }
 
     /// Ends the session of a cookie's value; returns it, and the hint for its identity provider.

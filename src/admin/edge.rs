@@ -40,6 +40,8 @@ use super::routes::routes;
 use super::sign_in::OwnSession;
 use crate::access::credential;
 use crate::access::credential::CredentialFault;
+use crate::access::credential::OWN_PLACES;
+use crate::access::credential::Presented;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
 use crate::access::tier::Tier;
@@ -112,7 +114,7 @@ async fn serve(
     let address = parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0);
     // Whoever shows a key of their own does not call with a session. On the data plane nobody does: browsers send
     // cookies to every port of a host, and a page that a provider answered with would be of that plane's origin.
-    let shows_key = credential::of_headers(&parts.headers) != Ok(None);
+    let shows_key = credential::presented(&parts.headers, None, &OWN_PLACES) != Ok(None);
     let session = match plane {
         Plane::Management if !shows_key => office.own_session(&parts.headers),
         Plane::Management | Plane::Data => None,
@@ -146,7 +148,7 @@ fn choose<'a>(rows: &'a Rows, method: &Method) -> Result<&'a Route, ApiError> {
         return Err(ApiError::NotFound("there is no such path".to_owned()));
     }
     rows.iter().find(|route| route.answers(method)).ok_or_else(|| {
-        let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
+        let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
         let allow = known.into_iter().filter(|method| rows.iter().any(|route| route.answers(method)));
         ApiError::MethodNotAllowed { allow: allow.collect() }
     })
@@ -182,14 +184,19 @@ impl Arrival {
 
     /// Returns whom the call's credential stands for.
     fn principal(&self) -> Result<Option<Principal>, ApiError> {
-        let given = credential::of_headers(&self.parts.headers).map_err(|fault| match fault {
+        let (headers, query) = (&self.parts.headers, self.parts.uri.query());
+        let given = credential::presented(headers, query, &OWN_PLACES).map_err(|fault| match fault {
             CredentialFault::Ambiguous => ApiError::AmbiguousCredential,
+            CredentialFault::InQuery => ApiError::CredentialInQuery,
             CredentialFault::Malformed => ApiError::Unauthenticated,
         })?;
         let now = self.office.clock.now();
-        let known = |key: String| self.office.keys.authenticate(&key, now).ok_or(ApiError::Unauthenticated);
+        let known = |given: Presented| {
+            let known = self.office.authenticator.authenticate(&given.credential, now);
+            known.ok_or(ApiError::Unauthenticated)
+        };
         match (given, &self.session) {
-            (Some(key), _) => known(key).map(Some),
+            (Some(given), _) => known(given).map(Some),
             (None, Some(session)) => {
                 self.office.session_holder(session, &self.parts.method, &self.parts.headers)
             }
@@ -240,7 +247,7 @@ impl Arrival {
 impl Office {
     fn payer(&self, principal: &Principal) -> Payer {
         let tier = principal.tier.min(self.tier());
-        Payer { name: format!("key:{}", principal.key_id), tier }
+        Payer { name: principal.payer(), tier }
     }
 
     fn peek(&self, payer: &Payer) -> LimitState {

@@ -29,6 +29,7 @@ use tokio::sync::Semaphore;
 
 use self::sign_in::SignIn;
 use crate::access::a2a::Guardrails;
+use crate::access::authenticator::Authenticator;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -54,6 +55,8 @@ pub struct Office {
     pub keys: Arc<KeyStore>,
     /// What people sign in with.
     pub sign_in: SignIn,
+    /// Knows every kind of credential: keys, tokens, users.
+    pub authenticator: Authenticator,
     /// What the deployment signs with.
     pub signing: Arc<KeyRing>,
     /// Quotas, shared with the data plane.

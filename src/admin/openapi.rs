@@ -99,6 +99,7 @@ fn method(route: &Route) -> HttpMethod {
     match route.method.as_str() {
         "POST" => HttpMethod::Post,
         "PUT" => HttpMethod::Put,
+        "PATCH" => HttpMethod::Patch,
         "DELETE" => HttpMethod::Delete,
         _ => HttpMethod::Get,
     }

@@ -237,7 +237,9 @@ fn add_tasks(
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, licensing, provider_keys, agents, signing, clock, .. } = state;
+    let State {
+        reloader, writer, log, licensing, provider_keys, agents, signing, authenticator, clock, ..
+    } = state;
     let time = Arc::clone(&clock);
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     let persistence = Some(Dependency::Persistence);
@@ -247,6 +249,8 @@ fn add_tasks(
         }
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
+    let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
+    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
@@ -343,6 +347,7 @@ fn office(
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
+        authenticator: state.authenticator.clone(),
         signing: Arc::clone(&state.signing),
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),
@@ -403,7 +408,7 @@ fn gateway(
         tenant: tenant(state),
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
-        keys: Arc::clone(&state.keys),
+        authenticator: state.authenticator.clone(),
         provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),

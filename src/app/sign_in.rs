@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::state::State;
 use super::state::StateError;
 use crate::access::cookie::CookieStyle;
-use crate::access::session::SessionStore;
 use crate::access::sso::ClientSecretPlace;
 use crate::access::sso::Hidden;
 use crate::access::sso::OidcConfig;
@@ -21,9 +20,8 @@ use crate::config::env::named;
 /// The longest client secret, in bytes.
 const CLIENT_SECRET_BYTES_MAX: u64 = 8 * 1024;
 
-/// Opens the sessions, and the client of the identity provider where one is configured.
+/// Makes the client of the identity provider where one is configured, and settles how cookies travel.
 pub(super) fn sign_in(config: &Config, state: &State) -> Result<SignIn, StateError> {
-    let sessions = SessionStore::open(&state.store, state.secret.clone(), config.session)?;
     let oidc = config.sso.as_ref().map(|oidc| client(oidc, state)).transpose()?;
     let cookies = cookies(config);
     if cookies.is_none() {
@@ -31,12 +29,7 @@ pub(super) fn sign_in(config: &Config, state: &State) -> Result<SignIn, StateErr
             "nobody can sign in with a browser: neither [admin.tls] nor an HTTPS `public_url` is set"
         );
     }
-    Ok(SignIn {
-        sessions: Arc::new(sessions),
-        oidc: oidc.map(Arc::new),
-        cookies,
-        public: config.admin.public_url.clone(),
-    })
+    Ok(SignIn { oidc: oidc.map(Arc::new), cookies, public: config.admin.public_url.clone() })
 }
 
 /// Tells how cookies travel: over HTTPS, here or at a proxy in front; in the clear on this machine alone.

@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use super::agents::AgentFiles;
 use super::privacy;
+use crate::access::authenticator::Authenticator;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
+use crate::access::session::SessionStore;
 use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
+use crate::access::token::Tokens;
+use crate::access::user::Users;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -58,6 +62,7 @@ pub struct State {
     pub(super) licensing: Arc<Licensing>,
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
+    pub(super) authenticator: Authenticator,
     pub(super) signing: Arc<KeyRing>,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
@@ -123,7 +128,13 @@ impl State {
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
-        let signing = KeyRing::open(&store, secret.clone(), config.signing, clock.now())?;
+        let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
+        let authenticator = Authenticator {
+            keys: Arc::clone(&keys),
+            tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), config.auth.tokens)?),
+            users: Arc::new(Users::open(&store, secret.clone(), config.auth.password_cost)?),
+            sessions: Arc::new(SessionStore::open(&store, secret.clone(), config.session)?),
+        };
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -150,7 +161,8 @@ impl State {
             licensing,
             provider_keys,
             keys,
-            signing: Arc::new(signing),
+            signing,
+            authenticator,
             pins,
             recorder,
             writer,

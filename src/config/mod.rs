@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::access::config::AuthConfig;
 use crate::access::license::LicenseConfig;
 use crate::access::session::SessionConfig;
 use crate::access::signing::SigningConfig;
@@ -51,6 +52,8 @@ pub struct Config {
     pub session: SessionConfig,
     /// The identity provider, where there is one.
     pub sso: Option<OidcConfig>,
+    /// How people log in, and what they get.
+    pub auth: AuthConfig,
     /// When signing keys change.
     pub signing: SigningConfig,
     /// Logs and metrics.
@@ -136,6 +139,7 @@ impl Config {
                 plugins: read::plugins(&mut root.section("plugins")),
                 audit: read::audit(&mut root.section("audit")),
                 license: read::license(&mut root.section("license")),
+                auth: read::auth(&mut root.section("auth")),
                 signing: read::signing(&mut root.section("signing")),
                 telemetry: read::telemetry(&mut root.section("telemetry")),
                 rules: RulesFile::read(root),

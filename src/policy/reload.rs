@@ -453,8 +453,19 @@ fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
 }
 
 /// The top-level keys that change only with a restart.
-pub const FIXED_KEYS: &[&str] =
-    &["proxy", "admin", "session", "sso", "store", "plugins", "audit", "license", "signing", "telemetry"];
+pub const FIXED_KEYS: &[&str] = &[
+    "proxy",
+    "admin",
+    "session",
+    "sso",
+    "store",
+    "plugins",
+    "audit",
+    "license",
+    "signing",
+    "auth",
+    "telemetry",
+];
 
 #[cfg(test)]
 mod tests;

@@ -7,9 +7,11 @@ use pingora::proxy::Session;
 use super::Gateway;
 use super::context::Exchange;
 use super::context::Passage;
-use super::provider_key::Presented;
 use super::reject::Rejection;
+use crate::access::credential::ALL_PLACES;
+use crate::access::credential::Presented;
 use crate::access::credential::Principal;
+use crate::access::credential::presented;
 use crate::access::role::Permission;
 use crate::access::tier::Tier;
 use crate::policy::decision::CallerId;
@@ -60,15 +62,17 @@ impl Gateway {
         exchange.caller = Some(CallerId::new(principal.id()));
         exchange.presented = Some(presented);
         let tier = principal.tier.min(self.licensing.tier(self.clock.now()));
-        self.take(exchange, &format!("key:{}", principal.key_id), tier)?;
+        self.take(exchange, &principal.payer(), tier)?;
         let is_allowed = principal.may(USE_ROUTES) && principal.may_use(&passage.route().name);
         if is_allowed { Ok(()) } else { Err(Rejection::Forbidden) }
     }
 
     fn principal(&self, session: &Session) -> Result<(Principal, Presented), Rejection> {
         let head = session.req_header();
-        let presented = Presented::of_request(&head.headers, head.uri.query()).map_err(Rejection::NoKey)?;
-        let principal = self.keys.authenticate(&presented.key, self.clock.now());
+        let presented =
+            presented(&head.headers, head.uri.query(), &ALL_PLACES).map_err(Rejection::Credential)?;
+        let presented = presented.ok_or(Rejection::NoKey)?;
+        let principal = self.authenticator.authenticate(&presented.credential, self.clock.now());
         principal.map(|principal| (principal, presented)).ok_or(Rejection::UnknownKey)
     }
 

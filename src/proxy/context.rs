@@ -8,6 +8,7 @@ use http::StatusCode;
 use crate::access::a2a::chain::AgentCall;
 use crate::access::a2a::chain::Grant;
 use crate::access::a2a::chain::Pending;
+use crate::access::credential::Presented;
 use crate::access::limit::LimitState;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
@@ -19,7 +20,6 @@ use crate::policy::route::Route;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
-use crate::proxy::provider_key::Presented;
 use crate::redact::token::Vault;
 
 /// The most types that a refusal names.

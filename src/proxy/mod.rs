@@ -58,14 +58,15 @@ use self::reject::Rejection;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
 use crate::access::a2a::Guardrails;
+use crate::access::authenticator::Authenticator;
 use crate::access::identity::CallerHash;
-use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
 use crate::clock::Clock;
 use crate::govern::audit::Recorder;
 use crate::id::UlidSource;
+use crate::llm::dialect::Wire;
 use crate::policy::decision::Cleared;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::pin::Pins;
@@ -97,8 +98,8 @@ pub struct Gateway {
     pub pins: Arc<Pins>,
     /// Turns values into masks.
     pub masker: Arc<Masker>,
-    /// Our keys, for routes that take them.
-    pub keys: Arc<KeyStore>,
+    /// Knows our credentials, for routes that take them.
+    pub authenticator: Authenticator,
     /// What calls of agents are judged by.
     pub guardrails: Arc<Guardrails>,
     /// What the providers of those routes get instead.
@@ -372,7 +373,8 @@ impl Gateway {
     ) -> Result<(), Rejection> {
         let Some(presented) = &exchange.presented else { return Ok(()) };
         let place = passage.route().auth.provider_key();
-        let is_had = self.provider_keys.exchange(head, presented, place);
+        let wire = exchange.detected.as_ref().map_or(Wire::Generic, |detected| detected.wire);
+        let is_had = self.provider_keys.exchange(head, presented, wire, place);
         if is_had { Ok(()) } else { Err(Rejection::NoProviderKey) }
     }
 

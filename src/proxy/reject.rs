@@ -9,12 +9,12 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::access::a2a::denial::Denial;
+use crate::access::credential::CredentialFault;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::CodingFault;
 use crate::proxy::gate::GateFault;
 use crate::proxy::head::HeadFault;
 use crate::proxy::path::PathFault;
-use crate::proxy::provider_key::PresentedFault;
 use crate::proxy::upstream::UpstreamFault;
 
 /// Why an exchange was refused.
@@ -27,7 +27,9 @@ pub enum Rejection {
     /// No route leads there.
     NoRoute,
     /// The request presents none of our keys, on a route that takes them.
-    NoKey(PresentedFault),
+    NoKey,
+    /// It presents one in more than one way, or where it does not belong.
+    Credential(CredentialFault),
     /// The key it presents is unknown, revoked or expired.
     UnknownKey,
     /// Its key may not use the route.
@@ -105,7 +107,8 @@ impl Rejection {
             Self::Head(_)
             | Self::Path(_)
             | Self::NoRoute
-            | Self::NoKey(_)
+            | Self::NoKey
+            | Self::Credential(_)
             | Self::UnknownKey
             | Self::Forbidden
             | Self::Upgrade
@@ -127,7 +130,10 @@ impl Rejection {
             Self::Head(_) => (StatusCode::BAD_REQUEST, "malformed_request"),
             Self::Path(_) => (StatusCode::BAD_REQUEST, "malformed_path"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no_route"),
-            Self::NoKey(_) | Self::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
+            Self::NoKey | Self::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
+            Self::Credential(CredentialFault::Malformed) => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
+            Self::Credential(CredentialFault::Ambiguous) => (StatusCode::BAD_REQUEST, "ambiguous_credential"),
+            Self::Credential(CredentialFault::InQuery) => (StatusCode::BAD_REQUEST, "credential_in_query"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "route_forbidden"),
             Self::NoProviderKey => (StatusCode::SERVICE_UNAVAILABLE, "provider_key_unavailable"),
             Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
@@ -162,8 +168,9 @@ impl Rejection {
             Self::Head(fault) => fault.to_string(),
             Self::Path(fault) => fault.to_string(),
             Self::NoRoute => "no route of this gateway leads there".to_owned(),
-            Self::NoKey(fault) => fault.to_string(),
-            Self::UnknownKey => "the API key is unknown, revoked or expired".to_owned(),
+            Self::NoKey => "no API key was given".to_owned(),
+            Self::Credential(fault) => fault.to_string(),
+            Self::UnknownKey => "the API key or token is unknown, revoked or expired".to_owned(),
             Self::Forbidden => "this API key may not use this route".to_owned(),
             Self::NoProviderKey => "the route cannot reach its provider at the moment".to_owned(),
             Self::Upgrade => "this route does not carry upgraded connections".to_owned(),

@@ -62,6 +62,14 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("POST", "/auth/logout", "*"),
     ("GET", "/api/v1/sessions", ""),
     ("DELETE", "/api/v1/sessions/{id}", ""),
+    ("POST", "/api/v1/auth/token", "*"),
+    ("POST", "/api/v1/auth/revoke", "+"),
+    ("GET", "/api/v1/auth/whoami", "+"),
+    ("GET", "/api/v1/users", ""),
+    ("POST", "/api/v1/users", ""),
+    ("GET", "/api/v1/users/{id}", ""),
+    ("PATCH", "/api/v1/users/{id}", ""),
+    ("DELETE", "/api/v1/users/{id}", ""),
     ("GET", "/.well-known/jwks.json", "*"),
     ("GET", "/api/v1/signing/keys", "operator"),
     ("POST", "/api/v1/signing/rotate", ""),
@@ -110,7 +118,7 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         // Every entity may be asked about.
         (true, _) if path.contains("/check/") => &[200],
         // Nothing has the id that is asked for, and bodies are empty.
-        (true, _) if path.contains('{') && method != "PUT" => &[404],
+        (true, _) if path.contains('{') && !matches!(method, "PUT" | "PATCH") => &[404],
         (true, _) if path.contains('{') => &[400, 404],
         (true, _) if matches!(method, "POST" | "PUT") => &[400],
         (true, _) => &[200],

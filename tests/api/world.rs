@@ -9,15 +9,16 @@ use axum::body::Body;
 use http::Request;
 use http::Response;
 use portcullis::access::a2a::Guardrails;
+use portcullis::access::authenticator::Authenticator;
 use portcullis::access::cookie::CookieStyle;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
-
 use portcullis::access::key::NewKey;
 use portcullis::access::license::License;
 use portcullis::access::license::LicenseConfig;
 use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
+use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::session::SessionConfig;
@@ -25,6 +26,9 @@ use portcullis::access::session::SessionStore;
 use portcullis::access::signing::KeyRing;
 use portcullis::access::signing::SigningConfig;
 use portcullis::access::tier::Tier;
+use portcullis::access::token::TokenConfig;
+use portcullis::access::token::Tokens;
+use portcullis::access::user::Users;
 use portcullis::admin;
 use portcullis::admin::Build;
 use portcullis::admin::Facts;
@@ -51,8 +55,19 @@ use portcullis::telemetry::Telemetry;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
+/// How long sessions live.
+const SESSIONS: SessionConfig = SessionConfig {
+    idle: Duration::from_secs(1800),
+    lifetime: Duration::from_secs(43_200),
+    sessions_max: 100,
+};
 /// How many streams may be open.
 pub const STREAMS_MAX: usize = 2;
+
+/// How long tokens count.
+const TOKENS: TokenConfig = TokenConfig { ttl: Duration::from_secs(3600) };
+/// Passwords that take no time.
+const CHEAP: Cost = Cost { memory_kib: 8, passes: 1 };
 
 /// The plane, and what a test may turn.
 pub struct World {
@@ -118,7 +133,8 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
-    let keys = Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap());
+    let secret = NodeSecret::random();
+    let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider(keys.clone())),
         Box::new(IocProvider(opened.log.clone())),
@@ -127,14 +143,22 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
-    let signing = KeyRing::open(&store, NodeSecret::random(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = Arc::new(signing);
+    let authenticator = Authenticator {
+        keys: Arc::clone(&keys),
+        tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
+        sessions: Arc::new(SessionStore::open(&store, secret.clone(), SESSIONS).unwrap()),
+        users: Arc::new(Users::open(&store, secret, CHEAP).unwrap()),
+    };
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
-        sign_in: sign_in(&store),
+        sign_in: SignIn { oidc: None, cookies: Some(CookieStyle::Loopback), public: None },
         keys,
-        signing: Arc::new(signing),
+        authenticator,
+        signing,
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         guardrails: Arc::new(Guardrails::new(
             Tier::ALL.map(Tier::agent_quota),
@@ -165,17 +189,6 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         clock,
     }
-}
-
-/// Returns what people of a plane on this machine sign in with: keys.
-fn sign_in(store: &Store) -> SignIn {
-    let config = SessionConfig {
-        idle: Duration::from_secs(1800),
-        lifetime: Duration::from_secs(43_200),
-        sessions_max: 100,
-    };
-    let sessions = SessionStore::open(store, NodeSecret::random(), config).unwrap();
-    SignIn { sessions: Arc::new(sessions), oidc: None, cookies: Some(CookieStyle::Loopback), public: None }
 }
 
 /// Returns the licence that makes a deployment of a tier; the community tier needs none.

@@ -136,8 +136,10 @@ fn whoever_has_no_right_to_a_route_is_told_in_its_sdks_words() {
         (openai, String::new(), 401, "invalid_api_key"),
         (openai, bearer("sk-somebody-elses"), 401, "invalid_api_key"),
         (openai, "authorization: Basic eDp5\r\n".to_owned(), 401, "invalid_api_key"),
-        (openai, format!("{}x-api-key: pk_b\r\n", bearer(&narrow)), 401, "invalid_api_key"),
-        ("/filed/v1/chat/completions?key=x", bearer(&narrow), 401, "invalid_api_key"),
+        (openai, format!("{}x-api-key: pk_b\r\n", bearer(&narrow)), 400, "ambiguous_credential"),
+        (openai, format!("{}x-api-token: pk_b\r\n", bearer(&narrow)), 400, "ambiguous_credential"),
+        ("/filed/v1/chat/completions?key=x", bearer(&narrow), 400, "credential_in_query"),
+        ("/filed/v1/chat/completions?%6Bey=x", bearer(&narrow), 400, "credential_in_query"),
         ("/other/v1/chat/completions", bearer(&narrow), 403, "route_forbidden"),
         (openai, bearer(&auditor), 403, "route_forbidden"),
     ];
@@ -154,6 +156,49 @@ fn whoever_has_no_right_to_a_route_is_told_in_its_sdks_words() {
     assert_eq!(world.admin("DELETE", &format!("/api/v1/keys/{id}"), &json!({})).0, 200);
     assert_eq!(world.call(openai, &bearer(&narrow)).status, 401, "a revoked key opens nothing");
     assert!(world.upstream.take().is_empty(), "a refused request reached the provider");
+}
+
+#[test]
+fn a_users_token_opens_what_its_role_may_until_the_user_changes() {
+    let world = world();
+    let user = json!({ "name": "Ada", "password": "correct horse battery", "role": "service" });
+    let (status, made) = world.admin("POST", "/api/v1/users", &user);
+    assert_eq!(status, 201, "{made}");
+    let login = |password: &str| {
+        let body = json!({ "username": "ada", "password": password }).to_string();
+        let request = format!(
+            "POST /api/v1/auth/token HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n\r\n{body}",
+            world.gateway.admin,
+            body.len()
+        );
+        exchange(world.gateway.admin, request.as_bytes())
+    };
+    assert_eq!(login("correct horse batterz").status, 401);
+    let answer = login("correct horse battery");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let token = answer.json()["access_token"].as_str().expect("a token").to_owned();
+    for (path, fields, sent) in [
+        (
+            "/filed/v1/chat/completions",
+            format!("authorization: Bearer {token}\r\n"),
+            "authorization: bearer ",
+        ),
+        ("/filed/v1/chat/completions", format!("x-api-token: {token}\r\n"), "authorization: bearer "),
+        ("/filed/v1/messages", format!("x-api-token: {token}\r\n"), "x-api-key: "),
+    ] {
+        assert_eq!(world.call(path, &fields).status, 200, "{path}");
+        let forwarded = world.forwarded();
+        assert!(forwarded.contains(&format!("\r\n{sent}provider-one\r\n")), "{forwarded}");
+        assert!(!forwarded.contains("eyj"), "the token went to the provider: {forwarded}");
+    }
+    let id = made["id"].as_str().expect("an id");
+    let (status, _) = world.admin("PATCH", &format!("/api/v1/users/{id}"), &json!({ "disabled": true }));
+    assert_eq!(status, 200);
+    let bearer = format!("authorization: Bearer {token}\r\n");
+    assert_eq!(world.call("/filed/v1/chat/completions", &bearer).status, 401);
+    assert!(world.upstream.take().is_empty());
+    let log = world.gateway.log();
+    assert!(!log.contains("correct horse") && !log.contains(&token), "a secret is in the log");
 }
 
 #[test]

@@ -105,12 +105,7 @@ impl Subscription {
             return self.office.still_lives(own);
         }
         let Some(principal) = &self.principal else { return false };
-        let now = self.office.clock.now();
-        let counts = |id: &str| {
-            let keys = self.office.keys.list();
-            keys.iter().any(|known| known.id == id && known.expires_at.is_none_or(|at| at > now))
-        };
-        counts(&principal.key_id)
+        self.office.authenticator.still_counts(principal, self.office.clock.now())
     }
 }
 

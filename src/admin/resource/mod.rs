@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod audit_stream;
+pub mod auth;
 pub mod config;
 pub mod dsar;
 pub mod guardrails;
@@ -21,4 +22,5 @@ pub mod sign_in;
 pub mod signing;
 pub mod status;
 pub mod threat;
+pub mod users;
 pub mod wire;

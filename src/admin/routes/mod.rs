@@ -3,6 +3,7 @@
 mod access;
 mod configuration;
 mod observation;
+mod people;
 mod privacy;
 mod record;
 mod scanning;
@@ -193,6 +194,15 @@ fn put(
     row(Method::PUT, path, permission, handler, summary)
 }
 
+fn patch(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
+    row(Method::PATCH, path, permission, handler, summary)
+}
+
 fn delete(
     path: &'static str,
     permission: &'static str,
@@ -217,6 +227,7 @@ pub fn routes() -> Vec<Route> {
         scanning::rows(),
         configuration::rows(),
         access::rows(),
+        people::rows(),
         record::rows(),
         sign_in::rows(),
         trust::rows(),

@@ -1,0 +1,86 @@
+//! Whom a credential stands for: the one place that both planes ask, whatever the kind of credential.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::credential::Principal;
+use super::credential::Proof;
+use super::key::KeyStore;
+use super::session::Holder;
+use super::session::SessionRecord;
+use super::session::SessionStore;
+use super::tier::Tier;
+use super::token::Claims;
+use super::token::Tokens;
+use super::token::Via;
+use super::user::Users;
+
+/// Everything that can say yes to a credential.
+#[derive(Clone)]
+pub struct Authenticator {
+    /// API keys.
+    pub keys: Arc<KeyStore>,
+    /// Bearer tokens.
+    pub tokens: Arc<Tokens>,
+    /// The local users that tokens were issued to.
+    pub users: Arc<Users>,
+    /// The sessions that tokens end with.
+    pub sessions: Arc<SessionStore>,
+}
+
+impl Authenticator {
+    /// Returns whom a credential stands for; `None` for what is none, is unknown, has ended or was revoked.
+    pub fn authenticate(&self, credential: &str, now: Timestamp) -> Option<Principal> {
+        match credential.contains('.') {
+            true => self.admit(self.tokens.verify(credential, now).ok()?, now),
+            false => self.keys.authenticate(credential, now),
+        }
+    }
+
+    /// Tells whether a credential that was good is still good, and for no less than then.
+    pub fn still_counts(&self, principal: &Principal, now: Timestamp) -> bool {
+        match &principal.proof {
+            Proof::Key => self.keys.counts(&principal.id, now).is_some_and(|role| role == principal.role),
+            Proof::Token(claims) => {
+                self.tokens.still_counts(claims, now) && self.admit(claims.clone(), now).is_some()
+            }
+            // A principal does not say which session it came with: whoever has that asks for it.
+            Proof::Session => false,
+        }
+    }
+
+    /// Returns whom a session stands for now; `None` when its holder is no more, or has changed since.
+    pub fn holder(&self, session: &SessionRecord, now: Timestamp) -> Option<Principal> {
+        let (id, routes, proof) = (session.holder.id(), Vec::new(), Proof::Session);
+        match &session.holder {
+            Holder::Key { id } => self.keys.principal(id, now),
+            Holder::User { id: user, generation } => {
+                let user = self.users.in_generation(user, *generation)?;
+                let tier = user.tier.unwrap_or(Tier::Enterprise);
+                Some(Principal { id, name: user.name, role: user.role, tier, routes, proof })
+            }
+            Holder::Sso(identity) => {
+                let (name, role) = (identity.name.clone(), identity.role);
+                Some(Principal { id, name, role, tier: Tier::Enterprise, routes, proof })
+            }
+        }
+    }
+
+    /// Returns whom verified claims stand for now.
+    fn admit(&self, claims: Claims, now: Timestamp) -> Option<Principal> {
+        if let Some(session) = &claims.session {
+            self.sessions.of_id(session, now)?;
+        }
+        let (id, name) = (claims.subject.clone(), claims.name.clone());
+        let (role, tier) = match claims.via {
+            Via::Local => {
+                let user = self.users.in_generation(&claims.subject, claims.generation)?;
+                (user.role, user.tier)
+            }
+            Via::Oidc | Via::Saml => (claims.role, claims.tier),
+        };
+        let tier = tier.unwrap_or(Tier::Enterprise);
+        Some(Principal { id, name, role, tier, routes: Vec::new(), proof: Proof::Token(claims) })
+    }
+}
