@@ -25,7 +25,7 @@ pub struct Authenticator {
     pub tokens: Arc<Tokens>,
     /// The local users that tokens were issued to.
     pub users: Arc<Users>,
-    /// The sessions that tokens end with.
+    /// The sessions of those who signed in with a browser, which their tokens end with.
     pub sessions: Arc<SessionStore>,
 }
 
@@ -45,16 +45,22 @@ impl Authenticator {
             Proof::Token(claims) => {
                 self.tokens.still_counts(claims, now) && self.admit(claims.clone(), now).is_some()
             }
-            // A principal does not say which session it came with: whoever has that asks for it.
-            Proof::Session => false,
+            Proof::Session { id, .. } => {
+                let holder = self.sessions.of_id(id, now).and_then(|session| self.holder(&session, now));
+                holder.is_some_and(|holder| holder.role == principal.role)
+            }
         }
     }
 
     /// Returns whom a session stands for now; `None` when its holder is no more, or has changed since.
     pub fn holder(&self, session: &SessionRecord, now: Timestamp) -> Option<Principal> {
-        let (id, routes, proof) = (session.holder.id(), Vec::new(), Proof::Session);
+        let of_session = |by_key| Proof::Session { id: session.id.clone(), by_key };
+        let (id, routes, proof) = (session.holder.id(), Vec::new(), of_session(false));
         match &session.holder {
-            Holder::Key { id } => self.keys.principal(id, now),
+            Holder::Key { id } => {
+                let key = self.keys.principal(id, now)?;
+                Some(Principal { proof: of_session(true), ..key })
+            }
             Holder::User { id: user, generation } => {
                 let user = self.users.in_generation(user, *generation)?;
                 let tier = user.tier.unwrap_or(Tier::Enterprise);

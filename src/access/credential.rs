@@ -32,8 +32,13 @@ pub enum Proof {
     Key,
     /// A bearer token that says this.
     Token(Claims),
-    /// A session that a password or an identity provider began; one that a key began is worth what its key is.
-    Session,
+    /// The session of this id, begun with a key or otherwise.
+    Session {
+        /// The session.
+        id: String,
+        /// Whether its holder is a key.
+        by_key: bool,
+    },
 }
 
 /// What is wrong with the credentials of a request.
@@ -82,8 +87,8 @@ impl Principal {
     /// Returns the name of the bucket that pays for what it does.
     pub fn payer(&self) -> String {
         match self.proof {
-            Proof::Key => format!("key:{}", self.id),
-            Proof::Token(_) | Proof::Session => format!("user:{}", self.id),
+            Proof::Key | Proof::Session { by_key: true, .. } => format!("key:{}", self.id),
+            Proof::Token(_) | Proof::Session { by_key: false, .. } => format!("user:{}", self.id),
         }
     }
 

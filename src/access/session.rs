@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -21,6 +22,7 @@ use subtle::ConstantTimeEq;
 
 use super::role::Role;
 use super::secret::NodeSecret;
+use crate::clock::Clock;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Record;
@@ -38,6 +40,8 @@ pub const SESSIONS_PER_HOLDER_MAX: usize = 32;
 pub const SESSIONS_MAX: usize = 1_000_000;
 /// How much older than the truth the moment of last use in the store may be.
 const SEEN_KEPT_EVERY: Duration = Duration::from_secs(60);
+/// How often sessions that have ended are forgotten.
+const FORGOTTEN_EVERY: Duration = Duration::from_secs(600);
 /// The longest token for signing out at the provider that is held, in bytes.
 const LOGOUT_HINT_BYTES_MAX: usize = 4096;
 
@@ -271,6 +275,31 @@ impl SessionStore {
             records.filter(|record| !record.has_ended(&self.config, now)).cloned().collect();
         found.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         found
+    }
+
+    /// Forgets the sessions that have ended.
+    ///
+    /// # Errors
+    /// The store failed; what is left ends all the same.
+    pub fn forget_ended(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.sweep(&mut self.live.write(), now)
+    }
+
+    /// Does [`SessionStore::forget_ended`] from time to time until `shutdown` resolves.
+    pub async fn run(self: Arc<Self>, clock: Arc<dyn Clock>, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => return,
+                () = tokio::time::sleep(FORGOTTEN_EVERY) => {}
+            }
+            let (sessions, now) = (Arc::clone(&self), clock.now());
+            match tokio::task::spawn_blocking(move || sessions.forget_ended(now)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "ended sessions could not be forgotten"),
+                Err(_) => tracing::error!("forgetting ended sessions panicked"),
+            }
+        }
     }
 
     /// Returns what a form of ours carries, so that a form of somebody else's is known.

@@ -251,6 +251,8 @@ fn add_tasks(
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
     let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
     server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
+    let (sessions, time) = (Arc::clone(&authenticator.sessions), Arc::clone(&clock));
+    server.add_service(task("sessions", telemetry, None, move |shutdown| sessions.run(time, shutdown)));
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::access::key::KeyStore;
+use crate::access::session::SessionStore;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
@@ -12,6 +13,7 @@ use crate::govern::privacy::DataProvider;
 use crate::govern::privacy::IocProvider;
 use crate::govern::privacy::Privacy;
 use crate::govern::privacy::RbacProvider;
+use crate::govern::privacy::SessionsProvider;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -22,10 +24,12 @@ pub fn open(
     keyring: &Arc<Keyring>,
     log: &AuditLog,
     keys: &Arc<KeyStore>,
+    sessions: &Arc<SessionStore>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider(Arc::clone(keys))),
+        Box::new(SessionsProvider { sessions: Arc::clone(sessions), clock: Arc::clone(clock) }),
         Box::new(IocProvider(log.clone())),
         Box::new(AuditProvider(log.clone())),
     ];

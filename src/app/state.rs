@@ -143,7 +143,7 @@ impl State {
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
-        let privacy = privacy::open(&store, &keyring, &log, &keys, &clock)?;
+        let privacy = privacy::open(&store, &keyring, &log, &keys, &authenticator.sessions, &clock)?;
         privacy::resume(&privacy, &recorder);
         let loading = super::loading(config, sources);
         let (reloader, origin) =

@@ -4,9 +4,8 @@
 //! and disturbs none that is open. A faulty pair of files changes nothing. Who is at the other end is
 //! known, if at all, by [`peer::PeerIdentity`].
 
-pub mod peer;
-
 pub mod client;
+pub mod peer;
 
 use std::fmt;
 use std::path::Path;

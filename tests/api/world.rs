@@ -43,6 +43,7 @@ use portcullis::govern::privacy::DataProvider;
 use portcullis::govern::privacy::IocProvider;
 use portcullis::govern::privacy::Privacy;
 use portcullis::govern::privacy::RbacProvider;
+use portcullis::govern::privacy::SessionsProvider;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
 use portcullis::policy::reload::Reloader;
@@ -135,8 +136,10 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     tokio::spawn(opened.writer.run(std::future::pending()));
     let secret = NodeSecret::random();
     let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
+    let sessions = Arc::new(SessionStore::open(&store, secret.clone(), SESSIONS).unwrap());
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider(keys.clone())),
+        Box::new(SessionsProvider { sessions: sessions.clone(), clock: clock.clone() }),
         Box::new(IocProvider(opened.log.clone())),
         Box::new(AuditProvider(opened.log.clone())),
     ];
@@ -148,7 +151,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let authenticator = Authenticator {
         keys: Arc::clone(&keys),
         tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
-        sessions: Arc::new(SessionStore::open(&store, secret.clone(), SESSIONS).unwrap()),
+        sessions,
         users: Arc::new(Users::open(&store, secret, CHEAP).unwrap()),
     };
     let tenant = TenantKey::derive(&[7; 32], "test");

@@ -192,7 +192,7 @@ fn meant(call: &Call, wanted: Revocation) -> Result<String, ApiError> {
     let principal = call.principal.as_ref().ok_or(ApiError::Unauthenticated)?;
     let own = match &principal.proof {
         Proof::Token(claims) => Some(claims.id.clone()),
-        Proof::Key | Proof::Session => None,
+        Proof::Key | Proof::Session { .. } => None,
     };
     let invalid = |text: &str| ApiError::Invalid(text.to_owned());
     let id = match (wanted.token_id, wanted.token) {
@@ -224,7 +224,7 @@ pub async fn whoami(call: Call) -> Answer {
             ("api_key", key.and_then(|key| key.expires_at))
         }
         Proof::Token(claims) => (claims.via.as_str(), Some(claims.ends())),
-        Proof::Session => ("session", call.session.as_ref().map(|own| own.record.expires_at)),
+        Proof::Session { .. } => ("session", call.session.as_ref().map(|own| own.record.expires_at)),
     };
     ok(&Identity {
         id: principal.id.clone(),

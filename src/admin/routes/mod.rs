@@ -229,9 +229,9 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         people::rows(),
         record::rows(),
-        sign_in::rows(),
         trust::rows(),
         privacy::rows(),
+        sign_in::rows(),
     ]
     .concat()
 }

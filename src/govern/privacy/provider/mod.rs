@@ -7,6 +7,7 @@
 pub mod audit;
 pub mod ioc;
 pub mod rbac;
+pub mod sessions;
 
 use std::collections::BTreeMap;
 
