@@ -41,7 +41,7 @@ impl Authenticator {
     /// Tells whether a credential that was good is still good, and for no less than then.
     pub fn still_counts(&self, principal: &Principal, now: Timestamp) -> bool {
         match &principal.proof {
-            Proof::Key => self.keys.counts(&principal.id, now).is_some_and(|role| role == principal.role),
+            Proof::Key => self.key_counts(principal, now),
             Proof::Token(claims) => {
                 self.tokens.still_counts(claims, now) && self.admit(claims.clone(), now).is_some()
             }
@@ -55,7 +55,7 @@ impl Authenticator {
     /// Returns whom a session stands for now; `None` when its holder is no more, or has changed since.
     pub fn holder(&self, session: &SessionRecord, now: Timestamp) -> Option<Principal> {
         let of_session = |by_key| Proof::Session { id: session.id.clone(), by_key };
-        let (id, routes, proof) = (session.holder.id(), Vec::new(), of_session(false));
+        let (id, scope, proof) = (session.holder.id(), Arc::default(), of_session(false));
         match &session.holder {
             Holder::Key { id } => {
                 let key = self.keys.principal(id, now)?;
@@ -64,13 +64,17 @@ impl Authenticator {
             Holder::User { id: user, generation } => {
                 let user = self.users.in_generation(user, *generation)?;
                 let tier = user.tier.unwrap_or(Tier::Enterprise);
-                Some(Principal { id, name: user.name, role: user.role, tier, routes, proof })
+                Some(Principal { id, name: user.name, role: user.role, tier, scope, proof })
             }
             Holder::Sso(identity) => {
                 let (name, role) = (identity.name.clone(), identity.role);
-                Some(Principal { id, name, role, tier: Tier::Enterprise, routes, proof })
+                Some(Principal { id, name, role, tier: Tier::Enterprise, scope, proof })
             }
         }
+    }
+
+    fn key_counts(&self, principal: &Principal, now: Timestamp) -> bool {
+        self.keys.get(&principal.id).is_some_and(|key| key.role == principal.role && key.counts(now))
     }
 
     /// Returns whom verified claims stand for now.
@@ -87,6 +91,6 @@ impl Authenticator {
             Via::Oidc | Via::Saml => (claims.role, claims.tier),
         };
         let tier = tier.unwrap_or(Tier::Enterprise);
-        Some(Principal { id, name, role, tier, routes: Vec::new(), proof: Proof::Token(claims) })
+        Some(Principal { id, name, role, tier, scope: Arc::default(), proof: Proof::Token(claims) })
     }
 }

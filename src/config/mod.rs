@@ -24,6 +24,7 @@ use crate::admin::config::AdminConfig;
 use crate::config::env::Environment;
 use crate::document::Document;
 use crate::document::section;
+use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
 use crate::policy::ruleset::RulesFile;
 use crate::proxy::config::ProxyConfig;
@@ -46,6 +47,8 @@ pub struct Config {
     pub plugins: PluginsConfig,
     /// The audit log.
     pub audit: AuditConfig,
+    /// What use costs.
+    pub analytics: AnalyticsConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
     /// How long sessions live.
@@ -138,6 +141,7 @@ impl Config {
                 store: read::store(&mut root.section("store")),
                 plugins: read::plugins(&mut root.section("plugins")),
                 audit: read::audit(&mut root.section("audit")),
+                analytics: read::analytics(&mut root.section("analytics")),
                 license: read::license(&mut root.section("license")),
                 auth: read::auth(&mut root.section("auth")),
                 signing: read::signing(&mut root.section("signing")),

@@ -1,5 +1,7 @@
 //! The record of what happened, and what people may ask of it.
 
+pub mod analytics;
 pub mod audit;
+pub mod compliance;
 pub mod keyring;
 pub mod privacy;

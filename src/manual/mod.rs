@@ -4,6 +4,7 @@
 //! - [`streaming`]: how a stream is judged while it flows.
 //! - [`packs`]: how detectors are written, and how they prove themselves.
 //! - [`operations`]: reload, restart, crash, full disk, durability.
+//! - [`usage`]: tokens, prices, budgets, anomalies, and what reports of compliance are worth.
 //! - [`compatibility`]: which APIs are understood, and how a refusal looks to them.
 
 pub mod compatibility;
@@ -11,3 +12,4 @@ pub mod operations;
 pub mod packs;
 pub mod streaming;
 pub mod threat_model;
+pub mod usage;

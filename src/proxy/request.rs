@@ -55,11 +55,13 @@ impl Gateway {
             }
             None => held.bytes,
         };
+        self.check_scope(session, exchange, &body, media.as_ref().ok())?;
         self.detect(exchange, passage, &body);
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
         exchange.outcome.request = inspection.observations;
+        exchange.outcome.asked = inspection.usage;
         match (inspection.cleared, inspection.unreadable) {
             (Some(cleared), _) => Ok(cleared),
             (None, Some(unreadable)) => Err(Rejection::UnreadableRequest(unreadable)),

@@ -10,6 +10,7 @@ use http::Request;
 use http::Response;
 use portcullis::access::a2a::Guardrails;
 use portcullis::access::authenticator::Authenticator;
+use portcullis::access::budget::Budgets;
 use portcullis::access::cookie::CookieStyle;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
@@ -20,6 +21,7 @@ use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
 use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
+use portcullis::access::scope::Scope;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::session::SessionConfig;
 use portcullis::access::session::SessionStore;
@@ -37,7 +39,12 @@ use portcullis::admin::sign_in::SignIn;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
+use portcullis::govern::analytics::Meter;
+use portcullis::govern::analytics::price;
 use portcullis::govern::audit;
+use portcullis::govern::compliance::desk::Desk;
+use portcullis::govern::compliance::framework;
+use portcullis::govern::privacy::AnalyticsProvider;
 use portcullis::govern::privacy::AuditProvider;
 use portcullis::govern::privacy::DataProvider;
 use portcullis::govern::privacy::IocProvider;
@@ -98,8 +105,13 @@ impl World {
         differ(&mut office);
         let office = Arc::new(office);
         let key = |role: Role| {
-            let new =
-                NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None, routes: Vec::new() };
+            let new = NewKey {
+                name: role.as_str().to_owned(),
+                role,
+                tier,
+                expires_at: None,
+                scope: Scope::default(),
+            };
             let (_, key) = office.keys.create(office.new_id(), new, clock.now()).unwrap();
             (role.as_str(), key)
         };
@@ -137,10 +149,13 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let secret = NodeSecret::random();
     let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
     let sessions = Arc::new(SessionStore::open(&store, secret.clone(), SESSIONS).unwrap());
+    let prices = price::read(None).unwrap();
+    let meter = Arc::new(Meter::new(&store, opened.keyring.clone(), clock.clone(), prices));
     let providers: Vec<Box<dyn DataProvider>> = vec![
-        Box::new(RbacProvider(keys.clone())),
+        Box::new(RbacProvider(keys.clone(), clock.clone())),
         Box::new(SessionsProvider { sessions: sessions.clone(), clock: clock.clone() }),
         Box::new(IocProvider(opened.log.clone())),
+        Box::new(AnalyticsProvider(meter.clone())),
         Box::new(AuditProvider(opened.log.clone())),
     ];
     let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
@@ -162,12 +177,20 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         keys,
         authenticator,
         signing,
+        concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        compliance: Arc::new(Desk::new(
+            framework::read(&pack::builtin_frameworks()).unwrap(),
+            opened.log.clone(),
+            clock.clone(),
+        )),
         guardrails: Arc::new(Guardrails::new(
             Tier::ALL.map(Tier::agent_quota),
             Box::new(|_| Some("a secret of the tests".to_owned())),
         )),
         audit: opened.log,
+        budgets: Arc::new(Budgets::open(&store).unwrap()),
+        meter,
         recorder: opened.recorder,
         privacy: Arc::new(privacy.unwrap()),
         store,

@@ -1,6 +1,8 @@
 //! The contract as one table: what is served, to whom, by which handler; the rows of each area in a file.
 
 mod access;
+mod analytics;
+mod compliance;
 mod configuration;
 mod observation;
 mod people;
@@ -229,6 +231,8 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         people::rows(),
         record::rows(),
+        analytics::rows(),
+        compliance::rows(),
         trust::rows(),
         privacy::rows(),
         sign_in::rows(),
