@@ -37,11 +37,13 @@ use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
+use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
 use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
+use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
 use crate::redact::mask::Masker;
@@ -63,6 +65,10 @@ pub struct Office {
     pub authenticator: Authenticator,
     /// What the deployment signs with.
     pub signing: Arc<KeyRing>,
+    /// A/B tests of the third layer.
+    pub abtests: Arc<AbTests>,
+    /// What is thought of agents.
+    pub trust: Arc<Trust>,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
     /// What calls of agents are judged by, shared with the data plane.

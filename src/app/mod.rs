@@ -7,6 +7,7 @@
 mod address;
 mod agents;
 mod frameworks;
+mod keeping;
 mod listening;
 mod loading;
 mod privacy;
@@ -30,6 +31,7 @@ use pingora::services::listening::Service;
 use tokio::sync::Semaphore;
 
 use self::address::Reserved;
+use self::keeping::Kept;
 use self::listening::admin_guard_config;
 use self::listening::guard_config;
 use self::listening::h2_options;
@@ -157,6 +159,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     state.reloader.subscribe(move |_| followed.forget());
     let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
     provider_keys.refresh(&rules.load().routes);
+    let prepared = Arc::clone(&provider_keys);
+    state.reloader.prepare(move |rules| prepared.prepare(&rules.routes));
     state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
     let agent_files = Arc::clone(&state.agents);
     state.reloader.subscribe(move |_| agent_files.refresh());
@@ -250,6 +254,8 @@ fn add_tasks(
         provider_keys,
         agents,
         signing,
+        abtests,
+        trust,
         authenticator,
         meter,
         budgets,
@@ -257,8 +263,8 @@ fn add_tasks(
         clock,
         ..
     } = state;
-    let time = Arc::clone(&clock);
-    server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
+    let kept = Kept { signing, abtests, trust, clock: Arc::clone(&clock) };
+    keeping::add_tasks(server, telemetry, kept);
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -379,6 +385,8 @@ fn office(
         keys: Arc::clone(&state.keys),
         authenticator: state.authenticator.clone(),
         signing: Arc::clone(&state.signing),
+        abtests: Arc::clone(&state.abtests),
+        trust: Arc::clone(&state.trust),
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),
         concurrency: Arc::clone(&state.concurrency),
@@ -441,6 +449,8 @@ fn gateway(
         concurrency: Arc::clone(&state.concurrency),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
+        abtests: Arc::clone(&state.abtests),
+        trust: Arc::clone(&state.trust),
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
         authenticator: state.authenticator.clone(),

@@ -16,6 +16,8 @@ use crate::govern::privacy::IocProvider;
 use crate::govern::privacy::Privacy;
 use crate::govern::privacy::RbacProvider;
 use crate::govern::privacy::SessionsProvider;
+use crate::govern::privacy::TrustProvider;
+use crate::govern::trust::Trust;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -27,7 +29,7 @@ pub fn open(
     log: &AuditLog,
     keys: &Arc<KeyStore>,
     sessions: &Arc<SessionStore>,
-    meter: &Arc<Meter>,
+    (meter, trust): (&Arc<Meter>, &Arc<Trust>),
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
@@ -36,6 +38,7 @@ pub fn open(
         Box::new(AnalyticsProvider(Arc::clone(meter))),
         Box::new(IocProvider(log.clone())),
         Box::new(AuditProvider(log.clone())),
+        Box::new(TrustProvider { trust: Arc::clone(trust), clock: Arc::clone(clock) }),
     ];
     let privacy = Privacy::open(store, Arc::clone(keyring), log.clone(), Arc::clone(clock), providers)?;
     Ok(Arc::new(privacy))

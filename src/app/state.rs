@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::config::env::named;
+use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
 use crate::govern::analytics::price;
 use crate::govern::audit;
@@ -38,6 +39,7 @@ use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
+use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
@@ -71,6 +73,8 @@ pub struct State {
     pub(super) authenticator: Authenticator,
     pub(super) concurrency: Arc<Concurrency>,
     pub(super) signing: Arc<KeyRing>,
+    pub(super) abtests: Arc<AbTests>,
+    pub(super) trust: Arc<Trust>,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
@@ -139,6 +143,11 @@ impl State {
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
+        let abtests = Arc::new(AbTests::open(&store)?);
+        let node_id: String =
+            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let trust = Trust::open(&store, Arc::clone(&signing), node_id.clone(), config.trust)?;
+        let trust = Arc::new(trust);
         let authenticator = Authenticator {
             keys: Arc::clone(&keys),
             tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), config.auth.tokens)?),
@@ -156,7 +165,8 @@ impl State {
         }
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
-        let privacy = privacy::open(&store, &keyring, &log, &keys, &authenticator.sessions, &meter, &clock)?;
+        let privacy =
+            privacy::open(&store, &keyring, &log, &keys, &authenticator.sessions, (&meter, &trust), &clock)?;
         privacy::resume(&privacy, &recorder);
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
@@ -167,7 +177,6 @@ impl State {
                 other => StateError::Change(other),
             })?;
         tell_origin(&origin, reloader.handle().load().revision);
-        let node_id = secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let reloader = Arc::new(reloader);
         let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         Ok(Self {
@@ -177,6 +186,8 @@ impl State {
             provider_keys,
             keys,
             signing,
+            abtests,
+            trust,
             authenticator,
             concurrency: Arc::default(),
             pins,

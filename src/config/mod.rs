@@ -26,6 +26,7 @@ use crate::document::Document;
 use crate::document::section;
 use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
+use crate::govern::trust::TrustConfig;
 use crate::policy::ruleset::RulesFile;
 use crate::proxy::config::ProxyConfig;
 use crate::store::config::StoreConfig;
@@ -51,6 +52,8 @@ pub struct Config {
     pub analytics: AnalyticsConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
+    /// How trust in agents is kept.
+    pub trust: TrustConfig,
     /// How long sessions live.
     pub session: SessionConfig,
     /// The identity provider, where there is one.
@@ -144,6 +147,7 @@ impl Config {
                 analytics: read::analytics(&mut root.section("analytics")),
                 license: read::license(&mut root.section("license")),
                 auth: read::auth(&mut root.section("auth")),
+                trust: read::trust(&mut root.section("trust")),
                 signing: read::signing(&mut root.section("signing")),
                 telemetry: read::telemetry(&mut root.section("telemetry")),
                 rules: RulesFile::read(root),

@@ -34,7 +34,10 @@ mod request;
 mod response;
 pub mod scope;
 mod stream;
+mod trial;
+mod trust;
 pub mod upstream;
+mod whole_write;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,8 +72,10 @@ use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
 use crate::clock::Clock;
+use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::Recorder;
+use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::llm::dialect::Wire;
 use crate::policy::decision::Cleared;
@@ -104,6 +109,10 @@ pub struct Gateway {
     pub tenant: TenantKey,
     /// The tools that callers know.
     pub pins: Arc<Pins>,
+    /// A/B tests of the third layer.
+    pub abtests: Arc<AbTests>,
+    /// What is thought of agents.
+    pub trust: Arc<Trust>,
     /// Turns values into masks.
     pub masker: Arc<Masker>,
     /// Knows our credentials, for routes that take them.

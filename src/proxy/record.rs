@@ -44,6 +44,8 @@ impl Gateway {
         let took = self.clock.monotonic().saturating_sub(exchange.began);
         let is_local = exchange.outcome.is_local;
         self.measure(exchange, took);
+        self.conclude_trial(exchange).await;
+        self.observe_agent(exchange).await;
         exchange.reserved = None;
         self.telemetry.metrics.buffered(self.budget.used());
         if is_local {
@@ -144,6 +146,9 @@ impl Gateway {
         let found = (request.len(), response.len());
         if found != (0, 0) {
             message.push_str(&format!(", findings: {} in the request, {} in the response", found.0, found.1));
+        }
+        if exchange.is_distrusted {
+            message.push_str(", the agent is not trusted");
         }
         // A shadow policy is only worth a word where it would have decided otherwise.
         if let Some(shadow) = shadow.filter(|shadow| *shadow != action.unwrap_or(Action::Allow)) {

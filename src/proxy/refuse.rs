@@ -91,6 +91,7 @@ impl Gateway {
             code: answer.code,
             message,
             request_id: exchange.request_id.clone(),
+            call_id: exchange.call_id.clone(),
         }
     }
 }

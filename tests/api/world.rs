@@ -39,6 +39,7 @@ use portcullis::admin::sign_in::SignIn;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
+use portcullis::govern::abtest::AbTests;
 use portcullis::govern::analytics::Meter;
 use portcullis::govern::analytics::price;
 use portcullis::govern::audit;
@@ -51,6 +52,9 @@ use portcullis::govern::privacy::IocProvider;
 use portcullis::govern::privacy::Privacy;
 use portcullis::govern::privacy::RbacProvider;
 use portcullis::govern::privacy::SessionsProvider;
+use portcullis::govern::privacy::TrustProvider;
+use portcullis::govern::trust::Trust;
+use portcullis::govern::trust::TrustConfig;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
 use portcullis::policy::reload::Reloader;
@@ -151,18 +155,21 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let sessions = Arc::new(SessionStore::open(&store, secret.clone(), SESSIONS).unwrap());
     let prices = price::read(None).unwrap();
     let meter = Arc::new(Meter::new(&store, opened.keyring.clone(), clock.clone(), prices));
+    let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = Arc::new(signing);
+    let trust = Trust::open(&store, signing.clone(), "node-1".to_owned(), TrustConfig::default()).unwrap();
+    let trust = Arc::new(trust);
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider(keys.clone(), clock.clone())),
         Box::new(SessionsProvider { sessions: sessions.clone(), clock: clock.clone() }),
         Box::new(IocProvider(opened.log.clone())),
         Box::new(AnalyticsProvider(meter.clone())),
         Box::new(AuditProvider(opened.log.clone())),
+        Box::new(TrustProvider { trust: trust.clone(), clock: clock.clone() }),
     ];
     let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
-    let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
-    let signing = Arc::new(signing);
     let authenticator = Authenticator {
         keys: Arc::clone(&keys),
         tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
@@ -174,9 +181,11 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         sign_in: SignIn { oidc: None, cookies: Some(CookieStyle::Loopback), public: None },
+        trust,
+        signing,
+        abtests: Arc::new(AbTests::open(&store).unwrap()),
         keys,
         authenticator,
-        signing,
         concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         compliance: Arc::new(Desk::new(

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "the harness is whole, whichever of its parts the present tests use")]
 
 mod a2a;
+mod abtest;
 mod answers;
 mod bounds;
 mod cli;

@@ -1,5 +1,6 @@
 //! The handlers, one resource a file, with the wire types they read and write.
 
+pub mod abtest;
 pub mod analytics;
 pub mod anomalies;
 pub mod audit;
@@ -26,5 +27,6 @@ pub mod sign_in;
 pub mod signing;
 pub mod status;
 pub mod threat;
+pub mod trust;
 pub mod users;
 pub mod wire;

@@ -1,5 +1,6 @@
 //! The contract as one table: what is served, to whom, by which handler; the rows of each area in a file.
 
+mod abtest;
 mod access;
 mod analytics;
 mod compliance;
@@ -234,6 +235,7 @@ pub fn routes() -> Vec<Route> {
         analytics::rows(),
         compliance::rows(),
         trust::rows(),
+        abtest::rows(),
         privacy::rows(),
         sign_in::rows(),
     ]

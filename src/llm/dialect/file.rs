@@ -2,7 +2,7 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON |
 //! | `[[route]]` | a glob over request paths, and the wire behind it |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array` |
@@ -38,10 +38,12 @@ use crate::llm::json::folded_hash;
 use crate::llm::stream::StreamFormat;
 
 /// The dialects built into the binary: file name and text.
-pub(super) const EMBEDDED: [(&str, &str); 5] = [
+pub(super) const EMBEDDED: [(&str, &str); 7] = [
+    ("a2a.toml", include_str!("../../../plugins/dialects/a2a.toml")),
     ("anthropic.toml", include_str!("../../../plugins/dialects/anthropic.toml")),
     ("gemini.toml", include_str!("../../../plugins/dialects/gemini.toml")),
     ("generic.toml", include_str!("../../../plugins/dialects/generic.toml")),
+    ("mcp.toml", include_str!("../../../plugins/dialects/mcp.toml")),
     ("ollama.toml", include_str!("../../../plugins/dialects/ollama.toml")),
     ("openai.toml", include_str!("../../../plugins/dialects/openai.toml")),
 ];
@@ -117,6 +119,8 @@ struct Header {
     /// Lower ranks are asked first.
     rank: u8,
     #[serde(default)]
+    peers: bool,
+    #[serde(default)]
     metadata_keys: Vec<String>,
     #[serde(default)]
     lane_leaves: Vec<String>,
@@ -124,6 +128,8 @@ struct Header {
     copies: Vec<String>,
     #[serde(default)]
     terminators: Vec<String>,
+    #[serde(default)]
+    plain_events: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -267,6 +273,7 @@ impl Reader<'_> {
             name: dialect.name,
             kind: dialect.kind,
             wire: dialect.wire,
+            peers: dialect.peers,
             routes: route.into_iter().map(|route| Route { path: route.path, wire: route.wire }).collect(),
             shapes: shape
                 .into_iter()
@@ -286,6 +293,7 @@ impl Reader<'_> {
             copies: dialect.copies,
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
             terminators: dialect.terminators,
+            plain_events: dialect.plain_events,
             usage: UsagePaths {
                 prompt: sums(&usage.prompt),
                 completion: sums(&usage.completion),

@@ -70,6 +70,7 @@ pub struct Dialect {
     name: String,
     kind: DialectKind,
     wire: Wire,
+    peers: bool,
     routes: Vec<Route>,
     shapes: Vec<Shape>,
     streams: Vec<StreamRule>,
@@ -84,6 +85,7 @@ pub struct Dialect {
     copies: Vec<String>,
     ends: Vec<lane::EndRule>,
     terminators: Vec<String>,
+    plain_events: Vec<String>,
     pub(crate) usage: UsagePaths,
 }
 
@@ -236,6 +238,11 @@ impl Dialect {
         self.kind
     }
 
+    /// Tells whether both sides are read by models: what comes back is input of one, like what is asked.
+    pub fn is_between_peers(&self) -> bool {
+        self.peers
+    }
+
     /// Returns the API of an exchange within this dialect: by path, else by body, else the usual one.
     pub fn wire(&self, path: &str, body: Option<(&[u8], &Document)>) -> Wire {
         let by_body = || body.and_then(|(body, doc)| self.wire_of_body(body, doc));
@@ -335,6 +342,11 @@ impl Dialect {
     /// Tells whether a payload that is no JSON is this dialect's end of the stream (`[DONE]`).
     pub fn is_terminator(&self, payload: &[u8]) -> bool {
         self.terminators.iter().any(|terminator| terminator.as_bytes() == payload.trim_ascii())
+    }
+
+    /// Tells whether the payload of an event is plain text.
+    pub fn is_plain(&self, event: Option<&str>) -> bool {
+        event.is_some_and(|event| self.plain_events.iter().any(|plain| plain == event))
     }
 
     fn wire_of_path(&self, path: &str) -> Option<Wire> {
