@@ -346,14 +346,7 @@ impl StreamInspector {
         let wanted = inspector.policy.looked_for(inspector.judged());
         let findings = match is_message {
             true => ruleset.scanner.scan_spelt(text, wanted).map(|mut found| {
-                found.extend(layer3::find(
-                    ruleset,
-                    text,
-                    (inspector.judged(), channel),
-                    &found,
-                    wanted,
-                    inspector.trial,
-                ));
+                found.extend(layer3::find(ruleset, text, (inspector.judged(), channel), &found, wanted, inspector.trial));
                 found
             }),
             false => ruleset.scanner.scan(text, wanted),
