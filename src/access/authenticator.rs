@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use super::credential::Principal;
 use super::credential::Proof;
 use super::key::KeyStore;
+use super::session::Holder;
+use super::session::SessionRecord;
 use super::session::SessionStore;
 use super::tier::Tier;
 use super::token::Claims;
@@ -23,7 +25,7 @@ pub struct Authenticator {
     pub tokens: Arc<Tokens>,
     /// The local users that tokens were issued to.
     pub users: Arc<Users>,
-    /// The sessions of those who signed in with a browser.
+    /// The sessions of those who signed in with a browser, which their tokens end with.
     pub sessions: Arc<SessionStore>,
 }
 
@@ -31,7 +33,7 @@ impl Authenticator {
     /// Returns whom a credential stands for; `None` for what is none, is unknown, has ended or was revoked.
     pub fn authenticate(&self, credential: &str, now: Timestamp) -> Option<Principal> {
         match credential.contains('.') {
-            true => self.admit(self.tokens.verify(credential, now).ok()?),
+            true => self.admit(self.tokens.verify(credential, now).ok()?, now),
             false => self.keys.authenticate(credential, now),
         }
     }
@@ -40,11 +42,33 @@ impl Authenticator {
     pub fn still_counts(&self, principal: &Principal, now: Timestamp) -> bool {
         match &principal.proof {
             Proof::Key => self.key_counts(principal, now),
-            Proof::Session { id, by_key } => {
-                self.sessions.counts(id, now) && (!by_key || self.key_counts(principal, now))
-            }
             Proof::Token(claims) => {
-                self.tokens.still_counts(claims, now) && self.admit(claims.clone()).is_some()
+                self.tokens.still_counts(claims, now) && self.admit(claims.clone(), now).is_some()
+            }
+            Proof::Session { id, .. } => {
+                let holder = self.sessions.of_id(id, now).and_then(|session| self.holder(&session, now));
+                holder.is_some_and(|holder| holder.role == principal.role)
+            }
+        }
+    }
+
+    /// Returns whom a session stands for now; `None` when its holder is no more, or has changed since.
+    pub fn holder(&self, session: &SessionRecord, now: Timestamp) -> Option<Principal> {
+        let of_session = |by_key| Proof::Session { id: session.id.clone(), by_key };
+        let (id, scope, proof) = (session.holder.id(), Arc::default(), of_session(false));
+        match &session.holder {
+            Holder::Key { id } => {
+                let key = self.keys.principal(id, now)?;
+                Some(Principal { proof: of_session(true), ..key })
+            }
+            Holder::User { id: user, generation } => {
+                let user = self.users.in_generation(user, *generation)?;
+                let tier = user.tier.unwrap_or(Tier::Enterprise);
+                Some(Principal { id, name: user.name, role: user.role, tier, scope, proof })
+            }
+            Holder::Sso(identity) => {
+                let (name, role) = (identity.name.clone(), identity.role);
+                Some(Principal { id, name, role, tier: Tier::Enterprise, scope, proof })
             }
         }
     }
@@ -54,7 +78,10 @@ impl Authenticator {
     }
 
     /// Returns whom verified claims stand for now.
-    fn admit(&self, claims: Claims) -> Option<Principal> {
+    fn admit(&self, claims: Claims, now: Timestamp) -> Option<Principal> {
+        if let Some(session) = &claims.session {
+            self.sessions.of_id(session, now)?;
+        }
         let (id, name) = (claims.subject.clone(), claims.name.clone());
         let (role, tier) = match claims.via {
             Via::Local => {

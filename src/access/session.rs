@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -21,6 +22,7 @@ use subtle::ConstantTimeEq;
 
 use super::role::Role;
 use super::secret::NodeSecret;
+use crate::clock::Clock;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Record;
@@ -38,6 +40,8 @@ pub const SESSIONS_PER_HOLDER_MAX: usize = 32;
 pub const SESSIONS_MAX: usize = 1_000_000;
 /// How much older than the truth the moment of last use in the store may be.
 const SEEN_KEPT_EVERY: Duration = Duration::from_secs(60);
+/// How often sessions that have ended are forgotten.
+const FORGOTTEN_EVERY: Duration = Duration::from_secs(600);
 /// The longest token for signing out at the provider that is held, in bytes.
 const LOGOUT_HINT_BYTES_MAX: usize = 4096;
 
@@ -60,6 +64,13 @@ pub enum Holder {
     Key {
         /// The key's id.
         id: String,
+    },
+    /// A local user who gave a password.
+    User {
+        /// The user's id.
+        id: String,
+        /// The state of the user that the session was begun in; any change of it ends the session.
+        generation: u64,
     },
     /// Somebody an identity provider vouches for; known for as long as the session.
     Sso(Identity),
@@ -153,7 +164,7 @@ impl Holder {
     /// Returns the name used in records.
     pub fn id(&self) -> String {
         match self {
-            Self::Key { id } => id.clone(),
+            Self::Key { id } | Self::User { id, .. } => id.clone(),
             Self::Sso(identity) => format!("sso:{}", identity.subject),
         }
     }
@@ -230,6 +241,13 @@ impl SessionStore {
         self.live.read().get(&hash).is_some_and(|live| !live.record.has_ended(&self.config, now))
     }
 
+    /// Returns the session of an id where it has not ended, without noting that it was used.
+    pub fn of_id(&self, id: &str, now: Timestamp) -> Option<SessionRecord> {
+        let live = self.live.read();
+        let found = live.values().find(|live| live.record.id == id)?;
+        (!found.record.has_ended(&self.config, now)).then(|| found.record.clone())
+    }
+
     /// Ends the session of a cookie's value; returns it, and the hint for its identity provider.
     ///
     /// # Errors
@@ -249,12 +267,6 @@ impl SessionStore {
         Ok(self.remove(&hash)?.is_some())
     }
 
-    /// Tells whether there is a session of that id that has not ended.
-    pub fn counts(&self, id: &str, now: Timestamp) -> bool {
-        let live = self.live.read();
-        live.values().any(|live| live.record.id == id && !live.record.has_ended(&self.config, now))
-    }
-
     /// Returns the sessions that have not ended, oldest first.
     pub fn list(&self, now: Timestamp) -> Vec<SessionRecord> {
         let live = self.live.read();
@@ -263,6 +275,31 @@ impl SessionStore {
             records.filter(|record| !record.has_ended(&self.config, now)).cloned().collect();
         found.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         found
+    }
+
+    /// Forgets the sessions that have ended.
+    ///
+    /// # Errors
+    /// The store failed; what is left ends all the same.
+    pub fn forget_ended(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.sweep(&mut self.live.write(), now)
+    }
+
+    /// Does [`SessionStore::forget_ended`] from time to time until `shutdown` resolves.
+    pub async fn run(self: Arc<Self>, clock: Arc<dyn Clock>, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        loop {
+            tokio::select! {
+                () = &mut shutdown => return,
+                () = tokio::time::sleep(FORGOTTEN_EVERY) => {}
+            }
+            let (sessions, now) = (Arc::clone(&self), clock.now());
+            match tokio::task::spawn_blocking(move || sessions.forget_ended(now)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "ended sessions could not be forgotten"),
+                Err(_) => tracing::error!("forgetting ended sessions panicked"),
+            }
+        }
     }
 
     /// Returns what a form of ours carries, so that a form of somebody else's is known.

@@ -207,6 +207,11 @@ impl Users {
         users
     }
 
+    /// Tells whether there is no user.
+    pub fn is_empty(&self) -> bool {
+        self.users.read().by_id.is_empty()
+    }
+
     /// Returns one user.
     pub fn get(&self, id: &str) -> Option<UserRecord> {
         self.users.read().by_id.get(id).cloned()

@@ -60,6 +60,8 @@ pub struct Office {
     pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
+    /// What people sign in with.
+    pub sign_in: SignIn,
     /// Knows every kind of credential: keys, tokens, users.
     pub authenticator: Authenticator,
     /// What the deployment signs with.
@@ -68,8 +70,6 @@ pub struct Office {
     pub abtests: Arc<AbTests>,
     /// What is thought of agents.
     pub trust: Arc<Trust>,
-    /// What people sign in with.
-    pub sign_in: SignIn,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
     /// What calls of agents are judged by, shared with the data plane.

@@ -16,11 +16,8 @@ use super::error::ApiError;
 use crate::access::cookie::Cookie;
 use crate::access::cookie::CookieStyle;
 use crate::access::credential::Principal;
-use crate::access::credential::Proof;
-use crate::access::session::Holder;
 use crate::access::session::SessionRecord;
 use crate::access::session::SessionSecret;
-use crate::access::session::SessionStore;
 use crate::access::sso::oidc::OidcClient;
 use crate::access::url::Origin;
 
@@ -29,8 +26,6 @@ const SAME_ORIGIN: &str = "same-origin";
 
 /// What people sign in with, and how their browsers keep it.
 pub struct SignIn {
-    /// Sessions.
-    pub sessions: Arc<SessionStore>,
     /// The identity provider, where there is one.
     pub oidc: Option<Arc<OidcClient>>,
     /// How cookies travel; `None` where they would travel in the clear, and nobody can sign in.
@@ -52,32 +47,18 @@ impl Office {
     /// Returns the session that a call's cookie belongs to.
     pub fn own_session(&self, headers: &HeaderMap) -> Option<OwnSession> {
         let value = Cookie::Session.of_headers(self.sign_in.cookies?, headers)?;
-        let (record, secret) = self.sign_in.sessions.resume(value, self.clock.now())?;
+        let (record, secret) = self.authenticator.sessions.resume(value, self.clock.now())?;
         Some(OwnSession { record, secret })
     }
 
     /// Returns whom a session stands for now; `None` when its holder is no more.
     pub fn holder(&self, session: &SessionRecord) -> Option<Principal> {
-        let proof = |by_key| Proof::Session { id: session.id.clone(), by_key };
-        match &session.holder {
-            Holder::Key { id } => {
-                let key = self.keys.principal(id, self.clock.now())?;
-                Some(Principal { proof: proof(true), ..key })
-            }
-            Holder::Sso(identity) => Some(Principal {
-                id: session.holder.id(),
-                name: identity.name.clone(),
-                role: identity.role,
-                tier: self.tier(),
-                scope: Arc::default(),
-                proof: proof(false),
-            }),
-        }
+        self.authenticator.holder(session, self.clock.now())
     }
 
     /// Tells whether a session that a call began with still opens something; asking does not keep it alive.
     pub fn still_lives(&self, session: &OwnSession) -> bool {
-        let lives = self.sign_in.sessions.lives(&session.secret, self.clock.now());
+        let lives = self.authenticator.sessions.lives(&session.secret, self.clock.now());
         lives && self.holder(&session.record).is_some()
     }
 

@@ -277,6 +277,8 @@ fn add_tasks(
     server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
     let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
     server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
+    let (sessions, time) = (Arc::clone(&authenticator.sessions), Arc::clone(&clock));
+    server.add_service(task("sessions", telemetry, None, move |shutdown| sessions.run(time, shutdown)));
     let keys = Arc::clone(&authenticator.keys);
     server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
     let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));

@@ -14,6 +14,7 @@ use crate::govern::privacy::DataProvider;
 use crate::govern::privacy::IocProvider;
 use crate::govern::privacy::Privacy;
 use crate::govern::privacy::RbacProvider;
+use crate::govern::privacy::SessionsProvider;
 use crate::govern::privacy::TrustProvider;
 use crate::govern::trust::Trust;
 use crate::store::Store;
@@ -31,6 +32,10 @@ pub fn open(
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider { authenticator: authenticator.clone(), clock: Arc::clone(clock) }),
+        Box::new(SessionsProvider {
+            sessions: Arc::clone(&authenticator.sessions),
+            clock: Arc::clone(clock),
+        }),
         Box::new(AnalyticsProvider(Arc::clone(meter))),
         Box::new(IocProvider(log.clone())),
         Box::new(AuditProvider(log.clone())),

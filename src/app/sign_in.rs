@@ -20,7 +20,7 @@ use crate::config::env::named;
 /// The longest client secret, in bytes.
 const CLIENT_SECRET_BYTES_MAX: u64 = 8 * 1024;
 
-/// Opens the sessions, and the client of the identity provider where one is configured.
+/// Makes the client of the identity provider where one is configured, and settles how cookies travel.
 pub(super) fn sign_in(config: &Config, state: &State) -> Result<SignIn, StateError> {
     let oidc = config.sso.as_ref().map(|oidc| client(oidc, state)).transpose()?;
     let cookies = cookies(config);
@@ -29,12 +29,7 @@ pub(super) fn sign_in(config: &Config, state: &State) -> Result<SignIn, StateErr
             "nobody can sign in with a browser: neither [admin.tls] nor an HTTPS `public_url` is set"
         );
     }
-    Ok(SignIn {
-        sessions: Arc::clone(&state.authenticator.sessions),
-        oidc: oidc.map(Arc::new),
-        cookies,
-        public: config.admin.public_url.clone(),
-    })
+    Ok(SignIn { oidc: oidc.map(Arc::new), cookies, public: config.admin.public_url.clone() })
 }
 
 /// Tells how cookies travel: over HTTPS, here or at a proxy in front; in the clear on this machine alone.

@@ -54,14 +54,14 @@ pub struct Config {
     pub license: LicenseConfig,
     /// How trust in agents is kept.
     pub trust: TrustConfig,
-    /// How people log in, and what they get.
-    pub auth: AuthConfig,
-    /// When signing keys change.
-    pub signing: SigningConfig,
     /// How long sessions live.
     pub session: SessionConfig,
     /// The identity provider, where there is one.
     pub sso: Option<OidcConfig>,
+    /// How people log in, and what they get.
+    pub auth: AuthConfig,
+    /// When signing keys change.
+    pub signing: SigningConfig,
     /// Logs and metrics.
     pub telemetry: TelemetryConfig,
     /// Routes, policies and limits.

@@ -206,6 +206,58 @@ async fn sessions_end_by_time_by_an_administrator_and_with_their_key() {
 }
 
 #[tokio::test]
+async fn a_password_begins_a_session_that_ends_with_any_change_of_its_user() {
+    let world = world();
+    let mut admin = Browser::open(&world);
+    assert!(!admin.get("/login").await.text.contains("name=\"username\""), "there is nobody with a password");
+    admin.sign_in("admin").await;
+    let user = json!({ "name": "ada", "password": "correct horse battery", "role": "auditor" });
+    let made = admin.call("POST", "/api/v1/users", &user.to_string()).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let made: Value = serde_json::from_str(&made.text).unwrap();
+
+    let mut browser = Browser::open(&world);
+    assert!(browser.get("/login").await.text.contains("name=\"username\""));
+    let form = |password: &'static str| [("username", "ada"), ("password", password)];
+    let wrong = browser.post("/login", &form("wrong")).await;
+    assert!(
+        wrong.status == 401 && wrong.text.contains("The name or the password is wrong"),
+        "{}",
+        wrong.text
+    );
+    assert!(wrong.cookies().is_empty());
+    let shown = browser.post("/login", &form("correct horse battery")).await;
+    assert_eq!((shown.status, shown.location()), (303, "/"), "{}", shown.text);
+    assert_eq!(browser.get("/api/v1/audit").await.status, 200);
+    assert_eq!(browser.get("/api/v1/config").await.status, 403);
+    let who: Value = serde_json::from_str(&browser.get("/api/v1/auth/whoami").await.text).unwrap();
+    assert_eq!((&who["name"], &who["credential"]), (&json!("ada"), &json!("session")), "{who}");
+
+    // A token of the session, for programs, ends with it.
+    let granted = browser.call("POST", "/api/v1/auth/token", "").await;
+    assert_eq!(granted.status, 200, "{}", granted.text);
+    let granted: Value = serde_json::from_str(&granted.text).unwrap();
+    let mut program = Browser::open(&world);
+    program.site = None;
+    program.fields = vec![("authorization", format!("Bearer {}", granted["access_token"].as_str().unwrap()))];
+    assert_eq!(program.get("/api/v1/audit").await.status, 200);
+    browser.site = Some("cross-site");
+    assert_eq!(browser.call("POST", "/api/v1/auth/token", "").await.status, 403);
+    browser.site = Some("same-origin");
+    assert_eq!(browser.get("/auth/logout").await.status, 303);
+    assert_eq!(program.get("/api/v1/audit").await.status, 401);
+
+    browser.post("/login", &form("correct horse battery")).await;
+    assert_eq!(browser.get("/api/v1/audit").await.status, 200);
+    let path = format!("/api/v1/users/{}", made["id"].as_str().unwrap());
+    let changed = admin.call("PATCH", &path, r#"{"role":"analyst"}"#).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+    assert_eq!(browser.get("/api/v1/audit").await.status, 401, "whoever was changed signs in again");
+    // An administrator's session stands for a key, which programs use themselves.
+    assert_eq!(admin.call("POST", "/api/v1/auth/token", "").await.status, 400);
+}
+
+#[tokio::test]
 async fn a_session_opens_nothing_on_the_data_plane() {
     let mut world = world();
     let mut browser = Browser::open(&world);
@@ -236,7 +288,7 @@ async fn an_open_stream_ends_with_its_session_and_does_not_keep_it_alive() {
     other.sign_in("auditor").await;
     headers.insert("cookie", format!("{SESSION}={}", other.jar[SESSION]).parse().unwrap());
     let own = world.office.own_session(&headers).unwrap();
-    assert!(world.office.sign_in.sessions.revoke(&own.record.id).unwrap());
+    assert!(world.office.authenticator.sessions.revoke(&own.record.id).unwrap());
     assert!(!world.office.still_lives(&own));
 }
 

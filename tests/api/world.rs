@@ -52,6 +52,7 @@ use portcullis::govern::privacy::DataProvider;
 use portcullis::govern::privacy::IocProvider;
 use portcullis::govern::privacy::Privacy;
 use portcullis::govern::privacy::RbacProvider;
+use portcullis::govern::privacy::SessionsProvider;
 use portcullis::govern::privacy::TrustProvider;
 use portcullis::govern::trust::Trust;
 use portcullis::govern::trust::TrustConfig;
@@ -67,6 +68,12 @@ use portcullis::telemetry::Telemetry;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
+/// How long sessions live.
+const SESSIONS: SessionConfig = SessionConfig {
+    idle: Duration::from_secs(1800),
+    lifetime: Duration::from_secs(43_200),
+    sessions_max: 100,
+};
 /// How many streams may be open.
 pub const STREAMS_MAX: usize = 2;
 
@@ -167,6 +174,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider { authenticator: authenticator.clone(), clock: clock.clone() }),
+        Box::new(SessionsProvider { sessions: authenticator.sessions.clone(), clock: clock.clone() }),
         Box::new(IocProvider(opened.log.clone())),
         Box::new(AnalyticsProvider(meter.clone())),
         Box::new(AuditProvider(opened.log.clone())),
@@ -175,22 +183,16 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
-    let sign_in = SignIn {
-        sessions: Arc::clone(&authenticator.sessions),
-        oidc: None,
-        cookies: Some(CookieStyle::Loopback),
-        public: None,
-    };
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
+        sign_in: SignIn { oidc: None, cookies: Some(CookieStyle::Loopback), public: None },
         trust,
         signing: signing.clone(),
         abtests: Arc::new(AbTests::open(&store).unwrap()),
         keys,
         authenticator,
-        sign_in,
         concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
         compliance: Arc::new(Desk::new(
@@ -237,14 +239,6 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         clock,
     }
 }
-
-/// Returns what people of a plane on this machine sign in with: keys.
-/// How long sessions of these tests live.
-const SESSIONS: SessionConfig = SessionConfig {
-    idle: Duration::from_secs(1800),
-    lifetime: Duration::from_secs(43_200),
-    sessions_max: 100,
-};
 
 /// Returns the licence that makes a deployment of a tier; the community tier needs none.
 fn licensing(tier: Tier, state: &tempfile::TempDir, clock: &dyn Clock) -> Licensing {

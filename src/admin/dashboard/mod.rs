@@ -21,6 +21,7 @@ pub async fn home(call: Call) -> Answer {
     let session = call.session.as_ref().map(|own| &own.record);
     let way = session.map_or("an API key", |record| match &record.holder {
         Holder::Key { .. } => "an API key",
+        Holder::User { .. } => "a password",
         Holder::Sso(_) => "single sign-on",
     });
     let body = html! {

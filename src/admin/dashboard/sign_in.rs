@@ -16,6 +16,8 @@ pub struct LoginPage<'a> {
     pub fault: Option<&'a str>,
     /// The identity provider's host, where there is one.
     pub provider: Option<&'a str>,
+    /// Whether there are local users, who have passwords.
+    pub has_users: bool,
     /// Where to go in the end.
     pub next: &'a str,
 }
@@ -31,8 +33,16 @@ pub fn login(page: &LoginPage<'_>) -> Answer {
         @if let Some(provider) = page.provider {
             p { a id="sso" class="button" href=(sso_link(page.next)) { "Sign in with " (provider) } }
         }
+        @if page.has_users {
+            form method="post" action="/login" {
+                label { "Name" input name="username" autocomplete="username" required; }
+                label { "Password" input name="password" type="password" autocomplete="current-password" required; }
+                input type="hidden" name="next" value=(page.next);
+                button { "Sign in" }
+            }
+        }
         form method="post" action="/login" {
-            label { "API key" input name="key" type="password" autocomplete="off" required autofocus; }
+            label { "API key" input name="key" type="password" autocomplete="off" required; }
             input type="hidden" name="next" value=(page.next);
             button { "Sign in" }
         }

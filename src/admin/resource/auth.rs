@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use crate::access::credential::Proof;
 use crate::access::role::Role;
+use crate::access::session::Holder;
 use crate::access::token::NewToken;
 use crate::access::token::RevokeError;
 use crate::access::token::Via;
@@ -76,7 +77,7 @@ pub struct Identity {
     pub role: &'static str,
     /// How much it is entitled to.
     pub tier: &'static str,
-    /// `api_key`, or how the token's subject logged in: `local`, `oidc`, `saml`.
+    /// `api_key`, `session`, or how the token's subject logged in: `local`, `oidc`, `saml`.
     pub credential: &'static str,
     /// When the credential ends, where it does.
     pub expires_at: Option<String>,
@@ -84,6 +85,9 @@ pub struct Identity {
 
 /// `POST /api/v1/auth/token`.
 pub async fn token(call: Call) -> Answer {
+    if call.body.is_empty() && call.session.is_some() {
+        return token_of_session(&call).await;
+    }
     let TokenRequest { username, password } = call.json()?;
     let office = &call.office;
     let now = Moment { wall: office.clock.now(), monotonic: office.clock.monotonic() };
@@ -103,9 +107,43 @@ pub async fn token(call: Call) -> Answer {
         generation: user.generation,
         ttl: None,
     };
-    let issued = office.authenticator.tokens.issue(new, now.wall);
+    granted(&call, new).await
+}
+
+/// Gives whoever is signed in a token for programs, which ends with the session at the latest.
+async fn token_of_session(call: &Call) -> Answer {
+    call.office.ensure_own_page(&call.headers)?;
+    let session = call.session.as_ref().ok_or(ApiError::Unauthenticated)?;
+    let principal = call.office.holder(&session.record).ok_or(ApiError::Unauthenticated)?;
+    let (via, generation) = match &session.record.holder {
+        Holder::Key { .. } => {
+            return Err(ApiError::Invalid("the session stands for an API key: programs use that".to_owned()));
+        }
+        Holder::User { generation, .. } => (Via::Local, *generation),
+        Holder::Sso(_) => (Via::Oidc, 0),
+    };
+    let left = session.record.expires_at.duration_since(call.office.clock.now());
+    let left = std::time::Duration::try_from(left).unwrap_or_default();
+    let new = NewToken {
+        id: call.office.new_id(),
+        subject: principal.id,
+        name: principal.name,
+        role: principal.role,
+        tier: None,
+        via,
+        session: Some(session.record.id.clone()),
+        generation,
+        ttl: Some(left.min(call.office.authenticator.tokens.ttl())),
+    };
+    granted(call, new).await
+}
+
+/// Issues a token, records that, and shows it once.
+async fn granted(call: &Call, new: NewToken) -> Answer {
+    let (office, role, user) = (&call.office, new.role, new.subject.clone());
+    let issued = office.authenticator.tokens.issue(new, office.clock.now());
     let mut event = call.event("login", format!("a user logged in and got token {}", issued.claims.id));
-    (event.actor, event.entity) = (Some(user.id.clone()), Some(user.id.clone()));
+    (event.actor, event.entity) = (Some(user.clone()), Some(user.clone()));
     office.record(event).await;
     ok(&TokenGrant {
         access_token: issued.token,
@@ -113,8 +151,8 @@ pub async fn token(call: Call) -> Answer {
         expires_in: issued.claims.expires_at - issued.claims.issued_at,
         expires_at: issued.claims.ends().to_string(),
         token_id: issued.claims.id,
-        user_id: user.id,
-        role: user.role.as_str(),
+        user_id: user,
+        role: role.as_str(),
     })
 }
 
@@ -160,7 +198,7 @@ fn meant(call: &Call, wanted: Revocation) -> Result<String, ApiError> {
     let id = match (wanted.token_id, wanted.token) {
         (Some(_), Some(_)) => return Err(invalid("token_id and token: give one")),
         (None, None) => {
-            let advice = "this call came with an API key: DELETE /api/v1/keys/{id} revokes keys";
+            let advice = "this call came with no token: DELETE /api/v1/keys/{id} revokes keys, /auth/logout ends sessions";
             return own.ok_or_else(|| invalid(advice));
         }
         (Some(id), None) => id,
@@ -186,7 +224,7 @@ pub async fn whoami(call: Call) -> Answer {
             ("api_key", key.and_then(|key| key.expires_at))
         }
         Proof::Token(claims) => (claims.via.as_str(), Some(claims.ends())),
-        Proof::Session { .. } => ("session", call.session.as_ref().map(|session| session.record.expires_at)),
+        Proof::Session { .. } => ("session", call.session.as_ref().map(|own| own.record.expires_at)),
     };
     ok(&Identity {
         id: principal.id.clone(),

@@ -22,7 +22,7 @@ pub struct SessionEntry {
     pub name: String,
     /// What they may do.
     pub role: &'static str,
-    /// `api_key` or `sso`.
+    /// `api_key`, `password` or `sso`.
     pub method: &'static str,
     /// The identity provider, where there is one.
     pub issuer: Option<String>,
@@ -56,7 +56,7 @@ pub struct EndedSession {
 
 /// `GET /api/v1/sessions`.
 pub async fn list(call: Call) -> Answer {
-    let known = call.office.sign_in.sessions.list(call.office.clock.now());
+    let known = call.office.authenticator.sessions.list(call.office.clock.now());
     let sessions: Vec<SessionEntry> = known.iter().filter_map(|record| entry(&call, record)).collect();
     ok(&SessionList { total: sessions.len(), sessions })
 }
@@ -66,7 +66,7 @@ pub async fn revoke(call: Call) -> Answer {
     call.ensure_recordable()?;
     let id = call.parameter("id").to_owned();
     let (office, wanted) = (call.office.clone(), id.clone());
-    let gone = tokio::task::spawn_blocking(move || office.sign_in.sessions.revoke(&wanted)).await;
+    let gone = tokio::task::spawn_blocking(move || office.authenticator.sessions.revoke(&wanted)).await;
     if !gone.map_err(|_| call.office.panicked())?.map_err(SessionError::from)? {
         return Err(ApiError::NotFound("there is no such session".to_owned()));
     }
@@ -81,6 +81,7 @@ fn entry(call: &Call, record: &SessionRecord) -> Option<SessionEntry> {
     let principal = call.office.holder(record)?;
     let (method, issuer) = match &record.holder {
         Holder::Key { .. } => ("api_key", None),
+        Holder::User { .. } => ("password", None),
         Holder::Sso(identity) => ("sso", Some(identity.issuer.clone())),
     };
     Some(SessionEntry {

@@ -1,4 +1,5 @@
-//! `/login` and `/auth/*`: how people get a session, and give it back.
+//! `/login` and `/auth/*`: how people get a session, by key, by password or at the identity provider, and give it
+//! back.
 //!
 //! Every sign-in begins a new session under a new secret, and ends the one the browser had. What failed is told
 //! in one sentence of ours; nothing that a provider or a browser wrote is repeated.
@@ -15,6 +16,9 @@ use crate::access::sso::attempt::AttemptFault;
 use crate::access::sso::oidc::Returned;
 use crate::access::sso::oidc::SsoFault;
 use crate::access::url::safe_next;
+use crate::access::user::Login;
+use crate::access::user::LoginFault;
+use crate::access::user::Moment;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::dashboard::page::redirect;
@@ -29,7 +33,7 @@ use crate::admin::error::ApiError;
 const FORM_BYTES_MAX: usize = 16 * 1024;
 const IN_THE_CLEAR: &str = "Nobody can sign in here: the session would travel in the clear. Set a certificate in \
                             [admin.tls], or `public_url` in [admin] where a proxy in front speaks HTTPS.";
-const WRONG_KEY: &str = "This key opens nothing.";
+const WRONG_KEY: &str = "this key opens nothing";
 
 /// Where to go in the end.
 #[derive(Default, Deserialize)]
@@ -40,7 +44,12 @@ struct Next {
 /// The form of the page to sign in.
 #[derive(Deserialize)]
 struct LoginForm {
+    #[serde(default)]
     key: String,
+    #[serde(default)]
+    username: String,
+    #[serde(default)]
+    password: String,
     #[serde(default)]
     next: String,
 }
@@ -49,6 +58,12 @@ struct LoginForm {
 #[derive(Deserialize)]
 struct LogoutForm {
     token: String,
+}
+
+/// Why somebody is asked again.
+struct Denied {
+    status: StatusCode,
+    why: String,
 }
 
 /// What the identity provider makes the browser bring; it may bring more.
@@ -70,19 +85,45 @@ pub async fn page(call: Call) -> Answer {
     }
 }
 
-/// `POST /login`: signs in with an API key.
+/// `POST /login`: signs in with an API key, or with a name and a password.
 pub async fn login(call: Call) -> Answer {
     call.office.ensure_own_page(&call.headers)?;
     let Some(style) = call.office.sign_in.cookies else { return shown(&call, "/", None) };
     let form: LoginForm = call.form()?;
     let next = safe_next(Some(&form.next)).to_owned();
-    let Some(principal) = call.office.keys.authenticate(form.key.trim(), call.office.clock.now()) else {
-        call.note_failure("an API key was wrong");
-        return shown(&call, &next, Some(WRONG_KEY));
+    let found = match form.username.is_empty() {
+        true => by_key(&call, &form),
+        false => by_password(&call, form).await,
     };
-    let holder = Holder::Key { id: principal.id.clone() };
-    let cookie = begin(&call, style, holder, None).await?;
-    with_cookies(redirect(&next), &[cookie])
+    match found {
+        Ok(holder) => with_cookies(redirect(&next), &[begin(&call, style, holder, None).await?]),
+        Err(denied) => {
+            call.note_failure(&denied.why);
+            shown(&call, &next, Some(denied))
+        }
+    }
+}
+
+fn by_key(call: &Call, form: &LoginForm) -> Result<Holder, Denied> {
+    let found = call.office.keys.authenticate(form.key.trim(), call.office.clock.now());
+    let denied = Denied { status: StatusCode::UNAUTHORIZED, why: WRONG_KEY.to_owned() };
+    found.map(|principal| Holder::Key { id: principal.id }).ok_or(denied)
+}
+
+async fn by_password(call: &Call, form: LoginForm) -> Result<Holder, Denied> {
+    let now = Moment { wall: call.office.clock.now(), monotonic: call.office.clock.monotonic() };
+    let login = Login { name: form.username, password: form.password, address: call.address };
+    match call.office.authenticator.users.login(login, now).await {
+        Ok(user) => Ok(Holder::User { id: user.id, generation: user.generation }),
+        Err(fault) => {
+            let status = match fault {
+                LoginFault::Wrong => StatusCode::UNAUTHORIZED,
+                LoginFault::LockedOut(_) => StatusCode::TOO_MANY_REQUESTS,
+                LoginFault::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            Err(Denied { status, why: fault.to_string() })
+        }
+    }
 }
 
 /// `GET /auth/login`: sends the browser to the identity provider, or to our own page where there is none.
@@ -135,7 +176,7 @@ pub async fn logout(call: Call) -> Answer {
     let sign_in = &call.office.sign_in;
     let provider = sign_in.oidc.as_ref().filter(|_| is_sso(&own.record.holder));
     confirm_logout(
-        &sign_in.sessions.form_token(&own.secret),
+        &call.office.authenticator.sessions.form_token(&own.secret),
         provider.and_then(|provider| provider.end_session_origin()),
     )
 }
@@ -145,7 +186,7 @@ pub async fn logout_confirmed(call: Call) -> Answer {
     call.office.ensure_own_page(&call.headers)?;
     let Some(own) = &call.session else { return signed_out(&call, None).await };
     let form: LogoutForm = call.form()?;
-    if !call.office.sign_in.sessions.is_form_token(&own.secret, &form.token) {
+    if !call.office.authenticator.sessions.is_form_token(&own.secret, &form.token) {
         return Err(ApiError::ForeignOrigin);
     }
     end(&call).await
@@ -161,12 +202,16 @@ async fn begin(
     call.ensure_recordable()?;
     let (office, before) = (call.office.clone(), call.session.clone());
     let (id, now, actor) = (office.new_id(), office.clock.now(), holder.id());
-    let way = if is_sso(&holder) { "at the identity provider" } else { "with an API key" };
+    let way = match &holder {
+        Holder::Key { .. } => "with an API key",
+        Holder::User { .. } => "with a password",
+        Holder::Sso(_) => "at the identity provider",
+    };
     let begun = tokio::task::spawn_blocking(move || {
         if let Some(before) = before {
-            office.sign_in.sessions.end(before.secret.expose())?;
+            office.authenticator.sessions.end(before.secret.expose())?;
         }
-        office.sign_in.sessions.begin(id, holder, hint, now)
+        office.authenticator.sessions.begin(id, holder, hint, now)
     });
     let (record, secret) = begun.await.map_err(|_| call.office.panicked())??;
     let mut event = call.event("login", format!("signed in {way}"));
@@ -180,7 +225,7 @@ async fn begin(
 async fn end(call: &Call) -> Answer {
     let Some(own) = call.session.clone() else { return signed_out(call, None).await };
     let office = call.office.clone();
-    let ended = tokio::task::spawn_blocking(move || office.sign_in.sessions.end(own.secret.expose()));
+    let ended = tokio::task::spawn_blocking(move || office.authenticator.sessions.end(own.secret.expose()));
     let ended = ended.await.map_err(|_| call.office.panicked())?.map_err(SessionError::from)?;
     let Some((record, hint)) = ended else { return signed_out(call, None).await };
     let mut event = call.event("logout", "signed out".to_owned());
@@ -201,15 +246,16 @@ async fn signed_out(call: &Call, place: Option<String>) -> Answer {
 }
 
 /// Returns the page to sign in, with what went wrong before.
-fn shown(call: &Call, next: &str, fault: Option<&str>) -> Answer {
+fn shown(call: &Call, next: &str, denied: Option<Denied>) -> Answer {
     let sign_in = &call.office.sign_in;
-    let (status, fault) = match (sign_in.cookies, fault) {
-        (None, _) => (StatusCode::OK, Some(IN_THE_CLEAR)),
-        (Some(_), Some(fault)) => (StatusCode::UNAUTHORIZED, Some(fault)),
+    let (status, fault) = match (sign_in.cookies, denied) {
+        (None, _) => (StatusCode::OK, Some(IN_THE_CLEAR.to_owned())),
+        (Some(_), Some(denied)) => (denied.status, Some(sentence(&denied.why))),
         (Some(_), None) => (StatusCode::OK, None),
     };
+    let has_users = !call.office.authenticator.users.is_empty();
     let provider = sign_in.oidc.as_ref().map(|oidc| oidc.host());
-    login_page(&LoginPage { status, fault, provider, next })
+    login_page(&LoginPage { status, fault: fault.as_deref(), provider, has_users, next })
 }
 
 /// Returns the page that says why a sign-in at the provider failed, and records it.
@@ -235,7 +281,7 @@ fn refused(call: &Call, fault: &SsoFault) -> Answer {
 
 fn is_sso(holder: &Holder) -> bool {
     match holder {
-        Holder::Key { .. } => false,
+        Holder::Key { .. } | Holder::User { .. } => false,
         Holder::Sso(_) => true,
     }
 }

@@ -29,9 +29,14 @@ pub(super) fn rows() -> Vec<Route> {
             .public()
             .media(Media::Html)
             .query(&["next"]),
-        post("/login", WRITE, by!(sign_in::login), "Signs in with an API key, from the page to sign in")
-            .public()
-            .leads_on(),
+        post(
+            "/login",
+            WRITE,
+            by!(sign_in::login),
+            "Signs in with a key or a password, from the page to sign in",
+        )
+        .public()
+        .leads_on(),
         get("/auth/login", READ, by!(sign_in::sso), "Leads to the identity provider, to sign in")
             .public()
             .leads_on()

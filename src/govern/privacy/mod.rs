@@ -32,4 +32,5 @@ pub use self::provider::analytics::AnalyticsProvider;
 pub use self::provider::audit::AuditProvider;
 pub use self::provider::ioc::IocProvider;
 pub use self::provider::rbac::RbacProvider;
+pub use self::provider::sessions::SessionsProvider;
 pub use self::provider::trust::TrustProvider;

@@ -8,6 +8,7 @@ pub mod analytics;
 pub mod audit;
 pub mod ioc;
 pub mod rbac;
+pub mod sessions;
 pub mod trust;
 
 use std::collections::BTreeMap;
