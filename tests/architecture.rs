@@ -25,7 +25,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // What is decided, who calls, what is written down: three that do not know each other, but for one arrow.
     ("policy", &["clock", "document", "error", "id", "llm", "redact", "scan", "store"]),
     ("access", &["clock", "document", "error", "id", "store", "telemetry", "tls"]),
-    ("govern", &["access", "clock", "error", "id", "policy", "scan", "store", "telemetry"]),
+    ("govern", &["access", "clock", "document", "error", "id", "policy", "scan", "store", "telemetry"]),
     // The two planes.
     (
         "admin",

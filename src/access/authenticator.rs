@@ -50,7 +50,7 @@ impl Authenticator {
     }
 
     fn key_counts(&self, principal: &Principal, now: Timestamp) -> bool {
-        self.keys.counts(&principal.id, now).is_some_and(|role| role == principal.role)
+        self.keys.get(&principal.id).is_some_and(|key| key.role == principal.role && key.counts(now))
     }
 
     /// Returns whom verified claims stand for now.
@@ -64,6 +64,6 @@ impl Authenticator {
             Via::Oidc | Via::Saml => (claims.role, claims.tier),
         };
         let tier = tier.unwrap_or(Tier::Enterprise);
-        Some(Principal { id, name, role, tier, routes: Vec::new(), proof: Proof::Token(claims) })
+        Some(Principal { id, name, role, tier, scope: Arc::default(), proof: Proof::Token(claims) })
     }
 }

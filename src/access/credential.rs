@@ -1,10 +1,13 @@
 //! Which credential a request carries, and whom it stands for.
 
+use std::sync::Arc;
+
 use http::HeaderMap;
 use http::HeaderName;
 
 use super::role::Permission;
 use super::role::Role;
+use super::scope::Scope;
 use super::tier::Tier;
 use super::token::Claims;
 
@@ -19,8 +22,8 @@ pub struct Principal {
     pub role: Role,
     /// How much it is entitled to.
     pub tier: Tier,
-    /// The routes it may use; empty: all.
-    pub routes: Vec<String>,
+    /// What it may be used for.
+    pub scope: Arc<Scope>,
     /// What it showed.
     pub proof: Proof,
 }
@@ -90,11 +93,6 @@ impl Principal {
             Proof::Key | Proof::Session { by_key: true, .. } => format!("key:{}", self.id),
             Proof::Token(_) | Proof::Session { by_key: false, .. } => format!("user:{}", self.id),
         }
-    }
-
-    /// Tells whether the credential may use a route.
-    pub fn may_use(&self, route: &str) -> bool {
-        self.routes.is_empty() || self.routes.iter().any(|allowed| allowed == route)
     }
 
     /// Tells whether the credential may do something.

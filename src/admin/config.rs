@@ -18,6 +18,10 @@ pub struct AdminConfig {
     pub hosts: Vec<String>,
     /// How browsers call it, where that does not follow from the listener.
     pub public_url: Option<Origin>,
+    /// Open connections in all.
+    pub max_connections: usize,
+    /// Open connections from one address.
+    pub max_connections_per_address: usize,
     /// The longest request body.
     pub max_body_bytes: usize,
     /// The most audit streams open at once.

@@ -29,6 +29,7 @@ use http_body_util::BodyExt;
 use super::Office;
 use super::Plane;
 use super::adapter::PeerAddress;
+use super::adapter::ReadFault;
 use super::call::Call;
 use super::error::ApiError;
 use super::guard;
@@ -38,6 +39,7 @@ use super::routes::Quota;
 use super::routes::Route;
 use super::routes::routes;
 use super::sign_in::OwnSession;
+use crate::access::concurrency::Seat;
 use crate::access::credential;
 use crate::access::credential::CredentialFault;
 use crate::access::credential::OWN_PLACES;
@@ -128,6 +130,9 @@ async fn serve(
     let request_id = arrival.request_id.clone();
     let office = arrival.office.clone();
     let began = office.clock.monotonic();
+    let unread =
+        arrival.parts.extensions.get::<Arc<ReadFault>>().map(|fault| ApiError::Unread(Arc::clone(fault)));
+    let host = unread.map_or(host, Err);
     let (answer, limit) = match host.and_then(|()| choose(&rows, &arrival.parts.method)) {
         Ok(route) => arrival.answer(route).await,
         Err(error) => (error.into_response(), office.peek(&payer)),
@@ -166,6 +171,10 @@ impl Arrival {
             Ok(principal) => principal,
             Err(error) => return self.turned_away(&payer, known.as_ref(), route, error),
         };
+        let Some(_seat) = self.seat(route, &payer) else {
+            self.office.telemetry.metrics.rate_limited();
+            return (ApiError::TooManyAtOnce.into_response(), self.office.peek(&payer));
+        };
         let limit = match route.quota {
             Quota::Exempt => self.office.peek(&payer),
             Quota::Counted => self.office.buckets.take(&payer.name, payer.tier, now),
@@ -201,6 +210,17 @@ impl Arrival {
                 self.office.session_holder(session, &self.parts.method, &self.parts.headers)
             }
             (None, None) => Ok(None),
+        }
+    }
+
+    /// Returns a seat among the payer's calls under way, where it needs one; `None` where all are taken.
+    fn seat(&self, route: &Route, payer: &Payer) -> Option<Option<Seat>> {
+        let max = self.office.reloader.handle().load().limits.concurrent_requests_per_caller;
+        let is_free = route.quota == Quota::Exempt || self.office.buckets.quota(payer.tier).is_none();
+        if max == 0 || is_free {
+            Some(None)
+        } else {
+            self.office.concurrency.enter(&payer.name, max).map(Some)
         }
     }
 

@@ -2,6 +2,8 @@
 //! plane that knows status codes. The body is the contract's `{"error": string}`; where a list helps,
 //! it stands beside it.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use http::HeaderValue;
 use http::Method;
@@ -11,6 +13,7 @@ use http::header;
 use serde_json::Value;
 use serde_json::json;
 
+use super::adapter::ReadFault;
 use crate::access::role::Permission;
 use crate::access::tier::Tier;
 
@@ -114,6 +117,12 @@ pub enum ApiError {
         /// When to come back, in seconds.
         retry_after_s: u64,
     },
+    /// As many of the caller's calls are under way as may be.
+    #[error("too many requests of this caller are under way")]
+    TooManyAtOnce,
+    /// The body could not be read.
+    #[error(transparent)]
+    Unread(Arc<ReadFault>),
     /// The store or the audit log failed.
     #[error("the gateway cannot reach its state at the moment")]
     Unavailable,
@@ -139,7 +148,10 @@ impl ApiError {
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::RateLimited { .. } | Self::LockedOut { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unread(fault) => fault.status(),
+            Self::RateLimited { .. } | Self::LockedOut { .. } | Self::TooManyAtOnce => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::Unavailable | Self::TooManyStreams | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -173,7 +185,7 @@ impl ApiError {
                 let value = HeaderValue::from_str(&allow).expect("method names are header values");
                 headers.insert(header::ALLOW, value);
             }
-            Self::Busy => {
+            Self::Busy | Self::TooManyAtOnce => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
             Self::RateLimited { retry_after_s } | Self::LockedOut { retry_after_s } => {

@@ -30,14 +30,18 @@ use tokio::sync::Semaphore;
 use self::sign_in::SignIn;
 use crate::access::a2a::Guardrails;
 use crate::access::authenticator::Authenticator;
+use crate::access::budget::Budgets;
+use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::govern::abtest::AbTests;
+use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
+use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
@@ -69,8 +73,16 @@ pub struct Office {
     pub buckets: Arc<Buckets>,
     /// What calls of agents are judged by, shared with the data plane.
     pub guardrails: Arc<Guardrails>,
+    /// Requests under way, shared with the data plane.
+    pub concurrency: Arc<Concurrency>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
+    /// What was used.
+    pub meter: Arc<Meter>,
+    /// What reports of compliance are made from.
+    pub compliance: Arc<Desk>,
+    /// What keys may use.
+    pub budgets: Arc<Budgets>,
     /// The writing side of the audit log.
     pub recorder: Recorder,
     /// Holds, exports and erasures.

@@ -69,7 +69,7 @@ impl Office {
                 name: identity.name.clone(),
                 role: identity.role,
                 tier: self.tier(),
-                routes: Vec::new(),
+                scope: Arc::default(),
                 proof: proof(false),
             }),
         }

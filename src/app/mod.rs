@@ -6,24 +6,23 @@
 
 mod address;
 mod agents;
+mod frameworks;
 mod keeping;
+mod listening;
 mod loading;
-mod options;
 mod privacy;
 mod ready;
 mod sign_in;
 mod state;
 pub mod streamed;
 mod task;
+mod usage;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora::listeners::L4BufferSettings;
-use pingora::listeners::ListenerConfig;
-use pingora::listeners::TcpSocketOptions;
 use pingora::protocols::ALPN;
 use pingora::proxy::http_proxy;
 use pingora::server::RunArgs;
@@ -33,9 +32,12 @@ use tokio::sync::Semaphore;
 
 use self::address::Reserved;
 use self::keeping::Kept;
-use self::options::h2_options;
-use self::options::server_conf;
-use self::options::server_options;
+use self::listening::admin_guard_config;
+use self::listening::guard_config;
+use self::listening::h2_options;
+use self::listening::listen;
+use self::listening::server_conf;
+use self::listening::server_options;
 use self::state::State;
 use self::task::task;
 use crate::access::identity::CallerHash;
@@ -66,7 +68,6 @@ use crate::policy::watch::reload;
 use crate::proxy::Gateway;
 use crate::proxy::gate::ByteBudget;
 use crate::proxy::guard::Guard;
-use crate::proxy::guard::GuardConfig;
 use crate::proxy::local::OwnPaths;
 use crate::proxy::upstream::Upstreams;
 use crate::redact::mask::Masker;
@@ -75,8 +76,6 @@ use crate::sample;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 use crate::tls::CertificateStore;
-use crate::tls::TlsFiles;
-use crate::tls::peer::Authorities;
 
 pub use self::loading::loading;
 pub use self::state::StateError;
@@ -91,9 +90,6 @@ pub const BUILD_DATE: &str = env!("PORTCULLIS_BUILD_DATE");
 /// The tenant whose values are masked; there is one for each deployment.
 const TENANT: &str = "default";
 const MASKS: &str = "masks";
-/// What is read of a connection at once, where its reader does not ask for more: a request head, a TLS record.
-/// A connection has this for as long as it is open.
-const READ_BUFFER_BYTES: usize = 16 << 10;
 
 /// What the process is asked to run.
 #[derive(Debug, Default)]
@@ -150,7 +146,13 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let proxy_addresses = Reserved::all(&config.proxy.listen)?;
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = Arc::new(Buckets::new(quotas(&config.rules.limits.tiers, Tier::quota)));
+    let buckets = Buckets::open(
+        quotas(&config.rules.limits.tiers, Tier::quota),
+        state.secret.clone(),
+        &state.store,
+        clock.now(),
+    );
+    let buckets = Arc::new(buckets);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     let followed = Arc::clone(&upstreams);
@@ -179,13 +181,16 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     plane.threads = config.proxy.threads;
     server.add_service(plane);
     let limits = adapter_limits(&config);
-    let mut plane = Service::new("admin".to_owned(), AdminApp::new(router, limits));
+    let mut plane = Service::new(
+        "admin".to_owned(),
+        Guard::new(AdminApp::new(router, limits), admin_guard_config(&config)),
+    );
     let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1, None)?;
     plane.threads = Some(1);
     server.add_service(plane);
 
     let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
-    add_tasks(&mut server, state, &wanted, &config, certificates, &telemetry);
+    add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
             sample::serve_std(listener, shutdown)
@@ -232,12 +237,14 @@ pub fn check(sources: &Sources) -> Result<Config, Vec<ConfigFault>> {
 fn add_tasks(
     server: &mut Server,
     state: State,
+    buckets: &Arc<Buckets>,
     wanted: &Wanted,
     config: &Config,
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
     let State {
+        store,
         reloader,
         writer,
         log,
@@ -248,6 +255,9 @@ fn add_tasks(
         abtests,
         trust,
         authenticator,
+        meter,
+        budgets,
+        compliance,
         clock,
         ..
     } = state;
@@ -262,10 +272,19 @@ fn add_tasks(
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
     let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
     server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
+    let keys = Arc::clone(&authenticator.keys);
+    server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
+    let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
+    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
+    usage::add_tasks(server, telemetry, &meter, budgets);
+    frameworks::add_tasks(server, telemetry, &compliance);
+    let prices = config.analytics.prices.clone();
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
-    paths.push(config.plugins.path.clone());
+    let plugins = config.plugins.path.clone();
+    paths.push(plugins.clone());
     paths.extend(licensing.files().cloned());
+    paths.extend(prices.clone());
     paths.extend(
         config
             .proxy
@@ -280,6 +299,8 @@ fn add_tasks(
         reload_certificates(&certificates, &telemetry_of_reloads);
         licensing.reload();
         state::tell_standing(&licensing, &*clock);
+        usage::reload_prices(&meter, prices.as_deref());
+        frameworks::reload(&compliance, &plugins);
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
         agents.refresh();
@@ -364,7 +385,11 @@ fn office(
         trust: Arc::clone(&state.trust),
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),
+        concurrency: Arc::clone(&state.concurrency),
         audit: state.log.clone(),
+        meter: Arc::clone(&state.meter),
+        budgets: Arc::clone(&state.budgets),
+        compliance: Arc::clone(&state.compliance),
         recorder: state.recorder.clone(),
         privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
@@ -417,6 +442,7 @@ fn gateway(
         own,
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),
+        concurrency: Arc::clone(&state.concurrency),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
         abtests: Arc::clone(&state.abtests),
@@ -427,6 +453,8 @@ fn gateway(
         provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
+        meter: Arc::clone(&state.meter),
+        budgets: Arc::clone(&state.budgets),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),
@@ -445,38 +473,4 @@ fn masker(state: &State) -> Masker {
 fn adapter_limits(config: &Config) -> AdapterLimits {
     let body_deadline = Duration::from_millis(config.proxy.timeouts.body_ms);
     AdapterLimits { body_bytes_max: config.admin.max_body_bytes, body_deadline }
-}
-
-fn guard_config(config: &Config) -> GuardConfig {
-    GuardConfig {
-        connections_max: config.proxy.max_connections,
-        connections_per_address_max: config.proxy.max_connections_per_address,
-        head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
-    }
-}
-
-fn listen<A>(
-    service: &mut Service<A>,
-    addresses: &Reserved,
-    tls: Option<&TlsFiles>,
-    offered: ALPN,
-    agents: Option<&Arc<Authorities>>,
-) -> Result<Option<Arc<CertificateStore>>, StartError> {
-    let certificate = tls.map(|files| CertificateStore::load(files.clone())).transpose();
-    let certificate = certificate.map_err(|fault| StartError::State(StateError::Certificate(fault)))?;
-    for address in addresses.bound() {
-        let mut options = TcpSocketOptions::default();
-        options.so_reuseport = Some(addresses.holds(address));
-        let endpoint = ListenerConfig::tcp(address.to_string())
-            .tcp_socket_options(options)
-            .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
-        service.add_listener(match (&certificate, agents) {
-            (Some(certificate), Some(authorities)) => {
-                endpoint.tls(certificate.listener_for_agents(offered.clone(), authorities))
-            }
-            (Some(certificate), None) => endpoint.tls(certificate.listener(offered.clone())),
-            (None, _) => endpoint,
-        });
-    }
-    Ok(certificate)
 }

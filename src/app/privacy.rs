@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crate::access::key::KeyStore;
 use crate::clock::Clock;
+use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
 use crate::govern::keyring::Keyring;
+use crate::govern::privacy::AnalyticsProvider;
 use crate::govern::privacy::AuditProvider;
 use crate::govern::privacy::DataProvider;
 use crate::govern::privacy::IocProvider;
@@ -25,10 +27,12 @@ pub fn open(
     log: &AuditLog,
     keys: &Arc<KeyStore>,
     trust: &Arc<Trust>,
+    meter: &Arc<Meter>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
-        Box::new(RbacProvider(Arc::clone(keys))),
+        Box::new(RbacProvider(Arc::clone(keys), Arc::clone(clock))),
+        Box::new(AnalyticsProvider(Arc::clone(meter))),
         Box::new(IocProvider(log.clone())),
         Box::new(AuditProvider(log.clone())),
         Box::new(TrustProvider { trust: Arc::clone(trust), clock: Arc::clone(clock) }),

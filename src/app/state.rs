@@ -7,8 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::agents::AgentFiles;
+use super::frameworks;
 use super::privacy;
 use crate::access::authenticator::Authenticator;
+use crate::access::budget::Budgets;
+use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
@@ -24,6 +27,8 @@ use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::config::env::named;
 use crate::govern::abtest::AbTests;
+use crate::govern::analytics::Meter;
+use crate::govern::analytics::price;
 use crate::govern::audit;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Durability;
@@ -32,6 +37,7 @@ use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
+use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
@@ -65,6 +71,7 @@ pub struct State {
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
     pub(super) authenticator: Authenticator,
+    pub(super) concurrency: Arc<Concurrency>,
     pub(super) signing: Arc<KeyRing>,
     pub(super) abtests: Arc<AbTests>,
     pub(super) trust: Arc<Trust>,
@@ -73,6 +80,9 @@ pub struct State {
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
     pub(super) privacy: Arc<Privacy>,
+    pub(super) meter: Arc<Meter>,
+    pub(super) budgets: Arc<Budgets>,
+    pub(super) compliance: Arc<Desk>,
     pub(super) reloader: Arc<Reloader>,
     pub(super) agents: Arc<AgentFiles>,
     pub(super) clock: Arc<dyn Clock>,
@@ -144,6 +154,7 @@ impl State {
             users: Arc::new(Users::open(&store, secret.clone(), config.auth.password_cost)?),
             sessions: Arc::new(SessionStore::open(&store, secret.clone(), config.session)?),
         };
+        let budgets = Arc::new(Budgets::open(&store)?);
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -152,8 +163,12 @@ impl State {
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
-        let privacy = privacy::open(&store, &keyring, &log, &keys, &trust, &clock)?;
+        let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
+        let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
+        let privacy = privacy::open(&store, &keyring, &log, &keys, &trust, &meter, &clock)?;
         privacy::resume(&privacy, &recorder);
+        let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
+        let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
         let loading = super::loading(config, sources);
         let (reloader, origin) =
             Reloader::start(loading, &store, Arc::clone(&clock)).map_err(|error| match error {
@@ -173,11 +188,15 @@ impl State {
             abtests,
             trust,
             authenticator,
+            concurrency: Arc::default(),
             pins,
             recorder,
             writer,
             log,
             privacy,
+            meter,
+            budgets,
+            compliance,
             reloader,
             agents,
             clock,

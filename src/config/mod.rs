@@ -24,6 +24,7 @@ use crate::admin::config::AdminConfig;
 use crate::config::env::Environment;
 use crate::document::Document;
 use crate::document::section;
+use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::trust::TrustConfig;
 use crate::policy::ruleset::RulesFile;
@@ -47,6 +48,8 @@ pub struct Config {
     pub plugins: PluginsConfig,
     /// The audit log.
     pub audit: AuditConfig,
+    /// What use costs.
+    pub analytics: AnalyticsConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
     /// How trust in agents is kept.
@@ -141,6 +144,7 @@ impl Config {
                 store: read::store(&mut root.section("store")),
                 plugins: read::plugins(&mut root.section("plugins")),
                 audit: read::audit(&mut root.section("audit")),
+                analytics: read::analytics(&mut root.section("analytics")),
                 license: read::license(&mut root.section("license")),
                 auth: read::auth(&mut root.section("auth")),
                 trust: read::trust(&mut root.section("trust")),

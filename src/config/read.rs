@@ -16,6 +16,7 @@ use crate::config::PluginsConfig;
 use crate::config::sign_in;
 use crate::document::Problem;
 use crate::document::section::Section;
+use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::govern::audit::config::AuditFailure;
@@ -76,6 +77,8 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
         also_on_proxy: section.flag("also_on_proxy"),
         hosts: section.texts("hosts").into_iter().map(str::to_ascii_lowercase).collect(),
         public_url: sign_in::public_url(section),
+        max_connections: section.count("max_connections", 1..=1_000_000),
+        max_connections_per_address: section.count("max_connections_per_address", 1..=1_000_000),
         max_body_bytes: section.count("max_body_bytes", 1024..=GIB),
         max_streams: section.count("max_streams", 0..=100_000),
     };
@@ -110,6 +113,12 @@ pub(super) fn audit(section: &mut Section<'_>) -> AuditConfig {
         reserve_bytes: section.number("reserve_bytes", 0..=64 * GIB),
         low_water_bytes: section.number("low_water_bytes", 0..=1024 * GIB),
     };
+    section.finish();
+    config
+}
+
+pub(super) fn analytics(section: &mut Section<'_>) -> AnalyticsConfig {
+    let config = AnalyticsConfig { prices: section.path_maybe("prices") };
     section.finish();
     config
 }

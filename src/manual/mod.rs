@@ -6,6 +6,7 @@
 //! - [`operations`]: reload, restart, crash, full disk, durability.
 //! - [`trust`]: what moves an agent's score, and how an attestation is verified.
 //! - [`experiments`]: A/B tests of the third layer.
+//! - [`usage`]: tokens, prices, budgets, anomalies, and what reports of compliance are worth.
 //! - [`compatibility`]: which APIs are understood, and how a refusal looks to them.
 
 pub mod compatibility;
@@ -15,3 +16,4 @@ pub mod packs;
 pub mod streaming;
 pub mod threat_model;
 pub mod trust;
+pub mod usage;

@@ -52,6 +52,33 @@
 //! | who looks at an experiment every day finds a difference that is none | the p-value is valid at every look ([`govern::abtest::evidence`](crate::govern::abtest::evidence)) |
 //! | a copy of the store signs tokens and attestations | signing keys are sealed with the node's secret ([`access::signing`](crate::access::signing)) |
 //!
+//! # Attacks on who may call
+//! Tests are named by their file and function; those of the API are in `tests/api`, those of the program in
+//! `tests/integration`.
+//!
+//! | attack | what happens | test |
+//! |---|---|---|
+//! | a token with `alg` `none`, `HS256` over the public key, `RS256`, a key of its own in the head (`jwk`, `kid`), changed claims | 401: only EdDSA by a key of the ring is taken, and heads choose nothing | `matrix::every_credential_has_its_answer_at_every_endpoint` |
+//! | a licence, or a token of another deployment, as a bearer token | 401: its own audience, issuer and keys are asked for | `access::token::tests`, the same matrix |
+//! | a token that was revoked, or whose user was changed, disabled or deleted | 401 at once, also after a restart; open audit streams end | `transcripts::users`, `access::token::tests` |
+//! | the store is copied | keys and passwords are keyed hashes (Argon2id with a pepper), signing keys are sealed: without `node.secret` nothing of it opens anything | `access::signing`, `access::password` |
+//! | guessing passwords | the sixth failure of a name and the twenty-first of an address (a /64) lock for a second, each after that for twice as long, up to 15 minutes; many tries at once count when they begin | `access::throttle` |
+//! | locking somebody out by failing in their name | an address from which they have logged in counts for itself | `throttle::strangers_lock_nobody_out_of_where_they_live` |
+//! | finding out who has an account, by answers or by time | one answer, the same hash for nobody, the same locks for names that are not there; a disabled user looks like a wrong password | `user::guessing_waits_for_known_and_unknown_names_alike`, `transcripts::users` |
+//! | finding out why a credential does not count | every 401 has one body | the matrix |
+//! | starving the process with logins | two passwords are hashed at once, sixty-four wait, the rest is 503; who leaves meanwhile makes no room; changes that hash nothing do not queue | `user::a_flood_of_logins_waits_in_a_bounded_queue` |
+//! | timing the comparison of keys and passwords | keys are found by a keyed hash, hashes are compared in constant time, names are found and missed alike | by construction |
+//! | names that look like another's (`аdmin` in Cyrillic, full-width letters, invisible or turning characters) | one spelling (NFKC, lower case), one script, one user for each skeleton of UTS 39; names of keys show all they are | `access::name`, `transcripts::users` |
+//! | two credentials in one request, so that one is checked and the other used | 400 on both planes, wherever they are | `credential::one_credential_wherever_it_is`, `keys::whoever_has_no_right_to_a_route_is_told_in_its_sdks_words` |
+//! | a credential in the query, which ends in logs, however its name is escaped | 400 | `credential::none_in_the_query` |
+//! | a key that is limited to models or tools asks for others: in the path, the query, a form, a batch, a fallback list, a tool choice, a hosted tool without a name, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; upgraded connections are | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use` |
+//! | `X-Portcullis-…` from a caller or a provider | counts for nothing, and is taken off in both directions | `quotas::one_caller_takes_no_more_than_its_share` |
+//! | oversized and repeated headers, two hosts | 431, 400: see `proxy::head`; a token past 16 KiB is none | `bounds`, `wire`, the matrix |
+//! | a million names to wash out a used-up quota | a bucket that is not full is never forgotten; without room newcomers share one | `limit::a_million_callers_neither_fill_the_memory_nor_refill_anybody` |
+//! | forcing a restart to refill quotas | levels are kept when the process ends; a killed one gives each caller one burst at most | `quotas::one_caller_takes_no_more_than_its_share` |
+//! | holding requests or connections | at most `limits.concurrent_requests_per_caller` under way, `max_connections_per_address` of each plane | the same test, `bounds` |
+//! | taking away the last admin key | 409, by deleting and by changing; where the last one has expired, a start writes a new `admin.key` | `transcripts::keys`, `access::key::tests` |
+//!
 //! # What is not promised
 //! - An identity provider that is configured is believed: whom it names, and with which groups, they are here, until
 //!   their session ends. A group that is taken away there is taken away here with the next sign-in.
@@ -66,6 +93,9 @@
 //! - Patterns know forms. An injection in words of its own, or a secret without a form, is not found by this layer.
 //! - WebSocket connections are refused, unless a route allows them: then nothing in them is inspected.
 //! - Several gateways share no limits and no state.
+//! - Lock-outs end with the process: who can restart the gateway is inside.
+//! - A botnet can keep the two places for hashing passwords busy. Keys and tokens do not need them, nor does disabling
+//!   a user.
 //!
 //! # Known exceptions
 //! - What is no HTTP, and `CONNECT`, is answered by Pingora before any code of ours: an empty 400 or 405, without the

@@ -461,6 +461,7 @@ pub const FIXED_KEYS: &[&str] = &[
     "store",
     "plugins",
     "audit",
+    "analytics",
     "license",
     "signing",
     "auth",

@@ -360,6 +360,7 @@ impl StreamInspector {
         let watch = inspector.policy.watch(inspector.direction);
         let lane = &mut self.lanes[slot];
         lane.fed += text.len();
+        self.usage.text_bytes += text.len() as u64;
         if lane.blocked_from.is_some() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use pingora::http::RequestHeader;
 use pingora::proxy::Session;
 
 use super::Gateway;
-use super::admit::address;
+use super::admit::stranger;
 use super::context::Exchange;
 use super::context::Passage;
 use super::reject::Answer;
@@ -90,7 +90,7 @@ impl Gateway {
         if exchange.limit.is_some() {
             return denial.into();
         }
-        let payer = format!("address:{}", address(session));
+        let payer = stranger(session);
         match self.take(exchange, &payer, self.licensing.tier(self.clock.now())) {
             Err(Rejection::RateLimited { retry_after }) => {
                 let code = Code::RateLimited;

@@ -8,8 +8,11 @@ use http::StatusCode;
 use crate::access::a2a::chain::AgentCall;
 use crate::access::a2a::chain::Grant;
 use crate::access::a2a::chain::Pending;
+use crate::access::budget::Reservation;
+use crate::access::concurrency::Seat;
 use crate::access::credential::Presented;
 use crate::access::limit::LimitState;
+use crate::access::scope::Scope;
 use crate::govern::abtest::Enrolled;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
@@ -51,6 +54,10 @@ pub struct Exchange {
     pub pending: Option<Pending>,
     /// What lets an agent's call go on; nothing is forwarded without.
     pub grant: Option<Grant>,
+    /// What that key may be used for.
+    pub scope: Option<Arc<Scope>>,
+    /// Its place among the requests of its caller that are under way.
+    pub seat: Option<Seat>,
     /// What is left of the caller's quota.
     pub limit: Option<LimitState>,
     /// Where it goes and under which policy; known after routing.
@@ -67,6 +74,8 @@ pub struct Exchange {
     pub outcome: Outcome,
     /// The budget its request body takes.
     pub reserved: Option<Reserved>,
+    /// What it reserved of its key's budget.
+    pub reservation: Option<Reservation>,
 }
 
 /// Where an exchange goes.
@@ -108,6 +117,8 @@ pub struct Outcome {
     pub status: Option<StatusCode>,
     /// Token counts told by the provider.
     pub usage: Usage,
+    /// What the request told: the model it asks for, and how much it lets it write.
+    pub asked: Usage,
     /// Whether it was one of the gateway's own paths.
     pub is_local: bool,
     /// Whether the response was a stream.
@@ -134,6 +145,8 @@ impl Exchange {
             is_distrusted: false,
             pending: None,
             grant: None,
+            scope: None,
+            seat: None,
             limit: None,
             passage: None,
             path: String::new(),
@@ -142,6 +155,7 @@ impl Exchange {
             enrolled: None,
             outcome: Outcome::default(),
             reserved: None,
+            reservation: None,
         }
     }
 

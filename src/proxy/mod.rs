@@ -24,6 +24,7 @@ pub mod gate;
 pub mod guard;
 pub mod head;
 pub mod local;
+mod meter;
 pub mod path;
 pub mod provider_key;
 mod record;
@@ -31,6 +32,7 @@ mod refuse;
 pub mod reject;
 mod request;
 mod response;
+pub mod scope;
 mod stream;
 mod trial;
 mod trust;
@@ -57,16 +59,20 @@ use self::gate::ByteBudget;
 use self::head::HeadLimits;
 use self::provider_key::ProviderKeys;
 use self::reject::Rejection;
+use self::scope::ScopeRefusal;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
 use crate::access::a2a::Guardrails;
 use crate::access::authenticator::Authenticator;
+use crate::access::budget::Budgets;
+use crate::access::concurrency::Concurrency;
 use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
 use crate::clock::Clock;
 use crate::govern::abtest::AbTests;
+use crate::govern::analytics::Meter;
 use crate::govern::audit::Recorder;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
@@ -94,6 +100,8 @@ pub struct Gateway {
     pub own: local::OwnPaths,
     /// Quotas.
     pub buckets: Arc<Buckets>,
+    /// Requests under way, shared with the management plane.
+    pub concurrency: Arc<Concurrency>,
     /// Turns credentials into caller ids.
     pub callers: Arc<CallerHash>,
     /// What masks and placeholders are made with.
@@ -110,12 +118,16 @@ pub struct Gateway {
     pub authenticator: Authenticator,
     /// What calls of agents are judged by.
     pub guardrails: Arc<Guardrails>,
+    /// What keys may use.
+    pub budgets: Arc<Budgets>,
     /// What the providers of those routes get instead.
     pub provider_keys: Arc<ProviderKeys>,
     /// The licence; callers who present none of our keys have the tier of the deployment.
     pub licensing: Arc<Licensing>,
     /// The audit log.
     pub recorder: Recorder,
+    /// Counts what is used.
+    pub meter: Arc<Meter>,
     /// Whether traffic goes on while the audit log cannot be written.
     pub without_record: bool,
     /// Metrics and today's statistics.
@@ -307,8 +319,12 @@ impl Gateway {
         let passage = self.route(session, exchange)?;
         self.admit(session, exchange, &passage)?;
         if head::is_websocket(session.req_header()) {
-            if !passage.route().websocket {
+            // What an upgraded connection uses cannot be counted.
+            if !passage.route().websocket || self.is_budgeted(exchange) {
                 return Err(Rejection::Upgrade.into());
+            }
+            if exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests()) {
+                return Err(Rejection::Scope(ScopeRefusal::Upgrade).into());
             }
             head::check_websocket(session.req_header())?;
             return Ok(Next::Upgrade);
@@ -317,6 +333,7 @@ impl Gateway {
             return Err(Rejection::Unrecorded.into());
         }
         let cleared = self.clear_request(session, exchange, &passage).await?;
+        self.reserve(&session.req_header().method, exchange)?;
         self.forward(session, exchange, &passage, cleared).await?;
         Ok(Next::Answered)
     }

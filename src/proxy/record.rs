@@ -51,6 +51,7 @@ impl Gateway {
         if is_local {
             return;
         }
+        self.meter(exchange, took);
         let event = self.event(exchange, took);
         if let Err(error) = self.recorder.record(event).await {
             tracing::error!(%error, request_id = exchange.request_id, "an exchange could not be recorded");

@@ -34,6 +34,7 @@ impl Gateway {
         let internal = a2a::internal_error(rejection, exchange);
         let rejection = internal.as_ref().unwrap_or(rejection);
         let answer = rejection.answer();
+        exchange.limit.get_or_insert_with(|| self.limit_of_address(session));
         exchange.outcome.reason = Some(answer.code);
         exchange.outcome.status = Some(answer.status);
         let body = match (rejection, &exchange.detected) {

@@ -9,12 +9,14 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::access::a2a::denial::Denial;
+use crate::access::budget::BudgetFault;
 use crate::access::credential::CredentialFault;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::CodingFault;
 use crate::proxy::gate::GateFault;
 use crate::proxy::head::HeadFault;
 use crate::proxy::path::PathFault;
+use crate::proxy::scope::ScopeRefusal;
 use crate::proxy::upstream::UpstreamFault;
 
 /// Why an exchange was refused.
@@ -34,6 +36,10 @@ pub enum Rejection {
     UnknownKey,
     /// Its key may not use the route.
     Forbidden,
+    /// Its key may not use a model or a tool.
+    Scope(ScopeRefusal),
+    /// The caller has as many requests under way as it may.
+    TooManyAtOnce,
     /// The route's own key for the provider cannot be had.
     NoProviderKey,
     /// The route does not carry upgraded connections.
@@ -47,6 +53,8 @@ pub enum Rejection {
         /// When to come back.
         retry_after: Duration,
     },
+    /// The key's budget does not pay for it.
+    Budget(BudgetFault),
     /// The body was not taken.
     Gate(GateFault),
     /// The body's coding cannot be undone.
@@ -98,8 +106,10 @@ impl Rejection {
         match self {
             Self::RateLimited { retry_after } => *retry_after <= RETRY_WAIT_MAX,
             Self::A2a(denial) => denial.retry_after.is_some_and(|wait| wait <= RETRY_WAIT_MAX),
+            Self::Budget(fault) => matches!(fault, BudgetFault::Reserved),
             Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
             Self::Upstream(_)
+            | Self::TooManyAtOnce
             | Self::UpgradeFailed
             | Self::Unrecorded
             | Self::NoProviderKey
@@ -111,6 +121,7 @@ impl Rejection {
             | Self::Credential(_)
             | Self::UnknownKey
             | Self::Forbidden
+            | Self::Scope(_)
             | Self::Upgrade
             | Self::Coding(_)
             | Self::UnreadableRequest(_)
@@ -135,6 +146,9 @@ impl Rejection {
             Self::Credential(CredentialFault::Ambiguous) => (StatusCode::BAD_REQUEST, "ambiguous_credential"),
             Self::Credential(CredentialFault::InQuery) => (StatusCode::BAD_REQUEST, "credential_in_query"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "route_forbidden"),
+            Self::Scope(ScopeRefusal::Tool(_)) => (StatusCode::FORBIDDEN, "tool_forbidden"),
+            Self::Scope(_) => (StatusCode::FORBIDDEN, "model_forbidden"),
+            Self::TooManyAtOnce => (StatusCode::TOO_MANY_REQUESTS, "too_many_at_once"),
             Self::NoProviderKey => (StatusCode::SERVICE_UNAVAILABLE, "provider_key_unavailable"),
             Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
             Self::UpgradeFailed => (StatusCode::BAD_GATEWAY, "upgrade_failed"),
@@ -143,6 +157,9 @@ impl Rejection {
                 let status = StatusCode::from_u16(denial.code.status());
                 (status.unwrap_or(StatusCode::FORBIDDEN), denial.code.as_str())
             }
+            Self::Budget(BudgetFault::Exhausted { .. }) => (StatusCode::TOO_MANY_REQUESTS, "budget_exceeded"),
+            Self::Budget(BudgetFault::Reserved) => (StatusCode::TOO_MANY_REQUESTS, "budget_reserved"),
+            Self::Budget(BudgetFault::Unpriced) => (StatusCode::FORBIDDEN, "model_unpriced"),
             Self::Gate(GateFault::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::Gate(GateFault::Slow { .. }) => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
@@ -172,11 +189,14 @@ impl Rejection {
             Self::Credential(fault) => fault.to_string(),
             Self::UnknownKey => "the API key or token is unknown, revoked or expired".to_owned(),
             Self::Forbidden => "this API key may not use this route".to_owned(),
+            Self::Scope(refusal) => refusal.to_string(),
+            Self::TooManyAtOnce => "too many requests of this caller are under way".to_owned(),
             Self::NoProviderKey => "the route cannot reach its provider at the moment".to_owned(),
             Self::Upgrade => "this route does not carry upgraded connections".to_owned(),
             Self::UpgradeFailed => "the upstream did not switch protocols".to_owned(),
             Self::A2a(denial) => denial.to_string(),
             Self::RateLimited { .. } => "too many requests, slow down".to_owned(),
+            Self::Budget(fault) => fault.to_string(),
             Self::Gate(fault) => fault.to_string(),
             Self::Coding(fault) => fault.to_string(),
             Self::UnreadableRequest(fault) => format!("the request cannot be inspected: {fault}"),
@@ -193,7 +213,8 @@ impl Rejection {
         match self {
             Self::RateLimited { retry_after } => Some(retry_after.as_secs().max(1)),
             Self::A2a(denial) => denial.retry_after.map(|wait| wait.as_secs().max(1)),
-            Self::Gate(GateFault::Overloaded) | Self::Unrecorded => Some(1),
+            Self::Budget(fault) => fault.retry_after().map(|wait| wait.as_millis().div_ceil(1000) as u64),
+            Self::Gate(GateFault::Overloaded) | Self::Unrecorded | Self::TooManyAtOnce => Some(1),
             _ => None,
         }
     }
@@ -211,6 +232,7 @@ macro_rules! from {
 
 from! {
     Denial => A2a,
+    BudgetFault => Budget,
     HeadFault => Head,
     PathFault => Path,
     GateFault => Gate,
@@ -230,6 +252,8 @@ mod tests {
             (Rejection::UnreadableResponse(Unreadable::TooLarge(1)), 502, false),
             (Rejection::RateLimited { retry_after: Duration::from_secs(2) }, 429, true),
             (Rejection::RateLimited { retry_after: Duration::from_secs(600) }, 429, false),
+            (Rejection::Budget(BudgetFault::Reserved), 429, true),
+            (Rejection::Budget(BudgetFault::Unpriced), 403, false),
             (Rejection::Gate(GateFault::Overloaded), 503, true),
             (Rejection::Upstream(UpstreamFault::Slow), 504, true),
         ];

@@ -55,6 +55,7 @@ impl Gateway {
             }
             None => held.bytes,
         };
+        self.check_scope(session, exchange, &body, media.as_ref().ok())?;
         self.detect(exchange, passage, &body);
         self.note_tool(exchange, &body);
         self.enrol(exchange);
@@ -62,6 +63,7 @@ impl Gateway {
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
         exchange.outcome.request = inspection.observations;
+        exchange.outcome.asked = inspection.usage;
         match (inspection.cleared, inspection.unreadable) {
             (Some(cleared), _) => Ok(cleared),
             (None, Some(unreadable)) => Err(Rejection::UnreadableRequest(unreadable)),

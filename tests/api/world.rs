@@ -10,6 +10,7 @@ use http::Request;
 use http::Response;
 use portcullis::access::a2a::Guardrails;
 use portcullis::access::authenticator::Authenticator;
+use portcullis::access::budget::Budgets;
 use portcullis::access::cookie::CookieStyle;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
@@ -20,6 +21,7 @@ use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
 use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
+use portcullis::access::scope::Scope;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::session::SessionConfig;
 use portcullis::access::session::SessionStore;
@@ -38,7 +40,12 @@ use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
 use portcullis::govern::abtest::AbTests;
+use portcullis::govern::analytics::Meter;
+use portcullis::govern::analytics::price;
 use portcullis::govern::audit;
+use portcullis::govern::compliance::desk::Desk;
+use portcullis::govern::compliance::framework;
+use portcullis::govern::privacy::AnalyticsProvider;
 use portcullis::govern::privacy::AuditProvider;
 use portcullis::govern::privacy::DataProvider;
 use portcullis::govern::privacy::IocProvider;
@@ -95,8 +102,13 @@ impl World {
         differ(&mut office);
         let office = Arc::new(office);
         let key = |role: Role| {
-            let new =
-                NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None, routes: Vec::new() };
+            let new = NewKey {
+                name: role.as_str().to_owned(),
+                role,
+                tier,
+                expires_at: None,
+                scope: Scope::default(),
+            };
             let (_, key) = office.keys.create(office.new_id(), new, clock.now()).unwrap();
             (role.as_str(), key)
         };
@@ -137,9 +149,12 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let signing = Arc::new(signing);
     let trust = Trust::open(&store, signing.clone(), "node-1".to_owned(), TrustConfig::default()).unwrap();
     let trust = Arc::new(trust);
+    let prices = price::read(None).unwrap();
+    let meter = Arc::new(Meter::new(&store, opened.keyring.clone(), clock.clone(), prices));
     let providers: Vec<Box<dyn DataProvider>> = vec![
-        Box::new(RbacProvider(keys.clone())),
+        Box::new(RbacProvider(keys.clone(), clock.clone())),
         Box::new(IocProvider(opened.log.clone())),
+        Box::new(AnalyticsProvider(meter.clone())),
         Box::new(AuditProvider(opened.log.clone())),
         Box::new(TrustProvider { trust: trust.clone(), clock: clock.clone() }),
     ];
@@ -168,12 +183,20 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         keys,
         authenticator,
         sign_in,
+        concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        compliance: Arc::new(Desk::new(
+            framework::read(&pack::builtin_frameworks()).unwrap(),
+            opened.log.clone(),
+            clock.clone(),
+        )),
         guardrails: Arc::new(Guardrails::new(
             Tier::ALL.map(Tier::agent_quota),
             Box::new(|_| Some("a secret of the tests".to_owned())),
         )),
         audit: opened.log,
+        budgets: Arc::new(Budgets::open(&store).unwrap()),
+        meter,
         recorder: opened.recorder,
         privacy: Arc::new(privacy.unwrap()),
         store,

@@ -202,6 +202,59 @@ fn a_users_token_opens_what_its_role_may_until_the_user_changes() {
 }
 
 #[test]
+fn a_limited_key_is_told_what_it_may_not_use() {
+    let world = world();
+    let (key, id) = world.key(json!({
+        "name": "narrow", "role": "service", "routes": ["fil*"], "models": ["gpt-4o*"], "tools": ["search"],
+    }));
+    let call = |path: &str, body: &str| {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        exchange(world.gateway.proxy, request.as_bytes())
+    };
+    let chat = "/filed/v1/chat/completions";
+    let tool = |name: &str| {
+        format!(r#"{{"model":"gpt-4o","tools":[{{"type":"function","function":{{"name":"{name}"}}}}]}}"#)
+    };
+    assert_eq!(call(chat, r#"{"model":"gpt-4o-mini","messages":[]}"#).status, 200);
+    assert_eq!(call(chat, &tool("search")).status, 200);
+    world.upstream.take();
+    let cases = [
+        (chat, r#"{"model":"gpt-5","messages":[]}"#.to_owned(), "model_forbidden", "gpt-5"),
+        (chat, r#"{"messages":[]}"#.to_owned(), "model_forbidden", "names none"),
+        (chat, tool("run_shell"), "tool_forbidden", "run_shell"),
+        (
+            chat,
+            r#"{"model":"gpt-4o","tool_choice":{"type":"web_search"}}"#.to_owned(),
+            "tool_forbidden",
+            "web_search",
+        ),
+        (chat, r#"{"model":"gpt-4o","model":"gpt-5"}"#.to_owned(), "model_forbidden", "cannot be read"),
+        ("/other/v1/chat/completions", r#"{"model":"gpt-4o"}"#.to_owned(), "route_forbidden", "route"),
+    ];
+    for (path, body, code, named) in cases {
+        let answer = call(path, &body);
+        let error = &answer.json()["error"];
+        assert_eq!((answer.status, &error["code"]), (403, &json!(code)), "{body}: {}", answer.text());
+        assert!(error["message"].as_str().is_some_and(|it| it.contains(named)), "{}", answer.text());
+        assert_eq!(answer.header("x-should-retry"), Some("false"));
+    }
+    let anthropic = call("/filed/v1/messages", r#"{"model":"claude","messages":[],"max_tokens":1}"#);
+    assert_eq!((anthropic.status, &anthropic.json()["error"]["type"]), (403, &json!("permission_error")));
+    let gemini = call("/filed/v1beta/models/gemini-2:generateContent", r#"{"contents":[]}"#);
+    assert_eq!((gemini.status, &gemini.json()["error"]["status"]), (403, &json!("PERMISSION_DENIED")));
+    assert!(world.upstream.take().is_empty(), "a refused request reached the provider");
+    // A change counts for the next request.
+    let wider = json!({ "models": [], "tools": ["search", "run_*"] });
+    assert_eq!(world.admin("PATCH", &format!("/api/v1/keys/{id}"), &wider).0, 200);
+    assert_eq!(call(chat, r#"{"model":"gpt-5","messages":[]}"#).status, 200);
+    assert_eq!(call(chat, &tool("run_shell")).status, 200);
+}
+
+#[test]
 fn a_providers_key_is_exchanged_while_the_gateway_runs() {
     let world = world();
     let (key, _) = world.key(json!({ "name": "app", "role": "service" }));

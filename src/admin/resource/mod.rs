@@ -1,9 +1,13 @@
 //! The handlers, one resource a file, with the wire types they read and write.
 
 pub mod abtest;
+pub mod analytics;
+pub mod anomalies;
 pub mod audit;
 pub mod audit_stream;
 pub mod auth;
+pub mod budgets;
+pub mod compliance;
 pub mod config;
 pub mod dsar;
 pub mod guardrails;

@@ -3,7 +3,6 @@
 //! Every change ends the tokens that the user holds.
 
 use serde::Deserialize;
-use serde::Deserializer;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -18,6 +17,7 @@ use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
+use crate::admin::resource::wire::given;
 
 /// What is known of a user; never the password.
 #[derive(Serialize, ToSchema)]
@@ -171,11 +171,6 @@ fn read_tier(call: &Call, name: &str) -> Result<Tier, ApiError> {
         return Ok(tier);
     }
     Err(ApiError::Invalid(format!("tier: nobody has more than the deployment's tier, {}", limit.as_str())))
-}
-
-/// Tells a field that is null from one that is absent.
-fn given<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(input).map(Some)
 }
 
 fn entry(user: UserRecord) -> UserEntry {

@@ -2,6 +2,8 @@
 
 mod abtest;
 mod access;
+mod analytics;
+mod compliance;
 mod configuration;
 mod observation;
 mod people;
@@ -230,6 +232,8 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         people::rows(),
         record::rows(),
+        analytics::rows(),
+        compliance::rows(),
         trust::rows(),
         abtest::rows(),
         privacy::rows(),

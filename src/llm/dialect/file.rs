@@ -11,7 +11,7 @@
 //! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
 //! | `[[lane]]` | where deltas of a text are, in which event; told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]` |
 //! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so |
-//! | `[usage]` | alternatives of sums of paths |
+//! | `[usage]` | alternatives of sums of paths; `[name=text]` in a path leads to the element whose member is that text |
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -217,6 +217,22 @@ struct UsageFile {
     total: Vec<Vec<String>>,
     #[serde(default)]
     model: Vec<String>,
+    #[serde(default)]
+    cached: Vec<Vec<String>>,
+    #[serde(default)]
+    cache_write: Vec<Vec<String>>,
+    #[serde(default)]
+    cache_write_long: Vec<Vec<String>>,
+    #[serde(default)]
+    reasoning: Vec<Vec<String>>,
+    #[serde(default)]
+    audio_prompt: Vec<Vec<String>>,
+    #[serde(default)]
+    audio_completion: Vec<Vec<String>>,
+    #[serde(default)]
+    completion_max: Vec<Vec<String>>,
+    #[serde(default)]
+    answers: Vec<Vec<String>>,
 }
 
 /// Reads one file, and returns the dialect with its rank.
@@ -274,6 +290,14 @@ impl Reader<'_> {
                 prompt: sums(&usage.prompt),
                 completion: sums(&usage.completion),
                 total: sums(&usage.total),
+                cached: sums(&usage.cached),
+                cache_write: sums(&usage.cache_write),
+                cache_write_long: sums(&usage.cache_write_long),
+                reasoning: sums(&usage.reasoning),
+                audio_prompt: sums(&usage.audio_prompt),
+                audio_completion: sums(&usage.audio_completion),
+                completion_max: sums(&usage.completion_max),
+                answers: sums(&usage.answers),
                 model: usage.model.iter().map(|path| keys(path)).collect(),
             },
         }

@@ -140,6 +140,14 @@ pub(crate) struct UsagePaths {
     pub(crate) prompt: Vec<Vec<Vec<String>>>,
     pub(crate) completion: Vec<Vec<Vec<String>>>,
     pub(crate) total: Vec<Vec<Vec<String>>>,
+    pub(crate) cached: Vec<Vec<Vec<String>>>,
+    pub(crate) cache_write: Vec<Vec<Vec<String>>>,
+    pub(crate) cache_write_long: Vec<Vec<Vec<String>>>,
+    pub(crate) reasoning: Vec<Vec<Vec<String>>>,
+    pub(crate) audio_prompt: Vec<Vec<Vec<String>>>,
+    pub(crate) audio_completion: Vec<Vec<Vec<String>>>,
+    pub(crate) completion_max: Vec<Vec<Vec<String>>>,
+    pub(crate) answers: Vec<Vec<Vec<String>>>,
     pub(crate) model: Vec<Vec<String>>,
 }
 

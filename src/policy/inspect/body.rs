@@ -32,6 +32,9 @@ const SECRET_NAME_BYTES_MAX: usize = 64;
 /// The shortest value that may be a secret for its name, in bytes.
 const SECRET_BYTES_MIN: usize = 8;
 
+/// A string that begins with so many bytes without a space is a file written as text, not language.
+const FILE_HEAD_BYTES: usize = 512;
+
 /// Reads a body and scans every text in it.
 pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(), Unreadable> {
     let limit = sheet.inspector.ruleset.limits.max_inspect_bytes;
@@ -114,14 +117,16 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     for (at, (string, place)) in document.strings.iter().zip(texts.places()).enumerate() {
         let alone = &texts.joined[place.clone()];
         let name = name_of_secret(text, &document, at);
+        let channel = dialect.channel(text, &document, string);
+        sheet.usage.text_bytes += bytes_of_model(alone, (direction, channel), string);
         let may_match = name.is_some()
             || touches(&suspects, &place)
             || view::needs_views(alone)
             || is_spelt && spelling::may_be_spelt(alone)
             || sheet.may_restore(alone);
-        if may_match || layer3::reads(alone, direction, dialect.channel(text, &document, string)) {
+        if may_match || layer3::reads(alone, direction, channel) {
             let name = may_match.then(|| name.unwrap_or_default());
-            scan_string(sheet, text, offset, (&document, string), name.as_deref())?;
+            scan_string(sheet, text, offset, (&document, string, channel), name.as_deref())?;
         }
     }
     if sheet.edit_count() > edits {
@@ -130,6 +135,19 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
         }
     }
     Ok(())
+}
+
+/// Returns how many bytes of a string a model reads or writes as text: none of names, of keys, and of files.
+fn bytes_of_model(text: &[u8], (direction, channel): (Direction, Channel), string: &JsonString) -> u64 {
+    let head = text.get(..FILE_HEAD_BYTES).unwrap_or_default();
+    let is_file = !head.is_empty() && head.is_ascii() && !head.iter().any(u8::is_ascii_whitespace);
+    let is_own = match (direction, channel) {
+        (_, Channel::Metadata) => false,
+        (Direction::Request, _) => true,
+        (Direction::Response, Channel::Assistant | Channel::Reasoning | Channel::ToolCall) => true,
+        (Direction::Response, _) => false,
+    };
+    if is_own && !is_file && !string.key { text.len() as u64 } else { 0 }
 }
 
 /// Returns the name of a member whose value may be a secret for its name alone.
@@ -189,10 +207,9 @@ fn scan_string(
     sheet: &mut Sheet<'_, '_>,
     text: &[u8],
     offset: usize,
-    (document, string): (&Document, &JsonString),
+    (document, string, channel): (&Document, &JsonString, Channel),
     name: Option<&[u8]>,
 ) -> Result<(), Unreadable> {
-    let channel = sheet.inspector.dialect.channel(text, document, string);
     let decoded = document.text(text, string);
     let mut cursor = RawCursor::new(text, string);
     let before = sheet.gathered().len();
