@@ -130,8 +130,8 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ),
     (
         "use ring::",
-        &["access/jose.rs", "access/secret.rs", "govern/keyring/cipher.rs"],
-        "the cryptography of tokens and of sealing has one home, that of erasure another",
+        &["access/jose.rs", "access/secret.rs", "govern/keyring/cipher.rs", "policy/memo.rs"],
+        "the cryptography of tokens and of sealing has one home, that of erasure another, and keyed hashes a third",
     ),
     ("getrandom", &["access/", "govern/keyring/", "id.rs"], "randomness is for names and secrets"),
     ("SystemTime::now", &["clock.rs"], "time is an argument, or tests cannot move it"),

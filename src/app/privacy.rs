@@ -26,8 +26,7 @@ pub fn open(
     keyring: &Arc<Keyring>,
     log: &AuditLog,
     keys: &Arc<KeyStore>,
-    trust: &Arc<Trust>,
-    meter: &Arc<Meter>,
+    (meter, trust): (&Arc<Meter>, &Arc<Trust>),
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![

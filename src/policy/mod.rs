@@ -17,6 +17,7 @@ mod fixture;
 pub mod handle;
 pub mod inspect;
 pub mod limits;
+pub mod memo;
 pub mod pin;
 pub mod profile;
 pub mod reload;

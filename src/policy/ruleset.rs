@@ -27,6 +27,7 @@ use crate::policy::decision::StreamBlock;
 use crate::policy::file::DetectorFacts;
 use crate::policy::file::PolicyFile;
 use crate::policy::limits::Limits;
+use crate::policy::memo::Memo;
 use crate::policy::route::ROUTES_MAX;
 use crate::policy::route::Route;
 use crate::scan::classifier::shelf::Shelf;
@@ -69,6 +70,8 @@ pub struct Ruleset {
     pub routes: Arc<[Route]>,
     /// The limits.
     pub limits: Limits,
+    /// The texts that were clean under this ruleset.
+    pub memo: Memo,
     /// How calls between agents are judged.
     pub a2a: A2aSettings,
     /// Automata of earlier rulesets, the latest first.
@@ -188,6 +191,7 @@ impl Ruleset {
             policies,
             routes: parts.rules.routes.clone().into(),
             limits: parts.rules.limits.clone(),
+            memo: Memo::default(),
             a2a: parts.rules.a2a.clone(),
             spare_watches,
         })

@@ -145,12 +145,12 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     tokio::spawn(opened.writer.run(std::future::pending()));
     let secret = NodeSecret::random();
     let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
+    let prices = price::read(None).unwrap();
+    let meter = Arc::new(Meter::new(&store, opened.keyring.clone(), clock.clone(), prices));
     let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
     let signing = Arc::new(signing);
     let trust = Trust::open(&store, signing.clone(), "node-1".to_owned(), TrustConfig::default()).unwrap();
     let trust = Arc::new(trust);
-    let prices = price::read(None).unwrap();
-    let meter = Arc::new(Meter::new(&store, opened.keyring.clone(), clock.clone(), prices));
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider(keys.clone(), clock.clone())),
         Box::new(IocProvider(opened.log.clone())),

@@ -88,6 +88,11 @@ pub fn origin(direction: Direction, channel: Channel) -> Option<Origin> {
     }
 }
 
+/// Returns a number for what the model's verdict on a text of a channel depends on.
+pub fn reading(direction: Direction, channel: Channel) -> u8 {
+    origin(direction, channel).map_or(u8::MAX, |origin| origin.index() as u8)
+}
+
 /// Tells whether the model has something to read in a text: more than a name, an id or a number.
 pub fn reads(text: &[u8], direction: Direction, channel: Channel) -> bool {
     let has_words = || memchr::memchr(b' ', text).is_some() || !text.is_ascii();

@@ -38,6 +38,8 @@ pub struct Sheet<'a, 'v> {
     edits: Vec<Edit>,
     shadow: Option<Action>,
     gathered: Gathered,
+    /// How many findings there were, whatever is done about them.
+    found: usize,
 }
 
 /// What replaces some bytes of a text.
@@ -87,6 +89,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             edits: Vec::new(),
             shadow,
             gathered: Gathered::default(),
+            found: 0,
         }
     }
 
@@ -175,6 +178,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             &self.wanted,
             self.inspector.trial,
         ));
+        self.found += findings.len();
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
             let values = restore::find(self.vault, text, inside(channel), true).values;
@@ -256,6 +260,11 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let weighed = self.gathered.weigh(self.inspector, &self.wanted);
         self.observations.extend(weighed.observations);
         self.shadow = self.shadow.max(weighed.shadow);
+    }
+
+    /// Returns how many findings there were, whatever is done about them.
+    pub(super) fn found(&self) -> usize {
+        self.found
     }
 
     /// Returns how many edits were noted.

@@ -18,6 +18,7 @@ pub mod card;
 pub mod choice;
 pub mod feature;
 pub mod format;
+pub mod known;
 pub mod lexicon;
 pub mod linear;
 pub mod normal;
