@@ -159,6 +159,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     state.reloader.subscribe(move |_| followed.forget());
     let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
     provider_keys.refresh(&rules.load().routes);
+    let prepared = Arc::clone(&provider_keys);
+    state.reloader.prepare(move |rules| prepared.prepare(&rules.routes));
     state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
     let agent_files = Arc::clone(&state.agents);
     state.reloader.subscribe(move |_| agent_files.refresh());

@@ -19,6 +19,9 @@
 //! - **What leaves does not depend on how the stream was cut**: settling and scanning see the text of the lane, and
 //!   nothing of its pieces. The tests cut at every place; the fuzzers compare cuttings with the whole.
 //!
+//! What any word fits at the beginning of a pattern, before its group, is not followed at all: the match then counts as
+//! begun with the word, and what is settled ends before the word under way.
+//!
 //! Patterns whose group begins with a literal hold back nothing in prose but a word that begins alike. Patterns whose
 //! group may begin with any word, such as e-mail addresses, hold back the word under way. Any word may also be the begin
 //! of base64, so the first [`RUN_HEAD_BYTES`](crate::scan::decode::RUN_HEAD_BYTES) characters of an encoded run belong

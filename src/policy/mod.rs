@@ -26,6 +26,7 @@ pub mod route;
 pub mod ruleset;
 pub mod stream;
 pub mod watch;
+mod watches;
 
 /// What happens to a body that cannot be inspected, where a policy does not say.
 pub const FAIL_MODE_DEFAULT: decision::FailMode = decision::FailMode::Closed;

@@ -37,6 +37,7 @@ mod stream;
 mod trial;
 mod trust;
 pub mod upstream;
+mod whole_write;
 
 use std::sync::Arc;
 use std::time::Duration;

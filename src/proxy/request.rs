@@ -11,10 +11,13 @@ use super::Gateway;
 use super::context::Exchange;
 use super::context::Passage;
 use super::gate;
+use super::gate::GateFault;
+use super::gate::Reserved;
 use super::reject::Rejection;
 use crate::llm::dialect::DialectKind;
 use crate::llm::json;
 use crate::llm::media::Media;
+use crate::llm::media::MediaFault;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::Inspection;
@@ -26,7 +29,7 @@ use crate::proxy::coding::Coding;
 use crate::proxy::coding::CodingLimits;
 
 /// Longer bodies are scanned off the worker's own loop, so that other exchanges go on.
-const BLOCKING_BYTES: usize = 256 << 10;
+const BLOCKING_BYTES: usize = 32 << 10;
 
 impl Gateway {
     /// Takes, judges and clears the request body.
@@ -59,6 +62,7 @@ impl Gateway {
         self.detect(exchange, passage, &body);
         self.note_tool(exchange, &body);
         self.enrol(exchange);
+        let _texts = self.room_for_texts(&body, &media)?;
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
@@ -69,6 +73,19 @@ impl Gateway {
             (None, Some(unreadable)) => Err(Rejection::UnreadableRequest(unreadable)),
             (None, None) => Err(Rejection::RequestBlocked),
         }
+    }
+
+    /// Reserves room for the texts of a body, which are read side by side while it is judged.
+    pub(super) fn room_for_texts(
+        &self,
+        body: &Bytes,
+        media: &Result<Media, MediaFault>,
+    ) -> Result<Reserved, GateFault> {
+        let mut room = Reserved::none(&self.budget);
+        if !matches!(media, Ok(Media::Opaque)) {
+            room.grow(body.len())?;
+        }
+        Ok(room)
     }
 
     /// Asks the body whose shape the exchange has, where neither the route nor the path told.
@@ -92,7 +109,7 @@ impl Gateway {
         passage: &Passage,
         direction: Direction,
         body: Bytes,
-        media: Result<Media, crate::llm::media::MediaFault>,
+        media: Result<Media, MediaFault>,
     ) -> Inspection {
         let began = self.clock.monotonic();
         let deadline = began + Duration::from_millis(exchange.rules.limits.scan_ms);

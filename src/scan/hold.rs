@@ -8,7 +8,8 @@
 //! begun at, and what stands before a value need not wait.
 //!
 //! The automaton accepts more than the patterns do, so waiting is never too short; it ends at the latest when a
-//! pattern's widest match would.
+//! pattern's widest match would. What some patterns begin with is not followed at all (`part`): a match may then begin
+//! before its thread, and so what is settled ends before the last bytes that could be such a beginning.
 
 use std::collections::VecDeque;
 
@@ -20,14 +21,29 @@ use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 
 mod automaton;
+mod origin;
+mod part;
 mod settle;
 
 use automaton::Automaton;
+use automaton::ByteSet;
+use automaton::Facts;
+use automaton::NARROW;
+use automaton::has;
 use automaton::is_word;
+use origin::Origins;
+use origin::Place;
+use part::LEAD_BYTES_MAX;
+use part::Row;
+use part::union;
 use settle::Settler;
+use settle::WIDE_BYTES;
 
 /// Every so many bytes threads that are too old are sorted out.
 const EXPIRY_INTERVAL: u64 = 64;
+
+/// How far back the sources of steps are asked for: a match that is not wide, and a lead before it.
+const ORIGINS_KEPT: u64 = (WIDE_BYTES + LEAD_BYTES_MAX) as u64 + 2 * EXPIRY_INTERVAL;
 
 /// How many workspaces are kept.
 const SCRATCH_MAX: usize = 64;
@@ -37,6 +53,8 @@ const SCRATCH_MAX: usize = 64;
 pub struct Watch {
     automaton: Automaton,
     patterns: Vec<Watched>,
+    /// What patterns of a track may begin with that is not followed, and how long that may be: by track.
+    leads: [Lead; 2],
     enforced: DetectorSet,
     reported: DetectorSet,
     idle: Mutex<Vec<Scratch>>,
@@ -49,6 +67,9 @@ pub struct HoldState {
     /// Bytes taken so far.
     now: u64,
     after_word: bool,
+    origins: Origins,
+    /// The step at which the bytes began, up to here, that could be a lead of an enforced pattern.
+    lead_from: Option<u64>,
     /// Places of the text at multiples of [`EXPIRY_INTERVAL`], as far back as a thread goes.
     trail: VecDeque<Place>,
     /// Where matches may have been completed, by track.
@@ -88,10 +109,14 @@ pub struct Scratch {
 #[derive(Debug)]
 struct Watched {
     detector: DetectorId,
-    track: Track,
-    /// The widest match, and one byte for a look-around behind it.
-    reach: u64,
     settler: Option<Settler>,
+}
+
+/// Beginnings of matches that are not followed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lead {
+    bytes: ByteSet,
+    bytes_max: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -106,20 +131,13 @@ struct Thread {
 /// Says that no value has begun.
 const NO_VALUE: usize = usize::MAX;
 
-/// A place in a text: as the reading counts, and in source bytes.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    step: u64,
-    source: usize,
-}
-
 impl Watch {
     /// Prepares to watch for `wanted`; text waits for those that are `enforced`.
     ///
     /// `detectors` are those of the scanner, in the order of their ids.
     pub fn compile(detectors: &[Detector], enforced: &DetectorSet, wanted: &DetectorSet) -> Self {
         let mut builder = automaton::Builder::default();
-        let mut patterns = Vec::new();
+        let (mut patterns, mut leads) = (Vec::new(), [Lead::default(); 2]);
         let mut reported = DetectorSet::default();
         for (at, detector) in detectors.iter().enumerate() {
             let id = DetectorId(at as u16);
@@ -132,12 +150,17 @@ impl Watch {
                 reported.insert(id);
             }
             let (hir, width) = (detector.pattern.hir(), detector.pattern.width_max());
-            builder.add(patterns.len() as u32, hir);
-            let settler = (width >= settle::WIDE_BYTES).then(|| Settler::new(hir));
-            patterns.push(Watched { detector: id, track, reach: width as u64 + 1, settler });
+            let settler = (width >= WIDE_BYTES).then(|| Settler::new(hir));
+            let row = Row::of(hir, track, settler.is_none());
+            leads[track.index()].widen(&row);
+            let wide = if settler.is_some() { patterns.len() as u32 } else { NARROW };
+            let reach = u32::try_from(width).map_or(u32::MAX, |width| width.saturating_add(1));
+            builder.add(row, Facts { track, reach, wide });
+            patterns.push(Watched { detector: id, settler });
         }
         let enforced = enforced.clone();
-        Self { automaton: builder.finish(), patterns, enforced, reported, idle: Mutex::new(Vec::new()) }
+        let automaton = builder.finish();
+        Self { automaton, patterns, leads, enforced, reported, idle: Mutex::new(Vec::new()) }
     }
 
     /// Returns the detectors of a track.
@@ -154,6 +177,16 @@ impl Watch {
     pub(super) fn settled_end(&self, detector: DetectorId, text: &[u8], start: usize) -> Option<usize> {
         let watched = self.patterns.iter().find(|watched| watched.detector == detector)?;
         watched.settler.as_ref()?.end(text, start)
+    }
+
+    /// Returns the detector of a position, if its pattern is wide.
+    fn wide(&self, position: u32) -> Option<DetectorId> {
+        self.patterns.get(self.automaton.position(position).wide as usize).map(|watched| watched.detector)
+    }
+
+    /// Returns what enforced patterns may begin with that is not followed.
+    fn lead(&self) -> &Lead {
+        &self.leads[Track::Enforced.index()]
     }
 
     /// Lends room for steps.
@@ -187,23 +220,29 @@ impl HoldState {
         let word = is_word(byte);
         let boundary = word != self.after_word;
         self.after_word = word;
+        let place = Place { step: self.now, source };
+        self.origins.push(place, ORIGINS_KEPT);
+        self.lead_from = self.lead_from.or(Some(self.now)).filter(|_| has(&watch.lead().bytes, byte));
         scratch.next.clear();
-        let value_at = |to: u32| match watch.automaton.position(to).in_value {
-            true => source,
-            false => NO_VALUE,
-        };
+        let mut ends = false;
         for thread in &self.threads {
             for to in watch.automaton.follow(thread.position, byte) {
-                scratch.enter(Thread { position: to, value: thread.value.min(value_at(to)), ..*thread });
+                let position = watch.automaton.position(to);
+                ends |= position.accepts;
+                let value = if position.in_value { thread.value.min(source) } else { thread.value };
+                scratch.enter(Thread { position: to, value, ..*thread });
             }
         }
-        let place = Place { step: self.now, source };
         for to in watch.automaton.starts(byte, boundary) {
-            scratch.enter(Thread { position: to, first: place, last: place, value: value_at(to) });
+            let position = watch.automaton.position(to);
+            ends |= position.accepts;
+            let value = if position.in_value { source } else { NO_VALUE };
+            let first = self.led_by(place, position.lead);
+            scratch.enter(Thread { position: to, first, last: place, value });
         }
         self.now += 1;
         std::mem::swap(&mut self.threads, &mut scratch.next);
-        if !self.threads.is_empty() {
+        if ends {
             self.note_ends(watch);
         }
         if self.now.is_multiple_of(EXPIRY_INTERVAL) {
@@ -213,8 +252,30 @@ impl HoldState {
 
     /// Returns where the earliest match of a track begins that may be under way.
     pub fn held_from(&self, watch: &Watch, track: Track) -> Option<usize> {
-        let of_track = |thread: &&Thread| self.watched(watch, thread).track == track;
-        self.threads.iter().filter(of_track).map(|thread| thread.first.source).min()
+        let of_track = |thread: &&Thread| watch.automaton.position(thread.position).track == track;
+        let followed = self.threads.iter().filter(of_track).map(|thread| thread.first.source).min();
+        followed.into_iter().chain(self.lead_under_way(watch, track)).min()
+    }
+
+    /// Returns where the earliest lead of a track begins that may be under way.
+    fn lead_under_way(&self, watch: &Watch, track: Track) -> Option<usize> {
+        let most = watch.leads[track.index()].bytes_max;
+        let earliest = self.now.saturating_sub(most);
+        let from = match track {
+            Track::Enforced => self.lead_from?.max(earliest),
+            Track::Reported => earliest,
+        };
+        (from < self.now).then(|| self.origins.source(from))
+    }
+
+    /// Returns where a match may begin whose thread begins at a place, behind a lead that is not followed.
+    fn led_by(&self, place: Place, lead: u32) -> Place {
+        match lead {
+            0 => place,
+            lead => {
+                Place { source: self.origins.source(place.step.saturating_sub(u64::from(lead))), ..place }
+            }
+        }
     }
 
     /// Returns where the earliest match of an enforced detector begins that may be under way.
@@ -229,7 +290,7 @@ impl HoldState {
 
     /// Returns where the earliest value of a track begins that may be under way.
     pub fn value_from(&self, watch: &Watch, track: Track) -> Option<usize> {
-        let of_track = |thread: &&Thread| self.watched(watch, thread).track == track;
+        let of_track = |thread: &&Thread| watch.automaton.position(thread.position).track == track;
         let values = self.threads.iter().filter(of_track).map(|thread| thread.value);
         values.filter(|value| *value != NO_VALUE).min()
     }
@@ -244,17 +305,16 @@ impl HoldState {
         self.wide.drain(..).map(|pattern| watch.patterns[pattern as usize].detector).collect()
     }
 
-    /// Returns where the earliest match of one detector begins that may be under way.
+    /// Returns where the earliest match of one detector with a wide pattern begins that may be under way.
     pub(super) fn detector_from(&self, watch: &Watch, detector: DetectorId) -> Option<usize> {
-        let of_detector = |thread: &&Thread| self.watched(watch, thread).detector == detector;
+        let of_detector = |thread: &&Thread| watch.wide(thread.position) == Some(detector);
         self.threads.iter().filter(of_detector).map(|thread| thread.first.source).min()
     }
 
-    /// Forgets what a detector has under way that began before `end`: a match ends there.
+    /// Forgets what a detector with a wide pattern has under way that began before `end`: a match ends there.
     pub(super) fn settle(&mut self, watch: &Watch, detector: DetectorId, end: usize) {
         self.threads.retain_mut(|thread| {
-            if watch.patterns[watch.automaton.position(thread.position).pattern as usize].detector != detector
-            {
+            if watch.wide(thread.position) != Some(detector) {
                 return true;
             }
             if thread.first.source < end {
@@ -266,12 +326,12 @@ impl HoldState {
     }
 
     /// Tells whether what follows means the same to both.
-    pub(super) fn agrees_with(&self, other: &Self) -> bool {
-        self.threads.is_empty() && other.threads.is_empty() && self.after_word == other.after_word
-    }
-
-    fn watched<'w>(&self, watch: &'w Watch, thread: &Thread) -> &'w Watched {
-        &watch.patterns[watch.automaton.position(thread.position).pattern as usize]
+    pub(super) fn agrees_with(&self, other: &Self, watch: &Watch) -> bool {
+        let most = watch.leads.map(|lead| lead.bytes_max).into_iter().max().unwrap_or_default();
+        self.threads.is_empty()
+            && other.threads.is_empty()
+            && self.after_word == other.after_word
+            && [self, other].into_iter().all(|state| state.origins.is_straight(state.now, most))
     }
 
     /// Marks the matches that may end here and drops threads that cannot go on.
@@ -280,14 +340,13 @@ impl HoldState {
         self.threads.retain(|thread| {
             let position = watch.automaton.position(thread.position);
             if position.accepts {
-                let watched = &watch.patterns[position.pattern as usize];
                 let (first, last) = (thread.first.source, thread.last.source);
                 let mark = Mark { first, last, value: thread.value };
-                let slot = &mut marks[watched.track.index()];
+                let slot = &mut marks[position.track.index()];
                 *slot = Some(slot.map_or(mark, |known| known.with(mark)));
-                let settles = watched.settler.as_ref().is_some_and(Settler::is_able);
-                if settles && !wide.contains(&position.pattern) {
-                    wide.push(position.pattern);
+                let settler = watch.patterns.get(position.wide as usize).and_then(|it| it.settler.as_ref());
+                if settler.is_some_and(Settler::is_able) && !wide.contains(&position.wide) {
+                    wide.push(position.wide);
                 }
             }
             !position.last
@@ -300,24 +359,34 @@ impl HoldState {
             self.trail.clear();
             return;
         };
-        let (now, trail) = (self.now, &mut self.trail);
-        trail.push_back(Place { step: now - 1, source });
-        while trail.get(1).is_some_and(|place| place.step <= oldest) {
-            trail.pop_front();
+        let now = self.now;
+        self.trail.push_back(Place { step: now - 1, source });
+        while self.trail.get(1).is_some_and(|place| place.step <= oldest) {
+            self.trail.pop_front();
         }
-        self.threads.retain_mut(|thread| {
+        let mut threads = std::mem::take(&mut self.threads);
+        threads.retain_mut(|thread| {
             let position = watch.automaton.position(thread.position);
-            let earliest = now.saturating_sub(watch.patterns[position.pattern as usize].reach);
+            let earliest = now.saturating_sub(u64::from(position.reach));
             if thread.first.step < earliest {
-                let after = trail.partition_point(|place| place.step <= earliest);
-                let known = after.checked_sub(1).and_then(|at| trail.get(at));
+                let after = self.trail.partition_point(|place| place.step <= earliest);
+                let known = after.checked_sub(1).and_then(|at| self.trail.get(at));
                 if let Some(place) = known.filter(|place| place.step > thread.first.step) {
-                    thread.first = *place;
+                    thread.first = self.led_by(*place, position.lead);
                     thread.value = thread.value.max(place.source);
                 }
             }
             thread.last.step >= earliest
         });
+        self.threads = threads;
+    }
+}
+
+impl Lead {
+    /// Takes in the lead of a pattern.
+    fn widen(&mut self, row: &Row) {
+        self.bytes = union(self.bytes, row.lead_bytes);
+        self.bytes_max = self.bytes_max.max(row.lead as u64);
     }
 }
 

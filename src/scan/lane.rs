@@ -160,7 +160,7 @@ impl Lane {
                     true => reading.read(watch, &mut scratch, noted, piece.bytes, |_| piece.source),
                     false => reading.read(watch, &mut scratch, noted, piece.bytes, |at| piece.source + at),
                 }
-                if raw.agrees_with(reading) {
+                if raw.agrees_with(reading, watch) {
                     noted.take(watch, reading, piece.source + piece.taken);
                     *canonical = None;
                 }
@@ -340,8 +340,8 @@ impl Reading {
         }
     }
 
-    fn agrees_with(&self, other: &Self) -> bool {
-        self.hold.agrees_with(&other.hold) && self.runs.agrees_with(&other.runs)
+    fn agrees_with(&self, other: &Self, watch: &Watch) -> bool {
+        self.hold.agrees_with(&other.hold, watch) && self.runs.agrees_with(&other.runs)
     }
 }
 

@@ -26,6 +26,7 @@ use crate::policy::decision::Direction;
 use crate::policy::memo;
 use crate::policy::memo::Circumstances;
 use crate::policy::memo::Tag;
+use crate::scan::classifier::reading::TEXT_BYTES_MIN;
 use crate::scan::scanner::touches;
 use crate::scan::spelling;
 use crate::scan::view;
@@ -129,6 +130,7 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     let edits = sheet.edit_count();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
     let asked = sheet.inspector.direction == Direction::Request;
+    let asks_model = sheet.inspector.ruleset.layer3.ids().any(|id| sheet.wanted().contains(id));
     let is_spelt = asked && spelling::may_be_spelt(&texts.joined)?;
     for (at, (string, (place, standing))) in document.strings.iter().zip(texts.places()).enumerate() {
         if standing == Standing::Clean {
@@ -143,7 +145,9 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
             || is_spelt && spelling::may_be_spelt(alone)?
             || sheet.may_restore(alone);
         let found = sheet.found();
-        if may_match || layer3::reads(alone, direction, channel) {
+        if may_match
+            || asks_model && alone.len() >= TEXT_BYTES_MIN && layer3::reads(alone, direction, channel)
+        {
             let name = may_match.then(|| name.unwrap_or_default());
             scan_string(sheet, text, offset, (&document, string, channel), name.as_deref())?;
         }

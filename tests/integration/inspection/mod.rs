@@ -104,7 +104,20 @@ impl Bench {
             document.overlay(parsed(text).nested(&["policies", name]));
         }
         document.overlay(parsed(more));
-        for own in ["proxy", "admin", "store", "plugins", "audit", "telemetry", "license", "signing"] {
+        let others = [
+            "proxy",
+            "admin",
+            "store",
+            "plugins",
+            "audit",
+            "telemetry",
+            "license",
+            "signing",
+            "auth",
+            "session",
+            "sso",
+        ];
+        for own in others {
             document = without(&document, own);
         }
         let rules = section::read(&document, RulesFile::read).expect("the rules are sound");
