@@ -142,6 +142,8 @@ impl Transcript {
             (r"eyJ[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+", "{token}"),
             (r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b", "{ulid}"),
             (r#""(kid|x)": "[A-Za-z0-9_-]{43}""#, r#""$1": "{key of 32 bytes}""#),
+            (r#""(payload|sig)": "[A-Za-z0-9+/=]+""#, r#""$1": "{base64}""#),
+            (r#""keyid": "[A-Za-z0-9_-]{43}""#, r#""keyid": "{key of 32 bytes}""#),
             (r"\b[0-9a-f]{64}\b", "{hash}"),
             (r"\b[0-9a-f]{32}\b", "{digest}"),
             (r#""size_bytes": [0-9]+"#, r#""size_bytes": {bytes}"#),
