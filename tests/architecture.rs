@@ -24,7 +24,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("tls", &["clock", "error", "telemetry"]),
     // What is decided, who calls, what is written down: three that do not know each other, but for one arrow.
     ("policy", &["clock", "document", "error", "id", "llm", "redact", "scan", "store"]),
-    ("access", &["clock", "error", "id", "store", "telemetry"]),
+    ("access", &["clock", "document", "error", "id", "store", "telemetry", "tls"]),
     ("govern", &["access", "clock", "error", "id", "policy", "scan", "store", "telemetry"]),
     // The two planes.
     (
@@ -110,19 +110,24 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("sled::", &["store/mod.rs", "store/sled.rs"], "its flush does not reach the disk: only its home knows"),
     (
         "pingora",
-        &["admin/adapter.rs", "app/", "proxy/", "tls.rs"],
+        &["admin/adapter.rs", "app/", "proxy/", "tls/"],
         "the edge of the process; what is decided must not depend on it",
     ),
     ("axum", &["admin/", "app/", "proxy/local.rs", "sample/"], "HTTP belongs to the planes"),
     ("cel::", &["scan/rule/condition.rs"], "conditions are ours: what they may say is checked in one place"),
     ("prometheus", &["telemetry/metrics.rs"], "every metric and label in one file"),
+    ("saphyr_parser", &["document/yaml.rs"], "what of YAML is read is said in one place"),
     ("notify::", &["policy/watch.rs"], "files are watched in one place"),
     (
         "rustls",
-        &["config/provision.rs", "tls.rs", "proxy/upstream.rs"],
+        &["config/provision.rs", "tls/", "proxy/upstream.rs"],
         "one provider of cryptography, chosen once",
     ),
-    ("jsonwebtoken", &["access/jose.rs"], "one way to sign and to verify, with no algorithm to choose"),
+    (
+        "jsonwebtoken",
+        &["access/jose.rs", "access/jose/"],
+        "one way to sign and to verify, with no algorithm to choose",
+    ),
     (
         "use ring::",
         &["access/jose.rs", "access/secret.rs", "govern/keyring/cipher.rs"],

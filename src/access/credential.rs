@@ -1,46 +1,98 @@
-//! Which credential a management call carries, and whom it stands for.
+//! Which credential a request carries, and whom it stands for.
+
+use std::sync::Arc;
 
 use http::HeaderMap;
+use http::HeaderName;
 
 use super::role::Permission;
 use super::role::Role;
+use super::scope::Scope;
 use super::tier::Tier;
+use super::token::Claims;
 
 /// Whom a credential stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// The key's id.
-    pub key_id: String,
-    /// The key's name.
+    /// The id used in records: a key's, a user's, or the subject of a single sign-on.
+    pub id: String,
+    /// The name for people.
     pub name: String,
     /// What it may do.
     pub role: Role,
     /// How much it is entitled to.
     pub tier: Tier,
-    /// The routes it may use; empty: all.
-    pub routes: Vec<String>,
+    /// What it may be used for.
+    pub scope: Arc<Scope>,
+    /// What it showed.
+    pub proof: Proof,
 }
 
-/// What is wrong with the credentials of a call.
+/// The kind of credential that was shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// An API key.
+    Key,
+    /// A bearer token that says this.
+    Token(Claims),
+    /// The session of this id, begun with a key or otherwise.
+    Session {
+        /// The session.
+        id: String,
+        /// Whether its holder is a key.
+        by_key: bool,
+    },
+}
+
+/// What is wrong with the credentials of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialFault {
     /// Two headers carry different credentials.
-    #[error("two different credentials were given")]
+    #[error("two different credentials were given: send one")]
     Ambiguous,
-    /// A header is not as the contract has it.
+    /// A header is not as it should be.
     #[error("the credential is malformed")]
     Malformed,
+    /// It is in the query, which ends in logs.
+    #[error("a credential in the query is refused: send it in a header")]
+    InQuery,
+}
+
+/// Where our clients put a credential.
+pub const OWN_PLACES: [&str; 3] = ["x-api-key", "authorization", "x-api-token"];
+/// Where our clients and the SDKs of providers put one; in `Authorization` it follows `Bearer`.
+pub const ALL_PLACES: [&str; 5] = ["authorization", "x-api-key", "x-goog-api-key", "api-key", "x-api-token"];
+/// Query parameters in which credentials are sent elsewhere.
+const QUERY_PARAMETERS: [&str; 8] =
+    ["key", "api_key", "api-key", "apikey", "x-api-key", "x-api-token", "token", "access_token"];
+
+/// A credential, and where it was.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Presented {
+    /// The credential.
+    pub credential: String,
+    /// The header it came in.
+    pub place: HeaderName,
+}
+
+impl std::fmt::Debug for Presented {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Presented").field("place", &self.place).finish_non_exhaustive()
+    }
 }
 
 impl Principal {
     /// Returns the name used in records.
     pub fn id(&self) -> String {
-        self.key_id.clone()
+        self.id.clone()
     }
 
-    /// Tells whether the credential may use a route.
-    pub fn may_use(&self, route: &str) -> bool {
-        self.routes.is_empty() || self.routes.iter().any(|allowed| allowed == route)
+    /// Returns the name of the bucket that pays for what it does.
+    pub fn payer(&self) -> String {
+        match self.proof {
+            Proof::Key | Proof::Session { by_key: true, .. } => format!("key:{}", self.id),
+            Proof::Token(_) | Proof::Session { by_key: false, .. } => format!("user:{}", self.id),
+        }
     }
 
     /// Tells whether the credential may do something.
@@ -49,57 +101,121 @@ impl Principal {
     }
 }
 
-/// Returns the credential of a call: `X-API-Key`, `Authorization: Bearer`, or the alias `X-API-Token`.
+/// Returns the credential of a request: looked for in `places`, the same in each where there are several
+/// (some SDKs write it twice); an empty one is none.
 ///
 /// # Errors
 /// See [`CredentialFault`].
-pub fn of_headers(headers: &HeaderMap) -> Result<Option<String>, CredentialFault> {
-    let mut given: Option<String> = None;
-    for name in ["x-api-key", "authorization", "x-api-token"] {
-        for value in headers.get_all(name) {
+pub fn presented(
+    headers: &HeaderMap,
+    query: Option<&str>,
+    places: &[&'static str],
+) -> Result<Option<Presented>, CredentialFault> {
+    if query.is_some_and(names_credential) {
+        return Err(CredentialFault::InQuery);
+    }
+    let mut found: Option<Presented> = None;
+    for name in places {
+        for value in headers.get_all(*name) {
             let text = value.to_str().map_err(|_| CredentialFault::Malformed)?;
-            let credential = match name {
+            let credential = match *name {
                 "authorization" => bearer(text).ok_or(CredentialFault::Malformed)?,
                 _ => text.trim(),
             };
-            match &given {
-                Some(other) if other != credential => return Err(CredentialFault::Ambiguous),
-                _ => given = Some(credential.to_owned()),
+            if found.as_ref().is_some_and(|other| other.credential != credential) {
+                return Err(CredentialFault::Ambiguous);
             }
+            let place = HeaderName::from_static(name);
+            found.get_or_insert(Presented { credential: credential.to_owned(), place });
         }
     }
-    Ok(given)
+    Ok(found.filter(|found| !found.credential.is_empty()))
 }
 
+/// Returns what follows `Bearer` (RFC 6750, section 2.1).
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
+/// Tells whether a query has a parameter that elsewhere holds a credential, however its name is written.
+fn names_credential(query: &str) -> bool {
+    let names = query.split('&').map(|pair| unescaped(pair.split('=').next().unwrap_or_default()));
+    names.into_iter().any(|name| QUERY_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known)))
+}
+
+/// Undoes percent-encoding; what is none stays.
+fn unescaped(name: &str) -> String {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let [first, after @ ..] = rest {
+        let code = after.get(..2).filter(|_| *first == b'%').and_then(|code| {
+            let code = std::str::from_utf8(code).ok().filter(|code| !code.starts_with('+'))?;
+            u8::from_str_radix(code, 16).ok()
+        });
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { after.get(2..).unwrap_or_default() } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
-    use http::HeaderName;
-
     use super::*;
 
+    type Outcome = Result<Option<String>, CredentialFault>;
+
+    fn given(fields: &[(&'static str, &str)], query: Option<&str>, places: &[&'static str]) -> Outcome {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(HeaderName::from_static(name), value.parse().unwrap());
+        }
+        let found = presented(&headers, query, places)?;
+        Ok(found.map(|found| format!("{} {}", found.place, found.credential)))
+    }
+
     #[test]
-    fn one_credential_from_three_headers() {
-        type Case<'a> = (&'a [(&'a str, &'a str)], Result<Option<&'a str>, CredentialFault>);
+    fn one_credential_wherever_it_is() {
+        type Case<'a> = (&'a [(&'static str, &'a str)], Result<Option<&'a str>, CredentialFault>);
         let cases: &[Case<'_>] = &[
             (&[], Ok(None)),
-            (&[("x-api-key", "k")], Ok(Some("k"))),
-            (&[("x-api-token", "k")], Ok(Some("k"))),
-            (&[("authorization", "bearer k")], Ok(Some("k"))),
-            (&[("authorization", "Bearer k"), ("x-api-key", "k")], Ok(Some("k"))),
+            (&[("x-api-key", "")], Ok(None)),
+            (&[("x-api-key", "k")], Ok(Some("x-api-key k"))),
+            (&[("x-api-token", "k")], Ok(Some("x-api-token k"))),
+            (&[("authorization", "bearer k")], Ok(Some("authorization k"))),
+            (&[("authorization", "Bearer k"), ("x-api-key", "k")], Ok(Some("x-api-key k"))),
             (&[("authorization", "Bearer k"), ("x-api-key", "l")], Err(CredentialFault::Ambiguous)),
+            (&[("x-api-key", "k"), ("x-api-key", "l")], Err(CredentialFault::Ambiguous)),
+            (&[("x-api-key", "k"), ("x-api-token", "")], Err(CredentialFault::Ambiguous)),
             (&[("authorization", "Basic k")], Err(CredentialFault::Malformed)),
+            (&[("x-api-key", "caf\u{e9}")], Err(CredentialFault::Malformed)),
         ];
         for (fields, expected) in cases {
-            let mut headers = HeaderMap::new();
-            for (name, value) in *fields {
-                headers.append(HeaderName::from_static(name), value.parse().unwrap());
-            }
-            assert_eq!(of_headers(&headers), expected.map(|found| found.map(str::to_owned)), "{fields:?}");
+            let expected = expected.map(|found| found.map(str::to_owned));
+            assert_eq!(given(fields, None, &OWN_PLACES), expected, "{fields:?}");
+        }
+        for (name, value) in [
+            ("authorization", "Bearer k"),
+            ("x-api-key", "k"),
+            ("x-goog-api-key", "k"),
+            ("api-key", "k"),
+            ("x-api-token", "k"),
+        ] {
+            let found = given(&[(name, value)], Some("alt=sse"), &ALL_PLACES);
+            assert_eq!(found, Ok(Some(format!("{name} k"))));
+        }
+    }
+
+    #[test]
+    fn none_in_the_query() {
+        for query in
+            ["key=k", "alt=sse&API_KEY=k", "access_token=x", "%6Bey=k", "a=b&ac%63ess_token", "token="]
+        {
+            let found = given(&[("x-api-key", "k")], Some(query), &ALL_PLACES);
+            assert_eq!(found, Err(CredentialFault::InQuery), "{query}");
+        }
+        for query in ["", "alt=sse", "monkey=1", "keys=2", "a=key", "%zz=1", "%", "%+1=2"] {
+            assert!(given(&[], Some(query), &OWN_PLACES).is_ok(), "{query}");
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use http::HeaderMap;
 
+use super::credential::ALL_PLACES;
 use super::secret::NodeSecret;
 
-/// Where provider SDKs put their credential.
-const CREDENTIAL_HEADERS: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
 const PURPOSE: &str = "caller";
 const ID_BYTES: usize = 12;
 const PREFIX: &str = "caller_";
@@ -24,7 +23,7 @@ impl CallerHash {
 
     /// Returns the caller's id, `caller_` and 24 hexadecimal digits; `None` where no credential is sent.
     pub fn of_headers(&self, headers: &HeaderMap) -> Option<String> {
-        let credential = CREDENTIAL_HEADERS.iter().find_map(|name| headers.get(*name))?;
+        let credential = ALL_PLACES.iter().find_map(|name| headers.get(*name))?;
         let hash = self.secret.hash(PURPOSE, credential.as_bytes());
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut id = String::with_capacity(PREFIX.len() + 2 * ID_BYTES);

@@ -5,6 +5,8 @@
 //! identity providers use: RSA (PKCS#1 and PSS), P-256, P-384 and Ed25519. Symmetric algorithms and
 //! `none` are not to be had: who verifies with a public key cannot be talked into taking it for a secret.
 
+pub mod jwks;
+
 use std::sync::Once;
 
 use base64::Engine;

@@ -1,23 +1,35 @@
-//! API keys: `pk_`, 32 random bytes in base 62, a checksum. Only a keyed hash is kept.
+//! API keys. Only a keyed hash of each is kept.
 //!
-//! The hash is the key a record is stored under, so a lookup compares nothing byte by byte with what
-//! the caller sent; the checksum lets a mistyped key fail before the store is asked.
+//! The hash is what a key is looked up by, so a lookup compares nothing byte by byte with what the
+//! caller sent; the checksum lets a mistyped key fail before anything is asked. A key can be rotated:
+//! its text is replaced, and the text before goes on counting for an overlap, so that who uses it has
+//! time to change. When a key was last used is written down every minute, and when the process ends.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
+use std::future::Future;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use parking_lot::RwLock;
 use serde::Deserialize;
 use serde::Serialize;
 use subtle::ConstantTimeEq;
 
 use super::credential::Principal;
+use super::credential::Proof;
+use super::name::is_label;
 use super::role::Role;
+use super::scope::Scope;
+use super::scope::ScopeFault;
 use super::secret::NodeSecret;
 use super::secret::write_private;
 use super::tier::Tier;
+use crate::store::Batch;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Record;
@@ -25,19 +37,19 @@ use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::Table;
 
+mod text;
+
 /// The most keys of a deployment.
 pub const KEYS_MAX: usize = 10_000;
-/// The most routes that a key names.
-pub const ROUTES_MAX: usize = 100;
 /// The longest name of a key, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
+/// The longest overlap of a rotation.
+pub const OVERLAP_MAX: Duration = Duration::from_secs(30 * 86_400);
 
-const PREFIX: &str = "pk_";
-const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const BODY_DIGITS: usize = 43;
-const CHECKSUM_DIGITS: usize = 6;
 const PURPOSE: &str = "api-key";
 const ADMIN_KEY_FILE: &str = "admin.key";
+/// How often last uses are written down.
+const NOTE_EVERY: Duration = Duration::from_secs(60);
 
 /// What is kept of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,18 +66,41 @@ pub struct KeyRecord {
     pub created_at: Timestamp,
     /// When it stops counting.
     pub expires_at: Option<Timestamp>,
-    /// The provider routes it may use; empty: all.
+    /// What it may be used for.
+    #[serde(flatten)]
+    pub scope: Scope,
+    /// When its text was last replaced.
     #[serde(default)]
-    pub routes: Vec<String>,
+    pub rotated_at: Option<Timestamp>,
     /// The keyed hash of the key.
     hash: [u8; 32],
+    /// The text before, and until when it counts.
+    #[serde(default)]
+    previous: Option<Previous>,
+}
+
+/// A text that was replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Previous {
+    hash: [u8; 32],
+    until: Timestamp,
 }
 
 impl Record for KeyRecord {
     const VERSION: u32 = 1;
 }
 
-/// What a new key is to be.
+/// When a key was last used.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct KeyUse {
+    at: Timestamp,
+}
+
+impl Record for KeyUse {
+    const VERSION: u32 = 1;
+}
+
+/// What a key is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKey {
     /// A name for people.
@@ -76,28 +111,34 @@ pub struct NewKey {
     pub tier: Tier,
     /// When it stops counting.
     pub expires_at: Option<Timestamp>,
-    /// The provider routes it may use; empty: all.
-    pub routes: Vec<String>,
+    /// What it may be used for.
+    pub scope: Scope,
 }
 
-/// Why a key was not made or removed.
+/// Why a key was not made, changed or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The name is empty or too long.
-    #[error("a key needs a name of 1 to {NAME_BYTES_MAX} bytes")]
+    /// The name is empty, too long or not to be shown.
+    #[error("a key needs a name of 1 to {NAME_BYTES_MAX} bytes that can be seen")]
     Name,
-    /// It names too many routes, or one that cannot be.
-    #[error("a key names at most {ROUTES_MAX} routes, each of at most {NAME_BYTES_MAX} bytes")]
-    Routes,
+    /// Its lists cannot be.
+    #[error(transparent)]
+    Scope(#[from] ScopeFault),
     /// It would be of no use.
-    #[error("the key would expire before it is made")]
+    #[error("the key would have expired already")]
     Expired,
+    /// The overlap is too long.
+    #[error("the text before counts for at most {} s", OVERLAP_MAX.as_secs())]
+    Overlap,
     /// There are too many.
     #[error("there are {KEYS_MAX} keys already")]
     TooMany,
     /// It is the only way left to manage keys.
-    #[error("the last admin key cannot be removed")]
+    #[error("the last admin key stays: nobody could manage keys without it")]
     LastAdmin,
+    /// Nothing has this id.
+    #[error("there is no such key")]
+    Unknown,
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -109,9 +150,35 @@ pub enum KeyError {
 /// Every key, in the store and in memory.
 pub struct KeyStore {
     table: Table<String, KeyRecord>,
+    uses: Table<String, KeyUse>,
     secret: NodeSecret,
-    by_hash: RwLock<HashMap<[u8; 32], KeyRecord>>,
+    known: RwLock<Known>,
     last_used: RwLock<HashMap<String, Timestamp>>,
+    unwritten: Mutex<HashSet<String>>,
+}
+
+/// The keys by id, and their ids by the hashes of their texts.
+#[derive(Default)]
+struct Known {
+    by_id: HashMap<String, KeyRecord>,
+    by_hash: HashMap<[u8; 32], String>,
+}
+
+impl KeyRecord {
+    /// Tells whether the key counts, whatever its text.
+    pub fn counts(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|at| at > now)
+    }
+
+    /// Returns until when the text before the last rotation counts, where it still does.
+    pub fn previous_until(&self, now: Timestamp) -> Option<Timestamp> {
+        self.previous.map(|previous| previous.until).filter(|until| *until > now)
+    }
+
+    fn as_new(&self) -> NewKey {
+        let Self { name, role, tier, expires_at, scope, .. } = self.clone();
+        NewKey { name, role, tier, expires_at, scope }
+    }
 }
 
 impl KeyStore {
@@ -121,12 +188,25 @@ impl KeyStore {
     /// The store failed.
     pub fn open(store: &Store, secret: NodeSecret) -> Result<Self, StoreError> {
         let table: Table<String, KeyRecord> = store.table("keys");
-        let known = table.list(&KeyRange::all(), Order::Ascending, KEYS_MAX)?;
-        let by_hash = known.into_iter().map(|(_, record)| (record.hash, record)).collect();
-        Ok(Self { table, secret, by_hash: RwLock::new(by_hash), last_used: RwLock::default() })
+        let mut known = Known::default();
+        for (_, record) in table.list(&KeyRange::all(), Order::Ascending, KEYS_MAX)? {
+            known.put(record);
+        }
+        let uses: Table<String, KeyUse> = store.table("key_uses");
+        let last_used = uses.list(&KeyRange::all(), Order::Ascending, KEYS_MAX)?;
+        let last_used = last_used.into_iter().map(|(id, used)| (id, used.at)).collect();
+        Ok(Self {
+            table,
+            uses,
+            secret,
+            known: RwLock::new(known),
+            last_used: RwLock::new(last_used),
+            unwritten: Mutex::default(),
+        })
     }
 
-    /// Makes the first admin key where there is no key at all; returns the path of the file it is in.
+    /// Makes an admin key where none counts, at the first start or when the last one has expired; returns
+    /// the path of the file it is in.
     ///
     /// # Errors
     /// The store or the file failed.
@@ -136,7 +216,7 @@ impl KeyStore {
         id: String,
         now: Timestamp,
     ) -> Result<Option<PathBuf>, KeyError> {
-        if !self.by_hash.read().is_empty() {
+        if self.known.read().admins(now) > 0 {
             return Ok(None);
         }
         let new = NewKey {
@@ -144,7 +224,7 @@ impl KeyStore {
             role: Role::Admin,
             tier: Tier::Enterprise,
             expires_at: None,
-            routes: Vec::new(),
+            scope: Scope::default(),
         };
         let (_, key) = self.create(id, new, now)?;
         let path = state.join(ADMIN_KEY_FILE);
@@ -160,149 +240,213 @@ impl KeyStore {
     /// # Errors
     /// See [`KeyError`].
     pub fn create(&self, id: String, new: NewKey, now: Timestamp) -> Result<(KeyRecord, String), KeyError> {
-        if new.name.trim().is_empty() || new.name.len() > NAME_BYTES_MAX {
-            return Err(KeyError::Name);
-        }
-        let fits = |route: &String| (1..=NAME_BYTES_MAX).contains(&route.len());
-        if new.routes.len() > ROUTES_MAX || !new.routes.iter().all(fits) {
-            return Err(KeyError::Routes);
-        }
-        if new.expires_at.is_some_and(|at| at <= now) {
-            return Err(KeyError::Expired);
-        }
-        if self.by_hash.read().len() >= KEYS_MAX {
+        check(&new, now)?;
+        let key = text::generate();
+        let hash = self.hash(&key);
+        let NewKey { name, role, tier, expires_at, scope } = new;
+        let (created_at, rotated_at, previous) = (now, None, None);
+        let record =
+            KeyRecord { id, name, role, tier, created_at, expires_at, scope, rotated_at, hash, previous };
+        let mut known = self.known.write();
+        if known.by_id.len() >= KEYS_MAX {
             return Err(KeyError::TooMany);
         }
-        let key = generate();
-        let NewKey { name, role, tier, expires_at, routes } = new;
-        let hash = self.secret.hash(PURPOSE, key.as_bytes());
-        let record = KeyRecord { id, name, role, tier, created_at: now, expires_at, routes, hash };
         self.table.put_durable(&record.id, &record)?;
-        self.by_hash.write().insert(hash, record.clone());
+        known.put(record.clone());
         Ok((record, key))
+    }
+
+    /// Changes what a key is, by what `change` does to it; its text stays.
+    ///
+    /// # Errors
+    /// See [`KeyError`]; the key is then as it was.
+    pub fn change(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut NewKey),
+        now: Timestamp,
+    ) -> Result<KeyRecord, KeyError> {
+        let mut known = self.known.write();
+        let before = known.by_id.get(id).cloned().ok_or(KeyError::Unknown)?;
+        let mut new = before.as_new();
+        change(&mut new);
+        check(&new, now)?;
+        let loses_admin = before.role == Role::Admin && before.counts(now) && new.role != Role::Admin;
+        if loses_admin && known.admins(now) == 1 {
+            return Err(KeyError::LastAdmin);
+        }
+        let NewKey { name, role, tier, expires_at, scope } = new;
+        let after = KeyRecord { name, role, tier, expires_at, scope, ..before };
+        self.table.put_durable(&after.id, &after)?;
+        known.put(after.clone());
+        Ok(after)
+    }
+
+    /// Replaces the text of a key; the text before counts for `overlap` more. Returns the new text, which can
+    /// never be shown again.
+    ///
+    /// # Errors
+    /// See [`KeyError`]; the key is then as it was.
+    pub fn rotate(
+        &self,
+        id: &str,
+        overlap: Duration,
+        now: Timestamp,
+    ) -> Result<(KeyRecord, String), KeyError> {
+        if overlap > OVERLAP_MAX {
+            return Err(KeyError::Overlap);
+        }
+        let mut known = self.known.write();
+        let before = known.by_id.get(id).cloned().ok_or(KeyError::Unknown)?;
+        let key = text::generate();
+        let until = now.checked_add(overlap).unwrap_or(Timestamp::MAX);
+        let previous = (until > now).then_some(Previous { hash: before.hash, until });
+        let after = KeyRecord { hash: self.hash(&key), previous, rotated_at: Some(now), ..before };
+        self.table.put_durable(&after.id, &after)?;
+        known.put(after.clone());
+        Ok((after, key))
     }
 
     /// Returns every key, oldest first.
     pub fn list(&self) -> Vec<KeyRecord> {
-        let mut keys: Vec<KeyRecord> = self.by_hash.read().values().cloned().collect();
+        let mut keys: Vec<KeyRecord> = self.known.read().by_id.values().cloned().collect();
         keys.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         keys
     }
 
-    /// Returns when a key was last used since the process began.
+    /// Returns one key.
+    pub fn get(&self, id: &str) -> Option<KeyRecord> {
+        self.known.read().by_id.get(id).cloned()
+    }
+
+    /// Returns whom the key of an id stands for; `None` for one that is unknown, revoked or expired.
+    pub fn principal(&self, id: &str, now: Timestamp) -> Option<Principal> {
+        let KeyRecord { id, name, role, tier, scope, .. } = self.get(id).filter(|key| key.counts(now))?;
+        Some(Principal { id, name, role, tier, scope: Arc::new(scope), proof: Proof::Key })
+    }
+
+    /// Returns when a key was last used.
     pub fn last_used(&self, id: &str) -> Option<Timestamp> {
         self.last_used.read().get(id).copied()
     }
 
-    /// Removes a key; tells whether there was one.
+    /// Removes a key; tells whether there was one. Blocks for a disk sync.
     ///
     /// # Errors
     /// See [`KeyError`].
-    pub fn revoke(&self, id: &str) -> Result<bool, KeyError> {
-        let mut by_hash = self.by_hash.write();
-        let Some(record) = by_hash.values().find(|record| record.id == id).cloned() else { return Ok(false) };
-        let admins = by_hash.values().filter(|record| record.role == Role::Admin).count();
-        if record.role == Role::Admin && admins == 1 {
+    pub fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, KeyError> {
+        let mut known = self.known.write();
+        let Some(record) = known.by_id.get(id) else { return Ok(false) };
+        if record.role == Role::Admin && record.counts(now) && known.admins(now) == 1 {
             return Err(KeyError::LastAdmin);
         }
-        self.table.delete(&record.id)?;
-        by_hash.remove(&record.hash);
+        let mut batch = Batch::default();
+        self.table.delete_in(&mut batch, &record.id);
+        self.uses.delete_in(&mut batch, &record.id);
+        self.table.store().commit_durable(&batch)?;
+        known.remove(id);
+        self.last_used.write().remove(id);
         Ok(true)
     }
 
-    /// Returns whom a key stands for; `None` for what is no key, unknown, revoked or expired.
+    /// Returns whom a key stands for; `None` for what is no key, unknown, revoked, replaced or expired.
     pub fn authenticate(&self, key: &str, now: Timestamp) -> Option<Principal> {
-        if !is_well_formed(key) {
+        if !text::is_well_formed(key) {
             return None;
         }
-        let hash = self.secret.hash(PURPOSE, key.as_bytes());
-        let by_hash = self.by_hash.read();
-        let record = by_hash.get(&hash)?;
-        let same = bool::from(record.hash.ct_eq(&hash));
-        if !same || record.expires_at.is_some_and(|at| at <= now) {
+        let hash = self.hash(key);
+        let known = self.known.read();
+        let record = known.by_hash.get(&hash).and_then(|id| known.by_id.get(id))?;
+        let is_current = bool::from(record.hash.ct_eq(&hash));
+        let is_previous =
+            record.previous.is_some_and(|previous| previous.hash.ct_eq(&hash).into() && previous.until > now);
+        if !(is_current || is_previous) || !record.counts(now) {
             return None;
         }
-        let KeyRecord { id, name, role, tier, routes, .. } = record.clone();
-        drop(by_hash);
-        let known = self.last_used(&id);
-        if known.is_none_or(|at| now.as_second() > at.as_second()) {
-            self.last_used.write().insert(id.clone(), now);
+        let KeyRecord { id, name, role, tier, scope, .. } = record.clone();
+        drop(known);
+        self.note_use(&id, now);
+        Some(Principal { id, name, role, tier, scope: Arc::new(scope), proof: Proof::Key })
+    }
+
+    /// Writes down every minute, and when `shutdown` resolves, which keys were used.
+    pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        let mut is_over = false;
+        while !is_over {
+            tokio::select! {
+                () = &mut shutdown => is_over = true,
+                () = tokio::time::sleep(NOTE_EVERY) => {}
+            }
+            let keys = Arc::clone(&self);
+            let written = tokio::task::spawn_blocking(move || keys.write_uses()).await;
+            if !matches!(written, Ok(Ok(()))) {
+                tracing::warn!("the last uses of keys could not be written down");
+            }
         }
-        Some(Principal { key_id: id, name, role, tier, routes })
+    }
+
+    /// Writes down which keys were used since the last time.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn write_uses(&self) -> Result<(), StoreError> {
+        let ids = std::mem::take(&mut *self.unwritten.lock());
+        let mut batch = Batch::default();
+        // A key that was revoked meanwhile stays forgotten.
+        let known = self.known.read();
+        for id in ids.iter().filter(|id| known.by_id.contains_key(*id)) {
+            if let Some(at) = self.last_used(id) {
+                self.uses.put_in(&mut batch, id, &KeyUse { at })?;
+            }
+        }
+        self.uses.store().commit(&batch)
+    }
+
+    /// Notes a use, once a second at most.
+    fn note_use(&self, id: &str, now: Timestamp) {
+        if self.last_used(id).is_none_or(|at| now.as_second() > at.as_second()) {
+            self.last_used.write().insert(id.to_owned(), now);
+            self.unwritten.lock().insert(id.to_owned());
+        }
+    }
+
+    fn hash(&self, key: &str) -> [u8; 32] {
+        self.secret.hash(PURPOSE, key.as_bytes())
     }
 }
 
-fn generate() -> String {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-    let body = base62(&bytes, BODY_DIGITS);
-    format!("{PREFIX}{body}{}", checksum(&body))
-}
-
-/// Writes bytes, read as one big-endian number, in a fixed count of digits.
-fn base62(bytes: &[u8], digits: usize) -> String {
-    let mut number = bytes.to_vec();
-    let mut written = vec![b'0'; digits];
-    for digit in written.iter_mut().rev() {
-        let mut remainder = 0u32;
-        for byte in &mut number {
-            let value = remainder << 8 | u32::from(*byte);
-            *byte = (value / 62) as u8;
-            remainder = value % 62;
+impl Known {
+    fn put(&mut self, record: KeyRecord) {
+        self.remove(&record.id);
+        self.by_hash.insert(record.hash, record.id.clone());
+        if let Some(previous) = record.previous {
+            self.by_hash.insert(previous.hash, record.id.clone());
         }
-        *digit = BASE62[remainder as usize];
+        self.by_id.insert(record.id.clone(), record);
     }
-    String::from_utf8(written).expect("the digits are ASCII")
+
+    fn remove(&mut self, id: &str) {
+        let Some(record) = self.by_id.remove(id) else { return };
+        self.by_hash.remove(&record.hash);
+        if let Some(previous) = record.previous {
+            self.by_hash.remove(&previous.hash);
+        }
+    }
+
+    /// Returns how many admin keys count.
+    fn admins(&self, now: Timestamp) -> usize {
+        self.by_id.values().filter(|record| record.role == Role::Admin && record.counts(now)).count()
+    }
 }
 
-fn checksum(body: &str) -> String {
-    base62(&crc32fast::hash(body.as_bytes()).to_be_bytes(), CHECKSUM_DIGITS)
-}
-
-fn is_well_formed(key: &str) -> bool {
-    let Some(rest) = key.strip_prefix(PREFIX) else { return false };
-    let Some((body, sum)) = rest.split_at_checked(BODY_DIGITS) else { return false };
-    sum.len() == CHECKSUM_DIGITS && checksum(body) == sum
+fn check(new: &NewKey, now: Timestamp) -> Result<(), KeyError> {
+    if new.name.trim().is_empty() || new.name.len() > NAME_BYTES_MAX || !is_label(&new.name) {
+        return Err(KeyError::Name);
+    }
+    new.scope.check()?;
+    if new.expires_at.is_some_and(|at| at <= now) { Err(KeyError::Expired) } else { Ok(()) }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn keys(store: &Store, secret: &NodeSecret) -> KeyStore {
-        KeyStore::open(store, secret.clone()).unwrap()
-    }
-
-    fn new(role: Role, expires_at: Option<Timestamp>) -> NewKey {
-        NewKey { name: "test".to_owned(), role, tier: Tier::Community, expires_at, routes: Vec::new() }
-    }
-
-    #[test]
-    fn a_key_counts_until_it_expires_or_is_revoked() {
-        let (store, secret) = (Store::in_memory(), NodeSecret::random());
-        let now = Timestamp::from_second(1_000).unwrap();
-        let later = Timestamp::from_second(2_000).unwrap();
-        let opened = keys(&store, &secret);
-        let (_, admin) = opened.create("a".into(), new(Role::Admin, None), now).unwrap();
-        let (_, short) = opened.create("b".into(), new(Role::Service, Some(later)), now).unwrap();
-        assert_eq!(opened.authenticate(&short, now).map(|found| found.role), Some(Role::Service));
-        assert_eq!(opened.authenticate(&short, later), None);
-        // The records outlive the process; the keys themselves are nowhere.
-        let again = keys(&store, &secret);
-        assert_eq!(again.authenticate(&admin, later).map(|found| found.key_id), Some("a".to_owned()));
-        assert!(again.revoke("b").unwrap() && !again.revoke("b").unwrap());
-        assert_eq!(again.authenticate(&short, now), None);
-        assert!(matches!(again.revoke("a"), Err(KeyError::LastAdmin)));
-        assert_eq!(keys(&store, &NodeSecret::random()).authenticate(&admin, now), None);
-    }
-
-    #[test]
-    fn a_mistyped_key_is_known_by_its_checksum() {
-        let key = generate();
-        assert!(is_well_formed(&key) && key.len() == 52);
-        let mut typo = key.clone().into_bytes();
-        typo[10] = if typo[10] == b'x' { b'y' } else { b'x' };
-        assert!(!is_well_formed(std::str::from_utf8(&typo).unwrap()));
-        assert!(!is_well_formed("pk_") && !is_well_formed("sk_abc") && !is_well_formed("pk_\u{e9}"));
-    }
-}
+mod tests;

@@ -1,21 +1,37 @@
-//! Quotas: one token bucket a caller, exact under concurrency, in bounded memory.
+//! Quotas: one token bucket a caller, exact under concurrency, in bounded memory, kept over a restart.
 //!
 //! A bucket is the moment at which it will be full again, in nanoseconds (the generic cell rate
 //! algorithm): taking a token moves that moment by one refill interval, and is refused when it would
-//! lie further ahead than the whole capacity. A bucket whose moment has passed is full and can be
-//! forgotten, which is how memory stays bounded.
+//! lie further ahead than the whole capacity. A bucket whose moment has passed is full, which is what a
+//! new one would be: only such buckets are forgotten, so that nobody gets a fresh bucket early. Where
+//! there is no room for more, callers who are new share one bucket: a flood of names gains nothing, and
+//! who was there before it keeps what is left to them.
+//!
+//! Buckets that are not full are written down when the process ends and read when it begins, under a
+//! keyed hash of their callers. A process that is killed forgets them: its callers begin with full
+//! buckets, at most one burst each.
 
 use std::collections::HashMap;
-use std::hash::BuildHasher;
-use std::hash::RandomState;
+use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::Serialize;
 
+use super::secret::NodeSecret;
 use super::tier::Quota;
 use super::tier::Tier;
+use crate::clock::Clock;
+use crate::store::Batch;
+use crate::store::KeyRange;
+use crate::store::Order;
+use crate::store::Record;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::Table;
 
 /// What a limit and what remains of it are called where there is none.
 pub const UNLIMITED: u64 = 2_147_483_647;
@@ -25,7 +41,14 @@ const SHARDS: usize = 64;
 const SHARD_BUCKETS_SWEEP: usize = 4096;
 /// Buckets of one shard at most: a million callers fit; past it new callers share one bucket.
 const SHARD_BUCKETS_MAX: usize = 32_768;
+/// How often a shard without room looks for full buckets.
+const FULL_SWEEP_NS: i128 = 1_000_000_000;
 const NANOS_PER_MINUTE: i128 = 60_000_000_000;
+const NANOS_PER_MILLI: i128 = 1_000_000;
+/// The bucket that callers share who find no room.
+const SHARED: u64 = 0;
+const PURPOSE: &str = "bucket";
+const TABLE: &str = "buckets";
 
 /// The quota of each tier.
 pub type Quotas = [Option<Quota>; 4];
@@ -48,8 +71,27 @@ pub struct LimitState {
 /// Every caller's bucket.
 pub struct Buckets {
     quotas: ArcSwap<Quotas>,
-    shards: Vec<Mutex<HashMap<u64, i128>>>,
-    hasher: RandomState,
+    shards: Vec<Mutex<Shard>>,
+    secret: NodeSecret,
+}
+
+/// The buckets of some callers.
+struct Shard {
+    full_at: HashMap<u64, i128>,
+    /// At how many buckets full ones are looked for next.
+    sweep_at: usize,
+    /// When a shard without room was last swept.
+    swept_ns: i128,
+}
+
+/// The buckets of one shard as they are stored: callers' hashes, and when each is full, in Unix milliseconds.
+#[derive(Serialize, Deserialize)]
+struct Levels {
+    full_at_ms: Vec<(u64, i64)>,
+}
+
+impl Record for Levels {
+    const VERSION: u32 = 1;
 }
 
 impl LimitState {
@@ -66,10 +108,24 @@ impl LimitState {
 }
 
 impl Buckets {
-    /// Returns full buckets of these quotas.
+    /// Returns full buckets of these quotas, which end with the process.
     pub fn new(quotas: Quotas) -> Self {
-        let shards = (0..SHARDS).map(|_| Mutex::default()).collect();
-        Self { quotas: ArcSwap::from_pointee(quotas), shards, hasher: RandomState::new() }
+        Self::keyed(quotas, NodeSecret::random())
+    }
+
+    /// Returns the buckets that a process before has left in a store. What cannot be read counts as full.
+    pub fn open(quotas: Quotas, secret: NodeSecret, store: &Store, now: Timestamp) -> Self {
+        let buckets = Self::keyed(quotas, secret);
+        match levels(store).list(&KeyRange::all(), Order::Ascending, SHARDS) {
+            Ok(found) => found.into_iter().for_each(|(_, levels)| buckets.restore(levels, now)),
+            Err(error) => tracing::warn!(%error, "the levels of quotas cannot be read: all begin full"),
+        }
+        buckets
+    }
+
+    fn keyed(quotas: Quotas, secret: NodeSecret) -> Self {
+        let shards = (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect();
+        Self { quotas: ArcSwap::from_pointee(quotas), shards, secret }
     }
 
     /// Changes the quotas; what callers have used stays used.
@@ -92,26 +148,81 @@ impl Buckets {
         self.change(caller, tier, now, 0)
     }
 
+    /// Writes the buckets down when `shutdown` resolves.
+    pub async fn run(
+        self: Arc<Self>,
+        store: Store,
+        clock: Arc<dyn Clock>,
+        shutdown: impl Future<Output = ()>,
+    ) {
+        shutdown.await;
+        let now = clock.now();
+        let saved = tokio::task::spawn_blocking(move || self.save(&store, now)).await;
+        if !matches!(saved, Ok(Ok(()))) {
+            tracing::warn!("the levels of quotas could not be written down: all will begin full");
+        }
+    }
+
+    /// Writes down the buckets that are not full, in the place of those that were.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn save(&self, store: &Store, now: Timestamp) -> Result<(), StoreError> {
+        let (table, mut batch) = (levels(store), Batch::default());
+        for (at, shard) in self.shards.iter().enumerate() {
+            let (shard, key) = (shard.lock(), format!("{at:02}"));
+            let kept = shard.full_at.iter().filter(|(_, full_at)| **full_at > now.as_nanosecond());
+            // Later rather than earlier: a restart gives nothing away.
+            let milliseconds = |full_at: i128| full_at.div_euclid(NANOS_PER_MILLI) as i64 + 1;
+            let full_at_ms: Vec<_> =
+                kept.map(|(caller, full_at)| (*caller, milliseconds(*full_at))).collect();
+            match full_at_ms.is_empty() {
+                true => table.delete_in(&mut batch, &key),
+                false => table.put_in(&mut batch, &key, &Levels { full_at_ms })?,
+            }
+        }
+        store.commit_durable(&batch)
+    }
+
+    fn restore(&self, levels: Levels, now: Timestamp) {
+        for (caller, full_at_ms) in levels.full_at_ms {
+            let full_at = i128::from(full_at_ms) * NANOS_PER_MILLI;
+            let mut shard = self.shard(caller).lock();
+            if full_at > now.as_nanosecond() && shard.full_at.len() < SHARD_BUCKETS_MAX {
+                shard.full_at.insert(caller, full_at);
+            }
+        }
+    }
+
+    fn shard(&self, caller: u64) -> &Mutex<Shard> {
+        &self.shards[caller as usize % SHARDS]
+    }
+
+    /// Returns the keyed hash that stands for a caller of a tier.
+    fn caller(&self, name: &str, tier: Tier) -> u64 {
+        let hash = self.secret.hash(PURPOSE, &[&[tier as u8], name.as_bytes()].concat());
+        let mut short = [0; 8];
+        short.copy_from_slice(&hash[..8]);
+        u64::from_le_bytes(short)
+    }
+
     fn change(&self, caller: &str, tier: Tier, now: Timestamp, tokens: i128) -> LimitState {
-        let Some(quota) = self.quotas.load()[tier as usize] else { return LimitState::unlimited(now) };
+        let Some(quota) = self.quota(tier) else { return LimitState::unlimited(now) };
         let interval = NANOS_PER_MINUTE / i128::from(quota.requests_per_minute.max(1));
         let capacity = interval * i128::from(quota.burst.max(1));
         let now_ns = now.as_nanosecond();
-        let key = self.hasher.hash_one((caller, tier as u8));
-        let mut shard = self.shards[key as usize % SHARDS].lock();
-        if shard.len() >= SHARD_BUCKETS_SWEEP && !shard.contains_key(&key) {
-            shard.retain(|_, full_at| *full_at > now_ns);
-        }
-        // An overflowing shard makes strangers share a bucket: a flood of names gains nothing.
-        let key = if shard.len() >= SHARD_BUCKETS_MAX && !shard.contains_key(&key) { 0 } else { key };
+        let caller = self.caller(caller, tier);
+        let mut shard = self.shard(caller).lock();
+        let key = if tokens > 0 { shard.room(caller, now_ns) } else { shard.place(caller) };
         // A clock set back must not lock a caller out: no bucket is emptier than empty.
-        let full_at = shard.get(&key).copied().unwrap_or(now_ns).clamp(now_ns, now_ns + capacity);
+        let full_at = shard.full_at.get(&key).copied().unwrap_or(now_ns).clamp(now_ns, now_ns + capacity);
         let after = full_at + interval * tokens;
         let allowed = after - now_ns <= capacity;
         let kept = if allowed { after } else { full_at };
         if tokens > 0 {
-            shard.insert(key, kept);
+            shard.full_at.insert(key, kept);
         }
+        drop(shard);
         let remaining = (capacity - (kept - now_ns)) / interval;
         let wait = if remaining > 0 { 0 } else { (kept + interval - capacity - now_ns).max(0) };
         LimitState {
@@ -125,62 +236,38 @@ impl Buckets {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicUsize;
-    use std::sync::atomic::Ordering;
-    use std::time::Duration;
-
-    use super::*;
-
-    fn quotas() -> Quotas {
-        Tier::ALL.map(Tier::quota)
-    }
-
-    fn at(ms: i64) -> Timestamp {
-        Timestamp::from_millisecond(1_700_000_000_000 + ms).unwrap()
-    }
-
-    #[test]
-    fn a_burst_then_one_a_second() {
-        let buckets = Buckets::new(quotas());
-        let first = buckets.take("a", Tier::Community, at(0));
-        assert_eq!((first.limit, first.remaining, first.reset_unix), (60, 99, 1_700_000_001));
-        let passed = (0..200).filter(|_| buckets.take("a", Tier::Community, at(0)).allowed).count();
-        assert_eq!(passed, 99);
-        let refused = buckets.take("a", Tier::Community, at(0));
-        assert_eq!((refused.allowed, refused.remaining, refused.retry_after_s), (false, 0, 1));
-        assert!(!buckets.take("a", Tier::Community, at(999)).allowed);
-        assert!(buckets.take("a", Tier::Community, at(1000)).allowed);
-        assert!(buckets.take("b", Tier::Community, at(0)).allowed);
-        assert_eq!(buckets.take("a", Tier::Enterprise, at(0)), LimitState::unlimited(at(0)));
-        // The clock set back an hour neither refills nor locks out for longer than a full bucket.
-        assert!(buckets.peek("a", Tier::Community, at(-3_600_000)).retry_after_s <= 1);
-    }
-
-    #[test]
-    fn counts_are_exact_under_concurrency() {
-        let buckets = Buckets::new(quotas());
-        let passed = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    let mine = (0..100).filter(|_| buckets.take("a", Tier::Developer, at(0)).allowed).count();
-                    passed.fetch_add(mine, Ordering::Relaxed);
-                });
-            }
-        });
-        assert_eq!(passed.load(Ordering::Relaxed), 200);
-    }
-
-    #[test]
-    fn a_million_callers_do_not_fill_the_memory() {
-        let buckets = Buckets::new(quotas());
-        for caller in 0..1_000_000u32 {
-            let now = at(i64::from(caller / 100)) + Duration::ZERO;
-            buckets.take(&caller.to_string(), Tier::Community, now);
-        }
-        let kept: usize = buckets.shards.iter().map(|shard| shard.lock().len()).sum();
-        assert!(kept < 600_000, "{kept}");
+impl Default for Shard {
+    fn default() -> Self {
+        Self { full_at: HashMap::new(), sweep_at: SHARD_BUCKETS_SWEEP, swept_ns: i128::MIN }
     }
 }
+
+impl Shard {
+    /// Returns where a caller's bucket is: its own place, or the shared one where it has none and there is no
+    /// room.
+    fn place(&self, caller: u64) -> u64 {
+        let has_room = self.full_at.len() < SHARD_BUCKETS_MAX || self.full_at.contains_key(&caller);
+        if has_room { caller } else { SHARED }
+    }
+
+    /// Makes room for a caller who is new by forgetting buckets that are full, then returns its place.
+    fn room(&mut self, caller: u64, now_ns: i128) -> u64 {
+        if self.full_at.len() < self.sweep_at || self.full_at.contains_key(&caller) {
+            return self.place(caller);
+        }
+        // As long as a sweep doubles the room, it costs each newcomer little; without room it is rare.
+        if self.full_at.len() < SHARD_BUCKETS_MAX || now_ns >= self.swept_ns.saturating_add(FULL_SWEEP_NS) {
+            self.full_at.retain(|_, full_at| *full_at > now_ns);
+            self.swept_ns = now_ns;
+            self.sweep_at = (2 * self.full_at.len()).clamp(SHARD_BUCKETS_SWEEP, SHARD_BUCKETS_MAX);
+        }
+        self.place(caller)
+    }
+}
+
+fn levels(store: &Store) -> Table<String, Levels> {
+    store.table(TABLE)
+}
+
+#[cfg(test)]
+mod tests;

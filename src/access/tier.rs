@@ -64,6 +64,17 @@ impl Tier {
         FEATURES.iter().filter(move |(_, least)| *least <= self).map(|(name, _)| *name)
     }
 
+    /// Returns the quota of one agent of the tier; `None` is unlimited.
+    pub fn agent_quota(self) -> Option<Quota> {
+        let quota = |requests_per_minute, burst| Some(Quota { requests_per_minute, burst });
+        match self {
+            Self::Community => quota(30, 5),
+            Self::Developer => quota(60, 10),
+            Self::Professional => quota(120, 20),
+            Self::Enterprise => None,
+        }
+    }
+
     /// Returns the tier's general quota; `None` is unlimited.
     pub fn quota(self) -> Option<Quota> {
         let quota = |requests_per_minute, burst| Some(Quota { requests_per_minute, burst });

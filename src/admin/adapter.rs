@@ -67,6 +67,17 @@ pub enum ReadFault {
     Slow,
 }
 
+impl ReadFault {
+    /// Returns the status of the answer.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Malformed(_) => StatusCode::BAD_REQUEST,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Slow => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+}
+
 impl AdminApp {
     /// Serves `router`.
     pub fn new(router: Router, limits: AdapterLimits) -> Self {
@@ -109,13 +120,28 @@ pub async fn serve(
     limits: AdapterLimits,
     shutdown: Option<ShutdownWatch>,
 ) -> Result<StatusCode, Box<pingora::Error>> {
-    let body =
-        match tokio::time::timeout(limits.body_deadline, read_body(session, limits.body_bytes_max)).await {
-            Ok(Ok(body)) => body,
-            Ok(Err(fault)) => return Ok(refuse(session, &fault).await),
-            Err(_) => return Ok(refuse(session, &ReadFault::Slow).await),
-        };
-    let request = request(session, body);
+    let read = tokio::time::timeout(limits.body_deadline, read_body(session, limits.body_bytes_max)).await;
+    let fault = match read.unwrap_or(Err(ReadFault::Slow)) {
+        Ok(body) => return answer(session, request(session, body), router, shutdown).await,
+        Err(fault) => fault,
+    };
+    // The edge says why, dressed as every answer is; what is left of the body is not waited for.
+    session.set_keepalive(None);
+    let mut request = request(session, Bytes::new());
+    request.extensions_mut().insert(Arc::new(fault));
+    let response = router.oneshot(request).await.unwrap_or_else(|never: Infallible| match never {});
+    let status = response.status();
+    // The client is at fault and may be gone; there is nobody else to tell.
+    let _ = write(session, response, None).await;
+    Ok(status)
+}
+
+async fn answer(
+    session: &mut ServerSession,
+    request: Request<Body>,
+    router: Router,
+    shutdown: Option<ShutdownWatch>,
+) -> Result<StatusCode, Box<pingora::Error>> {
     let answer = router.oneshot(request);
     tokio::pin!(answer);
     let response = tokio::select! {
@@ -229,22 +255,16 @@ fn head(
     Ok(head)
 }
 
-/// Answers a request that cannot be handed to the router.
-async fn refuse(session: &mut ServerSession, fault: &ReadFault) -> StatusCode {
-    let status = match fault {
-        ReadFault::Malformed(_) => StatusCode::BAD_REQUEST,
-        ReadFault::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-        ReadFault::Slow => StatusCode::REQUEST_TIMEOUT,
-    };
+/// Answers a request whose head cannot be read, and which nobody can route.
+async fn refuse(session: &mut ServerSession, fault: &ReadFault) {
     let body = Bytes::from(serde_json::json!({ "error": fault.to_string() }).to_string());
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
     session.set_keepalive(None);
-    if let Ok(head) = head(status, &headers, Some(body.len())) {
+    if let Ok(head) = head(fault.status(), &headers, Some(body.len())) {
         // The client is at fault and may be gone; there is nobody else to tell.
         let _ = session.write_error_response(head, body).await;
     }
-    status
 }
 
 fn into_pingora(error: axum::Error) -> Box<pingora::Error> {

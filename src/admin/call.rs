@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use super::Office;
 use super::error::ApiError;
+use super::sign_in::OwnSession;
 use crate::access::credential::Principal;
 
 /// What every handler returns.
@@ -27,6 +28,8 @@ pub struct Call {
     pub office: Arc<Office>,
     /// Who calls; `None` on public paths.
     pub principal: Option<Principal>,
+    /// The session it is made with; `None` for one with a key of its own.
+    pub session: Option<OwnSession>,
     /// Where from.
     pub address: Option<IpAddr>,
     /// The path of the row that answers, its parameters in braces: what is asked for may name people.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::access::url::Origin;
 use crate::tls::TlsFiles;
 
 /// The management plane's configuration; a change needs a restart.
@@ -15,6 +16,12 @@ pub struct AdminConfig {
     pub also_on_proxy: bool,
     /// Host names that requests may carry beside the listener's own addresses and `localhost`.
     pub hosts: Vec<String>,
+    /// How browsers call it, where that does not follow from the listener.
+    pub public_url: Option<Origin>,
+    /// Open connections in all.
+    pub max_connections: usize,
+    /// Open connections from one address.
+    pub max_connections_per_address: usize,
     /// The longest request body.
     pub max_body_bytes: usize,
     /// The most audit streams open at once.

@@ -29,6 +29,7 @@ use http_body_util::BodyExt;
 use super::Office;
 use super::Plane;
 use super::adapter::PeerAddress;
+use super::adapter::ReadFault;
 use super::call::Call;
 use super::error::ApiError;
 use super::guard;
@@ -37,8 +38,12 @@ use super::routes::Access;
 use super::routes::Quota;
 use super::routes::Route;
 use super::routes::routes;
+use super::sign_in::OwnSession;
+use crate::access::concurrency::Seat;
 use crate::access::credential;
 use crate::access::credential::CredentialFault;
+use crate::access::credential::OWN_PLACES;
+use crate::access::credential::Presented;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
 use crate::access::tier::Tier;
@@ -63,6 +68,7 @@ struct Arrival {
     path: Result<BTreeMap<String, String>, ApiError>,
     request_id: String,
     address: Option<IpAddr>,
+    session: Option<OwnSession>,
 }
 
 /// Whose bucket pays for a call.
@@ -108,12 +114,25 @@ async fn serve(
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let request_id = request_id(&office, &parts.headers);
     let address = parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0);
-    let arrival = Arrival { office, parts, body, path, request_id, address };
+    // Whoever shows a key of their own does not call with a session. On the data plane nobody does: browsers send
+    // cookies to every port of a host, and a page that a provider answered with would be of that plane's origin.
+    let shows_key = credential::presented(&parts.headers, None, &OWN_PLACES) != Ok(None);
+    let session = match plane {
+        Plane::Management if !shows_key => office.own_session(&parts.headers),
+        Plane::Management | Plane::Data => None,
+    };
+    let arrival = Arrival { office, parts, body, path, request_id, address, session };
     let payer = arrival.stranger();
-    let host = guard::check(&arrival.office.facts, plane, &arrival.parts.method, &arrival.parts.headers);
+    let host = {
+        let (office, parts) = (&arrival.office, &arrival.parts);
+        guard::check(&office.facts, office.sign_in.public.as_ref(), plane, &parts.method, &parts.headers)
+    };
     let request_id = arrival.request_id.clone();
     let office = arrival.office.clone();
     let began = office.clock.monotonic();
+    let unread =
+        arrival.parts.extensions.get::<Arc<ReadFault>>().map(|fault| ApiError::Unread(Arc::clone(fault)));
+    let host = unread.map_or(host, Err);
     let (answer, limit) = match host.and_then(|()| choose(&rows, &arrival.parts.method)) {
         Ok(route) => arrival.answer(route).await,
         Err(error) => (error.into_response(), office.peek(&payer)),
@@ -134,7 +153,7 @@ fn choose<'a>(rows: &'a Rows, method: &Method) -> Result<&'a Route, ApiError> {
         return Err(ApiError::NotFound("there is no such path".to_owned()));
     }
     rows.iter().find(|route| route.answers(method)).ok_or_else(|| {
-        let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::DELETE];
+        let known = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
         let allow = known.into_iter().filter(|method| rows.iter().any(|route| route.answers(method)));
         ApiError::MethodNotAllowed { allow: allow.collect() }
     })
@@ -151,6 +170,10 @@ impl Arrival {
         let principal = match admitted {
             Ok(principal) => principal,
             Err(error) => return self.turned_away(&payer, known.as_ref(), route, error),
+        };
+        let Some(_seat) = self.seat(route, &payer) else {
+            self.office.telemetry.metrics.rate_limited();
+            return (ApiError::TooManyAtOnce.into_response(), self.office.peek(&payer));
         };
         let limit = match route.quota {
             Quota::Exempt => self.office.peek(&payer),
@@ -170,13 +193,35 @@ impl Arrival {
 
     /// Returns whom the call's credential stands for.
     fn principal(&self) -> Result<Option<Principal>, ApiError> {
-        let given = credential::of_headers(&self.parts.headers).map_err(|fault| match fault {
+        let (headers, query) = (&self.parts.headers, self.parts.uri.query());
+        let given = credential::presented(headers, query, &OWN_PLACES).map_err(|fault| match fault {
             CredentialFault::Ambiguous => ApiError::AmbiguousCredential,
+            CredentialFault::InQuery => ApiError::CredentialInQuery,
             CredentialFault::Malformed => ApiError::Unauthenticated,
         })?;
         let now = self.office.clock.now();
-        let known = |key: String| self.office.keys.authenticate(&key, now).ok_or(ApiError::Unauthenticated);
-        given.map(known).transpose()
+        let known = |given: Presented| {
+            let known = self.office.authenticator.authenticate(&given.credential, now);
+            known.ok_or(ApiError::Unauthenticated)
+        };
+        match (given, &self.session) {
+            (Some(given), _) => known(given).map(Some),
+            (None, Some(session)) => {
+                self.office.session_holder(session, &self.parts.method, &self.parts.headers)
+            }
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// Returns a seat among the payer's calls under way, where it needs one; `None` where all are taken.
+    fn seat(&self, route: &Route, payer: &Payer) -> Option<Option<Seat>> {
+        let max = self.office.reloader.handle().load().limits.concurrent_requests_per_caller;
+        let is_free = route.quota == Quota::Exempt || self.office.buckets.quota(payer.tier).is_none();
+        if max == 0 || is_free {
+            Some(None)
+        } else {
+            self.office.concurrency.enter(&payer.name, max).map(Some)
+        }
     }
 
     /// Records a refusal as long as the caller has quota, so that nobody fills the log with knocking.
@@ -207,6 +252,7 @@ impl Arrival {
         Ok(Call {
             office: self.office,
             principal,
+            session: self.session,
             address: self.address,
             path: self.path?,
             route: route.path,
@@ -221,7 +267,7 @@ impl Arrival {
 impl Office {
     fn payer(&self, principal: &Principal) -> Payer {
         let tier = principal.tier.min(self.tier());
-        Payer { name: format!("key:{}", principal.key_id), tier }
+        Payer { name: principal.payer(), tier }
     }
 
     fn peek(&self, payer: &Payer) -> LimitState {

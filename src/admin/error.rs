@@ -2,6 +2,8 @@
 //! plane that knows status codes. The body is the contract's `{"error": string}`; where a list helps,
 //! it stands beside it.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use http::HeaderValue;
 use http::Method;
@@ -11,6 +13,7 @@ use http::header;
 use serde_json::Value;
 use serde_json::json;
 
+use super::adapter::ReadFault;
 use crate::access::role::Permission;
 
 /// Why a call failed.
@@ -43,9 +46,27 @@ pub enum ApiError {
     /// Two different credentials.
     #[error("two different credentials were given: send one")]
     AmbiguousCredential,
+    /// A credential where it ends in logs.
+    #[error("a credential in the query is refused: send it in a header")]
+    CredentialInQuery,
+    /// The name or the password is wrong, or the user is disabled: nobody is told which.
+    #[error("the name or the password is wrong, or the user is disabled")]
+    LoginFailed,
+    /// Too many logins failed.
+    #[error("too many failed logins, try again in {retry_after_s} s")]
+    LockedOut {
+        /// When to come back, in seconds.
+        retry_after_s: u64,
+    },
+    /// As many passwords are being checked as may be.
+    #[error("too many passwords are being checked at the moment")]
+    Busy,
     /// The credential's role does not allow it.
     #[error("the role of this credential does not allow {0}")]
     Forbidden(Permission),
+    /// The token is somebody else's.
+    #[error("only an admin ends somebody else's token")]
+    NotYours,
     /// The request names a host that cannot be read, or several.
     #[error("the Host header is malformed")]
     BadHost,
@@ -85,6 +106,12 @@ pub enum ApiError {
         /// When to come back, in seconds.
         retry_after_s: u64,
     },
+    /// As many of the caller's calls are under way as may be.
+    #[error("too many requests of this caller are under way")]
+    TooManyAtOnce,
+    /// The body could not be read.
+    #[error(transparent)]
+    Unread(Arc<ReadFault>),
     /// The store or the audit log failed.
     #[error("the gateway cannot reach its state at the moment")]
     Unavailable,
@@ -100,18 +127,21 @@ impl ApiError {
             Self::Invalid(_) | Self::Faults { .. } | Self::UnknownName { .. } | Self::AmbiguousCredential => {
                 StatusCode::BAD_REQUEST
             }
-            Self::Unreadable(_) | Self::BadHost => StatusCode::BAD_REQUEST,
+            Self::Unreadable(_) | Self::BadHost | Self::CredentialInQuery => StatusCode::BAD_REQUEST,
             Self::Misdirected => StatusCode::MISDIRECTED_REQUEST,
-            Self::ForeignOrigin => StatusCode::FORBIDDEN,
+            Self::ForeignOrigin | Self::NotYours => StatusCode::FORBIDDEN,
             Self::Conflict(_) => StatusCode::CONFLICT,
-            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Unauthenticated | Self::LoginFailed => StatusCode::UNAUTHORIZED,
             Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unavailable | Self::TooManyStreams => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unread(fault) => fault.status(),
+            Self::RateLimited { .. } | Self::LockedOut { .. } | Self::TooManyAtOnce => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
+            Self::Unavailable | Self::TooManyStreams | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -133,7 +163,7 @@ impl ApiError {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         match &self {
-            Self::Unauthenticated => {
+            Self::Unauthenticated | Self::LoginFailed => {
                 headers.insert(
                     header::WWW_AUTHENTICATE,
                     HeaderValue::from_static("Bearer realm=\"portcullis\""),
@@ -144,7 +174,10 @@ impl ApiError {
                 let value = HeaderValue::from_str(&allow).expect("method names are header values");
                 headers.insert(header::ALLOW, value);
             }
-            Self::RateLimited { retry_after_s } => {
+            Self::Busy | Self::TooManyAtOnce => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            Self::RateLimited { retry_after_s } | Self::LockedOut { retry_after_s } => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_s));
             }
             _ => {}

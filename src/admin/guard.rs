@@ -11,12 +11,19 @@ use http::uri::Authority;
 use super::Facts;
 use super::Plane;
 use super::error::ApiError;
+use crate::access::url::Origin;
 
 /// Checks the Host and Origin of a call.
 ///
 /// # Errors
 /// The Host is malformed or not ours; a changing call comes from a foreign origin.
-pub fn check(facts: &Facts, plane: Plane, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+pub fn check(
+    facts: &Facts,
+    public: Option<&Origin>,
+    plane: Plane,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Result<(), ApiError> {
     let Some(host) = host(headers)? else {
         // Browsers always name a host, old load balancers do not: nobody else's page is behind this call.
         return if headers.contains_key(header::ORIGIN) { Err(ApiError::ForeignOrigin) } else { Ok(()) };
@@ -26,6 +33,8 @@ pub fn check(facts: &Facts, plane: Plane, method: &Method, headers: &HeaderMap) 
     }
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     match headers.get(header::ORIGIN) {
+        // A proxy in front may name another host than browsers do.
+        Some(origin) if public.is_some_and(|public| origin == public.as_str()) => Ok(()),
         Some(origin) if !reads && !is_same(origin.as_bytes(), &host) => Err(ApiError::ForeignOrigin),
         _ => Ok(()),
     }
@@ -85,7 +94,8 @@ mod tests {
         for (name, value) in fields {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        check(&facts(address), plane, &method, &headers)
+        let public = Origin::parse("https://front.example").unwrap();
+        check(&facts(address), Some(&public), plane, &method, &headers)
             .map_or_else(|error| error.status().as_u16(), |()| 200)
     }
 
@@ -121,6 +131,8 @@ mod tests {
         let host = ("host", "localhost:9090");
         let cases = [
             (Method::POST, "http://localhost:9090", 200),
+            (Method::POST, "https://front.example", 200),
+            (Method::POST, "http://front.example", 403),
             (Method::POST, "http://evil.example", 403),
             (Method::PUT, "null", 403),
             (Method::DELETE, "http://localhost:3000", 403),

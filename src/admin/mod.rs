@@ -9,6 +9,7 @@
 pub mod adapter;
 pub mod call;
 pub mod config;
+pub mod dashboard;
 pub mod edge;
 pub mod error;
 mod guard;
@@ -16,6 +17,7 @@ pub mod journal;
 pub mod openapi;
 pub mod resource;
 pub mod routes;
+pub mod sign_in;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,6 +27,10 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use self::sign_in::SignIn;
+use crate::access::a2a::Guardrails;
+use crate::access::authenticator::Authenticator;
+use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
@@ -49,10 +55,18 @@ pub struct Office {
     pub licensing: Arc<Licensing>,
     /// API keys.
     pub keys: Arc<KeyStore>,
+    /// Knows every kind of credential: keys, tokens, users.
+    pub authenticator: Authenticator,
     /// What the deployment signs with.
     pub signing: Arc<KeyRing>,
+    /// What people sign in with.
+    pub sign_in: SignIn,
     /// Quotas, shared with the data plane.
     pub buckets: Arc<Buckets>,
+    /// What calls of agents are judged by, shared with the data plane.
+    pub guardrails: Arc<Guardrails>,
+    /// Requests under way, shared with the data plane.
+    pub concurrency: Arc<Concurrency>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
     /// The writing side of the audit log.

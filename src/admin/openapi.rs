@@ -36,6 +36,8 @@ use super::routes::Media;
 use super::routes::Route;
 use super::routes::failure;
 use super::routes::routes;
+use crate::access::cookie::Cookie;
+use crate::access::cookie::CookieStyle;
 
 /// A wire type, as the document needs it.
 #[derive(Clone, Copy)]
@@ -88,6 +90,8 @@ fn components(schemas: Vec<(String, RefOr<Schema>)>) -> Components {
     let bearer = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
     components.add_security_scheme("api_key", key);
     components.add_security_scheme("bearer", bearer);
+    let cookie = ApiKeyValue::new(Cookie::Session.name(CookieStyle::Secure));
+    components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
     components
 }
 
@@ -95,6 +99,7 @@ fn method(route: &Route) -> HttpMethod {
     match route.method.as_str() {
         "POST" => HttpMethod::Post,
         "PUT" => HttpMethod::Put,
+        "PATCH" => HttpMethod::Patch,
         "DELETE" => HttpMethod::Delete,
         _ => HttpMethod::Get,
     }
@@ -124,7 +129,8 @@ fn operation(route: &Route) -> Operation {
         let nothing: [&str; 0] = [];
         operation = operation
             .security(SecurityRequirement::new("api_key", nothing))
-            .security(SecurityRequirement::new("bearer", nothing));
+            .security(SecurityRequirement::new("bearer", nothing))
+            .security(SecurityRequirement::new("session", nothing));
     }
     operation.build()
 }
@@ -137,6 +143,8 @@ fn success(route: &Route) -> Response {
         (Media::Metrics, _) => ("text/plain", text_content()),
         (Media::EventStream, _) => ("text/event-stream", text_content()),
         (Media::Lines, _) => ("application/x-ndjson", text_content()),
+        (Media::Html, _) => ("text/html", text_content()),
+        (Media::Stylesheet, _) => ("text/css", text_content()),
     };
     response.content.insert(content.0.to_owned(), content.1.into());
     response

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::agents;
 use super::streamed::Streamed;
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -101,7 +102,9 @@ impl Packs {
 
 /// Returns everything that is wrong with the rules of a configuration.
 pub fn faults(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
-    try_build(&loading(config, sources), &config.document).err().unwrap_or_default()
+    let mut faults = try_build(&loading(config, sources), &config.document).err().unwrap_or_default();
+    faults.extend(agents::faults(config));
+    faults
 }
 
 /// Proves every detector that is not built in, in one piece and in a stream cut at every place.

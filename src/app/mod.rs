@@ -5,9 +5,11 @@
 //! nothing runs that nobody supervises: work that ends before the process does is a dependency down.
 
 mod address;
+mod agents;
 mod loading;
 mod privacy;
 mod ready;
+mod sign_in;
 mod state;
 pub mod streamed;
 mod task;
@@ -45,6 +47,7 @@ use crate::admin::Facts;
 use crate::admin::Office;
 use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
+use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -71,6 +74,7 @@ use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 use crate::tls::CertificateStore;
 use crate::tls::TlsFiles;
+use crate::tls::peer::Authorities;
 
 pub use self::loading::loading;
 pub use self::state::StateError;
@@ -125,7 +129,15 @@ pub enum StartError {
 ///
 /// # Errors
 /// It could not be started; see [`StartError`].
-pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
+pub fn run(wanted: Wanted) -> Result<(), StartError> {
+    run_by(wanted, Arc::new(SystemClock))
+}
+
+/// Does the same by another clock.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartError> {
     let sample = match wanted.with_sample_provider {
         true => Some(address::listen(([127, 0, 0, 1], 0).into())?),
         false => None,
@@ -133,13 +145,18 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     wanted.sources.sample_provider = sample.as_ref().and_then(|listener| listener.local_addr().ok());
     let config = wanted.sources.check(|_| Vec::new()).map_err(StartError::Config)?;
     crate::telemetry::logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));
     let state = State::open(&config, &wanted.sources, Arc::clone(&clock), Arc::clone(&telemetry))?;
     let proxy_addresses = Reserved::all(&config.proxy.listen)?;
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = Arc::new(Buckets::new(quotas(&config.rules.limits.tiers)));
+    let buckets = Buckets::open(
+        quotas(&config.rules.limits.tiers, Tier::quota),
+        state.secret.clone(),
+        &state.store,
+        clock.now(),
+    );
+    let buckets = Arc::new(buckets);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     let followed = Arc::clone(&upstreams);
@@ -147,8 +164,11 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
     provider_keys.refresh(&rules.load().routes);
     state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
+    let agent_files = Arc::clone(&state.agents);
+    state.reloader.subscribe(move |_| agent_files.refresh());
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
-    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
+    let sign_in = sign_in::sign_in(&config, &state)?;
+    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses, sign_in);
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
     let gateway = gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own);
@@ -160,17 +180,21 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     proxy.h2_options = Some(h2_options(&config));
     let mut plane = Service::new("proxy".to_owned(), Guard::new(proxy, guard_config(&config)));
     let offered = if config.proxy.h2 { ALPN::H2H1 } else { ALPN::H1 };
-    let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref(), offered)?;
+    let authorities = Some(&state.agents.authorities);
+    let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref(), offered, authorities)?;
     plane.threads = config.proxy.threads;
     server.add_service(plane);
     let limits = adapter_limits(&config);
-    let mut plane = Service::new("admin".to_owned(), AdminApp::new(router, limits));
-    let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1)?;
+    let mut plane = Service::new(
+        "admin".to_owned(),
+        Guard::new(AdminApp::new(router, limits), admin_guard_config(&config)),
+    );
+    let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1, None)?;
     plane.threads = Some(1);
     server.add_service(plane);
 
     let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
-    add_tasks(&mut server, state, &wanted, &config, certificates, &telemetry);
+    add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
             sample::serve_std(listener, shutdown)
@@ -217,12 +241,26 @@ pub fn check(sources: &Sources) -> Result<Config, Vec<ConfigFault>> {
 fn add_tasks(
     server: &mut Server,
     state: State,
+    buckets: &Arc<Buckets>,
     wanted: &Wanted,
     config: &Config,
     certificates: Vec<Arc<CertificateStore>>,
     telemetry: &Arc<Telemetry>,
 ) {
-    let State { reloader, writer, log, notary, licensing, provider_keys, signing, clock, .. } = state;
+    let State {
+        store,
+        reloader,
+        writer,
+        log,
+        notary,
+        licensing,
+        provider_keys,
+        agents,
+        signing,
+        authenticator,
+        clock,
+        ..
+    } = state;
     let time = Arc::clone(&clock);
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     let persistence = Some(Dependency::Persistence);
@@ -233,6 +271,12 @@ fn add_tasks(
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
     server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
+    let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
+    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
+    let keys = Arc::clone(&authenticator.keys);
+    server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
+    let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
+    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
     paths.push(config.plugins.path.clone());
@@ -245,6 +289,7 @@ fn add_tasks(
             .chain(&config.admin.tls)
             .flat_map(|files| [files.cert.clone(), files.key.clone()]),
     );
+    let agent_files = Arc::clone(&agents);
     let telemetry_of_reloads = Arc::clone(telemetry);
     let refresh = Arc::new(move || {
         reload_certificates(&certificates, &telemetry_of_reloads);
@@ -252,9 +297,10 @@ fn add_tasks(
         state::tell_standing(&licensing, &*clock);
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
+        agents.refresh();
     });
     let changed = Arc::clone(&refresh);
-    let watch = FileWatch::new(paths, move || changed());
+    let watch = FileWatch::new(paths, move || changed()).following(move || agent_files.paths());
     server.add_service(task("file-watch", telemetry, None, move |shutdown| async move {
         let (tell, told) = tokio::sync::watch::channel(false);
         let stop = async move {
@@ -295,7 +341,7 @@ fn follow_reloads(
         let now = clock.now().as_second() as f64;
         match announcement {
             Announcement::Published(change) => {
-                buckets.set_quotas(quotas(&handle.load().limits.tiers));
+                buckets.set_quotas(quotas(&handle.load().limits.tiers, Tier::quota));
                 telemetry.metrics.reloaded(Some(change.revision), now);
             }
             Announcement::Refused { .. } => telemetry.metrics.reloaded(None, now),
@@ -303,10 +349,10 @@ fn follow_reloads(
     });
 }
 
-fn quotas(limits: &[TierLimit]) -> Quotas {
+fn quotas(limits: &[TierLimit], usual: fn(Tier) -> Option<Quota>) -> Quotas {
     Tier::ALL.map(|tier| {
         let Some(limit) = limits.iter().find(|limit| limit.tier == tier.as_str()) else {
-            return tier.quota();
+            return usual(tier);
         };
         let requests_per_minute = limit.requests_per_minute?;
         Some(Quota { requests_per_minute, burst: limit.burst.unwrap_or(requests_per_minute) })
@@ -320,13 +366,18 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Reserved,
+    sign_in: SignIn,
 ) -> Arc<Office> {
     Arc::new(Office {
+        sign_in,
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),
         keys: Arc::clone(&state.keys),
+        authenticator: state.authenticator.clone(),
         signing: Arc::clone(&state.signing),
         buckets: Arc::clone(buckets),
+        guardrails: Arc::clone(&state.agents.guardrails),
+        concurrency: Arc::clone(&state.concurrency),
         audit: state.log.clone(),
         recorder: state.recorder.clone(),
         notary: state.notary.clone(),
@@ -343,6 +394,7 @@ fn office(
 }
 
 fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved) -> Facts {
+    let public = config.admin.public_url.as_ref().map(|public| public.host().to_owned());
     Facts {
         build: Build {
             version: VERSION.to_owned(),
@@ -355,7 +407,7 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved
         public_metrics: config.telemetry.public_metrics,
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
-        hosts: config.admin.hosts.clone(),
+        hosts: config.admin.hosts.iter().chain(public.as_ref()).cloned().collect(),
     }
 }
 
@@ -379,11 +431,13 @@ fn gateway(
         budget: ByteBudget::new(config.rules.limits.buffered_bytes_total),
         own,
         buckets: Arc::clone(buckets),
+        guardrails: Arc::clone(&state.agents.guardrails),
+        concurrency: Arc::clone(&state.concurrency),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
-        keys: Arc::clone(&state.keys),
+        authenticator: state.authenticator.clone(),
         provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
@@ -412,6 +466,14 @@ fn guard_config(config: &Config) -> GuardConfig {
         connections_max: config.proxy.max_connections,
         connections_per_address_max: config.proxy.max_connections_per_address,
         head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
+    }
+}
+
+fn admin_guard_config(config: &Config) -> GuardConfig {
+    GuardConfig {
+        connections_max: config.admin.max_connections,
+        connections_per_address_max: config.admin.max_connections_per_address,
+        ..guard_config(config)
     }
 }
 
@@ -447,6 +509,7 @@ fn listen<A>(
     addresses: &Reserved,
     tls: Option<&TlsFiles>,
     offered: ALPN,
+    agents: Option<&Arc<Authorities>>,
 ) -> Result<Option<Arc<CertificateStore>>, StartError> {
     let certificate = tls.map(|files| CertificateStore::load(files.clone())).transpose();
     let certificate = certificate.map_err(|fault| StartError::State(StateError::Certificate(fault)))?;
@@ -456,9 +519,12 @@ fn listen<A>(
         let endpoint = ListenerConfig::tcp(address.to_string())
             .tcp_socket_options(options)
             .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
-        service.add_listener(match &certificate {
-            Some(certificate) => endpoint.tls(certificate.listener(offered.clone())),
-            None => endpoint,
+        service.add_listener(match (&certificate, agents) {
+            (Some(certificate), Some(authorities)) => {
+                endpoint.tls(certificate.listener_for_agents(offered.clone(), authorities))
+            }
+            (Some(certificate), None) => endpoint.tls(certificate.listener(offered.clone())),
+            (None, _) => endpoint,
         });
     }
     Ok(certificate)

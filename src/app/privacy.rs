@@ -25,7 +25,7 @@ pub fn open(
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
-        Box::new(RbacProvider(Arc::clone(keys))),
+        Box::new(RbacProvider(Arc::clone(keys), Arc::clone(clock))),
         Box::new(IocProvider(log.clone())),
         Box::new(AuditProvider(log.clone())),
     ];

@@ -6,13 +6,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::agents::AgentFiles;
 use super::privacy;
+use crate::access::authenticator::Authenticator;
+use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
+use crate::access::session::SessionStore;
 use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
+use crate::access::token::Tokens;
+use crate::access::user::Users;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -58,6 +64,8 @@ pub struct State {
     pub(super) licensing: Arc<Licensing>,
     pub(super) provider_keys: Arc<ProviderKeys>,
     pub(super) keys: Arc<KeyStore>,
+    pub(super) authenticator: Authenticator,
+    pub(super) concurrency: Arc<Concurrency>,
     pub(super) signing: Arc<KeyRing>,
     pub(super) notary: Notary,
     pub(super) pins: Arc<Pins>,
@@ -66,6 +74,7 @@ pub struct State {
     pub(super) log: AuditLog,
     pub(super) privacy: Arc<Privacy>,
     pub(super) reloader: Arc<Reloader>,
+    pub(super) agents: Arc<AgentFiles>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<UlidSource>,
     pub(super) node_id: String,
@@ -124,6 +133,12 @@ impl State {
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
+        let authenticator = Authenticator {
+            keys: Arc::clone(&keys),
+            tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), config.auth.tokens)?),
+            users: Arc::new(Users::open(&store, secret.clone(), config.auth.password_cost)?),
+            sessions: Arc::new(SessionStore::open(&store, secret.clone(), config.session)?),
+        };
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -144,6 +159,7 @@ impl State {
         let node_id: String =
             secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let reloader = Arc::new(reloader);
+        let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         Ok(Self {
             store,
             secret,
@@ -158,12 +174,15 @@ impl State {
                 &folder.join(AUDIT_FOLDER),
             ),
             signing,
+            authenticator,
+            concurrency: Arc::default(),
             pins,
             recorder,
             writer,
             log,
             privacy,
             reloader,
+            agents,
             clock,
             ids,
             node_id,
@@ -172,7 +191,7 @@ impl State {
 }
 
 /// Returns the secret that lies at a place.
-fn secret_at(place: &SecretPlace) -> Option<String> {
+pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
     match place {
         SecretPlace::Environment(name) => named(name),
         SecretPlace::File(path) => {

@@ -9,13 +9,17 @@ pub mod env;
 pub mod file;
 pub mod provision;
 mod read;
+mod sign_in;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::path::PathBuf;
 
+use crate::access::config::AuthConfig;
 use crate::access::license::LicenseConfig;
+use crate::access::session::SessionConfig;
 use crate::access::signing::SigningConfig;
+use crate::access::sso::OidcConfig;
 use crate::admin::config::AdminConfig;
 use crate::config::env::Environment;
 use crate::document::Document;
@@ -44,8 +48,14 @@ pub struct Config {
     pub audit: AuditConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
+    /// How people log in, and what they get.
+    pub auth: AuthConfig,
     /// When signing keys change.
     pub signing: SigningConfig,
+    /// How long sessions live.
+    pub session: SessionConfig,
+    /// The identity provider, where there is one.
+    pub sso: Option<OidcConfig>,
     /// Logs and metrics.
     pub telemetry: TelemetryConfig,
     /// Routes, policies and limits.
@@ -118,17 +128,23 @@ impl Config {
     ///
     /// All faults: unknown keys, values that do not fit, names that lead nowhere.
     pub fn read(document: Document) -> Result<Self, Vec<ConfigFault>> {
-        section::read(&document, |root| Self {
-            proxy: read::proxy(&mut root.section("proxy")),
-            admin: read::admin(&mut root.section("admin")),
-            store: read::store(&mut root.section("store")),
-            plugins: read::plugins(&mut root.section("plugins")),
-            audit: read::audit(&mut root.section("audit")),
-            license: read::license(&mut root.section("license")),
-            signing: read::signing(&mut root.section("signing")),
-            telemetry: read::telemetry(&mut root.section("telemetry")),
-            rules: RulesFile::read(root),
-            document: document.clone(),
+        section::read(&document, |root| {
+            let admin = read::admin(&mut root.section("admin"));
+            Self {
+                sso: sign_in::sso(&mut root.section("sso"), admin.public_url.as_ref()),
+                session: sign_in::session(&mut root.section("session")),
+                proxy: read::proxy(&mut root.section("proxy")),
+                admin,
+                store: read::store(&mut root.section("store")),
+                plugins: read::plugins(&mut root.section("plugins")),
+                audit: read::audit(&mut root.section("audit")),
+                license: read::license(&mut root.section("license")),
+                auth: read::auth(&mut root.section("auth")),
+                signing: read::signing(&mut root.section("signing")),
+                telemetry: read::telemetry(&mut root.section("telemetry")),
+                rules: RulesFile::read(root),
+                document: document.clone(),
+            }
         })
     }
 }

@@ -9,6 +9,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
+use crate::access::sso::ClientSecretPlace;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::env::named;
@@ -32,6 +33,7 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
         faults.extend(problem.map(|reason| fault(config, format!("routes[{at}].upstream_ca_file"), reason)));
     }
     faults.extend(provider_key_faults(config));
+    faults.extend(sso_faults(config));
     faults
 }
 
@@ -52,6 +54,25 @@ pub fn provider_key_faults(config: &Config) -> Vec<ConfigFault> {
         };
         faults.push(fault(config, format!("routes[{at}].{key}"), problem));
     }
+    faults
+}
+
+/// Returns what is wrong with the files and variables that the identity provider's section names.
+fn sso_faults(config: &Config) -> Vec<ConfigFault> {
+    let Some(oidc) = &config.sso else { return Vec::new() };
+    let mut faults = Vec::new();
+    let problem = oidc.ca_file.as_deref().and_then(|file| certificates(file).err());
+    faults.extend(problem.map(|reason| fault(config, "sso.oidc.ca_file".to_owned(), reason)));
+    let secret = match &oidc.client_secret {
+        Some(ClientSecretPlace::File(file)) if !holds_line(fs::read_to_string(file).ok()) => {
+            Some(("client_secret_file", "cannot be read, or holds no secret on one line"))
+        }
+        Some(ClientSecretPlace::Environment(name)) if !holds_line(named(name)) => {
+            Some(("client_secret_env", "is not set, or holds no secret on one line"))
+        }
+        _ => None,
+    };
+    faults.extend(secret.map(|(key, reason)| fault(config, format!("sso.oidc.{key}"), reason)));
     faults
 }
 

@@ -4,11 +4,16 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::access::config::AuthConfig;
 use crate::access::license::LicenseConfig;
 use crate::access::license::TRUSTED_KEYS_MAX;
+use crate::access::password::Cost;
 use crate::access::signing::SigningConfig;
+use crate::access::token::TTL_MAX;
+use crate::access::token::TokenConfig;
 use crate::admin::config::AdminConfig;
 use crate::config::PluginsConfig;
+use crate::config::sign_in;
 use crate::document::Problem;
 use crate::document::section::Section;
 use crate::govern::audit::config::AuditConfig;
@@ -24,8 +29,8 @@ use crate::tls::TlsFiles;
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-const DAY: Duration = Duration::from_secs(86_400);
 const HOUR_MS: u64 = 3_600_000;
+const DAY: Duration = Duration::from_secs(86_400);
 
 pub(super) fn proxy(section: &mut Section<'_>) -> ProxyConfig {
     let config = ProxyConfig {
@@ -69,6 +74,9 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
         tls: tls(&mut section.section("tls")),
         also_on_proxy: section.flag("also_on_proxy"),
         hosts: section.texts("hosts").into_iter().map(str::to_ascii_lowercase).collect(),
+        public_url: sign_in::public_url(section),
+        max_connections: section.count("max_connections", 1..=1_000_000),
+        max_connections_per_address: section.count("max_connections_per_address", 1..=1_000_000),
         max_body_bytes: section.count("max_body_bytes", 1024..=GIB),
         max_streams: section.count("max_streams", 0..=100_000),
     };
@@ -116,6 +124,20 @@ pub(super) fn license(section: &mut Section<'_>) -> LicenseConfig {
     if config.file.is_some() && config.trusted_keys.is_empty() {
         section.invalid("trusted_keys", "a licence counts only with the key that verifies it", None);
     }
+    section.finish();
+    config
+}
+
+pub(super) fn auth(section: &mut Section<'_>) -> AuthConfig {
+    let config = AuthConfig {
+        tokens: TokenConfig {
+            ttl: Duration::from_secs(section.number("token_ttl_s", 60..=TTL_MAX.as_secs())),
+        },
+        password_cost: Cost {
+            memory_kib: section.number("password_memory_kib", u64::from(Cost::OWASP.memory_kib)..=MIB) as u32,
+            passes: section.number("password_passes", u64::from(Cost::OWASP.passes)..=100) as u32,
+        },
+    };
     section.finish();
     config
 }

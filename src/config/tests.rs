@@ -106,7 +106,7 @@ policy = "defualt"
 name = "a"
 path_prefix = "/"
 upstream = []
-auth = "a2a"
+auth = "a2b"
 dialect = "openia"
 [[routes]]
 path_prefix = "/../x"
@@ -143,7 +143,7 @@ burst = 1
         "18 routes[1].name: already taken by routes[0]",
         "19 routes[1].path_prefix: already taken by routes[0]",
         "20 routes[1].upstream: expected 1 to 64 URLs",
-        "21 routes[1].auth: `a2a` is not part of this version yet; use `transparent` or `gateway_key`",
+        "21 routes[1].auth: expected `transparent`, `gateway_key` or `a2a`; did you mean `a2a`?",
         "22 routes[1].dialect: expected one of auto, openai, anthropic, gemini, ollama, generic",
         "23 routes[2].name: missing",
         "24 routes[2].path_prefix: expected a path like /v1, without escapes, '.' and '..'",
@@ -266,4 +266,65 @@ fn what_the_caller_builds_is_part_of_the_check() {
     let fault = ConfigFault { place: None, key: "plugins".to_owned(), problem: Problem::Missing };
     let checked = Sources::default().check(|_| vec![fault.clone()]);
     assert_eq!(checked.unwrap_err(), [fault]);
+}
+
+#[test]
+fn who_may_sign_in_is_read_or_every_fault_told() {
+    let text = r#"
+[admin]
+public_url = "https://gate.example/"
+[sso.oidc]
+issuer = "https://id.example"
+client_id = "gate"
+client_secret_file = "secret"
+role_map = { "the admins" = "admin", staff = "analyst" }
+"#;
+    let (_folder, sources) = of_file(text);
+    let oidc = sources.load().unwrap().sso.unwrap();
+    assert_eq!(oidc.redirect_url.as_str(), "https://gate.example/auth/callback");
+    assert_eq!(oidc.signed_out_url.as_deref(), Some("https://gate.example/login"));
+    assert_eq!(oidc.role_map.len(), 2);
+    assert!(Sources::default().load().unwrap().sso.is_none());
+
+    let faulty = r#"
+[admin]
+public_url = "http://gate.example"
+[session]
+idle_minutes = 0
+[sso.oidc]
+issuer = "http://id.example"
+client_secret = "x"
+client_secret_file = "a"
+client_secret_env = "B"
+redirect_url = "https://gate.example/#x"
+default_role = "root"
+scopes = ["email"]
+[sso.oidc.role_map]
+staff = "boss"
+crowd = 7
+[sso.saml]
+"#;
+    let expected = [
+        "3 admin.public_url: expected https; http is taken for this machine alone",
+        "5 session.idle_minutes: expected a number from 1 to 10080",
+        "7 sso.oidc.issuer: expected https; http is taken for this machine alone",
+        "8 sso.oidc.client_secret: a secret does not belong here; name where it lies with `client_secret_file` or `client_secret_env`",
+        "10 sso.oidc.client_secret_env: expected this or `client_secret_file`, not both",
+        "11 sso.oidc.redirect_url: expected an address like https://host.example",
+        "12 sso.oidc.default_role: expected one of admin, operator, auditor, analyst, service, agent",
+        "13 sso.oidc.scopes: expected `openid` among them",
+        "15 sso.oidc.role_map.staff: expected one of admin, operator, auditor, analyst, service, agent",
+        "16 sso.oidc.role_map.crowd: expected a text",
+        "17 sso.saml: unknown key",
+    ];
+    let found = complaints(faulty);
+    let rest: Vec<&String> = found.iter().filter(|fault| !expected.contains(&fault.as_str())).collect();
+    // What is missing has no line.
+    assert!(
+        rest.iter().all(|fault| fault.contains("client_id")
+            || fault.contains("redirect_url")
+            || fault.contains("role_map:")),
+        "{rest:?}"
+    );
+    assert!(expected.iter().all(|wanted| found.iter().any(|fault| fault == wanted)), "{found:#?}");
 }

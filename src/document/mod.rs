@@ -1,14 +1,16 @@
 //! A configuration document: a tree of values that remembers where each was written.
 //!
-//! In: TOML text, JSON, environment overrides, laid over each other as JSON merge patches
+//! In: TOML or YAML text, JSON, environment overrides, laid over each other as JSON merge patches
 //! ([`patch`]). Out: a tree that is read key by key ([`section`]), gathering *all* faults with
 //! file, line and key instead of stopping at the first. It knows nothing of what the keys mean,
 //! and no fault ever repeats a value.
 
 pub mod fault;
 pub mod patch;
+pub mod secret;
 pub mod section;
 pub mod toml;
+pub mod yaml;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

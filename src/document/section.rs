@@ -202,6 +202,19 @@ impl<'a> Section<'a> {
         outer.table.into_iter().flatten().map(inner).collect()
     }
 
+    /// Returns the texts of a table, by name.
+    pub fn pairs(&mut self, key: &'static str) -> Vec<(&'a str, &'a str)> {
+        let outer = self.section(key);
+        let mut found = Vec::new();
+        for (name, value) in outer.table.into_iter().flatten() {
+            match value.as_str() {
+                Some(text) => found.push((name.as_str(), text)),
+                None => outer.fault(name, Problem::WrongType { expected: "a text" }),
+            }
+        }
+        found
+    }
+
     /// Reports that a value does not fit.
     pub fn invalid(&self, key: &str, reason: impl Into<String>, suggestion: Option<String>) {
         self.fault(key, Problem::Invalid { reason: reason.into(), suggestion });

@@ -1,6 +1,7 @@
 //! Where human text sits in a body, whole or streamed, and how to say no in the caller's own shape.
 
 mod array;
+pub mod asked;
 pub mod dialect;
 pub mod json;
 pub mod media;

@@ -19,7 +19,8 @@
 //! - The path is forwarded in its one normal spelling; `strip_prefix` removes the route's prefix.
 //! - Answers are asked for without a content coding. An encoded request travels on decoded: what was scanned is what
 //!   is sent.
-//! - Hop-by-hop headers are not forwarded. Answers gain `X-Request-Id`, `X-Portcullis-Action`, `X-Portcullis-Policy` and
+//! - Hop-by-hop headers are not forwarded, nor the cookies of people who are signed in to the gateway itself.
+//!   Answers gain `X-Request-Id`, `X-Portcullis-Action`, `X-Portcullis-Policy` and
 //!   the three rate-limit headers.
 //! - Bodies are untouched, except where a value is masked or restored: those bytes, and the length.
 //!

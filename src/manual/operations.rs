@@ -12,7 +12,8 @@
 //! Packs that did not change are not compiled again.
 //!
 //! # What needs a restart
-//! `[proxy]`, `[admin]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]` and `[telemetry]`. A reload
+//! `[proxy]`, `[admin]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
+//! `[signing]`, `[auth]` and `[telemetry]`. A reload
 //! names those that differ and leaves them as they are.
 //!
 //! After changes by the API, a restart keeps the newest revision, unless the files changed meanwhile: then the files win.
@@ -54,6 +55,18 @@
 //! # Exit codes
 //! 0: asked to end. 1: the state, an address or a certificate cannot be used. 78: the configuration has faults, all of
 //! which were told.
+//!
+//! # People, keys and quotas
+//! `POST /api/v1/users` makes a user, `POST /api/v1/auth/token` gives it a bearer token for `auth.token_ttl_s`. Any change of
+//! a user ends its tokens; `POST /api/v1/auth/revoke` ends one. Tokens are signed with the ring of `[signing]`: withdrawing
+//! its keys ends all of them.
+//!
+//! A key is replaced without an outage by `POST /api/v1/keys/{id}/rotate {"overlap_s": 86400}`: give the new text to its
+//! users; the old one ends by itself. Where no admin key counts any more, the next start writes a new `state/admin.key`.
+//!
+//! Quotas are per credential, or per address where there is none. What callers have used is written down when the process
+//! is asked to end and read at the next start; a process that is killed forgets it. Buckets are forgotten only when they
+//! are full. Requests that are refused for too many at once cost nothing.
 //!
 //! # Known tensions
 //! - The store is locked by one process, so that one binary cannot take over from another without a gap.

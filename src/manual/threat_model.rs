@@ -32,9 +32,53 @@
 //! | 93 bytes of brotli unfolded to 100 MiB | [`proxy::coding`](crate::proxy::coding) limits size and ratio while unfolding |
 //! | a percent-encoded path reached another route than the one that was checked | routes are chosen, and requests forwarded, on one spelling ([`proxy::path`](crate::proxy::path)) |
 //! | a stream that merely stops looks like success to every SDK | a block ends it with the provider's error event ([`llm::refusal`](crate::llm::refusal)) |
+//! | an `alg` of `none`, or HS256 with the provider's public key, made an ID token | [`jose::jwks`](crate::access::jose::jwks) verifies with published asymmetric keys of the kind that the algorithm needs; keys in a token's header are never looked at |
+//! | an ID token of another client, issuer or sign-in opened a session | [`sso::claims`](crate::access::sso::claims) judges issuer, audience, party, times and nonce |
+//! | an authorization code, or a link with one, was brought to another browser | state, nonce and PKCE verifier follow from a seed in the browser's own sealed cookie, which counts once ([`sso::attempt`](crate::access::sso::attempt)) |
+//! | a `Host` header chose where the identity provider sent the code | the address to come back to is configured, or follows from `public_url` |
+//! | `next=//evil.example` led people elsewhere after they had signed in | [`safe_next`](crate::access::url::safe_next) takes paths of ours alone |
+//! | a session id was planted before the sign-in, or from a sibling domain | every sign-in makes a new one; over HTTPS its cookie is a `__Host-` one ([`access::cookie`](crate::access::cookie)) |
+//! | a page elsewhere changed something with a visitor's session | changing calls with a session need `Sec-Fetch-Site: same-origin`, or else our own `Origin`; forms carry a token too ([`admin::sign_in`](crate::admin::sign_in)) |
+//! | a link elsewhere signed people out, `GET /auth/logout` being what it is | what did not begin on a page of ours is asked about first |
+//! | a stolen copy of the store opened sessions | it holds keyed hashes; the key is in another file, and no token of an identity provider is in either |
+//! | sessions outlived the key, or the user, that began them | a session is worth what its key is worth when it is used |
+//! | a page that a provider answered with called the API with its reader's session | sessions count on the management plane alone, and a page of the data plane is of another origin |
+//! | a browser sent the console's cookie to every port of the host, and a proxy passed it on to a provider | [`proxy::upstream`](crate::proxy::upstream) takes our cookies out |
+//! | a provider's huge document, redirect or script address did harm | what a provider says is bounded to 256 KiB and 10 s, no redirect is followed, and its addresses are HTTPS ([`sso::fetch`](crate::access::sso::fetch)) |
 //! | an audit sink that hung stopped all traffic, or was dropped in silence | a bounded queue and a time limit; what cannot be recorded is refused or alarmed about, as configured |
 //!
+//! # Attacks on who may call
+//! Tests are named by their file and function; those of the API are in `tests/api`, those of the program in
+//! `tests/integration`.
+//!
+//! | attack | what happens | test |
+//! |---|---|---|
+//! | a token with `alg` `none`, `HS256` over the public key, `RS256`, a key of its own in the head (`jwk`, `kid`), changed claims | 401: only EdDSA by a key of the ring is taken, and heads choose nothing | `matrix::every_credential_has_its_answer_at_every_endpoint` |
+//! | a licence, or a token of another deployment, as a bearer token | 401: its own audience, issuer and keys are asked for | `access::token::tests`, the same matrix |
+//! | a token that was revoked, or whose user was changed, disabled or deleted | 401 at once, also after a restart; open audit streams end | `transcripts::users`, `access::token::tests` |
+//! | the store is copied | keys and passwords are keyed hashes (Argon2id with a pepper), signing keys are sealed: without `node.secret` nothing of it opens anything | `access::signing`, `access::password` |
+//! | guessing passwords | the sixth failure of a name and the twenty-first of an address (a /64) lock for a second, each after that for twice as long, up to 15 minutes; many tries at once count when they begin | `access::throttle` |
+//! | locking somebody out by failing in their name | an address from which they have logged in counts for itself | `throttle::strangers_lock_nobody_out_of_where_they_live` |
+//! | finding out who has an account, by answers or by time | one answer, the same hash for nobody, the same locks for names that are not there; a disabled user looks like a wrong password | `user::guessing_waits_for_known_and_unknown_names_alike`, `transcripts::users` |
+//! | finding out why a credential does not count | every 401 has one body | the matrix |
+//! | starving the process with logins | two passwords are hashed at once, sixty-four wait, the rest is 503; who leaves meanwhile makes no room; changes that hash nothing do not queue | `user::a_flood_of_logins_waits_in_a_bounded_queue` |
+//! | timing the comparison of keys and passwords | keys are found by a keyed hash, hashes are compared in constant time, names are found and missed alike | by construction |
+//! | names that look like another's (`аdmin` in Cyrillic, full-width letters, invisible or turning characters) | one spelling (NFKC, lower case), one script, one user for each skeleton of UTS 39; names of keys show all they are | `access::name`, `transcripts::users` |
+//! | two credentials in one request, so that one is checked and the other used | 400 on both planes, wherever they are | `credential::one_credential_wherever_it_is`, `keys::whoever_has_no_right_to_a_route_is_told_in_its_sdks_words` |
+//! | a credential in the query, which ends in logs, however its name is escaped | 400 | `credential::none_in_the_query` |
+//! | a key that is limited to models or tools asks for others: in the path, the query, a form, a batch, a fallback list, a tool choice, a hosted tool without a name, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; upgraded connections are | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use` |
+//! | `X-Portcullis-…` from a caller or a provider | counts for nothing, and is taken off in both directions | `quotas::one_caller_takes_no_more_than_its_share` |
+//! | oversized and repeated headers, two hosts | 431, 400: see `proxy::head`; a token past 16 KiB is none | `bounds`, `wire`, the matrix |
+//! | a million names to wash out a used-up quota | a bucket that is not full is never forgotten; without room newcomers share one | `limit::a_million_callers_neither_fill_the_memory_nor_refill_anybody` |
+//! | forcing a restart to refill quotas | levels are kept when the process ends; a killed one gives each caller one burst at most | `quotas::one_caller_takes_no_more_than_its_share` |
+//! | holding requests or connections | at most `limits.concurrent_requests_per_caller` under way, `max_connections_per_address` of each plane | the same test, `bounds` |
+//! | taking away the last admin key | 409, by deleting and by changing; where the last one has expired, a start writes a new `admin.key` | `transcripts::keys`, `access::key::tests` |
+//!
 //! # What is not promised
+//! - An identity provider that is configured is believed: whom it names, and with which groups, they are here, until
+//!   their session ends. A group that is taken away there is taken away here with the next sign-in.
+//! - SAML is not spoken. Signing out at the provider does not end sessions here by itself: they idle out, and
+//!   `DELETE /api/v1/sessions/{id}` ends them at once.
 //! - Text in images, audio and other binary parts is not read. They pass only where their declared
 //!   type says so; other bytes that are not UTF-8 meet the fail mode.
 //! - Headers, paths and query strings are checked for form, not for content.
@@ -44,6 +88,9 @@
 //! - Patterns know forms. An injection in words of its own, or a secret without a form, is not found by this layer.
 //! - WebSocket connections are refused, unless a route allows them: then nothing in them is inspected.
 //! - Several gateways share no limits and no state.
+//! - Lock-outs end with the process: who can restart the gateway is inside.
+//! - A botnet can keep the two places for hashing passwords busy. Keys and tokens do not need them, nor does disabling
+//!   a user.
 //!
 //! # Known exceptions
 //! - What is no HTTP, and `CONNECT`, is answered by Pingora before any code of ours: an empty 400 or 405, without the

@@ -13,6 +13,7 @@ use crate::document::Problem;
 use crate::document::section;
 use crate::llm::dialect::DialectFault;
 use crate::llm::dialect::Dialects;
+use crate::policy::route::Route;
 use crate::policy::ruleset::Parts;
 use crate::policy::ruleset::RELOADABLE_KEYS;
 use crate::policy::ruleset::RulesFile;
@@ -215,7 +216,18 @@ pub(crate) fn read_rules(document: &Document) -> Result<RulesFile, Vec<Fault>> {
             problem: Problem::Invalid { reason, suggestion: None },
         }]);
     }
-    section::read(&only_rules, RulesFile::read)
+    let rules = section::read(&only_rules, RulesFile::read)?;
+    let is_encrypted = document.to_json().pointer("/proxy/tls/cert").is_some();
+    if is_encrypted || !rules.routes.iter().any(Route::is_for_agents) {
+        return Ok(rules);
+    }
+    let reason = "a route with `auth = \"a2a\"` needs it: agents are known by their certificates".to_owned();
+    let problem = Problem::Invalid { reason, suggestion: None };
+    Err(vec![Fault {
+        place: document.places().of("proxy.tls").cloned(),
+        key: "proxy.tls".to_owned(),
+        problem,
+    }])
 }
 
 /// Returns the reloadable part of a document.

@@ -36,6 +36,8 @@ pub struct Limits {
     pub stream_lanes_max: usize,
     /// The most parts of a multipart body.
     pub multipart_parts_max: usize,
+    /// The most requests that one caller may have under way; 0 for unlimited.
+    pub concurrent_requests_per_caller: u32,
     /// Requests per minute and burst of each tier.
     pub tiers: Vec<TierLimit>,
 }
@@ -78,6 +80,8 @@ impl Limits {
             stream_event_bytes_max: section.count("stream_event_bytes_max", 1024..=GIB),
             stream_lanes_max: section.count("stream_lanes_max", 1..=65_536),
             multipart_parts_max: section.count("multipart_parts_max", 1..=10_000),
+            concurrent_requests_per_caller: section.number("concurrent_requests_per_caller", 0..=1_000_000)
+                as u32,
             tiers,
         };
         if limits.max_body_bytes < limits.max_inspect_bytes {
@@ -89,8 +93,8 @@ impl Limits {
 }
 
 impl TierLimit {
-    /// Reads `[limits.tiers.NAME]`; 0 stands for unlimited.
-    fn read(name: &str, section: &mut Section<'_>) -> Self {
+    /// Reads `[limits.tiers.NAME]` or `[a2a.tiers.NAME]`; 0 stands for unlimited.
+    pub(super) fn read(name: &str, section: &mut Section<'_>) -> Self {
         const TIERS: [&str; 4] = ["community", "developer", "professional", "enterprise"];
         if !TIERS.contains(&name) {
             let suggestion = nearest(name, TIERS);

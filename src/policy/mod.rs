@@ -7,6 +7,7 @@
 //!
 //! Read [`decision`] first, then [`file`](mod@file), [`ruleset`], [`reload`].
 
+pub mod a2a;
 pub mod allow;
 pub mod build;
 pub mod decision;

@@ -402,9 +402,20 @@ impl Reloader {
     }
 }
 
+/// The keys of `[a2a]` that say who agents are and what they may do.
+const AGENT_FILES: [&str; 2] = ["client_ca", "capabilities"];
+
 /// A patch comes over the network: with it, whoever may change routes could send any file of this machine
-/// to an address of their own. Where secrets lie is therefore said in files alone.
+/// to an address of their own, or make itself an agent. Where secrets lie, and who the agents are, is
+/// therefore said in files alone.
 fn refuse_new_secrets(current: &Document, wanted: &Document) -> Result<(), Vec<Fault>> {
+    let agents =
+        |document: &Document, key: &str| document.root().get("a2a").and_then(|it| it.get(key)).cloned();
+    if let Some(key) = AGENT_FILES.iter().find(|key| agents(current, key) != agents(wanted, key)) {
+        let reason = "can be changed only in the configuration file".to_owned();
+        let problem = Problem::Invalid { reason, suggestion: None };
+        return Err(vec![Fault { place: None, key: format!("a2a.{key}"), problem }]);
+    }
     let places = |document: &Document| {
         let routes = document.root().get("routes").and_then(Value::as_array).cloned().unwrap_or_default();
         let of_route = |route: Value| SECRET_PLACES.map(|key| route.get(key).cloned());
@@ -442,8 +453,19 @@ fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
 }
 
 /// The top-level keys that change only with a restart.
-pub const FIXED_KEYS: &[&str] =
-    &["proxy", "admin", "store", "plugins", "audit", "license", "signing", "telemetry"];
+pub const FIXED_KEYS: &[&str] = &[
+    "proxy",
+    "admin",
+    "session",
+    "sso",
+    "store",
+    "plugins",
+    "audit",
+    "license",
+    "signing",
+    "auth",
+    "telemetry",
+];
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use http::Uri;
 
 pub use self::auth::RouteAuth;
-pub use self::auth::SecretPlace;
+pub use crate::document::secret::SecretPlace;
 use crate::document::section::Section;
 use crate::policy::decision::PolicyId;
 use crate::scan::threat::UnknownName;
@@ -115,6 +115,9 @@ impl Route {
             websocket: section.flag_or("websocket", false),
             timeouts: RouteTimeouts::read(&mut section.section("timeouts")),
         };
+        if route.is_for_agents() && route.websocket {
+            section.invalid("websocket", "an agent's messages are signed one by one: no upgrades", None);
+        }
         section.finish();
         route
     }
@@ -122,6 +125,11 @@ impl Route {
     /// Tells whether the route answers for a host (lower case, no port) and a normalised path.
     pub fn fits(&self, host: Option<&str>, path: &str) -> bool {
         self.fits_host(host) && self.fits_path(path)
+    }
+
+    /// Tells whether the callers of the route are agents.
+    pub fn is_for_agents(&self) -> bool {
+        self.auth == RouteAuth::A2a
     }
 
     /// Returns the path to forward for a path that fits: without the prefix where it is stripped.

@@ -15,6 +15,7 @@ use crate::document::Problem;
 use crate::document::fault::nearest;
 use crate::document::section::Section;
 use crate::llm::dialect::Dialects;
+use crate::policy::a2a::A2aSettings;
 use crate::policy::build::DialectFiles;
 use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
@@ -68,6 +69,8 @@ pub struct Ruleset {
     pub routes: Arc<[Route]>,
     /// The limits.
     pub limits: Limits,
+    /// How calls between agents are judged.
+    pub a2a: A2aSettings,
     /// Automata of earlier rulesets, the latest first.
     spare_watches: Vec<Arc<Watch>>,
 }
@@ -126,12 +129,14 @@ pub struct RulesFile {
     pub policies: BTreeMap<PolicyId, PolicyFile>,
     /// The limits.
     pub limits: Limits,
+    /// How calls between agents are judged.
+    pub a2a: A2aSettings,
     /// Detectors that are off in every policy, by type.
     pub disabled: Vec<String>,
 }
 
 /// The top-level keys that change without a restart.
-pub const RELOADABLE_KEYS: [&str; 4] = ["routes", "policies", "limits", "detectors"];
+pub const RELOADABLE_KEYS: [&str; 5] = ["routes", "policies", "limits", "detectors", "a2a"];
 
 impl Ruleset {
     /// Compiles every policy against the scanner. Takes time; keep it off the request threads.
@@ -183,6 +188,7 @@ impl Ruleset {
             policies,
             routes: parts.rules.routes.clone().into(),
             limits: parts.rules.limits.clone(),
+            a2a: parts.rules.a2a.clone(),
             spare_watches,
         })
     }
@@ -370,7 +376,8 @@ impl RulesFile {
         let mut detectors = root.section("detectors");
         let disabled = detectors.texts("disabled").into_iter().map(str::to_owned).collect();
         detectors.finish();
-        Self { routes, policies, limits, disabled }
+        let a2a = A2aSettings::read(&mut root.section("a2a"), routes.iter().any(Route::is_for_agents));
+        Self { routes, policies, limits, a2a, disabled }
     }
 }
 

@@ -35,6 +35,7 @@ const FOLDER_DEPTH_MAX: usize = 5;
 /// Calls back when one of some files or folders changes.
 pub struct FileWatch {
     paths: Vec<PathBuf>,
+    more: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     changed: Arc<dyn Fn() + Send + Sync>,
 }
 
@@ -45,13 +46,20 @@ impl FileWatch {
     /// Returns a watch over files and folders (with all they hold); they need not exist yet. What is
     /// done when they change may block.
     pub fn new(paths: Vec<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { paths, changed: Arc::new(changed) }
+        Self { paths, more: Arc::new(Vec::new), changed: Arc::new(changed) }
+    }
+
+    /// Watches what `more` names too; it is asked at each look, so that what is watched may change.
+    pub fn following(mut self, more: impl Fn() -> Vec<PathBuf> + Send + Sync + 'static) -> Self {
+        self.more = Arc::new(more);
+        self
     }
 
     /// Watches until `shutdown` says true or is gone.
     pub async fn run(self, mut shutdown: watch::Receiver<bool>) {
         let (nudge, mut nudged) = mpsc::channel(1);
-        let _watcher = watch_folders(&self.paths, nudge);
+        let watched: Vec<PathBuf> = self.paths.iter().cloned().chain((self.more)()).collect();
+        let _watcher = watch_folders(&watched, nudge);
         let mut known = self.look().await;
         loop {
             tokio::select! {
@@ -81,8 +89,12 @@ impl FileWatch {
     }
 
     async fn look(&self) -> Vec<Stamp> {
-        let paths = self.paths.clone();
-        tokio::task::spawn_blocking(move || fingerprint(&paths)).await.unwrap_or_default()
+        let (mut paths, more) = (self.paths.clone(), Arc::clone(&self.more));
+        let look = move || {
+            paths.extend(more());
+            fingerprint(&paths)
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or_default()
     }
 }
 

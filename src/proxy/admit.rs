@@ -1,5 +1,6 @@
 //! Who sends an exchange, whether it may use the route, and what is left of its quota.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pingora::proxy::Session;
@@ -7,9 +8,12 @@ use pingora::proxy::Session;
 use super::Gateway;
 use super::context::Exchange;
 use super::context::Passage;
-use super::provider_key::Presented;
 use super::reject::Rejection;
+use crate::access::credential::ALL_PLACES;
+use crate::access::credential::Presented;
 use crate::access::credential::Principal;
+use crate::access::credential::presented;
+use crate::access::limit::LimitState;
 use crate::access::role::Permission;
 use crate::access::tier::Tier;
 use crate::policy::decision::CallerId;
@@ -30,11 +34,12 @@ impl Gateway {
         match &passage.route().auth {
             RouteAuth::Transparent => {
                 let caller = self.callers.of_headers(&session.req_header().headers);
-                let name = caller.clone().unwrap_or_else(|| address(session));
+                let name = caller.clone().unwrap_or_else(|| stranger(session));
                 exchange.caller = caller.map(CallerId::new);
                 self.take(exchange, &name, self.licensing.tier(self.clock.now()))
             }
             RouteAuth::GatewayKey(_) => self.admit_key(session, exchange, passage),
+            RouteAuth::A2a => self.admit_agent(session, exchange),
         }
     }
 
@@ -48,30 +53,39 @@ impl Gateway {
             Ok(known) => known,
             Err(rejection) => {
                 // Knocking is paid by the address, as on the management plane.
-                self.take(
-                    exchange,
-                    &format!("address:{}", address(session)),
-                    self.licensing.tier(self.clock.now()),
-                )?;
+                self.take(exchange, &stranger(session), self.licensing.tier(self.clock.now()))?;
                 return Err(rejection);
             }
         };
         exchange.caller = Some(CallerId::new(principal.id()));
         exchange.presented = Some(presented);
+        exchange.scope = Some(Arc::clone(&principal.scope));
         let tier = principal.tier.min(self.licensing.tier(self.clock.now()));
-        self.take(exchange, &format!("key:{}", principal.key_id), tier)?;
-        let is_allowed = principal.may(USE_ROUTES) && principal.may_use(&passage.route().name);
+        self.take(exchange, &principal.payer(), tier)?;
+        let is_allowed = principal.may(USE_ROUTES) && principal.scope.allows_route(&passage.route().name);
         if is_allowed { Ok(()) } else { Err(Rejection::Forbidden) }
     }
 
     fn principal(&self, session: &Session) -> Result<(Principal, Presented), Rejection> {
         let head = session.req_header();
-        let presented = Presented::of_request(&head.headers, head.uri.query()).map_err(Rejection::NoKey)?;
-        let principal = self.keys.authenticate(&presented.key, self.clock.now());
+        let presented =
+            presented(&head.headers, head.uri.query(), &ALL_PLACES).map_err(Rejection::Credential)?;
+        let presented = presented.ok_or(Rejection::NoKey)?;
+        let principal = self.authenticator.authenticate(&presented.credential, self.clock.now());
         principal.map(|principal| (principal, presented)).ok_or(Rejection::UnknownKey)
     }
 
-    fn take(&self, exchange: &mut Exchange, name: &str, tier: Tier) -> Result<(), Rejection> {
+    /// Takes a seat and a token; a request without a seat costs none.
+    pub(super) fn take(&self, exchange: &mut Exchange, name: &str, tier: Tier) -> Result<(), Rejection> {
+        let max = exchange.rules.limits.concurrent_requests_per_caller;
+        if max > 0 && self.buckets.quota(tier).is_some() {
+            let Some(seat) = self.concurrency.enter(name, max) else {
+                exchange.limit = Some(self.buckets.peek(name, tier, self.clock.now()));
+                self.telemetry.metrics.rate_limited();
+                return Err(Rejection::TooManyAtOnce);
+            };
+            exchange.seat = Some(seat);
+        }
         let limit = self.buckets.take(name, tier, self.clock.now());
         let (allowed, retry_after) = (limit.allowed, Duration::from_secs(limit.retry_after_s));
         exchange.limit = Some(limit);
@@ -81,9 +95,16 @@ impl Gateway {
         self.telemetry.metrics.rate_limited();
         Err(Rejection::RateLimited { retry_after })
     }
+
+    /// Returns the quota of the address, for who is refused before anybody knows them.
+    pub(super) fn limit_of_address(&self, session: &Session) -> LimitState {
+        let now = self.clock.now();
+        self.buckets.peek(&stranger(session), self.licensing.tier(now), now)
+    }
 }
 
-fn address(session: &Session) -> String {
+/// Returns who pays where no credential counts, named as on the management plane.
+pub(super) fn stranger(session: &Session) -> String {
     let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
-    address.map(|address| address.to_string()).unwrap_or_default()
+    address.map_or_else(|| "address:unknown".to_owned(), |address| format!("address:{address}"))
 }

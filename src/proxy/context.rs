@@ -5,7 +5,13 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::a2a::chain::AgentCall;
+use crate::access::a2a::chain::Grant;
+use crate::access::a2a::chain::Pending;
+use crate::access::concurrency::Seat;
+use crate::access::credential::Presented;
 use crate::access::limit::LimitState;
+use crate::access::scope::Scope;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
 use crate::llm::usage::Usage;
@@ -16,7 +22,6 @@ use crate::policy::route::Route;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
-use crate::proxy::provider_key::Presented;
 use crate::redact::token::Vault;
 
 /// The most types that a refusal names.
@@ -37,6 +42,16 @@ pub struct Exchange {
     pub caller: Option<CallerId>,
     /// The key it presented, on routes that take ours.
     pub presented: Option<Presented>,
+    /// What became of the call, on routes for agents.
+    pub agent: Option<AgentCall>,
+    /// An agent's call that waits for its body.
+    pub pending: Option<Pending>,
+    /// What lets an agent's call go on; nothing is forwarded without.
+    pub grant: Option<Grant>,
+    /// What that key may be used for.
+    pub scope: Option<Arc<Scope>>,
+    /// Its place among the requests of its caller that are under way.
+    pub seat: Option<Seat>,
     /// What is left of the caller's quota.
     pub limit: Option<LimitState>,
     /// Where it goes and under which policy; known after routing.
@@ -115,6 +130,11 @@ impl Exchange {
             request_id: String::new(),
             caller: None,
             presented: None,
+            agent: None,
+            pending: None,
+            grant: None,
+            scope: None,
+            seat: None,
             limit: None,
             passage: None,
             path: String::new(),

@@ -13,6 +13,7 @@
 //! | `fail_to_proxy` | what Pingora itself refuses, in the caller's shape |
 //! | `logging` | the one record of the exchange |
 
+mod a2a;
 mod admit;
 mod caller;
 pub mod coding;
@@ -26,9 +27,11 @@ pub mod local;
 pub mod path;
 pub mod provider_key;
 mod record;
+mod refuse;
 pub mod reject;
 mod request;
 mod response;
+pub mod scope;
 mod stream;
 pub mod upstream;
 
@@ -36,11 +39,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use http::header;
 use pingora::http::RequestHeader;
 use pingora::http::ResponseHeader;
-use pingora::protocols::http::HttpTask;
 use pingora::proxy::FailToProxy;
 use pingora::proxy::ProxyHttp;
 use pingora::proxy::Session;
@@ -54,12 +55,14 @@ use self::context::Passage;
 use self::gate::ByteBudget;
 use self::head::HeadLimits;
 use self::provider_key::ProviderKeys;
-use self::reject::Answer;
 use self::reject::Rejection;
+use self::scope::ScopeRefusal;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
+use crate::access::a2a::Guardrails;
+use crate::access::authenticator::Authenticator;
+use crate::access::concurrency::Concurrency;
 use crate::access::identity::CallerHash;
-use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
@@ -67,7 +70,6 @@ use crate::clock::Clock;
 use crate::govern::audit::Recorder;
 use crate::id::UlidSource;
 use crate::llm::dialect::Wire;
-use crate::llm::refusal::Refusal;
 use crate::policy::decision::Cleared;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::pin::Pins;
@@ -76,10 +78,6 @@ use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
 use crate::redact::token::Vault;
 use crate::telemetry::Telemetry;
-
-/// How much of an unread request body is drained before a refusal, and for how long: a caller that is
-/// still writing would otherwise see a reset instead of the answer.
-const DRAIN_DEADLINE: Duration = Duration::from_millis(500);
 
 /// The data plane and what it leans on.
 pub struct Gateway {
@@ -95,6 +93,8 @@ pub struct Gateway {
     pub own: local::OwnPaths,
     /// Quotas.
     pub buckets: Arc<Buckets>,
+    /// Requests under way, shared with the management plane.
+    pub concurrency: Arc<Concurrency>,
     /// Turns credentials into caller ids.
     pub callers: Arc<CallerHash>,
     /// What masks and placeholders are made with.
@@ -103,8 +103,10 @@ pub struct Gateway {
     pub pins: Arc<Pins>,
     /// Turns values into masks.
     pub masker: Arc<Masker>,
-    /// Our keys, for routes that take them.
-    pub keys: Arc<KeyStore>,
+    /// Knows our credentials, for routes that take them.
+    pub authenticator: Authenticator,
+    /// What calls of agents are judged by.
+    pub guardrails: Arc<Guardrails>,
     /// What the providers of those routes get instead.
     pub provider_keys: Arc<ProviderKeys>,
     /// The licence; callers who present none of our keys have the tier of the deployment.
@@ -217,11 +219,13 @@ impl ProxyHttp for Gateway {
         exchange: &mut Exchange,
     ) -> pingora::Result<()> {
         let Some(passage) = &exchange.passage else { return Ok(()) };
+        a2a::strip_reserved(head);
         if let Some(target) = passage.route().upstreams.first() {
             head.insert_header(header::HOST, upstream::authority(target))?;
             let path = format!("{}{}", target.base_path, forwarded_path(session, exchange, passage));
             head.set_raw_path(path.as_bytes())?;
         }
+        upstream::remove_sessions(head);
         let exchanged = self.exchange_key(head, exchange, passage);
         exchanged.map_err(|_| pingora::Error::explain(pingora::ErrorType::InternalError, "no provider key"))
     }
@@ -303,6 +307,9 @@ impl Gateway {
             if !passage.route().websocket {
                 return Err(Rejection::Upgrade.into());
             }
+            if exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests()) {
+                return Err(Rejection::Scope(ScopeRefusal::Upgrade).into());
+            }
             head::check_websocket(session.req_header())?;
             return Ok(Next::Upgrade);
         }
@@ -352,6 +359,7 @@ impl Gateway {
         let path = forwarded_path(session, exchange, passage);
         let mut head = upstream::without_connection(session.req_header());
         self.exchange_key(&mut head, exchange, passage)?;
+        a2a::introduce(&mut head, exchange, passage)?;
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
         let send = self.upstreams.send(passage.route(), head, &path, cleared.into_bytes(), timeouts);
@@ -373,7 +381,8 @@ impl Gateway {
     ) -> Result<(), Rejection> {
         let Some(presented) = &exchange.presented else { return Ok(()) };
         let place = passage.route().auth.provider_key();
-        let is_had = self.provider_keys.exchange(head, presented, place);
+        let wire = exchange.detected.as_ref().map_or(Wire::Generic, |detected| detected.wire);
+        let is_had = self.provider_keys.exchange(head, presented, wire, place);
         if is_had { Ok(()) } else { Err(Rejection::NoProviderKey) }
     }
 
@@ -385,79 +394,6 @@ impl Gateway {
             connect: ms(route.upstream_connect_ms, own.upstream_connect_ms),
             first_byte: ms(route.upstream_first_byte_ms, own.upstream_first_byte_ms),
             idle: ms(route.upstream_idle_ms, own.upstream_idle_ms),
-        }
-    }
-
-    /// Answers a refused exchange in the caller's shape; does nothing once a head has left.
-    async fn refuse(
-        &self,
-        session: &mut Session,
-        exchange: &mut Exchange,
-        rejection: &Rejection,
-    ) -> pingora::Result<()> {
-        if session.response_written().is_some_and(|head| !head.status.is_informational()) {
-            return Ok(());
-        }
-        let answer = rejection.answer();
-        exchange.outcome.reason = Some(answer.code);
-        exchange.outcome.status = Some(answer.status);
-        let body = match &exchange.detected {
-            Some(detected) => self.refusal(&answer, exchange).error_body(detected.wire),
-            None => serde_json::json!({ "error": answer.message }).to_string().into_bytes(),
-        };
-        let mut head = ResponseHeader::build(answer.status, Some(14))?;
-        head.insert_header(header::CONTENT_TYPE, "application/json")?;
-        head.insert_header(header::CONTENT_LENGTH, body.len())?;
-        if let Some(seconds) = answer.retry_after_s {
-            head.insert_header(header::RETRY_AFTER, seconds)?;
-        }
-        if !answer.may_retry {
-            // OpenAI's and Anthropic's SDKs obey it, whatever the status.
-            head.insert_header("x-should-retry", "false")?;
-        }
-        if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::Anthropic) {
-            // Anthropic's own name for what everybody else calls `x-request-id`.
-            head.insert_header("request-id", &exchange.request_id)?;
-        }
-        self.decorate(&mut head, exchange)?;
-        // A refusal is one, recorded or not; the recorder counts what is lost.
-        if !matches!(rejection, Rejection::Unrecorded) && !exchange.outcome.is_local {
-            let _ = self.keep(exchange).await;
-        }
-        self.drain(session).await;
-        let silent = session.req_header().method == http::Method::HEAD;
-        let mut tasks = vec![HttpTask::Header(Box::new(head), silent)];
-        if !silent {
-            tasks.push(HttpTask::Body(Some(Bytes::from(body)), true));
-        }
-        session.as_downstream_mut().response_duplex_vec(tasks).await?;
-        Ok(())
-    }
-
-    /// Reads what is left of a request body, within bounds; past them the connection is closed.
-    async fn drain(&self, session: &mut Session) {
-        if session.as_downstream_mut().is_body_done() {
-            return;
-        }
-        let drained =
-            tokio::time::timeout(DRAIN_DEADLINE, session.as_downstream_mut().drain_request_body()).await;
-        if !matches!(drained, Ok(Ok(()))) {
-            session.set_keepalive(None);
-        }
-    }
-
-    /// Names the types of what was found, never the value: who is refused can then mend the request.
-    fn refusal(&self, answer: &Answer, exchange: &Exchange) -> Refusal {
-        let found = exchange.blocked_for();
-        let message = match found.as_slice() {
-            [] => answer.message.clone(),
-            found => format!("{} ({})", answer.message, found.join(", ")),
-        };
-        Refusal {
-            status: answer.status.as_u16(),
-            code: answer.code,
-            message,
-            request_id: exchange.request_id.clone(),
         }
     }
 

@@ -8,19 +8,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use http::HeaderMap;
 use http::HeaderName;
 use http::HeaderValue;
 use http::header;
 use pingora::http::RequestHeader;
 
+use crate::access::credential::ALL_PLACES;
+use crate::access::credential::Presented;
+use crate::llm::dialect::Wire;
 use crate::policy::route::Route;
 use crate::policy::route::SecretPlace;
 
-/// Where provider SDKs put their credential; in `Authorization` it follows `Bearer`.
-const PLACES: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "api-key"];
-/// Query parameters in which providers take a credential too. Queries end in logs: ours is refused there.
-const QUERY_PARAMETERS: [&str; 4] = ["key", "api_key", "api-key", "access_token"];
 /// The longest key of a provider, in bytes.
 pub const PROVIDER_KEY_BYTES_MAX: usize = 8 * 1024;
 
@@ -31,29 +29,6 @@ pub type ReadSecret = Box<dyn Fn(&SecretPlace) -> Option<String> + Send + Sync>;
 pub struct ProviderKeys {
     read: ReadSecret,
     held: ArcSwap<BTreeMap<SecretPlace, HeaderValue>>,
-}
-
-/// One of our keys as a caller presents it.
-#[derive(Clone)]
-pub struct Presented {
-    /// The key.
-    pub key: String,
-    /// The header it came in.
-    place: HeaderName,
-}
-
-/// Why a request presents no key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PresentedFault {
-    /// There is none.
-    #[error("no API key was given")]
-    Missing,
-    /// There are several, or one that is no text.
-    #[error("the request gives its API key in more than one way, or malformed")]
-    Ambiguous,
-    /// It is in the query.
-    #[error("an API key in the query is refused: give it in a header")]
-    InQuery,
 }
 
 impl ProviderKeys {
@@ -80,61 +55,35 @@ impl ProviderKeys {
         self.held.store(Arc::new(held));
     }
 
-    /// Puts the provider's key where the caller put ours, and takes every other credential away. `false`
-    /// where the key cannot be had.
+    /// Puts the provider's key where the caller put ours, or where providers of that kind look for it when the
+    /// caller used a place of our own, and takes every other credential away. `false` where the key cannot
+    /// be had.
     pub fn exchange(
         &self,
         head: &mut RequestHeader,
         presented: &Presented,
+        wire: Wire,
         place: Option<&SecretPlace>,
     ) -> bool {
-        for name in PLACES {
+        for name in ALL_PLACES {
             head.remove_header(name);
         }
         let Some(place) = place else { return true };
         let held = self.held.load();
         let Some(key) = held.get(place) else { return false };
-        let value = match presented.place == header::AUTHORIZATION {
+        let goes_to = match (presented.place.as_str(), wire) {
+            ("x-api-token", Wire::Anthropic) => HeaderName::from_static("x-api-key"),
+            ("x-api-token", Wire::Gemini) => HeaderName::from_static("x-goog-api-key"),
+            ("x-api-token", _) => header::AUTHORIZATION,
+            _ => presented.place.clone(),
+        };
+        let value = match goes_to == header::AUTHORIZATION {
             true => HeaderValue::from_bytes(&[b"Bearer ", key.as_bytes()].concat()),
             false => Ok(key.clone()),
         };
         let Ok(mut value) = value else { return false };
         value.set_sensitive(true);
-        head.insert_header(presented.place.clone(), value).is_ok()
-    }
-}
-
-impl Presented {
-    /// Returns the key that a request presents.
-    ///
-    /// # Errors
-    /// See [`PresentedFault`].
-    pub fn of_request(headers: &HeaderMap, query: Option<&str>) -> Result<Self, PresentedFault> {
-        if query.is_some_and(has_credential) {
-            return Err(PresentedFault::InQuery);
-        }
-        let mut found: Option<Self> = None;
-        for name in PLACES {
-            for value in headers.get_all(name) {
-                let text = value.to_str().map_err(|_| PresentedFault::Ambiguous)?;
-                let key = match name {
-                    "authorization" => bearer(text).ok_or(PresentedFault::Ambiguous)?,
-                    _ => text.trim(),
-                };
-                // Some SDKs write the same key in two places.
-                if found.as_ref().is_some_and(|other| other.key != key) {
-                    return Err(PresentedFault::Ambiguous);
-                }
-                found.get_or_insert(Self { key: key.to_owned(), place: HeaderName::from_static(name) });
-            }
-        }
-        found.filter(|found| !found.key.is_empty()).ok_or(PresentedFault::Missing)
-    }
-}
-
-impl std::fmt::Debug for Presented {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Presented").field("place", &self.place).finish_non_exhaustive()
+        head.insert_header(goes_to, value).is_ok()
     }
 }
 
@@ -148,58 +97,9 @@ pub fn header_value(text: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-fn bearer(value: &str) -> Option<&str> {
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-fn has_credential(query: &str) -> bool {
-    let names = query.split('&').map(|pair| pair.split('=').next().unwrap_or_default());
-    names.into_iter().any(|name| QUERY_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn presented(fields: &[(&'static str, &str)], query: Option<&str>) -> Result<String, PresentedFault> {
-        let mut headers = HeaderMap::new();
-        for (name, value) in fields {
-            headers.append(HeaderName::from_static(name), value.parse().unwrap());
-        }
-        Presented::of_request(&headers, query)
-            .map(|presented| format!("{} {}", presented.place, presented.key))
-    }
-
-    #[test]
-    fn a_key_is_found_where_each_sdk_puts_it() {
-        for (name, value) in [
-            ("authorization", "Bearer pk_a"),
-            ("x-api-key", "pk_a"),
-            ("x-goog-api-key", "pk_a"),
-            ("api-key", "pk_a"),
-        ] {
-            assert_eq!(presented(&[(name, value)], Some("alt=sse")), Ok(format!("{name} pk_a")));
-        }
-        let twice = [("authorization", "Bearer pk_a"), ("x-api-key", "pk_a")];
-        assert_eq!(presented(&twice, None), Ok("authorization pk_a".to_owned()));
-    }
-
-    #[test]
-    fn what_has_two_meanings_is_refused() {
-        assert_eq!(presented(&[], None), Err(PresentedFault::Missing));
-        assert_eq!(presented(&[("x-api-key", "")], None), Err(PresentedFault::Missing));
-        assert_eq!(presented(&[("authorization", "Basic pk_a")], None), Err(PresentedFault::Ambiguous));
-        let two = [("x-api-key", "pk_a"), ("api-key", "pk_b")];
-        assert_eq!(presented(&two, None), Err(PresentedFault::Ambiguous));
-        for query in ["key=pk_a", "alt=sse&API_KEY=pk_a", "access_token=x"] {
-            assert_eq!(
-                presented(&[("x-api-key", "pk_a")], Some(query)),
-                Err(PresentedFault::InQuery),
-                "{query}"
-            );
-        }
-    }
 
     #[test]
     fn the_provider_gets_its_key_and_nothing_of_ours() {
@@ -211,17 +111,30 @@ mod tests {
             head.insert_header("authorization", "Bearer pk_a").unwrap();
             head
         };
-        let given = Presented { key: "pk_a".to_owned(), place: header::AUTHORIZATION };
+        let given = Presented { credential: "pk_a".to_owned(), place: header::AUTHORIZATION };
         let mut unknown = head();
-        assert!(!keys.exchange(&mut unknown, &given, Some(&place)), "not read yet");
+        assert!(!keys.exchange(&mut unknown, &given, Wire::OpenAiChat, Some(&place)), "not read yet");
         keys.held.store(Arc::new(BTreeMap::from([(place.clone(), header_value(" secret\n").unwrap())])));
         let mut sent = head();
-        assert!(keys.exchange(&mut sent, &given, Some(&place)));
+        assert!(keys.exchange(&mut sent, &given, Wire::OpenAiChat, Some(&place)));
         assert_eq!(sent.headers.get("authorization").unwrap(), "Bearer secret");
         assert!(!sent.headers.contains_key("x-api-key"));
         let mut bare = head();
-        assert!(keys.exchange(&mut bare, &given, None));
+        assert!(keys.exchange(&mut bare, &given, Wire::OpenAiChat, None));
         assert!(!bare.headers.contains_key("authorization") && !bare.headers.contains_key("x-api-key"));
+        let ours = HeaderName::from_static("x-api-token");
+        for (wire, name, value) in [
+            (Wire::OpenAiChat, "authorization", "Bearer secret"),
+            (Wire::Anthropic, "x-api-key", "secret"),
+            (Wire::Gemini, "x-goog-api-key", "secret"),
+        ] {
+            let given = Presented { credential: "pk_a".to_owned(), place: ours.clone() };
+            let mut sent = RequestHeader::build("POST", b"/", None).unwrap();
+            sent.insert_header("x-api-token", "pk_a").unwrap();
+            assert!(keys.exchange(&mut sent, &given, wire, Some(&place)));
+            assert_eq!(sent.headers.get(name).unwrap(), value);
+            assert!(!sent.headers.contains_key("x-api-token"));
+        }
         for wrong in ["", "two lines\nx", "a b", "caf\u{e9}"] {
             assert!(header_value(wrong).is_none(), "{wrong:?}");
         }

@@ -17,12 +17,16 @@ use crate::govern::audit::Health;
 use crate::policy::decision::Action;
 use crate::policy::inspect::Observation;
 use crate::scan::kind::Kind;
+use crate::telemetry::metrics::AGENT_GRANTED;
 use crate::telemetry::metrics::Finished;
 
 /// The event type of exchanges with providers.
 const EXCHANGE: &str = "exchange";
 /// The event type of answers that begin to leave piece by piece.
 const BEGUN: &str = "exchange_begun";
+/// The event types of agents' calls: those that the guardrails let pass, and the others.
+const GRANTED: &str = "a2a_granted";
+const DENIED: &str = "a2a_denied";
 /// Findings listed in one event; past it they are only counted.
 const FINDINGS_MAX: usize = 100;
 const NO_ROUTE: &str = "none";
@@ -76,7 +80,8 @@ impl Gateway {
     }
 
     /// Writes down what is known of an exchange.
-    pub(super) async fn record(&self, _session: &Session, exchange: &mut Exchange) {
+    pub(super) async fn record(&self, session: &Session, exchange: &mut Exchange) {
+        self.weigh(session, exchange);
         let took = self.clock.monotonic().saturating_sub(exchange.began);
         let is_local = exchange.outcome.is_local;
         self.measure(exchange, took);
@@ -89,6 +94,20 @@ impl Gateway {
         if let Err(error) = self.recorder.record(event).await {
             tracing::error!(%error, request_id = exchange.request_id, "an exchange could not be recorded");
         }
+    }
+
+    /// Completes what is known of an agent's call: how it ended, and how much was said.
+    fn weigh(&self, session: &Session, exchange: &mut Exchange) {
+        let Some(call) = &mut exchange.agent else { return };
+        call.request_bytes = session.body_bytes_read() as u64;
+        call.response_bytes = session.body_bytes_sent() as u64;
+        let code = match (call.denied, call.is_granted) {
+            (Some(code), _) => code.as_str(),
+            (None, true) => AGENT_GRANTED,
+            // The body never came to its end.
+            (None, false) => return,
+        };
+        self.telemetry.metrics.agent_called(code);
     }
 
     fn measure(&self, exchange: &Exchange, took: Duration) {
@@ -132,7 +151,7 @@ impl Gateway {
         techniques.dedup();
         let caller = exchange.caller.as_ref().map(|caller| caller.as_str().to_owned());
         AuditEvent {
-            event_type: EXCHANGE.to_owned(),
+            event_type: event_type(exchange).to_owned(),
             category: gravest.map(|(_, detector)| detector.category),
             severity: gravest.map(|(_, detector)| detector.severity),
             action: exchange.outcome.action.unwrap_or(Action::Allow).as_str().to_owned(),
@@ -157,6 +176,11 @@ impl Gateway {
             Some(reason) => format!("refused ({reason}), {status}"),
             None => status,
         };
+        if let Some(call) = &exchange.agent {
+            // Which agent it was stands where it can be forgotten: in the event's entity.
+            let capability = call.capability.as_deref().unwrap_or("unknown");
+            message = format!("capability {capability}: {message}");
+        }
         let found = (request.len(), response.len());
         if found != (0, 0) {
             message.push_str(&format!(", findings: {} in the request, {} in the response", found.0, found.1));
@@ -166,6 +190,14 @@ impl Gateway {
             message.push_str(&format!(", the shadow policy would {}", shadow.as_str()));
         }
         message
+    }
+}
+
+fn event_type(exchange: &Exchange) -> &'static str {
+    match &exchange.agent {
+        None => EXCHANGE,
+        Some(call) if call.is_granted => GRANTED,
+        Some(_) => DENIED,
     }
 }
 

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::a2a::denial::Denial;
+use crate::access::credential::CredentialFault;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::CodingFault;
 use crate::proxy::gate::GateFault;
 use crate::proxy::head::HeadFault;
 use crate::proxy::path::PathFault;
-use crate::proxy::provider_key::PresentedFault;
+use crate::proxy::scope::ScopeRefusal;
 use crate::proxy::upstream::UpstreamFault;
 
 /// Why an exchange was refused.
@@ -26,17 +28,25 @@ pub enum Rejection {
     /// No route leads there.
     NoRoute,
     /// The request presents none of our keys, on a route that takes them.
-    NoKey(PresentedFault),
+    NoKey,
+    /// It presents one in more than one way, or where it does not belong.
+    Credential(CredentialFault),
     /// The key it presents is unknown, revoked or expired.
     UnknownKey,
     /// Its key may not use the route.
     Forbidden,
+    /// Its key may not use a model or a tool.
+    Scope(ScopeRefusal),
+    /// The caller has as many requests under way as it may.
+    TooManyAtOnce,
     /// The route's own key for the provider cannot be had.
     NoProviderKey,
     /// The route does not carry upgraded connections.
     Upgrade,
     /// The provider did not switch protocols.
     UpgradeFailed,
+    /// The guardrails deny an agent's call.
+    A2a(Denial),
     /// The caller sends too much, too often.
     RateLimited {
         /// When to come back.
@@ -92,8 +102,10 @@ impl Rejection {
     fn may_retry(&self) -> bool {
         match self {
             Self::RateLimited { retry_after } => *retry_after <= RETRY_WAIT_MAX,
+            Self::A2a(denial) => denial.retry_after.is_some_and(|wait| wait <= RETRY_WAIT_MAX),
             Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
             Self::Upstream(_)
+            | Self::TooManyAtOnce
             | Self::UpgradeFailed
             | Self::Unrecorded
             | Self::NoProviderKey
@@ -101,9 +113,11 @@ impl Rejection {
             Self::Head(_)
             | Self::Path(_)
             | Self::NoRoute
-            | Self::NoKey(_)
+            | Self::NoKey
+            | Self::Credential(_)
             | Self::UnknownKey
             | Self::Forbidden
+            | Self::Scope(_)
             | Self::Upgrade
             | Self::Coding(_)
             | Self::UnreadableRequest(_)
@@ -123,12 +137,22 @@ impl Rejection {
             Self::Head(_) => (StatusCode::BAD_REQUEST, "malformed_request"),
             Self::Path(_) => (StatusCode::BAD_REQUEST, "malformed_path"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no_route"),
-            Self::NoKey(_) | Self::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
+            Self::NoKey | Self::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
+            Self::Credential(CredentialFault::Malformed) => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
+            Self::Credential(CredentialFault::Ambiguous) => (StatusCode::BAD_REQUEST, "ambiguous_credential"),
+            Self::Credential(CredentialFault::InQuery) => (StatusCode::BAD_REQUEST, "credential_in_query"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "route_forbidden"),
+            Self::Scope(ScopeRefusal::Tool(_)) => (StatusCode::FORBIDDEN, "tool_forbidden"),
+            Self::Scope(_) => (StatusCode::FORBIDDEN, "model_forbidden"),
+            Self::TooManyAtOnce => (StatusCode::TOO_MANY_REQUESTS, "too_many_at_once"),
             Self::NoProviderKey => (StatusCode::SERVICE_UNAVAILABLE, "provider_key_unavailable"),
             Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
             Self::UpgradeFailed => (StatusCode::BAD_GATEWAY, "upgrade_failed"),
             Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+            Self::A2a(denial) => {
+                let status = StatusCode::from_u16(denial.code.status());
+                (status.unwrap_or(StatusCode::FORBIDDEN), denial.code.as_str())
+            }
             Self::Gate(GateFault::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::Gate(GateFault::Slow { .. }) => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
@@ -154,12 +178,16 @@ impl Rejection {
             Self::Head(fault) => fault.to_string(),
             Self::Path(fault) => fault.to_string(),
             Self::NoRoute => "no route of this gateway leads there".to_owned(),
-            Self::NoKey(fault) => fault.to_string(),
-            Self::UnknownKey => "the API key is unknown, revoked or expired".to_owned(),
+            Self::NoKey => "no API key was given".to_owned(),
+            Self::Credential(fault) => fault.to_string(),
+            Self::UnknownKey => "the API key or token is unknown, revoked or expired".to_owned(),
             Self::Forbidden => "this API key may not use this route".to_owned(),
+            Self::Scope(refusal) => refusal.to_string(),
+            Self::TooManyAtOnce => "too many requests of this caller are under way".to_owned(),
             Self::NoProviderKey => "the route cannot reach its provider at the moment".to_owned(),
             Self::Upgrade => "this route does not carry upgraded connections".to_owned(),
             Self::UpgradeFailed => "the upstream did not switch protocols".to_owned(),
+            Self::A2a(denial) => denial.to_string(),
             Self::RateLimited { .. } => "too many requests, slow down".to_owned(),
             Self::Gate(fault) => fault.to_string(),
             Self::Coding(fault) => fault.to_string(),
@@ -176,7 +204,8 @@ impl Rejection {
     fn retry_after_s(&self) -> Option<u64> {
         match self {
             Self::RateLimited { retry_after } => Some(retry_after.as_secs().max(1)),
-            Self::Gate(GateFault::Overloaded) | Self::Unrecorded => Some(1),
+            Self::A2a(denial) => denial.retry_after.map(|wait| wait.as_secs().max(1)),
+            Self::Gate(GateFault::Overloaded) | Self::Unrecorded | Self::TooManyAtOnce => Some(1),
             _ => None,
         }
     }
@@ -193,6 +222,7 @@ macro_rules! from {
 }
 
 from! {
+    Denial => A2a,
     HeadFault => Head,
     PathFault => Path,
     GateFault => Gate,

@@ -45,6 +45,7 @@ impl Gateway {
         let deadline = Duration::from_millis(self.config.timeouts.body_ms);
         let held = gate::take_body(session, &self.budget, whole_max, deadline).await?;
         exchange.reserved = Some(held.reserved);
+        self.check_integrity(exchange, passage, &held.bytes)?;
         let coding = text_header(session, header::CONTENT_ENCODING).map_or(Ok(None), Coding::parse)?;
         let body = match coding {
             Some(coding) => {
@@ -54,6 +55,7 @@ impl Gateway {
             }
             None => held.bytes,
         };
+        self.check_scope(session, exchange, &body, media.as_ref().ok())?;
         self.detect(exchange, passage, &body);
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         exchange.acted(inspection.action);

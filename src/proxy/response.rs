@@ -19,6 +19,7 @@ use super::context::Passage;
 use super::gate::Reserved;
 use super::reject::Rejection;
 use super::request::coding_limits;
+use crate::access::a2a::claims::is_reserved;
 use crate::llm::media::Media;
 use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
@@ -232,6 +233,7 @@ impl Gateway {
         let mut head = ResponseHeader::build(source.status, Some(source.headers.len() + 8))?;
         let keeps =
             |name: &HeaderName| !DROPPED.contains(&name.as_str()) && !dropped.contains(&name.as_str());
+        let keeps = |name: &HeaderName| keeps(name) && !is_reserved(name.as_str());
         for (name, value) in source.headers.iter().filter(|(name, _)| keeps(name)) {
             head.append_header(name.clone(), value.clone())?;
         }

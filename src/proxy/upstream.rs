@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderValue;
 use http::Uri;
 use http::Version;
 use http::header;
@@ -34,6 +35,8 @@ use pingora::upstreams::peer::HttpPeer;
 use pingora::utils::tls::WrappedX509;
 use pingora::utils::tls::parse_x509;
 
+use super::a2a;
+use crate::access::cookie;
 use crate::clock::Clock;
 use crate::policy::route::Route;
 use crate::policy::route::Upstream;
@@ -306,18 +309,39 @@ async fn read_final_head(session: &mut HttpSession) -> pingora::Result<()> {
     pingora::Error::e_explain(pingora::ErrorType::InvalidHTTPHeader, "too many interim responses")
 }
 
-/// Returns the caller's head without what belongs to its connection and to the form of its body.
+/// Returns the caller's head without what belongs to its connection, to the form of its body, and to us alone.
 pub fn without_connection(head: &RequestHeader) -> Box<RequestHeader> {
     let mut sent = Box::new(head.clone());
     for nominated in nominated_fields(head) {
         sent.remove_header(nominated.as_str());
     }
+    a2a::strip_reserved(&mut sent);
     for name in HOP_BY_HOP.iter().chain(&["expect", "content-length", "content-encoding"]) {
         if sent.headers.contains_key(*name) {
             sent.remove_header(*name);
         }
     }
+    remove_sessions(&mut sent);
     sent
+}
+
+/// Takes sessions of the management plane out of a head: a browser sends them to every port of its host, and
+/// they are no provider's business.
+pub fn remove_sessions(head: &mut RequestHeader) {
+    let given: Vec<HeaderValue> = head.headers.get_all(header::COOKIE).iter().cloned().collect();
+    let kept = |value: &HeaderValue| match value.to_str() {
+        Ok(text) => cookie::without_ours(text).and_then(|rest| rest.try_into().ok()),
+        Err(_) => Some(value.clone()),
+    };
+    let kept: Vec<HeaderValue> = given.iter().filter_map(kept).collect();
+    if kept == given {
+        return;
+    }
+    head.remove_header(&header::COOKIE);
+    for value in kept {
+        // What was a header's value a moment ago is one still.
+        let _ = head.append_header(header::COOKIE, value);
+    }
 }
 
 /// Addresses a head to a target, with the length of the body that goes with it.
@@ -361,5 +385,21 @@ pub(super) fn authority(target: &Upstream) -> String {
     match (target.tls, target.port) {
         (true, 443) | (false, 80) => host,
         (_, port) => format!("{host}:{port}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sessions_of_our_own_people_reach_no_provider() {
+        let mut head = RequestHeader::build("GET", b"/", None).expect("a head");
+        for value in ["a=b; __Host-portcullis-session=x", "portcullis-session=y", "c=d"] {
+            head.append_header("cookie", value).expect("a header");
+        }
+        let sent = without_connection(&head);
+        let cookies: Vec<&HeaderValue> = sent.headers.get_all(header::COOKIE).iter().collect();
+        assert_eq!(cookies, ["a=b", "c=d"]);
     }
 }

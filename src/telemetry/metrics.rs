@@ -24,6 +24,9 @@ const SECONDS: [f64; 16] =
 /// From a microsecond to a second.
 const SCAN_SECONDS: [f64; 12] = [1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 5e-4, 1e-3, 0.01, 0.1, 1.0];
 
+/// What a call of an agent counts as that the guardrails let pass.
+pub const AGENT_GRANTED: &str = "granted";
+
 /// What the gateway counts and measures.
 pub struct Metrics {
     registry: Registry,
@@ -37,6 +40,7 @@ pub struct Metrics {
     unreadable: IntCounterVec,
     rejections: IntCounterVec,
     rate_limited: IntCounter,
+    agent_calls: IntCounterVec,
     panics: IntCounter,
     opaque_bytes: IntCounter,
     in_flight: IntGauge,
@@ -124,6 +128,12 @@ impl Metrics {
                 "rate_limited_total",
                 "Requests refused because a quota was used up.",
             ),
+            agent_calls: counters(
+                &registry,
+                "a2a_calls_total",
+                "Calls of agents, by the code they were denied with; `granted` where they were not.",
+                &["code"],
+            ),
             panics: counter(&registry, "panics_total", "Panics that were caught."),
             opaque_bytes: counter(&registry, "opaque_bytes_total", "Bytes passed on that hold no text."),
             in_flight: gauge(&registry, "inflight_requests", "Exchanges under way."),
@@ -203,6 +213,16 @@ impl Metrics {
     /// Counts a request over its quota.
     pub fn rate_limited(&self) {
         self.rate_limited.inc();
+    }
+
+    /// Counts a call of an agent: [`AGENT_GRANTED`], or the code it was denied with.
+    pub fn agent_called(&self, code: &'static str) {
+        self.agent_calls.with_label_values(&[code]).inc();
+    }
+
+    /// Returns how many calls of agents came to a code.
+    pub fn agent_calls(&self, code: &'static str) -> u64 {
+        self.agent_calls.with_label_values(&[code]).get()
     }
 
     /// Counts a caught panic.

@@ -1,9 +1,13 @@
 //! The management API as its callers see it: transcripts that can be read, and a table of who may what.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
+mod browser;
 mod document;
 mod matrix;
+mod provider;
 mod quota;
+mod sessions;
+mod sso;
 mod stream;
 mod transcript;
 mod transcripts;

@@ -3,11 +3,26 @@
 //! The table is written from the contract, not taken from the product.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use axum::body::Body;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Request;
+use http_body_util::BodyExt;
+use portcullis::access::jose::SigningKey;
+use portcullis::access::key::NewKey;
+use portcullis::access::role::Role;
+use portcullis::access::scope::Scope;
 use portcullis::access::tier::Tier;
+use portcullis::access::token::Issued;
+use portcullis::access::token::NewToken;
+use portcullis::access::token::Via;
+use portcullis::access::user::NewUser;
+use portcullis::access::user::UserRecord;
 use portcullis::admin::routes::routes;
+use portcullis::clock::Clock;
+use serde_json::json;
 
 use crate::world::World;
 
@@ -44,15 +59,29 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/policies/{id}", "operator"),
     ("PUT", "/api/v1/policies/{id}", "operator"),
     ("DELETE", "/api/v1/policies/{id}", "operator"),
+    ("GET", "/api/v1/guardrails", "operator auditor"),
     ("GET", "/api/v1/keys", "operator"),
     ("POST", "/api/v1/keys", ""),
     ("GET", "/api/v1/keys/{id}", "operator"),
+    ("PATCH", "/api/v1/keys/{id}", ""),
     ("DELETE", "/api/v1/keys/{id}", ""),
+    ("POST", "/api/v1/keys/{id}/rotate", ""),
     ("GET", "/api/v1/audit", "operator auditor"),
     ("GET", "/api/v1/audit/stream", "operator auditor"),
     ("GET", "/api/v1/audit/export", "operator auditor"),
     ("GET", "/api/v1/audit/checkpoint", "operator auditor"),
     ("GET", "/api/v1/persistence", "operator auditor"),
+    ("POST", "/api/v1/auth/token", "*"),
+    ("POST", "/api/v1/auth/revoke", "+"),
+    ("GET", "/api/v1/auth/whoami", "+"),
+    ("GET", "/api/v1/users", ""),
+    ("POST", "/api/v1/users", ""),
+    ("GET", "/api/v1/users/{id}", ""),
+    ("PATCH", "/api/v1/users/{id}", ""),
+    ("DELETE", "/api/v1/users/{id}", ""),
+    ("GET", "/.well-known/jwks.json", "*"),
+    ("GET", "/api/v1/signing/keys", "operator"),
+    ("POST", "/api/v1/signing/rotate", ""),
     ("POST", "/api/v1/legal-holds", "operator"),
     ("GET", "/api/v1/legal-holds", "operator auditor"),
     ("GET", "/api/v1/legal-holds/{id}", "operator auditor"),
@@ -60,12 +89,19 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/legal-holds/check/{entityID}", "operator auditor"),
     ("POST", "/api/v1/dsar/export", ""),
     ("POST", "/api/v1/dsar/erase", ""),
-    ("GET", "/.well-known/jwks.json", "*"),
-    ("GET", "/api/v1/signing/keys", "operator"),
-    ("POST", "/api/v1/signing/rotate", ""),
+    ("GET", "/", "*"),
+    ("GET", "/assets/portcullis.css", "*"),
+    ("GET", "/login", "*"),
+    ("POST", "/login", "*"),
+    ("GET", "/auth/login", "*"),
+    ("GET", "/auth/callback", "*"),
+    ("GET", "/auth/logout", "*"),
+    ("POST", "/auth/logout", "*"),
+    ("GET", "/api/v1/sessions", ""),
+    ("DELETE", "/api/v1/sessions/{id}", ""),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
-    ("", "/", "*"),
+    ("", "/auth", "*"),
 ];
 
 /// Returns whom the contract lets call; `None`: the path does not take the method.
@@ -82,6 +118,15 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         return &[404];
     }
     let Some(who) = allowed(method, path) else { return &[405] };
+    match (method, path) {
+        // Whoever has not signed in is led to where that is done.
+        ("GET" | "HEAD", "/") if matches!(credential, "nothing" | "garbage") => return &[303],
+        ("GET" | "HEAD", "/auth/login" | "/auth/logout") => return &[303],
+        ("GET" | "HEAD", "/auth/callback") => return &[404],
+        // Forms are taken from pages of ours.
+        ("POST", "/login" | "/auth/logout") => return &[403],
+        _ => {}
+    }
     let is_known = !matches!(credential, "nothing" | "garbage");
     let is_let_in = who == "*"
         || (is_known
@@ -94,7 +139,7 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         // Every entity may be asked about.
         (true, _) if path.contains("/check/") => &[200],
         // Nothing has the id that is asked for, and bodies are empty.
-        (true, _) if path.contains('{') && method != "PUT" => &[404],
+        (true, _) if path.contains('{') && !matches!(method, "PUT" | "PATCH") => &[404],
         (true, _) if path.contains('{') => &[400, 404],
         (true, _) if matches!(method, "POST" | "PUT") => &[400],
         (true, _) => &[200],
@@ -140,4 +185,176 @@ async fn everybody_gets_what_the_contract_says() {
             }
         }
     }
+}
+
+/// A credential that a test shows, and whom it stands for while it counts.
+struct Badge {
+    name: String,
+    role: Option<&'static str>,
+    is_token: bool,
+    credential: String,
+}
+
+/// The users that tokens are issued to, by role.
+struct People(Vec<(Role, UserRecord)>);
+
+impl People {
+    async fn of(world: &World) -> Self {
+        let mut people = Vec::new();
+        for role in Role::ALL {
+            let new = NewUser {
+                name: role.as_str().to_owned(),
+                password: "correct horse battery".to_owned(),
+                role,
+                tier: None,
+            };
+            let (users, id) = (&world.office.authenticator.users, world.office.new_id());
+            people.push((role, users.create(id, new, world.clock.now()).await.unwrap()));
+        }
+        Self(people)
+    }
+
+    /// Issues one token to a user.
+    fn token(world: &World, user: &UserRecord, ttl: Option<Duration>, generation: u64) -> Issued {
+        let new = NewToken {
+            id: world.office.new_id(),
+            subject: user.id.clone(),
+            name: user.name.clone(),
+            role: user.role,
+            tier: user.tier,
+            via: Via::Local,
+            session: None,
+            generation,
+            ttl,
+        };
+        world.office.authenticator.tokens.issue(new, world.clock.now())
+    }
+
+    /// Returns a right token of every role; one may be spent by what it is used for.
+    fn badges(&self, world: &World) -> Vec<Badge> {
+        let right = |(role, user): &(Role, UserRecord)| Badge {
+            name: format!("right token of {}", role.as_str()),
+            role: Some(role.as_str()),
+            is_token: true,
+            credential: Self::token(world, user, None, user.generation).token,
+        };
+        self.0.iter().map(right).collect()
+    }
+}
+
+/// Makes every credential that does not count; time moves while it does.
+async fn dead_badges(world: &World, people: &People) -> Vec<Badge> {
+    let mut badges = Vec::new();
+    let mut dead = |name: String, is_token: bool, credential: String| {
+        badges.push(Badge { name, role: None, is_token, credential });
+    };
+    let soon = world.clock.now() + jiff::SignedDuration::from_secs(5);
+    for (role, user) in &people.0 {
+        let (keys, now) = (&world.office.keys, world.clock.now());
+        let key = |expires_at| {
+            let (role, name) = (*role, "dead".to_owned());
+            let new = NewKey { name, role, tier: Tier::Enterprise, expires_at, scope: Scope::default() };
+            keys.create(world.office.new_id(), new, now).unwrap()
+        };
+        dead(format!("expired key of {}", role.as_str()), false, key(Some(soon)).1);
+        let (record, revoked) = key(None);
+        keys.revoke(&record.id, now).unwrap();
+        dead(format!("revoked key of {}", role.as_str()), false, revoked);
+        let (record, replaced) = key(None);
+        keys.rotate(&record.id, Duration::from_secs(5), now).unwrap();
+        dead(format!("replaced key of {}", role.as_str()), false, replaced);
+        let token = |ttl, generation| People::token(world, user, ttl, generation);
+        let short = token(Some(Duration::from_secs(5)), user.generation).token;
+        dead(format!("expired token of {}", role.as_str()), true, short);
+        let issued = token(None, user.generation);
+        world.office.authenticator.tokens.revoke(&issued.claims.id, now).unwrap();
+        dead(format!("revoked token of {}", role.as_str()), true, issued.token);
+        dead(
+            format!("token of {} before it changed", role.as_str()),
+            true,
+            token(None, user.generation - 1).token,
+        );
+    }
+    let admin = &people.0.iter().find(|(role, _)| *role == Role::Admin).unwrap().1;
+    let good = People::token(world, admin, None, admin.generation);
+    let claims = serde_json::to_value(&good.claims).unwrap();
+    let (_, rest) = good.token.split_once('.').unwrap();
+    let (payload, _) = rest.split_once('.').unwrap();
+    let part = |json: serde_json::Value| URL_SAFE_NO_PAD.encode(json.to_string());
+    for alg in ["none", "None", "HS256", "RS256"] {
+        let head = part(json!({ "alg": alg, "typ": "JWT" }));
+        dead(format!("token with alg {alg}"), true, format!("{head}.{payload}."));
+        dead(format!("token with alg {alg}, signed"), true, format!("{head}.{payload}.{}", part(json!({}))));
+    }
+    let stranger = SigningKey::generate();
+    dead("token of another deployment".to_owned(), true, stranger.sign(&claims, None));
+    // A key in the head is not asked for, whatever it claims to be.
+    let x = URL_SAFE_NO_PAD.encode(stranger.public());
+    let head =
+        json!({ "alg": "EdDSA", "jwk": { "kty": "OKP", "crv": "Ed25519", "x": x }, "kid": "../../dev/null" });
+    let signature = stranger.sign(&claims, None).rsplit_once('.').unwrap().1.to_owned();
+    dead("token with its own key".to_owned(), true, format!("{}.{payload}.{signature}", part(head)));
+    let (role, expired) = (json!("admin"), json!(1));
+    for (name, value) in [("role", role), ("exp", expired), ("aud", json!("else")), ("iss", json!("else"))] {
+        let mut claims = claims.clone();
+        claims[name] = value;
+        let head = good.token.split('.').next().unwrap();
+        let signature = good.token.rsplit_once('.').unwrap().1;
+        let changed = part(claims);
+        if changed != payload {
+            dead(format!("token with another {name}"), true, format!("{head}.{changed}.{signature}"));
+        }
+    }
+    for garbage in ["pk_nonsense", "a.b.c", "....", "x", &"x".repeat(20_000)] {
+        dead(format!("{} bytes of garbage", garbage.len()), garbage.contains('.'), garbage.to_owned());
+    }
+    world.clock.advance(Duration::from_secs(5));
+    badges
+}
+
+/// Every endpoint × every role × every kind and state of credential: what counts has its role's answer,
+/// and all that does not count has one and the same.
+#[tokio::test]
+async fn every_credential_has_its_answer_at_every_endpoint() {
+    let world = World::start(Tier::Enterprise);
+    let people = People::of(&world).await;
+    let dead = dead_badges(&world, &people).await;
+    let mut refusals = BTreeSet::new();
+    for route in routes() {
+        let (method, path) = (route.method.as_str(), route.path);
+        let right_keys = Role::ALL.iter().map(|role| Badge {
+            name: format!("right key of {}", role.as_str()),
+            role: Some(role.as_str()),
+            is_token: false,
+            credential: world.key(role.as_str()).to_owned(),
+        });
+        let live: Vec<Badge> = right_keys.chain(people.badges(&world)).collect();
+        for badge in live.iter().chain(&dead) {
+            // Headers take turns: each carries every kind.
+            let (name, value) = match (badge.is_token, badge.credential.len() % 3) {
+                (true, _) | (false, 0) => ("authorization", format!("Bearer {}", badge.credential)),
+                (false, 1) => ("x-api-key", badge.credential.clone()),
+                (false, _) => ("x-api-token", badge.credential.clone()),
+            };
+            let request = Request::builder().method(method).uri(path.replace("{id}", "none"));
+            let request = request.header("host", "localhost").header(name, value);
+            let response = world.send(request.body(Body::empty()).unwrap()).await;
+            let status = response.status().as_u16();
+            let ends_itself = path == "/api/v1/auth/revoke" && badge.is_token && badge.role.is_some();
+            let wanted: &[u16] = match ends_itself {
+                true => &[200],
+                false => expected(method, path, badge.role.unwrap_or("garbage")),
+            };
+            assert!(
+                wanted.contains(&status),
+                "{method} {path} {}: {status}, expected {wanted:?}",
+                badge.name
+            );
+            if status == 401 {
+                let body = response.into_body().collect().await.unwrap().to_bytes();
+                refusals.insert(String::from_utf8(body.to_vec()).unwrap());
+            }
+        }
+    }
+    assert_eq!(refusals.len(), 1, "nobody is told why a credential does not count: {refusals:?}");
 }

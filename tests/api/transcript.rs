@@ -139,6 +139,7 @@ impl Transcript {
         }
         let names = [
             (r"pk_[0-9A-Za-z]{49}", "{key}"),
+            (r"eyJ[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+", "{token}"),
             (r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b", "{ulid}"),
             (r#""(kid|x)": "[A-Za-z0-9_-]{43}""#, r#""$1": "{key of 32 bytes}""#),
             (r"\b[0-9a-f]{64}\b", "{hash}"),

@@ -187,7 +187,25 @@ async fn keys() {
     .await;
     t.say("no name", post(r#"{"name": " ", "role": "service"}"#)).await;
     t.say("a field that is none", post(r#"{"name": "x", "role": "service", "rolle": "x"}"#)).await;
-    t.say("it revoked", ask("DELETE", &format!("/api/v1/keys/{id}")).by("admin")).await;
+    let path = format!("/api/v1/keys/{id}");
+    let patch = |body: &str| ask("PATCH", &path).by("admin").body(body.to_owned());
+    let lists = r#"{"models": ["gpt-4o*"], "tools": ["search"], "expires_at": null, "name": "ci of main"}"#;
+    t.say("it changed", patch(lists)).await;
+    t.say("a change of nothing", patch("{}")).await;
+    t.say("a name that turns what is around it", patch("{\"name\": \"a\\u202eb\"}")).await;
+    t.say("an empty model", patch(r#"{"models": [""]}"#)).await;
+    t.say("a field that cannot be changed", patch(r#"{"id": "x"}"#)).await;
+    let rotate = format!("{path}/rotate");
+    let rotate = |body: &str| ask("POST", &rotate).by("admin").body(body.to_owned());
+    let told = t.say("its text replaced", rotate(r#"{"overlap_s": 60}"#)).await;
+    let (old, key) = (key, told.body["key"].as_str().unwrap());
+    let scan = |key: &str| ask("POST", "/v1/scan").with("x-api-token", key).body(r#"{"content": "x"}"#);
+    t.say("the new one works", scan(key)).await;
+    t.say("and so does the old one", scan(old)).await;
+    t.world.clock.advance(std::time::Duration::from_secs(60));
+    t.say("but not for ever", scan(old)).await;
+    t.say("too long an overlap", rotate(r#"{"overlap_s": 9999999}"#)).await;
+    t.say("it revoked", ask("DELETE", &path).by("admin")).await;
     t.say("it works no more", ask("POST", "/v1/scan").with("x-api-key", key).body(r#"{"content": "x"}"#))
         .await;
     t.say("it revoked again", ask("DELETE", &format!("/api/v1/keys/{id}")).by("admin")).await;
@@ -316,5 +334,66 @@ async fn dsar() {
     t.say("nobody", post(export, "")).await;
     t.say("too long a name", post(erase, &"x".repeat(257))).await;
     t.say("a role that may not", ask("POST", erase).by("operator").body(r#"{"entity_id": "x"}"#)).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn users() {
+    let mut t = Transcript::begin("users");
+    let post = |body: &str| ask("POST", "/api/v1/users").by("admin").body(body);
+    let ada = r#"{"name": "Ada", "password": "correct horse battery", "role": "auditor"}"#;
+    let told = t.say("a new user", post(ada)).await;
+    let id = told.body["id"].as_str().unwrap().to_owned();
+    let user = format!("/api/v1/users/{id}");
+    t.say("one that looks like it", post(&ada.replace("Ada", "\u{ff41}da"))).await;
+    t.say("a name in two scripts", post(&ada.replace("Ada", "\u{430}da"))).await;
+    t.say("a weak password", post(&ada.replace("correct horse battery", "password"))).await;
+    t.say("an unknown role", post(&ada.replace("auditor", "root"))).await;
+    t.say("more than the deployment has", post(&ada.replace('}', r#", "tier": "enterprise"}"#))).await;
+    t.say("a field that is none", post(&ada.replace("role", "rolle"))).await;
+    let login = |password: &str| {
+        let body = format!(r#"{{"username": "ada", "password": "{password}"}}"#);
+        ask("POST", "/api/v1/auth/token").body(body)
+    };
+    let told = t.say("a login", login("correct horse battery")).await;
+    let token = told.body["access_token"].as_str().unwrap().to_owned();
+    t.say("a wrong password", login("correct horse batterz")).await;
+    let nobody = r#"{"username": "nobody", "password": "correct horse battery"}"#;
+    t.say("an unknown name", ask("POST", "/api/v1/auth/token").body(nobody)).await;
+    t.say("no password", ask("POST", "/api/v1/auth/token").body(r#"{"username": "ada"}"#)).await;
+    fn by<'a>(method: &'a str, path: &'a str, token: &str) -> Ask<'a> {
+        ask(method, path).with("authorization", format!("Bearer {token}"))
+    }
+    t.say("who that is", by("GET", "/api/v1/auth/whoami", &token)).await;
+    t.say("what its role may", by("GET", "/api/v1/audit?event_type=none", &token)).await;
+    t.say("what its role may not", by("GET", "/api/v1/config", &token)).await;
+    t.say("the token in the query", ask("GET", &format!("/stats?access_token={token}"))).await;
+    t.say("a token and a key", by("GET", "/api/v1/auth/whoami", &token).by("admin")).await;
+    t.say("it ended", by("POST", "/api/v1/auth/revoke", &token)).await;
+    t.say("it counts no more", by("GET", "/api/v1/auth/whoami", &token)).await;
+    t.say("a key is not ended so", ask("POST", "/api/v1/auth/revoke").by("admin")).await;
+    let told = t.say("another login", login("correct horse battery")).await;
+    let token = told.body["access_token"].as_str().unwrap().to_owned();
+    let other = r#"{"token_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}"#;
+    t.say("somebody else's token", by("POST", "/api/v1/auth/revoke", &token).body(other)).await;
+    t.say("the same by an admin", ask("POST", "/api/v1/auth/revoke").by("admin").body(other)).await;
+    let odd = ask("POST", "/api/v1/auth/revoke").by("admin").body(r#"{"token": "a.b.c"}"#);
+    t.say("what is no token", odd).await;
+    let patch = |body: &str| ask("PATCH", &user).by("admin").body(body.to_owned());
+    t.say("the user changed", patch(r#"{"role": "analyst", "tier": "developer"}"#)).await;
+    t.say("its token is over", by("GET", "/api/v1/auth/whoami", &token)).await;
+    let told = t.say("a third login", login("correct horse battery")).await;
+    let token = told.body["access_token"].as_str().unwrap().to_owned();
+    t.say("the user disabled", patch(r#"{"disabled": true, "tier": null}"#)).await;
+    t.say("its token is over, too", by("GET", "/api/v1/auth/whoami", &token)).await;
+    t.say("it cannot log in, and is not told why", login("correct horse battery")).await;
+    t.say("a change of nothing", patch("{}")).await;
+    t.say("all users", ask("GET", "/api/v1/users").by("admin")).await;
+    t.say("an operator sees none", ask("GET", "/api/v1/users").by("operator")).await;
+    t.say("one user", ask("GET", &user).by("admin")).await;
+    t.say("it deleted", ask("DELETE", &user).by("admin")).await;
+    t.say("it deleted again", ask("DELETE", &user).by("admin")).await;
+    t.say("it changed", patch(r#"{"disabled": false}"#)).await;
+    t.say("what the log says", ask("GET", "/api/v1/audit?event_type=user_changed").by("auditor")).await;
     t.end();
 }

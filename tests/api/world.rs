@@ -8,23 +8,33 @@ use axum::Router;
 use axum::body::Body;
 use http::Request;
 use http::Response;
+use portcullis::access::a2a::Guardrails;
+use portcullis::access::authenticator::Authenticator;
+use portcullis::access::cookie::CookieStyle;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
-
 use portcullis::access::key::NewKey;
 use portcullis::access::license::License;
 use portcullis::access::license::LicenseConfig;
 use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
+use portcullis::access::password::Cost;
 use portcullis::access::role::Role;
+use portcullis::access::scope::Scope;
 use portcullis::access::secret::NodeSecret;
+use portcullis::access::session::SessionConfig;
+use portcullis::access::session::SessionStore;
 use portcullis::access::signing::KeyRing;
 use portcullis::access::signing::SigningConfig;
 use portcullis::access::tier::Tier;
+use portcullis::access::token::TokenConfig;
+use portcullis::access::token::Tokens;
+use portcullis::access::user::Users;
 use portcullis::admin;
 use portcullis::admin::Build;
 use portcullis::admin::Facts;
 use portcullis::admin::Office;
+use portcullis::admin::sign_in::SignIn;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
@@ -50,6 +60,11 @@ use tower::ServiceExt;
 /// How many streams may be open.
 pub const STREAMS_MAX: usize = 2;
 
+/// How long tokens count.
+const TOKENS: TokenConfig = TokenConfig { ttl: Duration::from_secs(3600) };
+/// Passwords that take no time.
+const CHEAP: Cost = Cost { memory_kib: 8, passes: 1 };
+
 /// The plane, and what a test may turn.
 pub struct World {
     pub router: Router,
@@ -74,14 +89,24 @@ impl World {
 
     /// Starts one that differs in what cannot change while it runs.
     pub fn start_with(tier: Tier, differ: impl FnOnce(&mut Facts)) -> Self {
+        Self::start_as(tier, |office| differ(&mut office.facts))
+    }
+
+    /// Starts one some of whose parts differ.
+    pub fn start_as(tier: Tier, differ: impl FnOnce(&mut Office)) -> Self {
         let state = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new("2026-05-01T12:00:00Z".parse().unwrap()));
         let mut office = office(tier, &state, clock.clone());
-        differ(&mut office.facts);
+        differ(&mut office);
         let office = Arc::new(office);
         let key = |role: Role| {
-            let new =
-                NewKey { name: role.as_str().to_owned(), role, tier, expires_at: None, routes: Vec::new() };
+            let new = NewKey {
+                name: role.as_str().to_owned(),
+                role,
+                tier,
+                expires_at: None,
+                scope: Scope::default(),
+            };
             let (_, key) = office.keys.create(office.new_id(), new, clock.now()).unwrap();
             (role.as_str(), key)
         };
@@ -116,24 +141,44 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     };
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
-    let keys = Arc::new(KeyStore::open(&store, NodeSecret::random()).unwrap());
+    let secret = NodeSecret::random();
+    let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
     let providers: Vec<Box<dyn DataProvider>> = vec![
-        Box::new(RbacProvider(keys.clone())),
+        Box::new(RbacProvider(keys.clone(), clock.clone())),
         Box::new(IocProvider(opened.log.clone())),
         Box::new(AuditProvider(opened.log.clone())),
     ];
     let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
-    let signing = KeyRing::open(&store, NodeSecret::random(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
     let signing = Arc::new(signing);
+    let authenticator = Authenticator {
+        keys: Arc::clone(&keys),
+        tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
+        users: Arc::new(Users::open(&store, secret.clone(), CHEAP).unwrap()),
+        sessions: Arc::new(SessionStore::open(&store, secret, SESSIONS).unwrap()),
+    };
+    let sign_in = SignIn {
+        sessions: Arc::clone(&authenticator.sessions),
+        oidc: None,
+        cookies: Some(CookieStyle::Loopback),
+        public: None,
+    };
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         keys,
+        authenticator,
         signing: signing.clone(),
+        sign_in,
+        concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        guardrails: Arc::new(Guardrails::new(
+            Tier::ALL.map(Tier::agent_quota),
+            Box::new(|_| Some("a secret of the tests".to_owned())),
+        )),
         audit: opened.log.clone(),
         recorder: opened.recorder,
         notary: Notary::new(
@@ -167,6 +212,14 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         clock,
     }
 }
+
+/// Returns what people of a plane on this machine sign in with: keys.
+/// How long sessions of these tests live.
+const SESSIONS: SessionConfig = SessionConfig {
+    idle: Duration::from_secs(1800),
+    lifetime: Duration::from_secs(43_200),
+    sessions_max: 100,
+};
 
 /// Returns the licence that makes a deployment of a tier; the community tier needs none.
 fn licensing(tier: Tier, state: &tempfile::TempDir, clock: &dyn Clock) -> Licensing {

@@ -17,6 +17,11 @@ cp $here/package.json "$there/node/package.json"
 npm_config_cache="$there/npm-cache" npm_config_update_notifier=false \
   npm install --prefix "$there/node" --no-audit --no-fund --loglevel=error > /dev/null
 
+# What holds the gateway against its API document; its dependencies are its own.
+[ -x "$there/document/bin/pip" ] || python3 -m venv "$there/document"
+PIP_CACHE_DIR="$there/pip-cache" PIP_DISABLE_PIP_VERSION_CHECK=1 \
+  "$there/document/bin/pip" install --quiet schemathesis==4.32.5
+
 # The SDKs need Node 20, Debian 12 has 18: where it is too old, a newer one comes from npm itself.
 mkdir -p "$there/bin"
 node=$(command -v node)

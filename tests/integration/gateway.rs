@@ -84,6 +84,13 @@ impl Gateway {
         (self.process, self.proxy, self.admin) = launch(&self.directory, &self.arguments);
     }
 
+    /// Asks the gateway to end, waits until it has, and starts it again on the same directory.
+    pub fn end_and_restart(&mut self) {
+        self.signal("TERM");
+        self.process.wait().expect("a child can be waited for");
+        (self.process, self.proxy, self.admin) = launch(&self.directory, &self.arguments);
+    }
+
     /// Returns the one-time administrator's key of the first start.
     pub fn admin_key(&self) -> String {
         let key = fs::read_to_string(self.directory.path().join("state/admin.key"));

@@ -136,8 +136,10 @@ fn whoever_has_no_right_to_a_route_is_told_in_its_sdks_words() {
         (openai, String::new(), 401, "invalid_api_key"),
         (openai, bearer("sk-somebody-elses"), 401, "invalid_api_key"),
         (openai, "authorization: Basic eDp5\r\n".to_owned(), 401, "invalid_api_key"),
-        (openai, format!("{}x-api-key: pk_b\r\n", bearer(&narrow)), 401, "invalid_api_key"),
-        ("/filed/v1/chat/completions?key=x", bearer(&narrow), 401, "invalid_api_key"),
+        (openai, format!("{}x-api-key: pk_b\r\n", bearer(&narrow)), 400, "ambiguous_credential"),
+        (openai, format!("{}x-api-token: pk_b\r\n", bearer(&narrow)), 400, "ambiguous_credential"),
+        ("/filed/v1/chat/completions?key=x", bearer(&narrow), 400, "credential_in_query"),
+        ("/filed/v1/chat/completions?%6Bey=x", bearer(&narrow), 400, "credential_in_query"),
         ("/other/v1/chat/completions", bearer(&narrow), 403, "route_forbidden"),
         (openai, bearer(&auditor), 403, "route_forbidden"),
     ];
@@ -154,6 +156,102 @@ fn whoever_has_no_right_to_a_route_is_told_in_its_sdks_words() {
     assert_eq!(world.admin("DELETE", &format!("/api/v1/keys/{id}"), &json!({})).0, 200);
     assert_eq!(world.call(openai, &bearer(&narrow)).status, 401, "a revoked key opens nothing");
     assert!(world.upstream.take().is_empty(), "a refused request reached the provider");
+}
+
+#[test]
+fn a_users_token_opens_what_its_role_may_until_the_user_changes() {
+    let world = world();
+    let user = json!({ "name": "Ada", "password": "correct horse battery", "role": "service" });
+    let (status, made) = world.admin("POST", "/api/v1/users", &user);
+    assert_eq!(status, 201, "{made}");
+    let login = |password: &str| {
+        let body = json!({ "username": "ada", "password": password }).to_string();
+        let request = format!(
+            "POST /api/v1/auth/token HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n\r\n{body}",
+            world.gateway.admin,
+            body.len()
+        );
+        exchange(world.gateway.admin, request.as_bytes())
+    };
+    assert_eq!(login("correct horse batterz").status, 401);
+    let answer = login("correct horse battery");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let token = answer.json()["access_token"].as_str().expect("a token").to_owned();
+    for (path, fields, sent) in [
+        (
+            "/filed/v1/chat/completions",
+            format!("authorization: Bearer {token}\r\n"),
+            "authorization: bearer ",
+        ),
+        ("/filed/v1/chat/completions", format!("x-api-token: {token}\r\n"), "authorization: bearer "),
+        ("/filed/v1/messages", format!("x-api-token: {token}\r\n"), "x-api-key: "),
+    ] {
+        assert_eq!(world.call(path, &fields).status, 200, "{path}");
+        let forwarded = world.forwarded();
+        assert!(forwarded.contains(&format!("\r\n{sent}provider-one\r\n")), "{forwarded}");
+        assert!(!forwarded.contains("eyj"), "the token went to the provider: {forwarded}");
+    }
+    let id = made["id"].as_str().expect("an id");
+    let (status, _) = world.admin("PATCH", &format!("/api/v1/users/{id}"), &json!({ "disabled": true }));
+    assert_eq!(status, 200);
+    let bearer = format!("authorization: Bearer {token}\r\n");
+    assert_eq!(world.call("/filed/v1/chat/completions", &bearer).status, 401);
+    assert!(world.upstream.take().is_empty());
+    let log = world.gateway.log();
+    assert!(!log.contains("correct horse") && !log.contains(&token), "a secret is in the log");
+}
+
+#[test]
+fn a_limited_key_is_told_what_it_may_not_use() {
+    let world = world();
+    let (key, id) = world.key(json!({
+        "name": "narrow", "role": "service", "routes": ["fil*"], "models": ["gpt-4o*"], "tools": ["search"],
+    }));
+    let call = |path: &str, body: &str| {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        exchange(world.gateway.proxy, request.as_bytes())
+    };
+    let chat = "/filed/v1/chat/completions";
+    let tool = |name: &str| {
+        format!(r#"{{"model":"gpt-4o","tools":[{{"type":"function","function":{{"name":"{name}"}}}}]}}"#)
+    };
+    assert_eq!(call(chat, r#"{"model":"gpt-4o-mini","messages":[]}"#).status, 200);
+    assert_eq!(call(chat, &tool("search")).status, 200);
+    world.upstream.take();
+    let cases = [
+        (chat, r#"{"model":"gpt-5","messages":[]}"#.to_owned(), "model_forbidden", "gpt-5"),
+        (chat, r#"{"messages":[]}"#.to_owned(), "model_forbidden", "names none"),
+        (chat, tool("run_shell"), "tool_forbidden", "run_shell"),
+        (
+            chat,
+            r#"{"model":"gpt-4o","tool_choice":{"type":"web_search"}}"#.to_owned(),
+            "tool_forbidden",
+            "web_search",
+        ),
+        (chat, r#"{"model":"gpt-4o","model":"gpt-5"}"#.to_owned(), "model_forbidden", "cannot be read"),
+        ("/other/v1/chat/completions", r#"{"model":"gpt-4o"}"#.to_owned(), "route_forbidden", "route"),
+    ];
+    for (path, body, code, named) in cases {
+        let answer = call(path, &body);
+        let error = &answer.json()["error"];
+        assert_eq!((answer.status, &error["code"]), (403, &json!(code)), "{body}: {}", answer.text());
+        assert!(error["message"].as_str().is_some_and(|it| it.contains(named)), "{}", answer.text());
+        assert_eq!(answer.header("x-should-retry"), Some("false"));
+    }
+    let anthropic = call("/filed/v1/messages", r#"{"model":"claude","messages":[],"max_tokens":1}"#);
+    assert_eq!((anthropic.status, &anthropic.json()["error"]["type"]), (403, &json!("permission_error")));
+    let gemini = call("/filed/v1beta/models/gemini-2:generateContent", r#"{"contents":[]}"#);
+    assert_eq!((gemini.status, &gemini.json()["error"]["status"]), (403, &json!("PERMISSION_DENIED")));
+    assert!(world.upstream.take().is_empty(), "a refused request reached the provider");
+    // A change counts for the next request.
+    let wider = json!({ "models": [], "tools": ["search", "run_*"] });
+    assert_eq!(world.admin("PATCH", &format!("/api/v1/keys/{id}"), &wider).0, 200);
+    assert_eq!(call(chat, r#"{"model":"gpt-5","messages":[]}"#).status, 200);
+    assert_eq!(call(chat, &tool("run_shell")).status, 200);
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The gateway from outside: a real process, real sockets, and an upstream that follows a script.
 #![allow(dead_code, reason = "the harness is whole, whichever of its parts the present tests use")]
 
+mod a2a;
 mod answers;
 mod bounds;
 mod cli;
 mod clients;
 mod crash;
+mod document;
 mod faults;
 mod framing;
 mod gateway;
@@ -16,9 +18,11 @@ mod license;
 mod metrics;
 mod pressure;
 mod privacy;
+mod quotas;
 mod readme;
 mod reload;
 mod rules;
+mod sso;
 mod streams;
 mod tls;
 mod upstream;

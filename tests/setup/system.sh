@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing. Arguments name what they are for:
-#   build    compiling the gateway        clients  running the official SDKs
+#   build    compiling the gateway        clients  running the official SDKs, and a browser
 #   bench    the servers to compare with
 # Needs root, or sudo; needs neither when nothing is missing.
 set -euo pipefail
@@ -28,6 +28,7 @@ for purpose in "$@"; do
       need node nodejs
       need npm npm
       need promtool prometheus
+      need chromium chromium
       ;;
     bench)
       need python3 python3

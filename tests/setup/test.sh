@@ -55,6 +55,10 @@ if ! tests/clients/setup.sh; then
   failed=$((failed + 1))
   echo "FAIL installing the official SDKs"
 fi
+if ! tests/browser/setup.sh; then
+  failed=$((failed + 1))
+  echo "FAIL installing the identity providers"
+fi
 
 check "formatting" cargo fmt --check
 check "lints" cargo clippy --locked --all-targets -- -D warnings

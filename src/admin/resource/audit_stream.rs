@@ -2,7 +2,8 @@
 //!
 //! Each stream reads the log from its own place, so that a client that comes back with `Last-Event-ID`
 //! misses nothing and gets nothing twice. A comment every 15 seconds keeps the connection open; with it
-//! the stream ends whose key was revoked or has expired.
+//! the stream ends whose key was revoked or has expired, or whose session has ended. An open stream does not keep
+//! its session alive.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::error::ApiError;
+use crate::admin::sign_in::OwnSession;
 use crate::govern::audit::Entry;
 use crate::govern::audit::Tail;
 use crate::id::Ulid;
@@ -36,6 +38,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
 struct Subscription {
     office: Arc<Office>,
     principal: Option<Principal>,
+    session: Option<OwnSession>,
     tail: Tail,
     next_beat: Instant,
     has_begun: bool,
@@ -53,6 +56,7 @@ pub async fn stream(call: Call) -> Answer {
     let subscription = Subscription {
         office: call.office,
         principal: call.principal,
+        session: call.session,
         tail,
         next_beat: Instant::now() + HEARTBEAT,
         has_begun: false,
@@ -97,13 +101,11 @@ impl Subscription {
     }
 
     fn still_counts(&self) -> bool {
+        if let Some(own) = &self.session {
+            return self.office.still_lives(own);
+        }
         let Some(principal) = &self.principal else { return false };
-        let now = self.office.clock.now();
-        let counts = |id: &str| {
-            let keys = self.office.keys.list();
-            keys.iter().any(|known| known.id == id && known.expires_at.is_none_or(|at| at > now))
-        };
-        counts(&principal.key_id)
+        self.office.authenticator.still_counts(principal, self.office.clock.now())
     }
 }
 

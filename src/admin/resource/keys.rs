@@ -2,6 +2,8 @@
 //!
 //! Whoever may only read keys sees those of roles below operator.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;
@@ -11,12 +13,14 @@ use crate::access::key::KeyError;
 use crate::access::key::KeyRecord;
 use crate::access::key::NewKey;
 use crate::access::role::Role;
+use crate::access::scope::Scope;
 use crate::access::tier::Tier;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
+use crate::admin::resource::wire::given;
 
 /// What is known of a key; never the key.
 #[derive(Serialize, ToSchema)]
@@ -33,10 +37,18 @@ pub struct KeyEntry {
     pub created_at: String,
     /// When it stops counting.
     pub expires_at: Option<String>,
-    /// The provider routes it may use; empty: all.
+    /// The provider routes it may use, as globs; empty: all.
     pub routes: Vec<String>,
-    /// When it was last used since the process began.
+    /// The models it may ask for, as globs; empty: all.
+    pub models: Vec<String>,
+    /// The tools it may offer, choose or call, as globs; empty: all.
+    pub tools: Vec<String>,
+    /// When it was last used.
     pub last_used_at: Option<String>,
+    /// When its text was last replaced.
+    pub rotated_at: Option<String>,
+    /// Until when the text before that counts, while it does.
+    pub previous_expires_at: Option<String>,
 }
 
 /// The keys the caller may see, oldest first.
@@ -60,9 +72,46 @@ pub struct KeyRequest {
     pub tier: Option<String>,
     /// When it stops counting, in ISO 8601.
     pub expires_at: Option<String>,
-    /// The provider routes it may use; absent or empty: all.
+    /// The provider routes it may use, by name or glob (`team-*`); absent or empty: all.
     #[serde(default)]
     pub routes: Vec<String>,
+    /// The models it may ask for, likewise.
+    #[serde(default)]
+    pub models: Vec<String>,
+    /// The tools it may offer, choose or call, likewise.
+    #[serde(default)]
+    pub tools: Vec<String>,
+}
+
+/// What is to be different; what is absent stays.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyPatch {
+    /// Another name.
+    pub name: Option<String>,
+    /// Another role.
+    pub role: Option<String>,
+    /// Another tier.
+    pub tier: Option<String>,
+    /// Another end, in ISO 8601; null: none.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub expires_at: Option<Option<String>>,
+    /// Other routes; empty: all.
+    pub routes: Option<Vec<String>>,
+    /// Other models; empty: all.
+    pub models: Option<Vec<String>>,
+    /// Other tools; empty: all.
+    pub tools: Option<Vec<String>>,
+}
+
+/// How a key's text is replaced.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyRotation {
+    /// How long the text before goes on counting, in seconds, at most 30 days; absent: not at all.
+    #[serde(default)]
+    pub overlap_s: u64,
 }
 
 /// A key that was made.
@@ -93,8 +142,7 @@ pub async fn list(call: Call) -> Answer {
 
 /// `GET /api/v1/keys/{id}`.
 pub async fn read(call: Call) -> Answer {
-    let id = call.parameter("id");
-    let found = call.office.keys.list().into_iter().find(|record| record.id == id && sees(&call, record));
+    let found = call.office.keys.get(call.parameter("id")).filter(|record| sees(&call, record));
     found.map_or_else(|| Err(unknown()), |record| ok(&entry(&call, record)))
 }
 
@@ -113,12 +161,46 @@ pub async fn create(call: Call) -> Answer {
     with_status(http::StatusCode::CREATED, &CreatedKey { entry: entry(&call, record), key })
 }
 
+/// `PATCH /api/v1/keys/{id}`.
+pub async fn change(call: Call) -> Answer {
+    let patch = call.json::<KeyPatch>()?.read(call.office.tier())?;
+    call.ensure_recordable()?;
+    let (office, id, now) = (call.office.clone(), call.parameter("id").to_owned(), call.office.clock.now());
+    let told = patch.told.join(", ");
+    let changed =
+        tokio::task::spawn_blocking(move || office.keys.change(&id, |key| patch.apply(key), now)).await;
+    let record = changed.map_err(|_| call.office.panicked())??;
+    let mut event = call.event("key_changed", format!("a key was changed: {told}"));
+    event.entity = Some(record.id.clone());
+    call.office.record(event).await;
+    ok(&entry(&call, record))
+}
+
+/// `POST /api/v1/keys/{id}/rotate`.
+pub async fn rotate(call: Call) -> Answer {
+    let rotation = match call.body.is_empty() {
+        true => KeyRotation::default(),
+        false => call.json()?,
+    };
+    call.ensure_recordable()?;
+    let (office, id, now) = (call.office.clone(), call.parameter("id").to_owned(), call.office.clock.now());
+    let overlap = Duration::from_secs(rotation.overlap_s);
+    let rotated = tokio::task::spawn_blocking(move || office.keys.rotate(&id, overlap, now)).await;
+    let (record, key) = rotated.map_err(|_| call.office.panicked())??;
+    let message = format!("a key was replaced; the one before counts for {} s", rotation.overlap_s);
+    let mut event = call.event("key_rotated", message);
+    event.entity = Some(record.id.clone());
+    call.office.record(event).await;
+    ok(&CreatedKey { entry: entry(&call, record), key })
+}
+
 /// `DELETE /api/v1/keys/{id}`.
 pub async fn revoke(call: Call) -> Answer {
     call.ensure_recordable()?;
     let id = call.parameter("id").to_owned();
     let (office, wanted) = (call.office.clone(), id.clone());
-    let gone = tokio::task::spawn_blocking(move || office.keys.revoke(&wanted)).await;
+    let now = office.clock.now();
+    let gone = tokio::task::spawn_blocking(move || office.keys.revoke(&wanted, now)).await;
     if !gone.map_err(|_| call.office.panicked())?? {
         return Err(unknown());
     }
@@ -128,26 +210,97 @@ pub async fn revoke(call: Call) -> Answer {
     ok(&Revoked { status: "revoked", id })
 }
 
+/// A change that was read.
+#[derive(Default)]
+struct Patch {
+    name: Option<String>,
+    role: Option<Role>,
+    tier: Option<Tier>,
+    expires_at: Option<Option<Timestamp>>,
+    routes: Option<Vec<String>>,
+    models: Option<Vec<String>>,
+    tools: Option<Vec<String>>,
+    /// The names of what it changes.
+    told: Vec<&'static str>,
+}
+
 impl KeyRequest {
     fn read(self, deployment: Tier) -> Result<NewKey, ApiError> {
-        let role = self.role.parse().map_err(|error| ApiError::Invalid(format!("role: {error}")))?;
-        let tier = match self.tier.as_deref() {
-            None => deployment,
-            Some(name) => name.parse().map_err(|error| ApiError::Invalid(format!("tier: {error}")))?,
-        };
-        if tier > deployment {
-            let limit = deployment.as_str();
-            return Err(ApiError::Invalid(format!(
-                "tier: no key has more than the deployment's tier, {limit}"
-            )));
-        }
-        let moment = |text: String| {
-            text.parse::<Timestamp>()
-                .map_err(|_| ApiError::Invalid("expires_at: expected an ISO 8601 time".to_owned()))
-        };
-        let expires_at = self.expires_at.map(moment).transpose()?;
-        Ok(NewKey { name: self.name, role, tier, expires_at, routes: self.routes })
+        let Self { name, role, tier, expires_at, routes, models, tools } = self;
+        Ok(NewKey {
+            name,
+            role: read_role(&role)?,
+            tier: tier.map_or(Ok(deployment), |tier| read_tier(&tier, deployment))?,
+            expires_at: expires_at.as_deref().map(read_moment).transpose()?,
+            scope: Scope { routes, models, tools },
+        })
     }
+}
+
+impl KeyPatch {
+    fn read(self, deployment: Tier) -> Result<Patch, ApiError> {
+        let Self { name, role, tier, expires_at, routes, models, tools } = self;
+        let told = [
+            ("name", name.is_some()),
+            ("role", role.is_some()),
+            ("tier", tier.is_some()),
+            ("expires_at", expires_at.is_some()),
+            ("routes", routes.is_some()),
+            ("models", models.is_some()),
+            ("tools", tools.is_some()),
+        ];
+        let told: Vec<_> = told.into_iter().filter(|(_, is_told)| *is_told).map(|(name, _)| name).collect();
+        if told.is_empty() {
+            return Err(ApiError::Invalid("the body changes nothing".to_owned()));
+        }
+        Ok(Patch {
+            name,
+            role: role.as_deref().map(read_role).transpose()?,
+            tier: tier.map(|tier| read_tier(&tier, deployment)).transpose()?,
+            expires_at: match expires_at {
+                None => None,
+                Some(at) => Some(at.as_deref().map(read_moment).transpose()?),
+            },
+            routes,
+            models,
+            tools,
+            told,
+        })
+    }
+}
+
+impl Patch {
+    fn apply(self, key: &mut NewKey) {
+        fn put<T>(place: &mut T, value: Option<T>) {
+            if let Some(value) = value {
+                *place = value;
+            }
+        }
+        put(&mut key.name, self.name);
+        put(&mut key.role, self.role);
+        put(&mut key.tier, self.tier);
+        put(&mut key.expires_at, self.expires_at);
+        put(&mut key.scope.routes, self.routes);
+        put(&mut key.scope.models, self.models);
+        put(&mut key.scope.tools, self.tools);
+    }
+}
+
+fn read_role(name: &str) -> Result<Role, ApiError> {
+    name.parse().map_err(|error| ApiError::Invalid(format!("role: {error}")))
+}
+
+fn read_tier(name: &str, deployment: Tier) -> Result<Tier, ApiError> {
+    let tier: Tier = name.parse().map_err(|error| ApiError::Invalid(format!("tier: {error}")))?;
+    if tier <= deployment {
+        return Ok(tier);
+    }
+    let limit = deployment.as_str();
+    Err(ApiError::Invalid(format!("tier: no key has more than the deployment's tier, {limit}")))
+}
+
+fn read_moment(text: &str) -> Result<Timestamp, ApiError> {
+    text.parse().map_err(|_| ApiError::Invalid("expires_at: expected an ISO 8601 time".to_owned()))
 }
 
 fn sees(call: &Call, record: &KeyRecord) -> bool {
@@ -156,15 +309,20 @@ fn sees(call: &Call, record: &KeyRecord) -> bool {
 }
 
 fn entry(call: &Call, record: KeyRecord) -> KeyEntry {
+    let shown = |at: Timestamp| at.to_string();
     KeyEntry {
-        last_used_at: call.office.keys.last_used(&record.id).map(|at| at.to_string()),
+        last_used_at: call.office.keys.last_used(&record.id).map(shown),
+        previous_expires_at: record.previous_until(call.office.clock.now()).map(shown),
+        rotated_at: record.rotated_at.map(shown),
         id: record.id,
         name: record.name,
         role: record.role.as_str(),
         tier: record.tier.as_str(),
-        routes: record.routes,
-        created_at: record.created_at.to_string(),
-        expires_at: record.expires_at.map(|at| at.to_string()),
+        routes: record.scope.routes,
+        models: record.scope.models,
+        tools: record.scope.tools,
+        created_at: shown(record.created_at),
+        expires_at: record.expires_at.map(shown),
     }
 }
 
@@ -175,7 +333,10 @@ fn unknown() -> ApiError {
 impl From<KeyError> for ApiError {
     fn from(error: KeyError) -> Self {
         match error {
-            KeyError::Name | KeyError::Routes | KeyError::Expired => Self::Invalid(error.to_string()),
+            KeyError::Name | KeyError::Scope(_) | KeyError::Expired | KeyError::Overlap => {
+                Self::Invalid(error.to_string())
+            }
+            KeyError::Unknown => Self::NotFound(error.to_string()),
             KeyError::TooMany | KeyError::LastAdmin => Self::Conflict(error.to_string()),
             KeyError::Store(_) | KeyError::File(_) => Self::Unavailable,
         }

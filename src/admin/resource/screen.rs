@@ -135,7 +135,7 @@ async fn screen(call: Call, direction: Direction) -> Answer {
     let matter = request.matter(direction)?;
     let (Matter::Text(bytes) | Matter::Body(bytes, _)) = &matter;
     scan::ensure_inspectable(&ruleset, bytes.len())?;
-    let caller = call.principal.as_ref().map(|principal| CallerId::new(principal.key_id.clone()));
+    let caller = call.principal.as_ref().map(|principal| CallerId::new(principal.id()));
     let office = call.office.clone();
     let bench = Bench { office: office.clone(), ruleset, policy, direction, options, caller };
     let judging = tokio::task::spawn_blocking(move || bench.judge(matter));

@@ -1,5 +1,7 @@
 //! What several resources write the same way.
 
+use serde::Deserialize;
+use serde::Deserializer;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -13,6 +15,14 @@ pub struct Failure {
     /// All that is wrong, where it is more than one thing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<Vec<String>>,
+}
+
+/// Tells a field that is null from one that is absent: `Some(None)` from `None`.
+///
+/// # Errors
+/// It is something else than a text.
+pub fn given<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(input).map(Some)
 }
 
 /// Returns the name of a threshold.

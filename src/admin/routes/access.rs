@@ -4,6 +4,7 @@ use super::Route;
 use super::by;
 use super::delete;
 use super::get;
+use super::patch;
 use super::post;
 use crate::admin::openapi::schema;
 use crate::admin::resource::keys;
@@ -19,6 +20,17 @@ pub(super) fn rows() -> Vec<Route> {
             .gives(schema::<keys::CreatedKey>()),
         get("/api/v1/keys/{id}", "keys:read", by!(keys::read), "Describes one API key")
             .gives(schema::<keys::KeyEntry>()),
+        patch("/api/v1/keys/{id}", "keys:write", by!(keys::change), "Changes what an API key is and may")
+            .takes(schema::<keys::KeyPatch>())
+            .gives(schema::<keys::KeyEntry>()),
+        post(
+            "/api/v1/keys/{id}/rotate",
+            "keys:write",
+            by!(keys::rotate),
+            "Replaces the text of an API key, shown once; the one before counts for the overlap",
+        )
+        .takes(schema::<keys::KeyRotation>())
+        .gives(schema::<keys::CreatedKey>()),
         delete("/api/v1/keys/{id}", "keys:write", by!(keys::revoke), "Revokes an API key")
             .gives(schema::<keys::Revoked>()),
         get("/api/v1/license/status", "status:read", by!(license::status), "Tells how the licence stands")

@@ -1,4 +1,4 @@
-//! The configuration, its revisions, profiles and policies.
+//! The configuration, its revisions, profiles, policies and guardrails.
 
 use super::Route;
 use super::by;
@@ -8,6 +8,7 @@ use super::post;
 use super::put;
 use crate::admin::openapi::schema;
 use crate::admin::resource::config;
+use crate::admin::resource::guardrails;
 use crate::admin::resource::policies;
 use crate::admin::resource::profiles;
 use crate::admin::resource::revisions;
@@ -49,6 +50,13 @@ pub(super) fn rows() -> Vec<Route> {
             .created()
             .takes(schema::<policies::NewPolicy>())
             .gives(schema::<policies::PolicyEntry>()),
+        get(
+            "/api/v1/guardrails",
+            "guardrails:read",
+            by!(guardrails::read),
+            "Gives the guardrails between agents and what they did",
+        )
+        .gives(schema::<guardrails::GuardrailReport>()),
         get("/api/v1/policies/{id}", "policies:read", by!(policies::read), "Gives one policy")
             .gives(schema::<policies::PolicyEntry>()),
         put("/api/v1/policies/{id}", "config:write", by!(policies::replace), "Replaces one policy")

@@ -3,9 +3,11 @@
 mod access;
 mod configuration;
 mod observation;
+mod people;
 mod privacy;
 mod record;
 mod scanning;
+mod sign_in;
 mod trust;
 
 use std::future::Future;
@@ -53,6 +55,10 @@ pub enum Media {
     EventStream,
     /// JSON lines, or CSV where that is asked for.
     Lines,
+    /// A page.
+    Html,
+    /// A stylesheet.
+    Stylesheet,
 }
 
 /// A handler's answer on its way.
@@ -112,6 +118,12 @@ impl Route {
     fn created(mut self) -> Self {
         self.success = 201;
         self
+    }
+
+    /// Its success leads elsewhere.
+    fn leads_on(mut self) -> Self {
+        self.success = 303;
+        self.media(Media::Html)
     }
 
     fn takes(mut self, request: SchemaOf) -> Self {
@@ -184,6 +196,15 @@ fn put(
     row(Method::PUT, path, permission, handler, summary)
 }
 
+fn patch(
+    path: &'static str,
+    permission: &'static str,
+    handler: fn(Call) -> Answering,
+    summary: &'static str,
+) -> Route {
+    row(Method::PATCH, path, permission, handler, summary)
+}
+
 fn delete(
     path: &'static str,
     permission: &'static str,
@@ -208,9 +229,11 @@ pub fn routes() -> Vec<Route> {
         scanning::rows(),
         configuration::rows(),
         access::rows(),
+        people::rows(),
         record::rows(),
-        privacy::rows(),
         trust::rows(),
+        privacy::rows(),
+        sign_in::rows(),
     ]
     .concat()
 }

@@ -226,6 +226,15 @@ impl Document {
         self.number_text(body, self.find(body, path)?)?.parse().ok()
     }
 
+    /// Returns the name of the member that a value is.
+    pub fn key_of<'a>(&self, body: &'a [u8], node: NodeId) -> Option<Cow<'a, str>> {
+        match self.step(body, node) {
+            StepView::Key(Cow::Borrowed(key)) => std::str::from_utf8(key).ok().map(Cow::Borrowed),
+            StepView::Key(Cow::Owned(key)) => String::from_utf8(key).ok().map(Cow::Owned),
+            StepView::Root | StepView::Index(_) => None,
+        }
+    }
+
     /// Returns how a value is reached, outermost step first.
     pub fn path<'a>(&self, body: &'a [u8], node: NodeId) -> Path<'a> {
         path::of(self, body, node)

@@ -1,11 +1,10 @@
 //! Who may use a route, and where the provider's own key lies.
 
-use std::path::PathBuf;
-
 use crate::document::fault::nearest;
+use crate::document::secret::SecretPlace;
 use crate::document::section::Section;
 
-const NAMES: [&str; 2] = ["transparent", "gateway_key"];
+const NAMES: [&str; 3] = ["transparent", "gateway_key", "a2a"];
 
 /// Who may use a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,22 +14,15 @@ pub enum RouteAuth {
     /// Whoever presents one of our keys in the place of the provider's. The provider gets its own key
     /// from this place instead; without one, no credential at all.
     GatewayKey(Option<SecretPlace>),
-}
-
-/// Where a secret lies that no configuration holds.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SecretPlace {
-    /// The one line of a file.
-    File(PathBuf),
-    /// A variable of the process's environment.
-    Environment(String),
+    /// Agents, each known by its client certificate, and only for the capabilities it was granted.
+    A2a,
 }
 
 impl RouteAuth {
     /// Returns where the provider's key lies, if the route has one.
     pub fn provider_key(&self) -> Option<&SecretPlace> {
         match self {
-            Self::Transparent => None,
+            Self::Transparent | Self::A2a => None,
             Self::GatewayKey(place) => place.as_ref(),
         }
     }
@@ -49,12 +41,18 @@ impl RouteAuth {
             }
             "gateway_key" => Self::GatewayKey(place),
             "a2a" => {
-                let reason = "`a2a` is not part of this version yet; use `transparent` or `gateway_key`";
-                section.invalid("auth", reason, None);
-                Self::Transparent
+                if place.is_some() {
+                    let reason = "a provider key belongs to `auth = \"gateway_key\"`";
+                    section.invalid("auth", reason, None);
+                }
+                Self::A2a
             }
             other => {
-                section.invalid("auth", "expected `transparent` or `gateway_key`", nearest(other, NAMES));
+                section.invalid(
+                    "auth",
+                    "expected `transparent`, `gateway_key` or `a2a`",
+                    nearest(other, NAMES),
+                );
                 Self::Transparent
             }
         }
@@ -62,19 +60,5 @@ impl RouteAuth {
 }
 
 fn read_place(section: &mut Section<'_>) -> Option<SecretPlace> {
-    let file = section.path_maybe("provider_key_file");
-    let variable = section.text_maybe("provider_key_env").filter(|name| !name.is_empty());
-    match (file, variable) {
-        (Some(_), Some(_)) => {
-            section.invalid(
-                "provider_key_env",
-                "expected one of provider_key_file and provider_key_env",
-                None,
-            );
-            None
-        }
-        (Some(file), None) => Some(SecretPlace::File(file)),
-        (None, Some(name)) => Some(SecretPlace::Environment(name.to_owned())),
-        (None, None) => None,
-    }
+    SecretPlace::read(section, "provider_key_file", "provider_key_env")
 }

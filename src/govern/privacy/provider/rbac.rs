@@ -9,11 +9,12 @@ use super::ProviderError;
 use crate::access::key::KeyError;
 use crate::access::key::KeyRecord;
 use crate::access::key::KeyStore;
+use crate::clock::Clock;
 
 const NAME: &str = "rbac";
 
 /// The API keys as a provider. Erasing revokes them.
-pub struct RbacProvider(pub Arc<KeyStore>);
+pub struct RbacProvider(pub Arc<KeyStore>, pub Arc<dyn Clock>);
 
 impl RbacProvider {
     fn keys_of(&self, entity: &str) -> Vec<KeyRecord> {
@@ -48,7 +49,7 @@ impl DataProvider for RbacProvider {
     fn erase(&self, entity: &str) -> Result<u64, ProviderError> {
         let mut revoked = 0;
         for key in self.keys_of(entity) {
-            match self.0.revoke(&key.id) {
+            match self.0.revoke(&key.id, self.1.now()) {
                 Ok(true) => revoked += 1,
                 Ok(false) => {}
                 Err(error @ KeyError::LastAdmin) => return Err(ProviderError::Refused(error.to_string())),

@@ -1,7 +1,11 @@
 //! TLS listeners whose certificates change while they serve.
 //!
 //! A listener asks [`CertificateStore`] at each handshake, so a reload is seen by the next connection
-//! and disturbs none that is open. A faulty pair of files changes nothing.
+//! and disturbs none that is open. A faulty pair of files changes nothing. Who is at the other end is
+//! known, if at all, by [`peer::PeerIdentity`].
+
+pub mod client;
+pub mod peer;
 
 use std::fmt;
 use std::path::Path;
@@ -19,6 +23,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::server::ClientHello;
 use rustls::server::ResolvesServerCert;
 use rustls::sign::CertifiedKey;
+
+use self::peer::AskForCertificate;
+use self::peer::Authorities;
+use self::peer::KeepCertificate;
 
 /// Where a listener's certificate lies; both files are read again when they change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +52,14 @@ pub enum CertificateFault {
     #[error("{} and its key cannot be used together", .path.display())]
     Unusable {
         /// The certificate file.
+        path: PathBuf,
+        /// What went wrong.
+        source: rustls::Error,
+    },
+    /// The file holds no authority that can be trusted.
+    #[error("{} holds no usable certificate of an authority", .path.display())]
+    Untrusted {
+        /// The file.
         path: PathBuf,
         /// What went wrong.
         source: rustls::Error,
@@ -78,6 +94,20 @@ impl CertificateStore {
     pub fn listener(self: &Arc<Self>, offered: ALPN) -> TlsSettings {
         let mut settings = TlsSettings::intermediate("", "").expect("no file is read here");
         settings.set_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        settings.set_alpn(offered);
+        settings
+    }
+
+    /// Returns the same for a listener whose callers may present certificates of their own.
+    pub fn listener_for_agents(
+        self: &Arc<Self>,
+        offered: ALPN,
+        authorities: &Arc<Authorities>,
+    ) -> TlsSettings {
+        let keep = KeepCertificate { authorities: Arc::clone(authorities) };
+        let mut settings = TlsSettings::with_callbacks(Box::new(keep)).expect("no file is read here");
+        settings.set_cert_resolver(Arc::clone(self) as Arc<dyn ResolvesServerCert>);
+        settings.set_client_cert_verifier(Arc::new(AskForCertificate::new(Arc::clone(authorities))));
         settings.set_alpn(offered);
         settings
     }

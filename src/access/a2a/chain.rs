@@ -1,0 +1,298 @@
+//! The chain itself: certificate, agent known, licence, rate, capability, and integrity at the end of the body.
+//!
+//! The order is the contract's, and every step rests on the ones before it: who fails early pays nobody's
+//! quota and learns nothing of what lies behind. [`Chain::admit`] judges the head and hands out a [`Pending`];
+//! only [`Pending::complete`], which needs the whole body, makes a [`Grant`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::Hmac;
+use hmac::KeyInit;
+use hmac::Mac;
+use jiff::Timestamp;
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+use super::Guardrails;
+use super::Rules;
+use super::claims::Claim;
+use super::claims::Claims;
+use super::claims::moment;
+use super::denial::Code;
+use super::denial::Denial;
+use super::directory::Agents;
+use super::replay::MAC_BYTES;
+use super::replay::Seen;
+use crate::access::license::Licensing;
+use crate::access::limit::LimitState;
+use crate::access::tier::Tier;
+
+/// What the connection's client certificate is worth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Certificate {
+    /// There is none.
+    Absent,
+    /// It does not count: expired, of a foreign authority, for another purpose.
+    Refused,
+    /// It counts and has no Common Name.
+    Nameless,
+    /// It counts, and this is its Common Name.
+    Named(String),
+}
+
+/// What calls are judged by.
+pub struct Chain<'a> {
+    /// What is remembered between calls.
+    pub guardrails: &'a Guardrails,
+    /// Verifies licences, and tells what the deployment is entitled to.
+    pub licensing: &'a Licensing,
+    /// How calls are judged.
+    pub rules: Rules,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What became of a call, for records, metrics and trust.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentCall {
+    /// The agent; only where its certificate vouches for it and the map knows it.
+    pub agent: Option<String>,
+    /// The capability that was asked for, where it can be named.
+    pub capability: Option<String>,
+    /// Whether the whole chain let it pass.
+    pub is_granted: bool,
+    /// Why it did not.
+    pub denied: Option<Code>,
+    /// The bytes of the request's body, as they came.
+    pub request_bytes: u64,
+    /// The bytes of the answer's body.
+    pub response_bytes: u64,
+}
+
+/// What a head came to.
+pub struct Admission {
+    /// What is known of the call so far.
+    pub call: AgentCall,
+    /// What is left of the agent's quota, where the chain came that far.
+    pub limit: Option<LimitState>,
+    /// The call, waiting for its body; or why it goes no further.
+    pub verdict: Result<Pending, Denial>,
+}
+
+/// A call whose head passed and whose body has not been seen.
+pub struct Pending {
+    agents: Arc<Agents>,
+    agent: String,
+    capability: String,
+    mac: [u8; MAC_BYTES],
+    timestamp: Option<String>,
+    rules: Rules,
+}
+
+/// A call that passed the whole chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    agent: String,
+    capability: String,
+}
+
+/// A call on its way through the head's steps.
+struct Walk<'a> {
+    chain: &'a Chain<'a>,
+    claims: &'a Claims,
+    agents: Option<Arc<Agents>>,
+    call: AgentCall,
+    limit: Option<LimitState>,
+}
+
+impl Chain<'_> {
+    /// Judges the head of a call.
+    pub fn admit(&self, certificate: Certificate, claims: &Claims) -> Admission {
+        let call = AgentCall { capability: nameable(&claims.capability), ..AgentCall::default() };
+        let agents = self.guardrails.directory.load();
+        let mut walk = Walk { chain: self, claims, agents, call, limit: None };
+        let verdict = walk.head(certificate).map_err(|mut denial| {
+            denial.agent = walk.call.agent.clone().or_else(|| nameable(&claims.agent));
+            denial.capability = walk.call.capability.clone();
+            denial
+        });
+        walk.call.denied = verdict.as_ref().err().map(|denial| denial.code);
+        Admission { call: walk.call, limit: walk.limit, verdict }
+    }
+}
+
+impl Walk<'_> {
+    fn head(&mut self, certificate: Certificate) -> Result<Pending, Denial> {
+        let agent = self.certified(certificate)?;
+        let agents = self.known(&agent)?;
+        let tier = self.licensed(&agents, &agent)?;
+        self.paced(&agent, tier)?;
+        let capability = self.granted(&agents, &agent)?;
+        let mac = self.signed()?;
+        let (timestamp, rules) = (self.claims.timestamp.given().map(str::to_owned), self.chain.rules);
+        Ok(Pending { agents, agent, capability, mac, timestamp, rules })
+    }
+
+    /// The certificate counts, and the request speaks for whom it names.
+    fn certified(&self, certificate: Certificate) -> Result<String, Denial> {
+        let name = match certificate {
+            Certificate::Absent => return Err(Denial::of(Code::AuthNoCert)),
+            Certificate::Refused => return Err(Denial::of(Code::AuthFailed)),
+            Certificate::Nameless => return Err(Denial::of(Code::AuthMissingCn)),
+            Certificate::Named(name) => name,
+        };
+        match self.claims.agent.given() == Some(&name) {
+            true => Ok(name),
+            false => Err(Denial::of(Code::AuthFailed)),
+        }
+    }
+
+    fn known(&mut self, agent: &str) -> Result<Arc<Agents>, Denial> {
+        let agents = self.agents.take().ok_or(Denial::of(Code::CapCheckFailed))?;
+        if !agents.map.agents.contains_key(agent) {
+            return Err(Denial::of(Code::CapUnknownAgent));
+        }
+        self.call.agent = Some(agent.to_owned());
+        Ok(agents)
+    }
+
+    /// The capability is paid for; returns the tier at which the agent is served.
+    ///
+    /// A licence that is presented must count, needed or not.
+    fn licensed(&self, agents: &Agents, agent: &str) -> Result<Tier, Denial> {
+        let Chain { licensing, now, .. } = self.chain;
+        let asked = self.claims.capability.given();
+        let needed = asked.map_or(Tier::Community, |capability| agents.map.min_tier(capability));
+        let presented = match &self.claims.license {
+            Claim::Absent if needed > Tier::Community => return Err(Denial::of(Code::LicenseMissing)),
+            Claim::Absent => Tier::Community,
+            Claim::Unusable => return Err(Denial::of(Code::LicenseInvalid)),
+            Claim::Given(token) => {
+                let license = licensing.verify(token, *now).map_err(|_| Denial::of(Code::LicenseInvalid))?;
+                if license.agent.is_some_and(|other| other != agent) || license.tier < needed {
+                    return Err(Denial::of(Code::LicenseInvalid));
+                }
+                license.tier
+            }
+        };
+        let entitled = presented.max(licensing.tier(*now));
+        let own = agents.map.agents.get(agent).and_then(|agent| agent.tier);
+        Ok(own.map_or(entitled, |tier| tier.min(entitled)))
+    }
+
+    fn paced(&mut self, agent: &str, tier: Tier) -> Result<(), Denial> {
+        let limit = self.chain.guardrails.buckets.take(agent, tier, self.chain.now);
+        self.limit = Some(limit);
+        if limit.allowed {
+            return Ok(());
+        }
+        let retry_after = Some(Duration::from_secs(limit.retry_after_s));
+        Err(Denial { retry_after, ..Denial::of(Code::RateLimited) })
+    }
+
+    fn granted(&self, agents: &Agents, agent: &str) -> Result<String, Denial> {
+        let asked = match &self.claims.capability {
+            Claim::Absent => return Err(Denial::of(Code::CapMissing)),
+            Claim::Unusable => return Err(Denial::of(Code::CapDenied)),
+            Claim::Given(asked) => asked,
+        };
+        let held = agents.map.agents.get(agent).map(|agent| &agent.capabilities);
+        match held.is_some_and(|held| held.contains(asked)) {
+            true => Ok(asked.clone()),
+            false => Err(Denial::of(Code::CapDenied)),
+        }
+    }
+
+    fn signed(&self) -> Result<[u8; MAC_BYTES], Denial> {
+        let text = match &self.claims.signature {
+            Claim::Absent => return Err(Denial::of(Code::IntegrityMissing)),
+            Claim::Unusable => return Err(Denial::of(Code::IntegrityMalformed)),
+            Claim::Given(text) => text,
+        };
+        let mac = STANDARD.decode(text).ok().and_then(|bytes| bytes.try_into().ok());
+        mac.ok_or(Denial::of(Code::IntegrityMalformed))
+    }
+}
+
+impl Pending {
+    /// Checks the signature over the whole body, as it came over the wire.
+    ///
+    /// # Errors
+    /// It is not of this body; or where times are checked, its time does not fit or it came before.
+    pub fn complete(self, body: &[u8], guardrails: &Guardrails, now: Timestamp) -> Result<Grant, Denial> {
+        let denied = |code| Denial {
+            agent: Some(self.agent.clone()),
+            capability: Some(self.capability.clone()),
+            ..Denial::of(code)
+        };
+        if !self.is_signed(body) {
+            return Err(denied(Code::IntegrityInvalid));
+        }
+        match self.freshness(guardrails, now) {
+            Some(Seen::First) => {}
+            Some(Seen::Full) => {
+                let retry_after = Some(Duration::from_secs(self.rules.replay_window_s));
+                return Err(Denial { retry_after, ..denied(Code::RateLimited) });
+            }
+            Some(Seen::Before) | None => return Err(denied(Code::IntegrityInvalid)),
+        }
+        Ok(Grant { agent: self.agent, capability: self.capability })
+    }
+
+    /// Tells whether one of the agent's secrets signed the body; with its time before it, or, where that is not
+    /// required, without. Every comparison is made, and each takes the same time whatever differs.
+    fn is_signed(&self, body: &[u8]) -> bool {
+        let mut matches = subtle::Choice::from(0);
+        for secret in self.agents.secrets(&self.agent) {
+            let mac =
+                || Hmac::<Sha256>::new_from_slice(secret.expose()).expect("HMAC takes keys of any length");
+            let compare = |mac: Hmac<Sha256>| mac.finalize().into_bytes().as_slice().ct_eq(&self.mac);
+            if let Some(timestamp) = &self.timestamp {
+                let timed = mac().chain_update(timestamp).chain_update(b".").chain_update(body);
+                matches |= compare(timed);
+            }
+            if !self.rules.signed_timestamp {
+                matches |= compare(mac().chain_update(body));
+            }
+        }
+        matches.into()
+    }
+
+    /// Returns whether the request comes for the first time; `None` where its time does not fit.
+    fn freshness(&self, guardrails: &Guardrails, now: Timestamp) -> Option<Seen> {
+        if self.rules.replay_window_s == 0 {
+            return Some(Seen::First);
+        }
+        let window = i64::try_from(self.rules.replay_window_s).unwrap_or(i64::MAX);
+        let told = moment(self.timestamp.as_deref()?)?.as_second();
+        let now = now.as_second();
+        if told.abs_diff(now) > self.rules.replay_window_s {
+            return None;
+        }
+        Some(guardrails.replays.remember(&self.agent, self.mac, now, told.saturating_add(window)))
+    }
+}
+
+impl Grant {
+    /// Returns the agent, vouched for by its certificate.
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// Returns the capability it was granted.
+    pub fn capability(&self) -> &str {
+        &self.capability
+    }
+}
+
+/// Returns what may stand in an answer: a name of letters, not whatever a caller wrote.
+fn nameable(claim: &Claim) -> Option<String> {
+    let name = claim.given().filter(|name| name.bytes().all(super::map::is_name_byte));
+    name.map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+use super::*;
+use crate::access::a2a::directory::ReadSecret;
+use crate::access::jose::SigningKey;
+use crate::access::license::License;
+use crate::access::license::LicenseConfig;
+use crate::access::tier::Quota;
+
+const NEW: &str = "the-new-secret-of-planner";
+const OLD: &str = "the-old-secret-of-planner";
+const BODY: &[u8] = br#"{"jsonrpc":"2.0","method":"message/send"}"#;
+const NOW: i64 = 1_700_000_000;
+const MAP: &str = "
+capabilities:
+  ask:
+  pay: {min_tier: professional}
+agents:
+  planner:
+    capabilities: [ask, pay]
+    secrets: [{env: NEW}, {env: OLD}]
+  idle:
+    secrets: [{env: NEW}]
+";
+
+struct World {
+    guardrails: Guardrails,
+    licensing: Licensing,
+    key: SigningKey,
+    rules: Rules,
+    now: Timestamp,
+    _keys: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let key = SigningKey::generate();
+        let file = folder.path().join("trusted.pem");
+        std::fs::write(&file, key.public_pem()).unwrap();
+        let licensing = Licensing::open(LicenseConfig { file: None, trusted_keys: vec![file] });
+        let secrets: ReadSecret = Box::new(|place| {
+            let is_new = *place == crate::document::secret::SecretPlace::Environment("NEW".to_owned());
+            Some(if is_new { NEW } else { OLD }.to_owned())
+        });
+        let quota = |requests_per_minute, burst| Some(Quota { requests_per_minute, burst });
+        let quotas = [quota(30, 5), quota(60, 10), quota(120, 20), None];
+        let guardrails = Guardrails::new(quotas, secrets);
+        guardrails.directory.replace(MAP, "map.yaml").unwrap();
+        let rules = Rules { replay_window_s: 0, signed_timestamp: false };
+        let now = Timestamp::from_second(NOW).unwrap();
+        Self { guardrails, licensing, key, rules, now, _keys: folder }
+    }
+
+    fn license(&self, tier: Tier, agent: Option<&str>, expires: i64) -> Claim {
+        let license = License {
+            subject: "Northwind".to_owned(),
+            tier,
+            issued_at: self.now,
+            expires_at: Timestamp::from_second(NOW + expires).unwrap(),
+            agent: agent.map(str::to_owned),
+            features: Vec::new(),
+        };
+        given(&license.sign(&self.key))
+    }
+
+    fn call(&self, certificate: Certificate, claims: &Claims, body: &[u8]) -> Result<Grant, Denial> {
+        let World { guardrails, licensing, rules, now, .. } = self;
+        let chain = Chain { guardrails, licensing, rules: *rules, now: *now };
+        chain.admit(certificate, claims).verdict?.complete(body, guardrails, *now)
+    }
+
+    fn code(&self, change: impl FnOnce(&mut Claims)) -> Option<Code> {
+        let mut claims = claims();
+        change(&mut claims);
+        self.call(planner(), &claims, BODY).err().map(|denial| denial.code)
+    }
+}
+
+fn given(text: &str) -> Claim {
+    Claim::Given(text.to_owned())
+}
+
+fn planner() -> Certificate {
+    Certificate::Named("planner".to_owned())
+}
+
+fn mac(secret: &str, parts: &[&[u8]]) -> Claim {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    parts.iter().for_each(|part| mac.update(part));
+    given(&STANDARD.encode(mac.finalize().into_bytes()))
+}
+
+fn claims() -> Claims {
+    Claims {
+        agent: given("planner"),
+        capability: given("ask"),
+        license: Claim::Absent,
+        signature: mac(NEW, &[BODY]),
+        timestamp: Claim::Absent,
+    }
+}
+
+#[test]
+fn a_call_in_order_is_granted_with_either_secret() {
+    let world = World::new();
+    let grant = world.call(planner(), &claims(), BODY).unwrap();
+    assert_eq!((grant.agent(), grant.capability()), ("planner", "ask"));
+    assert_eq!(world.code(|claims| claims.signature = mac(OLD, &[BODY])), None);
+}
+
+#[test]
+fn each_code_has_its_cause() {
+    let world = World::new();
+    let of = |certificate| world.call(certificate, &claims(), BODY).unwrap_err().code;
+    assert_eq!(of(Certificate::Absent), Code::AuthNoCert);
+    assert_eq!(of(Certificate::Refused), Code::AuthFailed);
+    assert_eq!(of(Certificate::Nameless), Code::AuthMissingCn);
+    assert_eq!(of(Certificate::Named("other".to_owned())), Code::AuthFailed);
+    assert_eq!(world.code(|claims| claims.agent = Claim::Absent), Some(Code::AuthFailed));
+    assert_eq!(world.code(|claims| claims.agent = Claim::Unusable), Some(Code::AuthFailed));
+    let stranger = Claims { agent: given("stranger"), ..claims() };
+    let denial = world.call(Certificate::Named("stranger".to_owned()), &stranger, BODY).unwrap_err();
+    assert_eq!(denial.code, Code::CapUnknownAgent);
+    assert!(denial.to_string().starts_with("agent `stranger`, capability `ask`: "), "{denial}");
+    assert_eq!(world.code(|claims| claims.capability = Claim::Absent), Some(Code::CapMissing));
+    assert_eq!(world.code(|claims| claims.capability = Claim::Unusable), Some(Code::CapDenied));
+    assert_eq!(world.code(|claims| claims.capability = given("fly")), Some(Code::CapDenied));
+    let world = World::new();
+    assert_eq!(world.code(|claims| claims.signature = Claim::Absent), Some(Code::IntegrityMissing));
+    for text in ["?", "c2hvcnQ=", "AAAA"] {
+        assert_eq!(world.code(|claims| claims.signature = given(text)), Some(Code::IntegrityMalformed));
+    }
+    let world = World::new();
+    let wrong = mac("another secret of somebody", &[BODY]);
+    assert_eq!(world.code(|claims| claims.signature = wrong), Some(Code::IntegrityInvalid));
+    assert_eq!(world.call(planner(), &claims(), b"{}").unwrap_err().code, Code::IntegrityInvalid);
+    world.guardrails.directory.clear();
+    assert_eq!(world.code(|_| {}), Some(Code::CapCheckFailed));
+}
+
+#[test]
+fn a_paid_capability_needs_a_licence_that_counts() {
+    let world = World::new();
+    let paid = |license: Claim| {
+        let claims = Claims { capability: given("pay"), license, ..claims() };
+        world.call(planner(), &claims, BODY).err().map(|denial| denial.code)
+    };
+    assert_eq!(paid(Claim::Absent), Some(Code::LicenseMissing));
+    assert_eq!(paid(Claim::Unusable), Some(Code::LicenseInvalid));
+    assert_eq!(paid(given("a.b.c")), Some(Code::LicenseInvalid));
+    assert_eq!(paid(world.license(Tier::Professional, None, 0)), Some(Code::LicenseInvalid));
+    assert_eq!(paid(world.license(Tier::Developer, None, 60)), Some(Code::LicenseInvalid));
+    assert_eq!(paid(world.license(Tier::Professional, Some("other"), 60)), Some(Code::LicenseInvalid));
+    assert_eq!(paid(World::new().license(Tier::Professional, None, 60)), Some(Code::LicenseInvalid));
+    assert_eq!(paid(world.license(Tier::Professional, Some("planner"), 60)), None);
+    assert_eq!(paid(world.license(Tier::Enterprise, None, 60)), None);
+    // What is presented must count even where nothing is to be paid.
+    assert_eq!(world.code(|claims| claims.license = given("a.b.c")), Some(Code::LicenseInvalid));
+}
+
+#[test]
+fn each_agent_has_the_bucket_of_its_tier() {
+    let mut world = World::new();
+    let passed = |world: &World, license: Claim| {
+        (0..40).filter(|_| world.code(|claims| claims.license = license.clone()).is_none()).count()
+    };
+    assert_eq!(passed(&world, Claim::Absent), 5);
+    let mut denial = world.call(planner(), &claims(), BODY).unwrap_err();
+    assert_eq!((denial.code, denial.retry_after.take()), (Code::RateLimited, Some(Duration::from_secs(2))));
+    world.now += Duration::from_secs(3600);
+    assert_eq!(passed(&world, world.license(Tier::Professional, None, 7200)), 20);
+    assert_eq!(passed(&world, Claim::Absent), 0, "one bucket an agent, whatever it presents");
+    assert_eq!(passed(&world, world.license(Tier::Enterprise, None, 7200)), 40);
+}
+
+#[test]
+fn a_recorded_request_is_taken_once() {
+    let mut world = World::new();
+    world.rules = Rules { replay_window_s: 30, signed_timestamp: false };
+    let at = |seconds: i64| {
+        let timestamp = (NOW + seconds).to_string();
+        let signature = mac(NEW, &[timestamp.as_bytes(), b".", BODY]);
+        Claims { timestamp: given(&timestamp), signature, ..claims() }
+    };
+    let code = |world: &World, claims: &Claims| world.call(planner(), claims, BODY).err().map(|it| it.code);
+    assert_eq!(code(&world, &claims()), Some(Code::IntegrityInvalid), "without a time");
+    assert_eq!(code(&world, &at(-31)), Some(Code::IntegrityInvalid), "too old");
+    assert_eq!(code(&world, &at(31)), Some(Code::IntegrityInvalid), "from the future");
+    world.now += Duration::from_secs(20);
+    assert_eq!(code(&world, &at(0)), None);
+    assert_eq!(code(&world, &at(0)), Some(Code::IntegrityInvalid), "a second time");
+    world.now += Duration::from_secs(20);
+    // With another time the signature is another, unless it does not cover the time.
+    let moved = Claims { timestamp: given(&(NOW + 40).to_string()), ..at(0) };
+    assert_eq!(code(&world, &moved), Some(Code::IntegrityInvalid));
+    let bare = Claims { timestamp: given(&(NOW + 40).to_string()), ..claims() };
+    assert_eq!(code(&world, &bare), None);
+    assert_eq!(code(&world, &bare), Some(Code::IntegrityInvalid));
+    world.now += Duration::from_secs(600);
+    world.rules.signed_timestamp = true;
+    let bare = Claims { timestamp: given(&(NOW + 640).to_string()), ..claims() };
+    assert_eq!(code(&world, &bare), Some(Code::IntegrityInvalid), "the time must be signed");
+    assert_eq!(code(&world, &at(640)), None);
+}

@@ -1,0 +1,48 @@
+//! Guardrails between agents: who may ask for what, how often, and in its own words.
+//!
+//! In: the verdict on a connection's client certificate and the claims of a request's headers
+//! ([`claims`]). Out: a [`chain::Pending`] that waits for the body, then a [`chain::Grant`], without which
+//! nothing is forwarded; or a [`denial::Denial`] with one of the contract's fourteen codes. The order is
+//! fixed: certificate, agent known, licence, rate, capability, integrity ([`chain`]).
+//!
+//! What agents may do is a YAML file ([`map`]), read anew when it changes ([`directory`]). Everything but
+//! the directory is a function of its arguments, time included.
+
+pub mod chain;
+pub mod claims;
+pub mod denial;
+pub mod directory;
+pub mod map;
+pub mod replay;
+
+use super::limit::Buckets;
+use super::limit::Quotas;
+use directory::Directory;
+use directory::ReadSecret;
+use replay::Replays;
+
+/// What the guardrails remember between calls.
+pub struct Guardrails {
+    /// The agents and what they may do.
+    pub directory: Directory,
+    /// How much each agent has asked for.
+    pub buckets: Buckets,
+    /// What each agent has signed lately.
+    pub replays: Replays,
+}
+
+/// How calls of agents are judged; changes without a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// How far a request's time may be from ours, and how long its signature is remembered; 0: neither.
+    pub replay_window_s: u64,
+    /// Whether the signature must cover the time too.
+    pub signed_timestamp: bool,
+}
+
+impl Guardrails {
+    /// Returns guardrails that know no agent yet; secrets are read with `read`.
+    pub fn new(quotas: Quotas, read: ReadSecret) -> Self {
+        Self { directory: Directory::new(read), buckets: Buckets::new(quotas), replays: Replays::default() }
+    }
+}

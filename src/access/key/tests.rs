@@ -1,0 +1,132 @@
+use super::*;
+
+fn keys(store: &Store, secret: &NodeSecret) -> KeyStore {
+    KeyStore::open(store, secret.clone()).unwrap()
+}
+
+fn new(role: Role, expires_at: Option<Timestamp>) -> NewKey {
+    NewKey { name: "test".to_owned(), role, tier: Tier::Community, expires_at, scope: Scope::default() }
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+#[test]
+fn a_key_counts_until_it_expires_or_is_revoked() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let (now, later) = (at(1_000), at(2_000));
+    let opened = keys(&store, &secret);
+    let (_, admin) = opened.create("a".into(), new(Role::Admin, None), now).unwrap();
+    let (_, short) = opened.create("b".into(), new(Role::Service, Some(later)), now).unwrap();
+    assert_eq!(opened.authenticate(&short, now).map(|found| found.role), Some(Role::Service));
+    assert_eq!(opened.authenticate(&short, later), None);
+    // The records outlive the process; the keys themselves are nowhere.
+    let again = keys(&store, &secret);
+    assert_eq!(again.authenticate(&admin, later).map(|found| found.id), Some("a".to_owned()));
+    assert!(again.revoke("b", now).unwrap() && !again.revoke("b", now).unwrap());
+    assert_eq!(again.authenticate(&short, now), None);
+    assert!(matches!(again.revoke("a", now), Err(KeyError::LastAdmin)));
+    assert_eq!(keys(&store, &NodeSecret::random()).authenticate(&admin, now), None);
+}
+
+#[test]
+fn a_rotated_key_has_two_texts_for_the_overlap() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let opened = keys(&store, &secret);
+    let (_, first) = opened.create("a".into(), new(Role::Service, None), at(0)).unwrap();
+    let (record, second) = opened.rotate("a", Duration::from_secs(60), at(10)).unwrap();
+    assert_eq!((record.rotated_at, record.previous_until(at(10))), (Some(at(10)), Some(at(70))));
+    for opened in [&opened, &keys(&store, &secret)] {
+        for (key, second, counts) in [(&first, 69, true), (&first, 70, false), (&second, 70, true)] {
+            assert_eq!(opened.authenticate(key, at(second)).is_some(), counts, "{second}");
+        }
+    }
+    // Another rotation leaves one text before, not two; without an overlap it leaves none.
+    let (_, third) = opened.rotate("a", Duration::from_secs(60), at(20)).unwrap();
+    assert!(opened.authenticate(&first, at(20)).is_none() && opened.authenticate(&second, at(20)).is_some());
+    let (_, fourth) = opened.rotate("a", Duration::ZERO, at(21)).unwrap();
+    assert!([&first, &second, &third].iter().all(|key| opened.authenticate(key, at(21)).is_none()));
+    assert!(opened.authenticate(&fourth, at(21)).is_some());
+    assert_eq!(opened.known.read().by_hash.len(), 1);
+    let long = opened.rotate("a", OVERLAP_MAX + Duration::from_secs(1), at(22));
+    assert!(matches!(long, Err(KeyError::Overlap)));
+    assert!(matches!(opened.rotate("b", Duration::ZERO, at(22)), Err(KeyError::Unknown)));
+}
+
+#[test]
+fn a_change_counts_at_once_and_keeps_the_text() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let opened = keys(&store, &secret);
+    let (_, admin) = opened.create("a".into(), new(Role::Admin, None), at(0)).unwrap();
+    let (_, key) = opened.create("b".into(), new(Role::Service, None), at(0)).unwrap();
+    let models = vec!["m*".to_owned()];
+    let change = |new: &mut NewKey| {
+        (new.role, new.scope.models, new.expires_at) = (Role::Analyst, models.clone(), Some(at(100)));
+    };
+    opened.change("b", change, at(1)).unwrap();
+    for opened in [&opened, &keys(&store, &secret)] {
+        let found = opened.authenticate(&key, at(99)).unwrap();
+        assert_eq!((found.role, &found.scope.models), (Role::Analyst, &models));
+        assert!(opened.authenticate(&key, at(100)).is_none());
+    }
+    let demoted = opened.change("a", |new| new.role = Role::Operator, at(1));
+    assert!(matches!(demoted, Err(KeyError::LastAdmin)));
+    assert_eq!(opened.authenticate(&admin, at(1)).unwrap().role, Role::Admin);
+    for (change, name) in [
+        ((|new| new.name = " ".to_owned()) as fn(&mut NewKey), "name"),
+        (|new| new.name = "a\u{202e}b".to_owned(), "turned name"),
+        (|new| new.expires_at = Some(at(1)), "expired"),
+        (|new| new.scope.routes = vec![String::new()], "routes"),
+    ] {
+        assert!(opened.change("b", change, at(1)).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn whoever_has_the_state_directory_gets_in_again() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let (opened, folder) = (keys(&store, &secret), tempfile::tempdir().unwrap());
+    let ensure = |id: &str, second| opened.ensure_admin(folder.path(), id.to_owned(), at(second)).unwrap();
+    let path = ensure("a", 0).unwrap();
+    let first = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(ensure("b", 0), None);
+    opened.change("a", |new| new.expires_at = Some(at(10)), at(0)).unwrap();
+    assert_eq!(ensure("c", 9), None);
+    assert_eq!(ensure("d", 10).as_ref(), Some(&path));
+    let second = std::fs::read_to_string(&path).unwrap();
+    assert!(opened.authenticate(&first, at(10)).is_none() && opened.authenticate(&second, at(10)).is_some());
+}
+
+#[test]
+fn last_uses_outlive_the_process() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let opened = keys(&store, &secret);
+    let (_, key) = opened.create("a".into(), new(Role::Service, None), at(0)).unwrap();
+    let (_, gone) = opened.create("b".into(), new(Role::Service, None), at(0)).unwrap();
+    for key in [&key, &gone] {
+        assert!(opened.authenticate(key, at(5)).is_some());
+    }
+    opened.revoke("b", at(6)).unwrap();
+    opened.write_uses().unwrap();
+    let again = keys(&store, &secret);
+    assert_eq!((again.last_used("a"), again.last_used("b")), (Some(at(5)), None));
+}
+
+#[test]
+fn keys_of_the_first_release_are_read() {
+    let store = Store::in_memory();
+    let secret = NodeSecret::random();
+    let key = text::generate();
+    let hash = secret.hash(PURPOSE, key.as_bytes());
+    let record = serde_json::json!({ "v": 1, "record": {
+        "id": "a", "name": "old", "role": "service", "tier": "community",
+        "created_at": "2026-01-01T00:00:00Z", "expires_at": null, "routes": ["openai"], "hash": hash,
+    }});
+    let mut batch = Batch::default();
+    batch.put("keys", b"a".to_vec(), record.to_string().into_bytes());
+    store.commit(&batch).unwrap();
+    let found = keys(&store, &secret).authenticate(&key, at(1_800_000_000)).unwrap();
+    assert!(found.scope.allows_route("openai") && !found.scope.allows_route("other"));
+    assert!(found.scope.allows_model("any"));
+}

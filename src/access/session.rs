@@ -1,0 +1,333 @@
+//! Sessions: what a browser holds once somebody has signed in.
+//!
+//! A session is known by 256 random bits that only the browser has; kept is their keyed hash. It ends when its
+//! holder signs out, when an administrator revokes it, when it was idle for too long, or when it is too old,
+//! whatever happened since. One that stands for an API key, or for a local user, is worth what that is worth at
+//! the moment: whoever looks it up asks for the holder too. What an identity provider told is kept in the
+//! session and nowhere else. The provider's token for signing out there is in memory only.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::SignedDuration;
+use jiff::Timestamp;
+use parking_lot::RwLock;
+use serde::Deserialize;
+use serde::Serialize;
+use subtle::ConstantTimeEq;
+
+use super::role::Role;
+use super::secret::NodeSecret;
+use crate::store::KeyRange;
+use crate::store::Order;
+use crate::store::Record;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::Table;
+
+const PURPOSE: &str = "session";
+const FORM_PURPOSE: &str = "session-form";
+const SECRET_BYTES: usize = 32;
+const SECRET_CHARS: usize = 43;
+/// The most sessions that one holder has; beginning another ends the one that was idle longest.
+pub const SESSIONS_PER_HOLDER_MAX: usize = 32;
+/// The most sessions that a configuration may allow.
+pub const SESSIONS_MAX: usize = 1_000_000;
+/// How much older than the truth the moment of last use in the store may be.
+const SEEN_KEPT_EVERY: Duration = Duration::from_secs(60);
+/// The longest token for signing out at the provider that is held, in bytes.
+const LOGOUT_HINT_BYTES_MAX: usize = 4096;
+
+/// How long sessions live, and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Without a request.
+    pub idle: Duration,
+    /// In all.
+    pub lifetime: Duration,
+    /// The most at once.
+    pub sessions_max: usize,
+}
+
+/// Whom a session stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Holder {
+    /// Whoever presented an API key.
+    Key {
+        /// The key's id.
+        id: String,
+    },
+    /// Somebody an identity provider vouches for; known for as long as the session.
+    Sso(Identity),
+}
+
+/// What an identity provider tells of somebody.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The provider.
+    pub issuer: String,
+    /// The name it has for them, which never changes.
+    pub subject: String,
+    /// A name for people.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+}
+
+/// What is kept of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecord {
+    /// Its id, which may be shown.
+    pub id: String,
+    /// Whom it stands for.
+    pub holder: Holder,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When it was last used.
+    pub seen_at: Timestamp,
+    /// When it ends, whatever happens.
+    pub expires_at: Timestamp,
+    /// The keyed hash of what the browser holds.
+    hash: [u8; 32],
+}
+
+impl Record for SessionRecord {
+    const VERSION: u32 = 1;
+}
+
+/// What a browser holds: 256 random bits in base 64.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionSecret(String);
+
+/// Why a session was not begun or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// There are as many as may be.
+    #[error("there are too many sessions")]
+    TooMany,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Every session, in the store and in memory.
+pub struct SessionStore {
+    table: Table<String, SessionRecord>,
+    secret: NodeSecret,
+    config: SessionConfig,
+    live: RwLock<HashMap<[u8; 32], Live>>,
+}
+
+/// A session, and what is known of it in memory alone.
+struct Live {
+    record: SessionRecord,
+    /// The moment of last use that the store has.
+    stored_seen_at: Timestamp,
+    logout_hint: Option<String>,
+}
+
+impl SessionSecret {
+    /// Returns what is put into the cookie.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    fn generate() -> Self {
+        let mut bytes = [0; SECRET_BYTES];
+        getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+        Self(URL_SAFE_NO_PAD.encode(bytes))
+    }
+}
+
+impl fmt::Debug for SessionSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionSecret(***)")
+    }
+}
+
+impl Holder {
+    /// Returns the name used in records.
+    pub fn id(&self) -> String {
+        match self {
+            Self::Key { id } => id.clone(),
+            Self::Sso(identity) => format!("sso:{}", identity.subject),
+        }
+    }
+}
+
+impl SessionRecord {
+    fn has_ended(&self, config: &SessionConfig, now: Timestamp) -> bool {
+        let idle = SignedDuration::try_from(config.idle).unwrap_or(SignedDuration::MAX);
+        self.expires_at <= now || now.duration_since(self.seen_at) >= idle
+    }
+}
+
+impl SessionStore {
+    /// Reads the sessions of a store.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn open(store: &Store, secret: NodeSecret, config: SessionConfig) -> Result<Self, StoreError> {
+        let table: Table<String, SessionRecord> = store.table("sessions");
+        let known = table.list(&KeyRange::all(), Order::Ascending, SESSIONS_MAX)?;
+        let live = |(_, record): (String, SessionRecord)| {
+            (record.hash, Live { stored_seen_at: record.seen_at, record, logout_hint: None })
+        };
+        let live = RwLock::new(known.into_iter().map(live).collect());
+        Ok(Self { table, secret, config, live })
+    }
+
+    /// Begins a session under an id, and returns what the browser shall hold. `logout_hint` is what the identity
+    /// provider wants to see when its user signs out there.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn begin(
+        &self,
+        id: String,
+        holder: Holder,
+        logout_hint: Option<String>,
+        now: Timestamp,
+    ) -> Result<(SessionRecord, SessionSecret), SessionError> {
+        let mut live = self.live.write();
+        self.sweep(&mut live, now)?;
+        self.make_room(&mut live, &holder)?;
+        if live.len() >= self.config.sessions_max {
+            return Err(SessionError::TooMany);
+        }
+        let secret = SessionSecret::generate();
+        let hash = self.secret.hash(PURPOSE, secret.0.as_bytes());
+        let expires_at = now.checked_add(self.config.lifetime).unwrap_or(Timestamp::MAX);
+        let record = SessionRecord { id, holder, created_at: now, seen_at: now, expires_at, hash };
+        self.table.put_durable(&record.id, &record)?;
+        let logout_hint = logout_hint.filter(|hint| hint.len() <= LOGOUT_HINT_BYTES_MAX);
+        live.insert(hash, Live { record: record.clone(), stored_seen_at: now, logout_hint });
+        Ok((record, secret))
+    }
+
+    /// Returns the session that a cookie's value belongs to, and notes that it was used; `None` for what is no
+    /// session, or is one no longer.
+    pub fn resume(&self, value: &str, now: Timestamp) -> Option<(SessionRecord, SessionSecret)> {
+        let hash = self.hash_of(value)?;
+        let found = self.live.read().get(&hash).map(|live| live.record.clone())?;
+        let same = bool::from(found.hash.ct_eq(&hash));
+        if !same || found.has_ended(&self.config, now) {
+            return None;
+        }
+        if now.as_second() > found.seen_at.as_second() {
+            self.note_use(&hash, now);
+        }
+        Some((found, SessionSecret(value.to_owned())))
+    }
+
+    /// Tells whether a session has not ended, without noting that it was used.
+    pub fn lives(&self, secret: &SessionSecret, now: Timestamp) -> bool {
+        let hash = self.secret.hash(PURPOSE, secret.0.as_bytes());
+        self.live.read().get(&hash).is_some_and(|live| !live.record.has_ended(&self.config, now))
+    }
+
+    /// Ends the session of a cookie's value; returns it, and the hint for its identity provider.
+    ///
+    /// # Errors
+    /// The store failed; the session goes on.
+    pub fn end(&self, value: &str) -> Result<Option<(SessionRecord, Option<String>)>, StoreError> {
+        let Some(hash) = self.hash_of(value) else { return Ok(None) };
+        self.remove(&hash)
+    }
+
+    /// Ends the session of an id; tells whether there was one.
+    ///
+    /// # Errors
+    /// The store failed; the session goes on.
+    pub fn revoke(&self, id: &str) -> Result<bool, StoreError> {
+        let found = self.live.read().values().find(|live| live.record.id == id).map(|live| live.record.hash);
+        let Some(hash) = found else { return Ok(false) };
+        Ok(self.remove(&hash)?.is_some())
+    }
+
+    /// Tells whether there is a session of that id that has not ended.
+    pub fn counts(&self, id: &str, now: Timestamp) -> bool {
+        let live = self.live.read();
+        live.values().any(|live| live.record.id == id && !live.record.has_ended(&self.config, now))
+    }
+
+    /// Returns the sessions that have not ended, oldest first.
+    pub fn list(&self, now: Timestamp) -> Vec<SessionRecord> {
+        let live = self.live.read();
+        let records = live.values().map(|live| &live.record);
+        let mut found: Vec<SessionRecord> =
+            records.filter(|record| !record.has_ended(&self.config, now)).cloned().collect();
+        found.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        found
+    }
+
+    /// Returns what a form of ours carries, so that a form of somebody else's is known.
+    pub fn form_token(&self, secret: &SessionSecret) -> String {
+        URL_SAFE_NO_PAD.encode(self.secret.hash(FORM_PURPOSE, secret.0.as_bytes()))
+    }
+
+    /// Tells whether a form carries this session's token.
+    pub fn is_form_token(&self, secret: &SessionSecret, given: &str) -> bool {
+        self.form_token(secret).as_bytes().ct_eq(given.as_bytes()).into()
+    }
+
+    fn hash_of(&self, value: &str) -> Option<[u8; 32]> {
+        (value.len() == SECRET_CHARS).then(|| self.secret.hash(PURPOSE, value.as_bytes()))
+    }
+
+    /// Notes the use in memory, and now and then in the store, so that an idle time outlives a restart.
+    fn note_use(&self, hash: &[u8; 32], now: Timestamp) {
+        let mut live = self.live.write();
+        let Some(found) = live.get_mut(hash) else { return };
+        found.record.seen_at = found.record.seen_at.max(now);
+        let age = now.duration_since(found.stored_seen_at);
+        if age >= SignedDuration::try_from(SEEN_KEPT_EVERY).unwrap_or(SignedDuration::ZERO) {
+            found.stored_seen_at = now;
+            // A session whose use could not be noted ends earlier after a restart, nothing worse.
+            if let Err(error) = self.table.put(&found.record.id, &found.record) {
+                tracing::warn!(%error, "the use of a session could not be stored");
+            }
+        }
+    }
+
+    fn remove(&self, hash: &[u8; 32]) -> Result<Option<(SessionRecord, Option<String>)>, StoreError> {
+        let mut live = self.live.write();
+        let Some(id) = live.get(hash).map(|live| live.record.id.clone()) else { return Ok(None) };
+        self.table.delete(&id)?;
+        Ok(live.remove(hash).map(|live| (live.record, live.logout_hint)))
+    }
+
+    /// Forgets the sessions that have ended.
+    fn sweep(&self, live: &mut HashMap<[u8; 32], Live>, now: Timestamp) -> Result<(), StoreError> {
+        let ended = live.values().filter(|live| live.record.has_ended(&self.config, now));
+        let ended: Vec<([u8; 32], String)> =
+            ended.map(|live| (live.record.hash, live.record.id.clone())).collect();
+        for (hash, id) in ended {
+            self.table.delete(&id)?;
+            live.remove(&hash);
+        }
+        Ok(())
+    }
+
+    /// Ends the session of a holder who has as many as may be, the one that was idle longest.
+    fn make_room(&self, live: &mut HashMap<[u8; 32], Live>, holder: &Holder) -> Result<(), StoreError> {
+        let own = |live: &&Live| live.record.holder.id() == holder.id();
+        if live.values().filter(own).count() < SESSIONS_PER_HOLDER_MAX {
+            return Ok(());
+        }
+        let oldest = live.values().filter(own).min_by_key(|live| live.record.seen_at);
+        let Some((hash, id)) = oldest.map(|live| (live.record.hash, live.record.id.clone())) else {
+            return Ok(());
+        };
+        self.table.delete(&id)?;
+        live.remove(&hash);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+use super::*;
+
+const CONFIG: SessionConfig = SessionConfig {
+    idle: Duration::from_secs(1800),
+    lifetime: Duration::from_secs(43_200),
+    sessions_max: 40,
+};
+
+fn open(store: &Store, secret: &NodeSecret) -> SessionStore {
+    SessionStore::open(store, secret.clone(), CONFIG).unwrap()
+}
+
+fn holder(id: &str) -> Holder {
+    Holder::Key { id: id.to_owned() }
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + second).unwrap()
+}
+
+#[test]
+fn a_session_ends_by_itself_when_idle_and_when_old() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let sessions = open(&store, &secret);
+    let (_, cookie) = sessions.begin("s".into(), holder("k"), None, at(0)).unwrap();
+    let lives = |second| sessions.resume(cookie.expose(), at(second)).is_some();
+    assert!(lives(1799));
+    assert!(lives(1799 + 1799), "use keeps it alive");
+    assert!(!lives(1799 + 1799 + 1800), "idle for as long as the limit");
+    let (_, busy) = sessions.begin("t".into(), holder("k"), None, at(0)).unwrap();
+    let mut second = 0;
+    while second < 43_200 - 1000 {
+        second += 1000;
+        assert!(sessions.resume(busy.expose(), at(second)).is_some(), "{second}");
+    }
+    assert!(sessions.resume(busy.expose(), at(43_200)).is_none(), "however busy");
+    assert!(sessions.list(at(43_200)).is_empty());
+}
+
+#[test]
+fn sessions_outlive_the_process_and_their_secrets_are_nowhere() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let first = open(&store, &secret);
+    let (record, cookie) = first.begin("s".into(), holder("k"), Some("hint".into()), at(0)).unwrap();
+    assert_eq!(record.id, "s");
+    assert!(first.resume(cookie.expose(), at(1200)).is_some());
+    // The use was stored, so the idle time goes on after a restart; the hint was in memory alone.
+    let again = open(&store, &secret);
+    assert!(again.resume(cookie.expose(), at(2400)).is_some());
+    let (ended, hint) = again.end(cookie.expose()).unwrap().unwrap();
+    assert_eq!((ended.id.as_str(), hint), ("s", None));
+    assert!(again.resume(cookie.expose(), at(2400)).is_none());
+    assert!(open(&store, &secret).resume(cookie.expose(), at(2400)).is_none());
+    let (_, other) = again.begin("t".into(), holder("k"), Some("hint".into()), at(0)).unwrap();
+    assert!(open(&store, &NodeSecret::random()).resume(other.expose(), at(1)).is_none());
+    assert!(format!("{other:?}").contains("***"));
+    let kept =
+        store.table::<String, SessionRecord>("sessions").list(&KeyRange::all(), Order::Ascending, 9).unwrap();
+    assert!(!format!("{kept:?}").contains(other.expose()));
+}
+
+#[test]
+fn what_is_no_session_is_none() {
+    let sessions = open(&Store::in_memory(), &NodeSecret::random());
+    let (_, cookie) = sessions.begin("s".into(), holder("k"), None, at(0)).unwrap();
+    let mut forged = cookie.expose().to_owned().into_bytes();
+    forged[7] = if forged[7] == b'A' { b'B' } else { b'A' };
+    for value in ["", "x", &"A".repeat(43), &"A".repeat(10_000), std::str::from_utf8(&forged).unwrap()] {
+        assert!(sessions.resume(value, at(1)).is_none(), "{value}");
+        assert!(sessions.end(value).unwrap().is_none());
+    }
+    assert!(!sessions.revoke("other").unwrap() && sessions.revoke("s").unwrap());
+    assert!(sessions.resume(cookie.expose(), at(1)).is_none());
+}
+
+#[test]
+fn there_are_never_more_than_may_be() {
+    let sessions = open(&Store::in_memory(), &NodeSecret::random());
+    let (_, first) = sessions.begin("0".into(), holder("k"), None, at(0)).unwrap();
+    for n in 1..=SESSIONS_PER_HOLDER_MAX {
+        sessions.begin(n.to_string(), holder("k"), None, at(n as i64)).unwrap();
+    }
+    assert_eq!(sessions.list(at(50)).len(), SESSIONS_PER_HOLDER_MAX, "the idlest made room");
+    assert!(sessions.resume(first.expose(), at(50)).is_none());
+    for n in 0..CONFIG.sessions_max - SESSIONS_PER_HOLDER_MAX {
+        sessions.begin(format!("o{n}"), holder(&format!("other{n}")), None, at(50)).unwrap();
+    }
+    let full = sessions.begin("x".into(), holder("last"), None, at(50));
+    assert!(matches!(full, Err(SessionError::TooMany)));
+    // What has ended makes room.
+    sessions.begin("x".into(), holder("last"), None, at(50 + 1800)).unwrap();
+    assert_eq!(sessions.list(at(50 + 1800)).len(), 1);
+}
+
+#[test]
+fn a_form_token_belongs_to_one_session() {
+    let sessions = open(&Store::in_memory(), &NodeSecret::random());
+    let (_, one) = sessions.begin("a".into(), holder("k"), None, at(0)).unwrap();
+    let (_, two) = sessions.begin("b".into(), holder("k"), None, at(0)).unwrap();
+    assert!(sessions.is_form_token(&one, &sessions.form_token(&one)));
+    assert!(!sessions.is_form_token(&two, &sessions.form_token(&one)));
+    assert!(!sessions.is_form_token(&one, "") && !sessions.form_token(&one).contains(one.expose()));
+}

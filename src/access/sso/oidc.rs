@@ -1,0 +1,289 @@
+//! Signing in by OpenID Connect: the authorization code flow with PKCE (RFC 6749, RFC 7636, OpenID Connect Core).
+//!
+//! In: the wish to sign in, and later the code a browser brings back. Out: where to send the browser, and an
+//! [`Identity`]. The code is exchanged and the claims are fetched over connections of our own; of what passes
+//! through the browser, only an [`Attempt`] of ours with its state is believed.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Hidden;
+use super::OidcConfig;
+use super::attempt::Attempt;
+use super::attempt::AttemptFault;
+use super::attempt::Attempts;
+use super::claims;
+use super::claims::ClaimFault;
+use super::claims::Claims;
+use super::fetch::FetchFault;
+use super::fetch::Fetcher;
+use super::fetch::Question;
+use super::provider::Metadata;
+use super::provider::Provider;
+use crate::access::jose::TOKEN_BYTES_MAX;
+use crate::access::jose::jwks::JwksFault;
+use crate::access::secret::NodeSecret;
+use crate::access::session::Identity;
+use crate::access::url::Origin;
+use crate::clock::Clock;
+
+/// The longest code that is passed on, in bytes.
+const CODE_BYTES_MAX: usize = 4096;
+
+/// Why somebody was not signed in.
+#[derive(Debug, thiserror::Error)]
+pub enum SsoFault {
+    /// The browser that came back is not the one that left.
+    #[error(transparent)]
+    Attempt(#[from] AttemptFault),
+    /// The provider said no, or its user did.
+    #[error("the identity provider refused the sign-in")]
+    Refused,
+    /// The answer names another provider, or none where one is promised.
+    #[error("the answer comes from another identity provider")]
+    ForeignAnswer,
+    /// The provider could not be asked.
+    #[error(transparent)]
+    Fetch(#[from] FetchFault),
+    /// What the provider publishes cannot be used.
+    #[error("the identity provider's metadata or keys cannot be used")]
+    Metadata,
+    /// What is published is about another provider.
+    #[error("the identity provider's metadata name another issuer")]
+    ForeignMetadata,
+    /// The secret that goes with our name there cannot be read.
+    #[error("the client secret cannot be read")]
+    Secret,
+    /// The code bought no usable token.
+    #[error("the identity provider gave no usable token for the code")]
+    NoToken,
+    /// The token is not the provider's.
+    #[error(transparent)]
+    Token(#[from] JwksFault),
+    /// The token says the wrong things.
+    #[error(transparent)]
+    Claim(#[from] ClaimFault),
+    /// What the provider tells of the user is about somebody else.
+    #[error("the identity provider answered about another user")]
+    ForeignUser,
+    /// The user has no role here.
+    #[error("none of the user's groups has a role here")]
+    NoRole,
+}
+
+/// Reads the client's secret; `None` where it cannot be read.
+pub type ReadClientSecret = Box<dyn Fn() -> Option<Hidden> + Send + Sync>;
+
+/// What a browser brings back from the provider.
+#[derive(Clone, Debug, Default)]
+pub struct Returned<'a> {
+    /// The cookie of the attempt.
+    pub cookie: Option<&'a str>,
+    /// The state.
+    pub state: Option<&'a str>,
+    /// The code.
+    pub code: Option<&'a str>,
+    /// The provider's name (RFC 9207).
+    pub issuer: Option<&'a str>,
+}
+
+/// Somebody who has signed in.
+#[derive(Clone, Debug)]
+pub struct SignedIn {
+    /// Who.
+    pub identity: Identity,
+    /// Where they were going.
+    pub next: String,
+    /// What the provider wants to see when they sign out there.
+    pub logout_hint: Hidden,
+}
+
+/// One identity provider, and our part of the protocol.
+pub struct OidcClient {
+    config: Arc<OidcConfig>,
+    fetcher: Fetcher,
+    provider: Provider,
+    attempts: Attempts,
+    secret: ReadClientSecret,
+    clock: Arc<dyn Clock>,
+}
+
+/// The answer to a code.
+#[derive(Deserialize)]
+struct Bought {
+    id_token: String,
+    access_token: Option<String>,
+}
+
+impl OidcClient {
+    /// Returns a client that has not asked its provider anything yet.
+    pub fn new(
+        config: OidcConfig,
+        fetcher: Fetcher,
+        secret: ReadClientSecret,
+        node: NodeSecret,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let config = Arc::new(config);
+        let provider = Provider::new(Arc::clone(&config), fetcher.clone(), Arc::clone(&clock));
+        Self { config, fetcher, provider, attempts: Attempts::new(node), secret, clock }
+    }
+
+    /// Returns the provider's host, which people know it by.
+    pub fn host(&self) -> &str {
+        self.config.issuer.host()
+    }
+
+    /// Returns the origin a browser is sent to for signing out there, as far as it is known yet.
+    pub fn end_session_origin(&self) -> Option<Origin> {
+        Some(self.provider.known_metadata()?.end_session.as_ref()?.origin())
+    }
+
+    /// Begins a sign-in that leads to `next` in the end; returns where to send the browser, and what it keeps.
+    ///
+    /// # Errors
+    /// The provider's metadata cannot be had.
+    pub async fn begin(&self, next: &str) -> Result<(String, Attempt), SsoFault> {
+        let metadata = self.provider.metadata().await?;
+        let attempt = self.attempts.begin(next, self.clock.now());
+        let scope = self.config.scopes.join(" ");
+        let address = metadata.authorization.with_query(&[
+            ("response_type", "code"),
+            ("client_id", &self.config.client_id),
+            ("redirect_uri", self.config.redirect_url.as_str()),
+            ("scope", &scope),
+            ("state", &attempt.state),
+            ("nonce", &attempt.nonce),
+            ("code_challenge", &attempt.challenge()),
+            ("code_challenge_method", "S256"),
+        ]);
+        Ok((address, attempt))
+    }
+
+    /// Completes a sign-in with what the browser brought back.
+    ///
+    /// # Errors
+    /// See [`SsoFault`]; the attempt is used up in every case but that it is not ours.
+    pub async fn complete(&self, returned: Returned<'_>) -> Result<SignedIn, SsoFault> {
+        let attempt = self.attempts.take_back(returned.cookie, returned.state, self.clock.now())?;
+        let metadata = self.provider.metadata().await?;
+        match returned.issuer {
+            Some(issuer) if issuer != self.config.issuer.as_str() => return Err(SsoFault::ForeignAnswer),
+            None if metadata.names_itself => return Err(SsoFault::ForeignAnswer),
+            _ => {}
+        }
+        let code = returned.code.filter(|code| (1..=CODE_BYTES_MAX).contains(&code.len()));
+        let bought = self.buy(&metadata, code.ok_or(SsoFault::Refused)?, &attempt).await?;
+        let mut claims = self.verified(&metadata, &bought.id_token).await?;
+        claims::judge(&claims, &self.config, &attempt.nonce, self.clock.now())?;
+        if !claims::has_roles(&claims, &self.config) {
+            self.ask_about_user(&metadata, &bought, &mut claims).await?;
+        }
+        let identity = claims::identity(&claims, &self.config).ok_or(SsoFault::NoRole)?;
+        Ok(SignedIn { identity, next: attempt.next, logout_hint: Hidden(bought.id_token) })
+    }
+
+    /// Returns where to send a browser to sign out at the provider; `None` where it offers no such place, or was
+    /// not asked yet and cannot be asked now.
+    pub async fn end_session_url(&self, hint: Option<&str>) -> Option<String> {
+        let metadata = self.provider.metadata().await.ok()?;
+        let mut pairs = vec![("client_id", self.config.client_id.as_str())];
+        pairs.extend(hint.map(|hint| ("id_token_hint", hint)));
+        pairs.extend(self.config.signed_out_url.as_deref().map(|url| ("post_logout_redirect_uri", url)));
+        Some(metadata.end_session.as_ref()?.with_query(&pairs))
+    }
+
+    /// Exchanges a code for tokens.
+    async fn buy(&self, metadata: &Metadata, code: &str, attempt: &Attempt) -> Result<Bought, SsoFault> {
+        let question = self.purchase(metadata, code, attempt)?;
+        let answer = self.fetcher.ask(&metadata.token, question).await?;
+        match answer.status {
+            StatusCode::OK => {
+                let bought = serde_json::from_slice(&answer.body).map_err(|_| SsoFault::NoToken)?;
+                Some(bought)
+                    .filter(|it: &Bought| it.id_token.len() <= TOKEN_BYTES_MAX)
+                    .ok_or(SsoFault::NoToken)
+            }
+            status if status.is_client_error() => Err(SsoFault::Refused),
+            _ => Err(SsoFault::NoToken),
+        }
+    }
+
+    /// Returns the request that exchanges a code.
+    fn purchase(&self, metadata: &Metadata, code: &str, attempt: &Attempt) -> Result<Question, SsoFault> {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("grant_type", "authorization_code")
+            .append_pair("code", code)
+            .append_pair("redirect_uri", self.config.redirect_url.as_str())
+            .append_pair("code_verifier", &attempt.verifier);
+        let mut question = Question::default();
+        match self.client_secret()? {
+            Some(secret) if !metadata.secret_in_form => {
+                question.authorization = Some(basic(&self.config.client_id, &secret)?);
+            }
+            secret => {
+                form.append_pair("client_id", &self.config.client_id);
+                if let Some(secret) = secret {
+                    form.append_pair("client_secret", &secret.0);
+                }
+            }
+        }
+        question.form = Some(form.finish());
+        Ok(question)
+    }
+
+    fn client_secret(&self) -> Result<Option<Hidden>, SsoFault> {
+        match self.config.client_secret {
+            None => Ok(None),
+            Some(_) => (self.secret)().map(Some).ok_or(SsoFault::Secret),
+        }
+    }
+
+    /// Returns the claims of a token that one of the provider's keys has signed; fetches the keys again where the
+    /// token names one that is new.
+    async fn verified(&self, metadata: &Metadata, token: &str) -> Result<Claims, SsoFault> {
+        match self.provider.keys(metadata).await?.verify(token) {
+            Err(JwksFault::UnknownKey) => Ok(self.provider.keys_again(metadata).await?.verify(token)?),
+            verified => Ok(verified?),
+        }
+    }
+
+    /// Adds to the claims what the provider tells of its user only when asked. Claims of the token win.
+    async fn ask_about_user(
+        &self,
+        metadata: &Metadata,
+        bought: &Bought,
+        claims: &mut Claims,
+    ) -> Result<(), SsoFault> {
+        let (Some(endpoint), Some(token)) = (&metadata.userinfo, &bought.access_token) else { return Ok(()) };
+        let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| SsoFault::NoToken)?;
+        let question = Question { form: None, authorization: Some(bearer) };
+        let answer = self.fetcher.ask(endpoint, question).await?;
+        if answer.status != StatusCode::OK {
+            return Ok(());
+        }
+        let Ok(Value::Object(told)) = serde_json::from_slice(&answer.body) else { return Ok(()) };
+        if claims::subject(&told)? != claims::subject(claims)? {
+            return Err(SsoFault::ForeignUser);
+        }
+        for (name, value) in told {
+            claims.entry(name).or_insert(value);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the `Authorization` of a client (RFC 6749, section 2.3.1: both parts are encoded as in a form first).
+fn basic(client_id: &str, secret: &Hidden) -> Result<HeaderValue, SsoFault> {
+    let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+    let pair = STANDARD.encode(format!("{}:{}", encoded(client_id), encoded(&secret.0)));
+    let mut value = HeaderValue::from_str(&format!("Basic {pair}")).map_err(|_| SsoFault::Secret)?;
+    value.set_sensitive(true);
+    Ok(value)
+}

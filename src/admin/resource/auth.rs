@@ -1,0 +1,209 @@
+//! `/api/v1/auth`: a name and a password for a bearer token, and the token's end.
+
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::access::credential::Proof;
+use crate::access::role::Role;
+use crate::access::token::NewToken;
+use crate::access::token::RevokeError;
+use crate::access::token::Via;
+use crate::access::user::Login;
+use crate::access::user::LoginFault;
+use crate::access::user::Moment;
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::call::ok;
+use crate::admin::error::ApiError;
+
+/// Who wants a token.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRequest {
+    /// The name of a local user.
+    pub username: String,
+    /// Its password.
+    pub password: String,
+}
+
+/// A token that was issued; it can never be shown again.
+#[derive(Serialize, ToSchema)]
+pub struct TokenGrant {
+    /// The token, for `Authorization: Bearer`.
+    pub access_token: String,
+    /// `Bearer`.
+    pub token_type: &'static str,
+    /// How long it counts, in seconds.
+    pub expires_in: i64,
+    /// When it ends.
+    pub expires_at: String,
+    /// Its id, by which an admin can revoke it.
+    pub token_id: String,
+    /// The user's id.
+    pub user_id: String,
+    /// What it may do.
+    pub role: &'static str,
+}
+
+/// Which token is to end; the caller's own where the body is empty.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Revocation {
+    /// The id of somebody's token; for admins.
+    pub token_id: Option<String>,
+    /// A token of the caller's own, or, for admins, of anybody.
+    pub token: Option<String>,
+}
+
+/// A token that was revoked.
+#[derive(Serialize, ToSchema)]
+pub struct RevokedToken {
+    /// `revoked`.
+    pub status: &'static str,
+    /// The token's id.
+    pub id: String,
+}
+
+/// Whom the credential of a call stands for.
+#[derive(Serialize, ToSchema)]
+pub struct Identity {
+    /// The id used in records.
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+    /// What it may do.
+    pub role: &'static str,
+    /// How much it is entitled to.
+    pub tier: &'static str,
+    /// `api_key`, or how the token's subject logged in: `local`, `oidc`, `saml`.
+    pub credential: &'static str,
+    /// When the credential ends, where it does.
+    pub expires_at: Option<String>,
+}
+
+/// `POST /api/v1/auth/token`.
+pub async fn token(call: Call) -> Answer {
+    let TokenRequest { username, password } = call.json()?;
+    let office = &call.office;
+    let now = Moment { wall: office.clock.now(), monotonic: office.clock.monotonic() };
+    let login = Login { name: username, password, address: call.address };
+    let user = match office.authenticator.users.login(login, now).await {
+        Ok(user) => user,
+        Err(fault) => return Err(refused(&call, &fault)),
+    };
+    let new = NewToken {
+        id: office.new_id(),
+        subject: user.id.clone(),
+        name: user.name,
+        role: user.role,
+        tier: user.tier,
+        via: Via::Local,
+        session: None,
+        generation: user.generation,
+        ttl: None,
+    };
+    let issued = office.authenticator.tokens.issue(new, now.wall);
+    let mut event = call.event("login", format!("a user logged in and got token {}", issued.claims.id));
+    (event.actor, event.entity) = (Some(user.id.clone()), Some(user.id.clone()));
+    office.record(event).await;
+    ok(&TokenGrant {
+        access_token: issued.token,
+        token_type: "Bearer",
+        expires_in: issued.claims.expires_at - issued.claims.issued_at,
+        expires_at: issued.claims.ends().to_string(),
+        token_id: issued.claims.id,
+        user_id: user.id,
+        role: user.role.as_str(),
+    })
+}
+
+/// Records a login that failed: that one did, never the name, which may be a mistyped password.
+fn refused(call: &Call, fault: &LoginFault) -> ApiError {
+    let mut event = call.event("login_failed", fault.to_string());
+    event.action = "block".to_owned();
+    // A refusal that cannot be recorded is still a refusal; the recorder counts the loss.
+    let _ = call.office.recorder.record_soon(event);
+    match fault {
+        LoginFault::Wrong => ApiError::LoginFailed,
+        LoginFault::Busy => ApiError::Busy,
+        LoginFault::LockedOut(locked) => ApiError::LockedOut { retry_after_s: locked.retry_after.as_secs() },
+    }
+}
+
+/// `POST /api/v1/auth/revoke`.
+pub async fn revoke(call: Call) -> Answer {
+    let wanted = match call.body.is_empty() {
+        true => Revocation::default(),
+        false => call.json()?,
+    };
+    call.ensure_recordable()?;
+    let id = meant(&call, wanted)?;
+    let (office, token) = (call.office.clone(), id.clone());
+    let now = office.clock.now();
+    let done = tokio::task::spawn_blocking(move || office.authenticator.tokens.revoke(&token, now)).await;
+    done.map_err(|_| call.office.panicked())??;
+    let mut event = call.event("token_revoked", "a token was revoked".to_owned());
+    event.entity = Some(id.clone());
+    call.office.record(event).await;
+    ok(&RevokedToken { status: "revoked", id })
+}
+
+/// Returns the id of the token that is meant, where the caller may end it.
+fn meant(call: &Call, wanted: Revocation) -> Result<String, ApiError> {
+    let principal = call.principal.as_ref().ok_or(ApiError::Unauthenticated)?;
+    let own = match &principal.proof {
+        Proof::Token(claims) => Some(claims.id.clone()),
+        Proof::Key | Proof::Session { .. } => None,
+    };
+    let invalid = |text: &str| ApiError::Invalid(text.to_owned());
+    let id = match (wanted.token_id, wanted.token) {
+        (Some(_), Some(_)) => return Err(invalid("token_id and token: give one")),
+        (None, None) => {
+            let advice = "this call came with an API key: DELETE /api/v1/keys/{id} revokes keys";
+            return own.ok_or_else(|| invalid(advice));
+        }
+        (Some(id), None) => id,
+        (None, Some(token)) => {
+            let claims = call.office.authenticator.tokens.verify(&token, call.office.clock.now());
+            let claims = claims.map_err(|refusal| ApiError::Invalid(format!("token: {refusal}")))?;
+            if claims.subject == principal.id {
+                return Ok(claims.id);
+            }
+            claims.id
+        }
+    };
+    let may = principal.role == Role::Admin || own.as_ref() == Some(&id);
+    if may { Ok(id) } else { Err(ApiError::NotYours) }
+}
+
+/// `GET /api/v1/auth/whoami`.
+pub async fn whoami(call: Call) -> Answer {
+    let principal = call.principal.as_ref().ok_or(ApiError::Unauthenticated)?;
+    let (credential, expires_at) = match &principal.proof {
+        Proof::Key => {
+            let key = call.office.keys.list().into_iter().find(|key| key.id == principal.id);
+            ("api_key", key.and_then(|key| key.expires_at))
+        }
+        Proof::Token(claims) => (claims.via.as_str(), Some(claims.ends())),
+        Proof::Session { .. } => ("session", call.session.as_ref().map(|session| session.record.expires_at)),
+    };
+    ok(&Identity {
+        id: principal.id.clone(),
+        name: principal.name.clone(),
+        role: principal.role.as_str(),
+        tier: principal.tier.min(call.office.tier()).as_str(),
+        credential,
+        expires_at: expires_at.map(|at| at.to_string()),
+    })
+}
+
+impl From<RevokeError> for ApiError {
+    fn from(error: RevokeError) -> Self {
+        match error {
+            RevokeError::Id => Self::Invalid(error.to_string()),
+            RevokeError::TooMany => Self::Conflict(error.to_string()),
+            RevokeError::Store(_) => Self::Unavailable,
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! `/login` and `/auth/*`: how people get a session, and give it back.
+//!
+//! Every sign-in begins a new session under a new secret, and ends the one the browser had. What failed is told
+//! in one sentence of ours; nothing that a provider or a browser wrote is repeated.
+
+use http::StatusCode;
+use serde::Deserialize;
+
+use crate::access::cookie::Cookie;
+use crate::access::cookie::CookieStyle;
+use crate::access::session::Holder;
+use crate::access::session::SessionError;
+use crate::access::sso::attempt::ATTEMPT_LIFETIME;
+use crate::access::sso::attempt::AttemptFault;
+use crate::access::sso::oidc::Returned;
+use crate::access::sso::oidc::SsoFault;
+use crate::access::url::safe_next;
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::dashboard::page::redirect;
+use crate::admin::dashboard::page::with_cookies;
+use crate::admin::dashboard::sign_in::LoginPage;
+use crate::admin::dashboard::sign_in::confirm_logout;
+use crate::admin::dashboard::sign_in::failed;
+use crate::admin::dashboard::sign_in::login as login_page;
+use crate::admin::error::ApiError;
+
+/// The longest form that is read, in bytes.
+const FORM_BYTES_MAX: usize = 16 * 1024;
+const IN_THE_CLEAR: &str = "Nobody can sign in here: the session would travel in the clear. Set a certificate in \
+                            [admin.tls], or `public_url` in [admin] where a proxy in front speaks HTTPS.";
+const WRONG_KEY: &str = "This key opens nothing.";
+
+/// Where to go in the end.
+#[derive(Default, Deserialize)]
+struct Next {
+    next: Option<String>,
+}
+
+/// The form of the page to sign in.
+#[derive(Deserialize)]
+struct LoginForm {
+    key: String,
+    #[serde(default)]
+    next: String,
+}
+
+/// The form of the page that asks whether to sign out.
+#[derive(Deserialize)]
+struct LogoutForm {
+    token: String,
+}
+
+/// What the identity provider makes the browser bring; it may bring more.
+#[derive(Default, Deserialize)]
+struct Callback {
+    code: Option<String>,
+    state: Option<String>,
+    iss: Option<String>,
+    error: Option<String>,
+}
+
+/// `GET /login`.
+pub async fn page(call: Call) -> Answer {
+    let wanted = call.query::<Next>().unwrap_or_default();
+    let next = safe_next(wanted.next.as_deref());
+    match (&call.session, &call.principal) {
+        (Some(_), Some(_)) => redirect(next),
+        _ => shown(&call, next, None),
+    }
+}
+
+/// `POST /login`: signs in with an API key.
+pub async fn login(call: Call) -> Answer {
+    call.office.ensure_own_page(&call.headers)?;
+    let Some(style) = call.office.sign_in.cookies else { return shown(&call, "/", None) };
+    let form: LoginForm = call.form()?;
+    let next = safe_next(Some(&form.next)).to_owned();
+    let Some(principal) = call.office.keys.authenticate(form.key.trim(), call.office.clock.now()) else {
+        call.note_failure("an API key was wrong");
+        return shown(&call, &next, Some(WRONG_KEY));
+    };
+    let holder = Holder::Key { id: principal.id.clone() };
+    let cookie = begin(&call, style, holder, None).await?;
+    with_cookies(redirect(&next), &[cookie])
+}
+
+/// `GET /auth/login`: sends the browser to the identity provider, or to our own page where there is none.
+pub async fn sso(call: Call) -> Answer {
+    let wanted = call.query::<Next>().unwrap_or_default();
+    let next = safe_next(wanted.next.as_deref());
+    let sign_in = &call.office.sign_in;
+    let (Some(oidc), Some(style)) = (&sign_in.oidc, sign_in.cookies) else { return redirect("/login") };
+    match oidc.begin(next).await {
+        Ok((place, attempt)) => {
+            let age = Some(ATTEMPT_LIFETIME.as_secs());
+            with_cookies(redirect(&place), &[Cookie::Attempt.set(style, &attempt.sealed, age)])
+        }
+        Err(fault) => refused(&call, &fault),
+    }
+}
+
+/// `GET /auth/callback`: what the identity provider sends the browser back to.
+pub async fn callback(call: Call) -> Answer {
+    let sign_in = &call.office.sign_in;
+    let (Some(oidc), Some(style)) = (&sign_in.oidc, sign_in.cookies) else {
+        return Err(ApiError::NotFound("no identity provider is configured".to_owned()));
+    };
+    let cleared = [Cookie::Attempt.clear(style)];
+    let Ok(brought) = call.query::<Callback>() else {
+        return with_cookies(refused(&call, &SsoFault::Refused), &cleared);
+    };
+    let returned = Returned {
+        cookie: Cookie::Attempt.of_headers(style, &call.headers),
+        state: brought.state.as_deref(),
+        code: brought.code.as_deref().filter(|_| brought.error.is_none()),
+        issuer: brought.iss.as_deref(),
+    };
+    let signed_in = match oidc.complete(returned).await {
+        Ok(signed_in) => signed_in,
+        Err(fault) => return with_cookies(refused(&call, &fault), &cleared),
+    };
+    let holder = Holder::Sso(signed_in.identity);
+    let cookie = begin(&call, style, holder, Some(signed_in.logout_hint.0)).await?;
+    let [cleared] = cleared;
+    with_cookies(redirect(safe_next(Some(&signed_in.next))), &[cleared, cookie])
+}
+
+/// `GET /auth/logout`: ends the session where somebody wants it to end, and else asks.
+pub async fn logout(call: Call) -> Answer {
+    let Some(own) = &call.session else { return signed_out(&call, None).await };
+    if call.office.leaves_on_purpose(&call.headers) {
+        return end(&call).await;
+    }
+    let sign_in = &call.office.sign_in;
+    let provider = sign_in.oidc.as_ref().filter(|_| is_sso(&own.record.holder));
+    confirm_logout(
+        &sign_in.sessions.form_token(&own.secret),
+        provider.and_then(|provider| provider.end_session_origin()),
+    )
+}
+
+/// `POST /auth/logout`: ends the session; the form of our own page carries the session's token.
+pub async fn logout_confirmed(call: Call) -> Answer {
+    call.office.ensure_own_page(&call.headers)?;
+    let Some(own) = &call.session else { return signed_out(&call, None).await };
+    let form: LogoutForm = call.form()?;
+    if !call.office.sign_in.sessions.is_form_token(&own.secret, &form.token) {
+        return Err(ApiError::ForeignOrigin);
+    }
+    end(&call).await
+}
+
+/// Begins a session, in the place of the one the browser had; returns its cookie.
+async fn begin(
+    call: &Call,
+    style: CookieStyle,
+    holder: Holder,
+    hint: Option<String>,
+) -> Result<String, ApiError> {
+    call.ensure_recordable()?;
+    let (office, before) = (call.office.clone(), call.session.clone());
+    let (id, now, actor) = (office.new_id(), office.clock.now(), holder.id());
+    let way = if is_sso(&holder) { "at the identity provider" } else { "with an API key" };
+    let begun = tokio::task::spawn_blocking(move || {
+        if let Some(before) = before {
+            office.sign_in.sessions.end(before.secret.expose())?;
+        }
+        office.sign_in.sessions.begin(id, holder, hint, now)
+    });
+    let (record, secret) = begun.await.map_err(|_| call.office.panicked())??;
+    let mut event = call.event("login", format!("signed in {way}"));
+    event.actor = Some(actor);
+    event.entity = Some(record.id);
+    call.office.record(event).await;
+    Ok(Cookie::Session.set(style, secret.expose(), None))
+}
+
+/// Ends the session of a call, and leads to where the user signs out at the provider, or in again.
+async fn end(call: &Call) -> Answer {
+    let Some(own) = call.session.clone() else { return signed_out(call, None).await };
+    let office = call.office.clone();
+    let ended = tokio::task::spawn_blocking(move || office.sign_in.sessions.end(own.secret.expose()));
+    let ended = ended.await.map_err(|_| call.office.panicked())?.map_err(SessionError::from)?;
+    let Some((record, hint)) = ended else { return signed_out(call, None).await };
+    let mut event = call.event("logout", "signed out".to_owned());
+    event.actor = Some(record.holder.id());
+    event.entity = Some(record.id);
+    call.office.record(event).await;
+    let place = match &call.office.sign_in.oidc {
+        Some(oidc) if is_sso(&record.holder) => oidc.end_session_url(hint.as_deref()).await,
+        _ => None,
+    };
+    signed_out(call, place).await
+}
+
+async fn signed_out(call: &Call, place: Option<String>) -> Answer {
+    let cleared: Vec<String> =
+        call.office.sign_in.cookies.iter().map(|style| Cookie::Session.clear(*style)).collect();
+    with_cookies(redirect(place.as_deref().unwrap_or("/login")), &cleared)
+}
+
+/// Returns the page to sign in, with what went wrong before.
+fn shown(call: &Call, next: &str, fault: Option<&str>) -> Answer {
+    let sign_in = &call.office.sign_in;
+    let (status, fault) = match (sign_in.cookies, fault) {
+        (None, _) => (StatusCode::OK, Some(IN_THE_CLEAR)),
+        (Some(_), Some(fault)) => (StatusCode::UNAUTHORIZED, Some(fault)),
+        (Some(_), None) => (StatusCode::OK, None),
+    };
+    let provider = sign_in.oidc.as_ref().map(|oidc| oidc.host());
+    login_page(&LoginPage { status, fault, provider, next })
+}
+
+/// Returns the page that says why a sign-in at the provider failed, and records it.
+fn refused(call: &Call, fault: &SsoFault) -> Answer {
+    tracing::warn!(request_id = call.request_id, error = %fault, "a single sign-on failed");
+    call.note_failure(&fault.to_string());
+    let status = match fault {
+        SsoFault::Attempt(AttemptFault::TooMany) => StatusCode::SERVICE_UNAVAILABLE,
+        SsoFault::Attempt(_) => StatusCode::BAD_REQUEST,
+        SsoFault::Refused | SsoFault::NoRole => StatusCode::FORBIDDEN,
+        SsoFault::Secret => StatusCode::INTERNAL_SERVER_ERROR,
+        SsoFault::ForeignAnswer
+        | SsoFault::Fetch(_)
+        | SsoFault::Metadata
+        | SsoFault::ForeignMetadata
+        | SsoFault::NoToken
+        | SsoFault::Token(_)
+        | SsoFault::Claim(_)
+        | SsoFault::ForeignUser => StatusCode::BAD_GATEWAY,
+    };
+    failed(status, &sentence(&fault.to_string()))
+}
+
+fn is_sso(holder: &Holder) -> bool {
+    match holder {
+        Holder::Key { .. } => false,
+        Holder::Sso(_) => true,
+    }
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
+}
+
+impl Call {
+    /// Reads the body as a form of a closed shape.
+    fn form<T: serde::de::DeserializeOwned>(&self) -> Result<T, ApiError> {
+        let unreadable = || ApiError::Invalid("the form cannot be read".to_owned());
+        let text = std::str::from_utf8(&self.body).ok().filter(|text| text.len() <= FORM_BYTES_MAX);
+        let pairs = form_urlencoded::parse(text.ok_or_else(unreadable)?.as_bytes());
+        let pairs = pairs.map(|(name, value)| (name.into_owned(), value.into_owned()));
+        let entries = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(pairs);
+        T::deserialize(entries).map_err(|_| unreadable())
+    }
+
+    /// Records that somebody was not signed in; the quota of their address bounds how often.
+    fn note_failure(&self, why: &str) {
+        let mut event = self.event("login_failed", why.to_owned());
+        event.action = "block".to_owned();
+        // A failure that cannot be recorded is still one; the recorder counts the loss.
+        let _ = self.office.recorder.record_soon(event);
+    }
+}
+
+impl From<SessionError> for ApiError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::TooMany => Self::Conflict(error.to_string()),
+            SessionError::Store(_) => Self::Unavailable,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The files that say who agents are and what they may do, read at the start and whenever they change.
+//!
+//! Neither a broken map nor a broken authority stops anything else: what was in force stays, the faults are
+//! logged with their lines, and the dependency `a2a` is down until they are mended.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::quotas;
+use super::state::secret_at;
+use crate::access::a2a::Guardrails;
+use crate::access::a2a::directory::Agents;
+use crate::access::a2a::directory::ReadSecret;
+use crate::access::tier::Quota;
+use crate::access::tier::Tier;
+use crate::config::Config;
+use crate::config::ConfigFault;
+use crate::config::file;
+use crate::document::Fault;
+use crate::document::Place;
+use crate::document::Problem;
+use crate::policy::a2a::A2aSettings;
+use crate::policy::handle::RulesetHandle;
+use crate::policy::route::Route;
+use crate::telemetry::Telemetry;
+use crate::telemetry::health::Dependency;
+use crate::tls::peer::Authorities;
+
+/// What keeps the guardrails as the files say.
+pub struct AgentFiles {
+    rules: RulesetHandle,
+    pub(super) guardrails: Arc<Guardrails>,
+    pub(super) authorities: Arc<Authorities>,
+    telemetry: Arc<Telemetry>,
+}
+
+impl AgentFiles {
+    /// Returns the guardrails as the files say now.
+    pub fn open(rules: RulesetHandle, telemetry: Arc<Telemetry>) -> Self {
+        let guardrails = Guardrails::new(agent_quotas(&rules.load().a2a), Box::new(secret_at));
+        let (guardrails, authorities) = (Arc::new(guardrails), Arc::new(Authorities::default()));
+        let files = Self { rules, guardrails, authorities, telemetry };
+        files.refresh();
+        files
+    }
+
+    /// Reads everything anew.
+    pub fn refresh(&self) {
+        let rules = self.rules.load();
+        self.guardrails.buckets.set_quotas(agent_quotas(&rules.a2a));
+        let mut faults = self.trust(&rules.a2a);
+        faults.extend(self.know(&rules.a2a));
+        for fault in &faults {
+            tracing::error!(%fault, "the agents' files are faulty, what was in force stays");
+        }
+        let is_needed = rules.routes.iter().any(Route::is_for_agents);
+        match faults.first().filter(|_| is_needed) {
+            Some(fault) => self.telemetry.health.down(Dependency::A2a, fault.to_string()),
+            None => self.telemetry.health.up(Dependency::A2a),
+        }
+    }
+
+    /// Returns the files that are read.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let rules = self.rules.load();
+        let named = [&rules.a2a.client_ca, &rules.a2a.capabilities].into_iter().flatten().cloned();
+        named.chain(self.guardrails.directory.files()).collect()
+    }
+
+    fn trust(&self, settings: &A2aSettings) -> Vec<Fault> {
+        let Some(path) = &settings.client_ca else {
+            self.authorities.clear();
+            return Vec::new();
+        };
+        let loaded = self.authorities.load(path);
+        loaded.err().map(|error| unusable("a2a.client_ca", error.to_string())).into_iter().collect()
+    }
+
+    fn know(&self, settings: &A2aSettings) -> Vec<Fault> {
+        let directory = &self.guardrails.directory;
+        let Some(path) = &settings.capabilities else {
+            directory.clear();
+            return Vec::new();
+        };
+        let replaced =
+            file::read(path).and_then(|text| directory.replace(&text, &path.display().to_string()));
+        replaced.err().unwrap_or_default()
+    }
+}
+
+/// Returns what is wrong with the agents' files of a configuration.
+pub fn faults(config: &Config) -> Vec<ConfigFault> {
+    let settings = &config.rules.a2a;
+    let (mut faults, read): (_, ReadSecret) = (Vec::new(), Box::new(secret_at));
+    if let Some(path) = &settings.client_ca {
+        let place = config.document.places().of("a2a.client_ca").cloned();
+        let checked = Authorities::check(path).err();
+        faults.extend(checked.map(|error| Fault { place, ..unusable("a2a.client_ca", error.to_string()) }));
+    }
+    if let Some(path) = &settings.capabilities {
+        let source = path.display().to_string();
+        let agents = file::read(path).and_then(|text| Agents::read(&text, &source, &read));
+        faults.extend(agents.err().unwrap_or_default());
+    }
+    faults
+}
+
+/// Returns the quota of one agent of each tier.
+fn agent_quotas(settings: &A2aSettings) -> [Option<Quota>; 4] {
+    quotas(&settings.tiers, Tier::agent_quota)
+}
+
+fn unusable(key: &str, reason: String) -> Fault {
+    let place = None::<Place>;
+    Fault { place, key: key.to_owned(), problem: Problem::Invalid { reason, suggestion: None } }
+}

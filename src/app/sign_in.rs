@@ -1,0 +1,73 @@
+//! What people sign in with, made from the configuration.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::Arc;
+
+use super::state::State;
+use super::state::StateError;
+use crate::access::cookie::CookieStyle;
+use crate::access::sso::ClientSecretPlace;
+use crate::access::sso::Hidden;
+use crate::access::sso::OidcConfig;
+use crate::access::sso::fetch::Fetcher;
+use crate::access::sso::oidc::OidcClient;
+use crate::access::sso::oidc::ReadClientSecret;
+use crate::admin::sign_in::SignIn;
+use crate::config::Config;
+use crate::config::env::named;
+
+/// The longest client secret, in bytes.
+const CLIENT_SECRET_BYTES_MAX: u64 = 8 * 1024;
+
+/// Opens the sessions, and the client of the identity provider where one is configured.
+pub(super) fn sign_in(config: &Config, state: &State) -> Result<SignIn, StateError> {
+    let oidc = config.sso.as_ref().map(|oidc| client(oidc, state)).transpose()?;
+    let cookies = cookies(config);
+    if cookies.is_none() {
+        tracing::warn!(
+            "nobody can sign in with a browser: neither [admin.tls] nor an HTTPS `public_url` is set"
+        );
+    }
+    Ok(SignIn {
+        sessions: Arc::clone(&state.authenticator.sessions),
+        oidc: oidc.map(Arc::new),
+        cookies,
+        public: config.admin.public_url.clone(),
+    })
+}
+
+/// Tells how cookies travel: over HTTPS, here or at a proxy in front; in the clear on this machine alone.
+fn cookies(config: &Config) -> Option<CookieStyle> {
+    let admin = &config.admin;
+    let is_secure = match &admin.public_url {
+        Some(public) => public.is_secure(),
+        None => admin.tls.is_some(),
+    };
+    let stays_here = admin.listen.iter().all(|address| address.ip().is_loopback());
+    match (is_secure, stays_here) {
+        (true, _) => Some(CookieStyle::Secure),
+        (false, true) => Some(CookieStyle::Loopback),
+        (false, false) => None,
+    }
+}
+
+fn client(config: &OidcConfig, state: &State) -> Result<OidcClient, StateError> {
+    let fetcher = Fetcher::new(config.ca_file.as_deref())?;
+    let place = config.client_secret.clone();
+    let read: ReadClientSecret = Box::new(move || secret_at(place.as_ref()?).map(Hidden));
+    let (secret, clock) = (state.secret.clone(), Arc::clone(&state.clock));
+    Ok(OidcClient::new(config.clone(), fetcher, read, secret, clock))
+}
+
+fn secret_at(place: &ClientSecretPlace) -> Option<String> {
+    let text = match place {
+        ClientSecretPlace::Environment(name) => named(name)?,
+        ClientSecretPlace::File(path) => {
+            let mut text = String::new();
+            File::open(path).ok()?.take(CLIENT_SECRET_BYTES_MAX).read_to_string(&mut text).ok()?;
+            text
+        }
+    };
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}

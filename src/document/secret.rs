@@ -1,0 +1,31 @@
+//! Where a secret lies that no document holds.
+
+use std::path::PathBuf;
+
+use crate::document::section::Section;
+
+/// Where a secret lies that no configuration holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SecretPlace {
+    /// The one line of a file.
+    File(PathBuf),
+    /// A variable of the process's environment.
+    Environment(String),
+}
+
+impl SecretPlace {
+    /// Reads the place from two keys of a table, of which one may be there.
+    pub fn read(section: &mut Section<'_>, file: &'static str, variable: &'static str) -> Option<Self> {
+        let path = section.path_maybe(file);
+        let name = section.text_maybe(variable).filter(|name| !name.is_empty());
+        match (path, name) {
+            (Some(_), Some(_)) => {
+                section.invalid(variable, format!("expected one of {file} and {variable}"), None);
+                None
+            }
+            (Some(path), None) => Some(Self::File(path)),
+            (None, Some(name)) => Some(Self::Environment(name.to_owned())),
+            (None, None) => None,
+        }
+    }
+}

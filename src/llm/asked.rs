@@ -1,0 +1,321 @@
+//! What a request asks for by name: models, and the tools that it offers, chooses or calls.
+//!
+//! Names are looked for wherever the known APIs have them, whichever API the request is taken for: who
+//! decides about names must not be talked out of looking. A tool that has no name of its own goes by
+//! its type (`web_search`), one that has neither by [`UNNAMED`].
+
+use super::json::Document;
+use super::json::NodeId;
+use super::multipart;
+
+/// What a tool is called that has no name at all.
+pub const UNNAMED: &str = "(unnamed)";
+
+/// Where a path names a model: `…/models/NAME:generateContent`, `…/model/NAME/invoke`, `…/deployments/NAME/…`.
+const PATH_MARKS: [&str; 3] = ["models", "model", "deployments"];
+/// Parameters of a query that name one.
+const QUERY_NAMES: [&str; 3] = ["model", "modelId", "deployment"];
+/// Members that name one model, or several in order of preference.
+const MODEL_KEYS: [&str; 5] = ["model", "modelId", "model_id", "models", "fallbacks"];
+/// Members that hold requests of their own.
+const NESTED: [&str; 3] = ["requests", "body", "params"];
+/// Members that list tools.
+const TOOL_LISTS: [&[&str]; 6] = [
+    &["tools"],
+    &["functions"],
+    &["toolConfig", "tools"],
+    &["tool_choice", "tools"],
+    &["tool_choice", "allowed_tools", "tools"],
+    &["mcp_servers"],
+];
+/// Members that choose one.
+const CHOICES: [&[&str]; 3] = [&["tool_choice"], &["function_call"], &["toolConfig", "toolChoice", "tool"]];
+/// Members that list the names of those that may be called.
+const NAME_LISTS: [&[&str]; 2] = [
+    &["toolConfig", "functionCallingConfig", "allowedFunctionNames"],
+    &["tool_config", "function_calling_config", "allowed_function_names"],
+];
+/// Lists of function declarations within one tool.
+const DECLARATIONS: [&str; 2] = ["functionDeclarations", "function_declarations"];
+/// Choices that name no tool.
+const NO_CHOICE: [&str; 5] = ["auto", "any", "none", "required", "function"];
+
+/// What a request asks for; names may be there several times.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The models.
+    pub models: Vec<String>,
+    /// The tools.
+    pub tools: Vec<String>,
+}
+
+impl Asked {
+    /// Adds what a path and a query (as it was written) name.
+    pub fn in_target(&mut self, path: &str, query: Option<&str>) {
+        let mut parts = path.split('/').peekable();
+        while let Some(part) = parts.next() {
+            if PATH_MARKS.contains(&part)
+                && let Some(name) = parts.peek()
+            {
+                let name = name.split_once(':').filter(|_| part == "models").map_or(*name, |(name, _)| name);
+                self.model(name);
+            }
+        }
+        for pair in query.into_iter().flat_map(|query| query.split('&')) {
+            if let Some((key, value)) = pair.split_once('=')
+                && QUERY_NAMES.contains(&key)
+            {
+                self.model(value);
+            }
+        }
+    }
+
+    /// Adds what a JSON body names.
+    pub fn in_json(&mut self, body: &[u8], document: &Document) {
+        let mut search = Search { body, document, asked: self };
+        match document.is_array(NodeId::ROOT) {
+            true => document.children(NodeId::ROOT).for_each(|one| search.request(one)),
+            false => search.request(NodeId::ROOT),
+        }
+    }
+
+    /// Adds the model that a form names.
+    pub fn in_form(&mut self, body: &[u8], boundary: &str) {
+        let parts = multipart::parts(body, boundary, multipart::PARTS_MAX).unwrap_or_default();
+        for part in parts {
+            let head = body.get(part.head).map(String::from_utf8_lossy).unwrap_or_default();
+            let is_model = head.split([';', '\n']).any(|field| {
+                let value = field.trim().strip_prefix("name=");
+                value.is_some_and(|name| name.trim_matches('"') == "model")
+            });
+            if is_model && let Some(name) = body.get(part.content) {
+                self.model(&String::from_utf8_lossy(name));
+            }
+        }
+    }
+
+    fn model(&mut self, name: &str) {
+        // Gemini writes the collection before the name.
+        let name = name.strip_prefix("models/").unwrap_or(name);
+        if !name.is_empty() {
+            self.models.push(name.to_owned());
+        }
+    }
+}
+
+struct Search<'a, 's> {
+    body: &'a [u8],
+    document: &'a Document,
+    asked: &'s mut Asked,
+}
+
+impl Search<'_, '_> {
+    /// Looks at one request, and at those within it.
+    fn request(&mut self, request: NodeId) {
+        self.models(request);
+        for path in TOOL_LISTS {
+            self.list(self.find(request, path));
+        }
+        for item in self.find(request, &["input"]).into_iter().flat_map(|input| self.document.children(input))
+        {
+            self.list(self.find(item, &["tools"]));
+        }
+        for path in CHOICES {
+            self.choice(self.find(request, path));
+        }
+        for path in NAME_LISTS {
+            let names = self.find(request, path);
+            for name in names.into_iter().flat_map(|names| self.document.children(names)) {
+                let name = self.text(name);
+                self.asked.tools.extend(name);
+            }
+        }
+        if self.find(request, &["web_search_options"]).is_some_and(|options| self.document.is_set(options)) {
+            self.asked.tools.push("web_search".to_owned());
+        }
+        if self.find(request, &["method"]).and_then(|method| self.text(method)).as_deref()
+            == Some("tools/call")
+        {
+            let name = self.find(request, &["params", "name"]).and_then(|name| self.text(name));
+            self.asked.tools.push(name.unwrap_or_else(|| UNNAMED.to_owned()));
+        }
+        self.nested(request);
+    }
+
+    fn models(&mut self, request: NodeId) {
+        for key in MODEL_KEYS {
+            let Some(node) = self.find(request, &[key]) else { continue };
+            let several =
+                self.document.is_array(node).then(|| self.document.children(node).collect::<Vec<_>>());
+            for one in several.unwrap_or_else(|| vec![node]) {
+                let name = self.text(one).or_else(|| self.text(self.find(one, &["model"])?));
+                name.into_iter().for_each(|name| self.asked.model(&name));
+            }
+        }
+    }
+
+    fn nested(&mut self, request: NodeId) {
+        for key in NESTED {
+            let Some(inner) = self.find(request, &[key]) else { continue };
+            match self.document.is_array(inner) {
+                true => self.document.children(inner).for_each(|one| self.request(one)),
+                false if self.document.is_object(inner) => self.request(inner),
+                false => {}
+            }
+        }
+    }
+
+    fn list(&mut self, list: Option<NodeId>) {
+        for tool in list.into_iter().flat_map(|list| self.document.children(list)) {
+            let declared = DECLARATIONS.iter().find_map(|key| self.find(tool, &[key]));
+            match declared {
+                Some(declared) => {
+                    self.list(Some(declared));
+                    // Beside declarations a tool of Gemini's may hold others.
+                    let others = self
+                        .document
+                        .children(tool)
+                        .filter_map(|member| self.document.key_of(self.body, member));
+                    let others = others
+                        .filter(|key| !DECLARATIONS.contains(&key.as_ref()))
+                        .map(|key| key.into_owned());
+                    self.asked.tools.extend(others.collect::<Vec<_>>());
+                }
+                None => {
+                    let name = self.name(tool);
+                    self.asked.tools.push(name);
+                }
+            }
+        }
+    }
+
+    /// Returns what one tool is called.
+    fn name(&self, tool: NodeId) -> String {
+        let inside = ["function", "toolSpec", "custom"].into_iter().find_map(|key| self.find(tool, &[key]));
+        let named = |key: &str| self.find(inside.unwrap_or(tool), &[key]).and_then(|name| self.text(name));
+        let typed =
+            || self.find(tool, &["type"]).and_then(|kind| self.text(kind)).filter(|kind| kind != "function");
+        let only = || {
+            // `{"googleSearch": {}}`: the one member is the name.
+            let mut members = self.document.children(tool);
+            let first = members.next().and_then(|member| self.document.key_of(self.body, member));
+            first.filter(|_| members.next().is_none()).map(|key| key.into_owned())
+        };
+        let name = named("name").or_else(|| named("server_label")).or_else(typed);
+        name.or_else(only).unwrap_or_else(|| UNNAMED.to_owned())
+    }
+
+    fn choice(&mut self, choice: Option<NodeId>) {
+        let Some(choice) = choice.filter(|choice| self.document.is_set(*choice)) else { return };
+        let name = match self.text(choice) {
+            Some(word) => word,
+            None if self.document.is_object(choice) => self.name(choice),
+            None => return,
+        };
+        let is_list =
+            self.find(choice, &["tools"]).or_else(|| self.find(choice, &["allowed_tools"])).is_some();
+        if !is_list && !NO_CHOICE.contains(&name.as_str()) {
+            self.asked.tools.push(name);
+        }
+    }
+
+    fn find(&self, from: NodeId, path: &[&str]) -> Option<NodeId> {
+        path.iter().try_fold(from, |node, step| self.document.child(self.body, node, step))
+    }
+
+    fn text(&self, node: NodeId) -> Option<String> {
+        self.document.str_of(self.body, node).map(|text| text.into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::json::JsonLimits;
+    use crate::llm::json::walk;
+
+    fn asked(body: &str) -> Asked {
+        let document = walk(body.as_bytes(), &JsonLimits::STRICT).unwrap();
+        let mut asked = Asked::default();
+        asked.in_json(body.as_bytes(), &document);
+        asked
+    }
+
+    #[test]
+    fn models_are_found_wherever_they_are_named() {
+        for (body, models) in [
+            (r#"{"model":"gpt-4o"}"#, &["gpt-4o"][..]),
+            (r#"{"mod\u0065l":"gpt-4o"}"#, &["gpt-4o"]),
+            (r#"{"model":"a","models":["b","c"],"fallbacks":[{"model":"d"}]}"#, &["a", "b", "c", "d"]),
+            (r#"{"requests":[{"model":"models/g"},{"custom_id":"1","params":{"model":"h"}}]}"#, &["g", "h"]),
+            (r#"[{"model":"a"},{"model":"b"}]"#, &["a", "b"]),
+            (r#"{"messages":[{"model":"x"}],"model":3}"#, &[]),
+        ] {
+            assert_eq!(asked(body).models, models, "{body}");
+        }
+        for (path, query, models) in [
+            ("/v1beta/models/gemini-2.0:generateContent", None, &["gemini-2.0"][..]),
+            ("/v1/projects/p/locations/l/publishers/google/models/g:predict", None, &["g"]),
+            ("/model/anthropic.claude-v2:1/converse", None, &["anthropic.claude-v2:1"]),
+            ("/openai/deployments/d/chat/completions", Some("api-version=1"), &["d"]),
+            ("/v1/realtime", Some("a=b&model=r"), &["r"]),
+            ("/v1/chat/completions", None, &[]),
+            ("/v1/models", None, &[]),
+        ] {
+            let mut asked = Asked::default();
+            asked.in_target(path, query);
+            assert_eq!(asked.models, models, "{path}");
+        }
+        let form = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper-1\r\n--b\r\n\
+                    Content-Disposition: form-data; name=\"file\"; filename=\"model\"\r\n\r\nxx\r\n--b--\r\n";
+        let mut asked = Asked::default();
+        asked.in_form(form.as_bytes(), "b");
+        assert_eq!(asked.models, ["whisper-1"]);
+    }
+
+    #[test]
+    fn tools_are_found_wherever_they_are_offered_chosen_or_called() {
+        for (body, tools) in [
+            (
+                r#"{"tools":[{"type":"function","function":{"name":"a"}},{"type":"web_search"}]}"#,
+                &["a", "web_search"][..],
+            ),
+            (
+                r#"{"tools":[{"name":"a","input_schema":{}},{"type":"bash_20250124","name":"bash"}]}"#,
+                &["a", "bash"],
+            ),
+            (
+                r#"{"tools":[{"functionDeclarations":[{"name":"a"}],"codeExecution":{}},{"googleSearch":{}}]}"#,
+                &["a", "codeExecution", "googleSearch"],
+            ),
+            (
+                r#"{"toolConfig":{"tools":[{"toolSpec":{"name":"a"}}],"toolChoice":{"tool":{"name":"b"}}}}"#,
+                &["a", "b"],
+            ),
+            (r#"{"functions":[{"name":"a"}],"function_call":{"name":"b"}}"#, &["a", "b"]),
+            (
+                r#"{"tools":[{"type":"mcp","server_label":"s"}],"mcp_servers":[{"type":"url","name":"m"}]}"#,
+                &["s", "m"],
+            ),
+            (r#"{"input":[{"type":"mcp_list_tools","tools":[{"name":"a"}]}]}"#, &["a"]),
+            (r#"{"tool_choice":"auto"}"#, &[]),
+            (r#"{"tool_choice":null,"function_call":"none"}"#, &[]),
+            (r#"{"tool_choice":{"type":"function","function":{"name":"a"}}}"#, &["a"]),
+            (r#"{"tool_choice":{"type":"tool","name":"a"}}"#, &["a"]),
+            (r#"{"tool_choice":{"type":"any"}}"#, &[]),
+            (r#"{"tool_choice":{"type":"allowed_tools","tools":[{"type":"function","name":"a"}]}}"#, &["a"]),
+            (r#"{"toolConfig":{"functionCallingConfig":{"allowedFunctionNames":["a"]}}}"#, &["a"]),
+            (r#"{"web_search_options":{}}"#, &["web_search"]),
+            (r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"a"}}"#, &["a"]),
+            (r#"{"method":"tools/call","params":{}}"#, &[UNNAMED]),
+            (r#"{"tools":[{},{"function":{}}]}"#, &[UNNAMED, "function"]),
+            (r#"{"requests":[{"tools":[{"name":"a"}]}]}"#, &["a"]),
+            (r#"{"messages":[{"content":"tools"}]}"#, &[]),
+        ] {
+            assert_eq!(asked(body).tools, tools, "{body}");
+        }
+        let many: String = (0..2000).map(|n| format!(r#"{{"name":"t{n}"}},"#)).collect();
+        let found = asked(&format!(r#"{{"tools":[{}]}}"#, many.trim_end_matches(',')));
+        assert_eq!(found.tools.len(), 2000, "no tool hides behind others");
+    }
+}

@@ -1,0 +1,161 @@
+//! Calls of agents: what the connection and the headers say goes through the chain of
+//! [`crate::access::a2a`], and nothing goes on without its [`Grant`](crate::access::a2a::chain::Grant).
+//!
+//! The upstream learns who calls and with which capability from the gateway alone: whatever a caller writes
+//! into the headers that say so is taken away, on every route.
+
+use http::HeaderName;
+use http::HeaderValue;
+use pingora::http::RequestHeader;
+use pingora::proxy::Session;
+
+use super::Gateway;
+use super::admit::stranger;
+use super::context::Exchange;
+use super::context::Passage;
+use super::reject::Answer;
+use super::reject::Rejection;
+use crate::access::a2a::Rules;
+use crate::access::a2a::chain::AgentCall;
+use crate::access::a2a::chain::Certificate;
+use crate::access::a2a::chain::Chain;
+use crate::access::a2a::claims;
+use crate::access::a2a::claims::Claims;
+use crate::access::a2a::denial::Code;
+use crate::access::a2a::denial::Denial;
+use crate::policy::decision::CallerId;
+use crate::tls::peer::PeerFault;
+use crate::tls::peer::PeerIdentity;
+
+/// Longer bodies are signed off the worker's own loop, so that other exchanges go on.
+const BLOCKING_BYTES: usize = 256 << 10;
+
+impl Gateway {
+    /// Judges the head of an agent's call.
+    pub(super) fn admit_agent(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Rejection> {
+        let now = self.clock.now();
+        let settings = &exchange.rules.a2a;
+        let rules =
+            Rules { replay_window_s: settings.replay_window_s, signed_timestamp: settings.signed_timestamp };
+        let chain = Chain { guardrails: &self.guardrails, licensing: &self.licensing, rules, now };
+        let claims = Claims::of_headers(&session.req_header().headers);
+        let admission = chain.admit(self.certificate(session), &claims);
+        exchange.caller = admission.call.agent.clone().map(CallerId::new);
+        exchange.limit = admission.limit;
+        exchange.agent = Some(admission.call);
+        match admission.verdict {
+            Ok(pending) => {
+                exchange.pending = Some(pending);
+                Ok(())
+            }
+            Err(denial) => Err(self.denied(session, exchange, denial)),
+        }
+    }
+
+    /// Checks the signature over the body as it came, on routes for agents.
+    pub(super) fn check_integrity(
+        &self,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        body: &[u8],
+    ) -> Result<(), Rejection> {
+        if !passage.route().is_for_agents() {
+            return Ok(());
+        }
+        let pending = exchange.pending.take().ok_or(Rejection::Internal)?;
+        let now = self.clock.now();
+        let complete = || pending.complete(body, &self.guardrails, now);
+        let verdict =
+            if body.len() > BLOCKING_BYTES { tokio::task::block_in_place(complete) } else { complete() };
+        let call = exchange.agent.get_or_insert_default();
+        match verdict {
+            Ok(grant) => {
+                call.is_granted = true;
+                exchange.grant = Some(grant);
+                Ok(())
+            }
+            Err(denial) => {
+                call.denied = Some(denial.code);
+                Err(denial.into())
+            }
+        }
+    }
+
+    /// Knocking is paid by the address where no agent can be charged for it, as on the management plane.
+    fn denied(&self, session: &Session, exchange: &mut Exchange, denial: Denial) -> Rejection {
+        if denial.code == Code::RateLimited {
+            self.telemetry.metrics.rate_limited();
+        }
+        if exchange.limit.is_some() {
+            return denial.into();
+        }
+        let payer = stranger(session);
+        match self.take(exchange, &payer, self.licensing.tier(self.clock.now())) {
+            Err(Rejection::RateLimited { retry_after }) => {
+                let code = Code::RateLimited;
+                exchange.agent.get_or_insert_default().denied = Some(code);
+                Denial { code, retry_after: Some(retry_after), ..denial }.into()
+            }
+            Ok(()) | Err(_) => denial.into(),
+        }
+    }
+
+    /// Returns what the caller's certificate is worth at this moment.
+    fn certificate(&self, session: &Session) -> Certificate {
+        let connection = session.digest().and_then(|digest| digest.ssl_digest.as_deref());
+        let peer = PeerIdentity::of(connection).ok_or(PeerFault::Absent);
+        match peer.and_then(|peer| peer.verified(self.clock.now())) {
+            Ok(name) => Certificate::Named(name),
+            Err(PeerFault::Absent) => Certificate::Absent,
+            Err(PeerFault::Nameless) => Certificate::Nameless,
+            Err(PeerFault::Refused) => Certificate::Refused,
+        }
+    }
+}
+
+/// Takes away what a caller writes in the gateway's own name.
+pub(super) fn strip_reserved(head: &mut RequestHeader) {
+    let reserved: Vec<HeaderName> =
+        head.headers.keys().filter(|name| claims::is_reserved(name.as_str())).cloned().collect();
+    for name in reserved {
+        head.remove_header(&name);
+    }
+}
+
+/// Tells the upstream which agent calls, and with which capability.
+///
+/// # Errors
+/// The route is for agents, and the chain has not let the call pass.
+pub(super) fn introduce(
+    head: &mut RequestHeader,
+    exchange: &Exchange,
+    passage: &Passage,
+) -> Result<(), Rejection> {
+    if !passage.route().is_for_agents() {
+        return Ok(());
+    }
+    let grant = exchange.grant.as_ref().ok_or(Rejection::Internal)?;
+    for (name, value) in [(claims::AGENT_ID, grant.agent()), (claims::CAPABILITY, grant.capability())] {
+        let value = HeaderValue::from_str(value).map_err(|_| Rejection::Internal)?;
+        head.insert_header(name, value).map_err(|_| Rejection::Internal)?;
+    }
+    Ok(())
+}
+
+/// Returns a defect of the gateway as agents know it, on routes for them.
+pub(super) fn internal_error(rejection: &Rejection, exchange: &mut Exchange) -> Option<Rejection> {
+    let is_for_agents = exchange.passage.as_ref().is_some_and(|passage| passage.route().is_for_agents());
+    if !is_for_agents || !matches!(rejection, Rejection::Internal) {
+        return None;
+    }
+    let call = exchange.agent.get_or_insert_default();
+    call.is_granted = false;
+    call.denied = Some(Code::InternalError);
+    let AgentCall { agent, capability, .. } = call.clone();
+    Some(Rejection::A2a(Denial { agent, capability, ..Denial::of(Code::InternalError) }))
+}
+
+/// Returns the body of a denial.
+pub(super) fn body(answer: &Answer) -> Vec<u8> {
+    serde_json::json!({ "code": answer.code, "message": answer.message }).to_string().into_bytes()
+}

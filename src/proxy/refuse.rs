@@ -1,0 +1,100 @@
+//! Saying no: the answer to a refused exchange, in the shape that its caller understands.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header;
+use pingora::http::ResponseHeader;
+use pingora::protocols::http::HttpTask;
+use pingora::proxy::Session;
+
+use super::Gateway;
+use super::a2a;
+use super::context::Exchange;
+use super::reject::Answer;
+use super::reject::Rejection;
+use crate::llm::dialect::Wire;
+use crate::llm::refusal::Refusal;
+
+/// How much of an unread request body is drained before a refusal, and for how long: a caller that is
+/// still writing would otherwise see a reset instead of the answer.
+const DRAIN_DEADLINE: Duration = Duration::from_millis(500);
+
+impl Gateway {
+    /// Answers a refused exchange in the caller's shape; does nothing once a head has left.
+    pub(super) async fn refuse(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        rejection: &Rejection,
+    ) -> pingora::Result<()> {
+        if session.response_written().is_some_and(|head| !head.status.is_informational()) {
+            return Ok(());
+        }
+        let internal = a2a::internal_error(rejection, exchange);
+        let rejection = internal.as_ref().unwrap_or(rejection);
+        let answer = rejection.answer();
+        exchange.limit.get_or_insert_with(|| self.limit_of_address(session));
+        exchange.outcome.reason = Some(answer.code);
+        exchange.outcome.status = Some(answer.status);
+        let body = match (rejection, &exchange.detected) {
+            (Rejection::A2a(_), _) => a2a::body(&answer),
+            (_, Some(detected)) => self.refusal(&answer, exchange).error_body(detected.wire),
+            (_, None) => serde_json::json!({ "error": answer.message }).to_string().into_bytes(),
+        };
+        let mut head = ResponseHeader::build(answer.status, Some(14))?;
+        head.insert_header(header::CONTENT_TYPE, "application/json")?;
+        head.insert_header(header::CONTENT_LENGTH, body.len())?;
+        if let Some(seconds) = answer.retry_after_s {
+            head.insert_header(header::RETRY_AFTER, seconds)?;
+        }
+        if !answer.may_retry {
+            // OpenAI's and Anthropic's SDKs obey it, whatever the status.
+            head.insert_header("x-should-retry", "false")?;
+        }
+        if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::Anthropic) {
+            // Anthropic's own name for what everybody else calls `x-request-id`.
+            head.insert_header("request-id", &exchange.request_id)?;
+        }
+        self.decorate(&mut head, exchange)?;
+        // A refusal is one, recorded or not; the recorder counts what is lost.
+        if !matches!(rejection, Rejection::Unrecorded) && !exchange.outcome.is_local {
+            let _ = self.keep(exchange).await;
+        }
+        self.drain(session).await;
+        let silent = session.req_header().method == http::Method::HEAD;
+        let mut tasks = vec![HttpTask::Header(Box::new(head), silent)];
+        if !silent {
+            tasks.push(HttpTask::Body(Some(Bytes::from(body)), true));
+        }
+        session.as_downstream_mut().response_duplex_vec(tasks).await?;
+        Ok(())
+    }
+
+    /// Reads what is left of a request body, within bounds; past them the connection is closed.
+    async fn drain(&self, session: &mut Session) {
+        if session.as_downstream_mut().is_body_done() {
+            return;
+        }
+        let drained =
+            tokio::time::timeout(DRAIN_DEADLINE, session.as_downstream_mut().drain_request_body()).await;
+        if !matches!(drained, Ok(Ok(()))) {
+            session.set_keepalive(None);
+        }
+    }
+
+    /// Names the types of what was found, never the value: who is refused can then mend the request.
+    pub(super) fn refusal(&self, answer: &Answer, exchange: &Exchange) -> Refusal {
+        let found = exchange.blocked_for();
+        let message = match found.as_slice() {
+            [] => answer.message.clone(),
+            found => format!("{} ({})", answer.message, found.join(", ")),
+        };
+        Refusal {
+            status: answer.status.as_u16(),
+            code: answer.code,
+            message,
+            request_id: exchange.request_id.clone(),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What a key's lists of models and tools allow, asked of the request before anything else reads it.
+//!
+//! A request that names no model, or cannot be read, is refused where the key is limited: a list that can
+//! be passed by is none.
+
+use pingora::proxy::Session;
+
+use super::Gateway;
+use super::context::Exchange;
+use super::reject::Rejection;
+use crate::access::scope::Scope;
+use crate::llm::asked::Asked;
+use crate::llm::json;
+use crate::llm::media::Media;
+
+/// The longest name that a refusal repeats, in characters.
+const SHOWN_CHARS_MAX: usize = 128;
+
+/// What a key may not ask for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScopeRefusal {
+    /// A model.
+    #[error("this API key may not use the model `{0}`")]
+    Model(String),
+    /// A tool.
+    #[error("this API key may not use the tool `{0}`")]
+    Tool(String),
+    /// No model is named.
+    #[error("this API key may use certain models only, and the request names none")]
+    NoModel,
+    /// Nobody can tell.
+    #[error("this API key may use certain models or tools only, and the request cannot be read")]
+    Unreadable,
+    /// The connection would be carried uninspected.
+    #[error("this API key may use certain models or tools only, and upgraded connections are not read")]
+    Upgrade,
+}
+
+impl Gateway {
+    /// Refuses a request for what its key may not use.
+    pub(super) fn check_scope(
+        &self,
+        session: &Session,
+        exchange: &Exchange,
+        body: &[u8],
+        media: Option<&Media>,
+    ) -> Result<(), Rejection> {
+        let Some(scope) = exchange.scope.as_deref().filter(|scope| scope.reads_requests()) else {
+            return Ok(());
+        };
+        let query = session.req_header().uri.query();
+        let asked = read(&exchange.path, query, body, media, &exchange.rules.limits.json());
+        check(scope, asked.as_ref(), body.is_empty()).map_err(Rejection::Scope)
+    }
+}
+
+/// Returns what a request asks for; `None` where that cannot be told.
+fn read(
+    path: &str,
+    query: Option<&str>,
+    body: &[u8],
+    media: Option<&Media>,
+    limits: &json::JsonLimits,
+) -> Option<Asked> {
+    let mut asked = Asked::default();
+    asked.in_target(path, query);
+    if let Some(Media::Multipart { boundary }) = media {
+        asked.in_form(body, boundary);
+        return Some(asked);
+    }
+    if body.is_empty() || !(Media::may_be_json(body) || Media::looks_wide(body)) {
+        return Some(asked);
+    }
+    if let Ok(document) = json::walk(body, limits) {
+        asked.in_json(body, &document);
+        return Some(asked);
+    }
+    for line in body.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()) {
+        asked.in_json(line, &json::walk(line, limits).ok()?);
+    }
+    Some(asked)
+}
+
+fn check(scope: &Scope, asked: Option<&Asked>, is_empty: bool) -> Result<(), ScopeRefusal> {
+    let Some(asked) = asked else { return Err(ScopeRefusal::Unreadable) };
+    if let Some(name) = asked.models.iter().find(|name| !scope.allows_model(name)) {
+        return Err(ScopeRefusal::Model(shown(name)));
+    }
+    if let Some(name) = asked.tools.iter().find(|name| !scope.allows_tool(name)) {
+        return Err(ScopeRefusal::Tool(shown(name)));
+    }
+    // A request without a body asks no model anything.
+    match !scope.models.is_empty() && asked.models.is_empty() && !is_empty {
+        true => Err(ScopeRefusal::NoModel),
+        false => Ok(()),
+    }
+}
+
+fn shown(name: &str) -> String {
+    name.chars().filter(|it| !it.is_control()).take(SHOWN_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::json::JsonLimits;
+
+    fn judged(path: &str, body: &str) -> Result<(), ScopeRefusal> {
+        let scope = Scope {
+            models: vec!["gpt-4o*".to_owned()],
+            tools: vec!["search".to_owned(), "read_*".to_owned()],
+            ..Scope::default()
+        };
+        let asked = read(path, None, body.as_bytes(), Some(&Media::Json), &JsonLimits::STRICT);
+        check(&scope, asked.as_ref(), body.is_empty())
+    }
+
+    #[test]
+    fn a_limited_key_gets_what_is_on_its_lists() {
+        let model = |name: &str| Err(ScopeRefusal::Model(name.to_owned()));
+        let tool = |name: &str| Err(ScopeRefusal::Tool(name.to_owned()));
+        for (path, body, expected) in [
+            ("/v1/chat/completions", r#"{"model":"gpt-4o-mini","tools":[{"name":"read_file"}]}"#, Ok(())),
+            ("/v1/chat/completions", r#"{"model":"gpt-5"}"#, model("gpt-5")),
+            ("/v1/chat/completions", r#"{"model":"gpt-4o","models":["gpt-5"]}"#, model("gpt-5")),
+            ("/v1/chat/completions", r#"{"model":"gpt-4o","tools":[{"name":"rm"}]}"#, tool("rm")),
+            (
+                "/v1/chat/completions",
+                r#"{"model":"gpt-4o","tools":[{"type":"web_search"}]}"#,
+                tool("web_search"),
+            ),
+            ("/v1/chat/completions", r#"{"model":"gpt-4o","tool_choice":{"name":"rm"}}"#, tool("rm")),
+            ("/v1/chat/completions", r#"{"messages":[]}"#, Err(ScopeRefusal::NoModel)),
+            ("/v1/chat/completions", r#"{"model":"gpt-4o","model":"gpt-5"}"#, Err(ScopeRefusal::Unreadable)),
+            ("/v1beta/models/gpt-5:generateContent", r#"{"contents":[]}"#, model("gpt-5")),
+            ("/v1/batches", "{\"model\":\"gpt-4o\"}\n{\"model\":\"gpt-5\"}\n", model("gpt-5")),
+            ("/v1/models", "", Ok(())),
+            ("/v1/models/gpt-5", "", model("gpt-5")),
+            ("/v1/x", "\u{feff}{\"model\":\"gpt-5\"}", Err(ScopeRefusal::NoModel)),
+        ] {
+            assert_eq!(judged(path, body), expected, "{path} {body}");
+        }
+    }
+}

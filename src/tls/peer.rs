@@ -1,0 +1,250 @@
+//! Who is at the other end of a connection: client certificates that are asked for, and judged afterwards.
+//!
+//! **A finished handshake authenticates nobody.** Whoever holds the key of whatever certificate gets a
+//! connection, because a refusal must be told in the contract's words, which need one. What a certificate is
+//! worth is asked of [`PeerIdentity::verified`] and of nothing else, at each request anew: an authority that
+//! was replaced, or a certificate that has ended since, counts at once, on open connections too.
+
+use std::any::Any;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use async_trait::async_trait;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use pingora::listeners::TlsAccept;
+use pingora::protocols::tls::SslDigest;
+use pingora::protocols::tls::TlsRef;
+use rustls::DigitallySignedStruct;
+use rustls::DistinguishedName;
+use rustls::RootCertStore;
+use rustls::SignatureScheme;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::WebPkiSupportedAlgorithms;
+use rustls::crypto::ring;
+use rustls::crypto::verify_tls12_signature;
+use rustls::crypto::verify_tls13_signature;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::UnixTime;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerified;
+use rustls::server::danger::ClientCertVerifier;
+use x509_parser::parse_x509_certificate;
+
+use super::CertificateFault;
+use super::certificates;
+
+/// Who may sign the certificates of callers; replaced while connections are open.
+#[derive(Default)]
+pub struct Authorities {
+    current: ArcSwapOption<Authority>,
+}
+
+/// The authorities of one reading of their file.
+struct Authority {
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+/// The certificate that a caller presented, and what it is worth.
+pub struct PeerIdentity {
+    chain: Vec<CertificateDer<'static>>,
+    authorities: Arc<Authorities>,
+    /// What was found last: by which authority, and until when it holds.
+    held: Mutex<Option<Held>>,
+}
+
+struct Held {
+    authority: Arc<Authority>,
+    until: Timestamp,
+    name: String,
+}
+
+/// Why a caller is nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PeerFault {
+    /// It presented no certificate.
+    #[error("no client certificate was presented")]
+    Absent,
+    /// Its certificate has no Common Name.
+    #[error("the client certificate has no Common Name")]
+    Nameless,
+    /// Its certificate does not lead to a trusted authority, is not valid now, is not for clients, or names
+    /// several.
+    #[error("the client certificate does not count")]
+    Refused,
+}
+
+impl Authorities {
+    /// Reads the authorities of a file.
+    ///
+    /// # Errors
+    /// It cannot be read or holds no usable certificate; those before stay.
+    pub fn load(&self, file: &Path) -> Result<(), CertificateFault> {
+        self.current.store(Some(Arc::new(Authority { verifier: verifier(file)? })));
+        Ok(())
+    }
+
+    /// Trusts nobody any more, and asks for no certificates.
+    pub fn clear(&self) {
+        self.current.store(None);
+    }
+
+    /// Tells whether there is an authority, and certificates are asked for.
+    pub fn is_set(&self) -> bool {
+        self.current.load().is_some()
+    }
+
+    /// Tries a file without trusting it.
+    ///
+    /// # Errors
+    /// As [`Authorities::load`].
+    pub fn check(file: &Path) -> Result<(), CertificateFault> {
+        verifier(file).map(drop)
+    }
+}
+
+fn verifier(file: &Path) -> Result<Arc<dyn ClientCertVerifier>, CertificateFault> {
+    let mut roots = RootCertStore::empty();
+    let unusable = |source| CertificateFault::Untrusted { path: file.to_owned(), source };
+    for certificate in certificates(file)? {
+        roots.add(certificate).map_err(unusable)?;
+    }
+    let provider = Arc::new(ring::default_provider());
+    let built = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+    built.map_err(|_| unusable(rustls::Error::General("no authority".to_owned())))
+}
+
+impl PeerIdentity {
+    /// Returns what is known of a connection's other end.
+    pub fn of(connection: Option<&SslDigest>) -> Option<&Self> {
+        connection?.extension.get()
+    }
+
+    /// Returns the Common Name of the caller's certificate, if that counts at this moment.
+    ///
+    /// # Errors
+    /// The caller is nobody, and why.
+    pub fn verified(&self, now: Timestamp) -> Result<String, PeerFault> {
+        let authority = self.authorities.current.load_full().ok_or(PeerFault::Refused)?;
+        let mut held = self.held.lock();
+        let holds = |held: &&Held| Arc::ptr_eq(&held.authority, &authority) && now <= held.until;
+        if let Some(held) = held.as_ref().filter(holds) {
+            return Ok(held.name.clone());
+        }
+        *held = None;
+        let (leaf, rest) = self.chain.split_first().ok_or(PeerFault::Absent)?;
+        let since = Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default());
+        let moment = UnixTime::since_unix_epoch(since);
+        let verified = authority.verifier.verify_client_cert(leaf, rest, moment);
+        verified.map_err(|_| PeerFault::Refused)?;
+        let name = common_name(leaf)?;
+        let until = self.chain.iter().map(not_after).min().flatten().unwrap_or(now);
+        *held = Some(Held { authority, until, name: name.clone() });
+        Ok(name)
+    }
+}
+
+impl fmt::Debug for PeerIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerIdentity").field("certificates", &self.chain.len()).finish_non_exhaustive()
+    }
+}
+
+/// Returns the one Common Name of a certificate.
+fn common_name(certificate: &CertificateDer<'_>) -> Result<String, PeerFault> {
+    let (_, parsed) = parse_x509_certificate(certificate).map_err(|_| PeerFault::Refused)?;
+    let mut names = parsed.subject().iter_common_name();
+    let name = match (names.next(), names.next()) {
+        (None, _) => return Err(PeerFault::Nameless),
+        (Some(name), None) => name.as_str().map_err(|_| PeerFault::Refused)?,
+        (Some(_), Some(_)) => return Err(PeerFault::Refused),
+    };
+    if name.is_empty() { Err(PeerFault::Nameless) } else { Ok(name.to_owned()) }
+}
+
+fn not_after(certificate: &CertificateDer<'_>) -> Option<Timestamp> {
+    let (_, parsed) = parse_x509_certificate(certificate).ok()?;
+    Timestamp::from_second(parsed.validity().not_after.timestamp()).ok()
+}
+
+/// Asks for a certificate and takes whatever comes; only that its key is held is checked here.
+#[derive(Debug)]
+pub(super) struct AskForCertificate {
+    authorities: Arc<Authorities>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl AskForCertificate {
+    pub(super) fn new(authorities: Arc<Authorities>) -> Self {
+        Self { authorities, algorithms: ring::default_provider().signature_verification_algorithms }
+    }
+}
+
+impl ClientCertVerifier for AskForCertificate {
+    fn offer_client_auth(&self) -> bool {
+        self.authorities.is_set()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _leaf: &CertificateDer<'_>,
+        _rest: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        // Judged by `PeerIdentity`, once a refusal can be told.
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, leaf, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        leaf: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, leaf, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+impl fmt::Debug for Authorities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authorities").field("is_set", &self.is_set()).finish_non_exhaustive()
+    }
+}
+
+/// Keeps what a caller presented beside its connection.
+pub(super) struct KeepCertificate {
+    pub(super) authorities: Arc<Authorities>,
+}
+
+#[async_trait]
+impl TlsAccept for KeepCertificate {
+    async fn handshake_complete_callback(&self, tls: &TlsRef) -> Option<Arc<dyn Any + Send + Sync>> {
+        let chain = tls.peer_cert_chain_der()?.to_vec();
+        let authorities = Arc::clone(&self.authorities);
+        Some(Arc::new(PeerIdentity { chain, authorities, held: Mutex::default() }))
+    }
+}

@@ -1,0 +1,37 @@
+// npm's `oidc-provider` over TLS, for as long as standard input is open. Prints where it is.
+//
+//   node provider.mjs CERTIFICATE KEY CLIENT_SECRET GATEWAY
+import { readFileSync } from 'node:fs';
+import https from 'node:https';
+import { Provider } from 'oidc-provider';
+
+const [certificate, key, secret, gateway] = process.argv.slice(2);
+let answer = (request, response) => response.writeHead(503).end();
+const server = https.createServer(
+  { cert: readFileSync(certificate), key: readFileSync(key) },
+  (request, response) => answer(request, response),
+);
+server.listen(0, '127.0.0.1', () => {
+  const issuer = `https://localhost:${server.address().port}`;
+  const groups = { ada: ['gate-admins', 'staff'], bob: ['staff'], eve: ['<img src=x onerror=alert(1)>'] };
+  const provider = new Provider(issuer, {
+    clients: [
+      {
+        client_id: 'gate',
+        client_secret: secret,
+        redirect_uris: [`${gateway}/auth/callback`],
+        post_logout_redirect_uris: [`${gateway}/login`],
+      },
+    ],
+    pkce: { required: () => true },
+    features: { devInteractions: { enabled: true }, rpInitiatedLogout: { enabled: true } },
+    claims: { openid: ['sub'], email: ['email'], profile: ['name', 'groups'] },
+    findAccount: (_, id) => ({
+      accountId: id,
+      claims: () => ({ sub: id, name: id, email: `${id}@people.example`, groups: groups[id] }),
+    }),
+  });
+  answer = provider.callback();
+  console.log(issuer);
+});
+process.stdin.resume().on('end', () => process.exit(0));

@@ -1,0 +1,171 @@
+//! The files behind the guardrails, while they change.
+
+use std::time::Instant;
+
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use super::*;
+use crate::upstream::Upstream;
+
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+fn health(gateway: &Gateway) -> Value {
+    ask(gateway, "/api/v1/health")["dependencies"]["a2a"].clone()
+}
+
+#[test]
+fn without_a_map_agents_wait_and_with_a_broken_one_the_old_counts() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    deployment.install(
+        directory.path(),
+        upstream.address,
+        "[a2a.tiers.community]\nrequests_per_minute = 0\nburst = 0\n",
+    );
+    let map = directory.path().join("capabilities.yaml");
+    fs::remove_file(&map).expect("it was there");
+    let gateway = launched(directory);
+    let planner = deployment.authority.agent("planner");
+    let at = (gateway.proxy, &deployment.server);
+    let runtime = Runtime::new().expect("a runtime");
+    let told = || runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", &sound()));
+    let missing = told();
+    assert_eq!((missing.status, &missing.body["code"]), (500, &json!("A2A_CAP_CHECK_FAILED")));
+    assert_eq!(health(&gateway), "down");
+    fs::write(&map, MAP).expect("it is writable");
+    gateway.signal("HUP");
+    until("the map is read", || health(&gateway) == "up");
+    assert_eq!(told().status, 200);
+    fs::write(&map, MAP.replace("capabilities: [ask, pay]", "capabilities: [aks]")).expect("it is writable");
+    gateway.signal("HUP");
+    until("the fault is told", || gateway.log().contains("capabilities.yaml:8:"));
+    until("the fault shows", || health(&gateway) == "down");
+    assert!(gateway.log().contains("did you mean `ask`?"), "{}", gateway.log());
+    assert_eq!(told().status, 200, "a broken map replaced the old one");
+    fs::write(&map, MAP.replace("capabilities: [ask, pay]", "capabilities: [pay]")).expect("it is writable");
+    gateway.signal("HUP");
+    until("the grant is taken back", || told().body["code"] == "A2A_CAP_DENIED");
+}
+
+#[test]
+fn another_authority_counts_on_open_connections_too() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway =
+        deployment.start(upstream.address, "[a2a.tiers.community]\nrequests_per_minute = 0\nburst = 0\n");
+    let planner = deployment.authority.agent("planner");
+    Runtime::new().expect("a runtime").block_on(async {
+        let stream = connect(gateway.proxy, &deployment.server, Some(&planner), "h2").await;
+        let (mut sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");
+        tokio::spawn(connection);
+        let mut status = async || {
+            let request =
+                Request::post("https://localhost/agents/x").header("content-type", "application/json");
+            let request =
+                sound().into_iter().fold(request, |request, (name, value)| request.header(name, value));
+            let request = request.body(Full::new(Bytes::from_static(BODY.as_bytes()))).expect("a request");
+            let answer = timeout(PATIENCE, sender.send_request(request)).await.expect("in time");
+            answer.expect("an answer").status().as_u16()
+        };
+        assert_eq!(status().await, 200);
+        let authority = gateway.directory().join("agents.pem");
+        fs::write(&authority, Authority::make().pem()).expect("it is writable");
+        gateway.signal("HUP");
+        let deadline = Instant::now() + PATIENCE;
+        while status().await != 403 {
+            assert!(Instant::now() < deadline, "the old authority still counts");
+        }
+        fs::write(&authority, deployment.authority.pem()).expect("it is writable");
+        gateway.signal("HUP");
+        let deadline = Instant::now() + PATIENCE;
+        while status().await != 200 {
+            assert!(Instant::now() < deadline, "the new authority does not count");
+        }
+    });
+}
+
+#[test]
+fn a_recorded_request_is_taken_once() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = deployment.start(upstream.address, "replay_window_s = 60\nsigned_timestamp = true\n");
+    let planner = deployment.authority.agent("planner");
+    let at = (gateway.proxy, &deployment.server);
+    let now = Timestamp::now().as_second();
+    let timed = |second: i64| {
+        let time = second.to_string();
+        let signature = sign(SECRET, &[time.as_bytes(), b".", BODY.as_bytes()]);
+        [but("a2a-signature", &signature), vec![("x-a2a-timestamp", time)]].concat()
+    };
+    Runtime::new().expect("a runtime").block_on(async {
+        for (headers, status) in
+            [(timed(now), 200), (timed(now), 403), (timed(now - 3600), 403), (sound(), 403)]
+        {
+            let told = call(at, Some(&planner), "h2", "/agents/x", &headers).await;
+            assert_eq!(told.status, status, "{headers:?}");
+            assert!(status == 200 || told.body["code"] == "A2A_INTEGRITY_INVALID", "{}", told.body);
+        }
+    });
+}
+
+#[test]
+fn what_agents_rest_on_is_checked_before_and_not_changed_from_afar() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = deployment.start(upstream.address, "");
+    let key = gateway.admin_key();
+    let put = |patch: &str| {
+        let request = format!(
+            "PUT /api/v1/config HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+             content-length: {}\r\n\r\n{patch}",
+            gateway.admin,
+            patch.len()
+        );
+        exchange(gateway.admin, request.as_bytes())
+    };
+    for patch in [r#"{"a2a":{"capabilities":"/tmp/mine.yaml"}}"#, r#"{"a2a":{"client_ca":null}}"#] {
+        let refused = put(patch);
+        assert_eq!(refused.status, 400, "{}", refused.text());
+        assert!(refused.text().contains("only in the configuration file"), "{}", refused.text());
+    }
+    assert_eq!(put(r#"{"a2a":{"replay_window_s":30,"tiers":{"community":{"burst":7}}}}"#).status, 200);
+    let report = ask(&gateway, "/api/v1/guardrails");
+    assert_eq!(
+        (&report["replay_window_s"], &report["rate_limits"]["community"]["burst"]),
+        (&json!(30), &json!(7))
+    );
+    let check = |config: String| {
+        fs::write(gateway.directory().join("other.toml"), config).expect("it is writable");
+        let ran = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"))
+            .args(["check", "--config", "other.toml"])
+            .current_dir(gateway.directory())
+            .output()
+            .expect("the program was built");
+        (ran.status.success(), String::from_utf8_lossy(&ran.stderr).into_owned())
+    };
+    let sound = config(upstream.address, "");
+    assert_eq!(check(sound.clone()), (true, String::new()));
+    for (written, instead, told) in [
+        (
+            "[proxy.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n",
+            "",
+            "agents are known by their certificates",
+        ),
+        ("client_ca = \"agents.pem\"\n", "", "a2a.client_ca: missing"),
+        ("capabilities = \"capabilities.yaml\"", "capabilities = \"none.yaml\"", "none.yaml: cannot be read"),
+        ("agents.pem", "gateway.toml", "other.toml:7:"),
+        ("auth = \"a2a\"", "auth = \"a2a\"\nwebsocket = true", "no upgrades"),
+    ] {
+        let (good, complaint) = check(sound.replace(written, instead));
+        assert!(!good && complaint.contains(told), "{told}: {complaint}");
+    }
+}

@@ -1,0 +1,195 @@
+//! Guardrails between agents, over real TLS with real certificates, on HTTP/1 and HTTP/2.
+
+mod chain;
+mod files;
+mod internal;
+mod pki;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hmac::Hmac;
+use hmac::KeyInit;
+use hmac::Mac;
+use http::HeaderMap;
+use http::Request;
+use http_body_util::BodyExt;
+use http_body_util::Full;
+use hyper::client::conn::http1;
+use hyper::client::conn::http2;
+use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use portcullis::access::jose::SigningKey;
+use portcullis::access::license::License;
+use portcullis::access::tier::Tier;
+use serde_json::Value;
+use sha2::Sha256;
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+use self::pki::Authority;
+use self::pki::Identity;
+use self::pki::connect;
+use crate::framing::POLICY;
+use crate::gateway::Gateway;
+use crate::h2::Certificate;
+use crate::wire::PATIENCE;
+use crate::wire::exchange;
+
+pub const SECRET: &str = "planner-signs-with-this";
+pub const NEXT_SECRET: &str = "planner-will-sign-with-this";
+pub const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"message/send","params":{}}"#;
+const MAP: &str = "
+capabilities:
+  ask:
+  fly:
+  pay: {min_tier: professional}
+agents:
+  planner:
+    capabilities: [ask, pay]
+    secrets: [{file: planner.secret}, {file: next.secret}]
+  busy:
+    capabilities: [ask]
+    secrets: [{file: planner.secret}]
+";
+
+/// Headers by name, in the order they are sent.
+pub type Headers = Vec<(&'static str, String)>;
+
+/// The files of a deployment: a server's certificate, an authority, a map, secrets, and who signs licences.
+pub struct Deployment {
+    pub server: Certificate,
+    pub authority: Authority,
+    pub licenses: SigningKey,
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Told {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+impl Deployment {
+    pub fn make() -> Self {
+        Self { server: Certificate::make(), authority: Authority::make(), licenses: SigningKey::generate() }
+    }
+
+    /// Writes all files into a directory, and a configuration with one route for agents and one for others.
+    pub fn install(&self, directory: &Path, upstream: SocketAddr, more: &str) {
+        let write = |name: &str, text: &str| fs::write(directory.join(name), text).expect("it is writable");
+        write("cert.pem", &self.server.cert_pem);
+        write("key.pem", &self.server.key_pem);
+        write("agents.pem", &self.authority.pem());
+        write("licenses.pem", &self.licenses.public_pem());
+        write("planner.secret", &format!("{SECRET}\n"));
+        write("next.secret", NEXT_SECRET);
+        write("capabilities.yaml", MAP);
+        write("gateway.toml", &config(upstream, more));
+    }
+
+    /// Starts a gateway on these files.
+    pub fn start(&self, upstream: SocketAddr, more: &str) -> Gateway {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        self.install(directory.path(), upstream, more);
+        launched(directory)
+    }
+
+    pub fn license(&self, tier: Tier, agent: Option<&str>, expires: &str) -> String {
+        let moment = |text: &str| text.parse::<Timestamp>().expect("a moment");
+        License {
+            subject: "Northwind".to_owned(),
+            tier,
+            issued_at: moment("2020-01-01T00:00:00Z"),
+            expires_at: moment(expires),
+            agent: agent.map(str::to_owned),
+            features: Vec::new(),
+        }
+        .sign(&self.licenses)
+    }
+}
+
+pub fn config(upstream: SocketAddr, more: &str) -> String {
+    format!(
+        "[proxy.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n[license]\ntrusted_keys = [\"licenses.pem\"]\n\
+         [a2a]\nclient_ca = \"agents.pem\"\ncapabilities = \"capabilities.yaml\"\n{more}\n\
+         [[routes]]\nname = \"agents\"\npath_prefix = \"/agents\"\nupstream = \"http://{upstream}\"\n\
+         auth = \"a2a\"\npolicy = \"default\"\n\
+         [[routes]]\nname = \"others\"\npath_prefix = \"/\"\nupstream = \"http://{upstream}\"\n\
+         dialect = \"generic\"\npolicy = \"default\"\n{POLICY}"
+    )
+}
+
+pub fn launched(directory: TempDir) -> Gateway {
+    Gateway::launched(directory, vec!["--config".to_owned(), "gateway.toml".to_owned()])
+}
+
+/// Returns the signature of some bytes.
+pub fn sign(secret: &str, parts: &[&[u8]]) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("a key of any length");
+    parts.iter().for_each(|part| mac.update(part));
+    STANDARD.encode(mac.finalize().into_bytes())
+}
+
+/// Returns the headers of a sound call.
+pub fn sound() -> Headers {
+    vec![
+        ("x-a2a-agent-id", "planner".to_owned()),
+        ("a2a-capability", "ask".to_owned()),
+        ("a2a-signature", sign(SECRET, &[BODY.as_bytes()])),
+    ]
+}
+
+/// Returns other headers: those of a sound call, one of them replaced, or left out where it is empty.
+pub fn but(name: &'static str, value: &str) -> Headers {
+    let mut headers: Vec<_> = sound().into_iter().filter(|(known, _)| *known != name).collect();
+    if !value.is_empty() {
+        headers.push((name, value.to_owned()));
+    }
+    headers
+}
+
+/// Makes one call on a connection of its own.
+pub async fn call(
+    (address, server): (SocketAddr, &Certificate),
+    client: Option<&Identity>,
+    protocol: &str,
+    path: &str,
+    headers: &[(&'static str, String)],
+) -> Told {
+    let stream = TokioIo::new(connect(address, server, client, protocol).await);
+    let mut request = Request::post(path).header("content-type", "application/json");
+    if protocol == "h2" {
+        request = request.uri(format!("https://localhost{path}"));
+    } else {
+        request = request.header("host", "localhost");
+    }
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+    let request = request.body(Full::new(Bytes::from_static(BODY.as_bytes()))).expect("a request");
+    let answer = if protocol == "h2" {
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.expect("HTTP/2");
+        tokio::spawn(connection);
+        timeout(PATIENCE, sender.send_request(request)).await
+    } else {
+        let (mut sender, connection) = http1::handshake(stream).await.expect("HTTP/1.1");
+        tokio::spawn(connection);
+        timeout(PATIENCE, sender.send_request(request)).await
+    };
+    let (head, body) = answer.expect("in time").expect("an answer").into_parts();
+    let body = timeout(PATIENCE, body.collect()).await.expect("in time").expect("a whole answer").to_bytes();
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Told { status: head.status.as_u16(), headers: head.headers, body }
+}
+
+/// Asks the management API.
+pub fn ask(gateway: &Gateway, path: &str) -> Value {
+    let key = gateway.admin_key();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\n\r\n", gateway.admin);
+    exchange(gateway.admin, request.as_bytes()).json()
+}
