@@ -10,9 +10,13 @@ use std::io::Write;
 use std::time::Duration;
 use std::time::Instant;
 
+use portcullis::scan::classifier::Origin;
+use portcullis::scan::classifier::Signals;
+use portcullis::scan::classifier::shelf::Shelf;
 use portcullis::scan::pack;
 use portcullis::scan::proof::rate;
 use portcullis::scan::scanner::Scanner;
+use portcullis::scan::spelling;
 use portcullis::scan::threat::DetectorSet;
 
 const KB: usize = 1 << 10;
@@ -81,6 +85,7 @@ fn main() -> std::io::Result<()> {
     let scanner = Scanner::compile(detectors.clone()).expect("shipped packs compile");
     writeln!(out, "{} detectors, compiled in {:?}\n", detectors.len(), began.elapsed())?;
     benign(&mut out, &scanner)?;
+    beside(&mut out, &scanner)?;
     hostile(&mut out, &scanner)?;
     if std::env::args().any(|argument| argument == "--each") {
         let clock = || began.elapsed();
@@ -123,6 +128,30 @@ fn benign(out: &mut impl Write, scanner: &Scanner) -> std::io::Result<()> {
             }
         }
         writeln!(out, "{name:<6} grows with the exponent {:.3} (must: 1.05)", slope(&grown))?;
+    }
+    Ok(())
+}
+
+/// Prints what the model and the search for other spellings take beside the detectors, for each benign text.
+fn beside(out: &mut impl Write, scanner: &Scanner) -> std::io::Result<()> {
+    let names: Vec<&str> = scanner.detectors().iter().map(|detector| detector.name.as_str()).collect();
+    let shelf = Shelf::read(pack::builtin_models(), &names).expect("shipped models can be read");
+    let (all, learned): (_, DetectorSet) = (scanner.all(), shelf.ids().collect());
+    writeln!(out, "\ntext      bytes  layer 1 us  layer 3 us  spellings us  layer 3 ÷ layer 1")?;
+    for (name, pieces) in [("prose", &PROSE[..]), ("code", &CODE), ("mixed", &MIXED), ("docs", &DOCS)] {
+        for bytes in SIZES.into_iter().take(3) {
+            let text = text(pieces, bytes);
+            let [first, third, spelt] = medians(
+                bytes,
+                [
+                    &|| drop(scanner.scan(&text, &all)),
+                    &|| drop(shelf.find(&text, Origin::User, &Signals::default(), &learned)),
+                    &|| drop(spelling::may_be_spelt(&text)),
+                ],
+            );
+            let share = third / first;
+            writeln!(out, "{name:<6} {bytes:>8} {first:>11.1} {third:>11.1} {spelt:>13.1} {share:>18.2}")?;
+        }
     }
     Ok(())
 }

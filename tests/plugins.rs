@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::fmt::Display;
 
+use portcullis::govern::compliance::framework;
 use portcullis::scan::hold::Watch;
 use portcullis::scan::lane::Lane;
 use portcullis::scan::pack;
@@ -57,4 +58,20 @@ fn every_shipped_detector_says_where_its_facts_come_from() {
     let silent: Vec<&str> =
         detectors.iter().filter(|it| it.references.is_empty()).map(|it| it.name.as_str()).collect();
     assert!(silent.is_empty(), "no references: {silent:?}");
+}
+
+#[test]
+fn every_shipped_framework_proves_itself() {
+    let frameworks =
+        framework::read(&pack::builtin_frameworks()).unwrap_or_else(|faults| panic!("{}", lines(&faults)));
+    let count = |id: &str| frameworks.get(id).map_or(0, |framework| framework.controls.len());
+    // As many controls as the framework has: the criteria of SOC 2, Annex A, the requirements of PCI DSS, the core of
+    // the AI RMF, the ten of OWASP; of the others those that are listed.
+    let whole = [("soc2", 61), ("iso_27001", 93), ("pci_dss", 63), ("nist_ai_rmf", 72), ("owasp_llm", 10)];
+    for (id, controls) in whole {
+        assert_eq!(count(id), controls, "{id}");
+    }
+    assert!(count("hipaa") > 50 && count("eu_ai_act") > 20 && count("mitre_atlas") > 40);
+    let silent = frameworks.values().filter(|framework| !framework.source.starts_with("https://"));
+    assert_eq!(silent.count(), 0, "every framework names its source");
 }

@@ -8,8 +8,10 @@ use std::ops::Range;
 
 use portcullis::scan::classifier::feature;
 use portcullis::scan::classifier::feature::BLOCK_BYTES;
-use portcullis::scan::classifier::feature::Reader;
+use portcullis::scan::classifier::feature::Sink;
+use portcullis::scan::classifier::feature::Spelt;
 use portcullis::scan::classifier::lexicon::Lexicon;
+use portcullis::scan::classifier::lexicon::Meaning;
 use portcullis::scan::classifier::normal::Normal;
 use portcullis::scan::classifier::pool::HEADS;
 use portcullis::scan::classifier::pool::WINDOWS;
@@ -21,7 +23,7 @@ use crate::chance::Chance;
 use crate::chance::hash;
 
 /// The logarithm of the number of buckets.
-pub const BITS: u32 = 19;
+pub const BITS: u32 = 16;
 const EPOCHS: usize = 8;
 const RATE: f32 = 0.25;
 /// How much of each weight is forgotten after each epoch.
@@ -60,16 +62,37 @@ struct Learner {
     sources: Vec<[u32; HEADS]>,
 }
 
+/// Notes every feature of a text one by one.
+struct Notes<'l> {
+    lexicon: &'l Lexicon,
+    by_block: Vec<Vec<(u32, u8)>>,
+}
+
+impl Notes<'_> {
+    fn note(&mut self, at: u32, hash: u64, worth: u32) {
+        self.by_block[feature::block(at)].push((feature::bucket(hash, BITS) as u32, worth as u8));
+    }
+}
+
+impl Sink for Notes<'_> {
+    fn word(&mut self, word: &Spelt<'_>) -> Meaning {
+        feature::of_word(word.bytes, word.hash, |hash| self.note(word.at, hash, 1));
+        self.lexicon.meaning(word.bytes)
+    }
+
+    fn feature(&mut self, at: u32, hash: u64, worth: u32) {
+        self.note(at, hash, worth);
+    }
+}
+
 /// Reads a text into features.
 pub fn encode(normal: Normal, lexicon: &Lexicon) -> Encoded {
     let blocks = feature::blocks(&normal);
-    let mut by_block: Vec<Vec<(u32, u8)>> = vec![Vec::new(); blocks];
-    Reader::default().read(&normal, lexicon, BITS, |block, bucket, worth| {
-        by_block[block].push((bucket, worth as u8));
-    });
+    let mut notes = Notes { lexicon, by_block: vec![Vec::new(); blocks] };
+    feature::read(&normal, lexicon, &mut Vec::new(), &mut notes);
     let mut ends = Vec::with_capacity(blocks);
     let mut features = Vec::new();
-    for block in by_block {
+    for block in notes.by_block {
         features.extend(block);
         ends.push(features.len() as u32);
     }

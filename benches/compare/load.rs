@@ -6,7 +6,7 @@
 //! load rate   TARGET BODY SECONDS CONNECTIONS PER_SECOND requests are due at fixed times
 //! load paced  TARGET BODY SECONDS CONNECTIONS            reads streams; delay of each event
 //! ```
-//! The clients print one line of JSON. Latencies are in microseconds; one that was due while its
+//! A body that holds words `qzqaaaaaaaaaaaa` has other letters there in each request. The clients print one line of JSON. Latencies are in microseconds; one that was due while its
 //! connection was still busy counts from when it was due. Everything blocks, one thread a
 //! connection: that is the cheapest client there is for a few dozen connections.
 
@@ -16,6 +16,8 @@ use std::io::Read;
 use std::io::Write;
 use std::net::TcpListener;
 use std::net::TcpStream;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 use std::time::Instant;
@@ -33,6 +35,10 @@ const STREAM_HEAD: &[u8] =
 /// A time of writing travels as a word: two letters to find it by, then 16 that spell microseconds.
 const STAMP: &str = "zq";
 const STAMP_LETTERS: usize = 16;
+
+/// What a body has such a word in its texts for: it is another one in each request, so that no text is sent twice.
+const FRESH: &[u8] = b"qzq";
+const FRESH_LETTERS: usize = 12;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -157,7 +163,7 @@ fn clients(
          content-length: {}\r\n\r\n",
         body.len()
     );
-    let request = [head.as_bytes(), &body].concat();
+    let request = Request::new([head.as_bytes(), &body].concat());
     let (seconds, connections): (f64, u32) = (seconds.parse()?, connections.parse()?);
     let begun = Instant::now();
     let end = begun + Duration::from_secs_f64(seconds);
@@ -166,7 +172,7 @@ fn clients(
         let workers: Vec<_> = (0..connections)
             .map(|number| {
                 let schedule = schedule(pace, begun, number, connections);
-                let request = &request;
+                let request = request.clone();
                 scope.spawn(move || client(target, request, end, schedule, matches!(pace, Pace::Streams)))
             })
             .collect();
@@ -196,6 +202,40 @@ fn clients(
     ))
 }
 
+/// A request and where it is another one each time.
+#[derive(Clone)]
+struct Request {
+    bytes: Vec<u8>,
+    fresh: Vec<usize>,
+}
+
+impl Request {
+    fn new(bytes: Vec<u8>) -> Self {
+        let marks = bytes.windows(FRESH.len()).enumerate().filter(|(_, window)| *window == FRESH);
+        let fresh = marks.map(|(at, _)| at + FRESH.len()).collect();
+        Self { bytes, fresh }
+    }
+
+    /// Returns the next one.
+    fn next(&mut self) -> &[u8] {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        if !self.fresh.is_empty() {
+            // No two runs begin within the microseconds that the other's requests count.
+            let number = now_us() + COUNT.fetch_add(1, Ordering::Relaxed);
+            for at in &self.fresh {
+                let letters = (0..FRESH_LETTERS).map(|nibble| b'a' + (number >> (4 * nibble) & 15) as u8);
+                self.bytes
+                    .iter_mut()
+                    .skip(*at)
+                    .take(FRESH_LETTERS)
+                    .zip(letters)
+                    .for_each(|(to, it)| *to = it);
+            }
+        }
+        &self.bytes
+    }
+}
+
 /// Returns when the first request is due, and the time between two; streams begin spread out.
 fn schedule(pace: Pace, begun: Instant, number: u32, connections: u32) -> Option<(Instant, Duration)> {
     match pace {
@@ -210,7 +250,7 @@ fn schedule(pace: Pace, begun: Instant, number: u32, connections: u32) -> Option
 
 fn client(
     target: &str,
-    request: &[u8],
+    mut request: Request,
     end: Instant,
     schedule: Option<(Instant, Duration)>,
     events: bool,
@@ -234,7 +274,7 @@ fn client(
                 }
                 None => Instant::now(),
             };
-            let sent = stream.write_all(request);
+            let sent = stream.write_all(request.next());
             let got = sent.and_then(|()| {
                 if events {
                     connection.events(&mut stream, &mut tally)

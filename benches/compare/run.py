@@ -28,11 +28,13 @@ RELEASE = ROOT / "target/release"
 LOAD = RELEASE / "examples/load"
 TICK_US = 1_000_000 / os.sysconf("SC_CLK_TCK")
 
+SENT_AGAIN = "128 KB, sent again"
 # name: (mode, body, bytes, connections, more arguments)
 WORKLOADS = {
     "2 KB": ("closed", 2 << 10, 16, []),
     "16 KB": ("closed", 16 << 10, 16, []),
     "128 KB": ("closed", 128 << 10, 8, []),
+    SENT_AGAIN: ("closed", 128 << 10, 8, []),
     "1,000/s of 2 KB": ("rate", 2 << 10, 16, ["1000"]),
     "paced stream": ("paced", 1 << 10, 20, []),
 }
@@ -65,12 +67,16 @@ carry build write open close follow lead turn wait learn visit answer measure co
 small bright heavy narrow distant familiar careful honest plain warm cold wooden question reason method result pattern sample""".split()
 
 
-def body(size, stream, slow=False):
-    """A chat of several messages of ordinary prose, of that many bytes; the same on every run."""
+def body(size, stream, slow=False, fresh=True):
+    """A chat of several messages of ordinary prose, of that many bytes; the same on every run.
+
+    Where it is `fresh`, the first word of each message is another one in each request: the gateway knows texts that
+    it found clean before, and a chat that is new must be read.
+    """
     source = random.Random(size)
 
     def prose(length):
-        text = ""
+        text = "qzq" + 12 * "a" + " " if fresh else ""
         while len(text) < length:
             sentence = " ".join(source.choice(WORDS) for _ in range(source.randint(7, 19)))
             text += sentence.capitalize() + source.choice([". ", ". ", "? ", ".\n"])
@@ -201,7 +207,7 @@ def measure(server, workload, seconds, bodies, provider):
     mode, size, connections, more = WORKLOADS[workload]
     ours = lambda: cpu_us(pid) + cpu_us(provider) + sum(os.times()[2:4]) * 1e6
     before, ours_before, busy_before = cpu_us(pid), ours(), busy_us()
-    command = [LOAD, mode, address, bodies[mode == "paced", size], seconds, connections, *more]
+    command = [LOAD, mode, address, bodies[workload], seconds, connections, *more]
     run = subprocess.run(pinned(1, command), capture_output=True, text=True, check=True)
     result = json.loads(run.stdout)
     units = result["events"] if mode == "paced" else result["answers"]
@@ -283,11 +289,9 @@ def main():
 
     directory = Path(tempfile.mkdtemp(prefix="portcullis-bench-"))
     bodies = {}
-    for mode, size, _, _ in WORKLOADS.values():
-        stream = mode == "paced"
-        path = directory / f"{size}-{mode}.json"
-        path.write_bytes(body(size, stream))
-        bodies[stream, size] = path
+    for at, (name, (mode, size, _, _)) in enumerate(WORKLOADS.items()):
+        bodies[name] = directory / f"{at}.json"
+        bodies[name].write_bytes(body(size, mode == "paced", fresh=name != SENT_AGAIN))
     slow_path = directory / "slow.json"
     slow_path.write_bytes(body(1 << 10, True, slow=True))
     servers = Servers(directory)

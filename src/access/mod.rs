@@ -4,11 +4,12 @@
 //! [`credential::Principal`] with a [`role::Role`]; what a role may do is one table. Callers of
 //! provider routes are known only as a keyed hash ([`identity`]); agents by their certificates ([`a2a`]).
 //! People ([`user`]) sign in with a key, a password or by [`sso`], and hold a [`session`] or carry bearer tokens
-//! ([`token`]) then. Quotas are token buckets ([`limit`]).
+//! ([`token`]) then. Quotas are token buckets ([`limit`]); what a key may use in a day and a month is its [`budget`].
 //! What the deployment itself vouches for is signed by one ring of keys ([`signing`]).
 
 pub mod a2a;
 pub mod authenticator;
+pub mod budget;
 pub mod concurrency;
 pub mod config;
 pub mod cookie;

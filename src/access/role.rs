@@ -39,6 +39,7 @@ const GRANTS: &[(Role, &[&str])] = &[
         Role::Operator,
         &[
             "abtest:read",
+            "abtest:result",
             "abtest:write",
             "analytics:read",
             "audit:read",

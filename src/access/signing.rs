@@ -153,6 +153,11 @@ impl KeyRing {
         self.held.load().first().expect("a ring has a key from its opening on").clone()
     }
 
+    /// Returns how long a key verifies after it stopped signing: what it signs should not count for longer.
+    pub fn overlap(&self) -> Duration {
+        self.config.overlap
+    }
+
     /// Signs claims as a compact JWS that names the active key.
     pub fn sign(&self, claims: &impl Serialize) -> String {
         let active = self.active();

@@ -30,13 +30,17 @@ pub struct Quota {
 }
 
 /// What there is, and the least tier that enables it (interface, sections 4 and 8).
-const FEATURES: [(&str, Tier); 7] = [
+const FEATURES: &[(&str, Tier)] = &[
     ("inspection", Tier::Community),
     ("redaction", Tier::Community),
     ("policies", Tier::Community),
     ("audit", Tier::Community),
     ("api_keys", Tier::Community),
     ("gateway_keys", Tier::Community),
+    ("a2a_guardrails", Tier::Community),
+    ("ab_tests", Tier::Community),
+    ("trust", Tier::Professional),
+    ("attestations", Tier::Professional),
     ("unlimited_requests", Tier::Enterprise),
 ];
 

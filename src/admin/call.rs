@@ -18,6 +18,7 @@ use super::Office;
 use super::error::ApiError;
 use super::sign_in::OwnSession;
 use crate::access::credential::Principal;
+use crate::access::tier::Tier;
 
 /// What every handler returns.
 pub type Answer = Result<Response<Body>, ApiError>;
@@ -77,6 +78,16 @@ impl Call {
     /// Returns a parameter of the path.
     pub fn parameter(&self, name: &str) -> &str {
         self.path.get(name).map_or("", String::as_str)
+    }
+
+    /// Refuses what needs a higher tier than the credential has; no credential has more than the deployment.
+    ///
+    /// # Errors
+    /// The tier is too low.
+    pub fn ensure_tier(&self, least: Tier, feature: &'static str) -> Result<(), ApiError> {
+        let deployment = self.office.tier();
+        let has = self.principal.as_ref().map_or(deployment, |known| known.tier.min(deployment));
+        if has < least { Err(ApiError::TierTooLow { feature, least, has }) } else { Ok(()) }
     }
 
     /// Returns the caller's name for records: a key's id, never a credential.

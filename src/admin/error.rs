@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::adapter::ReadFault;
 use crate::access::role::Permission;
+use crate::access::tier::Tier;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +65,16 @@ pub enum ApiError {
     /// The credential's role does not allow it.
     #[error("the role of this credential does not allow {0}")]
     Forbidden(Permission),
+    /// The tier does not have it.
+    #[error("{feature} needs the tier {} or above, this credential has {}", .least.as_str(), .has.as_str())]
+    TierTooLow {
+        /// What was asked for.
+        feature: &'static str,
+        /// The least tier that has it.
+        least: Tier,
+        /// The tier of the credential, or of the deployment where that is lower.
+        has: Tier,
+    },
     /// The token is somebody else's.
     #[error("only an admin ends somebody else's token")]
     NotYours,
@@ -132,7 +143,7 @@ impl ApiError {
             Self::ForeignOrigin | Self::NotYours => StatusCode::FORBIDDEN,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::Unauthenticated | Self::LoginFailed => StatusCode::UNAUTHORIZED,
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Forbidden(_) | Self::TierTooLow { .. } => StatusCode::FORBIDDEN,
             Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::PreconditionFailed => StatusCode::PRECONDITION_FAILED,

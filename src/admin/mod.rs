@@ -30,16 +30,21 @@ use tokio::sync::Semaphore;
 use self::sign_in::SignIn;
 use crate::access::a2a::Guardrails;
 use crate::access::authenticator::Authenticator;
+use crate::access::budget::Budgets;
 use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
+use crate::govern::abtest::AbTests;
+use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Notary;
 use crate::govern::audit::Recorder;
+use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
+use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
 use crate::redact::mask::Masker;
@@ -59,6 +64,10 @@ pub struct Office {
     pub authenticator: Authenticator,
     /// What the deployment signs with.
     pub signing: Arc<KeyRing>,
+    /// A/B tests of the third layer.
+    pub abtests: Arc<AbTests>,
+    /// What is thought of agents.
+    pub trust: Arc<Trust>,
     /// What people sign in with.
     pub sign_in: SignIn,
     /// Quotas, shared with the data plane.
@@ -69,6 +78,12 @@ pub struct Office {
     pub concurrency: Arc<Concurrency>,
     /// The reading side of the audit log.
     pub audit: AuditLog,
+    /// What was used.
+    pub meter: Arc<Meter>,
+    /// What reports of compliance are made from.
+    pub compliance: Arc<Desk>,
+    /// What keys may use.
+    pub budgets: Arc<Budgets>,
     /// The writing side of the audit log.
     pub recorder: Recorder,
     /// Signs where the audit log is.

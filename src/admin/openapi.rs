@@ -142,9 +142,9 @@ fn success(route: &Route) -> Response {
         (Media::Json, None) => ("application/json", Content::new(Some(ObjectBuilder::new().build()))),
         (Media::Metrics, _) => ("text/plain", text_content()),
         (Media::EventStream, _) => ("text/event-stream", text_content()),
-        (Media::Lines, _) => ("application/x-ndjson", text_content()),
         (Media::Html, _) => ("text/html", text_content()),
         (Media::Stylesheet, _) => ("text/css", text_content()),
+        (Media::Lines, _) => ("application/x-ndjson", text_content()),
     };
     response.content.insert(content.0.to_owned(), content.1.into());
     response

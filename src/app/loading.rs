@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::agents;
+use super::frameworks;
 use super::streamed::Streamed;
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -104,6 +105,7 @@ impl Packs {
 pub fn faults(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
     let mut faults = try_build(&loading(config, sources), &config.document).err().unwrap_or_default();
     faults.extend(agents::faults(config));
+    faults.extend(frameworks::load(&config.plugins.path).err().into_iter().flatten());
     faults
 }
 

@@ -6,6 +6,9 @@
 
 mod address;
 mod agents;
+mod frameworks;
+mod keeping;
+mod listening;
 mod loading;
 mod privacy;
 mod ready;
@@ -13,27 +16,28 @@ mod sign_in;
 mod state;
 pub mod streamed;
 mod task;
+mod usage;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora::apps::HttpServerOptions;
-use pingora::listeners::L4BufferSettings;
-use pingora::listeners::ListenerConfig;
-use pingora::listeners::TcpSocketOptions;
 use pingora::protocols::ALPN;
-use pingora::protocols::http::v2::server::H2Options;
-use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::proxy::http_proxy;
 use pingora::server::RunArgs;
 use pingora::server::Server;
-use pingora::server::configuration::ServerConf;
 use pingora::services::listening::Service;
 use tokio::sync::Semaphore;
 
 use self::address::Reserved;
+use self::keeping::Kept;
+use self::listening::admin_guard_config;
+use self::listening::guard_config;
+use self::listening::h2_options;
+use self::listening::listen;
+use self::listening::server_conf;
+use self::listening::server_options;
 use self::state::State;
 use self::task::task;
 use crate::access::identity::CallerHash;
@@ -64,7 +68,6 @@ use crate::policy::watch::reload;
 use crate::proxy::Gateway;
 use crate::proxy::gate::ByteBudget;
 use crate::proxy::guard::Guard;
-use crate::proxy::guard::GuardConfig;
 use crate::proxy::local::OwnPaths;
 use crate::proxy::upstream::Upstreams;
 use crate::redact::mask::Masker;
@@ -73,8 +76,6 @@ use crate::sample;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 use crate::tls::CertificateStore;
-use crate::tls::TlsFiles;
-use crate::tls::peer::Authorities;
 
 pub use self::loading::loading;
 pub use self::state::StateError;
@@ -89,11 +90,6 @@ pub const BUILD_DATE: &str = env!("PORTCULLIS_BUILD_DATE");
 /// The tenant whose values are masked; there is one for each deployment.
 const TENANT: &str = "default";
 const MASKS: &str = "masks";
-/// What is read of a connection at once, where its reader does not ask for more: a request head, a TLS record.
-/// A connection has this for as long as it is open.
-const READ_BUFFER_BYTES: usize = 16 << 10;
-/// How long the runtimes may take to stop once every exchange had its time.
-const RUNTIME_STOP_S: u64 = 2;
 
 /// What the process is asked to run.
 #[derive(Debug, Default)]
@@ -163,6 +159,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     state.reloader.subscribe(move |_| followed.forget());
     let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
     provider_keys.refresh(&rules.load().routes);
+    let prepared = Arc::clone(&provider_keys);
+    state.reloader.prepare(move |rules| prepared.prepare(&rules.routes));
     state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
     let agent_files = Arc::clone(&state.agents);
     state.reloader.subscribe(move |_| agent_files.refresh());
@@ -257,12 +255,17 @@ fn add_tasks(
         provider_keys,
         agents,
         signing,
+        abtests,
+        trust,
         authenticator,
+        meter,
+        budgets,
+        compliance,
         clock,
         ..
     } = state;
-    let time = Arc::clone(&clock);
-    server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
+    let kept = Kept { signing, abtests, trust, clock: Arc::clone(&clock) };
+    keeping::add_tasks(server, telemetry, kept);
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {
@@ -277,10 +280,15 @@ fn add_tasks(
     server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
     let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
     server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
+    usage::add_tasks(server, telemetry, &meter, budgets);
+    frameworks::add_tasks(server, telemetry, &compliance);
+    let prices = config.analytics.prices.clone();
     let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
     paths.extend(wanted.sources.policies_folder());
-    paths.push(config.plugins.path.clone());
+    let plugins = config.plugins.path.clone();
+    paths.push(plugins.clone());
     paths.extend(licensing.files().cloned());
+    paths.extend(prices.clone());
     paths.extend(
         config
             .proxy
@@ -295,6 +303,8 @@ fn add_tasks(
         reload_certificates(&certificates, &telemetry_of_reloads);
         licensing.reload();
         state::tell_standing(&licensing, &*clock);
+        usage::reload_prices(&meter, prices.as_deref());
+        frameworks::reload(&compliance, &plugins);
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
         agents.refresh();
@@ -375,10 +385,15 @@ fn office(
         keys: Arc::clone(&state.keys),
         authenticator: state.authenticator.clone(),
         signing: Arc::clone(&state.signing),
+        abtests: Arc::clone(&state.abtests),
+        trust: Arc::clone(&state.trust),
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),
         concurrency: Arc::clone(&state.concurrency),
         audit: state.log.clone(),
+        meter: Arc::clone(&state.meter),
+        budgets: Arc::clone(&state.budgets),
+        compliance: Arc::clone(&state.compliance),
         recorder: state.recorder.clone(),
         notary: state.notary.clone(),
         privacy: Arc::clone(&state.privacy),
@@ -435,12 +450,16 @@ fn gateway(
         concurrency: Arc::clone(&state.concurrency),
         callers: Arc::new(CallerHash::new(state.secret.clone())),
         tenant: tenant(state),
+        abtests: Arc::clone(&state.abtests),
+        trust: Arc::clone(&state.trust),
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
         authenticator: state.authenticator.clone(),
         provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
+        meter: Arc::clone(&state.meter),
+        budgets: Arc::clone(&state.budgets),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),
@@ -459,73 +478,4 @@ fn masker(state: &State) -> Masker {
 fn adapter_limits(config: &Config) -> AdapterLimits {
     let body_deadline = Duration::from_millis(config.proxy.timeouts.body_ms);
     AdapterLimits { body_bytes_max: config.admin.max_body_bytes, body_deadline }
-}
-
-fn guard_config(config: &Config) -> GuardConfig {
-    GuardConfig {
-        connections_max: config.proxy.max_connections,
-        connections_per_address_max: config.proxy.max_connections_per_address,
-        head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
-    }
-}
-
-fn admin_guard_config(config: &Config) -> GuardConfig {
-    GuardConfig {
-        connections_max: config.admin.max_connections,
-        connections_per_address_max: config.admin.max_connections_per_address,
-        ..guard_config(config)
-    }
-}
-
-fn server_options(config: &Config) -> HttpServerOptions {
-    let mut options = HttpServerOptions::default();
-    options.h2c = config.proxy.h2;
-    // Pingora counts how often a connection is used again, not how often it is used.
-    options.keepalive_request_limit = Some(config.proxy.max_requests_per_connection.saturating_sub(1));
-    options.h2_idle_timeout = Some(Duration::from_millis(config.proxy.timeouts.keepalive_ms));
-    options
-}
-
-fn h2_options(config: &Config) -> H2Options {
-    let mut options = default_h2_options();
-    options.max_concurrent_streams(config.proxy.h2_streams_max);
-    options.max_header_list_size(u32::try_from(config.proxy.max_header_bytes).unwrap_or(u32::MAX));
-    options
-}
-
-fn server_conf(config: &Config) -> ServerConf {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    ServerConf {
-        threads: config.proxy.threads.unwrap_or(cores),
-        grace_period_seconds: Some(config.proxy.shutdown_grace_ms.div_ceil(1000)),
-        graceful_shutdown_timeout_seconds: Some(RUNTIME_STOP_S),
-        upstream_keepalive_pool_size: config.proxy.upstream_idle_connections,
-        ..ServerConf::default()
-    }
-}
-
-fn listen<A>(
-    service: &mut Service<A>,
-    addresses: &Reserved,
-    tls: Option<&TlsFiles>,
-    offered: ALPN,
-    agents: Option<&Arc<Authorities>>,
-) -> Result<Option<Arc<CertificateStore>>, StartError> {
-    let certificate = tls.map(|files| CertificateStore::load(files.clone())).transpose();
-    let certificate = certificate.map_err(|fault| StartError::State(StateError::Certificate(fault)))?;
-    for address in addresses.bound() {
-        let mut options = TcpSocketOptions::default();
-        options.so_reuseport = Some(addresses.holds(address));
-        let endpoint = ListenerConfig::tcp(address.to_string())
-            .tcp_socket_options(options)
-            .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
-        service.add_listener(match (&certificate, agents) {
-            (Some(certificate), Some(authorities)) => {
-                endpoint.tls(certificate.listener_for_agents(offered.clone(), authorities))
-            }
-            (Some(certificate), None) => endpoint.tls(certificate.listener(offered.clone())),
-            (None, _) => endpoint,
-        });
-    }
-    Ok(certificate)
 }

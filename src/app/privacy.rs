@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use crate::access::key::KeyStore;
 use crate::clock::Clock;
+use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
 use crate::govern::keyring::Keyring;
+use crate::govern::privacy::AnalyticsProvider;
 use crate::govern::privacy::AuditProvider;
 use crate::govern::privacy::DataProvider;
 use crate::govern::privacy::IocProvider;
 use crate::govern::privacy::Privacy;
 use crate::govern::privacy::RbacProvider;
+use crate::govern::privacy::TrustProvider;
+use crate::govern::trust::Trust;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -22,12 +26,15 @@ pub fn open(
     keyring: &Arc<Keyring>,
     log: &AuditLog,
     keys: &Arc<KeyStore>,
+    (meter, trust): (&Arc<Meter>, &Arc<Trust>),
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider(Arc::clone(keys), Arc::clone(clock))),
+        Box::new(AnalyticsProvider(Arc::clone(meter))),
         Box::new(IocProvider(log.clone())),
         Box::new(AuditProvider(log.clone())),
+        Box::new(TrustProvider { trust: Arc::clone(trust), clock: Arc::clone(clock) }),
     ];
     let privacy = Privacy::open(store, Arc::clone(keyring), log.clone(), Arc::clone(clock), providers)?;
     Ok(Arc::new(privacy))

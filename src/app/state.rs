@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::agents::AgentFiles;
+use super::frameworks;
 use super::privacy;
 use crate::access::authenticator::Authenticator;
+use crate::access::budget::Budgets;
 use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
@@ -24,6 +26,9 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::config::env::named;
+use crate::govern::abtest::AbTests;
+use crate::govern::analytics::Meter;
+use crate::govern::analytics::price;
 use crate::govern::audit;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Durability;
@@ -33,7 +38,9 @@ use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
+use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
+use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
@@ -67,12 +74,17 @@ pub struct State {
     pub(super) authenticator: Authenticator,
     pub(super) concurrency: Arc<Concurrency>,
     pub(super) signing: Arc<KeyRing>,
+    pub(super) abtests: Arc<AbTests>,
+    pub(super) trust: Arc<Trust>,
     pub(super) notary: Notary,
     pub(super) pins: Arc<Pins>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
     pub(super) privacy: Arc<Privacy>,
+    pub(super) meter: Arc<Meter>,
+    pub(super) budgets: Arc<Budgets>,
+    pub(super) compliance: Arc<Desk>,
     pub(super) reloader: Arc<Reloader>,
     pub(super) agents: Arc<AgentFiles>,
     pub(super) clock: Arc<dyn Clock>,
@@ -133,12 +145,18 @@ impl State {
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
+        let abtests = Arc::new(AbTests::open(&store)?);
+        let node_id: String =
+            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let trust = Trust::open(&store, Arc::clone(&signing), node_id.clone(), config.trust)?;
+        let trust = Arc::new(trust);
         let authenticator = Authenticator {
             keys: Arc::clone(&keys),
             tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), config.auth.tokens)?),
             users: Arc::new(Users::open(&store, secret.clone(), config.auth.password_cost)?),
             sessions: Arc::new(SessionStore::open(&store, secret.clone(), config.session)?),
         };
+        let budgets = Arc::new(Budgets::open(&store)?);
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
@@ -147,8 +165,12 @@ impl State {
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
-        let privacy = privacy::open(&store, &keyring, &log, &keys, &clock)?;
+        let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
+        let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
+        let privacy = privacy::open(&store, &keyring, &log, &keys, (&meter, &trust), &clock)?;
         privacy::resume(&privacy, &recorder);
+        let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
+        let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
         let loading = super::loading(config, sources);
         let (reloader, origin) =
             Reloader::start(loading, &store, Arc::clone(&clock)).map_err(|error| match error {
@@ -156,8 +178,6 @@ impl State {
                 other => StateError::Change(other),
             })?;
         tell_origin(&origin, reloader.handle().load().revision);
-        let node_id: String =
-            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let reloader = Arc::new(reloader);
         let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         Ok(Self {
@@ -174,6 +194,8 @@ impl State {
                 &folder.join(AUDIT_FOLDER),
             ),
             signing,
+            abtests,
+            trust,
             authenticator,
             concurrency: Arc::default(),
             pins,
@@ -181,6 +203,9 @@ impl State {
             writer,
             log,
             privacy,
+            meter,
+            budgets,
+            compliance,
             reloader,
             agents,
             clock,

@@ -24,7 +24,9 @@ use crate::admin::config::AdminConfig;
 use crate::config::env::Environment;
 use crate::document::Document;
 use crate::document::section;
+use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
+use crate::govern::trust::TrustConfig;
 use crate::policy::ruleset::RulesFile;
 use crate::proxy::config::ProxyConfig;
 use crate::store::config::StoreConfig;
@@ -46,8 +48,12 @@ pub struct Config {
     pub plugins: PluginsConfig,
     /// The audit log.
     pub audit: AuditConfig,
+    /// What use costs.
+    pub analytics: AnalyticsConfig,
     /// Where the licence lies, and the keys that may sign it.
     pub license: LicenseConfig,
+    /// How trust in agents is kept.
+    pub trust: TrustConfig,
     /// How people log in, and what they get.
     pub auth: AuthConfig,
     /// When signing keys change.
@@ -138,8 +144,10 @@ impl Config {
                 store: read::store(&mut root.section("store")),
                 plugins: read::plugins(&mut root.section("plugins")),
                 audit: read::audit(&mut root.section("audit")),
+                analytics: read::analytics(&mut root.section("analytics")),
                 license: read::license(&mut root.section("license")),
                 auth: read::auth(&mut root.section("auth")),
+                trust: read::trust(&mut root.section("trust")),
                 signing: read::signing(&mut root.section("signing")),
                 telemetry: read::telemetry(&mut root.section("telemetry")),
                 rules: RulesFile::read(root),

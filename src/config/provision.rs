@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::env::named;
 use crate::document::Problem;
+use crate::govern::analytics::price;
 use crate::policy::route::SecretPlace;
 use crate::proxy::provider_key::header_value;
 use crate::tls::TlsFiles;
@@ -34,6 +35,7 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
     }
     faults.extend(provider_key_faults(config));
     faults.extend(sso_faults(config));
+    faults.extend(price::load(config.analytics.prices.as_deref()).err().into_iter().flatten());
     faults
 }
 

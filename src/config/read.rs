@@ -16,9 +16,11 @@ use crate::config::PluginsConfig;
 use crate::config::sign_in;
 use crate::document::Problem;
 use crate::document::section::Section;
+use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::govern::audit::config::AuditFailure;
+use crate::govern::trust::TrustConfig;
 use crate::proxy::config::ProxyConfig;
 use crate::proxy::config::Timeouts;
 use crate::store::config::StoreConfig;
@@ -115,6 +117,12 @@ pub(super) fn audit(section: &mut Section<'_>) -> AuditConfig {
     config
 }
 
+pub(super) fn analytics(section: &mut Section<'_>) -> AnalyticsConfig {
+    let config = AnalyticsConfig { prices: section.path_maybe("prices") };
+    section.finish();
+    config
+}
+
 pub(super) fn license(section: &mut Section<'_>) -> LicenseConfig {
     let trusted = section.texts("trusted_keys").into_iter().map(PathBuf::from).collect::<Vec<_>>();
     if trusted.len() > TRUSTED_KEYS_MAX {
@@ -124,6 +132,17 @@ pub(super) fn license(section: &mut Section<'_>) -> LicenseConfig {
     if config.file.is_some() && config.trusted_keys.is_empty() {
         section.invalid("trusted_keys", "a licence counts only with the key that verifies it", None);
     }
+    section.finish();
+    config
+}
+
+pub(super) fn trust(section: &mut Section<'_>) -> TrustConfig {
+    let mut seconds = |key, least| Duration::from_secs(section.number(key, least..=366 * 86_400));
+    let config = TrustConfig {
+        session_idle: seconds("session_idle_s", 1),
+        attest_every: seconds("attest_every_s", 1),
+        attestation_life: seconds("attestation_life_s", 60),
+    };
     section.finish();
     config
 }

@@ -124,6 +124,16 @@ impl<'a> Section<'a> {
         number
     }
 
+    /// Returns a number that may have decimals, may be missing, and must lie between 0 and `max` otherwise.
+    pub fn decimal_maybe(&mut self, key: &'static str, max: f64) -> Option<f64> {
+        let value = self.ask(key)?;
+        let number = value.as_f64().filter(|number| (0.0..=max).contains(number));
+        if number.is_none() {
+            self.invalid(key, format!("expected a number from 0 to {max}"), None);
+        }
+        number
+    }
+
     /// Returns a number of things in memory that must be there and lie in `range`.
     pub fn count(&mut self, key: &'static str, range: RangeInclusive<u64>) -> usize {
         usize::try_from(self.number(key, range)).unwrap_or(usize::MAX)

@@ -4,6 +4,7 @@ mod array;
 pub mod asked;
 pub mod dialect;
 pub mod json;
+pub mod jsonrpc;
 pub mod media;
 pub mod multipart;
 mod ndjson;

@@ -44,6 +44,17 @@ impl ToolDefinition<'_> {
     }
 }
 
+/// Returns what a message of JSON-RPC calls: the tool of MCP's `tools/call`, else the method; at most
+/// [`TOOL_NAME_BYTES_MAX`] long.
+pub fn called(body: &[u8], document: &Document) -> Option<String> {
+    let method = document.str_at(body, &["method"])?;
+    let name = match method.as_ref() {
+        "tools/call" => document.str_at(body, &["params", "name"])?,
+        _ => method,
+    };
+    (1..=TOOL_NAME_BYTES_MAX).contains(&name.len()).then(|| name.into_owned())
+}
+
 /// Returns the tools that a request defines, at most [`TOOLS_MAX`], in its order.
 pub fn requested<'a>(body: &'a [u8], document: &Document) -> Vec<ToolDefinition<'a>> {
     let mut search = Search { body, document, found: Vec::new() };

@@ -1,4 +1,7 @@
 //! Tokens and model, as the provider tells them: in a body, or over the events of a stream.
+//!
+//! Every count that is part of another (cached tokens of those read, thinking of those written) is kept beside
+//! it, never added to it. Where nothing is told, [`estimate`] says how many tokens a text is likely to be.
 
 use std::borrow::Cow;
 
@@ -11,6 +14,15 @@ use crate::llm::json::walk;
 /// Longer model names are cut: none is.
 const MODEL_BYTES_MAX: usize = 256;
 
+/// How many bytes of text one token is taken for: four characters of English, and a little more than one of
+/// Chinese, are what the tokenizers in use make a token of.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Returns how many tokens a text of so many bytes is likely to be.
+pub fn estimate(text_bytes: u64) -> u64 {
+    text_bytes.div_ceil(BYTES_PER_TOKEN)
+}
+
 /// What an exchange used, as far as it was told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -20,18 +32,46 @@ pub struct Usage {
     pub completion_tokens: Option<u64>,
     /// All tokens, where the provider tells them.
     pub total_tokens: Option<u64>,
-    /// The model that answered.
+    /// Of the tokens read, those that came from the provider's cache.
+    pub cached_tokens: Option<u64>,
+    /// Of the tokens read, those that were put into the cache.
+    pub cache_write_tokens: Option<u64>,
+    /// Of the tokens put into the cache, those that stay there for long (an hour, at Anthropic's).
+    pub cache_write_long_tokens: Option<u64>,
+    /// Of the tokens written, those that were thinking.
+    pub reasoning_tokens: Option<u64>,
+    /// Of the tokens read, those that were sound.
+    pub audio_prompt_tokens: Option<u64>,
+    /// Of the tokens written, those that were sound.
+    pub audio_completion_tokens: Option<u64>,
+    /// The most tokens that a request lets the model write, for each answer.
+    pub completion_tokens_max: Option<u64>,
+    /// How many answers a request asks for.
+    pub answers: Option<u64>,
+    /// The model that answered, or that was asked for.
     pub model: Option<String>,
+    /// The bytes of text meant for, or written by, the model, as far as they were seen.
+    pub text_bytes: u64,
 }
 
 impl Usage {
     /// Returns what one body or event tells.
     pub fn read(dialect: &Dialect, body: &[u8], doc: &Document) -> Self {
         let paths = &dialect.usage;
+        let sum = |sums: &[Vec<Vec<String>>]| first_sum(sums, body, doc);
         Self {
-            prompt_tokens: first_sum(&paths.prompt, body, doc),
-            completion_tokens: first_sum(&paths.completion, body, doc),
-            total_tokens: first_sum(&paths.total, body, doc),
+            prompt_tokens: sum(&paths.prompt),
+            completion_tokens: sum(&paths.completion),
+            total_tokens: sum(&paths.total),
+            cached_tokens: sum(&paths.cached),
+            cache_write_tokens: sum(&paths.cache_write),
+            cache_write_long_tokens: sum(&paths.cache_write_long),
+            reasoning_tokens: sum(&paths.reasoning),
+            audio_prompt_tokens: sum(&paths.audio_prompt),
+            audio_completion_tokens: sum(&paths.audio_completion),
+            completion_tokens_max: sum(&paths.completion_max),
+            answers: sum(&paths.answers),
+            text_bytes: 0,
             model: paths
                 .model
                 .iter()
@@ -41,10 +81,24 @@ impl Usage {
 
     /// Takes over what a later body or event tells: counts in a stream are running totals.
     pub fn merge(&mut self, later: Self) {
-        self.prompt_tokens = later.prompt_tokens.or(self.prompt_tokens);
-        self.completion_tokens = later.completion_tokens.or(self.completion_tokens);
-        self.total_tokens = later.total_tokens.or(self.total_tokens);
+        let counts = [
+            (&mut self.prompt_tokens, later.prompt_tokens),
+            (&mut self.completion_tokens, later.completion_tokens),
+            (&mut self.total_tokens, later.total_tokens),
+            (&mut self.cached_tokens, later.cached_tokens),
+            (&mut self.cache_write_tokens, later.cache_write_tokens),
+            (&mut self.cache_write_long_tokens, later.cache_write_long_tokens),
+            (&mut self.reasoning_tokens, later.reasoning_tokens),
+            (&mut self.audio_prompt_tokens, later.audio_prompt_tokens),
+            (&mut self.audio_completion_tokens, later.audio_completion_tokens),
+            (&mut self.completion_tokens_max, later.completion_tokens_max),
+            (&mut self.answers, later.answers),
+        ];
+        for (count, later) in counts {
+            *count = later.or(*count);
+        }
         self.model = later.model.or(self.model.take());
+        self.text_bytes = self.text_bytes.saturating_add(later.text_bytes);
     }
 
     /// Takes over what a whole body tells: nothing, when it is no JSON that can be read.
@@ -71,8 +125,19 @@ fn first_sum(sums: &[Vec<Vec<String>>], body: &[u8], doc: &Document) -> Option<u
     })
 }
 
+/// Follows a path of keys; `[name=text]` leads to the element whose member `name` is `text`.
 fn find(path: &[String], body: &[u8], doc: &Document) -> Option<NodeId> {
-    path.iter().try_fold(NodeId::ROOT, |node, key| doc.child(body, node, key))
+    path.iter().try_fold(NodeId::ROOT, |node, key| match condition(key) {
+        None => doc.child(body, node, key),
+        Some((name, text)) => doc.children(node).find(|element| {
+            let told = doc.child(body, *element, name).and_then(|member| doc.str_of(body, member));
+            told.is_some_and(|told| told == text)
+        }),
+    })
+}
+
+fn condition(key: &str) -> Option<(&str, &str)> {
+    key.strip_prefix('[')?.strip_suffix(']')?.split_once('=')
 }
 
 fn model_name(name: Cow<'_, str>) -> String {
@@ -165,6 +230,97 @@ mod tests {
             let expected = (Some(*prompt), Some(*completion), Some(*total), Some("m".to_string()));
             assert_eq!(usage(dialect, events), expected, "{events:?}");
         }
+    }
+
+    #[test]
+    fn parts_are_told_beside_what_they_are_part_of() {
+        // (dialect, events, [prompt, completion, cached, cache write, reasoning, audio in, audio out])
+        type Case<'a> = (&'a str, &'a [&'a str], [u64; 7]);
+        let cases: &[Case] = &[
+            (
+                "openai",
+                &[
+                    r#"{"choices":[{"delta":{"content":"x"}}],"usage":null}"#,
+                    r#"{"choices":[],"usage":{"prompt_tokens":30,"completion_tokens":40,"prompt_tokens_details":{"cached_tokens":10,"audio_tokens":4},"completion_tokens_details":{"reasoning_tokens":20,"audio_tokens":5}}}"#,
+                ],
+                [30, 40, 10, 0, 20, 4, 5],
+            ),
+            (
+                "openai",
+                &[
+                    r#"{"object":"response","usage":{"input_tokens":30,"output_tokens":40,"input_tokens_details":{"cached_tokens":10},"output_tokens_details":{"reasoning_tokens":20}}}"#,
+                ],
+                [30, 40, 10, 0, 20, 0, 0],
+            ),
+            (
+                "openai",
+                &[
+                    r#"{"type":"response.completed","response":{"usage":{"input_tokens":3,"output_tokens":4,"input_tokens_details":{"cached_tokens":1},"output_tokens_details":{"reasoning_tokens":2}}}}"#,
+                ],
+                [3, 4, 1, 0, 2, 0, 0],
+            ),
+            (
+                "anthropic",
+                &[
+                    r#"{"type":"message_start","message":{"usage":{"input_tokens":10,"cache_creation_input_tokens":5,"cache_read_input_tokens":7,"output_tokens":1}}}"#,
+                    r#"{"type":"message_delta","usage":{"output_tokens":40}}"#,
+                ],
+                [22, 40, 7, 5, 0, 0, 0],
+            ),
+            (
+                "gemini",
+                &[
+                    r#"{"usageMetadata":{"promptTokenCount":20,"cachedContentTokenCount":6,"candidatesTokenCount":3,"thoughtsTokenCount":4,"promptTokensDetails":[{"modality":"TEXT","tokenCount":12},{"modality":"AUDIO","tokenCount":8}],"candidatesTokensDetails":[{"modality":"AUDIO","tokenCount":2}]}}"#,
+                ],
+                [20, 7, 6, 0, 4, 8, 2],
+            ),
+        ];
+        let dialects = Dialects::embedded().unwrap();
+        for (dialect, events, expected) in cases {
+            let mut told = Usage::default();
+            for event in *events {
+                told.merge_body(dialects.get(dialect).unwrap(), event.as_bytes(), &JsonLimits::STRICT);
+            }
+            let parts = [
+                told.prompt_tokens,
+                told.completion_tokens,
+                told.cached_tokens,
+                told.cache_write_tokens,
+                told.reasoning_tokens,
+                told.audio_prompt_tokens,
+                told.audio_completion_tokens,
+            ];
+            assert_eq!(parts.map(Option::unwrap_or_default), *expected, "{events:?}");
+        }
+    }
+
+    #[test]
+    fn requests_tell_how_much_may_be_written() {
+        let cases = [
+            ("openai", r#"{"messages":[],"max_tokens":5,"n":2}"#, (Some(5), Some(2))),
+            ("openai", r#"{"messages":[],"max_completion_tokens":6,"max_tokens":5}"#, (Some(6), None)),
+            ("openai", r#"{"input":"x","max_output_tokens":7}"#, (Some(7), None)),
+            ("anthropic", r#"{"messages":[],"max_tokens":8}"#, (Some(8), None)),
+            (
+                "gemini",
+                r#"{"generationConfig":{"maxOutputTokens":9,"candidateCount":3}}"#,
+                (Some(9), Some(3)),
+            ),
+            ("ollama", r#"{"options":{"num_predict":10}}"#, (Some(10), None)),
+            ("generic", r#"{"max_tokens":11}"#, (Some(11), None)),
+        ];
+        let dialects = Dialects::embedded().unwrap();
+        for (dialect, body, expected) in cases {
+            let mut told = Usage::default();
+            told.merge_body(dialects.get(dialect).unwrap(), body.as_bytes(), &JsonLimits::STRICT);
+            assert_eq!((told.completion_tokens_max, told.answers), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn counting_tokens_uses_none() {
+        assert_eq!(usage("anthropic", &[r#"{"input_tokens":14}"#]), (None, None, None, None));
+        assert_eq!(usage("gemini", &[r#"{"totalTokens":31}"#]), (None, None, None, None));
     }
 
     #[test]

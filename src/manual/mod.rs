@@ -5,11 +5,17 @@
 //! - [`packs`]: how detectors are written, and how they prove themselves.
 //! - [`operations`]: reload, restart, crash, full disk, durability.
 //! - [`record`]: what is written down, how a copy is verified, how somebody is forgotten.
+//! - [`trust`]: what moves an agent's score, and how an attestation is verified.
+//! - [`experiments`]: A/B tests of the third layer.
+//! - [`usage`]: tokens, prices, budgets, anomalies, and what reports of compliance are worth.
 //! - [`compatibility`]: which APIs are understood, and how a refusal looks to them.
 
 pub mod compatibility;
+pub mod experiments;
 pub mod operations;
 pub mod packs;
 pub mod record;
 pub mod streaming;
 pub mod threat_model;
+pub mod trust;
+pub mod usage;

@@ -12,8 +12,8 @@
 //! Packs that did not change are not compiled again.
 //!
 //! # What needs a restart
-//! `[proxy]`, `[admin]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
-//! `[signing]`, `[auth]` and `[telemetry]`. A reload
+//! `[proxy]`, `[admin]`, `[auth]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
+//! `[analytics]`, `[license]`, `[signing]`, `[trust]` and `[telemetry]`. A reload
 //! names those that differ and leaves them as they are.
 //!
 //! After changes by the API, a restart keeps the newest revision, unless the files changed meanwhile: then the files win.

@@ -19,6 +19,9 @@
 //! - **What leaves does not depend on how the stream was cut**: settling and scanning see the text of the lane, and
 //!   nothing of its pieces. The tests cut at every place; the fuzzers compare cuttings with the whole.
 //!
+//! What patterns have in common at their beginning is followed once. Patterns that are only reported are not followed:
+//! nothing waits for them, and settled text is looked through for them a kilobyte at a time.
+//!
 //! Patterns whose group begins with a literal hold back nothing in prose but a word that begins alike. Patterns whose
 //! group may begin with any word, such as e-mail addresses, hold back the word under way. Any word may also be the begin
 //! of base64, so the first [`RUN_HEAD_BYTES`](crate::scan::decode::RUN_HEAD_BYTES) characters of an encoded run belong

@@ -32,6 +32,13 @@
 //! | 93 bytes of brotli unfolded to 100 MiB | [`proxy::coding`](crate::proxy::coding) limits size and ratio while unfolding |
 //! | a percent-encoded path reached another route than the one that was checked | routes are chosen, and requests forwarded, on one spelling ([`proxy::path`](crate::proxy::path)) |
 //! | a stream that merely stops looks like success to every SDK | a block ends it with the provider's error event ([`llm::refusal`](crate::llm::refusal)) |
+//! | any client certificate finished a handshake and was taken for an identity; "presented" was read as "verified" | a handshake authenticates nobody: [`PeerIdentity::verified`](crate::tls::peer::PeerIdentity::verified) is the one place that names a caller, asked at each request against the authority and the time of that moment (`tests/integration/a2a`: one test for each bad certificate) |
+//! | a caller wrote the header in which a proxy tells its upstream who calls | `X-A2A-*`, `A2A-Capability`, `A2A-Signature` and `X-Portcullis-*` are taken from every request and every answer on every route; on routes for agents the gateway writes its own ([`access::a2a::claims`](crate::access::a2a::claims)) |
+//! | of two equal headers one check read the first and another the last | a claim that is repeated, too long or no visible ASCII does not count, whatever it says |
+//! | a signed request was recorded and sent again | with `a2a.replay_window_s` a signature counts once and only near its time; with `signed_timestamp` the time is part of what is signed |
+//! | a capability map with a typing error granted too much, or nothing to anybody | a map counts whole or not at all: faults name their line, the one before stays, `/api/v1/health` shows `a2a` down; YAML anchors, aliases and tags are refused ([`document::yaml`](crate::document::yaml)) |
+//! | whoever may edit the configuration over the network made himself an agent | the authority and the map are named in files alone; the API refuses to change where they lie |
+//! | orders hidden in a tool's result or description, in another agent's words, or in the server's own instructions | between agents both ways are judged as input of a model: dialects `a2a` and `mcp` tell whose words a string is, whole and in a stream; tools are pinned by what `tools/list` says first |
 //! | an `alg` of `none`, or HS256 with the provider's public key, made an ID token | [`jose::jwks`](crate::access::jose::jwks) verifies with published asymmetric keys of the kind that the algorithm needs; keys in a token's header are never looked at |
 //! | an ID token of another client, issuer or sign-in opened a session | [`sso::claims`](crate::access::sso::claims) judges issuer, audience, party, times and nonce |
 //! | an authorization code, or a link with one, was brought to another browser | state, nonce and PKCE verifier follow from a seed in the browser's own sealed cookie, which counts once ([`sso::attempt`](crate::access::sso::attempt)) |
@@ -46,6 +53,11 @@
 //! | a browser sent the console's cookie to every port of the host, and a proxy passed it on to a provider | [`proxy::upstream`](crate::proxy::upstream) takes our cookies out |
 //! | a provider's huge document, redirect or script address did harm | what a provider says is bounded to 256 KiB and 10 s, no redirect is followed, and its addresses are HTTPS ([`sso::fetch`](crate::access::sso::fetch)) |
 //! | an audit sink that hung stopped all traffic, or was dropped in silence | a bounded queue and a time limit; what cannot be recorded is refused or alarmed about, as configured |
+//! | an agent buys trust by a burst of harmless calls, or drowns an incident in them | five calls an hour count for an agent, bad news count at once ([`govern::trust`](crate::govern::trust)) |
+//! | an agent's score is lowered by calls in its name | only calls whose certificate vouches for the agent are looked at |
+//! | an A/B test is poisoned: results invented, repeated, for another variant, with absurd figures | a role, a known variant, a bound on latencies; with a request id it counts once and for its own variant only; guard rails go by live traffic alone ([`govern::abtest`](crate::govern::abtest)) |
+//! | who looks at an experiment every day finds a difference that is none | the p-value is valid at every look ([`govern::abtest::evidence`](crate::govern::abtest::evidence)) |
+//! | a copy of the store signs tokens and attestations | signing keys are sealed with the node's secret ([`access::signing`](crate::access::signing)) |
 //!
 //! # Attacks on who may call
 //! Tests are named by their file and function; those of the API are in `tests/api`, those of the program in
@@ -86,6 +98,14 @@
 //!   neither is one that the caller enciphers, or encodes otherwise than the views know: percent, HTML entities,
 //!   JSON escapes, base64, hexadecimal, look-alikes and invisible characters, three layers deep.
 //! - Patterns know forms. An injection in words of its own, or a secret without a form, is not found by this layer.
+//! - A signature over the body alone (without `signed_timestamp`) does not cover the headers: the time beside it
+//!   keeps a recorded request away for as long as the replay window, not for ever. The replay memory is of one
+//!   process and is empty after a restart.
+//! - X.509 certificates of version 1, and certificates whose key the caller does not hold, end in a failed
+//!   handshake, not in an answer. Certificates are not asked whether they were revoked (CRL, OCSP): take the agent
+//!   out of the map. A certificate without an extended key usage is for every purpose (RFC 5280), clients included.
+//! - An artifact that an agent streams in pieces is read across them by patterns; the model of the third layer
+//!   reads whole messages only. JSON-RPC batches are scanned without knowing whose words their strings are.
 //! - WebSocket connections are refused, unless a route allows them: then nothing in them is inspected.
 //! - Several gateways share no limits and no state.
 //! - Lock-outs end with the process: who can restart the gateway is inside.

@@ -1,13 +1,37 @@
 //! How calls between agents are judged, as an operator wrote it: `[a2a]`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use crate::document::Problem;
 use crate::document::section::Section;
+use crate::error::UnknownSetting;
 use crate::policy::limits::TierLimit;
 
 /// The longest replay window, in seconds.
 const REPLAY_WINDOW_S_MAX: u64 = 86_400;
+
+/// What trust in an agent does to its calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TrustMode {
+    /// Nothing: it is only told.
+    #[default]
+    Observe,
+    /// Agents whose verdict is `BLOCKED` are kept out.
+    Enforce,
+}
+
+impl FromStr for TrustMode {
+    type Err = UnknownSetting;
+
+    fn from_str(text: &str) -> Result<Self, UnknownSetting> {
+        match text {
+            "observe" => Ok(Self::Observe),
+            "enforce" => Ok(Self::Enforce),
+            _ => Err(UnknownSetting { expected: "observe, enforce" }),
+        }
+    }
+}
 
 /// `[a2a]` of a configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +44,8 @@ pub struct A2aSettings {
     pub replay_window_s: u64,
     /// Whether a signature must cover the time of the request.
     pub signed_timestamp: bool,
+    /// What trust in an agent does to its calls.
+    pub trust: TrustMode,
     /// Requests per minute and burst of each tier; a tier that is not named has the contract's.
     pub tiers: Vec<TierLimit>,
 }
@@ -34,6 +60,7 @@ impl A2aSettings {
             capabilities: section.path_maybe("capabilities"),
             replay_window_s: section.number_maybe("replay_window_s", 0..=REPLAY_WINDOW_S_MAX).unwrap_or(0),
             signed_timestamp: section.flag_or("signed_timestamp", false),
+            trust: section.choice_maybe("trust").unwrap_or_default(),
         };
         if settings.signed_timestamp && settings.replay_window_s == 0 {
             section.invalid("signed_timestamp", "counts only with a replay_window_s above 0", None);

@@ -17,6 +17,7 @@ mod fixture;
 pub mod handle;
 pub mod inspect;
 pub mod limits;
+pub mod memo;
 pub mod pin;
 pub mod profile;
 pub mod reload;
@@ -25,6 +26,7 @@ pub mod route;
 pub mod ruleset;
 pub mod stream;
 pub mod watch;
+mod watches;
 
 /// What happens to a body that cannot be inspected, where a policy does not say.
 pub const FAIL_MODE_DEFAULT: decision::FailMode = decision::FailMode::Closed;

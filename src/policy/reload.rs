@@ -52,6 +52,7 @@ pub struct Reloader {
     clock: Arc<dyn Clock>,
     current: ArcSwap<Current>,
     changing: Mutex<()>,
+    preparers: RwLock<Vec<Preparer>>,
     listeners: RwLock<Vec<Listener>>,
 }
 
@@ -145,6 +146,7 @@ pub enum Origin {
 }
 
 type Listener = Box<dyn Fn(&Announcement) + Send + Sync>;
+type Preparer = Box<dyn Fn(&Ruleset) + Send + Sync>;
 
 /// A change on its way.
 struct Draft {
@@ -224,6 +226,11 @@ impl Reloader {
     /// Calls `listener` at every change and every refusal from now on; it must be quick.
     pub fn subscribe(&self, listener: impl Fn(&Announcement) + Send + Sync + 'static) {
         self.listeners.write().push(Box::new(listener));
+    }
+
+    /// Calls `prepare` with every ruleset that is about to be in force, before an exchange can have it.
+    pub fn prepare(&self, prepare: impl Fn(&Ruleset) + Send + Sync + 'static) {
+        self.preparers.write().push(Box::new(prepare));
     }
 
     /// Reads files and packs anew. `None` if neither differs from what was read last.
@@ -365,6 +372,7 @@ impl Reloader {
             rules: rules_of(&document),
         };
         self.revisions.keep(&revision)?;
+        self.preparers.read().iter().for_each(|prepare| prepare(&ruleset));
         self.handle.publish(Arc::new(ruleset));
         self.current.store(Arc::new(Current { document, revision }));
         self.announce(&Announcement::Published(change.clone()));
@@ -385,6 +393,7 @@ impl Reloader {
             clock,
             current: ArcSwap::from_pointee(current),
             changing: Mutex::new(()),
+            preparers: RwLock::default(),
             listeners: RwLock::new(Vec::new()),
         }
     }
@@ -461,10 +470,12 @@ pub const FIXED_KEYS: &[&str] = &[
     "store",
     "plugins",
     "audit",
+    "analytics",
     "license",
     "signing",
     "auth",
     "telemetry",
+    "trust",
 ];
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ pub enum UpstreamH2 {
 pub enum RouteDialect {
     /// By path and body.
     Auto,
-    /// By its name: `openai`, `anthropic`, `gemini`, `ollama`, `generic`.
+    /// By its name: `openai`, `anthropic`, `gemini`, `ollama`, `a2a`, `mcp`, `generic`.
     Named(String),
 }
 
@@ -241,8 +241,10 @@ impl FromStr for RouteDialect {
     fn from_str(text: &str) -> Result<Self, UnknownName> {
         match text {
             "auto" => Ok(Self::Auto),
-            "openai" | "anthropic" | "gemini" | "ollama" | "generic" => Ok(Self::Named(text.to_owned())),
-            _ => Err(UnknownName { expected: "auto, openai, anthropic, gemini, ollama, generic" }),
+            "openai" | "anthropic" | "gemini" | "ollama" | "a2a" | "mcp" | "generic" => {
+                Ok(Self::Named(text.to_owned()))
+            }
+            _ => Err(UnknownName { expected: "auto, openai, anthropic, gemini, ollama, a2a, mcp, generic" }),
         }
     }
 }

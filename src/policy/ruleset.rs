@@ -27,15 +27,15 @@ use crate::policy::decision::StreamBlock;
 use crate::policy::file::DetectorFacts;
 use crate::policy::file::PolicyFile;
 use crate::policy::limits::Limits;
+use crate::policy::memo::Memo;
 use crate::policy::route::ROUTES_MAX;
 use crate::policy::route::Route;
+use crate::policy::watches::Awaited;
+use crate::policy::watches::Watches;
 use crate::scan::classifier::shelf::Shelf;
-use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
-use crate::scan::hold::Track;
 use crate::scan::hold::Watch;
 use crate::scan::kind::Kind;
-use crate::scan::rule::Rule;
 use crate::scan::rule::Rules;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::Confidence;
@@ -44,10 +44,6 @@ use crate::scan::threat::DetectorSet;
 
 /// The most policies of a configuration.
 pub const POLICIES_MAX: usize = 1000;
-
-/// How many automata that no policy needs any more are kept for the next reload: a policy that goes back and
-/// forth between two forms finds both.
-const SPARE_WATCHES_MAX: usize = 8;
 
 /// Everything an exchange is judged by; immutable, swapped whole.
 pub struct Ruleset {
@@ -69,10 +65,12 @@ pub struct Ruleset {
     pub routes: Arc<[Route]>,
     /// The limits.
     pub limits: Limits,
+    /// The texts that were clean under this ruleset.
+    pub memo: Memo,
     /// How calls between agents are judged.
     pub a2a: A2aSettings,
     /// Automata of earlier rulesets, the latest first.
-    spare_watches: Vec<Arc<Watch>>,
+    pub(super) spare_watches: Vec<Arc<Awaited>>,
 }
 
 /// One policy, compiled for the detectors of one scanner.
@@ -89,7 +87,7 @@ pub struct Policy {
     pub file: PolicyFile,
     decisions: Decisions,
     looked_for: [DetectorSet; 2],
-    watches: [Arc<Watch>; 2],
+    pub(super) awaited: [Arc<Awaited>; 2],
 }
 
 /// What a ruleset is built from.
@@ -110,14 +108,6 @@ pub struct Parts<'a> {
     pub dialects: Arc<Dialects>,
     /// The files that overlay the embedded dialects; tells a reload whether they changed.
     pub dialect_files: DialectFiles,
-}
-
-/// The automata of one scanner; policies that look for the same share one.
-struct Watches<'a> {
-    detectors: &'a [Detector],
-    layer2: &'a Rules,
-    known: Vec<Arc<Watch>>,
-    used: Vec<Arc<Watch>>,
 }
 
 /// The part of a configuration that changes without a restart, as it was written.
@@ -176,7 +166,10 @@ impl Ruleset {
             let policy = Policy::new(file, decisions, shadow.map(|(_, shadow)| shadow), &mut watches);
             ((*id).clone(), Arc::new(policy))
         };
-        let policies = compiled.iter().map(policy).collect();
+        let policies: BTreeMap<PolicyId, Arc<Policy>> = compiled.iter().map(policy).collect();
+        for policy in parts.rules.routes.iter().filter_map(|route| policies.get(route.policy.as_str())) {
+            policy.watch(Direction::Response);
+        }
         let spare_watches = watches.spare();
         Ok(Self {
             revision: parts.revision,
@@ -188,6 +181,7 @@ impl Ruleset {
             policies,
             routes: parts.rules.routes.clone().into(),
             limits: parts.rules.limits.clone(),
+            memo: Memo::default(),
             a2a: parts.rules.a2a.clone(),
             spare_watches,
         })
@@ -228,68 +222,6 @@ impl Ruleset {
     }
 }
 
-impl<'a> Watches<'a> {
-    fn of(parts: &'a Parts<'_>, running: Option<&Ruleset>) -> Self {
-        let running = running.filter(|running| Arc::ptr_eq(&running.scanner, &parts.scanner));
-        let policies = running.into_iter().flat_map(|running| running.policies.values());
-        let in_force = policies.flat_map(|policy| policy.watches.iter().cloned());
-        let spare = running.into_iter().flat_map(|running| running.spare_watches.iter().cloned());
-        Self {
-            detectors: parts.scanner.detectors(),
-            layer2: &parts.layer2,
-            known: in_force.chain(spare).collect(),
-            used: Vec::new(),
-        }
-    }
-
-    /// Returns the detectors that text waits for: those that change it, and those that rules rest on which block.
-    fn awaited(&self, decisions: &Decisions, way: Direction) -> DetectorSet {
-        let blocks = |(at, rule): &(usize, &Rule)| {
-            let said =
-                decisions.rules(self.layer2.id(*at)).map(|rules| rules.rule(way).action(rule.confidence));
-            said == Some(Action::Block)
-        };
-        let blocking: Vec<&Rule> =
-            self.layer2.rules().iter().enumerate().filter(blocks).map(|(_, rule)| rule).collect();
-        let rests = |id: &DetectorId| {
-            let detector = self.detectors.get(usize::from(id.0));
-            detector.is_some_and(|known| blocking.iter().any(|rule| rule.needs.may_rest_on(known.category)))
-        };
-        decisions.enforced(way).iter().chain(decisions.wanted(way).iter().filter(rests)).collect()
-    }
-
-    /// Returns the automaton for these detectors; compiling one takes longer than all else of a reload.
-    fn find(&mut self, enforced: &DetectorSet, wanted: &DetectorSet) -> Arc<Watch> {
-        // Text waits for patterns only; a rule has none.
-        let has_pattern = |id: &DetectorId| usize::from(id.0) < self.detectors.len();
-        let of_patterns = |set: &DetectorSet| set.iter().filter(has_pattern).collect::<DetectorSet>();
-        let (enforced, wanted) = (&of_patterns(enforced), &of_patterns(wanted));
-        let reported: DetectorSet = wanted.iter().filter(|id| !enforced.contains(*id)).collect();
-        let same = |watch: &&Arc<Watch>| {
-            watch.detectors(Track::Enforced) == enforced && *watch.detectors(Track::Reported) == reported
-        };
-        if let Some(watch) = self.used.iter().find(same) {
-            return Arc::clone(watch);
-        }
-        let known = self.known.iter().find(same).cloned();
-        let watch = known.unwrap_or_else(|| Arc::new(Watch::compile(self.detectors, enforced, wanted)));
-        self.used.push(Arc::clone(&watch));
-        watch
-    }
-
-    /// Returns what is worth keeping though no policy uses it now.
-    fn spare(self) -> Vec<Arc<Watch>> {
-        let mut spare: Vec<Arc<Watch>> = Vec::new();
-        for watch in self.known {
-            let is_kept = self.used.iter().chain(&spare).any(|kept| Arc::ptr_eq(kept, &watch));
-            if !is_kept && spare.len() < SPARE_WATCHES_MAX {
-                spare.push(watch);
-            }
-        }
-        spare
-    }
-}
-
 impl Policy {
     fn new(
         file: &PolicyFile,
@@ -302,11 +234,10 @@ impl Policy {
             let own = decisions.wanted(way);
             shadow.map_or_else(|| own.clone(), |shadow| own.union(shadow.wanted(way)))
         });
-        let watch = |way: Direction| {
-            let awaited = watches.awaited(decisions, way);
-            watches.find(&awaited, &looked_for[way.index()])
-        };
-        let watches = Direction::ALL.map(watch);
+        let awaited = Direction::ALL.map(|way| {
+            let enforced = watches.awaited(decisions, way);
+            watches.find(&enforced, &looked_for[way.index()])
+        });
         Self {
             id: file.id.clone(),
             fail_mode: file.fail_mode,
@@ -315,7 +246,7 @@ impl Policy {
             file: file.clone(),
             decisions: decisions.clone(),
             looked_for,
-            watches,
+            awaited,
         }
     }
 
@@ -336,10 +267,10 @@ impl Policy {
 
     /// Returns the automaton that tells what of a stream must wait.
     pub fn watch(&self, direction: Direction) -> &Watch {
-        let [request, response] = &self.watches;
+        let [request, response] = &self.awaited;
         match direction {
-            Direction::Request => request,
-            Direction::Response => response,
+            Direction::Request => request.watch(),
+            Direction::Response => response.watch(),
         }
     }
 

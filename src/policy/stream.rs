@@ -10,6 +10,7 @@
 //! lane or with the lane's end.
 
 mod held;
+mod outside;
 mod release;
 mod slot;
 mod stop;
@@ -45,7 +46,9 @@ use crate::policy::decision::Cleared;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
+use crate::policy::inspect::body;
 use crate::policy::inspect::layer2::Gathered;
+use crate::policy::inspect::layer3;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::Sheet;
 use crate::policy::inspect::text::Written;
@@ -254,11 +257,17 @@ impl StreamInspector {
         if held.is_read {
             return Ok((0..self.lanes.len()).collect());
         }
-        let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
         let event = held.piece.event.clone();
+        if inspector.dialect.is_plain(event.as_deref()) {
+            return self.scan_plain(inspector, vault, held);
+        }
+        let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
         self.usage.merge(Usage::read(inspector.dialect, &payload, &document));
+        self.pin_tools(inspector, vault, &payload, &document)?;
         let mut suspects = Vec::new();
-        let wanted = inspector.policy.looked_for(inspector.direction);
+        let wanted = inspector.policy.looked_for(inspector.judged());
+        // Between agents an event is a whole message, and is read as a whole body would be.
+        let is_message = inspector.dialect.is_between_peers();
         inspector.ruleset.scanner.suspects(&payload, wanted, &mut suspects).map_err(Unreadable::from)?;
         let mut stop = None;
         for string in &document.strings {
@@ -276,7 +285,8 @@ impl StreamInspector {
                 continue;
             }
             let raw = &payload[string.raw.clone()];
-            if touches(&suspects, &string.raw)
+            if is_message
+                || touches(&suspects, &string.raw)
                 || string.escaped
                 || view::needs_views(raw)
                 || restore::may_hold(vault, raw)
@@ -302,28 +312,23 @@ impl StreamInspector {
         Ok(self.by_key.iter().filter(|(key, _)| ended(key)).map(|(_, slot)| *slot).collect())
     }
 
-    /// Scans what an event says beside its payload: names, ids, comments.
-    fn scan_outside(
+    /// Compares the tools that an event offers with those that its caller knows.
+    fn pin_tools(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,
-        held: &mut Held,
+        payload: &[u8],
+        document: &json::Document,
     ) -> Result<(), Stop> {
-        let raw = held.piece.raw.clone();
-        let mut from = 0;
-        let ends = held.piece.data.iter().map(|data| (data.start, data.end)).chain([(raw.len(), raw.len())]);
-        for (start, next) in ends {
-            let outside = raw.get(from..start).unwrap_or_default();
-            if outside.len() > b"data: ".len() {
-                let masks = self.scan_alone(inspector, vault, outside, Channel::Metadata)?;
-                held.edits.extend(masks.into_iter().map(|masked| {
-                    let range = masked.range.start + from..masked.range.end + from;
-                    Edit { range, replacement: Written::Plain.write(&masked.text) }
-                }));
-            }
-            from = next;
+        if inspector.pins.is_none() {
+            return Ok(());
         }
-        Ok(())
+        let mut sheet = Sheet::new(inspector, vault);
+        std::mem::swap(sheet.gathered(), &mut self.gathered);
+        body::pin_tools(&mut sheet, payload, document);
+        std::mem::swap(sheet.gathered(), &mut self.gathered);
+        let (_, blocked) = self.judge(inspector, vault, &[], Channel::ToolDefinition, |_| None);
+        if blocked.is_some() { Err(Stop::Alone) } else { Ok(()) }
     }
 
     /// Scans a text that no later event continues.
@@ -337,10 +342,19 @@ impl StreamInspector {
         if self.clean.contains(text) {
             return Ok(Vec::new());
         }
-        let wanted = inspector.policy.looked_for(inspector.direction);
-        let findings = inspector.ruleset.scanner.scan(text, wanted).map_err(Unreadable::from)?;
+        let (ruleset, is_message) = (inspector.ruleset, inspector.dialect.is_between_peers());
+        let wanted = inspector.policy.looked_for(inspector.judged());
+        let findings = match is_message {
+            true => ruleset.scanner.scan_spelt(text, wanted).map(|mut found| {
+                found.extend(layer3::find(ruleset, text, (inspector.judged(), channel), &found, wanted, inspector.trial));
+                found
+            }),
+            false => ruleset.scanner.scan(text, wanted),
+        };
+        let findings = findings.map_err(Unreadable::from)?;
         if findings.is_empty() && !restore::may_hold(vault, text) {
-            if text.len() <= CLEAN_MEMO_BYTES_MAX && self.clean.len() < CLEAN_MEMO_MAX {
+            // What a model finds depends on whose words they are, which the memory does not know.
+            if !is_message && text.len() <= CLEAN_MEMO_BYTES_MAX && self.clean.len() < CLEAN_MEMO_MAX {
                 self.clean.insert(text.into());
             }
             return Ok(Vec::new());
@@ -357,9 +371,10 @@ impl StreamInspector {
         slot: usize,
         text: &[u8],
     ) -> Result<(), Stop> {
-        let watch = inspector.policy.watch(inspector.direction);
+        let watch = inspector.policy.watch(inspector.judged());
         let lane = &mut self.lanes[slot];
         lane.fed += text.len();
+        self.usage.text_bytes += text.len() as u64;
         if lane.blocked_from.is_some() {
             return Ok(());
         }
@@ -374,7 +389,7 @@ impl StreamInspector {
         if std::mem::replace(&mut self.lanes[slot].ended, true) {
             return Ok(());
         }
-        let watch = inspector.policy.watch(inspector.direction);
+        let watch = inspector.policy.watch(inspector.judged());
         let advance = self.lanes[slot].lane.finish(&inspector.ruleset.scanner, watch);
         let advance = advance.map_err(Unreadable::from)?;
         self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)

@@ -45,6 +45,7 @@ impl Gateway {
         exchange.agent = Some(admission.call);
         match admission.verdict {
             Ok(pending) => {
+                self.ensure_trusted(exchange)?;
                 exchange.pending = Some(pending);
                 Ok(())
             }

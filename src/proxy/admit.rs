@@ -63,7 +63,11 @@ impl Gateway {
         let tier = principal.tier.min(self.licensing.tier(self.clock.now()));
         self.take(exchange, &principal.payer(), tier)?;
         let is_allowed = principal.may(USE_ROUTES) && principal.scope.allows_route(&passage.route().name);
-        if is_allowed { Ok(()) } else { Err(Rejection::Forbidden) }
+        if !is_allowed {
+            return Err(Rejection::Forbidden);
+        }
+        self.budgets.check(&principal.id(), self.clock.now())?;
+        Ok(())
     }
 
     fn principal(&self, session: &Session) -> Result<(Principal, Presented), Rejection> {

@@ -8,10 +8,12 @@ use http::StatusCode;
 use crate::access::a2a::chain::AgentCall;
 use crate::access::a2a::chain::Grant;
 use crate::access::a2a::chain::Pending;
+use crate::access::budget::Reservation;
 use crate::access::concurrency::Seat;
 use crate::access::credential::Presented;
 use crate::access::limit::LimitState;
 use crate::access::scope::Scope;
+use crate::govern::abtest::Enrolled;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
 use crate::llm::usage::Usage;
@@ -44,6 +46,10 @@ pub struct Exchange {
     pub presented: Option<Presented>,
     /// What became of the call, on routes for agents.
     pub agent: Option<AgentCall>,
+    /// The tool that an agent's message calls, or its method.
+    pub tool: Option<String>,
+    /// Whether the agent was kept out because nobody trusts it.
+    pub is_distrusted: bool,
     /// An agent's call that waits for its body.
     pub pending: Option<Pending>,
     /// What lets an agent's call go on; nothing is forwarded without.
@@ -60,12 +66,18 @@ pub struct Exchange {
     pub path: String,
     /// What the request's body is made of, and the answer's.
     pub detected: Option<Detected>,
+    /// The id of the JSON-RPC call that the request is, as it was written.
+    pub call_id: Option<String>,
     /// Placeholders to restore for this caller.
     pub vault: Vault,
+    /// The A/B test it takes part in.
+    pub enrolled: Option<Enrolled>,
     /// What came out of it.
     pub outcome: Outcome,
     /// The budget its request body takes.
     pub reserved: Option<Reserved>,
+    /// What it reserved of its key's budget.
+    pub reservation: Option<Reservation>,
     /// Whether its event is on the disk already.
     pub is_recorded: bool,
 }
@@ -109,6 +121,8 @@ pub struct Outcome {
     pub status: Option<StatusCode>,
     /// Token counts told by the provider.
     pub usage: Usage,
+    /// What the request told: the model it asks for, and how much it lets it write.
+    pub asked: Usage,
     /// Whether it was one of the gateway's own paths.
     pub is_local: bool,
     /// Whether the response was a stream.
@@ -131,6 +145,8 @@ impl Exchange {
             caller: None,
             presented: None,
             agent: None,
+            tool: None,
+            is_distrusted: false,
             pending: None,
             grant: None,
             scope: None,
@@ -139,9 +155,12 @@ impl Exchange {
             passage: None,
             path: String::new(),
             detected: None,
+            call_id: None,
             vault,
+            enrolled: None,
             outcome: Outcome::default(),
             reserved: None,
+            reservation: None,
             is_recorded: false,
         }
     }

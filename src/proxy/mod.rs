@@ -24,6 +24,7 @@ pub mod gate;
 pub mod guard;
 pub mod head;
 pub mod local;
+mod meter;
 pub mod path;
 pub mod provider_key;
 mod record;
@@ -33,7 +34,10 @@ mod request;
 mod response;
 pub mod scope;
 mod stream;
+mod trial;
+mod trust;
 pub mod upstream;
+mod whole_write;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,13 +65,17 @@ use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
 use crate::access::a2a::Guardrails;
 use crate::access::authenticator::Authenticator;
+use crate::access::budget::Budgets;
 use crate::access::concurrency::Concurrency;
 use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
 use crate::clock::Clock;
+use crate::govern::abtest::AbTests;
+use crate::govern::analytics::Meter;
 use crate::govern::audit::Recorder;
+use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::llm::dialect::Wire;
 use crate::policy::decision::Cleared;
@@ -101,18 +109,26 @@ pub struct Gateway {
     pub tenant: TenantKey,
     /// The tools that callers know.
     pub pins: Arc<Pins>,
+    /// A/B tests of the third layer.
+    pub abtests: Arc<AbTests>,
+    /// What is thought of agents.
+    pub trust: Arc<Trust>,
     /// Turns values into masks.
     pub masker: Arc<Masker>,
     /// Knows our credentials, for routes that take them.
     pub authenticator: Authenticator,
     /// What calls of agents are judged by.
     pub guardrails: Arc<Guardrails>,
+    /// What keys may use.
+    pub budgets: Arc<Budgets>,
     /// What the providers of those routes get instead.
     pub provider_keys: Arc<ProviderKeys>,
     /// The licence; callers who present none of our keys have the tier of the deployment.
     pub licensing: Arc<Licensing>,
     /// The audit log.
     pub recorder: Recorder,
+    /// Counts what is used.
+    pub meter: Arc<Meter>,
     /// Whether traffic goes on while the audit log cannot be written.
     pub without_record: bool,
     /// Metrics and today's statistics.
@@ -304,7 +320,8 @@ impl Gateway {
         let passage = self.route(session, exchange)?;
         self.admit(session, exchange, &passage)?;
         if head::is_websocket(session.req_header()) {
-            if !passage.route().websocket {
+            // What an upgraded connection uses cannot be counted.
+            if !passage.route().websocket || self.is_budgeted(exchange) {
                 return Err(Rejection::Upgrade.into());
             }
             if exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests()) {
@@ -317,6 +334,7 @@ impl Gateway {
             return Err(Rejection::Unrecorded.into());
         }
         let cleared = self.clear_request(session, exchange, &passage).await?;
+        self.reserve(&session.req_header().method, exchange)?;
         self.forward(session, exchange, &passage, cleared).await?;
         Ok(Next::Answered)
     }

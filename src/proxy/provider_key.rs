@@ -55,6 +55,19 @@ impl ProviderKeys {
         self.held.store(Arc::new(held));
     }
 
+    /// Reads the keys of these routes that are not held yet, before exchanges can take the routes.
+    pub fn prepare(&self, routes: &[Route]) {
+        let mut held = BTreeMap::clone(&self.held.load());
+        for place in routes.iter().filter_map(|route| route.auth.provider_key()) {
+            if !held.contains_key(place)
+                && let Some(key) = (self.read)(place).as_deref().and_then(header_value)
+            {
+                held.insert(place.clone(), key);
+            }
+        }
+        self.held.store(Arc::new(held));
+    }
+
     /// Puts the provider's key where the caller put ours, or where providers of that kind look for it when the
     /// caller used a place of our own, and takes every other credential away. `false` where the key cannot
     /// be had.

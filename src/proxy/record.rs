@@ -22,11 +22,11 @@ use crate::telemetry::metrics::Finished;
 
 /// The event type of exchanges with providers.
 const EXCHANGE: &str = "exchange";
-/// The event type of answers that begin to leave piece by piece.
-const BEGUN: &str = "exchange_begun";
 /// The event types of agents' calls: those that the guardrails let pass, and the others.
 const GRANTED: &str = "a2a_granted";
 const DENIED: &str = "a2a_denied";
+/// The event type of answers that begin to leave piece by piece.
+const BEGUN: &str = "exchange_begun";
 /// Findings listed in one event; past it they are only counted.
 const FINDINGS_MAX: usize = 100;
 const NO_ROUTE: &str = "none";
@@ -85,11 +85,14 @@ impl Gateway {
         let took = self.clock.monotonic().saturating_sub(exchange.began);
         let is_local = exchange.outcome.is_local;
         self.measure(exchange, took);
+        self.conclude_trial(exchange).await;
+        self.observe_agent(exchange).await;
         exchange.reserved = None;
         self.telemetry.metrics.buffered(self.budget.used());
         if is_local || exchange.is_recorded {
             return;
         }
+        self.meter(exchange, took);
         let event = self.event(exchange, took);
         if let Err(error) = self.recorder.record(event).await {
             tracing::error!(%error, request_id = exchange.request_id, "an exchange could not be recorded");
@@ -177,13 +180,16 @@ impl Gateway {
             None => status,
         };
         if let Some(call) = &exchange.agent {
-            // Which agent it was stands where it can be forgotten: in the event's entity.
-            let capability = call.capability.as_deref().unwrap_or("unknown");
-            message = format!("capability {capability}: {message}");
+            let named = |name: &Option<String>| name.clone().unwrap_or_else(|| "unknown".to_owned());
+            message =
+                format!("agent {}, capability {}: {message}", named(&call.agent), named(&call.capability));
         }
         let found = (request.len(), response.len());
         if found != (0, 0) {
             message.push_str(&format!(", findings: {} in the request, {} in the response", found.0, found.1));
+        }
+        if exchange.is_distrusted {
+            message.push_str(", the agent is not trusted");
         }
         // A shadow policy is only worth a word where it would have decided otherwise.
         if let Some(shadow) = shadow.filter(|shadow| *shadow != action.unwrap_or(Action::Allow)) {

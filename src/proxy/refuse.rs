@@ -56,11 +56,11 @@ impl Gateway {
             // Anthropic's own name for what everybody else calls `x-request-id`.
             head.insert_header("request-id", &exchange.request_id)?;
         }
-        self.decorate(&mut head, exchange)?;
         // A refusal is one, recorded or not; the recorder counts what is lost.
         if !matches!(rejection, Rejection::Unrecorded) && !exchange.outcome.is_local {
             let _ = self.keep(exchange).await;
         }
+        self.decorate(&mut head, exchange)?;
         self.drain(session).await;
         let silent = session.req_header().method == http::Method::HEAD;
         let mut tasks = vec![HttpTask::Header(Box::new(head), silent)];
@@ -95,6 +95,7 @@ impl Gateway {
             code: answer.code,
             message,
             request_id: exchange.request_id.clone(),
+            call_id: exchange.call_id.clone(),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::access::a2a::denial::Denial;
+use crate::access::budget::BudgetFault;
 use crate::access::credential::CredentialFault;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::CodingFault;
@@ -52,6 +53,8 @@ pub enum Rejection {
         /// When to come back.
         retry_after: Duration,
     },
+    /// The key's budget does not pay for it.
+    Budget(BudgetFault),
     /// The body was not taken.
     Gate(GateFault),
     /// The body's coding cannot be undone.
@@ -103,6 +106,7 @@ impl Rejection {
         match self {
             Self::RateLimited { retry_after } => *retry_after <= RETRY_WAIT_MAX,
             Self::A2a(denial) => denial.retry_after.is_some_and(|wait| wait <= RETRY_WAIT_MAX),
+            Self::Budget(fault) => matches!(fault, BudgetFault::Reserved),
             Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
             Self::Upstream(_)
             | Self::TooManyAtOnce
@@ -153,6 +157,9 @@ impl Rejection {
                 let status = StatusCode::from_u16(denial.code.status());
                 (status.unwrap_or(StatusCode::FORBIDDEN), denial.code.as_str())
             }
+            Self::Budget(BudgetFault::Exhausted { .. }) => (StatusCode::TOO_MANY_REQUESTS, "budget_exceeded"),
+            Self::Budget(BudgetFault::Reserved) => (StatusCode::TOO_MANY_REQUESTS, "budget_reserved"),
+            Self::Budget(BudgetFault::Unpriced) => (StatusCode::FORBIDDEN, "model_unpriced"),
             Self::Gate(GateFault::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::Gate(GateFault::Slow { .. }) => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
@@ -189,6 +196,7 @@ impl Rejection {
             Self::UpgradeFailed => "the upstream did not switch protocols".to_owned(),
             Self::A2a(denial) => denial.to_string(),
             Self::RateLimited { .. } => "too many requests, slow down".to_owned(),
+            Self::Budget(fault) => fault.to_string(),
             Self::Gate(fault) => fault.to_string(),
             Self::Coding(fault) => fault.to_string(),
             Self::UnreadableRequest(fault) => format!("the request cannot be inspected: {fault}"),
@@ -205,6 +213,7 @@ impl Rejection {
         match self {
             Self::RateLimited { retry_after } => Some(retry_after.as_secs().max(1)),
             Self::A2a(denial) => denial.retry_after.map(|wait| wait.as_secs().max(1)),
+            Self::Budget(fault) => fault.retry_after().map(|wait| wait.as_millis().div_ceil(1000) as u64),
             Self::Gate(GateFault::Overloaded) | Self::Unrecorded | Self::TooManyAtOnce => Some(1),
             _ => None,
         }
@@ -223,6 +232,7 @@ macro_rules! from {
 
 from! {
     Denial => A2a,
+    BudgetFault => Budget,
     HeadFault => Head,
     PathFault => Path,
     GateFault => Gate,
@@ -242,6 +252,8 @@ mod tests {
             (Rejection::UnreadableResponse(Unreadable::TooLarge(1)), 502, false),
             (Rejection::RateLimited { retry_after: Duration::from_secs(2) }, 429, true),
             (Rejection::RateLimited { retry_after: Duration::from_secs(600) }, 429, false),
+            (Rejection::Budget(BudgetFault::Reserved), 429, true),
+            (Rejection::Budget(BudgetFault::Unpriced), 403, false),
             (Rejection::Gate(GateFault::Overloaded), 503, true),
             (Rejection::Upstream(UpstreamFault::Slow), 504, true),
         ];

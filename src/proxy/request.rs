@@ -11,10 +11,15 @@ use super::Gateway;
 use super::context::Exchange;
 use super::context::Passage;
 use super::gate;
+use super::gate::GateFault;
+use super::gate::Reserved;
 use super::reject::Rejection;
 use crate::llm::dialect::DialectKind;
+use crate::llm::dialect::Wire;
 use crate::llm::json;
+use crate::llm::jsonrpc;
 use crate::llm::media::Media;
+use crate::llm::media::MediaFault;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::Inspection;
@@ -26,7 +31,7 @@ use crate::proxy::coding::Coding;
 use crate::proxy::coding::CodingLimits;
 
 /// Longer bodies are scanned off the worker's own loop, so that other exchanges go on.
-const BLOCKING_BYTES: usize = 256 << 10;
+const BLOCKING_BYTES: usize = 32 << 10;
 
 impl Gateway {
     /// Takes, judges and clears the request body.
@@ -57,15 +62,35 @@ impl Gateway {
         };
         self.check_scope(session, exchange, &body, media.as_ref().ok())?;
         self.detect(exchange, passage, &body);
+        if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::JsonRpc) {
+            exchange.call_id = jsonrpc::id_of(&body);
+        }
+        self.note_tool(exchange, &body);
+        self.enrol(exchange);
+        let _texts = self.room_for_texts(&body, &media)?;
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
         exchange.outcome.request = inspection.observations;
+        exchange.outcome.asked = inspection.usage;
         match (inspection.cleared, inspection.unreadable) {
             (Some(cleared), _) => Ok(cleared),
             (None, Some(unreadable)) => Err(Rejection::UnreadableRequest(unreadable)),
             (None, None) => Err(Rejection::RequestBlocked),
         }
+    }
+
+    /// Reserves room for the texts of a body, which are read side by side while it is judged.
+    pub(super) fn room_for_texts(
+        &self,
+        body: &Bytes,
+        media: &Result<Media, MediaFault>,
+    ) -> Result<Reserved, GateFault> {
+        let mut room = Reserved::none(&self.budget);
+        if !matches!(media, Ok(Media::Opaque)) {
+            room.grow(body.len())?;
+        }
+        Ok(room)
     }
 
     /// Asks the body whose shape the exchange has, where neither the route nor the path told.
@@ -89,7 +114,7 @@ impl Gateway {
         passage: &Passage,
         direction: Direction,
         body: Bytes,
-        media: Result<Media, crate::llm::media::MediaFault>,
+        media: Result<Media, MediaFault>,
     ) -> Inspection {
         let began = self.clock.monotonic();
         let deadline = began + Duration::from_millis(exchange.rules.limits.scan_ms);
@@ -105,6 +130,7 @@ impl Gateway {
             pins: Some(Pinning { pins: &self.pins, route: &passage.route().name }),
             now: self.clock.now(),
             masker: &self.masker,
+            trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
             expired: &expired,
         };
         let vault = &mut exchange.vault;

@@ -22,6 +22,7 @@ use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::decision::StreamBlock;
 use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Pinning;
 use crate::policy::inspect::Unreadable;
 use crate::policy::stream::Flow;
 use crate::policy::stream::StreamInspector;
@@ -148,9 +149,13 @@ impl Gateway {
             direction: Direction::Response,
             dialect: &detected.dialect,
             caller: exchange.caller.as_ref(),
-            pins: None,
+            pins: detected
+                .dialect
+                .is_between_peers()
+                .then_some(Pinning { pins: &self.pins, route: &passage.route().name }),
             now: self.clock.now(),
             masker: &self.masker,
+            trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
             expired: &expired,
         };
         let mut cleared = Vec::new();

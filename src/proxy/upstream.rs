@@ -25,17 +25,21 @@ use http::Version;
 use http::header;
 use parking_lot::Mutex;
 use pingora::connectors::ConnectorOptions;
+use pingora::connectors::TransportConnector;
 use pingora::connectors::http::Connector;
 use pingora::http::RequestHeader;
 use pingora::http::ResponseHeader;
 use pingora::prelude::timeout;
 use pingora::protocols::ALPN;
 use pingora::protocols::http::client::HttpSession;
+use pingora::protocols::http::v1::client::HttpSession as Http1Session;
 use pingora::upstreams::peer::HttpPeer;
+use pingora::upstreams::peer::Peer;
 use pingora::utils::tls::WrappedX509;
 use pingora::utils::tls::parse_x509;
 
 use super::a2a;
+use super::whole_write::WholeWrite;
 use crate::access::cookie;
 use crate::clock::Clock;
 use crate::policy::route::Route;
@@ -95,7 +99,10 @@ pub enum UpstreamFault {
 
 /// Connections to every upstream.
 pub struct Upstreams {
+    /// For targets that may speak HTTP/2.
     connector: Connector,
+    /// For targets that speak HTTP/1 only.
+    plain: TransportConnector,
     clock: Arc<dyn Clock>,
     resolved: Mutex<HashMap<(String, u16), Resolved>>,
     trusted: Mutex<HashMap<PathBuf, Arc<[WrappedX509]>>>,
@@ -119,7 +126,8 @@ impl Upstreams {
     pub fn new(clock: Arc<dyn Clock>, idle_max: usize) -> Self {
         let options = ConnectorOptions::new(idle_max);
         Self {
-            connector: Connector::new(Some(options)),
+            connector: Connector::new(Some(options.clone())),
+            plain: TransportConnector::new(Some(options)),
             clock,
             resolved: Mutex::default(),
             trusted: Mutex::default(),
@@ -165,7 +173,25 @@ impl Upstreams {
 
     /// Gives a connection back once its response was read to the end.
     pub async fn release(&self, reply: Reply) {
-        self.connector.release_http_session(reply.session, &reply.peer, Some(IDLE_KEPT_FOR)).await;
+        let Reply { session, peer, .. } = reply;
+        match session {
+            HttpSession::H1(mut session) if peer.options.alpn == ALPN::H1 => {
+                session.respect_keepalive();
+                if let Some(stream) = session.reuse().await {
+                    self.plain.release_stream(stream, peer.reuse_hash(), Some(IDLE_KEPT_FOR));
+                }
+            }
+            session => self.connector.release_http_session(session, &peer, Some(IDLE_KEPT_FOR)).await,
+        }
+    }
+
+    /// Returns a connection, pooled or new, with nothing under way.
+    async fn session(&self, peer: &HttpPeer) -> pingora::Result<HttpSession> {
+        if peer.options.alpn == ALPN::H1 {
+            let (stream, _) = self.plain.get_stream(peer).await?;
+            return Ok(HttpSession::H1(Http1Session::new_with_options(WholeWrite::around(stream), peer)));
+        }
+        Ok(self.connector.get_http_session(peer).await?.0)
     }
 
     /// Returns a peer for Pingora's own proxying, which upgraded connections take.
@@ -196,11 +222,11 @@ impl Upstreams {
                 let peer = self.peer_at(route, target, address, connect)?;
                 // Pinned where they stand: these futures are large, and would be copied into the timeout.
                 let session = {
-                    let session = pin!(self.connector.get_http_session(&peer));
+                    let session = pin!(self.session(&peer));
                     timeout(connect, session).await
                 };
                 match session {
-                    Ok(Ok((session, _))) => return Ok((session, peer, target)),
+                    Ok(Ok(session)) => return Ok((session, peer, target)),
                     // Pingora keeps the same deadline and may be the first to see that it has passed.
                     Ok(Err(error)) if *error.etype() == pingora::ErrorType::ConnectTimedout => {
                         last = UpstreamFault::Slow;

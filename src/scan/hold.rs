@@ -8,7 +8,8 @@
 //! begun at, and what stands before a value need not wait.
 //!
 //! The automaton accepts more than the patterns do, so waiting is never too short; it ends at the latest when a
-//! pattern's widest match would.
+//! pattern's widest match would. Patterns that are only
+//! reported are not followed, but for wide ones: what is settled for them lags by their widest match.
 
 use std::collections::VecDeque;
 
@@ -20,14 +21,25 @@ use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 
 mod automaton;
+mod origin;
+mod part;
 mod settle;
 
 use automaton::Automaton;
+use automaton::Facts;
+use automaton::NARROW;
 use automaton::is_word;
+use origin::Origins;
+use origin::Place;
+use part::Row;
 use settle::Settler;
+use settle::WIDE_BYTES;
 
 /// Every so many bytes threads that are too old are sorted out.
 const EXPIRY_INTERVAL: u64 = 64;
+
+/// How far back the sources of steps are asked for: a match that is not wide.
+const ORIGINS_KEPT: u64 = WIDE_BYTES as u64 + 2;
 
 /// How many workspaces are kept.
 const SCRATCH_MAX: usize = 64;
@@ -37,6 +49,8 @@ const SCRATCH_MAX: usize = 64;
 pub struct Watch {
     automaton: Automaton,
     patterns: Vec<Watched>,
+    /// The widest match of reported patterns that are not followed.
+    unfollowed_bytes_max: u64,
     enforced: DetectorSet,
     reported: DetectorSet,
     idle: Mutex<Vec<Scratch>>,
@@ -49,6 +63,7 @@ pub struct HoldState {
     /// Bytes taken so far.
     now: u64,
     after_word: bool,
+    origins: Origins,
     /// Places of the text at multiples of [`EXPIRY_INTERVAL`], as far back as a thread goes.
     trail: VecDeque<Place>,
     /// Where matches may have been completed, by track.
@@ -88,9 +103,6 @@ pub struct Scratch {
 #[derive(Debug)]
 struct Watched {
     detector: DetectorId,
-    track: Track,
-    /// The widest match, and one byte for a look-around behind it.
-    reach: u64,
     settler: Option<Settler>,
 }
 
@@ -106,20 +118,13 @@ struct Thread {
 /// Says that no value has begun.
 const NO_VALUE: usize = usize::MAX;
 
-/// A place in a text: as the reading counts, and in source bytes.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    step: u64,
-    source: usize,
-}
-
 impl Watch {
     /// Prepares to watch for `wanted`; text waits for those that are `enforced`.
     ///
     /// `detectors` are those of the scanner, in the order of their ids.
     pub fn compile(detectors: &[Detector], enforced: &DetectorSet, wanted: &DetectorSet) -> Self {
         let mut builder = automaton::Builder::default();
-        let mut patterns = Vec::new();
+        let (mut patterns, mut unfollowed_bytes_max) = (Vec::new(), 0);
         let mut reported = DetectorSet::default();
         for (at, detector) in detectors.iter().enumerate() {
             let id = DetectorId(at as u16);
@@ -132,12 +137,21 @@ impl Watch {
                 reported.insert(id);
             }
             let (hir, width) = (detector.pattern.hir(), detector.pattern.width_max());
-            builder.add(patterns.len() as u32, hir);
-            let settler = (width >= settle::WIDE_BYTES).then(|| Settler::new(hir));
-            patterns.push(Watched { detector: id, track, reach: width as u64 + 1, settler });
+            let is_wide = width >= WIDE_BYTES;
+            if track == Track::Reported && !is_wide {
+                // Nothing waits for it: what is old enough is looked at in one go, which is cheaper than following.
+                unfollowed_bytes_max = unfollowed_bytes_max.max(width as u64 + 1);
+                continue;
+            }
+            let settler = is_wide.then(|| Settler::new(hir));
+            let wide = if settler.is_some() { patterns.len() as u32 } else { NARROW };
+            let reach = u32::try_from(width).map_or(u32::MAX, |width| width.saturating_add(1));
+            builder.add(Row::of(hir), Facts { track, reach, wide });
+            patterns.push(Watched { detector: id, settler });
         }
         let enforced = enforced.clone();
-        Self { automaton: builder.finish(), patterns, enforced, reported, idle: Mutex::new(Vec::new()) }
+        let automaton = builder.finish();
+        Self { automaton, patterns, unfollowed_bytes_max, enforced, reported, idle: Mutex::new(Vec::new()) }
     }
 
     /// Returns the detectors of a track.
@@ -148,12 +162,22 @@ impl Watch {
         }
     }
 
+    /// Tells whether matches of a track may be complete that leave no mark: those of patterns that are not followed.
+    pub(super) fn is_blind(&self, track: Track) -> bool {
+        track == Track::Reported && self.unfollowed_bytes_max > 0
+    }
+
     /// Returns the end of a match that begins at `start` if whatever follows `text` cannot change it.
     ///
     /// Only answered for detectors with wide patterns.
     pub(super) fn settled_end(&self, detector: DetectorId, text: &[u8], start: usize) -> Option<usize> {
         let watched = self.patterns.iter().find(|watched| watched.detector == detector)?;
         watched.settler.as_ref()?.end(text, start)
+    }
+
+    /// Returns the detector of a position, if its pattern is wide.
+    fn wide(&self, position: u32) -> Option<DetectorId> {
+        self.patterns.get(self.automaton.position(position).wide as usize).map(|watched| watched.detector)
     }
 
     /// Lends room for steps.
@@ -187,23 +211,27 @@ impl HoldState {
         let word = is_word(byte);
         let boundary = word != self.after_word;
         self.after_word = word;
+        let place = Place { step: self.now, source };
+        self.origins.push(place, ORIGINS_KEPT);
         scratch.next.clear();
-        let value_at = |to: u32| match watch.automaton.position(to).in_value {
-            true => source,
-            false => NO_VALUE,
-        };
+        let mut ends = false;
         for thread in &self.threads {
             for to in watch.automaton.follow(thread.position, byte) {
-                scratch.enter(Thread { position: to, value: thread.value.min(value_at(to)), ..*thread });
+                let position = watch.automaton.position(to);
+                ends |= position.accepts;
+                let value = if position.in_value { thread.value.min(source) } else { thread.value };
+                scratch.enter(Thread { position: to, value, ..*thread });
             }
         }
-        let place = Place { step: self.now, source };
         for to in watch.automaton.starts(byte, boundary) {
-            scratch.enter(Thread { position: to, first: place, last: place, value: value_at(to) });
+            let position = watch.automaton.position(to);
+            ends |= position.accepts;
+            let value = if position.in_value { source } else { NO_VALUE };
+            scratch.enter(Thread { position: to, first: place, last: place, value });
         }
         self.now += 1;
         std::mem::swap(&mut self.threads, &mut scratch.next);
-        if !self.threads.is_empty() {
+        if ends {
             self.note_ends(watch);
         }
         if self.now.is_multiple_of(EXPIRY_INTERVAL) {
@@ -213,8 +241,15 @@ impl HoldState {
 
     /// Returns where the earliest match of a track begins that may be under way.
     pub fn held_from(&self, watch: &Watch, track: Track) -> Option<usize> {
-        let of_track = |thread: &&Thread| self.watched(watch, thread).track == track;
-        self.threads.iter().filter(of_track).map(|thread| thread.first.source).min()
+        let of_track = |thread: &&Thread| watch.automaton.position(thread.position).track == track;
+        let followed = self.threads.iter().filter(of_track).map(|thread| thread.first.source).min();
+        followed.into_iter().chain(self.unfollowed_from(watch, track)).min()
+    }
+
+    /// Returns where the earliest match of a track begins that may be under way and is not followed.
+    fn unfollowed_from(&self, watch: &Watch, track: Track) -> Option<usize> {
+        let from = self.now.saturating_sub(watch.unfollowed_bytes_max);
+        (watch.is_blind(track) && from < self.now).then(|| self.origins.source(from))
     }
 
     /// Returns where the earliest match of an enforced detector begins that may be under way.
@@ -229,7 +264,7 @@ impl HoldState {
 
     /// Returns where the earliest value of a track begins that may be under way.
     pub fn value_from(&self, watch: &Watch, track: Track) -> Option<usize> {
-        let of_track = |thread: &&Thread| self.watched(watch, thread).track == track;
+        let of_track = |thread: &&Thread| watch.automaton.position(thread.position).track == track;
         let values = self.threads.iter().filter(of_track).map(|thread| thread.value);
         values.filter(|value| *value != NO_VALUE).min()
     }
@@ -244,17 +279,16 @@ impl HoldState {
         self.wide.drain(..).map(|pattern| watch.patterns[pattern as usize].detector).collect()
     }
 
-    /// Returns where the earliest match of one detector begins that may be under way.
+    /// Returns where the earliest match of one detector with a wide pattern begins that may be under way.
     pub(super) fn detector_from(&self, watch: &Watch, detector: DetectorId) -> Option<usize> {
-        let of_detector = |thread: &&Thread| self.watched(watch, thread).detector == detector;
+        let of_detector = |thread: &&Thread| watch.wide(thread.position) == Some(detector);
         self.threads.iter().filter(of_detector).map(|thread| thread.first.source).min()
     }
 
-    /// Forgets what a detector has under way that began before `end`: a match ends there.
+    /// Forgets what a detector with a wide pattern has under way that began before `end`: a match ends there.
     pub(super) fn settle(&mut self, watch: &Watch, detector: DetectorId, end: usize) {
         self.threads.retain_mut(|thread| {
-            if watch.patterns[watch.automaton.position(thread.position).pattern as usize].detector != detector
-            {
+            if watch.wide(thread.position) != Some(detector) {
                 return true;
             }
             if thread.first.source < end {
@@ -266,12 +300,13 @@ impl HoldState {
     }
 
     /// Tells whether what follows means the same to both.
-    pub(super) fn agrees_with(&self, other: &Self) -> bool {
-        self.threads.is_empty() && other.threads.is_empty() && self.after_word == other.after_word
-    }
-
-    fn watched<'w>(&self, watch: &'w Watch, thread: &Thread) -> &'w Watched {
-        &watch.patterns[watch.automaton.position(thread.position).pattern as usize]
+    pub(super) fn agrees_with(&self, other: &Self, watch: &Watch) -> bool {
+        self.threads.is_empty()
+            && other.threads.is_empty()
+            && self.after_word == other.after_word
+            && [self, other]
+                .into_iter()
+                .all(|state| state.origins.is_straight(state.now, watch.unfollowed_bytes_max))
     }
 
     /// Marks the matches that may end here and drops threads that cannot go on.
@@ -280,14 +315,13 @@ impl HoldState {
         self.threads.retain(|thread| {
             let position = watch.automaton.position(thread.position);
             if position.accepts {
-                let watched = &watch.patterns[position.pattern as usize];
                 let (first, last) = (thread.first.source, thread.last.source);
                 let mark = Mark { first, last, value: thread.value };
-                let slot = &mut marks[watched.track.index()];
+                let slot = &mut marks[position.track.index()];
                 *slot = Some(slot.map_or(mark, |known| known.with(mark)));
-                let settles = watched.settler.as_ref().is_some_and(Settler::is_able);
-                if settles && !wide.contains(&position.pattern) {
-                    wide.push(position.pattern);
+                let settler = watch.patterns.get(position.wide as usize).and_then(|it| it.settler.as_ref());
+                if settler.is_some_and(Settler::is_able) && !wide.contains(&position.wide) {
+                    wide.push(position.wide);
                 }
             }
             !position.last
@@ -300,17 +334,18 @@ impl HoldState {
             self.trail.clear();
             return;
         };
-        let (now, trail) = (self.now, &mut self.trail);
-        trail.push_back(Place { step: now - 1, source });
-        while trail.get(1).is_some_and(|place| place.step <= oldest) {
-            trail.pop_front();
+        let now = self.now;
+        self.trail.push_back(Place { step: now - 1, source });
+        while self.trail.get(1).is_some_and(|place| place.step <= oldest) {
+            self.trail.pop_front();
         }
-        self.threads.retain_mut(|thread| {
+        let mut threads = std::mem::take(&mut self.threads);
+        threads.retain_mut(|thread| {
             let position = watch.automaton.position(thread.position);
-            let earliest = now.saturating_sub(watch.patterns[position.pattern as usize].reach);
+            let earliest = now.saturating_sub(u64::from(position.reach));
             if thread.first.step < earliest {
-                let after = trail.partition_point(|place| place.step <= earliest);
-                let known = after.checked_sub(1).and_then(|at| trail.get(at));
+                let after = self.trail.partition_point(|place| place.step <= earliest);
+                let known = after.checked_sub(1).and_then(|at| self.trail.get(at));
                 if let Some(place) = known.filter(|place| place.step > thread.first.step) {
                     thread.first = *place;
                     thread.value = thread.value.max(place.source);
@@ -318,6 +353,7 @@ impl HoldState {
             }
             thread.last.step >= earliest
         });
+        self.threads = threads;
     }
 }
 

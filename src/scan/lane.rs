@@ -39,6 +39,9 @@ use cluster::Settled;
 /// How many bytes of one text may wait to be judged.
 pub const STREAM_HOLD_BYTES_MAX: usize = 256 << 10;
 
+/// How much settled text is looked through at once for what is only reported.
+const REPORT_BYTES: usize = 1 << 10;
+
 /// One text of a stream.
 #[derive(Debug, Default)]
 pub struct Lane {
@@ -160,7 +163,7 @@ impl Lane {
                     true => reading.read(watch, &mut scratch, noted, piece.bytes, |_| piece.source),
                     false => reading.read(watch, &mut scratch, noted, piece.bytes, |at| piece.source + at),
                 }
-                if raw.agrees_with(reading) {
+                if raw.agrees_with(reading, watch) {
                     noted.take(watch, reading, piece.source + piece.taken);
                     *canonical = None;
                 }
@@ -231,7 +234,10 @@ impl Lane {
         for track in Track::ALL {
             if !watch.detectors(track).is_empty() {
                 let settled = if finished { self.text.end() } else { self.settled_to(watch, track) };
-                self.judge_track(scanner, watch.detectors(track), track, settled, &mut findings)?;
+                let is_early = settled < self.tracks[track.index()].judged_to + REPORT_BYTES;
+                if finished || !is_early || !watch.is_blind(track) {
+                    self.judge_track(scanner, watch, track, settled, &mut findings)?;
+                }
             }
         }
         let waiting =
@@ -252,7 +258,7 @@ impl Lane {
     fn judge_track(
         &mut self,
         scanner: &Scanner,
-        detectors: &DetectorSet,
+        watch: &Watch,
         track: Track,
         settled: usize,
         findings: &mut Vec<Finding>,
@@ -266,11 +272,11 @@ impl Lane {
         if settled <= progress.judged_to || settled < progress.waits_for {
             return Ok(());
         }
-        if mark.is_none_or(|mark| mark.first >= settled) {
+        if !watch.is_blind(track) && mark.is_none_or(|mark| mark.first >= settled) {
             progress.judged_to = settled;
             return Ok(());
         }
-        let found = self.text.scan(scanner, progress.judged_to..settled, detectors)?;
+        let found = self.text.scan(scanner, progress.judged_to..settled, watch.detectors(track))?;
         let Settled { judged_to, waits_for, count } = cluster::settle(&found, settled, &self.noted.runs);
         *progress = Progress { judged_to, waits_for };
         *mark = mark.map(|mark| mark.from(judged_to)).filter(|mark| mark.last >= judged_to);
@@ -340,8 +346,8 @@ impl Reading {
         }
     }
 
-    fn agrees_with(&self, other: &Self) -> bool {
-        self.hold.agrees_with(&other.hold) && self.runs.agrees_with(&other.runs)
+    fn agrees_with(&self, other: &Self, watch: &Watch) -> bool {
+        self.hold.agrees_with(&other.hold, watch) && self.runs.agrees_with(&other.runs)
     }
 }
 

@@ -55,6 +55,9 @@ const DETECTORS_FOLDER: &str = "detectors/";
 /// Where rules live below the folder of plugins.
 const RULES_FOLDER: &str = "rules/";
 
+/// Where frameworks live below the folder of plugins.
+const FRAMEWORKS_FOLDER: &str = "frameworks/";
+
 /// Where models live below the folder of plugins.
 const MODELS_FOLDER: &str = "models/";
 
@@ -157,6 +160,16 @@ pub fn read_rules(overlay: &Path) -> (BTreeMap<String, String>, Vec<PackFault>) 
 /// Returns the files of rules that are compiled in, by path.
 pub fn builtin_rules() -> BTreeMap<String, String> {
     embedded_files(RULES_FOLDER)
+}
+
+/// Does the same for files of frameworks of controls.
+pub fn read_frameworks(overlay: &Path) -> (BTreeMap<String, String>, Vec<PackFault>) {
+    read_below(overlay, FRAMEWORKS_FOLDER)
+}
+
+/// Returns the files of frameworks that are compiled in, by path.
+pub fn builtin_frameworks() -> BTreeMap<String, String> {
+    embedded_files(FRAMEWORKS_FOLDER)
 }
 
 /// Returns the files of the built-in models with those of a folder laid over them, by path, and what could not

@@ -1,5 +1,6 @@
 //! The scanner: all detectors over all readings of a text.
 
+mod merged;
 mod suspects;
 
 use std::fmt;
@@ -37,6 +38,7 @@ use crate::scan::view::View;
 use crate::scan::words::WordEnds;
 use crate::scan::words::WordIndex;
 
+pub(super) use self::merged::merged;
 pub use self::suspects::touches;
 
 /// How many layers of encoding are undone.
@@ -78,6 +80,9 @@ pub enum ScanFault {
     /// Too much text came out of what is encoded in it.
     #[error("decoding the text gives more bytes than a text of its length may hide")]
     TooMuchDecoded,
+    /// Other spellings cannot be looked for.
+    #[error("the marks of other spellings do not compile")]
+    Spellings,
 }
 
 impl Scanner {
@@ -459,41 +464,6 @@ fn view_offset(view: &View, source: usize) -> usize {
         }
     }
     low
-}
-
-/// Joins findings of one detector that overlap and sorts by start and detector.
-///
-/// What several readings show is told once, by the plainest of them.
-pub(super) fn merged(mut found: Vec<Finding>) -> Vec<Finding> {
-    if found.len() > 1 {
-        found.sort_by(|one, other| {
-            (one.detector, one.span.start, one.span.end).cmp(&(
-                other.detector,
-                other.span.start,
-                other.span.end,
-            ))
-        });
-        found.dedup_by(|next, kept| {
-            let overlaps = next.detector == kept.detector && next.span.start < kept.span.end;
-            if overlaps {
-                join(kept, next);
-            }
-            overlaps
-        });
-        found.sort_by_key(|finding| (finding.span.start, finding.detector));
-    }
-    found
-}
-
-/// Makes one finding of two that overlap.
-fn join(kept: &mut Finding, next: &Finding) {
-    let steps = |finding: &Finding| (finding.decoded_from.0.len(), finding.decoded_from.clone());
-    if steps(next) < steps(kept) {
-        kept.decoded_from = next.decoded_from.clone();
-    }
-    kept.span.end = kept.span.end.max(next.span.end);
-    kept.value = kept.value.start.min(next.value.start)..kept.value.end.max(next.value.end);
-    kept.confidence = kept.confidence.max(next.confidence);
 }
 
 #[cfg(test)]

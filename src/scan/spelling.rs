@@ -25,11 +25,11 @@ use crate::scan::view::View;
 mod code;
 mod letters;
 
-/// Longer texts are not read in other spellings, in bytes.
-const TEXT_BYTES_MAX: usize = 1 << 18;
+/// Longer texts are read piece by piece, in bytes.
+const PIECE_BYTES: usize = 1 << 18;
 
-/// How many readings a text has at most.
-const READINGS_MAX: usize = 24;
+/// How much of a piece the next one begins with, in bytes: what is spelt and looked for is shorter.
+const OVERLAP_BYTES: usize = 1 << 14;
 
 /// The words by which an order in cipher is known.
 const WORDS: [&str; 7] =
@@ -64,8 +64,8 @@ enum Origin {
     View,
     /// From the other end.
     Reversed,
-    /// All of it comes from one stretch.
-    Run(Range<usize>),
+    /// From stretches, each with where it ends in the reading.
+    Runs(Vec<(usize, Range<usize>)>),
 }
 
 /// What a mark says.
@@ -79,7 +79,7 @@ enum Mark {
 }
 
 /// The shapes of all marks and what each says.
-static MARKS: LazyLock<Option<(Engine, Vec<Mark>)>> = LazyLock::new(|| {
+static MARKS: LazyLock<Option<Marks>> = LazyLock::new(|| {
     let (mut shapes, mut marks) = (Vec::new(), Vec::new());
     for word in WORDS {
         for places in 1..26 {
@@ -96,8 +96,14 @@ static MARKS: LazyLock<Option<(Engine, Vec<Mark>)>> = LazyLock::new(|| {
     }
     shapes.push(Shape { expression: APART.to_owned(), start: Start::Known { back: 1 }, lead: None });
     marks.push(Mark::Spaced);
-    Engine::compile(&shapes).ok().map(|engine| (engine, marks))
+    Engine::compile(&shapes).ok().map(|engine| Marks { engine, marks })
 });
+
+/// What is looked for to tell other spellings, and what each says.
+struct Marks {
+    engine: Engine,
+    marks: Vec<Mark>,
+}
 
 impl Scanner {
     /// Finds what the `wanted` detectors see in a whole text, in every reading of it and in other spellings.
@@ -106,17 +112,33 @@ impl Scanner {
     /// The text could not be judged; see [`ScanFault`].
     pub fn scan_spelt(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
         let mut found = self.scan(text, wanted)?;
-        let readings = readings(text);
+        let plain = found.len();
+        for piece in pieces(text.len()) {
+            self.scan_piece(text, piece, wanted, &mut found)?;
+        }
+        Ok(if found.len() == plain { found } else { merged(found) })
+    }
+
+    /// Adds what is found in the other spellings of a piece of a text.
+    fn scan_piece(
+        &self,
+        text: &[u8],
+        piece: Range<usize>,
+        wanted: &DetectorSet,
+        found: &mut Vec<Finding>,
+    ) -> Result<(), ScanFault> {
+        let part = text.get(piece.clone()).unwrap_or_default();
+        let readings = readings(part)?;
         if readings.is_empty() {
-            return Ok(found);
+            return Ok(());
         }
         let orders = self.of_orders(wanted);
         for spelt in &readings {
             let looked_for = if spelt.spelling.is_exact() { wanted } else { &orders };
             let inner = self.scan(spelt.view.bytes(), looked_for)?;
-            found.extend(inner.into_iter().map(|finding| spelt.outer(finding, text.len())));
+            found.extend(inner.into_iter().map(|finding| spelt.outer(finding, &piece)));
         }
-        Ok(merged(found))
+        Ok(())
     }
 
     /// Leaves the detectors of orders and of leaks.
@@ -130,68 +152,90 @@ impl Scanner {
 }
 
 impl Spelt {
-    /// Returns a finding of the reading as one of the text it was made from.
-    fn outer(&self, finding: Finding, length: usize) -> Finding {
-        let place = |range: &Range<usize>| match &self.origin {
-            Origin::View => self.view.source_range(range.clone()),
-            Origin::Reversed => length.saturating_sub(range.end)..length.saturating_sub(range.start),
-            Origin::Run(run) => run.clone(),
+    /// Returns a finding of the reading as one of the text that the piece it was made from belongs to.
+    fn outer(&self, finding: Finding, piece: &Range<usize>) -> Finding {
+        let place = |range: &Range<usize>| {
+            let inner = self.place(range, piece.len());
+            inner.start + piece.start..inner.end + piece.start
         };
         let mut decoded_from = finding.decoded_from.clone();
         decoded_from.0.insert(0, Encoding::Spelt(self.spelling));
         Finding { span: place(&finding.span), value: place(&finding.value), decoded_from, ..finding }
     }
+
+    /// Returns where a range of the reading comes from, in a piece of so many bytes.
+    fn place(&self, range: &Range<usize>, length: usize) -> Range<usize> {
+        match &self.origin {
+            Origin::View => self.view.source_range(range.clone()),
+            Origin::Reversed => length.saturating_sub(range.end)..length.saturating_sub(range.start),
+            Origin::Runs(runs) => {
+                let run_of = |at: usize| runs.get(runs.partition_point(|(end, _)| *end <= at));
+                let (first, last) = (run_of(range.start), run_of(range.end.saturating_sub(1)));
+                let start = first.map_or(0, |(_, run)| run.start);
+                start..last.map_or(length, |(_, run)| run.end).max(start)
+            }
+        }
+    }
 }
 
 /// Tells whether some part of a text may have a reading in another spelling.
-pub fn may_be_spelt(text: &[u8]) -> bool {
-    !all_readings(text).is_empty()
+///
+/// # Errors
+/// The text could not be searched.
+pub fn may_be_spelt(text: &[u8]) -> Result<bool, ScanFault> {
+    Ok(!marks(text)?.is_empty() || !code::readings(text).is_empty())
 }
 
-/// Returns the readings of a text in other spellings, unless it is too long.
-fn readings(text: &[u8]) -> Vec<Spelt> {
-    if text.len() > TEXT_BYTES_MAX { Vec::new() } else { all_readings(text) }
+/// Returns the pieces in which a text of a length is read.
+fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
+    let last = length.saturating_sub(OVERLAP_BYTES).max(1);
+    (0..last).step_by(PIECE_BYTES - OVERLAP_BYTES).map(move |start| start..(start + PIECE_BYTES).min(length))
 }
 
-fn all_readings(text: &[u8]) -> Vec<Spelt> {
+/// Returns the readings of a text in other spellings.
+fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text);
-    for mark in marks(text) {
+    for mark in marks(text)? {
         match mark {
             Mark::Caesar(places) => found.push(same(Spelling::Caesar, letters::moved(text, places))),
-            Mark::Reversed => found.extend(
-                letters::reversed(text)
-                    .map(|bytes| Spelt { origin: Origin::Reversed, ..same(Spelling::Reversed, bytes) }),
-            ),
+            Mark::Reversed => {
+                let reversed = same(Spelling::Reversed, letters::reversed(text));
+                found.push(Spelt { origin: Origin::Reversed, ..reversed });
+            }
             Mark::Spaced => found.extend(letters::spaced(text).map(|view| viewed(Spelling::Spaced, view))),
             Mark::Leet => {
                 found.extend([b'i', b'l'].map(|one| same(Spelling::Leet, letters::unleeted(text, one))))
             }
         }
     }
-    found.truncate(READINGS_MAX);
-    found
+    Ok(found)
 }
 
 /// Returns the different marks of a text.
-fn marks(text: &[u8]) -> Vec<Mark> {
-    let Some((engine, known)) = &*MARKS else { return Vec::new() };
-    let scanned = engine.scan(
-        text,
-        |_| true,
-        |runs| {
-            let mut found: Vec<Mark> = Vec::new();
-            for Run { group, last, .. } in runs {
-                let marks = engine.shapes(*group).iter().filter_map(|shape| known.get(*shape as usize));
-                let is_new = |mark: &&Mark| {
-                    !found.contains(mark) && (**mark != Mark::Leet || letters::has_leet(text, *last))
-                };
-                let new: Vec<Mark> = marks.filter(is_new).copied().collect();
-                found.extend(new);
-            }
-            found
-        },
-    );
-    scanned.unwrap_or_default()
+fn marks(text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
+    MARKS.as_ref().ok_or(ScanFault::Spellings)?.find(text)
+}
+
+impl Marks {
+    fn find(&self, text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
+        let scanned = self.engine.scan(
+            text,
+            |_| true,
+            |runs| {
+                let mut found: Vec<Mark> = Vec::new();
+                for Run { group, last, .. } in runs {
+                    for shape in self.engine.shapes(*group) {
+                        let Some(mark) = self.marks.get(*shape as usize) else { continue };
+                        if !found.contains(mark) && (*mark != Mark::Leet || letters::has_leet(text, *last)) {
+                            found.push(*mark);
+                        }
+                    }
+                }
+                found
+            },
+        );
+        Ok(scanned?)
+    }
 }
 
 /// Makes a reading of a text of the same length.

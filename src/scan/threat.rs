@@ -296,6 +296,11 @@ impl fmt::Display for Decoded {
 }
 
 impl DetectorSet {
+    /// Returns the set as bits, the lowest id first.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     /// Adds a detector.
     pub fn insert(&mut self, id: DetectorId) {
         let word = usize::from(id.0 / 64);

@@ -4,6 +4,7 @@
 mod browser;
 mod document;
 mod matrix;
+mod oscal;
 mod provider;
 mod quota;
 mod sessions;

@@ -82,6 +82,21 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/.well-known/jwks.json", "*"),
     ("GET", "/api/v1/signing/keys", "operator"),
     ("POST", "/api/v1/signing/rotate", ""),
+    ("POST", "/api/v1/abtest/tests", ""),
+    ("GET", "/api/v1/abtest/tests", "operator"),
+    ("GET", "/api/v1/abtest/tests/{id}", "operator"),
+    ("DELETE", "/api/v1/abtest/tests/{id}", ""),
+    ("POST", "/api/v1/abtest/tests/{id}/start", "operator"),
+    ("POST", "/api/v1/abtest/tests/{id}/stop", "operator"),
+    ("POST", "/api/v1/abtest/tests/{id}/archive", "operator"),
+    ("GET", "/api/v1/abtest/tests/{id}/metrics", "operator"),
+    ("POST", "/api/v1/abtest/tests/{id}/assign", "operator service"),
+    ("POST", "/api/v1/abtest/tests/{id}/result", "operator service"),
+    ("GET", "/api/v1/trust/health", "*"),
+    ("GET", "/api/v1/trust/score", "auditor"),
+    ("GET", "/api/v1/trust/sessions", "auditor"),
+    ("GET", "/api/v1/trust/attestations", "auditor"),
+    ("GET", "/api/v1/trust/attestations/latest", "auditor"),
     ("POST", "/api/v1/legal-holds", "operator"),
     ("GET", "/api/v1/legal-holds", "operator auditor"),
     ("GET", "/api/v1/legal-holds/{id}", "operator auditor"),
@@ -99,6 +114,15 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("POST", "/auth/logout", "*"),
     ("GET", "/api/v1/sessions", ""),
     ("DELETE", "/api/v1/sessions/{id}", ""),
+    ("GET", "/api/v1/keys/{id}/budget", "operator"),
+    ("PUT", "/api/v1/keys/{id}/budget", ""),
+    ("DELETE", "/api/v1/keys/{id}/budget", ""),
+    ("GET", "/api/v1/analytics/usage", "operator auditor analyst"),
+    ("GET", "/api/v1/analytics/cost", "operator auditor analyst"),
+    ("GET", "/api/v1/analytics/anomalies", "operator auditor analyst"),
+    ("GET", "/api/v1/analytics/dashboard", "operator auditor analyst"),
+    ("GET", "/api/v1/compliance", "auditor"),
+    ("GET", "/api/v1/compliance/live", "auditor"),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
     ("", "/auth", "*"),
@@ -139,9 +163,15 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         // Every entity may be asked about.
         (true, _) if path.contains("/check/") => &[200],
         // Nothing has the id that is asked for, and bodies are empty.
-        (true, _) if path.contains('{') && !matches!(method, "PUT" | "PATCH") => &[404],
+        (true, _) if path.contains('{') && !matches!(method, "POST" | "PUT" | "PATCH") => &[404],
         (true, _) if path.contains('{') => &[400, 404],
         (true, _) if matches!(method, "POST" | "PUT") => &[400],
+        // They need to be told whose.
+        (true, _)
+            if path.starts_with("/api/v1/trust/") && !path.ends_with('h') && !path.ends_with("sessions") =>
+        {
+            &[400]
+        }
         (true, _) => &[200],
     }
 }

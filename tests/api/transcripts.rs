@@ -1,8 +1,18 @@
 //! The conversations.
 
+use std::time::Duration;
+
+use portcullis::access::budget::Amount;
+use portcullis::clock::Clock;
+use portcullis::govern::analytics::Tokens;
+use portcullis::govern::analytics::Use;
+use portcullis::govern::analytics::Verdict;
+
 use crate::transcript::Ask;
+use crate::transcript::Told;
 use crate::transcript::Transcript;
 use crate::transcript::ask;
+use crate::world::World;
 
 /// A value that the secrets detector of the tests knows.
 fn secret() -> String {
@@ -47,6 +57,122 @@ async fn license() {
     t.say("no licence is needed", ask("GET", "/api/v1/license/status").by("auditor")).await;
     t.say("what that enables", ask("GET", "/api/v1/tier").by("auditor")).await;
     t.say("a role that may not", ask("GET", "/api/v1/tier").by("service")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn analytics() {
+    let mut t = Transcript::begin("analytics");
+    let used = |model: &str, prompt: u64, completion: u64| Use {
+        caller: Some("caller_0123456789abcdef01234567".to_owned()),
+        model: Some(model.to_owned()),
+        route: Some("openai".to_owned()),
+        tokens: Tokens { prompt, completion, total: prompt + completion, ..Tokens::default() },
+        verdict: Verdict::Answered,
+        took: Duration::from_millis(250),
+    };
+    let get = |path: &'static str| ask("GET", path).by("analyst");
+    t.say("nothing was used yet", get("/api/v1/analytics/usage")).await;
+    t.world.office.meter.note(&used("gpt-4o", 1000, 100));
+    t.world.clock.advance(Duration::from_secs(3600));
+    t.world.office.meter.note(&used("a-model-of-ones-own", 10, 5));
+    let failed = Use { verdict: Verdict::Failed, tokens: Tokens::default(), ..used("gpt-4o", 0, 0) };
+    t.world.office.meter.note(&failed);
+    t.say("what was used", get("/api/v1/analytics/usage")).await;
+    t.say("what it cost", get("/api/v1/analytics/cost?from=2026-05-01&to=2026-05-02")).await;
+    t.say("two hours", get("/api/v1/analytics/dashboard?from=2026-05-01T12:00:00Z")).await;
+    t.say("nothing is out of the ordinary", get("/api/v1/analytics/anomalies")).await;
+    for wrong in ["from=yesterday", "from=2026-05-02&to=2026-05-01", "from=1920-01-01", "form=2026-05-01"] {
+        t.say("nonsense", ask("GET", &format!("/api/v1/analytics/usage?{wrong}")).by("analyst")).await;
+    }
+    t.say("too many hours", get("/api/v1/analytics/dashboard?from=2026-03-01")).await;
+    t.say("too many days", get("/api/v1/analytics/cost?from=2020-03-01")).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn compliance() {
+    let mut t = Transcript::begin("compliance");
+    let get = |path: &'static str| ask("GET", path).by("auditor");
+    t.say("an unknown framework", get("/api/v1/compliance?framework=sox")).await;
+    t.say("a role that may not", ask("GET", "/api/v1/compliance").by("operator")).await;
+    t.say("an unknown format", get("/api/v1/compliance?framework=soc2&format=pdf")).await;
+    t.say("one framework", get("/api/v1/compliance?framework=owasp_llm")).await;
+    let live = t.say("all of them", get("/api/v1/compliance/live")).await;
+    assert_eq!(live.body["frameworks"].as_object().map(serde_json::Map::len), Some(8));
+    t.say("for programs of auditors", get("/api/v1/compliance?framework=owasp_llm&format=oscal")).await;
+    t.say("to be printed", get("/api/v1/compliance?framework=owasp_llm&format=html")).await;
+    // The figures change with what happens, at most once a second.
+    let entry = |told: &Told, id: &str, check: &str| {
+        let controls = told.body["controls"].as_array().unwrap().clone();
+        let control = controls.into_iter().find(|it| it["id"] == id).unwrap();
+        control["evidence"].as_array().unwrap().iter().find(|it| it["check"] == check).unwrap().clone()
+    };
+    let before = t.say("before", get("/api/v1/compliance?framework=soc2")).await;
+    assert_eq!(entry(&before, "CC6.3", "key_changes_recorded")["result"], "unknown");
+    t.say("a key", ask("POST", "/api/v1/keys").by("admin").body(r#"{"name":"n","role":"service"}"#)).await;
+    t.world.office.compliance.verify_chain();
+    t.world.clock.advance(Duration::from_millis(1500));
+    let after = t.say("after", get("/api/v1/compliance?framework=soc2")).await;
+    let seen = entry(&after, "CC6.3", "key_changes_recorded");
+    assert_eq!((&seen["result"], &seen["figure"]), (&"met".into(), &1.0.into()), "{seen}");
+    assert_eq!(entry(&after, "CC4.1", "audit_chain_intact")["result"], "met");
+    // The link of the evidence gives the figure again.
+    let link = seen["link"].as_str().unwrap().to_owned();
+    assert_eq!(t.say("the evidence", ask("GET", &link).by("auditor")).await.body["total"], 1);
+    t.end();
+}
+
+#[tokio::test]
+async fn budgets() {
+    let mut t = Transcript::begin("budgets");
+    let body =
+        r#"{"name": "app", "role": "service", "budget": {"tokens_per_day": 1000, "cost_per_month": 2.5}}"#;
+    let made = t.say("a key with a budget", ask("POST", "/api/v1/keys").by("admin").body(body)).await;
+    let path = format!("/api/v1/keys/{}/budget", made.body["id"].as_str().unwrap());
+    let reserved =
+        t.world.office.budgets.reserve(made.body["id"].as_str().unwrap(), 9, Some(1), t.world.clock.now());
+    reserved.unwrap().unwrap().settle(Amount { tokens: 1001, cost: 250_000_000_000 }, t.world.clock.now());
+    t.say("what is used of it", ask("GET", &path).by("operator")).await;
+    let put = |body: &str| ask("PUT", &path).by("admin").body(body);
+    t.say("more of it", put(r#"{"tokens_per_day": 2000}"#)).await;
+    t.say("less than nothing", put(r#"{"cost_per_day": -1}"#)).await;
+    t.say("nothing that limits", put("{}")).await;
+    t.say("something else", put(r#"{"tokens_per_year": 1}"#)).await;
+    t.say("a role that may not", ask("PUT", &path).by("operator").body("{}")).await;
+    t.say("without end", ask("DELETE", &path).by("admin")).await;
+    t.say("no budget", ask("GET", &path).by("admin")).await;
+    t.say("no key", ask("GET", "/api/v1/keys/none/budget").by("admin")).await;
+    // What a key used before it had a budget counts, as far as it is known.
+    let id = made.body["id"].as_str().map(str::to_owned);
+    let tokens = Tokens { prompt: 70, completion: 7, total: 77, ..Tokens::default() };
+    t.world.office.meter.note(&Use { caller: id, tokens, ..Use::default() });
+    t.say("a budget for a key that was in use", put(r#"{"tokens_per_month": 100}"#)).await;
+    t.end();
+}
+
+#[tokio::test]
+async fn anomalies() {
+    let mut t = Transcript::begin("anomalies");
+    let note = |world: &World, count: u64| {
+        let used = Use {
+            caller: Some("caller_0123456789abcdef01234567".to_owned()),
+            model: Some("gpt-4o".to_owned()),
+            tokens: Tokens { prompt: 1000, total: 1000, ..Tokens::default() },
+            ..Use::default()
+        };
+        for _ in 0..count {
+            world.office.meter.note(&used);
+        }
+    };
+    for hour in 0..10 * 24 {
+        note(&t.world, if hour % 24 < 12 { 50 } else { 0 });
+        t.world.clock.advance(Duration::from_secs(3600));
+    }
+    t.say("the ordinary rhythm", ask("GET", "/api/v1/analytics/anomalies").by("analyst")).await;
+    t.world.clock.advance(Duration::from_secs(15 * 3600));
+    note(&t.world, 400);
+    t.say("traffic at night", ask("GET", "/api/v1/analytics/anomalies").by("analyst")).await;
     t.end();
 }
 

@@ -10,6 +10,7 @@ use http::Request;
 use http::Response;
 use portcullis::access::a2a::Guardrails;
 use portcullis::access::authenticator::Authenticator;
+use portcullis::access::budget::Budgets;
 use portcullis::access::cookie::CookieStyle;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::KeyStore;
@@ -38,13 +39,22 @@ use portcullis::admin::sign_in::SignIn;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
+use portcullis::govern::abtest::AbTests;
+use portcullis::govern::analytics::Meter;
+use portcullis::govern::analytics::price;
 use portcullis::govern::audit;
 use portcullis::govern::audit::Notary;
+use portcullis::govern::compliance::desk::Desk;
+use portcullis::govern::compliance::framework;
+use portcullis::govern::privacy::AnalyticsProvider;
 use portcullis::govern::privacy::AuditProvider;
 use portcullis::govern::privacy::DataProvider;
 use portcullis::govern::privacy::IocProvider;
 use portcullis::govern::privacy::Privacy;
 use portcullis::govern::privacy::RbacProvider;
+use portcullis::govern::privacy::TrustProvider;
+use portcullis::govern::trust::Trust;
+use portcullis::govern::trust::TrustConfig;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
 use portcullis::policy::reload::Reloader;
@@ -143,16 +153,22 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     tokio::spawn(opened.writer.run(std::future::pending()));
     let secret = NodeSecret::random();
     let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
+    let prices = price::read(None).unwrap();
+    let meter = Arc::new(Meter::new(&store, opened.keyring.clone(), clock.clone(), prices));
+    let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
+    let signing = Arc::new(signing);
+    let trust = Trust::open(&store, signing.clone(), "node-1".to_owned(), TrustConfig::default()).unwrap();
+    let trust = Arc::new(trust);
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider(keys.clone(), clock.clone())),
         Box::new(IocProvider(opened.log.clone())),
+        Box::new(AnalyticsProvider(meter.clone())),
         Box::new(AuditProvider(opened.log.clone())),
+        Box::new(TrustProvider { trust: trust.clone(), clock: clock.clone() }),
     ];
     let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
-    let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
-    let signing = Arc::new(signing);
     let authenticator = Authenticator {
         keys: Arc::clone(&keys),
         tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
@@ -169,17 +185,26 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     Office {
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
+        trust,
+        signing: signing.clone(),
+        abtests: Arc::new(AbTests::open(&store).unwrap()),
         keys,
         authenticator,
-        signing: signing.clone(),
         sign_in,
         concurrency: Arc::default(),
         buckets: Arc::new(Buckets::new(Tier::ALL.map(Tier::quota))),
+        compliance: Arc::new(Desk::new(
+            framework::read(&pack::builtin_frameworks()).unwrap(),
+            opened.log.clone(),
+            clock.clone(),
+        )),
         guardrails: Arc::new(Guardrails::new(
             Tier::ALL.map(Tier::agent_quota),
             Box::new(|_| Some("a secret of the tests".to_owned())),
         )),
         audit: opened.log.clone(),
+        budgets: Arc::new(Budgets::open(&store).unwrap()),
+        meter,
         recorder: opened.recorder,
         notary: Notary::new(
             opened.log.clone(),

@@ -6,13 +6,18 @@ cd "$(dirname "$0")/../.."
 here=tests/clients
 there=$PWD/target/clients
 
-wanted=$(cat $here/requirements.txt $here/package.json $here/setup.sh | sha256sum | cut -d' ' -f1)
+wanted=$(cat $here/requirements.txt $here/requirements-oscal.txt $here/package.json $here/setup.sh | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$there/installed" 2>/dev/null)" = "$wanted" ]; then exit 0; fi
 
 mkdir -p "$there/node"
 [ -x "$there/venv/bin/pip" ] || python3 -m venv "$there/venv"
+# Not `bin/pip`: in a tree that was moved it installs where the tree was.
 PIP_CACHE_DIR="$there/pip-cache" PIP_DISABLE_PIP_VERSION_CHECK=1 \
-  "$there/venv/bin/pip" install --quiet --requirement $here/requirements.txt
+  "$there/venv/bin/python" -m pip install --quiet --requirement $here/requirements.txt
+# What validates OSCAL has requirements of its own.
+[ -x "$there/oscal/bin/pip" ] || python3 -m venv "$there/oscal"
+PIP_CACHE_DIR="$there/pip-cache" PIP_DISABLE_PIP_VERSION_CHECK=1 \
+  "$there/oscal/bin/python" -m pip install --quiet --requirement $here/requirements-oscal.txt
 cp $here/package.json "$there/node/package.json"
 npm_config_cache="$there/npm-cache" npm_config_update_notifier=false \
   npm install --prefix "$there/node" --no-audit --no-fund --loglevel=error > /dev/null

@@ -35,7 +35,7 @@ fn sizes_and_deadlines_are_kept() {
         &format!(
             "[proxy]\nmax_header_bytes = 4096\nmax_headers = 20\nmax_requests_per_connection = 3\n\
              [proxy.timeouts]\nheader_ms = 500\nbody_ms = 700\n\
-             [limits]\nmax_inspect_bytes = 1000000\nmax_body_bytes = 1000000\nbuffered_bytes_total = 1048576\n{UNLIMITED}"
+             [limits]\nmax_inspect_bytes = 1000000\nmax_body_bytes = 1000000\nbuffered_bytes_total = 2097152\n{UNLIMITED}"
         ),
     );
     too_large(&gateway, &upstream);
@@ -96,12 +96,13 @@ fn too_slow(gateway: &Gateway) {
 fn budget(gateway: &Gateway) {
     let head = "POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
     let mut holder = Client::connect(gateway.proxy);
-    holder.send(format!("{head}content-length: 900000\r\nexpect: 100-continue\r\n\r\n").as_bytes());
+    holder.send(format!("{head}content-length: 1000000\r\nexpect: 100-continue\r\n\r\n").as_bytes());
     assert_eq!(holder.head().expect("a reserved place").status, 100);
-    let refused = exchange(gateway.proxy, &post("/x", "", &format!("\"{}\"", "a".repeat(200_000))));
+    // The body itself would fit, but not its texts beside it.
+    let refused = exchange(gateway.proxy, &post("/x", "", &format!("\"{}\"", "a".repeat(600_000))));
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert_eq!(exchange(gateway.proxy, &post("/x", "", "{}")).status, 200, "what fits is served");
-    holder.send(format!("\"{}\"", "a".repeat(899_998)).as_bytes());
+    holder.send(format!("\"{}\"", "a".repeat(999_998)).as_bytes());
     assert_eq!(holder.response().expect("an answer").status, 200);
 }
 

@@ -2,10 +2,12 @@
 #![allow(dead_code, reason = "the harness is whole, whichever of its parts the present tests use")]
 
 mod a2a;
+mod abtest;
 mod answers;
 mod bounds;
 mod cli;
 mod clients;
+mod compliance;
 mod crash;
 mod document;
 mod faults;
@@ -27,5 +29,6 @@ mod streams;
 mod tls;
 mod upstream;
 mod upstream_h2;
+mod usage;
 mod vectors;
 mod wire;

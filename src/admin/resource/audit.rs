@@ -185,7 +185,7 @@ fn filled(name: &str, text: Option<String>) -> Result<Option<String>, ApiError> 
 }
 
 /// Reads a moment; a bare date is its midnight in UTC.
-fn moment(name: &str, text: Option<String>) -> Result<Option<Timestamp>, ApiError> {
+pub(super) fn moment(name: &str, text: Option<String>) -> Result<Option<Timestamp>, ApiError> {
     let read = |text: String| {
         let midnight = || text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok().map(|day| day.timestamp());
         let read = text.parse::<Timestamp>().ok().or_else(midnight);

@@ -9,6 +9,9 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::budgets;
+use super::budgets::BudgetLimits;
+use crate::access::budget::Budget;
 use crate::access::key::KeyError;
 use crate::access::key::KeyRecord;
 use crate::access::key::NewKey;
@@ -43,6 +46,8 @@ pub struct KeyEntry {
     pub models: Vec<String>,
     /// The tools it may offer, choose or call, as globs; empty: all.
     pub tools: Vec<String>,
+    /// How much it may use; `null`: unlimited.
+    pub budget: Option<BudgetLimits>,
     /// When it was last used.
     pub last_used_at: Option<String>,
     /// When its text was last replaced.
@@ -81,6 +86,8 @@ pub struct KeyRequest {
     /// The tools it may offer, choose or call, likewise.
     #[serde(default)]
     pub tools: Vec<String>,
+    /// How much it may use in a day and in a month; absent: unlimited.
+    pub budget: Option<BudgetLimits>,
 }
 
 /// What is to be different; what is absent stays.
@@ -148,12 +155,18 @@ pub async fn read(call: Call) -> Answer {
 
 /// `POST /api/v1/keys`.
 pub async fn create(call: Call) -> Answer {
-    let new = call.json::<KeyRequest>()?.read(call.office.tier())?;
+    let wanted = call.json::<KeyRequest>()?;
+    let budget = wanted.budget.map(BudgetLimits::read).transpose()?.filter(Budget::is_limited);
+    let new = wanted.read(call.office.tier())?;
     call.ensure_recordable()?;
     let (id, now) = (call.office.new_id(), call.office.clock.now());
     let office = call.office.clone();
     let made = tokio::task::spawn_blocking(move || office.keys.create(id, new, now)).await;
     let (record, key) = made.map_err(|_| call.office.panicked())??;
+    // Nobody knows the key before it has its budget.
+    if let Some(budget) = budget {
+        budgets::set(&call, &record.id, budget).await?;
+    }
     let message = format!("a key of role {} was created", record.role.as_str());
     let mut event = call.event("key_created", message);
     event.entity = Some(record.id.clone());
@@ -200,7 +213,15 @@ pub async fn revoke(call: Call) -> Answer {
     let id = call.parameter("id").to_owned();
     let (office, wanted) = (call.office.clone(), id.clone());
     let now = office.clock.now();
-    let gone = tokio::task::spawn_blocking(move || office.keys.revoke(&wanted, now)).await;
+    let gone = tokio::task::spawn_blocking(move || {
+        let was_there = office.keys.revoke(&wanted, now)?;
+        // One that stays behind is nobody's.
+        if let Err(error) = office.budgets.remove(&wanted) {
+            tracing::warn!(%error, "the budget of a revoked key could not be removed");
+        }
+        Ok::<bool, KeyError>(was_there)
+    });
+    let gone = gone.await;
     if !gone.map_err(|_| call.office.panicked())?? {
         return Err(unknown());
     }
@@ -226,7 +247,7 @@ struct Patch {
 
 impl KeyRequest {
     fn read(self, deployment: Tier) -> Result<NewKey, ApiError> {
-        let Self { name, role, tier, expires_at, routes, models, tools } = self;
+        let Self { name, role, tier, expires_at, routes, models, tools, budget: _ } = self;
         Ok(NewKey {
             name,
             role: read_role(&role)?,
@@ -303,7 +324,7 @@ fn read_moment(text: &str) -> Result<Timestamp, ApiError> {
     text.parse().map_err(|_| ApiError::Invalid("expires_at: expected an ISO 8601 time".to_owned()))
 }
 
-fn sees(call: &Call, record: &KeyRecord) -> bool {
+pub(super) fn sees(call: &Call, record: &KeyRecord) -> bool {
     let is_admin = call.principal.as_ref().is_some_and(|principal| principal.role == Role::Admin);
     is_admin || !matches!(record.role, Role::Admin | Role::Operator)
 }
@@ -311,6 +332,7 @@ fn sees(call: &Call, record: &KeyRecord) -> bool {
 fn entry(call: &Call, record: KeyRecord) -> KeyEntry {
     let shown = |at: Timestamp| at.to_string();
     KeyEntry {
+        budget: call.office.budgets.of(&record.id, call.office.clock.now()).map(|(budget, _)| budget.into()),
         last_used_at: call.office.keys.last_used(&record.id).map(shown),
         previous_expires_at: record.previous_until(call.office.clock.now()).map(shown),
         rotated_at: record.rotated_at.map(shown),
@@ -326,7 +348,7 @@ fn entry(call: &Call, record: KeyRecord) -> KeyEntry {
     }
 }
 
-fn unknown() -> ApiError {
+pub(super) fn unknown() -> ApiError {
     ApiError::NotFound("there is no such key".to_owned())
 }
 

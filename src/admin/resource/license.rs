@@ -6,12 +6,14 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::access::a2a::denial::Code;
 use crate::access::limit::UNLIMITED;
 use crate::access::tier::Tier;
 use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
+use crate::telemetry::metrics::AGENT_GRANTED;
 
 /// When the community tier ends, which needs no licence.
 const NEVER: &str = "9999-12-31T23:59:59Z";
@@ -143,15 +145,26 @@ fn objectives(office: &Office) -> Vec<Slo> {
         ),
         slo("threat_detection_accuracy", ">= 99%", percent(proven_share(office))),
         slo("api_availability", ">= 99.9%", percent(metrics.availability())),
-        slo("guardrail_enforcement_rate", "100%", UNMEASURED.to_owned()),
+        slo("guardrail_enforcement_rate", "100%", percent(enforced_share(office))),
         slo("audit_log_completeness", "100%", percent(metrics.audit_completeness())),
     ]
 }
 
-/// Returns the share of the packs' examples that come out right: all of them, because a scanner that fails
-/// one of its own examples is never published.
+/// Returns the share of agents' calls that the guardrails decided, and did not fail on; `None` before the first.
+fn enforced_share(office: &Office) -> Option<f64> {
+    let calls = |code: Code| office.telemetry.metrics.agent_calls(code.as_str());
+    let failed: u64 = Code::ALL.into_iter().filter(|code| code.is_ours()).map(calls).sum();
+    let denied: u64 = Code::ALL.into_iter().map(calls).sum();
+    let all = denied + office.telemetry.metrics.agent_calls(AGENT_GRANTED);
+    (all > 0).then(|| 1.0 - failed as f64 / all as f64)
+}
+
+/// Returns the share of the packs' examples, and of the results fed back to A/B tests, that came out right; of the
+/// examples all do, because a scanner that fails one of its own is never published.
 fn proven_share(office: &Office) -> Option<f64> {
     let rules = office.reloader.handle().load();
     let examples: usize = rules.scanner.detectors().iter().map(|it| it.finds.len() + it.ignores.len()).sum();
-    (examples > 0).then_some(1.0)
+    let (reported, wrong) = office.abtests.reported();
+    let all = examples as u64 + reported;
+    (all > 0).then(|| all.saturating_sub(wrong) as f64 / all as f64)
 }

@@ -1,9 +1,14 @@
 //! The handlers, one resource a file, with the wire types they read and write.
 
+pub mod abtest;
+pub mod analytics;
+pub mod anomalies;
 pub mod audit;
 pub mod audit_export;
 pub mod audit_stream;
 pub mod auth;
+pub mod budgets;
+pub mod compliance;
 pub mod config;
 pub mod dsar;
 pub mod guardrails;
@@ -23,5 +28,6 @@ pub mod sign_in;
 pub mod signing;
 pub mod status;
 pub mod threat;
+pub mod trust;
 pub mod users;
 pub mod wire;

@@ -117,6 +117,7 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
             (Direction::Request, Channel::User),
             &findings,
             wanted,
+            None,
         ));
         let of_rules = ruleset.layer2.over(content.as_bytes(), &findings, wanted);
         findings.extend(of_rules);

@@ -219,6 +219,7 @@ impl Bench {
             pins: None,
             now: clock.now(),
             masker: &self.office.masker,
+            trial: None,
             expired: &|| clock.monotonic() >= deadline,
         };
         let only = self.options.wanted(&self.ruleset);

@@ -1,6 +1,9 @@
 //! The contract as one table: what is served, to whom, by which handler; the rows of each area in a file.
 
+mod abtest;
 mod access;
+mod analytics;
+mod compliance;
 mod configuration;
 mod observation;
 mod people;
@@ -53,12 +56,12 @@ pub enum Media {
     Metrics,
     /// Server-sent events.
     EventStream,
-    /// JSON lines, or CSV where that is asked for.
-    Lines,
     /// A page.
     Html,
     /// A stylesheet.
     Stylesheet,
+    /// JSON lines, or CSV where that is asked for.
+    Lines,
 }
 
 /// A handler's answer on its way.
@@ -231,7 +234,10 @@ pub fn routes() -> Vec<Route> {
         access::rows(),
         people::rows(),
         record::rows(),
+        analytics::rows(),
+        compliance::rows(),
         trust::rows(),
+        abtest::rows(),
         privacy::rows(),
         sign_in::rows(),
     ]

@@ -1,4 +1,4 @@
-//! What the deployment vouches for, and with which keys.
+//! What the deployment thinks of agents, what it vouches for, and with which keys.
 
 use super::Route;
 use super::by;
@@ -6,6 +6,7 @@ use super::get;
 use super::post;
 use crate::admin::openapi::schema;
 use crate::admin::resource::signing;
+use crate::admin::resource::trust;
 
 pub(super) fn rows() -> Vec<Route> {
     vec![
@@ -17,5 +18,31 @@ pub(super) fn rows() -> Vec<Route> {
         post("/api/v1/signing/rotate", "keys:write", by!(signing::rotate), "Makes a new signing key active")
             .takes(schema::<signing::Rotation>())
             .gives(schema::<signing::Rotated>()),
+        get("/api/v1/trust/health", "", by!(trust::health), "Tells that the trust framework lives")
+            .public()
+            .exempt()
+            .gives(schema::<trust::TrustHealth>()),
+        get("/api/v1/trust/score", "trust:read", by!(trust::score), "Gives an agent's or a session's score")
+            .query(&["agent", "session", "explain"])
+            .gives(schema::<trust::ScoreEntry>()),
+        get("/api/v1/trust/sessions", "trust:read", by!(trust::sessions), "Lists sessions of agents")
+            .query(&["agent", "active"])
+            .gives(schema::<trust::SessionList>()),
+        get(
+            "/api/v1/trust/attestations",
+            "trust:read",
+            by!(trust::attestations),
+            "Lists signed attestations, oldest first",
+        )
+        .query(&["agent", "since", "limit"])
+        .gives(schema::<trust::AttestationList>()),
+        get(
+            "/api/v1/trust/attestations/latest",
+            "trust:read",
+            by!(trust::latest),
+            "Gives the newest attestation of an agent",
+        )
+        .query(&["agent"])
+        .gives(schema::<trust::AttestationEntry>()),
     ]
 }

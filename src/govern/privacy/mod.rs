@@ -28,6 +28,8 @@ pub use self::provider::DataProvider;
 pub use self::provider::Fact;
 pub use self::provider::Facts;
 pub use self::provider::ProviderError;
+pub use self::provider::analytics::AnalyticsProvider;
 pub use self::provider::audit::AuditProvider;
 pub use self::provider::ioc::IocProvider;
 pub use self::provider::rbac::RbacProvider;
+pub use self::provider::trust::TrustProvider;

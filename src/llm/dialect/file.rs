@@ -2,7 +2,7 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON |
 //! | `[[route]]` | a glob over request paths, and the wire behind it |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array` |
@@ -11,7 +11,7 @@
 //! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
 //! | `[[lane]]` | where deltas of a text are, in which event; told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]` |
 //! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so |
-//! | `[usage]` | alternatives of sums of paths |
+//! | `[usage]` | alternatives of sums of paths; `[name=text]` in a path leads to the element whose member is that text |
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -38,10 +38,12 @@ use crate::llm::json::folded_hash;
 use crate::llm::stream::StreamFormat;
 
 /// The dialects built into the binary: file name and text.
-pub(super) const EMBEDDED: [(&str, &str); 5] = [
+pub(super) const EMBEDDED: [(&str, &str); 7] = [
+    ("a2a.toml", include_str!("../../../plugins/dialects/a2a.toml")),
     ("anthropic.toml", include_str!("../../../plugins/dialects/anthropic.toml")),
     ("gemini.toml", include_str!("../../../plugins/dialects/gemini.toml")),
     ("generic.toml", include_str!("../../../plugins/dialects/generic.toml")),
+    ("mcp.toml", include_str!("../../../plugins/dialects/mcp.toml")),
     ("ollama.toml", include_str!("../../../plugins/dialects/ollama.toml")),
     ("openai.toml", include_str!("../../../plugins/dialects/openai.toml")),
 ];
@@ -117,6 +119,8 @@ struct Header {
     /// Lower ranks are asked first.
     rank: u8,
     #[serde(default)]
+    peers: bool,
+    #[serde(default)]
     metadata_keys: Vec<String>,
     #[serde(default)]
     lane_leaves: Vec<String>,
@@ -124,6 +128,8 @@ struct Header {
     copies: Vec<String>,
     #[serde(default)]
     terminators: Vec<String>,
+    #[serde(default)]
+    plain_events: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -217,6 +223,22 @@ struct UsageFile {
     total: Vec<Vec<String>>,
     #[serde(default)]
     model: Vec<String>,
+    #[serde(default)]
+    cached: Vec<Vec<String>>,
+    #[serde(default)]
+    cache_write: Vec<Vec<String>>,
+    #[serde(default)]
+    cache_write_long: Vec<Vec<String>>,
+    #[serde(default)]
+    reasoning: Vec<Vec<String>>,
+    #[serde(default)]
+    audio_prompt: Vec<Vec<String>>,
+    #[serde(default)]
+    audio_completion: Vec<Vec<String>>,
+    #[serde(default)]
+    completion_max: Vec<Vec<String>>,
+    #[serde(default)]
+    answers: Vec<Vec<String>>,
 }
 
 /// Reads one file, and returns the dialect with its rank.
@@ -251,6 +273,7 @@ impl Reader<'_> {
             name: dialect.name,
             kind: dialect.kind,
             wire: dialect.wire,
+            peers: dialect.peers,
             routes: route.into_iter().map(|route| Route { path: route.path, wire: route.wire }).collect(),
             shapes: shape
                 .into_iter()
@@ -270,10 +293,19 @@ impl Reader<'_> {
             copies: dialect.copies,
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
             terminators: dialect.terminators,
+            plain_events: dialect.plain_events,
             usage: UsagePaths {
                 prompt: sums(&usage.prompt),
                 completion: sums(&usage.completion),
                 total: sums(&usage.total),
+                cached: sums(&usage.cached),
+                cache_write: sums(&usage.cache_write),
+                cache_write_long: sums(&usage.cache_write_long),
+                reasoning: sums(&usage.reasoning),
+                audio_prompt: sums(&usage.audio_prompt),
+                audio_completion: sums(&usage.audio_completion),
+                completion_max: sums(&usage.completion_max),
+                answers: sums(&usage.answers),
                 model: usage.model.iter().map(|path| keys(path)).collect(),
             },
         }

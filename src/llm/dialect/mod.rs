@@ -70,6 +70,7 @@ pub struct Dialect {
     name: String,
     kind: DialectKind,
     wire: Wire,
+    peers: bool,
     routes: Vec<Route>,
     shapes: Vec<Shape>,
     streams: Vec<StreamRule>,
@@ -84,6 +85,7 @@ pub struct Dialect {
     copies: Vec<String>,
     ends: Vec<lane::EndRule>,
     terminators: Vec<String>,
+    plain_events: Vec<String>,
     pub(crate) usage: UsagePaths,
 }
 
@@ -140,6 +142,14 @@ pub(crate) struct UsagePaths {
     pub(crate) prompt: Vec<Vec<Vec<String>>>,
     pub(crate) completion: Vec<Vec<Vec<String>>>,
     pub(crate) total: Vec<Vec<Vec<String>>>,
+    pub(crate) cached: Vec<Vec<Vec<String>>>,
+    pub(crate) cache_write: Vec<Vec<Vec<String>>>,
+    pub(crate) cache_write_long: Vec<Vec<Vec<String>>>,
+    pub(crate) reasoning: Vec<Vec<Vec<String>>>,
+    pub(crate) audio_prompt: Vec<Vec<Vec<String>>>,
+    pub(crate) audio_completion: Vec<Vec<Vec<String>>>,
+    pub(crate) completion_max: Vec<Vec<Vec<String>>>,
+    pub(crate) answers: Vec<Vec<Vec<String>>>,
     pub(crate) model: Vec<Vec<String>>,
 }
 
@@ -226,6 +236,11 @@ impl Dialect {
     /// Returns the provider it belongs to.
     pub fn kind(&self) -> DialectKind {
         self.kind
+    }
+
+    /// Tells whether both sides are read by models: what comes back is input of one, like what is asked.
+    pub fn is_between_peers(&self) -> bool {
+        self.peers
     }
 
     /// Returns the API of an exchange within this dialect: by path, else by body, else the usual one.
@@ -327,6 +342,11 @@ impl Dialect {
     /// Tells whether a payload that is no JSON is this dialect's end of the stream (`[DONE]`).
     pub fn is_terminator(&self, payload: &[u8]) -> bool {
         self.terminators.iter().any(|terminator| terminator.as_bytes() == payload.trim_ascii())
+    }
+
+    /// Tells whether the payload of an event is plain text.
+    pub fn is_plain(&self, event: Option<&str>) -> bool {
+        event.is_some_and(|event| self.plain_events.iter().any(|plain| plain == event))
     }
 
     fn wire_of_path(&self, path: &str) -> Option<Wire> {

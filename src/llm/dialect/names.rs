@@ -51,6 +51,10 @@ pub enum DialectKind {
     Gemini,
     /// Ollama's own API.
     Ollama,
+    /// Agents among each other.
+    A2a,
+    /// Tools, and whatever else speaks JSON-RPC.
+    Mcp,
     /// Anything else that speaks JSON.
     Generic,
 }
@@ -76,6 +80,8 @@ pub enum Wire {
     OllamaChat,
     /// `/api/generate`.
     OllamaGenerate,
+    /// JSON-RPC 2.0: A2A, MCP.
+    JsonRpc,
     /// No known shape.
     Generic,
 }

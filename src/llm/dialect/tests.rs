@@ -56,6 +56,11 @@ fn exchanges_are_told_by_path_then_by_body() {
         ("/x", r#"{"model":"m","messages":[],"max_tokens":1,"system":""}"#, "anthropic", Wire::Anthropic),
         ("/x", r#"{"object":"response"}"#, "openai", Wire::OpenAiResponses),
         ("/x", r#"{"query":"q"}"#, "generic", Wire::Generic),
+        ("/x", r#"{"jsonrpc":"2.0","id":1,"method":"message/send"}"#, "a2a", Wire::JsonRpc),
+        ("/x", r#"{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage"}"#, "a2a", Wire::JsonRpc),
+        ("/x", r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, "mcp", Wire::JsonRpc),
+        ("/a/mcp", "{}", "mcp", Wire::JsonRpc),
+        ("/.well-known/agent-card.json", "{}", "a2a", Wire::JsonRpc),
     ];
     let dialects = dialects();
     for (path, body, name, wire) in cases {
@@ -100,6 +105,48 @@ fn strings_have_the_channel_of_their_speaker() {
     assert_eq!(channel("openai", openai, "O"), Channel::Metadata);
     assert_eq!(channel("openai", r#"{"input":"U"}"#, "U"), Channel::User);
     assert_eq!(channel("ollama", r#"{"message":{"content":"A"}}"#, "A"), Channel::Assistant);
+}
+
+#[test]
+fn what_peers_say_has_the_channel_of_who_reads_it() {
+    let cases = [
+        ("a2a", r#"{"params":{"message":{"role":"user","parts":[{"kind":"text","text":"U"}]}}}"#),
+        ("a2a", r#"{"params":{"message":{"role":"ROLE_USER","parts":[{"data":{"a":["U"]}}]}}}"#),
+        ("a2a", r#"{"result":{"role":"agent","parts":[{"text":"T"}]}}"#),
+        ("a2a", r#"{"result":{"task":{"status":{"message":{"role":"ROLE_AGENT","parts":[{"text":"T"}]}}}}}"#),
+        (
+            "a2a",
+            r#"{"result":{"artifacts":[{"parts":[{"text":"T"}]}],"history":[{"role":"user","parts":[{"text":"U"}]}]}}"#,
+        ),
+        ("a2a", r#"{"result":{"artifactUpdate":{"artifact":{"parts":[{"text":"T"}]}}}}"#),
+        ("a2a", r#"{"skills":[{"examples":["D"]}]}"#),
+        ("mcp", r#"{"method":"tools/call","params":{"name":"x","arguments":{"q":["C"]}}}"#),
+        ("mcp", r#"{"result":{"content":[{"type":"text","text":"T"}],"isError":false}}"#),
+        ("mcp", r#"{"result":{"contents":[{"uri":"x","text":"T"}]}}"#),
+        ("mcp", r#"{"result":{"messages":[{"role":"user","content":{"type":"text","text":"T"}}]}}"#),
+        (
+            "mcp",
+            r#"{"result":{"tools":[{"name":"x","description":"D","inputSchema":{"properties":{"a":{"description":"D"}}}}]}}"#,
+        ),
+        ("mcp", r#"{"result":{"instructions":"D"}}"#),
+        ("mcp", r#"{"method":"sampling/createMessage","params":{"systemPrompt":"T"}}"#),
+        ("mcp", r#"{"result":{"role":"assistant","content":{"type":"text","text":"A"}}}"#),
+        ("mcp", r#"{"error":{"code":-1,"message":"T"}}"#),
+    ];
+    let all = [
+        ("U", Channel::User),
+        ("A", Channel::Assistant),
+        ("C", Channel::ToolCall),
+        ("T", Channel::ToolResult),
+        ("D", Channel::ToolDefinition),
+    ];
+    for (dialect, body) in cases {
+        for (text, expected) in all.iter().filter(|(text, _)| body.contains(&format!("\"{text}\""))) {
+            assert_eq!(channel(dialect, body, text), *expected, "{dialect} {body}");
+        }
+    }
+    let piece = r#"{"result":{"artifact":{"artifactId":"a1","parts":[{"text":"x"}]},"append":true}}"#;
+    assert_eq!(lanes("a2a", None, piece), ["artifact(a1,0)=x"]);
 }
 
 #[test]

@@ -7,6 +7,8 @@ use super::Refusal;
 use super::StreamTrack;
 use crate::llm::dialect::Wire;
 
+/// What JSON-RPC leaves to servers, and neither A2A nor MCP nor their SDKs use for something else.
+const RPC_REFUSED: i64 = -32050;
 /// Who refuses, in Gemini's error details.
 const ERROR_DOMAIN: &str = "portcullis";
 
@@ -18,8 +20,16 @@ pub(super) fn error(refusal: &Refusal, wire: Wire) -> Value {
         }
         Wire::Anthropic => anthropic_error(refusal),
         Wire::Gemini => json!({ "error": gemini_error(refusal) }),
+        Wire::JsonRpc => rpc_error(refusal),
         Wire::OllamaChat | Wire::OllamaGenerate => ollama_error(refusal),
     }
+}
+
+/// Returns an answer to the call itself, so that the SDK hands it to whoever waits for that.
+pub(super) fn rpc_error(refusal: &Refusal) -> Value {
+    let id = refusal.call_id.as_deref().and_then(|id| serde_json::from_str(id).ok()).unwrap_or(Value::Null);
+    let data = json!({ "code": refusal.code, "status": refusal.status, "request_id": refusal.request_id });
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": RPC_REFUSED, "message": refusal.message, "data": data } })
 }
 
 pub(super) fn openai_error(refusal: &Refusal) -> Value {
@@ -94,7 +104,8 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Va
             "modelVersion": model,
         }),
         Wire::OllamaChat | Wire::OllamaGenerate => ollama_done(wire, track, message),
-        Wire::Generic => error(refusal, wire),
+        // A JSON-RPC call has a result or an error, nothing between.
+        Wire::JsonRpc | Wire::Generic => error(refusal, wire),
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Refusal {
     pub message: String,
     /// The exchange's identifier.
     pub request_id: String,
+    /// The id of the JSON-RPC call that is refused, as it was written.
+    pub call_id: Option<String>,
 }
 
 /// What the providers call a status.

@@ -23,6 +23,7 @@ pub(super) fn error(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Vec<u
             format!("{}{DONE}", data(&body::error(refusal, wire)))
         }
         (StreamFormat::Sse, Wire::OpenAiResponses) => named("error", &responses_error(refusal, track)),
+        (StreamFormat::Sse, Wire::JsonRpc) => named("message", &body::rpc_error(refusal)),
         (StreamFormat::Sse, Wire::Anthropic) => named("error", &body::anthropic_error(refusal)),
         (StreamFormat::Sse, Wire::Gemini | Wire::OllamaChat | Wire::OllamaGenerate) => {
             data(&body::error(refusal, wire))
@@ -48,7 +49,7 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Ve
         Wire::Gemini => gemini_end(track),
         Wire::OllamaChat | Wire::OllamaGenerate => format!("{}\n", body::ollama_done(wire, track, "")),
         // No graceful end is known: silence would read as success.
-        Wire::Generic => return error(refusal, wire, track),
+        Wire::JsonRpc | Wire::Generic => return error(refusal, wire, track),
     };
     after_break(end, track)
 }

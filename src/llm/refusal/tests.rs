@@ -11,7 +11,13 @@ use crate::llm::stream::StreamFormat;
 use crate::llm::stream::StreamParser;
 
 fn refusal(status: u16, code: &'static str) -> Refusal {
-    Refusal { status, code, message: "blocked by \"policy\"\n".into(), request_id: "R1".into() }
+    Refusal {
+        status,
+        code,
+        message: "blocked by \"policy\"\n".into(),
+        request_id: "R1".into(),
+        call_id: Some("7".into()),
+    }
 }
 
 fn json_of(bytes: &[u8]) -> Value {

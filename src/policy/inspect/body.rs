@@ -1,8 +1,10 @@
 //! Finds the texts of a body, whatever it is, and hands each to the sheet.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::Range;
 
+use super::Inspector;
 use super::Pinning;
 use super::Unreadable;
 use super::layer2;
@@ -21,6 +23,10 @@ use crate::llm::tools;
 use crate::llm::usage::Usage;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Direction;
+use crate::policy::memo;
+use crate::policy::memo::Circumstances;
+use crate::policy::memo::Tag;
+use crate::scan::classifier::reading::TEXT_BYTES_MIN;
 use crate::scan::scanner::touches;
 use crate::scan::spelling;
 use crate::scan::view;
@@ -31,6 +37,9 @@ const SECRET_NAMES: [&[u8]; 7] = [b"passw", b"pwd", b"secret", b"token", b"key",
 const SECRET_NAME_BYTES_MAX: usize = 64;
 /// The shortest value that may be a secret for its name, in bytes.
 const SECRET_BYTES_MIN: usize = 8;
+
+/// A string that begins with so many bytes without a space is a file written as text, not language.
+const FILE_HEAD_BYTES: usize = 512;
 
 /// Reads a body and scans every text in it.
 pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(), Unreadable> {
@@ -98,30 +107,54 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
 /// Scans every string of a JSON text that begins at `offset` of the body.
 ///
 /// One pass of the first stage over all the texts, one after another, tells which of them can hold a
-/// match at all; a text is scanned on its own where it can, or where it has to be read through a view.
+/// match at all; a text is scanned on its own where it can, or where it has to be read through a view. Texts
+/// that were clean before are not read again.
 fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unreadable> {
     let document = json::walk(text, &sheet.inspector.ruleset.limits.json())?;
-    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.direction);
+    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.judged());
     dialect.check_keys(text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
     pin_tools(sheet, text, &document);
-    let texts = Texts::of(text, &document);
+    let recall = Recall::of(sheet);
+    let text_bytes = Cell::new(0);
+    let texts = Texts::of(text, &document, |at, alone| {
+        let string = document.strings.get(at);
+        let bytes = string.map_or(0, |string| {
+            bytes_of_model(alone, (direction, dialect.channel(text, &document, string)), string)
+        });
+        text_bytes.set(text_bytes.get() + bytes);
+        recall.standing(sheet, text, &document, at, alone)
+    });
+    sheet.usage.text_bytes += text_bytes.get();
     let mut suspects = Vec::new();
     let edits = sheet.edit_count();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
-    let asked = sheet.inspector.direction == Direction::Request;
-    let is_spelt = asked && spelling::may_be_spelt(&texts.joined);
-    for (at, (string, place)) in document.strings.iter().zip(texts.places()).enumerate() {
+    let asked = direction == Direction::Request;
+    let asks_model = sheet.inspector.ruleset.layer3.ids().any(|id| sheet.wanted().contains(id));
+    let is_spelt = asked && spelling::may_be_spelt(&texts.joined)?;
+    for (at, (string, (place, standing))) in document.strings.iter().zip(texts.places()).enumerate() {
+        if standing == Standing::Clean {
+            continue;
+        }
         let alone = &texts.joined[place.clone()];
         let name = name_of_secret(text, &document, at);
+        let channel = dialect.channel(text, &document, string);
         let may_match = name.is_some()
             || touches(&suspects, &place)
             || view::needs_views(alone)
-            || is_spelt && spelling::may_be_spelt(alone)
+            || is_spelt && spelling::may_be_spelt(alone)?
             || sheet.may_restore(alone);
-        if may_match || layer3::reads(alone, direction, dialect.channel(text, &document, string)) {
+        let found = sheet.found();
+        if may_match
+            || asks_model && alone.len() >= TEXT_BYTES_MIN && layer3::reads(alone, direction, channel)
+        {
             let name = may_match.then(|| name.unwrap_or_default());
-            scan_string(sheet, text, offset, (&document, string), name.as_deref())?;
+            scan_string(sheet, text, offset, (&document, string, channel), name.as_deref())?;
+        }
+        if let Standing::New(tag) = standing
+            && sheet.found() == found
+        {
+            sheet.inspector.ruleset.memo.note(tag);
         }
     }
     if sheet.edit_count() > edits {
@@ -130,6 +163,19 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
         }
     }
     Ok(())
+}
+
+/// Returns how many bytes of a string a model reads or writes as text: none of names, of keys, and of files.
+fn bytes_of_model(text: &[u8], (direction, channel): (Direction, Channel), string: &JsonString) -> u64 {
+    let head = text.get(..FILE_HEAD_BYTES).unwrap_or_default();
+    let is_file = !head.is_empty() && head.is_ascii() && !head.iter().any(u8::is_ascii_whitespace);
+    let is_own = match (direction, channel) {
+        (_, Channel::Metadata) => false,
+        (Direction::Request, _) => true,
+        (Direction::Response, Channel::Assistant | Channel::Reasoning | Channel::ToolCall) => true,
+        (Direction::Response, _) => false,
+    };
+    if is_own && !is_file && !string.key { text.len() as u64 } else { 0 }
 }
 
 /// Returns the name of a member whose value may be a secret for its name alone.
@@ -145,7 +191,7 @@ fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Option<
 }
 
 /// Compares the tools that a body defines with those that its caller knows.
-fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
+pub fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
     let Some(Pinning { pins, route }) = sheet.inspector.pins else { return };
     let tools = match sheet.inspector.direction {
         Direction::Request => tools::requested(text, document),
@@ -158,30 +204,93 @@ fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
     }
 }
 
+/// What is known of a text before it is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// Nothing, and it is not worth knowing.
+    Unknown,
+    /// Nothing; this is what to know it by.
+    New(Tag),
+    /// Nothing is to be found in it.
+    Clean,
+}
+
+/// Asks for texts that were clean before: of requests, whose history comes again with each turn.
+struct Recall(Option<Circumstances>);
+
+impl Recall {
+    fn of(sheet: &Sheet<'_, '_>) -> Self {
+        let Inspector { ruleset, caller, trial, .. } = sheet.inspector;
+        // What one model finds clean says nothing of another.
+        if sheet.inspector.judged() == Direction::Response || trial.is_some() {
+            return Self(None);
+        }
+        Self(ruleset.memo.circumstances(sheet.wanted(), caller.map_or("", CallerId::as_str)))
+    }
+
+    /// Returns the standing of a text; one that may be a secret for its name is always read.
+    fn standing(
+        &self,
+        sheet: &Sheet<'_, '_>,
+        text: &[u8],
+        document: &Document,
+        at: usize,
+        alone: &[u8],
+    ) -> Standing {
+        let Some(string) = document.strings.get(at).filter(|_| alone.len() >= memo::TEXT_BYTES_MIN) else {
+            return Standing::Unknown;
+        };
+        if name_of_secret(text, document, at).is_some() {
+            return Standing::Unknown;
+        }
+        let Inspector { ruleset, dialect, .. } = sheet.inspector;
+        let channel = dialect.channel(text, document, string);
+        let reading = layer3::reading(sheet.inspector.judged(), channel);
+        match self.0.and_then(|circumstances| ruleset.memo.tag(circumstances, reading, alone)) {
+            Some(tag) if ruleset.memo.knows(tag) => Standing::Clean,
+            Some(tag) => Standing::New(tag),
+            None => Standing::Unknown,
+        }
+    }
+}
+
 /// The texts of all strings of a document, escapes undone, with a byte between them that joins nothing.
+///
+/// Those that are known to be clean are left out.
 struct Texts {
     joined: Vec<u8>,
     ends: Vec<usize>,
+    standings: Vec<Standing>,
 }
 
 impl Texts {
     const BETWEEN: u8 = 0;
 
-    fn of(text: &[u8], document: &Document) -> Self {
-        let mut texts =
-            Self { joined: Vec::with_capacity(text.len()), ends: Vec::with_capacity(document.strings.len()) };
-        for string in &document.strings {
-            texts.joined.extend_from_slice(&document.text(text, string));
+    fn of(text: &[u8], document: &Document, standing: impl Fn(usize, &[u8]) -> Standing) -> Self {
+        let count = document.strings.len();
+        let mut texts = Self {
+            joined: Vec::with_capacity(text.len()),
+            ends: Vec::with_capacity(count),
+            standings: Vec::with_capacity(count),
+        };
+        for (at, string) in document.strings.iter().enumerate() {
+            let alone = document.text(text, string);
+            let standing = standing(at, &alone);
+            if standing != Standing::Clean {
+                texts.joined.extend_from_slice(&alone);
+            }
+            texts.standings.push(standing);
             texts.ends.push(texts.joined.len());
             texts.joined.push(Self::BETWEEN);
         }
         texts
     }
 
-    /// Returns where each text lies in `joined`.
-    fn places(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+    /// Returns where each text lies in `joined`, and its standing.
+    fn places(&self) -> impl Iterator<Item = (Range<usize>, Standing)> + '_ {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|end| end + 1));
-        starts.zip(&self.ends).map(|(start, end)| start..*end)
+        let places = starts.zip(&self.ends).map(|(start, end)| start..*end);
+        places.zip(self.standings.iter().copied())
     }
 }
 
@@ -189,10 +298,9 @@ fn scan_string(
     sheet: &mut Sheet<'_, '_>,
     text: &[u8],
     offset: usize,
-    (document, string): (&Document, &JsonString),
+    (document, string, channel): (&Document, &JsonString, Channel),
     name: Option<&[u8]>,
 ) -> Result<(), Unreadable> {
-    let channel = sheet.inspector.dialect.channel(text, document, string);
     let decoded = document.text(text, string);
     let mut cursor = RawCursor::new(text, string);
     let before = sheet.gathered().len();

@@ -136,9 +136,8 @@ impl Gathered {
         fired: &Fired,
         confidence: Confidence,
     ) -> Action {
-        let Inspector { direction, caller, now, .. } = inspector;
-        let judge = |value: &[u8]| match policy.judge(*direction, fired.id, confidence, value, *caller, *now)
-        {
+        let (Inspector { caller, now, .. }, direction) = (inspector, inspector.judged());
+        let judge = |value: &[u8]| match policy.judge(direction, fired.id, confidence, value, *caller, *now) {
             Action::Redact => Action::Monitor,
             decided => decided,
         };

@@ -5,7 +5,7 @@
 //! leave, as a [`Cleared`]. Every string is scanned, known field or not, keys included; what cannot be
 //! read meets the policy's fail mode. It has no clock: how much time is left is asked of the caller.
 
-mod body;
+pub(super) mod body;
 pub mod layer2;
 pub mod layer3;
 pub mod text;
@@ -28,6 +28,7 @@ use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
+use crate::policy::inspect::layer3::Trial;
 use crate::policy::pin::Pins;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
@@ -150,6 +151,8 @@ pub struct Inspector<'a> {
     pub now: Timestamp,
     /// The tenant's masks.
     pub masker: &'a Masker,
+    /// The model that is tried on this exchange; none: the usual one judges.
+    pub trial: Option<&'a Trial>,
     /// Tells whether the time for this body is over.
     pub expired: &'a (dyn Fn() -> bool + Sync),
 }
@@ -173,6 +176,11 @@ impl Unreadable {
 }
 
 impl Inspector<'_> {
+    /// Returns as which way's words a body is judged: between agents, what comes back is input of a model too.
+    pub fn judged(&self) -> Direction {
+        if self.dialect.is_between_peers() { Direction::Request } else { self.direction }
+    }
+
     /// Reads, judges and clears a whole body.
     pub fn body(&self, bytes: Bytes, media: Result<Media, MediaFault>, vault: &mut Vault) -> Inspection {
         if self.direction == Direction::Request {

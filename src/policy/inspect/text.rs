@@ -38,6 +38,8 @@ pub struct Sheet<'a, 'v> {
     edits: Vec<Edit>,
     shadow: Option<Action>,
     gathered: Gathered,
+    /// How many findings there were, whatever is done about them.
+    found: usize,
 }
 
 /// What replaces some bytes of a text.
@@ -76,7 +78,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
     /// Returns an empty sheet.
     pub fn new(inspector: &'a Inspector<'a>, vault: &'v mut Vault) -> Self {
         let shadow = inspector.ruleset.shadow_of(inspector.policy).map(|_| Action::Allow);
-        let wanted = Cow::Borrowed(inspector.policy.looked_for(inspector.direction));
+        let wanted = Cow::Borrowed(inspector.policy.looked_for(inspector.judged()));
         let usage = Usage::default();
         Self {
             inspector,
@@ -87,6 +89,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             edits: Vec::new(),
             shadow,
             gathered: Gathered::default(),
+            found: 0,
         }
     }
 
@@ -170,10 +173,12 @@ impl<'a, 'v> Sheet<'a, 'v> {
         findings.extend(layer3::find(
             self.inspector.ruleset,
             text,
-            (self.inspector.direction, channel),
+            (self.inspector.judged(), channel),
             &findings,
             &self.wanted,
+            self.inspector.trial,
         ));
+        self.found += findings.len();
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
             let values = restore::find(self.vault, text, inside(channel), true).values;
@@ -187,7 +192,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
     /// Scans a whole text: of a request in every spelling, of a response as a stream of it would be.
     fn scan(&self, text: &[u8]) -> Result<Vec<Finding>, ScanFault> {
         let scanner = &self.inspector.ruleset.scanner;
-        match self.inspector.direction {
+        match self.inspector.judged() {
             Direction::Request => scanner.scan_spelt(text, &self.wanted),
             Direction::Response => scanner.scan(text, &self.wanted),
         }
@@ -234,14 +239,21 @@ impl<'a, 'v> Sheet<'a, 'v> {
     }
 
     fn action(&self, finding: &Finding, matched: &[u8]) -> Action {
-        let Inspector { policy, direction, caller, now, .. } = self.inspector;
-        policy.judge(*direction, finding.detector, finding.confidence, matched, *caller, *now)
+        let Inspector { policy, caller, now, .. } = self.inspector;
+        policy.judge(self.inspector.judged(), finding.detector, finding.confidence, matched, *caller, *now)
     }
 
     fn note_shadow(&mut self, finding: &Finding, matched: &[u8]) {
-        let Inspector { ruleset, policy, direction, caller, now, .. } = self.inspector;
+        let Inspector { ruleset, policy, caller, now, .. } = self.inspector;
         let Some(shadow) = ruleset.shadow_of(policy) else { return };
-        let action = shadow.judge(*direction, finding.detector, finding.confidence, matched, *caller, *now);
+        let action = shadow.judge(
+            self.inspector.judged(),
+            finding.detector,
+            finding.confidence,
+            matched,
+            *caller,
+            *now,
+        );
         self.shadow = self.shadow.max(Some(action));
     }
 
@@ -255,6 +267,11 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let weighed = self.gathered.weigh(self.inspector, &self.wanted);
         self.observations.extend(weighed.observations);
         self.shadow = self.shadow.max(weighed.shadow);
+    }
+
+    /// Returns how many findings there were, whatever is done about them.
+    pub(super) fn found(&self) -> usize {
+        self.found
     }
 
     /// Returns how many edits were noted.

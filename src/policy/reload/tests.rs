@@ -193,3 +193,15 @@ fn a_restart_takes_the_newer_of_files_and_revisions() {
     drop(reloader);
     assert!(matches!(shrunk.start().1, Origin::StoredRevision));
 }
+
+#[test]
+fn what_a_ruleset_needs_is_made_ready_before_it_is_in_force() {
+    let mut world = World::default();
+    let (reloader, _) = world.start();
+    let (handle, seen) = (reloader.handle(), Arc::new(Mutex::new(Vec::new())));
+    let noted = Arc::clone(&seen);
+    reloader.prepare(move |next| noted.lock().push((handle.load().revision, next.revision)));
+    world.write("[policies.default.categories.secrets]\nmode = 'monitor'");
+    reloader.reload_file().unwrap();
+    assert_eq!(*seen.lock(), [(1, 2)]);
+}

@@ -155,6 +155,9 @@ pub fn repair_pem(value: &[u8]) -> Option<Vec<u8>> {
     Some([b"-----BEGIN ", label, b"-----\n", &lines.join(&b'\n'), b"\n-----END ", label, b"-----"].concat())
 }
 
+/// How many digits between letters make a password of a word that says so.
+const DISGUISED_MIN: usize = 2;
+
 /// Tells whether `value` is base64 of `user:password` in printable text, the password no placeholder.
 pub fn basic_auth(value: &[u8]) -> bool {
     let Ok(decoded) = LENIENT_STANDARD.decode(value) else { return false };
@@ -339,9 +342,17 @@ fn after_prefix(value: &[u8]) -> Option<&[u8]> {
 fn is_kept_password(password: &[u8]) -> bool {
     password.len() >= 6
         && !shape::is_common_password(password)
-        && !shape::says_password(password)
+        && (!shape::says_password(password) || is_disguised(password))
         && shape::not_placeholder(password)
         && !matches!(password.first(), Some(b'$' | b'%' | b'{' | b'[' | b'<'))
+}
+
+/// Tells whether digits stand for letters in a value: no field or function is named so.
+fn is_disguised(value: &[u8]) -> bool {
+    let is_letter = |at: Option<usize>| at.and_then(|at| value.get(at)).is_some_and(u8::is_ascii_alphabetic);
+    let within = |at: &usize| is_letter(at.checked_sub(1)) && is_letter(Some(at + 1));
+    let digits = value.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit()).map(|(at, _)| at);
+    digits.filter(within).count() >= DISGUISED_MIN
 }
 
 fn is_documentation_host(host: &[u8]) -> bool {

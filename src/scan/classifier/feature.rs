@@ -1,27 +1,33 @@
 //! What the model sees of a text: hashed n-grams of characters, of words and of concepts.
 //!
-//! In: a normal text and a lexicon. Out: for each n-gram the block of the text it begins in and its bucket. The
-//! trainer and the scanner run this same code; a change here asks for a new model.
+//! In: a normal text and a lexicon. Out: for each n-gram where it begins and its hash. The n-grams of bytes lie
+//! within words, so that all a word says alone is known once it was read once. The trainer and the scanner run
+//! this same code; a change here asks for a new model.
 
 use super::lexicon::Lexicon;
+use super::lexicon::Meaning;
 use super::lexicon::Sighting;
 use super::normal::GAP_LINE;
 use super::normal::GAP_QUOTE;
 use super::normal::GAP_SIGN;
 use super::normal::GAP_STOP;
+use super::normal::Key;
 use super::normal::Normal;
+use super::normal::Word;
 
 /// A text is cut into blocks of this many bytes of its normal form; windows are whole blocks.
 pub const BLOCK_BYTES: usize = 32;
 /// How many low bits of an offset are within a block.
 const BLOCK_SHIFT: u32 = BLOCK_BYTES.trailing_zeros();
 
-/// The lengths of the n-grams of bytes.
-const GRAMS: [(u64, u64); 2] =
-    [(0xffff_ffff, 0x9e6c_63d0_876a_68ee | 1), (0xffff_ffff_ffff, 0xc2b2_ae3d_27d4_eb4f)];
-/// How often an n-gram of bytes counts.
-const GRAM_WORTH: u32 = 1;
-/// How often an n-gram of words counts.
+/// The n-grams of bytes: how many bytes, what is left of eight bytes, and a factor of their own.
+const GRAMS: [(usize, u64, u64); 2] =
+    [(4, 0xffff_ffff, 0x9e6c_63d0_876a_68ef), (6, 0xffff_ffff_ffff, 0xc2b2_ae3d_27d4_eb4f)];
+/// How many bytes of a word have n-grams: what is longer is no word that people write.
+const GRAM_BYTES_MAX: usize = 30;
+/// How many bytes before a word count as what stands there.
+const GAP_BYTES_MAX: usize = 7;
+/// How often a feature of words counts.
 const WORD_WORTH: u32 = 1;
 /// How often concepts count.
 const CONCEPT_WORTH: u32 = 8;
@@ -32,6 +38,8 @@ const NEAR_WORDS: u32 = 3;
 /// How many concepts behind one are paired with it.
 const PARTNERS: usize = 3;
 
+const SEED: u64 = 0xcbf2_9ce4_8422_2325;
+const GAP: u64 = 0x94d0_49bb_1331_11eb;
 const WORD: u64 = 0xd6e8_feb8_6659_fd93;
 const PAIR: u64 = 0xa076_1d64_78bd_642f;
 const TRIPLE: u64 = 0xe703_7ed1_a0b4_28db;
@@ -41,37 +49,95 @@ const CONCEPT: u64 = 0x1d8e_4e27_c47d_124f;
 const CONCEPT_PAIR: u64 = 0xeb44_acca_b455_d165;
 const CONCEPT_TRIPLE: u64 = 0x9c6e_6877_736c_46e3;
 
-/// Reads one text after another and keeps its room between them.
-#[derive(Clone, Debug, Default)]
-pub struct Reader {
-    hashes: Vec<u64>,
-    sightings: Vec<Sighting>,
+/// One word, as it is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Spelt<'t> {
+    /// Its bytes.
+    pub bytes: &'t [u8],
+    /// The same as numbers, if they are few.
+    pub key: Option<Key>,
+    /// Their hash.
+    pub hash: u64,
+    /// Where it begins in the normal text.
+    pub at: u32,
 }
 
-impl Reader {
-    /// Hands every feature of a text to `emit`: its block and its bucket, below `1 << bits`.
-    pub fn read(
-        &mut self,
-        normal: &Normal,
-        lexicon: &Lexicon,
-        bits: u32,
-        mut emit: impl FnMut(usize, u32, u32),
-    ) {
-        let shift = 64 - bits;
-        let mut emit = |at: u32, hash: u64, worth: u32| {
-            emit((at >> BLOCK_SHIFT) as usize, (hash >> shift) as u32, worth);
-        };
-        grams(normal, &mut emit);
-        self.hashes.clear();
-        self.sightings = lexicon.sightings(normal, &mut self.hashes);
-        words(normal, &self.hashes, &mut emit);
-        concepts(&self.sightings, &mut emit);
-    }
+/// Whoever takes the features of a text.
+pub trait Sink {
+    /// Takes a word, whose features alone are those of [`of_word`], and tells what it means.
+    fn word(&mut self, word: &Spelt<'_>) -> Meaning;
+    /// Takes a feature that begins at an offset, and how often it counts.
+    fn feature(&mut self, at: u32, hash: u64, worth: u32);
+}
 
-    /// Returns the concepts of the text read last.
-    pub fn sightings(&self) -> &[Sighting] {
-        &self.sightings
+/// Hands every feature of a text to a sink, and its concepts to `sightings`.
+pub fn read(normal: &Normal, lexicon: &Lexicon, sightings: &mut Vec<Sighting>, sink: &mut impl Sink) {
+    sightings.clear();
+    let (mut before, mut before_that) = (0u64, 0u64);
+    let (mut end, mut free_from) = (0, 0);
+    for (index, word) in normal.words().iter().enumerate() {
+        let spelt = Spelt::of(normal, word);
+        let (at, hash) = (spelt.at, spelt.hash);
+        let meaning = sink.word(&spelt);
+        if index >= free_from
+            && let Some((concept, until)) = lexicon.longest(normal, index, &meaning)
+        {
+            free_from = until;
+            sightings.push(Sighting { concept, word: index as u32, at, gap: word.gap });
+        }
+        if let Some(gap) = gap(normal.bytes().get(end..at as usize).unwrap_or_default()) {
+            sink.feature(at, gap, WORD_WORTH);
+        }
+        end = word.end as usize;
+        if word.gap & (GAP_LINE | GAP_STOP) != 0 {
+            (before, before_that) = (0, 0);
+            sink.feature(at, mixed(hash ^ START), WORD_WORTH);
+        }
+        if before != 0 {
+            sink.feature(at, mixed(before.rotate_left(17) ^ hash ^ PAIR), WORD_WORTH);
+        }
+        if before_that != 0 {
+            sink.feature(at, mixed(before_that.rotate_left(31) ^ hash ^ SKIP), WORD_WORTH);
+            let three = before_that.rotate_left(34) ^ before.rotate_left(17) ^ hash;
+            sink.feature(at, mixed(three ^ TRIPLE), WORD_WORTH);
+        }
+        (before_that, before) = (before, hash);
     }
+    concepts(sightings, &mut |at, hash, worth| sink.feature(at, hash, worth));
+}
+
+/// Hands out the features of a word alone: itself, and its n-grams with the edges of the word as spaces.
+pub fn of_word(word: &[u8], hash: u64, mut emit: impl FnMut(u64)) {
+    emit(mixed(hash ^ WORD));
+    let word = word.get(..GRAM_BYTES_MAX).unwrap_or(word);
+    let mut room = [0u8; GRAM_BYTES_MAX + 2 + size_of::<u64>()];
+    let edges = word.len() + 2;
+    for (to, byte) in room.iter_mut().zip([b" ", word, b" "].into_iter().flatten()) {
+        *to = *byte;
+    }
+    for from in 0..word.len() {
+        let Some(eight) = room.get(from..).and_then(<[u8]>::first_chunk::<8>) else { break };
+        // Those that begin within a character say little.
+        if eight[0] & 0xc0 == 0x80 {
+            continue;
+        }
+        let eight = u64::from_le_bytes(*eight);
+        for (length, mask, factor) in GRAMS {
+            if from + length <= edges {
+                emit(mixed((eight & mask).wrapping_mul(factor)));
+            }
+        }
+    }
+}
+
+/// Returns the bucket of a feature among `1 << bits`.
+pub fn bucket(hash: u64, bits: u32) -> usize {
+    (hash >> (64 - bits)) as usize
+}
+
+/// Returns the block of a text that an offset lies in.
+pub fn block(at: u32) -> usize {
+    (at >> BLOCK_SHIFT) as usize
 }
 
 /// Returns how many blocks a normal text has.
@@ -79,40 +145,35 @@ pub fn blocks(normal: &Normal) -> usize {
     normal.len().div_ceil(BLOCK_BYTES)
 }
 
-/// Hands out the n-grams of bytes; those that begin within a character say little and are left out.
-fn grams(normal: &Normal, emit: &mut impl FnMut(u32, u64, u32)) {
-    let padded = normal.padded();
-    for at in 0..normal.len() {
-        let Some(eight) = padded.get(at..).and_then(<[u8]>::first_chunk::<8>) else { break };
-        if eight[0] & 0xc0 == 0x80 {
-            continue;
-        }
-        let eight = u64::from_le_bytes(*eight);
-        for (mask, factor) in GRAMS {
-            emit(at as u32, mixed((eight & mask).wrapping_mul(factor)), GRAM_WORTH);
-        }
+impl<'t> Spelt<'t> {
+    fn of(normal: &'t Normal, word: &Word) -> Self {
+        let bytes = normal.word(word);
+        let key = normal.key(word);
+        let [first, second] = key.unwrap_or_default();
+        let hash = match key {
+            Some(_) => mixed(mixed(first ^ SEED) ^ second),
+            None => long_hash(bytes),
+        };
+        Self { bytes, key, hash, at: word.start }
     }
 }
 
-fn words(normal: &Normal, hashes: &[u64], emit: &mut impl FnMut(u32, u64, u32)) {
-    let (mut before, mut before_that) = (0u64, 0u64);
-    for (word, hash) in normal.words().iter().zip(hashes) {
-        let hash = *hash;
-        if word.gap & (GAP_LINE | GAP_STOP) != 0 {
-            (before, before_that) = (0, 0);
-            emit(word.start, mixed(hash ^ START), WORD_WORTH);
-        }
-        emit(word.start, mixed(hash ^ WORD), WORD_WORTH);
-        if before != 0 {
-            emit(word.start, mixed(before.rotate_left(17) ^ hash ^ PAIR), WORD_WORTH);
-        }
-        if before_that != 0 {
-            emit(word.start, mixed(before_that.rotate_left(31) ^ hash ^ SKIP), WORD_WORTH);
-            let three = before_that.rotate_left(34) ^ before.rotate_left(17) ^ hash;
-            emit(word.start, mixed(three ^ TRIPLE), WORD_WORTH);
-        }
-        (before_that, before) = (before, hash);
+/// Returns the hash of a word that has no key.
+fn long_hash(word: &[u8]) -> u64 {
+    word.chunks(size_of::<u64>()).fold(SEED, |hash, chunk| {
+        let number = chunk.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        mixed(hash ^ number)
+    })
+}
+
+/// Returns the feature of what stands before a word, unless that is one space or nothing.
+fn gap(between: &[u8]) -> Option<u64> {
+    if between.is_empty() || between == b" " {
+        return None;
     }
+    let last = between.get(between.len().saturating_sub(GAP_BYTES_MAX)..)?;
+    let number = last.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    Some(mixed((number ^ GAP).wrapping_mul(GAP)))
 }
 
 fn concepts(sightings: &[Sighting], emit: &mut impl FnMut(u32, u64, u32)) {

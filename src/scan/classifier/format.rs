@@ -1,6 +1,6 @@
 //! The file of a model: compressed numbers, read whole or refused.
 //!
-//! `PCM1`, then one Zstandard frame of little-endian numbers: bits, scales, biases, the lexicon, the stack and the
+//! `PCM2`, then one Zstandard frame of little-endian numbers: bits, scales, biases, the lexicon, the stack and the
 //! thresholds, and last the weights, head after head. What is missing or left over is a fault.
 
 use super::lexicon::CONCEPTS_MAX;
@@ -16,7 +16,7 @@ use super::stack::SIGNALS;
 use super::stack::Stack;
 
 /// How the file of a linear model begins.
-pub const MAGIC: &[u8; 4] = b"PCM1";
+pub const MAGIC: &[u8; 4] = b"PCM2";
 /// The most buckets of a model, as a logarithm.
 pub const BITS_MAX: u32 = 21;
 /// The longest file of a model, in bytes, of whatever format.
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn half_a_model_is_none() {
         let file = write(&small()).unwrap();
-        assert!(matches!(read(b"PCM0"), Err(FormatFault::Magic)));
+        assert!(matches!(read(b"PCM1"), Err(FormatFault::Magic)));
         assert!(matches!(read(&file[..file.len() - 1]), Err(FormatFault::Damaged(_))));
         let refused = |numbers: &[u8]| {
             let mut file = MAGIC.to_vec();

@@ -5,7 +5,6 @@
 //! each character on. Entries are kept as hashes: a false hit takes two texts of one 64-bit hash.
 
 use super::normal::Normal;
-use super::normal::Word;
 
 /// The most concepts there may be.
 pub const CONCEPTS_MAX: usize = 64;
@@ -18,6 +17,8 @@ const PHRASE_WORDS_MAX: usize = 5;
 const GLUED_CHARACTERS_MAX: usize = 10;
 /// The shortest beginning of a word that an entry with `*` may have, in bytes.
 const PREFIX_BYTES_MIN: usize = 3;
+/// The longest beginning of a word that is looked up, in bytes.
+const ENTRY_BYTES_MAX: usize = 64;
 /// The bits of the filter before the table.
 const FILTER_BITS: u32 = 16;
 
@@ -43,6 +44,17 @@ pub struct Lexicon {
     filter: Vec<u64>,
 }
 
+/// What a word means, whatever stands around it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meaning {
+    /// The hash by which entries know it.
+    pub hash: u64,
+    /// Its concept.
+    pub concept: Option<u8>,
+    /// Whether entries of several words begin with it.
+    pub opens: bool,
+}
+
 /// One concept in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
@@ -66,7 +78,7 @@ pub fn step(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
 }
 
-/// Returns the hash of a word.
+/// Returns the hash of some bytes.
 pub fn hash_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(begin(), |hash, byte| step(hash, *byte))
 }
@@ -126,49 +138,34 @@ impl Lexicon {
         self.entries.binary_search_by_key(&hash, |entry| entry.hash).ok().and_then(|at| self.entries.get(at))
     }
 
-    /// Finds the concepts of a text: at each word the longest entry, and none inside another.
-    ///
-    /// `hashes` takes the hash of every word, in order.
-    pub fn sightings(&self, normal: &Normal, hashes: &mut Vec<u64>) -> Vec<Sighting> {
-        let words = normal.words();
-        let mut found = Vec::new();
-        let mut free_from = 0;
-        for (at, word) in words.iter().enumerate() {
-            let (hash, own) = self.word(normal, word);
-            hashes.push(hash);
-            if at < free_from {
-                continue;
-            }
-            let entry = self.find(hash).copied();
-            let opens = entry.is_some_and(|entry| entry.kinds & OPENS != 0);
-            let longer = match (word.glued, opens) {
-                (true, _) => self.glued(normal, at),
-                (false, true) => self.phrase(normal, at, hash),
-                (false, false) => None,
-            };
-            let alone = own.map(|concept| (concept, at + 1));
-            if let Some((concept, until)) = longer.or(alone) {
-                free_from = until;
-                found.push(Sighting { concept, word: at as u32, at: word.start, gap: word.gap });
-            }
-        }
-        found
-    }
-
-    /// Returns the hash of a word and its concept: that of the whole word, or of its longest beginning.
-    fn word(&self, normal: &Normal, word: &Word) -> (u64, Option<u8>) {
+    /// Returns what a word means alone: the concept of the whole word, or of its longest beginning.
+    pub fn meaning(&self, word: &[u8]) -> Meaning {
         let mut hash = begin();
         let mut concept = None;
-        for (at, byte) in normal.word(word).iter().enumerate() {
+        for (at, byte) in word.iter().enumerate() {
             hash = step(hash, *byte);
             if at + 1 >= PREFIX_BYTES_MIN
+                && at < ENTRY_BYTES_MAX
                 && let Some(entry) = self.find(hash).filter(|entry| entry.kinds & PREFIX != 0)
             {
                 concept = Some(entry.concept);
             }
         }
-        let exact = self.find(hash).filter(|entry| entry.kinds & EXACT != 0).map(|entry| entry.concept);
-        (hash, exact.or(concept))
+        let whole = self.find(hash);
+        let exact = whole.filter(|entry| entry.kinds & EXACT != 0).map(|entry| entry.concept);
+        let opens = whole.is_some_and(|entry| entry.kinds & OPENS != 0);
+        Meaning { hash, concept: exact.or(concept), opens }
+    }
+
+    /// Returns the concept of the longest entry that begins with a word, and the first word behind it.
+    pub fn longest(&self, normal: &Normal, at: usize, meaning: &Meaning) -> Option<(u8, usize)> {
+        let is_glued = normal.words().get(at)?.glued;
+        let longer = match (is_glued, meaning.opens) {
+            (true, _) => self.glued(normal, at),
+            (false, true) => self.phrase(normal, at, meaning.hash),
+            (false, false) => None,
+        };
+        longer.or(meaning.concept.map(|concept| (concept, at + 1)))
     }
 
     /// Returns the longest phrase that begins with a word.
@@ -217,6 +214,20 @@ fn place(hash: u64) -> (usize, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scan::classifier::feature;
+    use crate::scan::classifier::feature::Sink;
+    use crate::scan::classifier::feature::Spelt;
+
+    /// Who wants no features.
+    struct Deaf<'l>(&'l Lexicon);
+
+    impl Sink for Deaf<'_> {
+        fn word(&mut self, word: &Spelt<'_>) -> Meaning {
+            self.0.meaning(word.bytes)
+        }
+
+        fn feature(&mut self, _: u32, _: u64, _: u32) {}
+    }
 
     #[test]
     fn the_longest_entry_counts() {
@@ -225,7 +236,9 @@ mod tests {
             Lexicon::new(written.iter().flat_map(|(text, id)| entries_of(text.as_bytes(), *id)).collect());
         let concepts = |text: &str| -> Vec<u8> {
             let normal = Normal::of(text.as_bytes());
-            lexicon.sightings(&normal, &mut Vec::new()).iter().map(|seen| seen.concept).collect()
+            let mut seen = Vec::new();
+            feature::read(&normal, &lexicon, &mut seen, &mut Deaf(&lexicon));
+            seen.iter().map(|seen| seen.concept).collect()
         };
         assert_eq!(concepts("Ignoring it. From now on, ignore it now"), [1, 2, 1, 3]);
         assert_eq!(concepts("from now"), [3]);

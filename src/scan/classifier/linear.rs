@@ -1,5 +1,7 @@
 //! The model we train: hashed n-grams, three heads, windows and a small last step.
 
+use parking_lot::Mutex;
+
 use super::Classifier;
 use super::Head;
 use super::Origin;
@@ -23,7 +25,12 @@ const ALONE_BYTES_MIN: usize = 512;
 /// What is taken off the log odds of a window on its own: a long text has many.
 const ALONE_COST: f32 = 1.5;
 
-/// A linear model, ready to judge.
+/// For how long a text, in bytes, room is kept when it was read.
+const ROOM_BYTES: usize = 256 << 10;
+/// How much room is kept: as many texts as are usually read at once.
+const ROOMS_MAX: usize = 64;
+
+/// A linear model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Linear {
     /// The weights of the n-grams.
@@ -57,28 +64,47 @@ impl Levels {
     }
 }
 
-impl Linear {
-    /// Returns what a text in the canonical view is judged by, and its normal form.
-    pub fn pooled(&self, text: &[u8]) -> (Pooled, Normal) {
-        let normal = Normal::of(text);
-        (Pooling::default().read(&normal, &self.lexicon, &self.weights), normal)
+/// A linear model at work, with room for as many texts at once as there are.
+#[derive(Debug)]
+pub struct Judge {
+    model: Linear,
+    idle: Mutex<Vec<Room>>,
+}
+
+/// What one text at a time is read in.
+#[derive(Debug, Default)]
+struct Room {
+    normal: Normal,
+    pooling: Pooling,
+}
+
+impl Room {
+    fn pooled(&mut self, model: &Linear, text: &[u8]) -> Pooled {
+        self.normal.read(text);
+        self.pooling.read(&self.normal, &model.lexicon, &model.weights)
     }
 }
 
-impl Classifier for Linear {
-    fn judge(&self, text: &[u8], origin: Origin, signals: &Signals) -> Verdict {
-        let (pooled, normal) = self.pooled(text);
+impl Judge {
+    /// Puts a model to work.
+    pub fn new(model: Linear) -> Self {
+        Self { model, idle: Mutex::default() }
+    }
+
+    fn judge_in(&self, room: &mut Room, text: &[u8], origin: Origin, signals: &Signals) -> Verdict {
+        let Linear { stack, levels, .. } = &self.model;
+        let pooled = room.pooled(&self.model, text);
         let (head, peak) = foremost(&pooled);
-        let window = normal.source_range(peak.from * BLOCK_BYTES..peak.until * BLOCK_BYTES);
-        let bonus = self.stack.bonus(signals);
-        let whole = self.stack.odds(&stack::inputs(&pooled, origin)) + bonus;
-        let mut confidence = self.levels.confidence(whole, origin);
+        let window = room.normal.source_range(peak.from * BLOCK_BYTES..peak.until * BLOCK_BYTES);
+        let (bytes, bonus) = (room.normal.len(), stack.bonus(signals));
+        let whole = stack.odds(&stack::inputs(&pooled, origin)) + bonus;
+        let mut confidence = levels.confidence(whole, origin);
         let mut odds = whole;
-        if peak.score > 0.0 && normal.len() > ALONE_BYTES_MIN {
-            let alone = self.pooled(text.get(window.clone()).unwrap_or_default()).0;
-            odds = whole.max(self.stack.odds(&stack::inputs(&alone, origin)) + bonus - ALONE_COST);
+        if peak.score > 0.0 && bytes > ALONE_BYTES_MIN {
+            let alone = room.pooled(&self.model, text.get(window.clone()).unwrap_or_default());
+            odds = whole.max(stack.odds(&stack::inputs(&alone, origin)) + bonus - ALONE_COST);
             // Out of its text a window says less: that is told, and not stopped.
-            let told = self.levels.confidence(odds, origin).map(|it| it.min(Confidence::MEDIUM));
+            let told = levels.confidence(odds, origin).map(|it| it.min(Confidence::MEDIUM));
             confidence = confidence.max(told);
         }
         if pooled.cited && origin == Origin::User {
@@ -89,8 +115,20 @@ impl Classifier for Linear {
             odds,
             head,
             window: window.start.min(text.len())..window.end.min(text.len()),
-            confidence: confidence.filter(|_| !normal.is_empty()),
+            confidence: confidence.filter(|_| bytes > 0),
         }
+    }
+}
+
+impl Classifier for Judge {
+    fn judge(&self, text: &[u8], origin: Origin, signals: &Signals) -> Verdict {
+        let mut room = self.idle.lock().pop().unwrap_or_default();
+        let verdict = self.judge_in(&mut room, text, origin, signals);
+        let mut idle = self.idle.lock();
+        if text.len() <= ROOM_BYTES && idle.len() < ROOMS_MAX {
+            idle.push(room);
+        }
+        verdict
     }
 }
 

@@ -15,8 +15,10 @@ use std::ops::Range;
 use crate::scan::threat::Confidence;
 
 pub mod card;
+pub mod choice;
 pub mod feature;
 pub mod format;
+pub mod known;
 pub mod lexicon;
 pub mod linear;
 pub mod normal;
@@ -50,13 +52,15 @@ pub enum Head {
     Persona,
 }
 
-/// What other layers saw in the same text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What is known of a text from elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Signals {
     /// Findings of injection of medium confidence.
     pub medium: usize,
     /// Findings of injection of high confidence.
     pub high: usize,
+    /// Log odds that whoever asks adds to what the model says.
+    pub bias: f32,
 }
 
 /// What a model says of a text.

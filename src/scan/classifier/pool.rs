@@ -1,15 +1,20 @@
 //! From the weights of single features to what a whole text is judged by.
 //!
 //! In: a table of weights and a normal text. Out: [`Pooled`]: for each head the strongest window of about 200 and
-//! of about 800 bytes, where it lies, and what the other heads say there. Each feature is looked up once; windows
-//! are differences of running sums, so the work is linear in the text, whatever the windows.
+//! of about 800 bytes, where it lies, and what the other heads say there. A word is looked up once, the features
+//! around it as often as they occur; windows are differences of running sums, so the work is linear in the text,
+//! whatever the windows.
 
 use std::ops::Range;
 
 use super::feature;
 use super::feature::BLOCK_BYTES;
-use super::feature::Reader;
+use super::feature::Sink;
+use super::feature::Spelt;
+use super::known::Known;
+use super::known::Said;
 use super::lexicon::Lexicon;
+use super::lexicon::Meaning;
 use super::lexicon::Sighting;
 use super::normal::GAP_QUOTE;
 use super::normal::Normal;
@@ -84,11 +89,90 @@ pub struct Pooled {
 #[derive(Clone, Debug, Default)]
 pub struct Sums(Vec<[i32; HEADS]>);
 
-/// Reads texts into pooled scores and keeps its room between them.
+/// Reads texts into pooled scores; it keeps its room between them, and what one model says of words.
 #[derive(Clone, Debug, Default)]
 pub struct Pooling {
-    reader: Reader,
+    sightings: Vec<Sighting>,
     sums: Sums,
+    known: Known,
+    pending: Vec<Pending>,
+}
+
+/// Adds up what the features of a text weigh.
+struct Adding<'p> {
+    sums: &'p mut Sums,
+    known: &'p mut Known,
+    pending: &'p mut Vec<Pending>,
+    lexicon: &'p Lexicon,
+    weights: &'p Weights,
+}
+
+/// A feature whose weight is still to be looked up: many at a time, so that none waits for memory.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    bucket: u32,
+    block: u32,
+    worth: u32,
+}
+
+/// How many features are looked up at a time.
+const PENDING_MAX: usize = 512;
+
+impl Sink for Adding<'_> {
+    fn word(&mut self, word: &Spelt<'_>) -> Meaning {
+        let (lexicon, weights) = (self.lexicon, self.weights);
+        let learn = || weights.said(lexicon, word);
+        let said = match word.key {
+            Some(key) => self.known.of(key, word.hash, learn),
+            None => learn(),
+        };
+        self.sums.add(feature::block(word.at), said.weight.map(i32::from));
+        said.meaning
+    }
+
+    fn feature(&mut self, at: u32, hash: u64, worth: u32) {
+        let bucket = feature::bucket(hash, self.weights.bits) as u32;
+        self.pending.push(Pending { bucket, block: feature::block(at) as u32, worth });
+        if self.pending.len() == PENDING_MAX {
+            self.settle();
+        }
+    }
+}
+
+impl Adding<'_> {
+    /// Adds what is pending, block by block.
+    fn settle(&mut self) {
+        for block in self.pending.chunk_by(|one, other| one.block == other.block) {
+            let mut sum = [0i32; HEADS];
+            for Pending { bucket, worth, .. } in block {
+                let row = self.weights.row(*bucket as usize);
+                sum.iter_mut()
+                    .zip(row)
+                    .for_each(|(sum, weight)| *sum += i32::from(weight) * worth.cast_signed());
+            }
+            self.sums.add(block.first().map_or(0, |first| first.block as usize), sum);
+        }
+        self.pending.clear();
+    }
+}
+
+impl Weights {
+    /// Returns what the features of a bucket weigh, by head.
+    fn row(&self, bucket: usize) -> [i8; HEADS] {
+        let row = self.table.get(bucket).copied().unwrap_or_default();
+        [row[0], row[1], row[2]]
+    }
+
+    /// Returns what a word weighs and means alone.
+    fn said(&self, lexicon: &Lexicon, word: &Spelt<'_>) -> Said {
+        let mut weight = [0; HEADS];
+        // At most a feature for each of the few bytes that have some: that fits.
+        feature::of_word(word.bytes, word.hash, |hash| {
+            let row = self.row(feature::bucket(hash, self.bits));
+            weight.iter_mut().zip(row).for_each(|(sum, weight)| *sum += i16::from(weight));
+        });
+        Said { weight, meaning: lexicon.meaning(word.bytes) }
+    }
 }
 
 impl Sums {
@@ -97,12 +181,9 @@ impl Sums {
         self.0.resize(blocks + 1, [0; HEADS]);
     }
 
-    fn add(&mut self, block: usize, weights: [i8; 4], worth: u32) {
-        let worth = worth as i32;
+    fn add(&mut self, block: usize, weights: [i32; HEADS]) {
         if let Some(sum) = self.0.get_mut(block + 1) {
-            sum[0] += worth * i32::from(weights[0]);
-            sum[1] += worth * i32::from(weights[1]);
-            sum[2] += worth * i32::from(weights[2]);
+            sum.iter_mut().zip(weights).for_each(|(sum, weight)| *sum += weight);
         }
     }
 
@@ -136,14 +217,14 @@ pub fn windows(blocks: usize, length: usize, step: usize) -> impl Iterator<Item 
 }
 
 impl Pooling {
-    /// Judges a normal text.
+    /// Judges a normal text with the model that it was first used with.
     pub fn read(&mut self, normal: &Normal, lexicon: &Lexicon, weights: &Weights) -> Pooled {
         let blocks = feature::blocks(normal);
         self.sums.clear(blocks);
-        let sums = &mut self.sums;
-        self.reader.read(normal, lexicon, weights.bits, |block, bucket, worth| {
-            sums.add(block, weights.table.get(bucket as usize).copied().unwrap_or_default(), worth);
-        });
+        let Self { sightings, sums, known, pending } = self;
+        let mut adding = Adding { sums, known, pending, lexicon, weights };
+        feature::read(normal, lexicon, sightings, &mut adding);
+        adding.settle();
         sums.run();
         let mut pooled = Pooled::default();
         if blocks == 0 {
@@ -165,7 +246,10 @@ impl Pooling {
 
     fn score(&self, weights: &Weights, bytes: usize, window: Range<usize>) -> [f32; HEADS] {
         let end = (window.end * BLOCK_BYTES).min(bytes);
-        let scale = scale(end.saturating_sub(window.start * BLOCK_BYTES));
+        self.scaled(weights, scale(end.saturating_sub(window.start * BLOCK_BYTES)), window)
+    }
+
+    fn scaled(&self, weights: &Weights, scale: f32, window: Range<usize>) -> [f32; HEADS] {
         let sums = self.sums.window(window);
         std::array::from_fn(|head| weights.biases[head] + sums[head] as f32 * weights.scales[head] * scale)
     }
@@ -180,8 +264,12 @@ impl Pooling {
     ) {
         let mut count = 0usize;
         let mut above = [0usize; HEADS];
+        let full = scale(window * BLOCK_BYTES);
         for range in windows(blocks, window, step) {
-            let scores = self.score(weights, bytes, range.clone());
+            let scores = match range.start + window < blocks {
+                true => self.scaled(weights, full, range.clone()),
+                false => self.score(weights, bytes, range.clone()),
+            };
             for (head, score) in scores.into_iter().enumerate() {
                 above[head] += usize::from(score > 0.0);
                 let peak = &mut pooled.peaks[head][length];
@@ -199,9 +287,9 @@ impl Pooling {
     fn describe(&self, pooled: &mut Pooled, normal: &Normal) {
         let peak = pooled.peaks[OVERRIDE][1];
         let inside = |at: u32| (peak.from..peak.until).contains(&(at as usize / BLOCK_BYTES));
-        pooled.concepts = self.reader.sightings().iter().filter(|seen| inside(seen.at)).count();
+        pooled.concepts = self.sightings.iter().filter(|seen| inside(seen.at)).count();
         let cites = |seen: &&Sighting| seen.gap & GAP_QUOTE != 0 && seen.word >= CITING_WORDS_MIN;
-        pooled.cited = self.reader.sightings().iter().filter(cites).any(|seen| inside(seen.at));
+        pooled.cited = self.sightings.iter().filter(cites).any(|seen| inside(seen.at));
         let words = normal.words();
         let first = words.partition_point(|word| (word.start as usize) < peak.from * BLOCK_BYTES);
         let last = words.partition_point(|word| (word.start as usize) < peak.until * BLOCK_BYTES);

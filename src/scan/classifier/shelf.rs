@@ -15,6 +15,7 @@ use super::card::CardFault;
 use super::card::Learned;
 use super::format;
 use super::format::FormatFault;
+use super::linear::Judge;
 use super::reading;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
@@ -208,7 +209,7 @@ fn read_model(files: &ModelFiles, folder: &str, card: &[u8]) -> Result<Model, Mo
             .is_some_and(|rest| rest.rsplit('/').next() == Some(folder))
     });
     let (_, file) = named.ok_or_else(|| ModelProblem::Missing(card.model.file.clone()))?;
-    let model = format::read(file)?;
+    let model = Judge::new(format::read(file)?);
     Ok((card, kinds, Arc::new(model)))
 }
 

@@ -74,10 +74,10 @@ pub fn inputs(pooled: &Pooled, origin: Origin) -> [f32; INPUTS] {
 }
 
 impl Stack {
-    /// Returns what the findings of other layers add to the log odds.
+    /// Returns what the findings of other layers and whoever asks add to the log odds.
     pub fn bonus(&self, signals: &Signals) -> f32 {
         let counts = [signals.medium, signals.high].map(|count| count.min(SIGNALS_MAX) as f32);
-        self.signals.iter().zip(counts).map(|(worth, count)| worth * count).sum()
+        self.signals.iter().zip(counts).map(|(worth, count)| worth * count).sum::<f32>() + signals.bias
     }
 
     /// Returns the log odds that a text is an attack.

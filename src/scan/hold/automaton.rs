@@ -3,33 +3,49 @@
 //! Glushkov's construction: one position for each byte or class of a pattern, edges to what may follow. A long
 //! repetition keeps a few copies and then loops, look-arounds are dropped (but for `\b` at the very start), so the
 //! automaton accepts everything the patterns match and more. It decides how long text waits, never what is found.
+//!
+//! Hundreds of patterns begin alike (a word for a key, then a sign): what a track's patterns have in common at their
+//! beginning is followed once.
 
 use regex_syntax::hir::Class;
 use regex_syntax::hir::Hir;
 use regex_syntax::hir::HirKind;
-use regex_syntax::hir::Look;
 use regex_syntax::hir::Repetition;
 
-/// How many copies of a repeated part are told apart before it loops.
-const COPIES_MAX: usize = 8;
-
-/// How many positions all copies of a repeated part may have.
-const COPIED_POSITIONS_MAX: usize = 32;
+use super::Track;
+use super::part::Part;
+use super::part::Row;
 
 /// A set of bytes.
 pub(super) type ByteSet = [u64; 4];
 
-/// One byte or class of a pattern.
+/// Says that a position belongs to no wide pattern.
+pub(super) const NARROW: u32 = u32::MAX;
+
+/// One byte or class of one or more patterns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Position {
-    /// The pattern, by its index in the watch.
-    pub pattern: u32,
+    /// What is done about findings of its patterns.
+    pub track: Track,
+    /// The widest match of its patterns, and one byte for a look-around behind it.
+    pub reach: u32,
+    /// Its pattern by index in the watch, if that is a wide one; or [`NARROW`].
+    pub wide: u32,
     /// A match may end here.
     pub accepts: bool,
     /// Nothing may follow, not even a look-around: a thread ends here.
     pub last: bool,
     /// The value has begun: the position is in the pattern's group or behind it.
     pub in_value: bool,
+}
+
+/// What the automaton has to know of a pattern.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    pub track: Track,
+    pub reach: u32,
+    /// The pattern's index in the watch, if it is wide: it shares nothing then.
+    pub wide: u32,
 }
 
 /// A position that may follow another one, on these bytes.
@@ -62,19 +78,36 @@ struct StartTable {
 /// Collects patterns.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
+    /// What patterns begin with: first those that begin anywhere, then those that begin at a word's boundary.
+    roots: [Vec<Node>; 2],
     positions: Vec<Position>,
     position_classes: Vec<u32>,
     classes: Vec<ByteSet>,
     follow: Vec<Vec<u32>>,
-    anywhere: Vec<u32>,
-    at_word_boundary: Vec<u32>,
-    /// Whether the positions that are made now are in the value.
-    in_value: bool,
+    /// What the positions that are made now are told of.
+    now: Option<Position>,
 }
 
-/// A part of a pattern: whether it may be empty, where it may begin and end.
+/// A part that some patterns have in common, and what follows it in each of them.
+#[derive(Debug)]
+struct Node {
+    part: Part,
+    facts: Facts,
+    /// Whether a pattern ends here, and if so, whether one looks at what comes behind it.
+    ends: Option<bool>,
+    next: Vec<Node>,
+}
+
+/// What follows a part: where it may begin, and whether there may be nothing (and then, what [`Node::ends`] says).
+#[derive(Debug)]
+struct Tail {
+    first: Vec<u32>,
+    ends: Option<bool>,
+}
+
+/// A piece of a pattern: whether it may be empty, where it may begin and end.
 #[derive(Clone, Debug)]
-struct Part {
+struct Piece {
     nullable: bool,
     first: Vec<u32>,
     last: Vec<u32>,
@@ -120,28 +153,35 @@ impl StartTable {
 }
 
 impl Builder {
-    /// Adds a pattern under its index.
-    pub(super) fn add(&mut self, pattern: u32, hir: &Hir) {
-        let from = self.positions.len();
-        self.in_value = !always_has_group(hir);
-        let part = self.part(pattern, hir);
-        let looks_behind_end = !hir.properties().look_set_suffix_any().is_empty();
-        for at in &part.last {
-            self.positions[*at as usize].accepts = true;
-        }
-        for at in from..self.positions.len() {
-            self.follow[at].sort_unstable();
-            self.follow[at].dedup();
-            self.positions[at].last = self.follow[at].is_empty() && !looks_behind_end;
-        }
-        match begins_at_word_boundary(hir) {
-            true => self.at_word_boundary.extend(part.first),
-            false => self.anywhere.extend(part.first),
+    /// Adds a pattern.
+    pub(super) fn add(&mut self, row: Row, facts: Facts) {
+        let mut level = &mut self.roots[usize::from(row.at_boundary)];
+        let count = row.parts.len();
+        for (at, part) in row.parts.into_iter().enumerate() {
+            let alike = |node: &Node| {
+                node.part == part && node.facts.track == facts.track && node.facts.wide == facts.wide
+            };
+            let known = level.iter().position(alike).unwrap_or_else(|| {
+                level.push(Node { part, facts, ends: None, next: Vec::new() });
+                level.len() - 1
+            });
+            let node = &mut level[known];
+            node.facts.reach = node.facts.reach.max(facts.reach);
+            if at + 1 == count {
+                node.ends = Some(node.ends.unwrap_or(false) | row.looks_behind_end);
+            }
+            level = &mut node.next;
         }
     }
 
     /// Makes the tables.
-    pub(super) fn finish(self) -> Automaton {
+    pub(super) fn finish(mut self) -> Automaton {
+        let starts = std::mem::take(&mut self.roots).map(|nodes| self.any(nodes).first);
+        for (position, follow) in self.positions.iter_mut().zip(&mut self.follow) {
+            follow.sort_unstable();
+            follow.dedup();
+            position.last &= follow.is_empty();
+        }
         let mut edge_starts = vec![0];
         let mut edges = Vec::new();
         for follow in &self.follow {
@@ -150,9 +190,10 @@ impl Builder {
             edge_starts.push(edges.len() as u32);
         }
         let class_of = |at: u32| self.classes[self.position_classes[at as usize] as usize];
+        let [anywhere, at_word_boundary] = starts.map(|starts| StartTable::build(&starts, class_of));
         Automaton {
-            anywhere: StartTable::build(&self.anywhere, class_of),
-            at_word_boundary: StartTable::build(&self.at_word_boundary, class_of),
+            anywhere,
+            at_word_boundary,
             positions: self.positions,
             classes: self.classes,
             edge_starts,
@@ -160,30 +201,58 @@ impl Builder {
         }
     }
 
-    fn part(&mut self, pattern: u32, hir: &Hir) -> Part {
+    /// Makes positions for what may stand at one place.
+    fn any(&mut self, nodes: Vec<Node>) -> Tail {
+        let mut all = Tail { first: Vec::new(), ends: None };
+        for node in nodes {
+            all.join(self.node(node));
+        }
+        all
+    }
+
+    fn node(&mut self, node: Node) -> Tail {
+        let Facts { track, reach, wide } = node.facts;
+        let in_value = node.part.in_value;
+        self.now = Some(Position { track, reach, wide, accepts: false, last: true, in_value });
+        let piece = self.piece(&node.part.hir);
+        let mut behind = self.any(node.next);
+        behind.join(Tail { first: Vec::new(), ends: node.ends });
+        self.link(&piece.last, &behind.first);
+        if let Some(looks) = behind.ends {
+            for at in &piece.last {
+                let position = &mut self.positions[*at as usize];
+                position.accepts = true;
+                position.last &= !looks;
+            }
+        }
+        let mut whole = Tail { first: piece.first, ends: None };
+        if piece.nullable {
+            whole.join(behind);
+        }
+        whole
+    }
+
+    fn piece(&mut self, hir: &Hir) -> Piece {
         match hir.kind() {
-            HirKind::Empty | HirKind::Look(_) => Part::EMPTY,
-            HirKind::Literal(literal) => {
-                let bytes = literal.0.iter().map(|byte| only(*byte));
-                bytes.fold(Part::EMPTY, |before, set| {
-                    let next = self.byte(pattern, set);
-                    self.then(before, next)
-                })
-            }
-            HirKind::Class(class) => self.class(pattern, class),
-            HirKind::Repetition(repetition) => self.repeat(pattern, repetition),
+            HirKind::Empty | HirKind::Look(_) => Piece::EMPTY,
+            HirKind::Literal(literal) => literal.0.iter().fold(Piece::EMPTY, |before, byte| {
+                let next = self.byte(only(*byte));
+                self.then(before, next)
+            }),
+            HirKind::Class(class) => self.class(class),
+            HirKind::Repetition(repetition) => self.repeat(repetition),
             HirKind::Capture(group) => {
-                self.in_value = true;
-                self.part(pattern, &group.sub)
+                self.now = self.now.map(|position| Position { in_value: true, ..position });
+                self.piece(&group.sub)
             }
-            HirKind::Concat(parts) => parts.iter().fold(Part::EMPTY, |before, next| {
-                let next = self.part(pattern, next);
+            HirKind::Concat(parts) => parts.iter().fold(Piece::EMPTY, |before, next| {
+                let next = self.piece(next);
                 self.then(before, next)
             }),
             HirKind::Alternation(parts) => {
-                let mut all = Part { nullable: false, first: Vec::new(), last: Vec::new() };
+                let mut all = Piece { nullable: false, first: Vec::new(), last: Vec::new() };
                 for part in parts {
-                    let part = self.part(pattern, part);
+                    let part = self.piece(part);
                     all.nullable |= part.nullable;
                     all.first.extend(part.first);
                     all.last.extend(part.last);
@@ -193,58 +262,52 @@ impl Builder {
         }
     }
 
-    fn byte(&mut self, pattern: u32, set: ByteSet) -> Part {
+    fn byte(&mut self, set: ByteSet) -> Piece {
         let class = self.classes.iter().position(|known| *known == set).unwrap_or_else(|| {
             self.classes.push(set);
             self.classes.len() - 1
         });
         let at = self.positions.len() as u32;
-        self.positions.push(Position { pattern, accepts: false, last: false, in_value: self.in_value });
+        self.positions.extend(self.now);
         self.position_classes.push(class as u32);
         self.follow.push(Vec::new());
-        Part { nullable: false, first: vec![at], last: vec![at] }
+        Piece { nullable: false, first: vec![at], last: vec![at] }
     }
 
-    fn class(&mut self, pattern: u32, class: &Class) -> Part {
+    fn class(&mut self, class: &Class) -> Piece {
         let mut set = [0; 4];
         match class {
             Class::Bytes(class) => {
                 for byte in class.ranges().iter().flat_map(|range| range.start()..=range.end()) {
                     set[usize::from(byte >> 6)] |= 1 << (byte & 63);
                 }
-                self.byte(pattern, set)
+                self.byte(set)
             }
             // A character of several bytes: any bytes will do.
             Class::Unicode(_) => {
-                let any = self.byte(pattern, [u64::MAX; 4]);
+                let any = self.byte([u64::MAX; 4]);
                 self.link(&any.last, &any.first);
                 any
             }
         }
     }
 
-    fn repeat(&mut self, pattern: u32, repetition: &Repetition) -> Part {
-        if repetition.max == Some(0) {
-            return Part::EMPTY;
-        }
-        let before = self.positions.len();
-        let mut copy = self.part(pattern, &repetition.sub);
-        let width = self.positions.len() - before;
-        let least = repetition.min as usize;
-        let copies = least.min(COPIES_MAX).min(COPIED_POSITIONS_MAX / width.max(1)).max(1);
+    /// Makes as many copies as the least count says, of which the last is a loop where there may be more.
+    fn repeat(&mut self, repetition: &Repetition) -> Piece {
+        let mut copy = self.piece(&repetition.sub);
         let mut all = copy.clone();
-        for _ in 1..copies {
-            copy = self.part(pattern, &repetition.sub);
+        for _ in 1..repetition.min {
+            copy = self.piece(&repetition.sub);
             all = self.then(all, copy.clone());
         }
-        if repetition.max.is_none_or(|max| max as usize > copies) {
+        if repetition.max.is_none_or(|max| max > repetition.min.max(1)) {
             self.link(&copy.last, &copy.first);
         }
-        all.nullable |= least == 0;
+        all.nullable |= repetition.min == 0;
         all
     }
 
-    fn then(&mut self, before: Part, next: Part) -> Part {
+    fn then(&mut self, before: Piece, next: Piece) -> Piece {
         self.link(&before.last, &next.first);
         let mut first = before.first;
         if before.nullable {
@@ -254,7 +317,7 @@ impl Builder {
         if next.nullable {
             last.extend(&before.last);
         }
-        Part { nullable: before.nullable && next.nullable, first, last }
+        Piece { nullable: before.nullable && next.nullable, first, last }
     }
 
     fn link(&mut self, from: &[u32], to: &[u32]) {
@@ -264,8 +327,19 @@ impl Builder {
     }
 }
 
-impl Part {
+impl Piece {
     const EMPTY: Self = Self { nullable: true, first: Vec::new(), last: Vec::new() };
+}
+
+impl Tail {
+    /// Takes in another way to go on.
+    fn join(&mut self, other: Self) {
+        self.first.extend(other.first);
+        self.ends = match (self.ends, other.ends) {
+            (Some(mine), Some(theirs)) => Some(mine | theirs),
+            (mine, theirs) => mine.or(theirs),
+        };
+    }
 }
 
 /// Tells whether a byte belongs to a word, as `\b` has it.
@@ -273,32 +347,8 @@ pub(super) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-fn begins_at_word_boundary(hir: &Hir) -> bool {
-    match hir.kind() {
-        HirKind::Look(look) => *look == Look::WordAscii,
-        HirKind::Capture(group) => begins_at_word_boundary(&group.sub),
-        HirKind::Concat(parts) => parts.first().is_some_and(begins_at_word_boundary),
-        HirKind::Alternation(parts) => parts.iter().all(begins_at_word_boundary),
-        HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Repetition(_) => false,
-    }
-}
-
-/// Tells whether every match has a group that is its value, and so nothing before it is.
-fn always_has_group(hir: &Hir) -> bool {
-    match hir.kind() {
-        HirKind::Capture(group) => group.sub.properties().minimum_len().is_some_and(|least| least > 0),
-        HirKind::Concat(parts) => parts.iter().any(always_has_group),
-        // A group that is repeated or one of several ways need not take part, or takes part more than once.
-        HirKind::Alternation(_)
-        | HirKind::Repetition(_)
-        | HirKind::Empty
-        | HirKind::Literal(_)
-        | HirKind::Class(_)
-        | HirKind::Look(_) => false,
-    }
-}
-
-fn has(set: &ByteSet, byte: u8) -> bool {
+/// Tells whether a set has a byte.
+pub(super) fn has(set: &ByteSet, byte: u8) -> bool {
     set[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
 }
 

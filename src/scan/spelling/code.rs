@@ -38,7 +38,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Returns what the codes in a text say.
+/// Returns what the codes in a text say: a reading for each code that occurs.
 pub(super) fn readings(text: &[u8]) -> Vec<Spelt> {
     let mut found = Vec::new();
     base32(text, &mut found);
@@ -47,7 +47,30 @@ pub(super) fn readings(text: &[u8]) -> Vec<Spelt> {
     found.extend(quoted_printable(text).map(|view| viewed(Spelling::QuotedPrintable, view)));
     morse(text, &mut found);
     numbers(text, &mut found);
-    found
+    joined(found)
+}
+
+/// Makes one reading of the stretches in one code, each on a line, so that their number does not matter.
+fn joined(found: Vec<Spelt>) -> Vec<Spelt> {
+    let mut readings: Vec<Spelt> = Vec::new();
+    for next in found {
+        match readings.last_mut() {
+            Some(last) if last.spelling == next.spelling => last.append(&next),
+            _ => readings.push(next),
+        }
+    }
+    readings
+}
+
+impl Spelt {
+    /// Appends another reading in the same code.
+    fn append(&mut self, next: &Self) {
+        let (Origin::Runs(runs), Origin::Runs(others)) = (&mut self.origin, &next.origin) else { return };
+        let before = self.view.bytes().len();
+        self.view.append(b"\n", before, 1, 1);
+        self.view.append(next.view.bytes(), before + 1, 1, 1);
+        runs.extend(others.iter().map(|(end, run)| (end + before + 1, run.clone())));
+    }
 }
 
 /// Adds a reading that comes from one stretch, if it can be read.
@@ -57,7 +80,7 @@ fn add(spelling: Spelling, bytes: Vec<u8>, run: Range<usize>, found: &mut Vec<Sp
     if is_text && !bytes.is_empty() {
         let mut view = View::default();
         view.append(&bytes, 0, 1, 1);
-        found.push(Spelt { spelling, view, origin: Origin::Run(run) });
+        found.push(Spelt { spelling, view, origin: Origin::Runs(vec![(bytes.len(), run)]) });
     }
 }
 
@@ -67,7 +90,7 @@ fn add(spelling: Spelling, bytes: Vec<u8>, run: Range<usize>, found: &mut Vec<Sp
 fn stretches<'t>(
     text: &'t [u8],
     least: usize,
-    fit: fn(u8) -> bool,
+    fit: impl Fn(u8) -> bool + 't,
 ) -> impl Iterator<Item = Range<usize>> + 't {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -109,7 +132,11 @@ fn base32(text: &[u8], found: &mut Vec<Spelt>) {
 fn ascii85(text: &[u8], found: &mut Vec<Spelt>) {
     for start in memchr::memmem::find_iter(text, b"<~") {
         let body = text.get(start + 2..).unwrap_or_default();
-        let Some(length) = memchr::memmem::find(body, b"~>") else { return };
+        // No sign of the code is a tilde: the next one ends it, or it is none.
+        let Some(length) = memchr::memchr(b'~', body) else { return };
+        if body.get(length + 1) != Some(&b'>') {
+            continue;
+        }
         let signs: Vec<u8> =
             body.iter().take(length).copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
         if signs.iter().all(|byte| matches!(byte, b'!'..=b'u')) {

@@ -8,9 +8,6 @@ const APART_MIN: usize = 5;
 /// How far before the end of a word its digits are looked for, in bytes.
 const LEET_BYTES: usize = 6;
 
-/// The longest text that is turned round, in bytes.
-const REVERSED_BYTES_MAX: usize = 1 << 15;
-
 /// Moves ASCII letters along the alphabet by so many places.
 pub(super) fn moved(text: &[u8], places: u8) -> Vec<u8> {
     let along = |byte: u8, first: u8| first + (byte - first + places) % 26;
@@ -23,10 +20,21 @@ pub(super) fn moved(text: &[u8], places: u8) -> Vec<u8> {
         .collect()
 }
 
-/// Turns a text round, character by character.
-pub(super) fn reversed(text: &[u8]) -> Option<Vec<u8>> {
-    let text = std::str::from_utf8(text).ok().filter(|text| text.len() <= REVERSED_BYTES_MAX)?;
-    Some(text.chars().rev().collect::<String>().into_bytes())
+/// Turns a text round, character by character, and byte by byte what is none.
+pub(super) fn reversed(text: &[u8]) -> Vec<u8> {
+    let mut turned: Vec<u8> = text.iter().rev().copied().collect();
+    let mut end = turned.len();
+    for chunk in text.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            let start = end - character.len_utf8();
+            if end - start > 1 {
+                turned.get_mut(start..end).unwrap_or_default().reverse();
+            }
+            end = start;
+        }
+        end -= chunk.invalid().len();
+    }
+    turned
 }
 
 /// Tells whether a word that ends at an offset has a sign in the place of a letter.

@@ -75,8 +75,57 @@ fn ordinary_texts_have_no_other_reading() {
         "............................................",
         "a b c",
     ] {
-        let spelt: Vec<Spelling> = readings(text.as_bytes()).into_iter().map(|it| it.spelling).collect();
+        let spelt: Vec<Spelling> =
+            readings(text.as_bytes()).unwrap().into_iter().map(|it| it.spelling).collect();
         assert!(spelt.iter().all(|it| *it == Spelling::Spaced), "{text}: {spelt:?}");
         assert!(found(text).is_empty(), "{text}");
     }
+}
+
+#[test]
+fn what_is_far_behind_is_read_as_well() {
+    let rot13 = String::from_utf8(letters::moved(ORDER.as_bytes(), 13)).unwrap();
+    let reversed: String = ORDER.chars().rev().collect();
+    for at in [PIECE_BYTES - 20, PIECE_BYTES + 1, 2 * PIECE_BYTES + 7, 3 * PIECE_BYTES] {
+        for spelt in [&rot13, &reversed] {
+            let text = format!("{}. {spelt}. süß", "lorem ipsum ".repeat(at / 12));
+            let found = found(&text);
+            assert!(
+                found.iter().any(|(value, _)| spelt.contains(value.as_str())),
+                "{spelt} at {at}: {found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn decoys_hide_nothing() {
+    let decoys: String =
+        (0..60).map(|at| base32(format!("a harmless line, number {at}").as_bytes()) + " ").collect();
+    let text = format!("{decoys}{} .", base32(ORDER.as_bytes()));
+    assert_eq!(found(&text), [(base32(ORDER.as_bytes()), "base32".to_owned())]);
+    let text = format!("\u{ff}{} ", ORDER.chars().rev().collect::<String>());
+    let bytes = [b"\xff ", text.as_bytes()].concat();
+    let turned = letters::reversed(&bytes);
+    assert_eq!(letters::reversed(&turned), bytes);
+}
+
+#[test]
+fn a_text_that_cannot_be_searched_is_a_fault() {
+    let shape = |expression: &str| {
+        let expression = expression.to_owned();
+        Shape { expression, start: Start::Known { back: 2 }, lead: None }
+    };
+    let shapes = ["ab", "[a]b", "a[b]", "(?:ab)"].map(shape);
+    let marks = Marks { engine: Engine::compile(&shapes).unwrap(), marks: vec![Mark::Reversed; 4] };
+    assert_eq!(marks.find(b"ab").unwrap(), [Mark::Reversed]);
+    assert!(matches!(marks.find("ab".repeat(1 << 18).as_bytes()), Err(ScanFault::Engine(_))));
+}
+
+#[test]
+fn pieces_cover_a_text() {
+    let of = |length: usize| pieces(length).map(|piece| (piece.start, piece.end)).collect::<Vec<_>>();
+    assert_eq!(of(0), [(0, 0)]);
+    assert_eq!(of(PIECE_BYTES), [(0, PIECE_BYTES)]);
+    assert_eq!(of(PIECE_BYTES + 1), [(0, PIECE_BYTES), (PIECE_BYTES - OVERLAP_BYTES, PIECE_BYTES + 1)]);
 }

@@ -1,20 +1,10 @@
 //! The files behind the guardrails, while they change.
 
-use std::time::Instant;
-
 use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::*;
 use crate::upstream::Upstream;
-
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        std::thread::yield_now();
-    }
-}
 
 fn health(gateway: &Gateway) -> Value {
     ask(gateway, "/api/v1/health")["dependencies"]["a2a"].clone()

@@ -4,10 +4,14 @@ mod chain;
 mod files;
 mod internal;
 mod pki;
+mod sdk;
+mod talk;
+mod trust;
 
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::time::Instant;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -120,7 +124,7 @@ pub fn config(upstream: SocketAddr, more: &str) -> String {
         "[proxy.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n[license]\ntrusted_keys = [\"licenses.pem\"]\n\
          [a2a]\nclient_ca = \"agents.pem\"\ncapabilities = \"capabilities.yaml\"\n{more}\n\
          [[routes]]\nname = \"agents\"\npath_prefix = \"/agents\"\nupstream = \"http://{upstream}\"\n\
-         auth = \"a2a\"\npolicy = \"default\"\n\
+         strip_prefix = true\nauth = \"a2a\"\npolicy = \"default\"\n\
          [[routes]]\nname = \"others\"\npath_prefix = \"/\"\nupstream = \"http://{upstream}\"\n\
          dialect = \"generic\"\npolicy = \"default\"\n{POLICY}"
     )
@@ -192,4 +196,13 @@ pub fn ask(gateway: &Gateway, path: &str) -> Value {
     let key = gateway.admin_key();
     let request = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\n\r\n", gateway.admin);
     exchange(gateway.admin, request.as_bytes()).json()
+}
+
+/// Waits until a condition holds.
+pub fn until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::yield_now();
+    }
 }

@@ -50,6 +50,7 @@ fn a_blocked_stream_ends_in_the_callers_own_words() {
         code: CONTENT_BLOCKED,
         message: "blocked".to_owned(),
         request_id: "r1".to_owned(),
+        call_id: None,
     };
     // The place, its API, where the error stands in the last event, and what a graceful end says.
     let table = [

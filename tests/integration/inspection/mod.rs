@@ -6,6 +6,7 @@ mod chunking;
 mod copies;
 mod endings;
 mod layer2;
+mod memo;
 mod policies;
 mod refused;
 mod tokens;
@@ -103,7 +104,7 @@ impl Bench {
             document.overlay(parsed(text).nested(&["policies", name]));
         }
         document.overlay(parsed(more));
-        for own in ["proxy", "admin", "store", "plugins", "audit", "telemetry", "license"] {
+        for own in portcullis::policy::reload::FIXED_KEYS {
             document = without(&document, own);
         }
         let rules = section::read(&document, RulesFile::read).expect("the rules are sound");
@@ -150,6 +151,7 @@ impl Bench {
             pins: self.pins.as_ref().map(|pins| Pinning { pins, route: "test" }),
             now: self.now,
             masker: &self.masker,
+            trial: None,
             expired: &|| false,
         })
     }

@@ -4,9 +4,11 @@
 //! Parts that keep names in the store should keep [tokens](crate::govern::keyring) instead: the store's files keep old
 //! pages, and only a destroyed key is forgotten everywhere at once.
 
+pub mod analytics;
 pub mod audit;
 pub mod ioc;
 pub mod rbac;
+pub mod trust;
 
 use std::collections::BTreeMap;
 

@@ -74,6 +74,9 @@ fn structures_that_only_look_right_fail() {
     {
         assert!(!url_credentials(value.as_bytes()), "{value}");
     }
+    // Digits for letters are how people write passwords, and how nobody names a field.
+    assert!(url_credentials(["admin:s3cr3t", "Passw0rd@db.internal"].concat().as_bytes()));
+    assert!(!url_credentials(b"admin:db_password1@db.internal"));
     assert!(!aws_access_key(["AKIA", "IOSFODNN7EXAMPLE"].concat().as_bytes()));
     assert!(!aws_access_key(b"AKIA0189018901890189"));
     assert!(aws_access_key(["AKIA", "QYLPMN5HHHFPZAM2"].concat().as_bytes()));

@@ -1,0 +1,205 @@
+//! Gathers what reports of compliance go by, from every part of the process.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+
+use jiff::SignedDuration;
+use jiff::Timestamp;
+use serde_json::Value;
+use x509_parser::parse_x509_certificate;
+
+use crate::admin::Office;
+use crate::admin::error::ApiError;
+use crate::govern::analytics::Period;
+use crate::govern::analytics::figures::Count;
+use crate::govern::audit::Health;
+use crate::govern::audit::Query;
+use crate::govern::compliance::facts::AuditFact;
+use crate::govern::compliance::facts::Facts;
+use crate::govern::compliance::facts::KeyFact;
+use crate::govern::compliance::facts::ListenerFact;
+use crate::govern::compliance::facts::PERIOD_DAYS;
+use crate::govern::compliance::facts::PolicyFact;
+use crate::govern::compliance::facts::RouteFact;
+use crate::policy::decision::Direction;
+use crate::policy::decision::FailMode;
+use crate::policy::route::Route;
+use crate::policy::route::RouteAuth;
+use crate::policy::ruleset::Policy;
+use crate::policy::ruleset::Ruleset;
+use crate::scan::threat::Category;
+use crate::tls;
+
+/// The types of audit entries that checks count.
+const EVENTS: [&str; 8] = [
+    "access_denied",
+    "key_created",
+    "config_changed",
+    "login",
+    "exchange",
+    "entity_erased",
+    "entity_exported",
+    "hold_created",
+];
+/// The rule that notices changed tools.
+const TOOL_CHANGED: &str = "tool_definition_changed";
+const IN_MEMORY: &str = "in-memory";
+
+/// Gathers the facts of this moment.
+///
+/// # Errors
+/// The audit log or the store failed.
+pub(super) async fn gather(office: &Office) -> Result<Facts, ApiError> {
+    let at = office.clock.now();
+    let since = at - SignedDuration::from_hours(24 * PERIOD_DAYS);
+    let (events, findings) = (events(office, since, at).await?, findings(office, since, at).await?);
+    let log = office.audit.status().await.map_err(|_| ApiError::Unavailable)?;
+    let rules = office.reloader.handle().load();
+    let document = office.reloader.current().document.to_json();
+    let standing = office.licensing.standing(at);
+    let audit = AuditFact {
+        is_writable: match office.recorder.health() {
+            Health::Sound => true,
+            Health::Degraded(trouble) => trouble.writable(),
+        },
+        fails_closed: !office.facts.without_record,
+        retention_days: log.retention_age.map(|age| age.as_secs() / 86_400),
+        entries: log.entry_count,
+        completeness: office.telemetry.metrics.audit_completeness(),
+        chain: office.compliance.chain(),
+    };
+    Ok(Facts {
+        at,
+        since,
+        policies: policies(&rules),
+        routes: rules.routes.iter().map(route).collect(),
+        listeners: listeners(office, document).await?,
+        keys: keys(office, at),
+        audit,
+        events,
+        findings,
+        tier: standing.tier,
+        license_fault: standing.fault.map(|fault| fault.to_string()),
+        is_rate_limited: office.buckets.quota(standing.tier).is_some(),
+        availability: office.telemetry.metrics.availability(),
+        is_persistent: office.store.backend_name() != IN_MEMORY,
+        revision: rules.revision,
+        proven: rules.all().iter().count(),
+        usage: usage(office, since, at).await?,
+    })
+}
+
+async fn total(office: &Office, query: Query) -> Result<u64, ApiError> {
+    let page = office.audit.query(Query { limit: 1, ..query }).await;
+    page.map(|page| page.total).map_err(|_| ApiError::Unavailable)
+}
+
+async fn events(
+    office: &Office,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<BTreeMap<&'static str, u64>, ApiError> {
+    let mut counts = BTreeMap::new();
+    for name in EVENTS {
+        let event_type = Some(name.to_owned());
+        let query = Query { event_type, from: Some(from), to: Some(to), ..Query::default() };
+        counts.insert(name, total(office, query).await?);
+    }
+    Ok(counts)
+}
+
+async fn findings(
+    office: &Office,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<BTreeMap<&'static str, u64>, ApiError> {
+    let mut counts = BTreeMap::new();
+    for category in Category::ALL {
+        let query = Query { category: Some(category), from: Some(from), to: Some(to), ..Query::default() };
+        counts.insert(category.as_str(), total(office, query).await?);
+    }
+    Ok(counts)
+}
+
+/// Returns the policies that decide on some route.
+fn policies(rules: &Ruleset) -> Vec<PolicyFact> {
+    let pinning = rules.all().iter().find(|id| rules.kind(*id).is_some_and(|kind| kind.name == TOOL_CHANGED));
+    let decides =
+        |policy: &&std::sync::Arc<Policy>| rules.routes.iter().any(|route| route.policy == policy.id);
+    let fact = |policy: &std::sync::Arc<Policy>| PolicyFact {
+        id: policy.id.as_str().to_owned(),
+        modes: Category::ALL
+            .into_iter()
+            .map(|category| {
+                let rule = policy.file.category(category);
+                (category, (rule.request, rule.response))
+            })
+            .collect(),
+        fails_closed: policy.fail_mode == FailMode::Closed,
+        pins_tools: pinning.is_some_and(|id| policy.wanted(Direction::Request).contains(id)),
+    };
+    rules.policies.values().filter(decides).map(fact).collect()
+}
+
+fn route(route: &Route) -> RouteFact {
+    let is_here =
+        |host: &str| host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    RouteFact {
+        name: route.name.clone(),
+        takes_keys: matches!(route.auth, RouteAuth::GatewayKey(_)),
+        passes_upgrades: route.websocket,
+        is_private: route.upstreams.iter().all(|upstream| upstream.tls || is_here(&upstream.host)),
+    }
+}
+
+/// Reads the listeners of the configuration, and their certificates.
+async fn listeners(office: &Office, document: Value) -> Result<Vec<ListenerFact>, ApiError> {
+    let read = tokio::task::spawn_blocking(move || {
+        ["proxy", "admin"].map(|name| {
+            let addresses = document.pointer(&format!("/{name}/listen"));
+            let addresses: Vec<&str> = match addresses {
+                Some(Value::String(one)) => vec![one],
+                Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
+                _ => Vec::new(),
+            };
+            let is_here = |address: &&str| {
+                address.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
+            };
+            let cert = document.pointer(&format!("/{name}/tls/cert")).and_then(Value::as_str);
+            ListenerFact {
+                name,
+                has_tls: cert.is_some_and(|cert| !cert.is_empty()),
+                is_local: addresses.iter().all(is_here),
+                certificate_ends: cert.and_then(|cert| ends(Path::new(cert))),
+            }
+        })
+    });
+    read.await.map(Vec::from).map_err(|_| office.panicked())
+}
+
+/// Returns when the first certificate of a file ends.
+fn ends(path: &Path) -> Option<Timestamp> {
+    let chain = tls::certificates(path).ok()?;
+    let (_, certificate) = parse_x509_certificate(chain.first()?.as_ref()).ok()?;
+    Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
+}
+
+fn keys(office: &Office, at: Timestamp) -> Vec<KeyFact> {
+    let counts = |key: &crate::access::key::KeyRecord| key.expires_at.is_none_or(|ends| ends > at);
+    let fact = |key: crate::access::key::KeyRecord| KeyFact {
+        role: key.role,
+        created_at: key.created_at,
+        expires_at: key.expires_at,
+        has_budget: office.budgets.of(&key.id, at).is_some(),
+    };
+    office.keys.list().into_iter().filter(counts).map(fact).collect()
+}
+
+async fn usage(office: &Office, since: Timestamp, at: Timestamp) -> Result<(u64, u64), ApiError> {
+    let meter = office.meter.clone();
+    let days = tokio::task::spawn_blocking(move || meter.by_day(Period::touching(since, at))).await;
+    let days = days.map_err(|_| office.panicked())?.map_err(|_| ApiError::Unavailable)?;
+    let sum = |count: Count| days.values().map(|roll| roll.total[count]).sum();
+    Ok((sum(Count::Requests), sum(Count::Total)))
+}

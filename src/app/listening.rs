@@ -1,0 +1,104 @@
+//! How the listeners of both planes are set up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pingora::apps::HttpServerOptions;
+use pingora::listeners::L4BufferSettings;
+use pingora::listeners::ListenerConfig;
+use pingora::listeners::TcpSocketOptions;
+use pingora::protocols::ALPN;
+use pingora::protocols::http::v2::server::H2Options;
+use pingora::protocols::http::v2::server::default_h2_options;
+use pingora::server::configuration::ServerConf;
+use pingora::services::listening::Service;
+
+use super::StartError;
+use super::StateError;
+use super::address::Reserved;
+use crate::config::Config;
+use crate::proxy::guard::GuardConfig;
+use crate::tls::CertificateStore;
+use crate::tls::TlsFiles;
+use crate::tls::peer::Authorities;
+
+/// What is read of a connection at once, where its reader does not ask for more: a request head, a TLS record.
+/// A connection has this for as long as it is open.
+const READ_BUFFER_BYTES: usize = 16 << 10;
+/// How long the runtimes may take to stop once every exchange had its time.
+const RUNTIME_STOP_S: u64 = 2;
+
+/// Returns the caps and deadlines of the data plane.
+pub(super) fn guard_config(config: &Config) -> GuardConfig {
+    GuardConfig {
+        connections_max: config.proxy.max_connections,
+        connections_per_address_max: config.proxy.max_connections_per_address,
+        head_deadline: Duration::from_millis(config.proxy.timeouts.header_ms),
+    }
+}
+
+/// Returns those of the management plane.
+pub(super) fn admin_guard_config(config: &Config) -> GuardConfig {
+    GuardConfig {
+        connections_max: config.admin.max_connections,
+        connections_per_address_max: config.admin.max_connections_per_address,
+        ..guard_config(config)
+    }
+}
+
+/// Returns what is asked of HTTP/1 connections.
+pub(super) fn server_options(config: &Config) -> HttpServerOptions {
+    let mut options = HttpServerOptions::default();
+    options.h2c = config.proxy.h2;
+    // Pingora counts how often a connection is used again, not how often it is used.
+    options.keepalive_request_limit = Some(config.proxy.max_requests_per_connection.saturating_sub(1));
+    options.h2_idle_timeout = Some(Duration::from_millis(config.proxy.timeouts.keepalive_ms));
+    options
+}
+
+/// Returns what is asked of HTTP/2 connections.
+pub(super) fn h2_options(config: &Config) -> H2Options {
+    let mut options = default_h2_options();
+    options.max_concurrent_streams(config.proxy.h2_streams_max);
+    options.max_header_list_size(u32::try_from(config.proxy.max_header_bytes).unwrap_or(u32::MAX));
+    options
+}
+
+/// Returns the configuration of the server as a whole.
+pub(super) fn server_conf(config: &Config) -> ServerConf {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    ServerConf {
+        threads: config.proxy.threads.unwrap_or(cores),
+        grace_period_seconds: Some(config.proxy.shutdown_grace_ms.div_ceil(1000)),
+        graceful_shutdown_timeout_seconds: Some(RUNTIME_STOP_S),
+        upstream_keepalive_pool_size: config.proxy.upstream_idle_connections,
+        ..ServerConf::default()
+    }
+}
+
+/// Lets a service listen, with a certificate where there is one.
+pub(super) fn listen<A>(
+    service: &mut Service<A>,
+    addresses: &Reserved,
+    tls: Option<&TlsFiles>,
+    offered: ALPN,
+    agents: Option<&Arc<Authorities>>,
+) -> Result<Option<Arc<CertificateStore>>, StartError> {
+    let certificate = tls.map(|files| CertificateStore::load(files.clone())).transpose();
+    let certificate = certificate.map_err(|fault| StartError::State(StateError::Certificate(fault)))?;
+    for address in addresses.bound() {
+        let mut options = TcpSocketOptions::default();
+        options.so_reuseport = Some(addresses.holds(address));
+        let endpoint = ListenerConfig::tcp(address.to_string())
+            .tcp_socket_options(options)
+            .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
+        service.add_listener(match (&certificate, agents) {
+            (Some(certificate), Some(authorities)) => {
+                endpoint.tls(certificate.listener_for_agents(offered.clone(), authorities))
+            }
+            (Some(certificate), None) => endpoint.tls(certificate.listener(offered.clone())),
+            (None, _) => endpoint,
+        });
+    }
+    Ok(certificate)
+}

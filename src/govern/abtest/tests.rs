@@ -1,0 +1,199 @@
+//! Tests from their making to their end.
+
+use std::sync::Arc;
+
+use super::evidence::Count;
+use super::*;
+use crate::clock::Clock;
+use crate::clock::ManualClock;
+use crate::scan::classifier::shelf::Shelf;
+use crate::store::Store;
+
+fn moment(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// Name, weight and model of a variant.
+type Written<'a> = (&'a str, f64, &'a str);
+
+fn new(variants: &[Written<'_>]) -> NewTest {
+    let written = |(name, weight, model): &Written<'_>| ((*name).to_owned(), *weight, (*model).to_owned());
+    NewTest {
+        name: "test".to_owned(),
+        description: String::new(),
+        variants: variants.iter().map(written).collect(),
+        guard_rail: GuardRail { block_rate_max: 0.5, requests_min: 10 },
+    }
+}
+
+fn made(book: &AbTests, id: &str) -> AbTest {
+    let new = new(&[("a", 1.0, "default"), ("b", 1.0, "off")]);
+    book.create(id.to_owned(), new, &Shelf::default(), moment(1)).unwrap()
+}
+
+fn report(variant: &str, request_id: Option<&str>, detected: bool, false_positive: bool) -> Report {
+    let request_id = request_id.map(str::to_owned);
+    Report { variant: variant.to_owned(), request_id, detected, false_positive, latency_ms: 2.0 }
+}
+
+fn counts(book: &AbTests, id: &str) -> Vec<Count> {
+    book.read(id).unwrap().1.into_iter().map(|metrics| metrics.detections).collect()
+}
+
+/// Returns ids of requests that belong to a variant.
+fn ids<'a>(book: &'a AbTests, id: &'a str, variant: &'a str) -> impl Iterator<Item = String> + 'a {
+    (0..).map(|at| format!("request-{at}")).filter(move |it| book.assign(id, it).unwrap() == variant)
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let book = AbTests::open(&Store::in_memory()).unwrap();
+    let (a, b) = (("a", 1.0, "default"), ("b", 1.0, "off"));
+    let cases: &[(&[Written<'_>], &str)] = &[
+        (&[], "variants: expected 2 to 16"),
+        (&[a], "variants: expected 2 to 16"),
+        (&[a, a], "variants: two have the same name"),
+        (&[a, ("", 1.0, "off")], "variants: name: expected 1 to 128 bytes"),
+        (&[a, (" ", 1.0, "off")], "variants: name: expected 1 to 128 bytes"),
+        (&[("a", 0.0, "off"), ("b", 0.0, "off")], "weight:"),
+        (&[a, ("b", -1.0, "off")], "weight:"),
+        (&[a, ("b", 0.5, "off")], "weight:"),
+        (&[a, ("b", f64::NAN, "off")], "weight:"),
+        (&[a, ("b", f64::from(u32::MAX), "off")], "weight:"),
+        (&[a, ("b", 1.0, "nobody")], "model_ref: there is no such model"),
+        (&[a, ("b", 1.0, "default?bias=99")], "model_ref: there is no such model"),
+    ];
+    for (variants, message) in cases {
+        let error = book.create("x".to_owned(), new(variants), &Shelf::default(), moment(1)).unwrap_err();
+        assert!(error.to_string().starts_with(message), "{error}");
+    }
+    for (rate, least) in [(1.1, 1), (f64::NAN, 1), (-0.1, 1), (0.5, 0)] {
+        let mut new = new(&[a, b]);
+        new.guard_rail = GuardRail { block_rate_max: rate, requests_min: least };
+        let error = book.create("x".to_owned(), new, &Shelf::default(), moment(1)).unwrap_err();
+        assert!(matches!(error, AbTestError::GuardRail), "{error}");
+    }
+    assert!(book.list().is_empty());
+}
+
+#[test]
+fn tests_and_counts_outlive_the_process() {
+    let store = Store::in_memory();
+    let book = AbTests::open(&store).unwrap();
+    made(&book, "x");
+    book.report("x", &report("a", None, true, false)).unwrap();
+    book.start("x", moment(2)).unwrap();
+    let again = AbTests::open(&store).unwrap();
+    assert_eq!(again.list(), book.list());
+    assert_eq!(counts(&again, "x"), [Count { all: 1, hits: 1 }, Count::default()]);
+    assert!(again.is_live("x"));
+    assert_eq!(ids(&again, "x", "b").next(), ids(&book, "x", "b").next());
+    assert!(matches!(again.delete("x"), Err(AbTestError::Started)));
+    again.stop("x", moment(3)).unwrap();
+    again.delete("x").unwrap();
+    assert!(AbTests::open(&store).unwrap().list().is_empty());
+}
+
+#[test]
+fn nobody_counts_twice_or_for_another() {
+    let book = AbTests::open(&Store::in_memory()).unwrap();
+    made(&book, "x");
+    let id = ids(&book, "x", "a").next().unwrap();
+    assert!(matches!(book.report("x", &report("b", Some(&id), true, false)), Err(AbTestError::NotAssigned)));
+    book.report("x", &report("a", Some(&id), true, false)).unwrap();
+    assert!(matches!(book.report("x", &report("a", Some(&id), true, false)), Err(AbTestError::Repeated)));
+    assert!(matches!(book.report("x", &report("c", None, true, false)), Err(AbTestError::UnknownVariant)));
+    assert!(matches!(book.report("y", &report("a", None, true, false)), Err(AbTestError::Unknown)));
+    assert!(matches!(book.report("x", &report("a", None, false, true)), Err(AbTestError::Contradiction)));
+    for latency_ms in [f64::NAN, f64::INFINITY, -0.1, LATENCY_MS_MAX + 1.0] {
+        let odd = Report { latency_ms, ..report("a", None, true, false) };
+        assert!(matches!(book.report("x", &odd), Err(AbTestError::Latency)), "{latency_ms}");
+    }
+    assert_eq!(counts(&book, "x"), [Count { all: 1, hits: 1 }, Count::default()]);
+}
+
+#[test]
+fn a_false_positive_of_live_traffic_counts_on_top_of_it() {
+    let (book, clock) = (AbTests::open(&Store::in_memory()).unwrap(), clock());
+    made(&book, "x");
+    book.start("x", moment(2)).unwrap();
+    let id = ids(&book, "x", "a").next().unwrap();
+    let enrolled = book.enrol(&id, &Shelf::default(), &clock).unwrap();
+    let outcome = Outcome { detected: true, false_positive: false, blocked: false, latency_us: 3_000 };
+    // The same request id again is the same request.
+    (0..3).for_each(|_| drop(book.observe(&enrolled, &id, outcome, moment(3))));
+    book.report("x", &report("a", Some(&id), true, true)).unwrap();
+    assert!(matches!(book.report("x", &report("a", Some(&id), true, true)), Err(AbTestError::Repeated)));
+    let metrics = book.read("x").unwrap().1.remove(0);
+    assert_eq!((metrics.detections, metrics.live), (Count { all: 1, hits: 1 }, 1));
+    assert_eq!((metrics.false_positives, metrics.latency_ms_average), (1, 3.0));
+    assert_eq!(book.reported(), (0, 1));
+}
+
+#[test]
+fn a_variant_that_blocks_too_much_gets_no_more_traffic() {
+    let store = Store::in_memory();
+    let (book, clock) = (AbTests::open(&store).unwrap(), clock());
+    made(&book, "x");
+    book.start("x", moment(2)).unwrap();
+    let blocked = Outcome { detected: true, false_positive: false, blocked: true, latency_us: 1 };
+    let known: Vec<String> = ids(&book, "x", "a").take(11).collect();
+    let trips = known.iter().take(10).filter_map(|id| {
+        // What is fed back does not thin the blocks.
+        book.report("x", &report("a", None, false, false)).unwrap();
+        let enrolled = book.enrol(id, &Shelf::default(), &clock)?;
+        book.observe(&enrolled, id, blocked, moment(3))
+    });
+    let trips: Vec<_> = trips.collect();
+    assert_eq!(trips, [("x".to_owned(), "a".to_owned(), Trip { at: moment(3), block_rate: 1.0 })]);
+    assert!(book.enrol(&known[10], &Shelf::default(), &clock).is_none());
+    let other = ids(&book, "x", "b").next().unwrap();
+    assert!(book.enrol(&other, &Shelf::default(), &clock).is_some());
+    book.flush().unwrap();
+    let again = AbTests::open(&store).unwrap();
+    assert!(again.enrol(&known[10], &Shelf::default(), &clock).is_none());
+    // Who starts it anew lets it try anew.
+    again.stop("x", moment(4)).unwrap();
+    again.start("x", moment(5)).unwrap();
+    assert!(again.enrol(&known[10], &Shelf::default(), &clock).is_some());
+}
+
+#[test]
+fn the_test_that_was_started_first_routes_traffic() {
+    let (book, clock) = (AbTests::open(&Store::in_memory()).unwrap(), clock());
+    for id in ["x", "y"] {
+        made(&book, id);
+    }
+    assert!(book.enrol("r", &Shelf::default(), &clock).is_none());
+    book.start("y", moment(2)).unwrap();
+    book.start("x", moment(3)).unwrap();
+    assert!(book.is_live("y") && !book.is_live("x"));
+    book.start("y", moment(4)).unwrap();
+    assert!(book.is_live("y"), "starting what runs changes nothing");
+    book.archive("y", moment(5)).unwrap();
+    assert!(book.is_live("x"));
+    let known: Vec<_> = book.list().into_iter().map(|test| (test.status, test.is_archived)).collect();
+    assert_eq!(known, [(Status::Started, false), (Status::Stopped, true)]);
+}
+
+#[test]
+fn a_difference_shows_and_equal_variants_stay_equal() {
+    let book = AbTests::open(&Store::in_memory()).unwrap();
+    for id in ["x", "y"] {
+        made(&book, id);
+    }
+    for at in 0..300 {
+        for (id, rates) in [("x", (10, 4)), ("y", (5, 5))] {
+            book.report(id, &report("a", None, at % rates.0 == 0, false)).unwrap();
+            book.report(id, &report("b", None, at % rates.1 == 0, false)).unwrap();
+        }
+    }
+    let said = |id: &str| book.read(id).unwrap().1.remove(1).significance.unwrap();
+    assert!(said("x").is_significant && said("x").difference > 0.1, "{:?}", said("x"));
+    assert!(!said("y").is_significant && said("y").p_value > 0.5, "{:?}", said("y"));
+    assert_eq!(book.read("x").unwrap().1.remove(0).significance, None);
+}
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(ManualClock::new(moment(1)))
+}

@@ -1,0 +1,381 @@
+//! What is counted, and how it is added up in bounded memory.
+
+use std::collections::BTreeMap;
+use std::ops::Index;
+use std::ops::IndexMut;
+use std::time::Duration;
+
+use super::price::Cost;
+
+/// Callers, models or routes that an hour or a day names; past it only [`NAMES_KEPT`] of them stay.
+pub const NAMES_MAX: usize = 200;
+/// Those that used most, when there are too many; the others are added up. Whoever comes later may still grow to be
+/// among the first.
+pub const NAMES_KEPT: usize = 100;
+/// The longest name, in bytes.
+const NAME_BYTES_MAX: usize = 128;
+/// What a caller, model or route is called that nobody told.
+pub const UNKNOWN: &str = "unknown";
+
+/// One exchange, as it is counted.
+#[derive(Clone, Debug, Default)]
+pub struct Use {
+    /// Who sent it: a key's id or a caller's keyed hash.
+    pub caller: Option<String>,
+    /// The model that answered, or was asked for.
+    pub model: Option<String>,
+    /// The route's name.
+    pub route: Option<String>,
+    /// What was used.
+    pub tokens: Tokens,
+    /// How it went.
+    pub verdict: Verdict,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// How an exchange went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was answered.
+    #[default]
+    Answered,
+    /// It failed: an answer of 400 or more, or none, or one that broke off.
+    Failed,
+    /// A policy refused it: no failure.
+    Blocked,
+}
+
+/// Tokens of one exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// What the model read.
+    pub prompt: u64,
+    /// What it wrote.
+    pub completion: u64,
+    /// All of it.
+    pub total: u64,
+    /// Of what it read, what came from the provider's cache.
+    pub cached: u64,
+    /// Of what it read, what went into the cache.
+    pub cache_write: u64,
+    /// Of what went into the cache, what stays there for long.
+    pub cache_write_long: u64,
+    /// Of what it wrote, what was thinking.
+    pub reasoning: u64,
+    /// Of what it read, what was sound.
+    pub audio_prompt: u64,
+    /// Of what it wrote, what was sound.
+    pub audio_completion: u64,
+    /// Of all, what no provider told: estimated from the text.
+    pub estimated: u64,
+}
+
+/// One thing that is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// Exchanges.
+    Requests,
+    /// Exchanges that failed.
+    Errors,
+    /// Exchanges that a policy refused.
+    Blocked,
+    /// Tokens read.
+    Prompt,
+    /// Tokens written.
+    Completion,
+    /// All tokens.
+    Total,
+    /// Tokens read from the provider's cache.
+    Cached,
+    /// Tokens put into it.
+    CacheWrite,
+    /// Tokens of thinking.
+    Reasoning,
+    /// Tokens of sound that were read.
+    AudioPrompt,
+    /// Tokens of sound that were written.
+    AudioCompletion,
+    /// Tokens that are estimates.
+    Estimated,
+    /// Time taken, in microseconds.
+    LatencyUs,
+    /// Cost, in millionths of a millionth of the currency.
+    CostPico,
+    /// The part of the cost that rests on estimates.
+    CostEstimatedPico,
+    /// Exchanges with tokens that have no price.
+    UnpricedRequests,
+    /// Tokens that have no price.
+    UnpricedTokens,
+}
+
+/// How many things are counted.
+pub const COUNTS: usize = Count::UnpricedTokens as usize + 1;
+
+/// Sums of everything that is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures([u64; COUNTS]);
+
+/// Figures by name, of those that used most; the others together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranked {
+    /// Those that are named.
+    pub named: BTreeMap<String, Figures>,
+    /// All the others.
+    pub other: Figures,
+    /// How many times a name was added to the others; one that came back counts again.
+    pub folded: u64,
+}
+
+/// All figures of an hour, or of a day.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Roll {
+    /// Everything together.
+    pub total: Figures,
+    /// By caller.
+    pub callers: Ranked,
+    /// By model.
+    pub models: Ranked,
+    /// By route.
+    pub routes: Ranked,
+}
+
+impl Index<Count> for Figures {
+    type Output = u64;
+
+    fn index(&self, count: Count) -> &u64 {
+        &self.0[count as usize]
+    }
+}
+
+impl IndexMut<Count> for Figures {
+    fn index_mut(&mut self, count: Count) -> &mut u64 {
+        &mut self.0[count as usize]
+    }
+}
+
+impl Figures {
+    /// Returns the figures of one exchange.
+    pub fn of(used: &Use, cost: Cost) -> Self {
+        let mut figures = Self::default();
+        let tokens = &used.tokens;
+        let estimated_cost = if tokens.estimated > 0 { cost.pico } else { 0 };
+        let counted = [
+            (Count::Requests, 1),
+            (Count::Errors, u64::from(used.verdict == Verdict::Failed)),
+            (Count::Blocked, u64::from(used.verdict == Verdict::Blocked)),
+            (Count::Prompt, tokens.prompt),
+            (Count::Completion, tokens.completion),
+            (Count::Total, tokens.total),
+            (Count::Cached, tokens.cached),
+            (Count::CacheWrite, tokens.cache_write),
+            (Count::Reasoning, tokens.reasoning),
+            (Count::AudioPrompt, tokens.audio_prompt),
+            (Count::AudioCompletion, tokens.audio_completion),
+            (Count::Estimated, tokens.estimated),
+            (Count::LatencyUs, u64::try_from(used.took.as_micros()).unwrap_or(u64::MAX)),
+            (Count::CostPico, cost.pico),
+            (Count::CostEstimatedPico, estimated_cost),
+            (Count::UnpricedRequests, u64::from(cost.unpriced_tokens > 0)),
+            (Count::UnpricedTokens, cost.unpriced_tokens),
+        ];
+        for (count, value) in counted {
+            figures[count] = value;
+        }
+        figures
+    }
+
+    /// Adds others to these; a sum that is too large stays at the largest number.
+    pub fn add(&mut self, others: &Self) {
+        for (mine, other) in self.0.iter_mut().zip(others.0) {
+            *mine = mine.saturating_add(other);
+        }
+    }
+
+    /// Returns the figures in their order, as they are stored.
+    pub fn to_list(self) -> Vec<u64> {
+        let used = self.0.iter().rposition(|value| *value > 0).map_or(0, |last| last + 1);
+        self.0.into_iter().take(used).collect()
+    }
+
+    /// Returns the figures of a list; what is missing is zero, and what is not known is left out.
+    pub fn of_list(list: &[u64]) -> Self {
+        let mut figures = Self::default();
+        for (mine, stored) in figures.0.iter_mut().zip(list) {
+            *mine = *stored;
+        }
+        figures
+    }
+
+    /// Returns the mean time an exchange took, in milliseconds; 0 where there was none.
+    pub fn latency_ms_mean(&self) -> f64 {
+        match self[Count::Requests] {
+            0 => 0.0,
+            requests => self[Count::LatencyUs] as f64 / requests as f64 / 1000.0,
+        }
+    }
+
+    /// Returns the share of exchanges that failed, 0 to 1.
+    pub fn error_rate(&self) -> f64 {
+        match self[Count::Requests] {
+            0 => 0.0,
+            requests => self[Count::Errors] as f64 / requests as f64,
+        }
+    }
+
+    /// What decides who is named: tokens, then requests.
+    fn weight(&self) -> (u64, u64) {
+        (self[Count::Total], self[Count::Requests])
+    }
+}
+
+impl Ranked {
+    /// Adds the figures of one name, and keeps within [`NAMES_MAX`].
+    pub fn add(&mut self, name: &str, figures: &Figures) {
+        let name = cut(name);
+        if let Some(known) = self.named.get_mut(name) {
+            return known.add(figures);
+        }
+        self.named.insert(name.to_owned(), *figures);
+        if self.named.len() > NAMES_MAX {
+            self.keep(NAMES_KEPT);
+        }
+    }
+
+    /// Adds the sums of another.
+    pub fn merge(&mut self, others: &Self) {
+        self.other.add(&others.other);
+        self.folded = self.folded.saturating_add(others.folded);
+        for (name, figures) in &others.named {
+            self.add(name, figures);
+        }
+    }
+
+    /// Names only the `count` that used most, and adds up the others.
+    fn keep(&mut self, count: usize) {
+        if self.named.len() <= count {
+            return;
+        }
+        let mut weights: Vec<(u64, u64)> = self.named.values().map(Figures::weight).collect();
+        weights.sort_unstable_by(|one, two| two.cmp(one));
+        let Some(least) = weights.get(count.saturating_sub(1)).copied() else { return };
+        let above = weights.iter().filter(|weight| **weight > least).count();
+        let mut at_least = count.saturating_sub(above);
+        let named = std::mem::take(&mut self.named);
+        for (name, figures) in named {
+            let stays = figures.weight() > least || figures.weight() == least && at_least > 0;
+            if figures.weight() == least && stays {
+                at_least -= 1;
+            }
+            match stays {
+                true => drop(self.named.insert(name, figures)),
+                false => self.fold(&figures),
+            }
+        }
+    }
+
+    /// Adds a name to the others, for one that is to be forgotten; returns whether it was named.
+    pub fn forget(&mut self, name: &str) -> bool {
+        let Some(figures) = self.named.remove(cut(name)) else { return false };
+        self.fold(&figures);
+        true
+    }
+
+    /// Adds the figures of one that is not named.
+    pub fn fold(&mut self, figures: &Figures) {
+        self.other.add(figures);
+        self.folded = self.folded.saturating_add(1);
+    }
+
+    /// Returns the named ones, those that used most first.
+    pub fn by_weight(&self) -> Vec<(&str, &Figures)> {
+        let mut all: Vec<(&str, &Figures)> =
+            self.named.iter().map(|(name, it)| (name.as_str(), it)).collect();
+        all.sort_by(|one, two| two.1.weight().cmp(&one.1.weight()).then(one.0.cmp(two.0)));
+        all
+    }
+}
+
+impl Roll {
+    /// Counts one exchange.
+    pub fn note(&mut self, used: &Use, figures: &Figures) {
+        let name = |name: &Option<String>| name.clone().unwrap_or_else(|| UNKNOWN.to_owned());
+        self.total.add(figures);
+        self.callers.add(&name(&used.caller), figures);
+        self.routes.add(&name(&used.route), figures);
+        self.models.add(&name(&used.model), figures);
+    }
+
+    /// Adds another roll.
+    pub fn merge(&mut self, other: &Self) {
+        self.total.add(&other.total);
+        self.callers.merge(&other.callers);
+        self.models.merge(&other.models);
+        self.routes.merge(&other.routes);
+    }
+}
+
+/// Returns a name without what is too much of it.
+fn cut(name: &str) -> &str {
+    let end = name.floor_char_boundary(NAME_BYTES_MAX.min(name.len()));
+    name.get(..end).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn used(caller: &str, total: u64) -> (Use, Figures) {
+        let tokens = Tokens { prompt: total, total, ..Tokens::default() };
+        let used = Use { caller: Some(caller.to_owned()), tokens, ..Use::default() };
+        let figures = Figures::of(&used, Cost::default());
+        (used, figures)
+    }
+
+    #[test]
+    fn those_that_use_most_are_named_and_nothing_is_lost() {
+        let mut roll = Roll::default();
+        // Ten thousand that use a little, one after another, and ten that use much, in between.
+        for round in 0..10_000u64 {
+            let (one, figures) = used(&format!("small-{round}"), 1);
+            roll.note(&one, &figures);
+            assert!(roll.callers.named.len() <= NAMES_MAX);
+            if round % 100 == 0 {
+                let (one, figures) = used(&format!("big-{}", round % 1000), 1_000);
+                roll.note(&one, &figures);
+            }
+        }
+        roll.callers.keep(NAMES_KEPT);
+        assert_eq!(roll.callers.named.len(), NAMES_KEPT);
+        let big: u64 = (0..10).map(|n| roll.callers.named[&format!("big-{}", n * 100)][Count::Total]).sum();
+        assert_eq!(big, 100_000);
+        let named: u64 = roll.callers.named.values().map(|figures| figures[Count::Total]).sum();
+        assert_eq!(named + roll.callers.other[Count::Total], roll.total[Count::Total]);
+        assert_eq!(roll.callers.folded, 10_010 - NAMES_KEPT as u64);
+    }
+
+    #[test]
+    fn a_name_that_goes_leaves_its_figures() {
+        let mut roll = Roll::default();
+        let (one, figures) = used("gone", 7);
+        roll.note(&one, &figures);
+        assert!(roll.callers.forget("gone") && !roll.callers.forget("gone"));
+        assert_eq!(roll.callers.other[Count::Total], 7);
+    }
+
+    proptest! {
+        #[test]
+        fn stored_figures_are_read_back(list in proptest::collection::vec(any::<u64>(), 0..COUNTS)) {
+            let figures = Figures::of_list(&list);
+            prop_assert_eq!(Figures::of_list(&figures.to_list()), figures);
+        }
+
+        #[test]
+        fn long_names_are_cut_between_characters(name in "\\PC{0,200}") {
+            prop_assert!(cut(&name).len() <= NAME_BYTES_MAX && name.starts_with(cut(&name)));
+        }
+    }
+}

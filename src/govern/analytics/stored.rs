@@ -1,0 +1,116 @@
+//! Hours and days as they lie in the store: callers by their tokens, so that whoever is forgotten is forgotten here, too.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::figures::Figures;
+use super::figures::Ranked;
+use super::figures::Roll;
+use super::figures::UNKNOWN;
+use crate::govern::keyring::Keyring;
+use crate::store::Record;
+
+/// The figures of an hour or of a day; lists are in the order of [`super::figures::Count`].
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct RollRecord {
+    total: Vec<u64>,
+    callers: RankedRecord,
+    models: RankedRecord,
+    routes: RankedRecord,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct RankedRecord {
+    named: BTreeMap<String, Vec<u64>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    other: Vec<u64>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    folded: u64,
+}
+
+impl Record for RollRecord {
+    const VERSION: u32 = 1;
+}
+
+impl RollRecord {
+    /// Returns the stored form; the keys of its tokens have to be on the disk before it.
+    pub(super) fn of(roll: &Roll, keyring: &Keyring) -> Self {
+        let mut callers = RankedRecord::from(&roll.callers);
+        let sealed = |(name, list): (String, Vec<u64>)| match name.as_str() {
+            UNKNOWN => (name, list),
+            _ => (keyring.seal(&name).to_string(), list),
+        };
+        callers.named = std::mem::take(&mut callers.named).into_iter().map(sealed).collect();
+        Self {
+            total: roll.total.to_list(),
+            callers,
+            models: RankedRecord::from(&roll.models),
+            routes: RankedRecord::from(&roll.routes),
+        }
+    }
+}
+
+impl RollRecord {
+    /// Returns the figures; those of callers who were forgotten belong to the others.
+    pub(super) fn opened(self, keyring: &Keyring) -> Roll {
+        let sealed: Ranked = self.callers.into();
+        let mut callers = Ranked { named: BTreeMap::new(), ..sealed };
+        for (token, figures) in sealed.named {
+            let name = if token == UNKNOWN { Some(token) } else { keyring.name_of(&token) };
+            match name {
+                Some(name) => callers.add(&name, &figures),
+                None => callers.fold(&figures),
+            }
+        }
+        Roll {
+            total: Figures::of_list(&self.total),
+            callers,
+            models: self.models.into(),
+            routes: self.routes.into(),
+        }
+    }
+}
+
+impl From<&Ranked> for RankedRecord {
+    fn from(ranked: &Ranked) -> Self {
+        let named = ranked.named.iter().map(|(name, figures)| (name.clone(), figures.to_list()));
+        Self { named: named.collect(), other: ranked.other.to_list(), folded: ranked.folded }
+    }
+}
+
+impl From<RankedRecord> for Ranked {
+    fn from(record: RankedRecord) -> Self {
+        let named = record.named.into_iter().map(|(name, list)| (name, Figures::of_list(&list)));
+        Self { named: named.collect(), other: Figures::of_list(&record.other), folded: record.folded }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::govern::analytics::figures::Count;
+
+    /// As the first version wrote it, for ever readable; its caller has no key any more.
+    const FIRST: &str = r#"{"total":[2,1,0,10,5,15],"callers":{"named":{"AAAAAGdvbmU":[2,1,0,10,5,15],"unknown":[1]}},
+        "models":{"named":{"m":[1]},"other":[1,1],"folded":1},"routes":{"named":{"openai":[2]}}}"#;
+
+    #[test]
+    fn what_was_stored_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let keyring = Keyring::open(&folder.path().join("keys")).unwrap();
+        let roll = serde_json::from_str::<RollRecord>(FIRST).unwrap().opened(&keyring);
+        assert_eq!((roll.total[Count::Requests], roll.total[Count::Total]), (2, 15));
+        assert_eq!((roll.models.other[Count::Errors], roll.models.folded), (1, 1));
+        assert_eq!((roll.callers.other[Count::Total], roll.callers.folded), (15, 1));
+        assert_eq!(roll.callers.named.keys().collect::<Vec<_>>(), [UNKNOWN]);
+        let again = serde_json::to_string(&RollRecord::of(&roll, &keyring)).unwrap();
+        assert_eq!(serde_json::from_str::<RollRecord>(&again).unwrap().opened(&keyring), roll);
+    }
+}

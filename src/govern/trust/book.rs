@@ -1,0 +1,434 @@
+//! All agents, in the store and in memory: observed, scored, attested.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::AGENTS_MAX;
+use super::Act;
+use super::NAME_BYTES_MAX;
+use super::TrustScore;
+use super::Verdict;
+use super::attestation::Attestation;
+use super::profile::Profile;
+use super::session::Session;
+use super::statement::Statement;
+use crate::access::signing::KeyRing;
+use crate::clock::Clock;
+use crate::id::Ulid;
+use crate::id::UlidSource;
+use crate::store::Batch;
+use crate::store::Key;
+use crate::store::KeyRange;
+use crate::store::Order;
+use crate::store::Record;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::Table;
+use crate::store::prefix_range;
+
+/// The most sessions that are kept of an agent, the one under way included.
+pub const SESSIONS_MAX: usize = 8;
+/// The most attestations that are kept of an agent.
+pub const ATTESTATIONS_MAX: usize = 1000;
+/// How often what changed is written, and what is due is attested.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+
+/// How trust is kept; a change needs a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrustConfig {
+    /// After so long a pause a session is over.
+    pub session_idle: Duration,
+    /// How often an agent is attested while it calls.
+    pub attest_every: Duration,
+    /// How long an attestation counts.
+    pub attestation_life: Duration,
+}
+
+/// Why trust could not be told.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// Nobody of that name was ever seen.
+    #[error("no call of such an agent was seen")]
+    UnknownAgent,
+    /// There is no such session.
+    #[error("there is no such session")]
+    UnknownSession,
+    /// There is no such attestation.
+    #[error("that agent was not attested yet")]
+    NoAttestation,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// An agent whose verdict changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// Which.
+    pub agent_id: String,
+    /// What it was; none: it is new.
+    pub from: Option<Verdict>,
+    /// What it is.
+    pub to: Verdict,
+    /// The score that made it so.
+    pub score: f64,
+}
+
+/// All agents.
+pub struct Trust {
+    agents: Table<String, Agent>,
+    attestations: Table<(String, Ulid), Attestation>,
+    held: Mutex<BTreeMap<String, Held>>,
+    ring: Arc<KeyRing>,
+    ids: UlidSource,
+    issuer: String,
+    config: TrustConfig,
+}
+
+/// What is stored of an agent.
+#[derive(Clone, Serialize, Deserialize)]
+struct Agent {
+    profile: Profile,
+    /// The newest last.
+    sessions: Vec<Session>,
+    verdict: Option<Verdict>,
+    attested_at: Option<Timestamp>,
+}
+
+struct Held {
+    agent: Agent,
+    is_dirty: bool,
+    /// Whether the verdict changed since the last attestation.
+    has_turned: bool,
+}
+
+impl Record for Agent {
+    const VERSION: u32 = 1;
+}
+
+impl Default for TrustConfig {
+    fn default() -> Self {
+        let hour = Duration::from_secs(3600);
+        Self { session_idle: hour / 2, attest_every: hour, attestation_life: hour * 24 }
+    }
+}
+
+impl Trust {
+    /// Reads what is known of all agents. `issuer` names this node in attestations, which the ring signs.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn open(
+        store: &Store,
+        ring: Arc<KeyRing>,
+        issuer: String,
+        config: TrustConfig,
+    ) -> Result<Self, StoreError> {
+        let agents: Table<String, Agent> = store.table("trust_agents");
+        let known = agents.list(&KeyRange::all(), Order::Ascending, AGENTS_MAX)?;
+        let held = |(id, agent)| (id, Held { agent, is_dirty: false, has_turned: false });
+        Ok(Self {
+            agents,
+            attestations: store.table("trust_attestations"),
+            held: Mutex::new(known.into_iter().map(held).collect()),
+            ring,
+            ids: UlidSource::default(),
+            issuer,
+            config,
+        })
+    }
+
+    /// Takes an act of an agent into account; returns what that made of it, where the verdict changed.
+    ///
+    /// Names that cannot be kept are not observed: the guardrails' map has none.
+    pub fn observe(&self, agent_id: &str, act: &Act) -> Option<Turn> {
+        if agent_id.is_empty() || agent_id.len() > NAME_BYTES_MAX {
+            return None;
+        }
+        let mut all = self.held.lock();
+        if !all.contains_key(agent_id) {
+            make_room(&mut all, &self.agents);
+        }
+        let held = all.entry(agent_id.to_owned()).or_insert_with(|| Held::new(act.at));
+        self.enter_session(held, act.at);
+        let agent = &mut held.agent;
+        let odd = agent.profile.observe(act);
+        if let Some(session) = agent.sessions.last_mut() {
+            session.track.observe(act, &odd);
+            session.last_seen = session.last_seen.max(act.at);
+        }
+        held.is_dirty = true;
+        let score = agent.profile.factors(act.at).0.score();
+        let (from, to) = (agent.verdict, Verdict::of(score));
+        if from == Some(to) {
+            return None;
+        }
+        agent.verdict = Some(to);
+        held.has_turned = true;
+        Some(Turn { agent_id: agent_id.to_owned(), from, to, score })
+    }
+
+    /// Returns the verdict on an agent; nothing where it was never seen.
+    pub fn verdict(&self, agent_id: &str, now: Timestamp) -> Option<Verdict> {
+        let held = self.held.lock();
+        let profile = &held.get(agent_id)?.agent.profile;
+        Some(Verdict::of(profile.factors(now).0.score()))
+    }
+
+    /// Returns the score of an agent's life.
+    ///
+    /// # Errors
+    /// It was never seen.
+    pub fn score(&self, agent_id: &str, now: Timestamp) -> Result<TrustScore, TrustError> {
+        let held = self.held.lock();
+        let agent = &held.get(agent_id).ok_or(TrustError::UnknownAgent)?.agent;
+        Ok(agent.score(agent_id, now))
+    }
+
+    /// Returns the score of a session.
+    ///
+    /// # Errors
+    /// There is none of that id.
+    pub fn session_score(&self, session_id: &str, now: Timestamp) -> Result<TrustScore, TrustError> {
+        let held = self.held.lock();
+        let found = held.iter().find_map(|(agent_id, held)| {
+            let session = held.agent.sessions.iter().find(|session| session.id == session_id)?;
+            Some((agent_id, &held.agent.profile, session))
+        });
+        let (agent_id, profile, session) = found.ok_or(TrustError::UnknownSession)?;
+        let (factors, reasons) = session.factors(profile, now);
+        let score = factors.score();
+        Ok(TrustScore {
+            agent_id: agent_id.clone(),
+            session_id: Some(session.id.clone()),
+            score,
+            verdict: Verdict::of(score),
+            factors,
+            reasons,
+            last_updated: session.last_seen,
+        })
+    }
+
+    /// Returns the sessions of an agent, or of all, the newest first; with whether each goes on.
+    ///
+    /// # Errors
+    /// The agent was never seen.
+    pub fn sessions(
+        &self,
+        agent_id: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Vec<(String, Session, bool)>, TrustError> {
+        let held = self.held.lock();
+        if agent_id.is_some_and(|id| !held.contains_key(id)) {
+            return Err(TrustError::UnknownAgent);
+        }
+        let idle_s = self.config.session_idle.as_secs() as i64;
+        let wanted = held.iter().filter(|(id, _)| agent_id.is_none_or(|wanted| wanted == id.as_str()));
+        let listed = wanted.flat_map(|(id, held)| {
+            // Only the newest session of an agent can go on.
+            let newest = held.agent.sessions.last().map(|session| session.id.clone());
+            held.agent.sessions.iter().map(move |session| {
+                let is_active = newest.as_ref() == Some(&session.id) && session.is_active(idle_s, now);
+                (id.clone(), session.clone(), is_active)
+            })
+        });
+        let mut listed: Vec<_> = listed.collect();
+        listed.sort_by(|one, other| other.1.id.cmp(&one.1.id));
+        Ok(listed)
+    }
+
+    /// Returns attestations that were issued at `since` or later, oldest first.
+    ///
+    /// # Errors
+    /// The agent was never seen, or the store failed.
+    pub fn attestations(
+        &self,
+        agent_id: &str,
+        since: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<Vec<Attestation>, TrustError> {
+        self.ensure_known(agent_id)?;
+        let mut range = prefix_range(agent_id);
+        if let Some(since) = since {
+            range.start = (agent_id.to_owned(), first_id(since)).to_bytes();
+        }
+        let found = self.attestations.list(&range, Order::Ascending, ATTESTATIONS_MAX)?;
+        let found = found.into_iter().map(|(_, attestation)| attestation);
+        let is_wanted = |one: &Attestation| since.is_none_or(|since| one.issued_at >= since);
+        Ok(found.filter(is_wanted).take(limit).collect())
+    }
+
+    /// Returns the newest attestation of an agent.
+    ///
+    /// # Errors
+    /// See [`TrustError`].
+    pub fn latest(&self, agent_id: &str) -> Result<Attestation, TrustError> {
+        self.ensure_known(agent_id)?;
+        let newest = self.attestations.list(&prefix_range(agent_id), Order::Descending, 1)?;
+        newest.into_iter().next().map(|(_, attestation)| attestation).ok_or(TrustError::NoAttestation)
+    }
+
+    /// Forgets an agent, its sessions and attestations; returns how many records that were. Blocks for the disk.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn forget(&self, agent_id: &str) -> Result<u64, StoreError> {
+        let mut all = self.held.lock();
+        let mut batch = Batch::default();
+        let attested = self.attestations.list(&prefix_range(agent_id), Order::Ascending, usize::MAX)?;
+        attested.iter().for_each(|(key, _)| self.attestations.delete_in(&mut batch, key));
+        self.agents.delete_in(&mut batch, &agent_id.to_owned());
+        self.agents.store().commit_durable(&batch)?;
+        let sessions = all.remove(agent_id).map_or(0, |held| 1 + held.agent.sessions.len());
+        Ok((sessions + attested.len()) as u64)
+    }
+
+    /// Writes what changed and attests what is due until `shutdown` resolves, and once more then.
+    pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()>, clock: Arc<dyn Clock>) {
+        tokio::pin!(shutdown);
+        loop {
+            let is_over = tokio::select! {
+                () = &mut shutdown => true,
+                () = tokio::time::sleep(WRITE_EVERY) => false,
+            };
+            let (trust, now) = (Arc::clone(&self), clock.now());
+            match tokio::task::spawn_blocking(move || trust.flush(now)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "what is known of agents could not be written"),
+                Err(_) => tracing::error!("writing what is known of agents panicked"),
+            }
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    /// Writes what changed and attests what is due: agents whose verdict changed, and those that called since their
+    /// last attestation, when that is old enough.
+    ///
+    /// # Errors
+    /// The store failed; it is tried again the next time.
+    pub fn flush(&self, now: Timestamp) -> Result<(), StoreError> {
+        let mut all = self.held.lock();
+        let mut batch = Batch::default();
+        let mut changed: Vec<(String, Agent)> = Vec::new();
+        for (id, held) in all.iter().filter(|(_, held)| held.is_dirty) {
+            let mut agent = held.agent.clone();
+            if held.has_turned || self.is_due(&agent, now) {
+                let attestation = self.attest(id, &agent, now);
+                let key = (id.clone(), attestation.0);
+                self.attestations.put_in(&mut batch, &key, &attestation.1)?;
+                agent.attested_at = Some(now);
+            }
+            self.agents.put_in(&mut batch, id, &agent)?;
+            changed.push((id.clone(), agent));
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        // A verdict that turned must not be lost with the power; counts may.
+        match all.values().any(|held| held.has_turned) {
+            true => self.agents.store().commit_durable(&batch)?,
+            false => self.agents.store().commit(&batch)?,
+        }
+        for (id, agent) in &changed {
+            if let Some(held) = all.get_mut(id) {
+                *held = Held { agent: agent.clone(), is_dirty: false, has_turned: false };
+            }
+        }
+        drop(all);
+        changed.iter().try_for_each(|(id, _)| self.prune(id))
+    }
+
+    fn is_due(&self, agent: &Agent, now: Timestamp) -> bool {
+        let every = self.config.attest_every.as_secs() as i64;
+        agent.attested_at.is_none_or(|at| now.as_second() - at.as_second() >= every)
+    }
+
+    fn attest(&self, agent_id: &str, agent: &Agent, now: Timestamp) -> (Ulid, Attestation) {
+        let statements = Statement::all(&agent.score(agent_id, now), &agent.profile);
+        let ends =
+            now.checked_add(self.config.attestation_life.min(self.ring.overlap())).unwrap_or(Timestamp::MAX);
+        let id = self.ids.next(now.as_millisecond());
+        let names = (agent_id, self.issuer.as_str());
+        (id, Attestation::issue(&self.ring, id, names, &statements, (now, ends)))
+    }
+
+    /// Forgets the oldest attestations of an agent that has too many.
+    fn prune(&self, agent_id: &str) -> Result<(), StoreError> {
+        let range = prefix_range(agent_id);
+        let known = self.attestations.list(&range, Order::Descending, ATTESTATIONS_MAX + 1)?;
+        match known.get(ATTESTATIONS_MAX) {
+            Some((key, _)) => self.attestations.delete(key),
+            None => Ok(()),
+        }
+    }
+
+    fn ensure_known(&self, agent_id: &str) -> Result<(), TrustError> {
+        let is_known = self.held.lock().contains_key(agent_id);
+        is_known.then_some(()).ok_or(TrustError::UnknownAgent)
+    }
+
+    /// Begins a session where the last one is over.
+    fn enter_session(&self, held: &mut Held, now: Timestamp) {
+        let idle_s = self.config.session_idle.as_secs() as i64;
+        let agent = &mut held.agent;
+        if agent.sessions.last().is_some_and(|session| session.is_active(idle_s, now)) {
+            return;
+        }
+        let id = self.ids.next(now.as_millisecond()).to_string();
+        if agent.sessions.len() >= SESSIONS_MAX {
+            agent.sessions.remove(0);
+        }
+        agent.sessions.push(Session::begin(id, &agent.profile, now));
+    }
+}
+
+impl Agent {
+    fn score(&self, agent_id: &str, now: Timestamp) -> TrustScore {
+        let (factors, reasons) = self.profile.factors(now);
+        let score = factors.score();
+        TrustScore {
+            agent_id: agent_id.to_owned(),
+            session_id: None,
+            score,
+            verdict: Verdict::of(score),
+            factors,
+            reasons,
+            last_updated: self.profile.last_seen,
+        }
+    }
+}
+
+impl Held {
+    fn new(now: Timestamp) -> Self {
+        let agent =
+            Agent { profile: Profile::new(now), sessions: Vec::new(), verdict: None, attested_at: None };
+        Self { agent, is_dirty: true, has_turned: false }
+    }
+}
+
+/// Forgets the agent that was silent longest, where there is no room for another one.
+fn make_room(all: &mut BTreeMap<String, Held>, agents: &Table<String, Agent>) {
+    if all.len() < AGENTS_MAX {
+        return;
+    }
+    let silent = all.iter().min_by_key(|(_, held)| held.agent.profile.last_seen).map(|(id, _)| id.clone());
+    if let Some(id) = silent {
+        all.remove(&id);
+        if let Err(error) = agents.delete(&id) {
+            tracing::error!(%error, "an agent that was silent long could not be forgotten");
+        }
+    }
+}
+
+/// Returns the smallest id that is made at a moment.
+fn first_id(moment: Timestamp) -> Ulid {
+    Ulid((moment.as_millisecond().max(0) as u128) << 80)
+}

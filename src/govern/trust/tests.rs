@@ -1,0 +1,264 @@
+//! Agents that keep to their contract, and agents that do not.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::access::secret::NodeSecret;
+use crate::access::signing::KeyRing;
+use crate::access::signing::SigningConfig;
+use crate::store::Store;
+
+fn start() -> Timestamp {
+    "2026-05-04T09:00:00Z".parse().unwrap()
+}
+
+fn after(minutes: i64) -> Timestamp {
+    start() + SignedDuration::from_mins(minutes)
+}
+
+fn act(minutes: i64) -> Act {
+    Act {
+        at: after(minutes),
+        capability: Some("search".to_owned()),
+        tools: Vec::new(),
+        denied: None,
+        request_bytes: 1000,
+        response_bytes: 4000,
+        findings: Vec::new(),
+    }
+}
+
+fn denied(minutes: i64, code: &'static str) -> Act {
+    Act { denied: Some(code), capability: Some("payments".to_owned()), ..act(minutes) }
+}
+
+fn found(minutes: i64, category: Category, severity: Severity, action: Action) -> Act {
+    Act { findings: vec![Found { category, severity, action }], ..act(minutes) }
+}
+
+fn open(store: &Store) -> Trust {
+    let (rings, secret) = (Store::in_memory(), NodeSecret::random());
+    let ring = KeyRing::open(&rings, secret, SigningConfig::default(), start()).unwrap();
+    Trust::open(store, Arc::new(ring), "node".to_owned(), TrustConfig::default()).unwrap()
+}
+
+/// Lets an agent do its ordinary work: five calls an hour, eight hours a day.
+fn work(trust: &Trust, days: i64) {
+    for day in 0..days {
+        for call in 0..40 {
+            trust.observe("a", &act(day * 24 * 60 + call * 12));
+        }
+    }
+}
+
+fn at_end_of(days: i64) -> i64 {
+    (days - 1) * 24 * 60 + 8 * 60
+}
+
+#[test]
+fn a_new_agent_is_neutral_and_never_trusted() {
+    let trust = open(&Store::in_memory());
+    assert!(matches!(trust.score("a", start()), Err(TrustError::UnknownAgent)));
+    let turn = trust.observe("a", &act(0)).unwrap();
+    assert_eq!((turn.from, turn.to), (None, Verdict::Suspicious));
+    let score = trust.score("a", start()).unwrap();
+    assert!((60.0..63.0).contains(&score.score), "{}", score.score);
+    // A burst buys nothing.
+    (0..1000).for_each(|_| drop(trust.observe("a", &act(1))));
+    assert_eq!(trust.score("a", after(1)).unwrap().verdict, Verdict::Suspicious);
+}
+
+#[test]
+fn who_works_as_granted_becomes_trusted() {
+    let trust = open(&Store::in_memory());
+    work(&trust, 2);
+    let score = trust.score("a", after(at_end_of(2))).unwrap();
+    assert_eq!(score.verdict, Verdict::Trusted, "{score:?}");
+    assert!(score.score > 95.0 && score.score <= 100.0, "{}", score.score);
+}
+
+#[test]
+fn denials_cost_trust_and_fade() {
+    let trust = open(&Store::in_memory());
+    work(&trust, 5);
+    let end = at_end_of(5);
+    let before = trust.score("a", after(end)).unwrap();
+    let turns: Vec<Turn> =
+        (0..400).filter_map(|at| trust.observe("a", &denied(end + at / 60, "A2A_CAP_DENIED"))).collect();
+    let after_all = trust.score("a", after(end + 7)).unwrap();
+    assert!(after_all.factors.contract_compliance < 0.2, "{after_all:?}");
+    assert!(after_all.score < before.score - 30.0 && after_all.verdict != Verdict::Trusted);
+    assert_eq!((turns[0].from, turns[0].to), (Some(Verdict::Trusted), Verdict::Suspicious));
+    let text = &after_all.reasons.contract_compliance[1].text;
+    assert_eq!(text, "denied with A2A_CAP_DENIED, asking for payments");
+    assert!(after_all.reasons.contract_compliance.len() <= REASONS_MAX + 2);
+    // Honest work for weeks mends it.
+    for day in 0..60 {
+        (0..40).for_each(|at| drop(trust.observe("a", &act(end + (day + 1) * 24 * 60 + at * 12))));
+    }
+    assert_eq!(trust.score("a", after(end + 61 * 24 * 60)).unwrap().verdict, Verdict::Trusted);
+}
+
+#[test]
+fn a_new_agent_that_probes_is_blocked() {
+    let trust = open(&Store::in_memory());
+    (0..6).for_each(|at| drop(trust.observe("a", &denied(at, "A2A_CAP_DENIED"))));
+    assert_eq!(trust.verdict("a", after(6)), Some(Verdict::Blocked));
+    // What is the gateway's own fault is not the agent's.
+    (0..9).for_each(|at| drop(trust.observe("b", &denied(at, "A2A_CAP_CHECK_FAILED"))));
+    assert_eq!(trust.verdict("b", after(9)), Some(Verdict::Suspicious));
+}
+
+#[test]
+fn incidents_count_by_severity_and_fade() {
+    use Action::Block;
+    use Action::Monitor;
+    use Action::Redact;
+    use Category::Injection;
+    use Category::Pii;
+    let factor = |act: Act| {
+        let trust = open(&Store::in_memory());
+        work(&trust, 2);
+        trust.observe("a", &act);
+        trust.score("a", after(at_end_of(2))).unwrap().factors.historical_incidents
+    };
+    let at = at_end_of(2);
+    let clean = factor(act(at));
+    assert_eq!(factor(found(at, Pii, Severity::High, Redact)), clean, "ordinary work");
+    assert_eq!(factor(found(at, Injection, Severity::High, Monitor)), clean, "only watched");
+    let medium = factor(found(at, Injection, Severity::Medium, Block));
+    let critical = factor(found(at, Injection, Severity::Critical, Block));
+    assert!(critical < medium && medium < clean, "{critical} {medium} {clean}");
+    let trust = open(&Store::in_memory());
+    work(&trust, 2);
+    (0..20).for_each(|_| drop(trust.observe("a", &found(at, Injection, Severity::Critical, Block))));
+    let low = trust.score("a", after(at)).unwrap().factors.historical_incidents;
+    let later = trust.score("a", after(at + 90 * 24 * 60)).unwrap().factors.historical_incidents;
+    assert!(low < 0.01 && later > 0.8, "{low} {later}");
+}
+
+#[test]
+fn what_is_unlike_an_agent_is_odd_and_explained() {
+    let cases: [(&str, Act); 4] = [
+        ("bytes in a request", Act { request_bytes: 5_000_000, ..act(0) }),
+        ("bytes in an answer", Act { response_bytes: 50_000_000, ..act(0) }),
+        ("the tool delete_all", Act { tools: vec!["delete_all".to_owned()], ..act(0) }),
+        ("a call at 2:00 UTC", Act { at: after(10 * 60), ..act(0) }),
+    ];
+    for (text, odd) in cases {
+        let trust = open(&Store::in_memory());
+        work(&trust, 14);
+        let from = at_end_of(14);
+        let usual = trust.score("a", after(from)).unwrap().factors.behavioral_anomaly;
+        let at = odd.at + SignedDuration::from_mins(13 * 24 * 60 + 7 * 60);
+        (0..5).for_each(|_| drop(trust.observe("a", &Act { at, ..odd.clone() })));
+        let score = trust.score("a", at).unwrap();
+        assert!(score.factors.behavioral_anomaly < usual - 0.1, "{text}: {score:?}");
+        let told = score.reasons.behavioral_anomaly.iter().any(|reason| reason.text.contains(text));
+        assert!(told, "{text}: {:?}", score.reasons.behavioral_anomaly);
+    }
+    let trust = open(&Store::in_memory());
+    work(&trust, 14);
+    let from = at_end_of(14) + 60;
+    (0..500).for_each(|_| drop(trust.observe("a", &act(from))));
+    let score = trust.score("a", after(from)).unwrap();
+    let told =
+        score.reasons.behavioral_anomaly.iter().any(|reason| reason.text.contains("calls within an hour"));
+    assert!(told && score.factors.behavioral_anomaly < 0.5, "{score:?}");
+}
+
+#[test]
+fn a_new_mix_of_capabilities_is_drift() {
+    let trust = open(&Store::in_memory());
+    work(&trust, 14);
+    let from = at_end_of(14) + 24 * 60;
+    let other = |minutes: i64| Act { capability: Some("payments".to_owned()), ..act(minutes) };
+    (0..40).for_each(|at| drop(trust.observe("a", &other(from + at * 12))));
+    let score = trust.score("a", after(from + 480)).unwrap();
+    assert!(score.factors.capability_drift < 0.8, "{score:?}");
+    let told = score.reasons.capability_drift.iter().any(|reason| reason.text.starts_with("payments: "));
+    assert!(told, "{:?}", score.reasons.capability_drift);
+    // Scores have weights: drift alone does not block.
+    assert_ne!(score.verdict, Verdict::Blocked);
+}
+
+#[test]
+fn what_is_known_outlives_the_process() {
+    let store = Store::in_memory();
+    let trust = open(&store);
+    work(&trust, 3);
+    trust.observe("a", &denied(at_end_of(3), "A2A_INTEGRITY_INVALID"));
+    trust.flush(after(at_end_of(3))).unwrap();
+    let now = after(at_end_of(3) + 5);
+    let again = open(&store);
+    let score = |trust: &Trust| {
+        let score = trust.score("a", now).unwrap();
+        (score.score, score.verdict, score.factors.rounded(), score.reasons, score.last_updated)
+    };
+    assert_eq!(score(&again), score(&trust));
+    let sessions = |trust: &Trust| {
+        let known = trust.sessions(Some("a"), now).unwrap().into_iter();
+        known.map(|(_, session, is_active)| (session.id, session.track.acts(), is_active)).collect::<Vec<_>>()
+    };
+    assert_eq!(sessions(&again), sessions(&trust));
+    assert_eq!(again.latest("a").unwrap(), trust.latest("a").unwrap());
+    assert!(again.forget("a").unwrap() >= 3);
+    assert!(matches!(open(&store).latest("a"), Err(TrustError::UnknownAgent)));
+}
+
+#[test]
+fn a_session_ends_with_a_pause() {
+    let trust = open(&Store::in_memory());
+    for minutes in [0, 10, 20, 60, 70] {
+        trust.observe("a", &act(minutes));
+    }
+    let known = trust.sessions(Some("a"), after(71)).unwrap();
+    let calls: Vec<(u64, bool)> = known.iter().map(|(_, session, is)| (session.track.acts(), *is)).collect();
+    assert_eq!(calls, [(2, true), (3, false)]);
+    assert!(trust.sessions(Some("a"), after(101)).unwrap().iter().all(|(.., is)| !is));
+    assert!(matches!(trust.sessions(Some("b"), start()), Err(TrustError::UnknownAgent)));
+    // What happens in a session shows in its score more than in the life's.
+    work(&trust, 5);
+    let from = at_end_of(5) + 120;
+    (0..20).for_each(|_| drop(trust.observe("a", &denied(from, "A2A_CAP_DENIED"))));
+    let id = trust.sessions(Some("a"), after(from)).unwrap().remove(0).1.id;
+    let session = trust.session_score(&id, after(from)).unwrap();
+    let life = trust.score("a", after(from)).unwrap();
+    assert!(session.score < life.score, "{} {}", session.score, life.score);
+    assert!(matches!(trust.session_score("none", start()), Err(TrustError::UnknownSession)));
+}
+
+#[test]
+fn agents_are_attested_when_due_and_when_their_verdict_turns() {
+    let trust = open(&Store::in_memory());
+    trust.observe("a", &act(0));
+    trust.flush(after(0)).unwrap();
+    trust.observe("a", &act(1));
+    trust.flush(after(1)).unwrap();
+    assert_eq!(trust.attestations("a", None, 100).unwrap().len(), 1, "nothing is due");
+    (0..30).for_each(|_| drop(trust.observe("a", &denied(2, "A2A_CAP_DENIED"))));
+    trust.flush(after(2)).unwrap();
+    assert_eq!(trust.latest("a").unwrap().statements[0]["verdict"], "BLOCKED");
+    trust.observe("a", &act(62));
+    trust.flush(after(62)).unwrap();
+    let issued = |since: Option<Timestamp>| -> Vec<Timestamp> {
+        trust.attestations("a", since, 100).unwrap().into_iter().map(|one| one.issued_at).collect()
+    };
+    assert_eq!(issued(None), [after(0), after(2), after(62)]);
+    assert_eq!(issued(Some(after(2))), [after(2), after(62)]);
+    assert_eq!(issued(Some(after(63))), []);
+    // A silent agent is not attested again and again.
+    trust.flush(after(600)).unwrap();
+    assert_eq!(issued(None).len(), 3);
+}
+
+#[test]
+fn names_and_memory_are_bounded() {
+    let trust = open(&Store::in_memory());
+    assert_eq!(trust.observe(&"x".repeat(NAME_BYTES_MAX + 1), &act(0)), None);
+    (0..AGENTS_MAX + 10).for_each(|id| drop(trust.observe(&format!("agent-{id}"), &act(id as i64))));
+    assert!(trust.score("agent-0", start()).is_err());
+    assert!(trust.score("agent-10", start()).is_ok());
+}

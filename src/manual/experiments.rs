@@ -1,0 +1,36 @@
+//! A/B tests of the third layer: which model judges live traffic, and how one knows that a difference is real.
+//!
+//! # A test
+//! ```sh
+//! curl -s http://127.0.0.1:9090/api/v1/abtest/tests -H "X-API-Key: $(cat state/admin.key)" -d '{
+//!   "name": "stricter", "description": "Does a lower threshold find more?",
+//!   "variants": [
+//!     {"name": "usual",    "weight": 90, "model_ref": "default"},
+//!     {"name": "stricter", "weight": 10, "model_ref": "default?bias=1"}
+//!   ],
+//!   "guard_rail": {"max_block_rate": 0.2, "min_requests": 500}
+//! }'
+//! ```
+//! `model_ref` is `default`, `off` (no third layer), or the name of a model: a folder of `plugins/models`. Behind a model may
+//! stand `?bias=` and a number from -8 to 8, which is added to the log odds of what it says: above zero it reports more.
+//! Several folders are several models, read again when they change; a variant whose model is gone takes no part until it is back.
+//!
+//! `POST …/{id}/start` and the third layer of live traffic is routed by it: the variant of a request is a function of its
+//! `X-Request-Id` (FNV-1a of 32 bits, modulo the sum of the weights, walked in the given order), the same that `…/{id}/assign`
+//! tells. Of several started tests the one that was started first routes traffic; the list says which does.
+//!
+//! # What is counted
+//! Requests in which the third layer had something to read, whichever variant they fell to; detections; blocks in which it
+//! had a part; the time it took. A request id counts once. Callers may feed results back (`…/{id}/result`): with the
+//! `request_id`, a false positive is added to a request that was counted already; without it, it is a request of its own.
+//!
+//! # When a difference is real
+//! `significance` compares each variant with the first one. Its p-value may be looked at at any time, and the test may be stopped
+//! because of it: it comes from an e-process, not from a test of fixed size (see [`evidence`](crate::govern::abtest::evidence)
+//! for the papers). It presupposes that requests fall to variants by their ids, which the gateway sees to, and that callers who
+//! feed results back do not choose which.
+//!
+//! # Guard rails
+//! A variant whose share of blocked requests passes `max_block_rate`, once it had `min_requests` since the start, gets no more
+//! traffic: its requests are judged by the usual model, and the audit log has an `abtest_guard_rail`. Without a guard rail of its
+//! own a test has one of a half, after 200 requests. Starting a stopped test again gives every variant another chance.

@@ -1,0 +1,154 @@
+//! Texts that were clean: what a chat sends again with each turn is read once.
+//!
+//! In: a text and the circumstances it is judged under. Out: whether the same text was clean under the same
+//! circumstances before. A text is clean if no layer finds anything in it, whatever a policy would do about it, so
+//! that a text that is known needs no answer but the one a full scan would give. Only texts are known, not bodies:
+//! a new turn is read as if it stood alone, and that is how it is read anyway.
+//!
+//! Kept are hashes of 128 bits under a key of this process that nobody sees: the tags of ChaCha20-Poly1305 over the
+//! text as additional data, with the circumstances for a nonce. Without the key, two texts of `n` bytes have the
+//! same one with a chance below `n / 2^107`, whoever chose them; from a hash nothing leads back to its text. The
+//! caller is one of the circumstances: how fast a text is answered tells nobody what others sent. A memo belongs to
+//! one ruleset and ends with it; its room is fixed, and a text takes the place of the oldest of its set.
+
+use parking_lot::Mutex;
+use ring::aead::Aad;
+use ring::aead::CHACHA20_POLY1305;
+use ring::aead::LessSafeKey;
+use ring::aead::NONCE_LEN;
+use ring::aead::Nonce;
+use ring::aead::UnboundKey;
+use ring::rand::SecureRandom;
+use ring::rand::SystemRandom;
+
+use crate::scan::threat::DetectorSet;
+
+/// The shortest text that is worth knowing, in bytes: others are read as fast as they are hashed.
+pub const TEXT_BYTES_MIN: usize = 64;
+
+/// How many parts a memo has, each with a lock of its own.
+const SHARDS: usize = 16;
+/// How many sets a part has.
+const SETS: usize = 1024;
+/// How many texts a set knows.
+const WAYS: usize = 4;
+/// How many bytes a key has.
+const KEY_BYTES: usize = 32;
+
+/// A text under its circumstances.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Tag(u128);
+
+/// What else a verdict depends on: what is looked for, and for whom.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Circumstances(u64);
+
+/// The texts that were clean.
+pub struct Memo {
+    /// Without randomness there is no key, and nothing is known.
+    key: Option<LessSafeKey>,
+    /// Empty until something is noted.
+    shards: [Mutex<Vec<[u128; WAYS]>>; SHARDS],
+}
+
+impl Default for Memo {
+    fn default() -> Self {
+        let mut key = [0; KEY_BYTES];
+        let key = SystemRandom::new().fill(&mut key).and_then(|()| UnboundKey::new(&CHACHA20_POLY1305, &key));
+        Self { key: key.ok().map(LessSafeKey::new), shards: Default::default() }
+    }
+}
+
+impl Memo {
+    /// Returns what verdicts for a caller depend on who looks for the `wanted`.
+    pub fn circumstances(&self, wanted: &DetectorSet, caller: &str) -> Option<Circumstances> {
+        let mut told: Vec<u8> = wanted.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+        told.extend(caller.as_bytes());
+        let Tag(hash) = self.hash([0xff; NONCE_LEN], &told)?;
+        Some(Circumstances(hash as u64))
+    }
+
+    /// Returns the tag of a text; `origin` tells whose words it is read as.
+    pub fn tag(&self, circumstances: Circumstances, origin: u8, text: &[u8]) -> Option<Tag> {
+        let mut nonce = [0; NONCE_LEN];
+        let (first, rest) = nonce.split_at_mut(size_of::<u64>());
+        first.copy_from_slice(&circumstances.0.to_le_bytes());
+        rest.first_mut().into_iter().for_each(|byte| *byte = origin);
+        self.hash(nonce, text)
+    }
+
+    /// Tells whether a text was clean.
+    pub fn knows(&self, Tag(tag): Tag) -> bool {
+        let (shard, set) = place(tag);
+        self.shards
+            .get(shard)
+            .is_some_and(|shard| shard.lock().get(set).is_some_and(|set| set.contains(&tag)))
+    }
+
+    /// Notes that a text is clean.
+    pub fn note(&self, Tag(tag): Tag) {
+        let (shard, set) = place(tag);
+        let Some(shard) = self.shards.get(shard) else { return };
+        let mut shard = shard.lock();
+        if shard.is_empty() {
+            shard.resize(SETS, [0; WAYS]);
+        }
+        if let Some(set) = shard.get_mut(set)
+            && !set.contains(&tag)
+        {
+            set.rotate_right(1);
+            set[0] = tag;
+        }
+    }
+
+    /// Returns the hash of bytes; zero stands for none.
+    fn hash(&self, nonce: [u8; NONCE_LEN], bytes: &[u8]) -> Option<Tag> {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self.key.as_ref()?.seal_in_place_separate_tag(nonce, Aad::from(bytes), &mut []).ok()?;
+        let hash = u128::from_le_bytes(tag.as_ref().try_into().ok()?);
+        (hash != 0).then_some(Tag(hash))
+    }
+}
+
+/// Returns the part and the set that a hash belongs to.
+fn place(tag: u128) -> (usize, usize) {
+    let low = tag as usize;
+    (low % SHARDS, low / SHARDS % SETS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::threat::DetectorId;
+
+    #[test]
+    fn a_text_is_known_under_its_circumstances_only() {
+        let memo = Memo::default();
+        let wanted = |ids: &[u16]| ids.iter().map(|id| DetectorId(*id)).collect::<DetectorSet>();
+        let usual = memo.circumstances(&wanted(&[1, 70]), "ann").unwrap();
+        let tag = memo.tag(usual, 1, b"hello").unwrap();
+        assert!(!memo.knows(tag));
+        memo.note(tag);
+        assert!(memo.knows(memo.tag(usual, 1, b"hello").unwrap()));
+        let others = [
+            memo.tag(usual, 2, b"hello"),
+            memo.tag(usual, 1, b"hello\0"),
+            memo.tag(memo.circumstances(&wanted(&[1, 70]), "bob").unwrap(), 1, b"hello"),
+            memo.tag(memo.circumstances(&wanted(&[1, 71]), "ann").unwrap(), 1, b"hello"),
+            Memo::default().tag(usual, 1, b"hello"),
+        ];
+        assert!(others.into_iter().all(|other| !memo.knows(other.unwrap())));
+    }
+
+    #[test]
+    fn old_texts_make_room_for_new_ones() {
+        let memo = Memo::default();
+        let usual = memo.circumstances(&DetectorSet::default(), "").unwrap();
+        let tags: Vec<Tag> =
+            (0..200_000_u32).filter_map(|at| memo.tag(usual, 0, &at.to_le_bytes())).collect();
+        tags.iter().for_each(|tag| memo.note(*tag));
+        let known = tags.iter().filter(|tag| memo.knows(**tag)).count();
+        assert!((SHARDS * SETS * WAYS / 2..=SHARDS * SETS * WAYS).contains(&known), "{known}");
+        assert!(tags.iter().rev().take(100).all(|tag| memo.knows(*tag)));
+    }
+}

@@ -1,0 +1,225 @@
+//! What an exchange used, for analytics and budgets: the provider's own counts, else an estimate, marked as one.
+
+use std::time::Duration;
+
+use http::Method;
+use http::StatusCode;
+
+use super::Gateway;
+use super::context::Exchange;
+use super::context::Outcome;
+use super::reject::Rejection;
+use crate::access::budget::Amount;
+use crate::govern::analytics::Tokens;
+use crate::govern::analytics::Use;
+use crate::govern::analytics::Verdict;
+use crate::llm::usage::estimate;
+use crate::policy::decision::Action;
+use crate::policy::decision::CallerId;
+
+/// Why an exchange ended early when its caller wanted no more: that is no failure.
+const GONE: &str = "caller_gone";
+
+/// What is reserved of a budget for an answer, in tokens, where the request sets no limit.
+const ANSWER_TOKENS: u64 = 4096;
+
+impl Gateway {
+    /// Tells whether the exchange is paid from a budget.
+    pub(super) fn is_budgeted(&self, exchange: &Exchange) -> bool {
+        paying_key(exchange).is_some_and(|key| self.budgets.of(key, self.clock.now()).is_some())
+    }
+
+    /// Reserves what the exchange is likely to use, where its key has a budget.
+    pub(super) fn reserve(&self, method: &Method, exchange: &mut Exchange) -> Result<(), Rejection> {
+        let Some(key) = paying_key(exchange) else { return Ok(()) };
+        let (asked, now) = (&exchange.outcome.asked, self.clock.now());
+        let prompt = estimate(asked.text_bytes);
+        let answers = asked.answers.unwrap_or(1).max(1);
+        let completion = asked.completion_tokens_max.unwrap_or(ANSWER_TOKENS).saturating_mul(answers);
+        let total = prompt.saturating_add(completion);
+        let tokens = Tokens { prompt, completion, total, ..Tokens::default() };
+        let model = asked.model.as_deref().or_else(|| model_of_path(&exchange.path));
+        let (tokens, cost) = match method.is_safe() {
+            // Models are not asked that way: lists of models, of files.
+            true => (0, Some(0)),
+            false => (
+                total,
+                self.meter.prices().of(model.unwrap_or_default(), now).map(|it| it.cost(&tokens).pico),
+            ),
+        };
+        exchange.reservation = self.budgets.reserve(key, tokens, cost, now)?;
+        Ok(())
+    }
+
+    /// Counts an exchange, unless it led nowhere, and settles what it reserved.
+    pub(super) fn meter(&self, exchange: &mut Exchange, took: Duration) {
+        let Some(passage) = &exchange.passage else { return };
+        let outcome = &exchange.outcome;
+        let model = self.model(exchange);
+        let used = Use {
+            caller: exchange.caller.as_ref().map(|caller| caller.as_str().to_owned()),
+            tokens: tokens(outcome, model.is_some()),
+            model,
+            route: Some(passage.route().name.clone()),
+            verdict: verdict(outcome),
+            took,
+        };
+        let cost = self.meter.note(&used);
+        if let Some(reservation) = exchange.reservation.take() {
+            let amount = Amount { tokens: used.tokens.total, cost: cost.pico };
+            reservation.settle(amount, self.clock.now());
+        }
+    }
+
+    /// Returns the model that answered, else the one that was asked for, in the body or in the path.
+    ///
+    /// Providers answer with the name of a release, which may be newer than its price: then the name that was
+    /// asked for, which it begins with, says what it costs.
+    fn model(&self, exchange: &Exchange) -> Option<String> {
+        let Outcome { usage, asked, .. } = &exchange.outcome;
+        let filled = |model: &&str| !model.is_empty();
+        let asked = asked.model.as_deref().or_else(|| model_of_path(&exchange.path)).filter(filled);
+        let answered = usage.model.as_deref().filter(filled);
+        let (prices, now) = (self.meter.prices(), self.clock.now());
+        let is_priced = |model: &&str| prices.of(model, now).is_some();
+        let is_release = |asked: &&str| answered.is_some_and(|answered| answered.starts_with(*asked));
+        match answered.filter(|answered| !is_priced(answered)) {
+            Some(unpriced) => asked.filter(is_release).filter(is_priced).or(Some(unpriced)),
+            None => answered.or(asked),
+        }
+        .map(str::to_owned)
+    }
+}
+
+/// Returns the key that pays for an exchange: on routes that take ours.
+fn paying_key(exchange: &Exchange) -> Option<&str> {
+    exchange.presented.as_ref()?;
+    exchange.caller.as_ref().map(CallerId::as_str)
+}
+
+fn verdict(outcome: &Outcome) -> Verdict {
+    let is_good = outcome.status.is_some_and(|status| status < StatusCode::BAD_REQUEST);
+    match (outcome.action, outcome.reason) {
+        (Some(Action::Block), _) => Verdict::Blocked,
+        (_, None | Some(GONE)) if is_good => Verdict::Answered,
+        _ => Verdict::Failed,
+    }
+}
+
+/// Returns the model in a path like `/v1beta/models/gemini-2.5-flash:generateContent`.
+fn model_of_path(path: &str) -> Option<&str> {
+    let (_, after) = path.rsplit_once("/models/")?;
+    let (model, _) = after.split_once(':')?;
+    (!model.is_empty()).then_some(model)
+}
+
+/// Returns the tokens of an exchange.
+///
+/// Where the provider told none and a model has spoken, both sides are estimated from their texts; so is
+/// what it wrote where the exchange ended before the provider's last count.
+fn tokens(outcome: &Outcome, has_model: bool) -> Tokens {
+    let Outcome { usage: told, asked, reason, .. } = outcome;
+    let has_spoken = has_model && told.text_bytes > 0;
+    let part = |count: Option<u64>| count.unwrap_or_default();
+    let mut tokens = Tokens {
+        prompt: part(told.prompt_tokens),
+        completion: part(told.completion_tokens),
+        cached: part(told.cached_tokens),
+        cache_write: part(told.cache_write_tokens),
+        cache_write_long: part(told.cache_write_long_tokens),
+        reasoning: part(told.reasoning_tokens),
+        audio_prompt: part(told.audio_prompt_tokens),
+        audio_completion: part(told.audio_completion_tokens),
+        ..Tokens::default()
+    };
+    let is_whole = told.total_tokens.is_some();
+    if has_spoken && !is_whole && told.prompt_tokens.is_none() {
+        tokens.prompt = estimate(asked.text_bytes);
+        tokens.estimated += tokens.prompt;
+    }
+    let wrote = estimate(told.text_bytes);
+    let is_cut = reason.is_some() && wrote > tokens.completion;
+    if has_spoken && (is_cut || !is_whole && told.completion_tokens.is_none()) {
+        tokens.completion = wrote;
+        tokens.estimated += wrote;
+    }
+    tokens.total = part(told.total_tokens).max(tokens.prompt.saturating_add(tokens.completion));
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::usage::Usage;
+
+    #[test]
+    fn what_was_told_is_taken_and_what_was_not_is_estimated() {
+        let asked = Usage { text_bytes: 40, ..Usage::default() };
+        let told = |prompt, completion, total, text_bytes| Usage {
+            prompt_tokens: prompt,
+            completion_tokens: completion,
+            total_tokens: total,
+            text_bytes,
+            ..Usage::default()
+        };
+        // (what the provider told, why it ended early, [prompt, completion, total, estimated])
+        let cases = [
+            (told(Some(3), Some(4), Some(7), 100), None, [3, 4, 7, 0]),
+            (told(Some(3), Some(4), None, 100), None, [3, 4, 7, 0]),
+            (told(None, None, Some(9), 100), None, [0, 0, 9, 0]),
+            (told(None, None, None, 100), None, [10, 25, 35, 35]),
+            // No model has spoken: nothing was used that could be told.
+            (told(None, None, None, 0), None, [0, 0, 0, 0]),
+            // A stream that ended before its last count: Anthropic tells one token at its begin.
+            (told(Some(12), Some(1), None, 100), Some(GONE), [12, 25, 37, 25]),
+            (told(Some(12), Some(30), None, 100), Some("content_blocked"), [12, 30, 42, 0]),
+            // Tokens of thinking that is not shown are told, and never estimated away.
+            (told(Some(12), Some(300), None, 100), None, [12, 300, 312, 0]),
+        ];
+        for (usage, reason, expected) in cases {
+            let outcome =
+                Outcome { usage: usage.clone(), asked: asked.clone(), reason, ..Outcome::default() };
+            let found = tokens(&outcome, true);
+            let found = [found.prompt, found.completion, found.total, found.estimated];
+            assert_eq!(found, expected, "{usage:?} {reason:?}");
+            if usage.prompt_tokens.is_none() && usage.total_tokens.is_none() {
+                assert_eq!(tokens(&outcome, false), Tokens::default());
+            }
+        }
+    }
+
+    #[test]
+    fn a_model_may_stand_in_the_path() {
+        let cases = [
+            ("/v1beta/models/gemini-2.5-flash:generateContent", Some("gemini-2.5-flash")),
+            ("/v1/projects/p/publishers/google/models/g:streamGenerateContent", Some("g")),
+            ("/v1/models/gpt-4o", None),
+            ("/v1/models/:x", None),
+            ("/v1/chat/completions", None),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(model_of_path(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_no_failure_and_neither_is_a_caller_who_has_enough() {
+        let outcome = |status: u16, action, reason| Outcome {
+            status: StatusCode::from_u16(status).ok(),
+            action: Some(action),
+            reason,
+            ..Outcome::default()
+        };
+        let cases = [
+            (outcome(200, Action::Allow, None), Verdict::Answered),
+            (outcome(200, Action::Monitor, Some(GONE)), Verdict::Answered),
+            (outcome(200, Action::Redact, Some("upstream_reset")), Verdict::Failed),
+            (outcome(403, Action::Block, Some("content_blocked")), Verdict::Blocked),
+            (outcome(429, Action::Allow, None), Verdict::Failed),
+            (outcome(0, Action::Allow, Some(GONE)), Verdict::Failed),
+        ];
+        for (outcome, expected) in cases {
+            assert_eq!(verdict(&outcome), expected, "{:?} {:?}", outcome.status, outcome.reason);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Trust in an agent, from its calls over real TLS to what is thought, done and attested about it.
+
+use std::time::Instant;
+
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use super::*;
+use crate::upstream::Upstream;
+
+/// Enforces trust, and lifts the limits of agents, which are tested on their own.
+const ENFORCED: &str = "trust = \"enforce\"\n[a2a.tiers.professional]\nrequests_per_minute = 0\nburst = 0\n\
+                        [limits.tiers.professional]\nrequests_per_minute = 0\nburst = 0\n";
+
+/// Starts a gateway whose deployment is of the professional tier.
+fn start(deployment: &Deployment, upstream: SocketAddr) -> Gateway {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    deployment.install(directory.path(), upstream, ENFORCED);
+    let file = directory.path().join("gateway.toml");
+    let config = fs::read_to_string(&file).expect("it was just written");
+    let licensed = config.replace("[license]\n", "[license]\nfile = \"license.jwt\"\n");
+    let license = deployment.license(Tier::Professional, None, "2190-01-01T00:00:00Z");
+    fs::write(file, licensed).expect("it is writable");
+    fs::write(directory.path().join("license.jwt"), license).expect("it is writable");
+    launched(directory)
+}
+
+/// Asks until the answer is as wanted: what an exchange tells is taken into account after its answer.
+fn until(gateway: &Gateway, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let told = ask(gateway, path);
+        if wanted(&told) {
+            return told;
+        }
+        assert!(Instant::now() < deadline, "{path}: {told}");
+    }
+}
+
+/// Makes a new signing key.
+fn rotate(gateway: &Gateway) -> Value {
+    let (key, body) = (gateway.admin_key(), r#"{"withdraw": false}"#);
+    let request = format!(
+        "POST /api/v1/signing/rotate HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-length: {}\r\n\r\n{body}",
+        gateway.admin,
+        body.len()
+    );
+    exchange(gateway.admin, request.as_bytes()).json()
+}
+
+#[test]
+fn an_agent_that_probes_is_kept_out_and_that_is_attested() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let mut gateway = start(&deployment, upstream.address);
+    let planner = deployment.authority.agent("planner");
+    let runtime = Runtime::new().expect("a runtime");
+    let send = |gateway: &Gateway, headers: &Headers| {
+        let at = (gateway.proxy, &deployment.server);
+        runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", headers))
+    };
+    let sessions = "/api/v1/trust/sessions?active=true&agent=planner";
+    let calls = |told: &Value| told["sessions"][0]["calls"].as_u64().unwrap_or(0);
+    let score = "/api/v1/trust/score?agent=planner&explain=true";
+    assert_eq!(ask(&gateway, score)["error"], "no call of such an agent was seen");
+
+    (0..3).for_each(|_| assert_eq!(send(&gateway, &sound()).status, 200));
+    until(&gateway, sessions, |told| calls(told) == 3);
+    let told = ask(&gateway, score);
+    assert_eq!(told["verdict"], "SUSPICIOUS", "{told}");
+    // Nobody lowers it who only uses its name.
+    let stranger = deployment.authority.agent("busy");
+    let at = (gateway.proxy, &deployment.server);
+    let smear = runtime.block_on(call(at, Some(&stranger), "h2", "/agents/x", &sound()));
+    assert_eq!(smear.body["code"], "A2A_AUTH_FAILED");
+
+    let probe = but("a2a-capability", "fly");
+    for at in 0..12 {
+        assert_eq!(send(&gateway, &probe).body["code"], "A2A_CAP_DENIED");
+        until(&gateway, sessions, |told| {
+            calls(told) == 4 + at || ask(&gateway, score)["verdict"] == "BLOCKED"
+        });
+        if ask(&gateway, score)["verdict"] == "BLOCKED" {
+            break;
+        }
+    }
+    let told = ask(&gateway, score);
+    assert_eq!(told["verdict"], "BLOCKED", "{told}");
+    let why = told["explanation"]["contract_compliance"]["reasons"].to_string();
+    assert!(why.contains("denied with A2A_CAP_DENIED, asking for fly"), "{why}");
+
+    let seen = calls(&ask(&gateway, sessions));
+    let refused = send(&gateway, &sound());
+    assert_eq!((refused.status, &refused.body["code"]), (403, &json!("A2A_CAP_DENIED")));
+    until(&gateway, "/api/v1/audit?event_type=trust_verdict", |told| told["total"] == 2);
+    let latest = "/api/v1/trust/attestations/latest?agent=planner";
+    until(&gateway, latest, |told| told["statements"][0]["verdict"] == "BLOCKED");
+    // This comes back once all that was written before it is on the disk.
+    let rotated = rotate(&gateway);
+    assert_eq!(rotated["status"], "rotated", "{rotated}");
+    gateway.crash_and_restart();
+    assert_eq!(send(&gateway, &sound()).status, 403, "it is not forgotten");
+    let again = ask(&gateway, score);
+    assert_eq!((&again["verdict"], &again["last_updated"]), (&told["verdict"], &told["last_updated"]));
+    assert_eq!(calls(&ask(&gateway, sessions)), seen, "what is refused for want of trust is no act");
+}
