@@ -3,6 +3,8 @@
 //! A listener asks [`CertificateStore`] at each handshake, so a reload is seen by the next connection
 //! and disturbs none that is open. A faulty pair of files changes nothing.
 
+pub mod client;
+
 use std::fmt;
 use std::path::Path;
 use std::path::PathBuf;

@@ -25,7 +25,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // What is decided, who calls, what is written down: three that do not know each other, but for one arrow.
     ("policy", &["clock", "document", "error", "id", "llm", "redact", "scan", "store"]),
     ("access", &["clock", "error", "id", "store", "telemetry"]),
-    ("govern", &["access", "clock", "error", "id", "policy", "scan", "store", "telemetry"]),
+    ("govern", &["access", "clock", "error", "id", "policy", "scan", "store", "telemetry", "tls"]),
     // The two planes.
     (
         "admin",
@@ -119,7 +119,7 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("notify::", &["policy/watch.rs"], "files are watched in one place"),
     (
         "rustls",
-        &["config/provision.rs", "tls.rs", "proxy/upstream.rs"],
+        &["config/provision.rs", "govern/siem/http.rs", "tls.rs", "tls/", "proxy/upstream.rs"],
         "one provider of cryptography, chosen once",
     ),
     ("jsonwebtoken", &["access/jose.rs"], "one way to sign and to verify, with no algorithm to choose"),

@@ -32,6 +32,7 @@ use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Recorder;
+use crate::govern::siem::SinkStatus;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
 use crate::redact::mask::Masker;
@@ -69,6 +70,8 @@ pub struct Office {
     pub tenant: TenantKey,
     /// What does not change while the process runs.
     pub facts: Facts,
+    /// How each sink of the audit log stands.
+    pub sinks: Vec<Arc<SinkStatus>>,
     /// One permit for each audit stream that may be open.
     pub streams: Arc<Semaphore>,
 }

@@ -5,6 +5,7 @@
 //! nothing runs that nobody supervises: work that ends before the process does is a dependency down.
 
 mod address;
+mod forwarding;
 mod loading;
 mod ready;
 mod state;
@@ -50,6 +51,8 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::govern::audit::config::AuditFailure;
+use crate::govern::siem::Forwarder;
+use crate::govern::siem::SinkStatus;
 use crate::id::UlidSource;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::limits::TierLimit;
@@ -147,7 +150,9 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     provider_keys.refresh(&rules.load().routes);
     state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
-    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses);
+    let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
+    let sinks = forwarders.iter().map(Forwarder::status).collect();
+    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses, sinks);
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
     let gateway = gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own);
@@ -169,6 +174,7 @@ pub fn run(mut wanted: Wanted) -> Result<(), StartError> {
     server.add_service(plane);
 
     let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
+    forwarding::add(&mut server, forwarders, &telemetry);
     add_tasks(&mut server, state, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
@@ -318,6 +324,7 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Reserved,
+    sinks: Vec<Arc<SinkStatus>>,
 ) -> Arc<Office> {
     Arc::new(Office {
         reloader: Arc::clone(&state.reloader),
@@ -333,6 +340,7 @@ fn office(
         ids: Arc::clone(&state.ids),
         masker: Arc::new(masker(state)),
         tenant: tenant(state),
+        sinks,
         streams: Arc::new(Semaphore::new(config.admin.max_streams)),
         facts: facts(config, state, &**clock, addresses),
     })

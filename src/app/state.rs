@@ -25,6 +25,7 @@ use crate::govern::audit::Recorder;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
+use crate::govern::siem::SinkError;
 use crate::id::UlidSource;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
@@ -85,6 +86,9 @@ pub enum StateError {
     /// A certificate cannot be served.
     #[error(transparent)]
     Certificate(#[from] CertificateFault),
+    /// A sink of the audit log cannot be made.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
     /// The rules do not build.
     #[error("the rules have {} faults", .0.len())]
     Rules(Vec<ConfigFault>),
@@ -154,7 +158,7 @@ impl State {
 }
 
 /// Returns the secret that lies at a place.
-fn secret_at(place: &SecretPlace) -> Option<String> {
+pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
     match place {
         SecretPlace::Environment(name) => named(name),
         SecretPlace::File(path) => {

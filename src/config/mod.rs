@@ -9,6 +9,7 @@ pub mod env;
 pub mod file;
 pub mod provision;
 mod read;
+mod siem;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,6 +22,7 @@ use crate::config::env::Environment;
 use crate::document::Document;
 use crate::document::section;
 use crate::govern::audit::config::AuditConfig;
+use crate::govern::siem::config::SiemConfig;
 use crate::policy::ruleset::RulesFile;
 use crate::proxy::config::ProxyConfig;
 use crate::store::config::StoreConfig;
@@ -46,6 +48,8 @@ pub struct Config {
     pub license: LicenseConfig,
     /// When signing keys change.
     pub signing: SigningConfig,
+    /// Where the audit log is forwarded to.
+    pub siem: SiemConfig,
     /// Logs and metrics.
     pub telemetry: TelemetryConfig,
     /// Routes, policies and limits.
@@ -126,6 +130,7 @@ impl Config {
             audit: read::audit(&mut root.section("audit")),
             license: read::license(&mut root.section("license")),
             signing: read::signing(&mut root.section("signing")),
+            siem: siem::read(&mut root.section("siem")),
             telemetry: read::telemetry(&mut root.section("telemetry")),
             rules: RulesFile::read(root),
             document: document.clone(),

@@ -1,3 +1,4 @@
 //! The record of what happened.
 
 pub mod audit;
+pub mod siem;

@@ -18,6 +18,7 @@ mod pressure;
 mod readme;
 mod reload;
 mod rules;
+mod siem;
 mod streams;
 mod tls;
 mod upstream;

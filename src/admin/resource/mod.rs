@@ -13,6 +13,7 @@ pub mod profiles;
 pub mod revisions;
 pub mod scan;
 pub mod screen;
+pub mod siem;
 pub mod signing;
 pub mod status;
 pub mod threat;
