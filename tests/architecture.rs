@@ -25,7 +25,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // What is decided, who calls, what is written down: three that do not know each other, but for one arrow.
     ("policy", &["clock", "document", "error", "id", "llm", "redact", "scan", "store"]),
     ("access", &["clock", "document", "error", "id", "store", "telemetry", "tls"]),
-    ("govern", &["access", "clock", "document", "error", "id", "policy", "scan", "store", "telemetry"]),
+    (
+        "govern",
+        &["access", "clock", "document", "error", "id", "policy", "scan", "store", "telemetry", "tls"],
+    ),
     // The two planes.
     (
         "admin",
@@ -120,7 +123,7 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("notify::", &["policy/watch.rs"], "files are watched in one place"),
     (
         "rustls",
-        &["config/provision.rs", "tls/", "proxy/upstream.rs"],
+        &["config/provision.rs", "govern/siem/http.rs", "tls/", "proxy/upstream.rs"],
         "one provider of cryptography, chosen once",
     ),
     (

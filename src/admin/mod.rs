@@ -44,6 +44,7 @@ use crate::govern::audit::Notary;
 use crate::govern::audit::Recorder;
 use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
+use crate::govern::siem::SinkStatus;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
@@ -104,6 +105,8 @@ pub struct Office {
     pub tenant: TenantKey,
     /// What does not change while the process runs.
     pub facts: Facts,
+    /// How each sink of the audit log stands.
+    pub sinks: Vec<Arc<SinkStatus>>,
     /// One permit for each audit stream that may be open.
     pub streams: Arc<Semaphore>,
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pingora::server::Server;
 
 use super::task::task;
+use crate::access::authenticator::Authenticator;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::govern::abtest::AbTests;
@@ -28,4 +29,19 @@ pub(super) fn add_tasks(server: &mut Server, telemetry: &Arc<Telemetry>, kept: K
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     server.add_service(task("abtest-counts", telemetry, persistence, |shutdown| abtests.run(shutdown)));
     server.add_service(task("trust", telemetry, persistence, |shutdown| trust.run(shutdown, clock)));
+}
+
+/// Adds the tasks that forget what has ended, and write down what was used.
+pub(super) fn add_credentials(
+    server: &mut Server,
+    telemetry: &Arc<Telemetry>,
+    authenticator: Authenticator,
+    clock: &Arc<dyn Clock>,
+) {
+    let Authenticator { keys, tokens, sessions, .. } = authenticator;
+    let (of_tokens, of_sessions) = (Arc::clone(clock), Arc::clone(clock));
+    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(of_tokens, shutdown)));
+    server
+        .add_service(task("sessions", telemetry, None, move |shutdown| sessions.run(of_sessions, shutdown)));
+    server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
 }

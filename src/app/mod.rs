@@ -6,6 +6,7 @@
 
 mod address;
 mod agents;
+mod forwarding;
 mod frameworks;
 mod keeping;
 mod listening;
@@ -21,7 +22,6 @@ mod usage;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use pingora::protocols::ALPN;
 use pingora::proxy::http_proxy;
@@ -50,7 +50,6 @@ use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
-use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
 use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
@@ -59,6 +58,8 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::govern::audit::config::AuditFailure;
+use crate::govern::siem::Forwarder;
+use crate::govern::siem::SinkStatus;
 use crate::id::UlidSource;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::limits::TierLimit;
@@ -156,18 +157,11 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let buckets = Arc::new(buckets);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
-    let followed = Arc::clone(&upstreams);
-    state.reloader.subscribe(move |_| followed.forget());
-    let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
-    provider_keys.refresh(&rules.load().routes);
-    let prepared = Arc::clone(&provider_keys);
-    state.reloader.prepare(move |rules| prepared.prepare(&rules.routes));
-    state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
-    let agent_files = Arc::clone(&state.agents);
-    state.reloader.subscribe(move |_| agent_files.refresh());
-    admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
+    follow_routes(&state, &upstreams);
     let sign_in = sign_in::sign_in(&config, &state)?;
-    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses, sign_in);
+    let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
+    let sinks = forwarders.iter().map(Forwarder::status).collect();
+    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses, (sign_in, sinks));
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
     let gateway = gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own);
@@ -193,6 +187,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     server.add_service(plane);
 
     let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
+    forwarding::add(&mut server, forwarders, &telemetry);
     add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
@@ -201,14 +196,23 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     }
     let ready = ready::announce(proxy_addresses.bound(), admin_addresses.bound(), wanted.ready_file);
     server.add_service(task("ready", &telemetry, None, |shutdown| ready.run(shutdown)));
-    tracing::info!(
-        version = VERSION,
-        proxy = %proxy_addresses,
-        admin = %admin_addresses,
-        "portcullis starts"
-    );
+    tracing::info!(version = VERSION, proxy = %proxy_addresses, admin = %admin_addresses, "portcullis starts");
     server.run(RunArgs::default());
     Ok(())
+}
+
+/// Lets what depends on the routes follow them.
+fn follow_routes(state: &State, upstreams: &Arc<Upstreams>) {
+    let followed = Arc::clone(upstreams);
+    state.reloader.subscribe(move |_| followed.forget());
+    let (provider_keys, rules) = (Arc::clone(&state.provider_keys), state.reloader.handle());
+    provider_keys.refresh(&rules.load().routes);
+    let prepared = Arc::clone(&provider_keys);
+    state.reloader.prepare(move |rules| prepared.prepare(&rules.routes));
+    state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
+    let agent_files = Arc::clone(&state.agents);
+    state.reloader.subscribe(move |_| agent_files.refresh());
+    admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
 }
 
 /// Runs only the sample provider, until the process is interrupted; `listening` is told where.
@@ -275,12 +279,7 @@ fn add_tasks(
     }));
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
     server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
-    let (tokens, time) = (Arc::clone(&authenticator.tokens), Arc::clone(&clock));
-    server.add_service(task("tokens", telemetry, None, move |shutdown| tokens.run(time, shutdown)));
-    let (sessions, time) = (Arc::clone(&authenticator.sessions), Arc::clone(&clock));
-    server.add_service(task("sessions", telemetry, None, move |shutdown| sessions.run(time, shutdown)));
-    let keys = Arc::clone(&authenticator.keys);
-    server.add_service(task("key-uses", telemetry, None, move |shutdown| keys.run(shutdown)));
+    keeping::add_credentials(server, telemetry, authenticator, &clock);
     let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
     server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
     usage::add_tasks(server, telemetry, &meter, budgets);
@@ -292,14 +291,8 @@ fn add_tasks(
     paths.push(plugins.clone());
     paths.extend(licensing.files().cloned());
     paths.extend(prices.clone());
-    paths.extend(
-        config
-            .proxy
-            .tls
-            .iter()
-            .chain(&config.admin.tls)
-            .flat_map(|files| [files.cert.clone(), files.key.clone()]),
-    );
+    let tls = config.proxy.tls.iter().chain(&config.admin.tls);
+    paths.extend(tls.flat_map(|files| [files.cert.clone(), files.key.clone()]));
     let agent_files = Arc::clone(&agents);
     let telemetry_of_reloads = Arc::clone(telemetry);
     let refresh = Arc::new(move || {
@@ -314,15 +307,7 @@ fn add_tasks(
     });
     let changed = Arc::clone(&refresh);
     let watch = FileWatch::new(paths, move || changed()).following(move || agent_files.paths());
-    server.add_service(task("file-watch", telemetry, None, move |shutdown| async move {
-        let (tell, told) = tokio::sync::watch::channel(false);
-        let stop = async move {
-            shutdown.await;
-            // The watch may have ended before us.
-            let _ = tell.send(true);
-        };
-        tokio::join!(watch.run(told), stop);
-    }));
+    server.add_service(task("file-watch", telemetry, None, move |shutdown| task::watch(watch, shutdown)));
     server.add_service(task("hangup", telemetry, None, move |shutdown| {
         task::on_hangup(shutdown, move || refresh())
     }));
@@ -379,7 +364,7 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Reserved,
-    sign_in: SignIn,
+    (sign_in, sinks): (SignIn, Vec<Arc<SinkStatus>>),
 ) -> Arc<Office> {
     Arc::new(Office {
         sign_in,
@@ -406,6 +391,7 @@ fn office(
         ids: Arc::clone(&state.ids),
         masker: Arc::new(masker(state)),
         tenant: tenant(state),
+        sinks,
         streams: Arc::new(Semaphore::new(config.admin.max_streams)),
         facts: facts(config, state, &**clock, addresses),
     })

@@ -26,6 +26,7 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::config::env::named;
+use crate::document::secret::SecretPlace;
 use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
 use crate::govern::analytics::price;
@@ -40,13 +41,13 @@ use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
+use crate::govern::siem::SinkError;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Origin;
 use crate::policy::reload::Reloader;
-use crate::policy::route::SecretPlace;
 use crate::proxy::provider_key::PROVIDER_KEY_BYTES_MAX;
 use crate::proxy::provider_key::ProviderKeys;
 use crate::store::Store;
@@ -113,6 +114,9 @@ pub enum StateError {
     /// A certificate cannot be served.
     #[error(transparent)]
     Certificate(#[from] CertificateFault),
+    /// A sink of the audit log cannot be made.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
     /// The rules do not build.
     #[error("the rules have {} faults", .0.len())]
     Rules(Vec<ConfigFault>),
@@ -150,12 +154,7 @@ impl State {
             secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let trust = Trust::open(&store, Arc::clone(&signing), node_id.clone(), config.trust)?;
         let trust = Arc::new(trust);
-        let authenticator = Authenticator {
-            keys: Arc::clone(&keys),
-            tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), config.auth.tokens)?),
-            users: Arc::new(Users::open(&store, secret.clone(), config.auth.password_cost)?),
-            sessions: Arc::new(SessionStore::open(&store, secret.clone(), config.session)?),
-        };
+        let authenticator = open_authenticator(config, &store, &secret, &keys, &signing)?;
         let budgets = Arc::new(Budgets::open(&store)?);
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
@@ -171,14 +170,7 @@ impl State {
         privacy::resume(&privacy, &recorder);
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
-        let loading = super::loading(config, sources);
-        let (reloader, origin) =
-            Reloader::start(loading, &store, Arc::clone(&clock)).map_err(|error| match error {
-                ChangeError::Faulty(faults) => StateError::Rules(faults),
-                other => StateError::Change(other),
-            })?;
-        tell_origin(&origin, reloader.handle().load().revision);
-        let reloader = Arc::new(reloader);
+        let reloader = open_rules(config, sources, &store, &clock)?;
         let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         Ok(Self {
             store,
@@ -213,6 +205,37 @@ impl State {
             node_id,
         })
     }
+}
+
+fn open_authenticator(
+    config: &Config,
+    store: &Store,
+    secret: &NodeSecret,
+    keys: &Arc<KeyStore>,
+    signing: &Arc<KeyRing>,
+) -> Result<Authenticator, StateError> {
+    Ok(Authenticator {
+        keys: Arc::clone(keys),
+        tokens: Arc::new(Tokens::open(store, secret, Arc::clone(signing), config.auth.tokens)?),
+        users: Arc::new(Users::open(store, secret.clone(), config.auth.password_cost)?),
+        sessions: Arc::new(SessionStore::open(store, secret.clone(), config.session)?),
+    })
+}
+
+fn open_rules(
+    config: &Config,
+    sources: &Sources,
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+) -> Result<Arc<Reloader>, StateError> {
+    let loading = super::loading(config, sources);
+    let (reloader, origin) =
+        Reloader::start(loading, store, Arc::clone(clock)).map_err(|error| match error {
+            ChangeError::Faulty(faults) => StateError::Rules(faults),
+            other => StateError::Change(other),
+        })?;
+    tell_origin(&origin, reloader.handle().load().revision);
+    Ok(Arc::new(reloader))
 }
 
 /// Returns the secret that lies at a place.

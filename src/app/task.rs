@@ -15,6 +15,7 @@ use pingora::services::background::background_service;
 use tokio::signal::unix::SignalKind;
 use tokio::signal::unix::signal;
 
+use crate::policy::watch::FileWatch;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 
@@ -64,6 +65,17 @@ impl BackgroundService for Task {
             self.telemetry.health.down(dependency, format!("{} ended", self.name));
         }
     }
+}
+
+/// Watches files until `shutdown` resolves.
+pub async fn watch(watch: FileWatch, shutdown: Work) {
+    let (tell, told) = tokio::sync::watch::channel(false);
+    let stop = async move {
+        shutdown.await;
+        // The watch may have ended before us.
+        let _ = tell.send(true);
+    };
+    tokio::join!(watch.run(told), stop);
 }
 
 /// Calls `reload` off the workers at every SIGHUP until `shutdown` resolves.

@@ -9,6 +9,7 @@ pub mod env;
 pub mod file;
 pub mod provision;
 mod read;
+mod siem;
 mod sign_in;
 
 use std::net::SocketAddr;
@@ -26,6 +27,7 @@ use crate::document::Document;
 use crate::document::section;
 use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
+use crate::govern::siem::config::SiemConfig;
 use crate::govern::trust::TrustConfig;
 use crate::policy::ruleset::RulesFile;
 use crate::proxy::config::ProxyConfig;
@@ -62,6 +64,8 @@ pub struct Config {
     pub auth: AuthConfig,
     /// When signing keys change.
     pub signing: SigningConfig,
+    /// Where the audit log is forwarded to.
+    pub siem: SiemConfig,
     /// Logs and metrics.
     pub telemetry: TelemetryConfig,
     /// Routes, policies and limits.
@@ -149,6 +153,7 @@ impl Config {
                 auth: read::auth(&mut root.section("auth")),
                 trust: read::trust(&mut root.section("trust")),
                 signing: read::signing(&mut root.section("signing")),
+                siem: siem::read(&mut root.section("siem")),
                 telemetry: read::telemetry(&mut root.section("telemetry")),
                 rules: RulesFile::read(root),
                 document: document.clone(),

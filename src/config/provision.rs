@@ -14,8 +14,8 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::env::named;
 use crate::document::Problem;
+use crate::document::secret::SecretPlace;
 use crate::govern::analytics::price;
-use crate::policy::route::SecretPlace;
 use crate::proxy::provider_key::header_value;
 use crate::tls::TlsFiles;
 

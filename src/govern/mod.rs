@@ -6,4 +6,5 @@ pub mod audit;
 pub mod compliance;
 pub mod keyring;
 pub mod privacy;
+pub mod siem;
 pub mod trust;

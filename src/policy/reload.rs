@@ -472,6 +472,7 @@ pub const FIXED_KEYS: &[&str] = &[
     "audit",
     "analytics",
     "license",
+    "siem",
     "signing",
     "auth",
     "telemetry",

@@ -180,9 +180,9 @@ impl Gateway {
             None => status,
         };
         if let Some(call) = &exchange.agent {
-            let named = |name: &Option<String>| name.clone().unwrap_or_else(|| "unknown".to_owned());
-            message =
-                format!("agent {}, capability {}: {message}", named(&call.agent), named(&call.capability));
+            // Who called stands in the entity alone, where an erasure reaches it.
+            let capability = call.capability.as_deref().unwrap_or("unknown");
+            message = format!("capability {capability}: {message}");
         }
         let found = (request.len(), response.len());
         if found != (0, 0) {

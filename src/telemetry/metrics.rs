@@ -48,6 +48,7 @@ pub struct Metrics {
     audit_append_seconds: Histogram,
     audit_queue: IntGauge,
     audit_lost: IntCounter,
+    siem_events: IntCounterVec,
     reload_ok: IntGauge,
     reload_at: Gauge,
     revision: IntGauge,
@@ -146,6 +147,12 @@ impl Metrics {
             ),
             audit_queue: gauge(&registry, "audit_queue_length", "Audit entries that wait to be written."),
             audit_lost: counter(&registry, "audit_refused_total", "Audit events that the log did not take."),
+            siem_events: counters(
+                &registry,
+                "siem_events_total",
+                "Audit entries forwarded, attempts that failed, and entries that were refused for good.",
+                &["platform", "result"],
+            ),
             reload_ok: gauge(
                 &registry,
                 "config_last_reload_successful",
@@ -263,6 +270,11 @@ impl Metrics {
     /// Counts an event that the audit log did not take.
     pub fn audit_refused(&self) {
         self.audit_lost.inc();
+    }
+
+    /// Counts audit entries that a platform took (`forwarded`) or refused for good (`dead`), or attempts that `failed`.
+    pub fn siem_events(&self, platform: &'static str, result: &'static str, events: u64) {
+        self.siem_events.with_label_values(&[platform, result]).inc_by(events);
     }
 
     /// Returns how many events the audit log did not take.

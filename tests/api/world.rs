@@ -221,6 +221,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         ids: Arc::new(UlidSource::default()),
         masker: Arc::new(Masker::new(tenant.clone())),
         tenant,
+        sinks: Vec::new(),
         facts: Facts {
             build: Build {
                 version: "1.2.3".to_owned(),

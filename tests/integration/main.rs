@@ -24,6 +24,7 @@ mod quotas;
 mod readme;
 mod reload;
 mod rules;
+mod siem;
 mod sso;
 mod streams;
 mod tls;

@@ -24,6 +24,7 @@ pub mod revisions;
 pub mod scan;
 pub mod screen;
 pub mod sessions;
+pub mod siem;
 pub mod sign_in;
 pub mod signing;
 pub mod status;

@@ -10,6 +10,7 @@ use crate::admin::openapi::schema;
 use crate::admin::resource::health;
 use crate::admin::resource::metrics;
 use crate::admin::resource::persistence;
+use crate::admin::resource::siem;
 use crate::admin::resource::status;
 
 pub(super) fn rows() -> Vec<Route> {
@@ -48,6 +49,13 @@ pub(super) fn rows() -> Vec<Route> {
             "Describes the state on disk",
         )
         .gives(schema::<persistence::Persistence>()),
+        get(
+            "/api/v1/siem/status",
+            "siem:read",
+            by!(siem::status),
+            "Tells how forwarding of the audit log stands",
+        )
+        .gives(schema::<siem::SiemStatus>()),
         Route {
             access: Access::Credential,
             ..get("/openapi.json", "", by!(openapi::serve), "Gives this document")

@@ -1,0 +1,161 @@
+//! What a security team's platforms are, and how they are spoken to.
+
+use std::path::PathBuf;
+
+use crate::document::secret::SecretPlace;
+use crate::govern::audit::Entry;
+use crate::scan::threat::Category;
+use crate::scan::threat::Severity;
+
+/// The most sinks of a deployment.
+pub const SINKS_MAX: usize = 32;
+
+/// `[siem]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiemConfig {
+    /// Where entries go.
+    pub sinks: Vec<SinkConfig>,
+}
+
+/// One `[[siem.sinks]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SinkConfig {
+    /// Its name, under which its place in the log is kept.
+    pub name: String,
+    /// Where it sends, and in which form.
+    pub target: Target,
+    /// Which entries it sends.
+    pub filter: Filter,
+    /// How many entries it sends at once at most.
+    pub batch_entries_max: usize,
+    /// How long an answer may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// How long it waits after a first failure, in milliseconds; doubled after each further one.
+    pub backoff_min_ms: u64,
+    /// The longest it waits, in milliseconds.
+    pub backoff_max_ms: u64,
+}
+
+/// Where a sink sends, and in which form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Splunk's HTTP Event Collector.
+    SplunkHec(HttpTarget, Option<String>),
+    /// The bulk interface of Elasticsearch or OpenSearch, as ECS documents in a data stream or an index.
+    Elastic(HttpTarget, String),
+    /// Any HTTP receiver; bodies are signed.
+    Webhook(HttpTarget),
+    /// A syslog daemon.
+    Syslog(SyslogTarget),
+    /// A file of OCSF events, one in a line.
+    OcsfFile(FileTarget),
+}
+
+/// An HTTP receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpTarget {
+    /// Where it is.
+    pub peer: Peer,
+    /// The path of requests.
+    pub path: String,
+    /// Where the token, or for a webhook the signing secret, lies.
+    pub secret: Option<SecretPlace>,
+    /// Whether bodies are compressed.
+    pub gzip: bool,
+}
+
+/// A server somewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its name or address, without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// Whether it is spoken to over TLS.
+    pub tls: bool,
+    /// Certificates that are trusted beside the system's.
+    pub ca: Option<PathBuf>,
+    /// Whether it may be on a private network, or on this machine.
+    pub allow_private: bool,
+}
+
+/// A syslog daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyslogTarget {
+    /// Where it is; `tls` is false with UDP.
+    pub peer: Peer,
+    /// How messages travel.
+    pub transport: SyslogTransport,
+    /// What a message says.
+    pub payload: SyslogPayload,
+    /// The longest message in bytes; one that would be longer goes without its findings.
+    pub message_bytes_max: usize,
+}
+
+/// How syslog messages travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyslogTransport {
+    /// One in a datagram (RFC 5426).
+    Udp,
+    /// Each after its length (RFC 6587 §3.4.1, RFC 5425).
+    OctetCounted,
+    /// Each before a line feed (RFC 6587 §3.4.2).
+    Lines,
+}
+
+/// What a syslog message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyslogPayload {
+    /// The entry as JSON.
+    Json,
+    /// ArcSight's Common Event Format, version 0.
+    Cef,
+    /// QRadar's Log Event Extended Format, version 2.0.
+    Leef,
+}
+
+/// A file that grows up to a size and is then put aside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileTarget {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How large it grows, in bytes.
+    pub bytes_max: u64,
+    /// How many earlier files are kept, as `PATH.1`, `PATH.2` and so on.
+    pub kept: u32,
+}
+
+/// Which entries a sink sends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The least severity; where it is given, entries without a severity are not sent.
+    pub min_severity: Option<Severity>,
+    /// Of which categories; empty: of all, and those of none.
+    pub categories: Vec<Category>,
+    /// Of which types; empty: of all.
+    pub event_types: Vec<String>,
+}
+
+impl Target {
+    /// Returns the platform's name in the configuration and in answers.
+    pub fn platform(&self) -> &'static str {
+        match self {
+            Self::SplunkHec(..) => "splunk_hec",
+            Self::Elastic(..) => "elastic",
+            Self::Webhook(_) => "webhook",
+            Self::Syslog(_) => "syslog",
+            Self::OcsfFile(_) => "ocsf_file",
+        }
+    }
+}
+
+impl Filter {
+    /// Tells whether an entry is sent.
+    pub fn lets_through(&self, entry: &Entry) -> bool {
+        let event = &entry.event;
+        let grave = self.min_severity.is_none_or(|min| event.severity.is_some_and(|it| it >= min));
+        let category = self.categories.is_empty()
+            || event.category.is_some_and(|category| self.categories.contains(&category));
+        grave && category && (self.event_types.is_empty() || self.event_types.contains(&event.event_type))
+    }
+}

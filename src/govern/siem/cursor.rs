@@ -1,0 +1,58 @@
+//! A sink's place in the log and its figures, as they are stored.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::id::Ulid;
+use crate::store::Record;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::Table;
+
+const TABLE: &str = "siem_cursors";
+
+/// What is kept of a sink.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
+pub(super) struct Cursor {
+    /// The last entry that is done with, as text; none before the first.
+    pub(super) after: Option<String>,
+    /// How many entries the platform has taken.
+    pub(super) forwarded: u64,
+    /// How many attempts failed.
+    pub(super) errors: u64,
+    /// How many entries it refused for good.
+    pub(super) dead: u64,
+    /// When it took the last one, in Unix milliseconds.
+    pub(super) last_forward_ms: Option<i64>,
+}
+
+impl Record for Cursor {
+    const VERSION: u32 = 1;
+}
+
+impl Cursor {
+    /// Returns the last entry that is done with.
+    pub(super) fn place(&self) -> Option<Ulid> {
+        self.after.as_ref().and_then(|id| id.parse().ok())
+    }
+}
+
+/// The places of all sinks.
+#[derive(Clone)]
+pub(super) struct Cursors(Table<String, Cursor>);
+
+impl Cursors {
+    pub(super) fn new(store: &Store) -> Self {
+        Self(store.table(TABLE))
+    }
+
+    /// Returns what is kept of a sink, if it was ever run.
+    pub(super) fn read(&self, sink: &str) -> Result<Option<Cursor>, StoreError> {
+        self.0.get(&sink.to_owned())
+    }
+
+    /// Keeps a sink's place; after a power cut it may be an earlier one, so that entries are sent twice.
+    pub(super) fn write(&self, sink: &str, cursor: &Cursor) -> Result<(), StoreError> {
+        self.0.put(&sink.to_owned(), cursor)
+    }
+}

@@ -1,0 +1,289 @@
+//! One sink at work: reads the log from its place, hands batches over, and moves its place on.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::backoff::Backoff;
+use super::config::SinkConfig;
+use super::cursor::Cursor;
+use super::cursor::Cursors;
+use super::dead::DeadLetters;
+use super::format::Teller;
+use super::sink;
+use super::sink::Delivery;
+use super::sink::ReadSecret;
+use super::sink::Sink;
+use super::sink::Trouble;
+use super::status::SinkState;
+use super::status::SinkStatus;
+use crate::clock::Clock;
+use crate::govern::audit::AuditLog;
+use crate::govern::audit::Entry;
+use crate::govern::audit::Query;
+use crate::govern::audit::Tail;
+use crate::id::Ulid;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::telemetry::metrics::Metrics;
+use crate::tls::CertificateFault;
+
+/// How many of the entries that were sent last are remembered, to be sent again when a connection breaks that
+/// acknowledges nothing.
+const RECENT_MAX: usize = 50_000;
+/// How long a sink waits when the log itself cannot be read.
+const LOG_PAUSE: Duration = Duration::from_secs(1);
+const REFUSED: &str = "refused by the receiver";
+
+/// What sinks read, keep and tell.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// What is forwarded.
+    pub log: AuditLog,
+    /// Where places are kept.
+    pub store: Store,
+    /// Where dead letters lie.
+    pub folder: PathBuf,
+    /// Reads tokens and signing secrets.
+    pub read_secret: ReadSecret,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Where deliveries are counted.
+    pub metrics: Arc<Metrics>,
+    /// The release, as receivers are told.
+    pub version: String,
+    /// The node's name, as receivers are told.
+    pub node: String,
+}
+
+/// Why a sink cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SinkError {
+    /// Its certificates cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] CertificateFault),
+    /// Its place cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// One sink; must be run.
+pub struct Forwarder {
+    config: SinkConfig,
+    sink: Box<dyn Sink>,
+    around: Surroundings,
+    cursors: Cursors,
+    cursor: Cursor,
+    dead: DeadLetters,
+    backoff: Backoff,
+    status: Arc<SinkStatus>,
+    /// The entries sent last, oldest first.
+    recent: VecDeque<Ulid>,
+    /// The place before the oldest of them.
+    before_recent: Option<Ulid>,
+}
+
+/// Whether a batch is done with.
+enum Step {
+    Done,
+    /// The place went back: the log must be read anew from there.
+    Rewound,
+}
+
+impl Forwarder {
+    /// Returns a sink, at the place where it was when it was run last; one that never ran begins with what is
+    /// recorded from now on.
+    ///
+    /// # Errors
+    /// See [`SinkError`].
+    pub fn open(config: SinkConfig, around: Surroundings) -> Result<Self, SinkError> {
+        let teller = Teller { version: around.version.clone(), node: around.node.clone() };
+        let sink = sink::open(&config, teller, &around.read_secret, &around.clock)?;
+        let cursors = Cursors::new(&around.store);
+        let cursor = cursors.read(&config.name)?.unwrap_or_default();
+        let status = Arc::new(SinkStatus::new(&config.name, config.target.platform()));
+        status.follow(&cursor, SinkState::Idle, None);
+        Ok(Self {
+            dead: DeadLetters::new(&around.folder, &config.name),
+            backoff: Backoff::new(
+                Duration::from_millis(config.backoff_min_ms),
+                Duration::from_millis(config.backoff_max_ms),
+            ),
+            before_recent: cursor.place(),
+            recent: VecDeque::new(),
+            config,
+            sink,
+            around,
+            cursors,
+            cursor,
+            status,
+        })
+    }
+
+    /// Returns the sink's figures.
+    pub fn status(&self) -> Arc<SinkStatus> {
+        Arc::clone(&self.status)
+    }
+
+    /// Forwards until `shutdown` resolves. A batch that is under way then is sent again at the next start.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        tokio::select! {
+            biased;
+            () = &mut shutdown => {}
+            () = self.forward() => {}
+        }
+    }
+
+    async fn forward(&mut self) {
+        loop {
+            let read = match self.tail().await {
+                Ok(mut tail) => self.follow(&mut tail).await,
+                Err(error) => Err(error),
+            };
+            if let Err(error) = read {
+                tracing::warn!(sink = self.config.name, error, "the audit log cannot be forwarded for now");
+                tokio::time::sleep(LOG_PAUSE).await;
+            }
+        }
+    }
+
+    /// Returns the log from the sink's place on. The place of a sink that never ran is kept before anything
+    /// is read, so that nothing recorded from then on is missed.
+    async fn tail(&mut self) -> Result<Tail, String> {
+        if self.cursor.after.is_none() {
+            let newest = Query { limit: 1, ..Query::default() };
+            let newest = self.around.log.query(newest).await.map_err(|error| error.to_string())?;
+            let newest = newest.entries.first().map_or(Ulid(0), |entry| entry.id);
+            self.cursor.after = Some(newest.to_string());
+            self.before_recent = self.cursor.place();
+            self.save()?;
+        }
+        self.around.log.tail(self.cursor.place()).await.map_err(|error| error.to_string())
+    }
+
+    /// Forwards what a tail gives, until the place goes back.
+    async fn follow(&mut self, tail: &mut Tail) -> Result<(), String> {
+        loop {
+            let entries = tail.next_batch().await.map_err(|error| error.to_string())?;
+            let passing: Vec<&Entry> =
+                entries.iter().filter(|entry| self.config.filter.lets_through(entry)).collect();
+            for batch in passing.chunks(self.config.batch_entries_max.max(1)) {
+                if let Step::Rewound = self.hand_over(batch).await? {
+                    return Ok(());
+                }
+            }
+            if let Some(last) = entries.last() {
+                self.cursor.after = Some(last.id.to_string());
+                self.save()?;
+            }
+        }
+    }
+
+    /// Hands a batch over, and does not come back before the platform has all that it will ever have of it.
+    async fn hand_over(&mut self, batch: &[&Entry]) -> Result<Step, String> {
+        // Parts of the batch that are still to be handed over, the next one last.
+        let mut parts: Vec<Vec<&Entry>> = vec![batch.to_vec()];
+        while let Some(part) = parts.pop() {
+            match self.sink.deliver(&part).await {
+                Ok(Delivery::Taken) => self.taken(&part)?,
+                Ok(Delivery::Partly { refused, again }) => {
+                    let pick = |places: &[usize]| -> Vec<&Entry> {
+                        places.iter().filter_map(|at| part.get(*at).copied()).collect()
+                    };
+                    let (refused, again) = (pick(&refused), pick(&again));
+                    let open: Vec<Ulid> = refused.iter().chain(&again).map(|entry| entry.id).collect();
+                    let done: Vec<&Entry> =
+                        part.iter().copied().filter(|entry| !open.contains(&entry.id)).collect();
+                    self.taken(&done)?;
+                    refused.iter().try_for_each(|entry| self.bury(entry))?;
+                    if !again.is_empty() {
+                        self.failed(&Trouble::Nonsense, None).await?;
+                        parts.push(again);
+                    }
+                }
+                // The guilty ones are found by halving.
+                Err(Trouble::Batch(_)) if part.len() > 1 => {
+                    let (first, second) = part.split_at(part.len() / 2);
+                    parts.extend([second.to_vec(), first.to_vec()]);
+                }
+                Err(Trouble::Batch(_)) => part.iter().try_for_each(|entry| self.bury(entry))?,
+                Err(trouble) => {
+                    let asked = match &trouble {
+                        Trouble::Status { retry_after, .. } => *retry_after,
+                        _ => None,
+                    };
+                    let in_doubt = self.sink.in_doubt();
+                    self.failed(&trouble, asked).await?;
+                    if in_doubt > 0 {
+                        self.rewind(in_doubt)?;
+                        return Ok(Step::Rewound);
+                    }
+                    parts.push(part);
+                }
+            }
+        }
+        // Not before: a part that had to wait may be older than one that was taken.
+        if let Some(last) = batch.last() {
+            self.cursor.after = Some(last.id.to_string());
+            self.save()?;
+        }
+        Ok(Step::Done)
+    }
+
+    fn taken(&mut self, entries: &[&Entry]) -> Result<(), String> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.backoff.reset();
+        self.recent.extend(entries.iter().map(|entry| entry.id));
+        while self.recent.len() > RECENT_MAX {
+            self.before_recent = self.recent.pop_front();
+        }
+        self.cursor.forwarded += entries.len() as u64;
+        self.cursor.last_forward_ms = Some(self.around.clock.now().as_millisecond());
+        let platform = self.config.target.platform();
+        self.around.metrics.siem_events(platform, "forwarded", entries.len() as u64);
+        self.save()?;
+        self.status.follow(&self.cursor, SinkState::Connected, None);
+        Ok(())
+    }
+
+    /// Gives one entry up, and says so.
+    fn bury(&mut self, entry: &Entry) -> Result<(), String> {
+        self.cursor.dead += 1;
+        self.around.metrics.siem_events(self.config.target.platform(), "dead", 1);
+        tracing::error!(sink = self.config.name, entry = %entry.id, "the receiver refuses an audit entry for good");
+        if let Err(error) = self.dead.add(entry.id, REFUSED) {
+            tracing::error!(sink = self.config.name, %error, "the dead letter could not be written");
+        }
+        self.save()?;
+        self.status.follow(&self.cursor, SinkState::Connected, Some(REFUSED.to_owned()));
+        Ok(())
+    }
+
+    /// Counts a failure and waits.
+    async fn failed(&mut self, trouble: &Trouble, asked: Option<Duration>) -> Result<(), String> {
+        self.cursor.errors += 1;
+        self.around.metrics.siem_events(self.config.target.platform(), "failed", 1);
+        self.save()?;
+        self.status.follow(&self.cursor, SinkState::Retrying, Some(trouble.to_string()));
+        let wait = self.backoff.next(asked);
+        tracing::warn!(sink = self.config.name, %trouble, wait_ms = wait.as_millis() as u64, "audit entries wait");
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    /// Puts the place before the last `entries` that were sent.
+    fn rewind(&mut self, entries: usize) -> Result<(), String> {
+        self.recent.truncate(self.recent.len().saturating_sub(entries));
+        let place = self.recent.back().copied().or(self.before_recent).unwrap_or(Ulid(0));
+        self.cursor.after = Some(place.to_string());
+        self.save()
+    }
+
+    fn save(&self) -> Result<(), String> {
+        self.cursors.write(&self.config.name, &self.cursor).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,72 @@
+//! The bulk interface of Elasticsearch and OpenSearch.
+//!
+//! Source: Elastic, "Bulk API": each action has a status of its own. 409 is a document that is there already.
+
+use async_trait::async_trait;
+use http::HeaderValue;
+use serde::Deserialize;
+
+use super::Delivery;
+use super::HttpSide;
+use super::Sink;
+use super::Trouble;
+use super::sensitive;
+use crate::govern::audit::Entry;
+use crate::govern::siem::format::Teller;
+use crate::govern::siem::format::ecs;
+
+const CONFLICT: u16 = 409;
+const TOO_MANY: u16 = 429;
+
+pub(super) struct Elastic {
+    pub(super) side: HttpSide,
+    pub(super) index: String,
+    pub(super) teller: Teller,
+}
+
+#[derive(Deserialize)]
+struct Reply {
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    create: Created,
+}
+
+#[derive(Deserialize)]
+struct Created {
+    status: u16,
+}
+
+#[async_trait]
+impl Sink for Elastic {
+    async fn deliver(&mut self, entries: &[&Entry]) -> Result<Delivery, Trouble> {
+        let body = ecs::bulk(entries, &self.index, &self.teller).map_err(|_| Trouble::Unsendable)?;
+        let mut headers = vec![("content-type", HeaderValue::from_static("application/x-ndjson"))];
+        if let Some(key) = self.side.secret()? {
+            headers.push(("authorization", sensitive(format!("ApiKey {key}"))?));
+        }
+        let answer = self.side.post(headers, body).await?;
+        let reply: Reply = serde_json::from_slice(&answer.body).map_err(|_| Trouble::Nonsense)?;
+        if reply.items.len() != entries.len() {
+            return Err(Trouble::Nonsense);
+        }
+        Ok(sorted(&reply.items))
+    }
+}
+
+fn sorted(items: &[Item]) -> Delivery {
+    let (mut refused, mut again) = (Vec::new(), Vec::new());
+    for (at, item) in items.iter().enumerate() {
+        match item.create.status {
+            200..300 | CONFLICT => {}
+            400..500 if item.create.status != TOO_MANY => refused.push(at),
+            _ => again.push(at),
+        }
+    }
+    match refused.is_empty() && again.is_empty() {
+        true => Delivery::Taken,
+        false => Delivery::Partly { refused, again },
+    }
+}
