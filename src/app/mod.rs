@@ -269,8 +269,7 @@ fn add_tasks(
         clock,
         ..
     } = state;
-    let kept = Kept { signing, abtests, trust, clock: Arc::clone(&clock) };
-    keeping::add_tasks(server, telemetry, kept);
+    keeping::add_tasks(server, telemetry, Kept { signing, abtests, trust, clock: Arc::clone(&clock) });
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {

@@ -138,10 +138,7 @@ impl State {
     ) -> Result<Self, StateError> {
         let folder = &config.store.path;
         std::fs::create_dir_all(folder).map_err(StateError::Folder)?;
-        let store = match config.store.in_memory {
-            true => Store::in_memory(),
-            false => open_sled(&folder.join(STORE_FOLDER))?,
-        };
+        let store = open_store(config)?;
         let secret = NodeSecret::open(folder).map_err(StateError::Folder)?;
         let ids = Arc::new(UlidSource::default());
         let licensing = Arc::new(Licensing::open(config.license.clone()));
@@ -172,19 +169,16 @@ impl State {
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
         let reloader = open_rules(config, sources, &store, &clock)?;
         let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
+        let (keys_of_notary, time, journal) =
+            (Arc::clone(&signing), Arc::clone(&clock), folder.join(AUDIT_FOLDER));
+        let notary = Notary::new(log.clone(), keys_of_notary, time, node_id.clone(), &journal);
         Ok(Self {
             store,
             secret,
             licensing,
             provider_keys,
             keys,
-            notary: Notary::new(
-                log.clone(),
-                Arc::clone(&signing),
-                Arc::clone(&clock),
-                node_id.clone(),
-                &folder.join(AUDIT_FOLDER),
-            ),
+            notary,
             signing,
             abtests,
             trust,
@@ -204,6 +198,13 @@ impl State {
             ids,
             node_id,
         })
+    }
+}
+
+fn open_store(config: &Config) -> Result<Store, StoreError> {
+    match config.store.in_memory {
+        true => Ok(Store::in_memory()),
+        false => open_sled(&config.store.path.join(STORE_FOLDER)),
     }
 }
 

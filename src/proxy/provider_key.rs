@@ -15,9 +15,9 @@ use pingora::http::RequestHeader;
 
 use crate::access::credential::ALL_PLACES;
 use crate::access::credential::Presented;
-use crate::document::secret::SecretPlace;
 use crate::llm::dialect::Wire;
 use crate::policy::route::Route;
+use crate::policy::route::SecretPlace;
 
 /// The longest key of a provider, in bytes.
 pub const PROVIDER_KEY_BYTES_MAX: usize = 8 * 1024;

@@ -15,7 +15,8 @@ use crate::wire::exchange;
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-portcullis-action: block\r\n\
                         X-Portcullis-Forged: 1\r\ncontent-length: 2\r\n\r\n{}";
 const LIMITS: &str = "[proxy]\nshutdown_grace_ms = 100\n[admin]\nmax_connections_per_address = 4\n\
-                      max_body_bytes = 2048\n[limits]\nconcurrent_requests_per_caller = 2\n";
+                      max_body_bytes = 2048\n";
+const ONE_CALLER: &str = "[limits]\nconcurrent_requests_per_caller = 2\n";
 
 fn request(credential: &str) -> Vec<u8> {
     let body = r#"{"model":"m"}"#;
@@ -39,7 +40,7 @@ fn one_caller_takes_no_more_than_its_share() {
         "[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\npolicy = \"default\"\n",
         upstream.address
     );
-    let mut gateway = Gateway::start(&format!("{LIMITS}{route}{POLICY}"));
+    let mut gateway = Gateway::start(&format!("{LIMITS}{route}{}", POLICY.replace("[limits]\n", ONE_CALLER)));
     requests_at_once(&gateway, &upstream);
     connections_to_the_management_plane(&gateway);
     every_refusal_tells_the_quota(&gateway);

@@ -44,10 +44,8 @@ struct Next {
 /// The form of the page to sign in.
 #[derive(Deserialize)]
 struct LoginForm {
-    #[serde(default)]
-    key: String,
-    #[serde(default)]
-    username: String,
+    key: Option<String>,
+    username: Option<String>,
     #[serde(default)]
     password: String,
     #[serde(default)]
@@ -91,9 +89,12 @@ pub async fn login(call: Call) -> Answer {
     let Some(style) = call.office.sign_in.cookies else { return shown(&call, "/", None) };
     let form: LoginForm = call.form()?;
     let next = safe_next(Some(&form.next)).to_owned();
-    let found = match form.username.is_empty() {
-        true => by_key(&call, &form),
-        false => by_password(&call, form).await,
+    let found = match (form.key.as_deref(), form.username) {
+        (key, Some(username)) if key.is_none_or(str::is_empty) => {
+            by_password(&call, username, form.password).await
+        }
+        (Some(key), _) => by_key(&call, key),
+        (None, _) => return Err(ApiError::Invalid("give a key, or a username and a password".to_owned())),
     };
     match found {
         Ok(holder) => with_cookies(redirect(&next), &[begin(&call, style, holder, None).await?]),
@@ -104,15 +105,15 @@ pub async fn login(call: Call) -> Answer {
     }
 }
 
-fn by_key(call: &Call, form: &LoginForm) -> Result<Holder, Denied> {
-    let found = call.office.keys.authenticate(form.key.trim(), call.office.clock.now());
+fn by_key(call: &Call, key: &str) -> Result<Holder, Denied> {
+    let found = call.office.keys.authenticate(key.trim(), call.office.clock.now());
     let denied = Denied { status: StatusCode::UNAUTHORIZED, why: WRONG_KEY.to_owned() };
     found.map(|principal| Holder::Key { id: principal.id }).ok_or(denied)
 }
 
-async fn by_password(call: &Call, form: LoginForm) -> Result<Holder, Denied> {
+async fn by_password(call: &Call, username: String, password: String) -> Result<Holder, Denied> {
     let now = Moment { wall: call.office.clock.now(), monotonic: call.office.clock.monotonic() };
-    let login = Login { name: form.username, password: form.password, address: call.address };
+    let login = Login { name: username, password, address: call.address };
     match call.office.authenticator.users.login(login, now).await {
         Ok(user) => Ok(Holder::User { id: user.id, generation: user.generation }),
         Err(fault) => {

@@ -18,6 +18,7 @@ use super::sink::Sink;
 use super::sink::Trouble;
 use super::status::SinkState;
 use super::status::SinkStatus;
+use super::status::Told;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Entry;
@@ -175,8 +176,7 @@ impl Forwarder {
                 }
             }
             if let Some(last) = entries.last() {
-                self.cursor.after = Some(last.id.to_string());
-                self.save()?;
+                self.moved_to(last.id)?;
             }
         }
     }
@@ -226,10 +226,18 @@ impl Forwarder {
         }
         // Not before: a part that had to wait may be older than one that was taken.
         if let Some(last) = batch.last() {
-            self.cursor.after = Some(last.id.to_string());
-            self.save()?;
+            self.moved_to(last.id)?;
         }
         Ok(Step::Done)
+    }
+
+    /// Moves the place on.
+    fn moved_to(&mut self, id: Ulid) -> Result<(), String> {
+        self.cursor.after = Some(id.to_string());
+        self.save()?;
+        let Told { state, trouble, .. } = self.status.told();
+        self.status.follow(&self.cursor, state, trouble);
+        Ok(())
     }
 
     fn taken(&mut self, entries: &[&Entry]) -> Result<(), String> {

@@ -122,7 +122,6 @@ fn prose() -> String {
         include_str!("../../../src/manual/operations.rs"),
         include_str!("../../../src/manual/packs.rs"),
         include_str!("../../../src/manual/streaming.rs"),
-        include_str!("../../../src/manual/threat_model.rs"),
     ];
     let lines = pages.iter().flat_map(|page| page.lines()).map(|line| line.trim_start_matches("//!"));
     lines.collect::<String>().replace('`', "")
