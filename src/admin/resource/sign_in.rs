@@ -44,12 +44,19 @@ struct Next {
 /// The form of the page to sign in.
 #[derive(Deserialize)]
 struct LoginForm {
+    #[serde(default, deserialize_with = "written")]
     key: Option<String>,
-    username: Option<String>,
+    #[serde(default)]
+    username: String,
     #[serde(default)]
     password: String,
     #[serde(default)]
     next: String,
+}
+
+/// Reads a field that is there, be it empty.
+fn written<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(field).map(Some)
 }
 
 /// The form of the page that asks whether to sign out.
@@ -89,12 +96,10 @@ pub async fn login(call: Call) -> Answer {
     let Some(style) = call.office.sign_in.cookies else { return shown(&call, "/", None) };
     let form: LoginForm = call.form()?;
     let next = safe_next(Some(&form.next)).to_owned();
-    let found = match (form.key.as_deref(), form.username) {
-        (key, Some(username)) if key.is_none_or(str::is_empty) => {
-            by_password(&call, username, form.password).await
-        }
-        (Some(key), _) => by_key(&call, key),
-        (None, _) => return Err(ApiError::Invalid("give a key, or a username and a password".to_owned())),
+    let found = match (form.username.is_empty(), &form.key) {
+        (false, _) => by_password(&call, form.username, form.password).await,
+        (true, Some(key)) => by_key(&call, key),
+        (true, None) => return Err(ApiError::Invalid("give a key, or a username and a password".to_owned())),
     };
     match found {
         Ok(holder) => with_cookies(redirect(&next), &[begin(&call, style, holder, None).await?]),
