@@ -52,6 +52,7 @@ use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
+use crate::tls::CertificateStore;
 
 /// The parts of the process that handlers may ask.
 pub struct Office {
@@ -107,6 +108,8 @@ pub struct Office {
     pub facts: Facts,
     /// How each sink of the audit log stands.
     pub sinks: Vec<Arc<SinkStatus>>,
+    /// The certificates that are served, by the name of their listener.
+    pub certificates: Vec<(&'static str, Arc<CertificateStore>)>,
     /// One permit for each audit stream that may be open.
     pub streams: Arc<Semaphore>,
 }

@@ -83,23 +83,32 @@ pub(super) fn server_conf(config: &Config) -> ServerConf {
     }
 }
 
+/// Loads the certificates of the listeners that have one, by the listener's name.
+pub(super) fn certificates(
+    config: &Config,
+) -> Result<Vec<(&'static str, Arc<CertificateStore>)>, StartError> {
+    let named = [("proxy", &config.proxy.tls), ("admin", &config.admin.tls)];
+    let files = named.into_iter().filter_map(|(name, files)| Some((name, files.as_ref()?)));
+    let load = |(name, files): (&'static str, &TlsFiles)| Ok((name, CertificateStore::load(files.clone())?));
+    let loaded = files.map(load).collect::<Result<_, _>>();
+    loaded.map_err(|fault| StartError::State(StateError::Certificate(fault)))
+}
+
 /// Lets a service listen, with a certificate where there is one.
 pub(super) fn listen<A>(
     service: &mut Service<A>,
     addresses: &Reserved,
-    tls: Option<&TlsFiles>,
+    certificate: Option<&Arc<CertificateStore>>,
     offered: ALPN,
     agents: Option<&Arc<Authorities>>,
-) -> Result<Option<Arc<CertificateStore>>, StartError> {
-    let certificate = tls.map(|files| CertificateStore::load(files.clone())).transpose();
-    let certificate = certificate.map_err(|fault| StartError::State(StateError::Certificate(fault)))?;
+) {
     for address in addresses.bound() {
         let mut options = TcpSocketOptions::default();
         options.so_reuseport = Some(addresses.holds(address));
         let endpoint = ListenerConfig::tcp(address.to_string())
             .tcp_socket_options(options)
             .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
-        service.add_listener(match (&certificate, agents) {
+        service.add_listener(match (certificate, agents) {
             (Some(certificate), Some(authorities)) => {
                 endpoint.tls(certificate.listener_for_agents(offered.clone(), authorities))
             }
@@ -107,5 +116,4 @@ pub(super) fn listen<A>(
             (None, _) => endpoint,
         });
     }
-    Ok(certificate)
 }

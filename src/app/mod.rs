@@ -34,6 +34,7 @@ use self::address::Reserved;
 use self::keeping::Kept;
 use self::listening::adapter_limits;
 use self::listening::admin_guard_config;
+use self::listening::certificates;
 use self::listening::guard_config;
 use self::listening::h2_options;
 use self::listening::listen;
@@ -148,20 +149,24 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let proxy_addresses = Reserved::all(&config.proxy.listen)?;
     let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = Buckets::open(
-        quotas(&config.rules.limits.tiers, Tier::quota),
-        state.secret.clone(),
-        &state.store,
-        clock.now(),
-    );
-    let buckets = Arc::new(buckets);
+    let buckets = open_buckets(&config, &state, &*clock);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     follow_routes(&state, &upstreams);
+    let certificates = certificates(&config)?;
+    let certificate = |wanted| certificates.iter().find(|(name, _)| *name == wanted).map(|(_, store)| store);
     let sign_in = sign_in::sign_in(&config, &state)?;
     let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
     let sinks = forwarders.iter().map(Forwarder::status).collect();
-    let office = office(&config, &state, &buckets, &telemetry, &clock, &admin_addresses, (sign_in, sinks));
+    let office = office(
+        &config,
+        &state,
+        &buckets,
+        &telemetry,
+        &clock,
+        &admin_addresses,
+        (sign_in, sinks, certificates.clone()),
+    );
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
     let gateway = gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own);
@@ -174,7 +179,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let mut plane = Service::new("proxy".to_owned(), Guard::new(proxy, guard_config(&config)));
     let offered = if config.proxy.h2 { ALPN::H2H1 } else { ALPN::H1 };
     let authorities = Some(&state.agents.authorities);
-    let proxy_tls = listen(&mut plane, &proxy_addresses, config.proxy.tls.as_ref(), offered, authorities)?;
+    listen(&mut plane, &proxy_addresses, certificate("proxy"), offered, authorities);
     plane.threads = config.proxy.threads;
     server.add_service(plane);
     let limits = adapter_limits(&config);
@@ -182,11 +187,10 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
         "admin".to_owned(),
         Guard::new(AdminApp::new(router, limits), admin_guard_config(&config)),
     );
-    let admin_tls = listen(&mut plane, &admin_addresses, config.admin.tls.as_ref(), ALPN::H2H1, None)?;
+    listen(&mut plane, &admin_addresses, certificate("admin"), ALPN::H2H1, None);
     plane.threads = Some(1);
     server.add_service(plane);
 
-    let certificates: Vec<Arc<CertificateStore>> = proxy_tls.into_iter().chain(admin_tls).collect();
     forwarding::add(&mut server, forwarders, &telemetry);
     add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
@@ -199,6 +203,11 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     tracing::info!(version = VERSION, proxy = %proxy_addresses, admin = %admin_addresses, "portcullis starts");
     server.run(RunArgs::default());
     Ok(())
+}
+
+fn open_buckets(config: &Config, state: &State, clock: &dyn Clock) -> Arc<Buckets> {
+    let quotas = quotas(&config.rules.limits.tiers, Tier::quota);
+    Arc::new(Buckets::open(quotas, state.secret.clone(), &state.store, clock.now()))
 }
 
 /// Lets what depends on the routes follow them.
@@ -247,7 +256,7 @@ fn add_tasks(
     buckets: &Arc<Buckets>,
     wanted: &Wanted,
     config: &Config,
-    certificates: Vec<Arc<CertificateStore>>,
+    certificates: Vec<(&'static str, Arc<CertificateStore>)>,
     telemetry: &Arc<Telemetry>,
 ) {
     let State {
@@ -313,9 +322,9 @@ fn add_tasks(
 }
 
 /// Reads every certificate again; one that cannot be read stays as it was.
-fn reload_certificates(certificates: &[Arc<CertificateStore>], telemetry: &Telemetry) {
+fn reload_certificates(certificates: &[(&str, Arc<CertificateStore>)], telemetry: &Telemetry) {
     let faults: Vec<String> =
-        certificates.iter().filter_map(|it| it.reload().err()).map(|error| error.to_string()).collect();
+        certificates.iter().filter_map(|(_, it)| it.reload().err()).map(|error| error.to_string()).collect();
     for error in &faults {
         tracing::error!(error, "a certificate could not be reloaded, the old one is still served");
     }
@@ -363,7 +372,11 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Reserved,
-    (sign_in, sinks): (SignIn, Vec<Arc<SinkStatus>>),
+    (sign_in, sinks, certificates): (
+        SignIn,
+        Vec<Arc<SinkStatus>>,
+        Vec<(&'static str, Arc<CertificateStore>)>,
+    ),
 ) -> Arc<Office> {
     Arc::new(Office {
         sign_in,
@@ -391,6 +404,7 @@ fn office(
         masker: Arc::new(masker(state)),
         tenant: tenant(state),
         sinks,
+        certificates,
         streams: Arc::new(Semaphore::new(config.admin.max_streams)),
         facts: facts(config, state, &**clock, addresses),
     })

@@ -5,6 +5,7 @@
 //! known, if at all, by [`peer::PeerIdentity`].
 
 pub mod client;
+pub mod facts;
 pub mod peer;
 
 use std::fmt;

@@ -72,6 +72,8 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/audit/checkpoint", "operator auditor"),
     ("GET", "/api/v1/persistence", "operator auditor"),
     ("GET", "/api/v1/siem/status", "auditor"),
+    ("GET", "/api/v1/certs", "operator auditor"),
+    ("GET", "/api/v1/cluster/health", "operator auditor"),
     ("GET", "/", "*"),
     ("GET", "/assets/portcullis.css", "*"),
     ("GET", "/login", "*"),

@@ -222,6 +222,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         masker: Arc::new(Masker::new(tenant.clone())),
         tenant,
         sinks: Vec::new(),
+        certificates: Vec::new(),
         facts: Facts {
             build: Build {
                 version: "1.2.3".to_owned(),

@@ -3,10 +3,12 @@
 use std::io::Write;
 use std::process::Command;
 use std::process::Stdio;
+use std::time::Instant;
 
 use crate::framing::POLICY;
 use crate::gateway::Gateway;
 use crate::upstream::Upstream;
+use crate::wire::PATIENCE;
 use crate::wire::exchange;
 use crate::wire::post;
 
@@ -30,8 +32,15 @@ fn promtool_finds_nothing_to_mend() {
     }
     let key = gateway.admin_key();
     let ask = format!("GET /metrics HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\n\r\n", gateway.admin);
-    let metrics = exchange(gateway.admin, ask.as_bytes());
-    assert!(metrics.text().contains("portcullis_detections_total{"), "{}", metrics.text());
+    // What was found is counted once the answer has left.
+    let deadline = Instant::now() + PATIENCE;
+    let metrics = loop {
+        let metrics = exchange(gateway.admin, ask.as_bytes());
+        if metrics.text().contains("portcullis_detections_total{") {
+            break metrics;
+        }
+        assert!(Instant::now() < deadline, "{}", metrics.text());
+    };
     let mut tool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())

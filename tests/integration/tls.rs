@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::time::Instant;
 
+use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Runtime;
@@ -37,8 +38,31 @@ fn a_certificate_changes_under_an_open_connection_and_an_authority_decides() {
         upstream.address
     ));
     let runtime = Runtime::new().expect("a runtime");
+    let before = told(&secure);
     runtime.block_on(hot_swap(&secure, files.path(), &first, &second));
+    let after = told(&secure);
+    assert_eq!((&before["name"], &after["name"]), (&"proxy".into(), &"proxy".into()));
+    for certificate in [&before, &after] {
+        assert!(
+            certificate["sans"].as_array().is_some_and(|names| names.contains(&"localhost".into())),
+            "{certificate}"
+        );
+        assert!(
+            certificate["days_left"].as_i64() > Some(30) && certificate["status"] == "valid",
+            "{certificate}"
+        );
+        assert!(!certificate.to_string().contains(&folder.to_string()), "{certificate}");
+    }
     upstreams_over_tls(&secure, files.path(), &first, &second);
+}
+
+/// Returns what the management API tells of the one certificate there is.
+fn told(gateway: &Gateway) -> Value {
+    let key = gateway.admin_key();
+    let ask = format!("GET /api/v1/certs HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n\r\n");
+    let answer = exchange(gateway.admin, ask.as_bytes()).json();
+    assert_eq!(answer["certificates"].as_array().map(Vec::len), Some(1), "{answer}");
+    answer["certificates"][0].clone()
 }
 
 async fn hot_swap(secure: &Gateway, files: &Path, first: &Certificate, second: &Certificate) {

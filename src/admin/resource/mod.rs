@@ -13,6 +13,7 @@ pub mod config;
 pub mod dsar;
 pub mod guardrails;
 pub mod health;
+pub mod infra;
 pub mod keys;
 pub mod legal_holds;
 pub mod license;

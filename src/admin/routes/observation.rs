@@ -8,6 +8,7 @@ use super::get;
 use crate::admin::openapi;
 use crate::admin::openapi::schema;
 use crate::admin::resource::health;
+use crate::admin::resource::infra;
 use crate::admin::resource::metrics;
 use crate::admin::resource::persistence;
 use crate::admin::resource::siem;
@@ -49,6 +50,10 @@ pub(super) fn rows() -> Vec<Route> {
             "Describes the state on disk",
         )
         .gives(schema::<persistence::Persistence>()),
+        get("/api/v1/certs", "infra:read", by!(infra::certs), "Lists the certificates that are served")
+            .gives(schema::<infra::Certificates>()),
+        get("/api/v1/cluster/health", "infra:read", by!(infra::cluster), "Lists the nodes and how they are")
+            .gives(schema::<infra::ClusterHealth>()),
         get(
             "/api/v1/siem/status",
             "siem:read",
