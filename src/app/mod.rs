@@ -94,6 +94,9 @@ pub const BUILD_DATE: &str = env!("PORTCULLIS_BUILD_DATE");
 const TENANT: &str = "default";
 const MASKS: &str = "masks";
 
+/// The certificates that are served, by the name of their listener.
+type Served = Vec<(&'static str, Arc<CertificateStore>)>;
+
 /// What the process is asked to run.
 #[derive(Debug, Default)]
 pub struct Wanted {
@@ -256,7 +259,7 @@ fn add_tasks(
     buckets: &Arc<Buckets>,
     wanted: &Wanted,
     config: &Config,
-    certificates: Vec<(&'static str, Arc<CertificateStore>)>,
+    certificates: Served,
     telemetry: &Arc<Telemetry>,
 ) {
     let State {
@@ -372,11 +375,7 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Reserved,
-    (sign_in, sinks, certificates): (
-        SignIn,
-        Vec<Arc<SinkStatus>>,
-        Vec<(&'static str, Arc<CertificateStore>)>,
-    ),
+    (sign_in, sinks, certificates): (SignIn, Vec<Arc<SinkStatus>>, Served),
 ) -> Arc<Office> {
     Arc::new(Office {
         sign_in,
