@@ -89,10 +89,13 @@ impl Gateway {
         self.observe_agent(exchange).await;
         exchange.reserved = None;
         self.telemetry.metrics.buffered(self.budget.used());
-        if is_local || exchange.is_recorded {
+        if is_local {
             return;
         }
         self.meter(exchange, took);
+        if exchange.is_recorded {
+            return;
+        }
         let event = self.event(exchange, took);
         if let Err(error) = self.recorder.record(event).await {
             tracing::error!(%error, request_id = exchange.request_id, "an exchange could not be recorded");
