@@ -6,13 +6,18 @@
 
 mod address;
 mod agents;
+mod ending;
 mod forwarding;
 mod frameworks;
+mod inherit;
 mod keeping;
 mod listening;
 mod loading;
+mod notify;
+mod plane;
 mod privacy;
 mod ready;
+mod serving;
 mod sign_in;
 mod state;
 pub mod streamed;
@@ -22,24 +27,27 @@ mod usage;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use pingora::protocols::ALPN;
-use pingora::proxy::http_proxy;
+use parking_lot::Mutex;
 use pingora::server::RunArgs;
 use pingora::server::Server;
-use pingora::services::listening::Service;
 use tokio::sync::Semaphore;
 
-use self::address::Reserved;
+use self::address::Listeners;
+use self::ending::EndLimits;
+use self::ending::Ending;
+use self::ending::Line;
+use self::inherit::Inherited;
+use self::inherit::Predecessor;
 use self::keeping::Kept;
 use self::listening::adapter_limits;
-use self::listening::admin_guard_config;
 use self::listening::certificates;
-use self::listening::guard_config;
-use self::listening::h2_options;
-use self::listening::listen;
 use self::listening::server_conf;
-use self::listening::server_options;
+use self::notify::Manager;
+use self::plane::Pulse;
+use self::ready::Announcer;
+use self::serving::Planes;
 use self::state::State;
 use self::task::task;
 use crate::access::identity::CallerHash;
@@ -51,7 +59,6 @@ use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
-use crate::admin::adapter::AdminApp;
 use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
@@ -70,7 +77,6 @@ use crate::policy::watch::FileWatch;
 use crate::policy::watch::reload;
 use crate::proxy::Gateway;
 use crate::proxy::gate::ByteBudget;
-use crate::proxy::guard::Guard;
 use crate::proxy::local::OwnPaths;
 use crate::proxy::upstream::Upstreams;
 use crate::redact::mask::Masker;
@@ -80,6 +86,7 @@ use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 use crate::tls::CertificateStore;
 
+pub use self::ending::Invocation;
 pub use self::loading::loading;
 pub use self::state::StateError;
 
@@ -106,6 +113,10 @@ pub struct Wanted {
     pub with_sample_provider: bool,
     /// Where to write the bound addresses, as JSON, once both planes answer.
     pub ready_file: Option<PathBuf>,
+    /// Whether the process at the other end of standard input hands its place over.
+    pub take_over: bool,
+    /// How this process was started, so that it can hand its place over; `None` where it never does.
+    pub invocation: Option<Invocation>,
 }
 
 /// Why the gateway does not start.
@@ -125,6 +136,12 @@ pub enum StartError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The sockets cannot be served: too many files are open.
+    #[error("the listening sockets cannot be used: {0}")]
+    Sockets(#[source] std::io::Error),
+    /// Nobody hands a place over.
+    #[error("there is no process to take over from at standard input: {0}")]
+    TakeOver(#[source] std::io::Error),
 }
 
 /// Runs the gateway until the process is asked to end.
@@ -145,19 +162,23 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
         false => None,
     };
     wanted.sources.sample_provider = sample.as_ref().and_then(|listener| listener.local_addr().ok());
-    let config = wanted.sources.check(|_| Vec::new()).map_err(StartError::Config)?;
+    let config = wanted.sources.check(|config| match wanted.take_over {
+        // Whoever hands over wants to know before, not after.
+        true => loading::faults(config, &wanted.sources),
+        false => Vec::new(),
+    });
+    let config = config.map_err(StartError::Config)?;
     crate::telemetry::logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
+    let manager = Arc::new(Manager::of_environment());
+    let (proxy_sockets, admin_sockets) = sockets(&wanted, &config, &manager)?;
     let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));
     let state = State::open(&config, &wanted.sources, Arc::clone(&clock), Arc::clone(&telemetry))?;
-    let proxy_addresses = Reserved::all(&config.proxy.listen)?;
-    let admin_addresses = Reserved::all(&config.admin.listen)?;
 
     let buckets = open_buckets(&config, &state, &*clock);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
     follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
     follow_routes(&state, &upstreams);
     let certificates = certificates(&config)?;
-    let certificate = |wanted| certificates.iter().find(|(name, _)| *name == wanted).map(|(_, store)| store);
     let sign_in = sign_in::sign_in(&config, &state)?;
     let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
     let sinks = forwarders.iter().map(Forwarder::status).collect();
@@ -167,7 +188,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
         &buckets,
         &telemetry,
         &clock,
-        &admin_addresses,
+        &admin_sockets,
         (sign_in, sinks, certificates.clone()),
     );
     let router = admin::router(Arc::clone(&office));
@@ -176,36 +197,88 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
 
     let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
     server.bootstrap();
-    let mut proxy = http_proxy(&server.configuration, gateway);
-    proxy.server_options = Some(server_options(&config));
-    proxy.h2_options = Some(h2_options(&config));
-    let mut plane = Service::new("proxy".to_owned(), Guard::new(proxy, guard_config(&config)));
-    let offered = if config.proxy.h2 { ALPN::H2H1 } else { ALPN::H1 };
-    let authorities = Some(&state.agents.authorities);
-    listen(&mut plane, &proxy_addresses, certificate("proxy"), offered, authorities);
-    plane.threads = config.proxy.threads;
-    server.add_service(plane);
-    let limits = adapter_limits(&config);
-    let mut plane = Service::new(
-        "admin".to_owned(),
-        Guard::new(AdminApp::new(router, limits), admin_guard_config(&config)),
-    );
-    listen(&mut plane, &admin_addresses, certificate("admin"), ALPN::H2H1, None);
-    plane.threads = Some(1);
-    server.add_service(plane);
+    let planes = Planes {
+        config: &config,
+        proxy: &proxy_sockets,
+        admin: &admin_sockets,
+        certificates: &certificates,
+        authorities: &state.agents.authorities,
+        telemetry: &telemetry,
+    };
+    let pulses = planes.add(&mut server, gateway, router)?;
 
     forwarding::add(&mut server, forwarders, &telemetry);
-    add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
+    add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &manager, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
             sample::serve_std(listener, shutdown)
         }));
     }
-    let ready = ready::announce(proxy_addresses.bound(), admin_addresses.bound(), wanted.ready_file);
-    server.add_service(task("ready", &telemetry, None, |shutdown| ready.run(shutdown)));
-    tracing::info!(version = VERSION, proxy = %proxy_addresses, admin = %admin_addresses, "portcullis starts");
-    server.run(RunArgs::default());
+    tracing::info!(version = VERSION, proxy = %proxy_sockets, admin = %admin_sockets, "portcullis starts");
+    serve(server, wanted, &config, (proxy_sockets, admin_sockets), pulses, manager, &telemetry);
     Ok(())
+}
+
+/// Runs what was built, until the process is asked to end and has.
+fn serve(
+    mut server: Server,
+    wanted: Wanted,
+    config: &Config,
+    (proxy, admin): (Listeners, Listeners),
+    pulses: [Pulse; 2],
+    manager: Arc<Manager>,
+    telemetry: &Arc<Telemetry>,
+) {
+    let bound = (proxy.bound().to_vec(), admin.bound().to_vec());
+    let sockets = proxy.into_sockets().into_iter().chain(admin.into_sockets()).collect();
+    let sockets = Arc::new(Mutex::new(sockets));
+    let ready = Announcer {
+        pulses,
+        proxy: bound.0,
+        admin: bound.1,
+        file: wanted.ready_file,
+        manager: Arc::clone(&manager),
+        sockets: Arc::clone(&sockets),
+    };
+    server.add_service(task("ready", telemetry, None, |shutdown| ready.run(shutdown)));
+    // Closes with the process, not before: whoever takes over waits for that.
+    let line = Line::default();
+    let ending = Ending {
+        lifecycle: Arc::clone(&telemetry.lifecycle),
+        limits: EndLimits {
+            notice: Duration::from_millis(config.proxy.shutdown_notice_ms),
+            grace: Duration::from_millis(config.proxy.shutdown_grace_ms),
+        },
+        manager,
+        sockets,
+        invocation: wanted.invocation,
+        line: Arc::clone(&line),
+    };
+    server.run(RunArgs { shutdown_signal: Box::new(ending) });
+    if let Some(line) = line.lock().take() {
+        std::mem::forget(line);
+    }
+}
+
+/// Returns the sockets of both planes, and makes sure that the state is ours to open.
+fn sockets(
+    wanted: &Wanted,
+    config: &Config,
+    manager: &Manager,
+) -> Result<(Listeners, Listeners), StartError> {
+    let (predecessor, mut inherited) = match wanted.take_over {
+        true => Predecessor::at_stdin().map(|(it, sockets)| (Some(it), sockets)),
+        false => Ok((None, Inherited::of_environment())),
+    }
+    .map_err(StartError::TakeOver)?;
+    let proxy = Listeners::open("proxy", &config.proxy.listen, &mut inherited)?;
+    let admin = Listeners::open("admin", &config.admin.listen, &mut inherited)?;
+    manager.forget(&inherited.into_names());
+    if let Some(predecessor) = predecessor {
+        tracing::info!("takes over as soon as the other process is gone");
+        predecessor.wait_for_its_end().map_err(StartError::TakeOver)?;
+    }
+    Ok((proxy, admin))
 }
 
 fn open_buckets(config: &Config, state: &State, clock: &dyn Clock) -> Arc<Buckets> {
@@ -260,6 +333,7 @@ fn add_tasks(
     wanted: &Wanted,
     config: &Config,
     certificates: Served,
+    manager: &Arc<Manager>,
     telemetry: &Arc<Telemetry>,
 ) {
     let State {
@@ -306,7 +380,9 @@ fn add_tasks(
     paths.extend(tls.flat_map(|files| [files.cert.clone(), files.key.clone()]));
     let agent_files = Arc::clone(&agents);
     let telemetry_of_reloads = Arc::clone(telemetry);
+    let manager = Arc::clone(manager);
     let refresh = Arc::new(move || {
+        manager.reloading();
         reload_certificates(&certificates, &telemetry_of_reloads);
         licensing.reload();
         state::tell_standing(&licensing, &*clock);
@@ -315,6 +391,7 @@ fn add_tasks(
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
         agents.refresh();
+        manager.reloaded();
     });
     let changed = Arc::clone(&refresh);
     let watch = FileWatch::new(paths, move || changed()).following(move || agent_files.paths());
@@ -374,7 +451,7 @@ fn office(
     buckets: &Arc<Buckets>,
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
-    addresses: &Reserved,
+    addresses: &Listeners,
     (sign_in, sinks, certificates): (SignIn, Vec<Arc<SinkStatus>>, Served),
 ) -> Arc<Office> {
     Arc::new(Office {
@@ -409,7 +486,7 @@ fn office(
     })
 }
 
-fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved) -> Facts {
+fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Listeners) -> Facts {
     let public = config.admin.public_url.as_ref().map(|public| public.host().to_owned());
     Facts {
         build: Build {
