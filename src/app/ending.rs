@@ -28,7 +28,7 @@ use tokio::signal::unix::signal;
 
 use super::address::Named;
 use super::inherit;
-use super::notify::Manager;
+use super::manager::Manager;
 use crate::telemetry::lifecycle::Lifecycle;
 use crate::telemetry::lifecycle::Stage;
 

@@ -13,7 +13,7 @@ mod inherit;
 mod keeping;
 mod listening;
 mod loading;
-mod notify;
+mod manager;
 mod plane;
 mod privacy;
 mod ready;
@@ -27,27 +27,19 @@ mod usage;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use parking_lot::Mutex;
-use pingora::server::RunArgs;
 use pingora::server::Server;
 use tokio::sync::Semaphore;
 
 use self::address::Listeners;
-use self::ending::EndLimits;
-use self::ending::Ending;
-use self::ending::Line;
-use self::inherit::Inherited;
-use self::inherit::Predecessor;
 use self::keeping::Kept;
 use self::listening::adapter_limits;
 use self::listening::certificates;
 use self::listening::server_conf;
-use self::notify::Manager;
-use self::plane::Pulse;
-use self::ready::Announcer;
+use self::manager::Manager;
 use self::serving::Planes;
+use self::serving::serve;
+use self::serving::sockets;
 use self::state::State;
 use self::task::task;
 use crate::access::identity::CallerHash;
@@ -208,7 +200,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let pulses = planes.add(&mut server, gateway, router)?;
 
     forwarding::add(&mut server, forwarders, &telemetry);
-    add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &manager, &telemetry);
+    add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
             sample::serve_std(listener, shutdown)
@@ -217,68 +209,6 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     tracing::info!(version = VERSION, proxy = %proxy_sockets, admin = %admin_sockets, "portcullis starts");
     serve(server, wanted, &config, (proxy_sockets, admin_sockets), pulses, manager, &telemetry);
     Ok(())
-}
-
-/// Runs what was built, until the process is asked to end and has.
-fn serve(
-    mut server: Server,
-    wanted: Wanted,
-    config: &Config,
-    (proxy, admin): (Listeners, Listeners),
-    pulses: [Pulse; 2],
-    manager: Arc<Manager>,
-    telemetry: &Arc<Telemetry>,
-) {
-    let bound = (proxy.bound().to_vec(), admin.bound().to_vec());
-    let sockets = proxy.into_sockets().into_iter().chain(admin.into_sockets()).collect();
-    let sockets = Arc::new(Mutex::new(sockets));
-    let ready = Announcer {
-        pulses,
-        proxy: bound.0,
-        admin: bound.1,
-        file: wanted.ready_file,
-        manager: Arc::clone(&manager),
-        sockets: Arc::clone(&sockets),
-    };
-    server.add_service(task("ready", telemetry, None, |shutdown| ready.run(shutdown)));
-    // Closes with the process, not before: whoever takes over waits for that.
-    let line = Line::default();
-    let ending = Ending {
-        lifecycle: Arc::clone(&telemetry.lifecycle),
-        limits: EndLimits {
-            notice: Duration::from_millis(config.proxy.shutdown_notice_ms),
-            grace: Duration::from_millis(config.proxy.shutdown_grace_ms),
-        },
-        manager,
-        sockets,
-        invocation: wanted.invocation,
-        line: Arc::clone(&line),
-    };
-    server.run(RunArgs { shutdown_signal: Box::new(ending) });
-    if let Some(line) = line.lock().take() {
-        std::mem::forget(line);
-    }
-}
-
-/// Returns the sockets of both planes, and makes sure that the state is ours to open.
-fn sockets(
-    wanted: &Wanted,
-    config: &Config,
-    manager: &Manager,
-) -> Result<(Listeners, Listeners), StartError> {
-    let (predecessor, mut inherited) = match wanted.take_over {
-        true => Predecessor::at_stdin().map(|(it, sockets)| (Some(it), sockets)),
-        false => Ok((None, Inherited::of_environment())),
-    }
-    .map_err(StartError::TakeOver)?;
-    let proxy = Listeners::open("proxy", &config.proxy.listen, &mut inherited)?;
-    let admin = Listeners::open("admin", &config.admin.listen, &mut inherited)?;
-    manager.forget(&inherited.into_names());
-    if let Some(predecessor) = predecessor {
-        tracing::info!("takes over as soon as the other process is gone");
-        predecessor.wait_for_its_end().map_err(StartError::TakeOver)?;
-    }
-    Ok((proxy, admin))
 }
 
 fn open_buckets(config: &Config, state: &State, clock: &dyn Clock) -> Arc<Buckets> {
@@ -332,8 +262,7 @@ fn add_tasks(
     buckets: &Arc<Buckets>,
     wanted: &Wanted,
     config: &Config,
-    certificates: Served,
-    manager: &Arc<Manager>,
+    (certificates, manager): (Served, &Arc<Manager>),
     telemetry: &Arc<Telemetry>,
 ) {
     let State {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::address::Named;
-use super::notify::Manager;
+use super::manager::Manager;
 use super::plane::Pulse;
 
 /// Waits until the planes answer.

@@ -1,28 +1,42 @@
-//! Both planes as services of the server.
+//! Both planes as services of the server, from their sockets to their end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use parking_lot::Mutex;
+use pingora::apps::ServerApp;
 use pingora::protocols::ALPN;
 use pingora::proxy::http_proxy;
+use pingora::server::RunArgs;
 use pingora::server::Server;
 use pingora::services::listening::Service;
 
 use super::Served;
 use super::StartError;
+use super::Wanted;
 use super::address::Listeners;
+use super::ending::EndLimits;
+use super::ending::Ending;
+use super::ending::Line;
+use super::inherit::Inherited;
+use super::inherit::Predecessor;
 use super::listening::adapter_limits;
 use super::listening::admin_guard_config;
 use super::listening::guard_config;
 use super::listening::h2_options;
 use super::listening::listen;
 use super::listening::server_options;
+use super::manager::Manager;
 use super::plane::Plane;
 use super::plane::Pulse;
+use super::ready::Announcer;
+use super::task::task;
 use crate::admin::adapter::AdminApp;
 use crate::config::Config;
 use crate::proxy::Gateway;
 use crate::proxy::guard::Guard;
 use crate::telemetry::Telemetry;
+use crate::tls::CertificateStore;
 use crate::tls::peer::Authorities;
 
 /// What the planes are made of.
@@ -58,7 +72,7 @@ impl Planes<'_> {
         &self,
         server: &Server,
         gateway: Gateway,
-    ) -> Result<Plane<Guard<impl pingora::apps::ServerApp + Send + Sync + 'static>>, StartError> {
+    ) -> Result<Plane<Guard<impl ServerApp + Send + Sync + 'static>>, StartError> {
         let (config, lifecycle) = (self.config, &self.telemetry.lifecycle);
         let mut proxy = http_proxy(&server.configuration, gateway);
         proxy.server_options = Some(server_options(config));
@@ -81,7 +95,69 @@ impl Planes<'_> {
         Ok(Plane::new(plane, self.admin.to_serve().map_err(StartError::Sockets)?, lifecycle))
     }
 
-    fn certificate(&self, plane: &str) -> Option<&Arc<crate::tls::CertificateStore>> {
+    fn certificate(&self, plane: &str) -> Option<&Arc<CertificateStore>> {
         self.certificates.iter().find(|(name, _)| *name == plane).map(|(_, store)| store)
     }
+}
+
+/// Runs what was built, until the process is asked to end and has.
+pub(super) fn serve(
+    mut server: Server,
+    wanted: Wanted,
+    config: &Config,
+    (proxy, admin): (Listeners, Listeners),
+    pulses: [Pulse; 2],
+    manager: Arc<Manager>,
+    telemetry: &Arc<Telemetry>,
+) {
+    let bound = (proxy.bound().to_vec(), admin.bound().to_vec());
+    let sockets = proxy.into_sockets().into_iter().chain(admin.into_sockets()).collect();
+    let sockets = Arc::new(Mutex::new(sockets));
+    let ready = Announcer {
+        pulses,
+        proxy: bound.0,
+        admin: bound.1,
+        file: wanted.ready_file,
+        manager: Arc::clone(&manager),
+        sockets: Arc::clone(&sockets),
+    };
+    server.add_service(task("ready", telemetry, None, |shutdown| ready.run(shutdown)));
+    // Closes with the process, not before: whoever takes over waits for that.
+    let line = Line::default();
+    let ending = Ending {
+        lifecycle: Arc::clone(&telemetry.lifecycle),
+        limits: EndLimits {
+            notice: Duration::from_millis(config.proxy.shutdown_notice_ms),
+            grace: Duration::from_millis(config.proxy.shutdown_grace_ms),
+        },
+        manager,
+        sockets,
+        invocation: wanted.invocation,
+        line: Arc::clone(&line),
+    };
+    server.run(RunArgs { shutdown_signal: Box::new(ending) });
+    if let Some(line) = line.lock().take() {
+        std::mem::forget(line);
+    }
+}
+
+/// Returns the sockets of both planes, and makes sure that the state is ours to open.
+pub(super) fn sockets(
+    wanted: &Wanted,
+    config: &Config,
+    manager: &Manager,
+) -> Result<(Listeners, Listeners), StartError> {
+    let (predecessor, mut inherited) = match wanted.take_over {
+        true => Predecessor::at_stdin().map(|(it, sockets)| (Some(it), sockets)),
+        false => Ok((None, Inherited::of_environment())),
+    }
+    .map_err(StartError::TakeOver)?;
+    let proxy = Listeners::open("proxy", &config.proxy.listen, &mut inherited)?;
+    let admin = Listeners::open("admin", &config.admin.listen, &mut inherited)?;
+    manager.forget(&inherited.into_names());
+    if let Some(predecessor) = predecessor {
+        tracing::info!("takes over as soon as the other process is gone");
+        predecessor.wait_for_its_end().map_err(StartError::TakeOver)?;
+    }
+    Ok((proxy, admin))
 }

@@ -155,11 +155,7 @@ fn a_successor_that_cannot_start_changes_nothing() {
     gateway.rewrite("[proxy]\nh2 = \"perhaps\"\n");
     gateway.signal("USR2");
     gateway.wait_for_log("the next process cannot take over, this one goes on", 1);
-    assert!(
-        gateway.log().contains("gateway.toml:2:1: proxy.h2: "),
-        "{}",
-        gateway.log()
-    );
+    assert!(gateway.log().contains("gateway.toml:2:1: proxy.h2: "), "{}", gateway.log());
     assert_eq!(exchange(gateway.proxy, &post("/v1/chat/completions", "", BODY)).status, 200);
     assert_eq!(gateway.pid(), serving);
 }
