@@ -79,7 +79,7 @@ fn what_does_not_end_in_time_is_cut_and_recorded() {
     gateway.signal("TERM");
     assert_eq!(rest_of(&mut streaming), Err(WireFault::Closed), "never looks like the end of an answer");
     assert_eq!(gateway.wait_for_end(), Some(0));
-    gateway.end_and_restart();
+    gateway.crash_and_restart();
     let audit = audit(&gateway);
     let exchanges =
         audit["entries"].as_array().unwrap().iter().filter(|entry| entry["event_type"] == "exchange");
