@@ -219,7 +219,7 @@ fn start_under(directory: &Path, sockets: &[(String, OwnedFd)]) -> Child {
     let names: Vec<&str> = sockets.iter().map(|(name, _)| name.as_str()).collect();
     let mut script = String::new();
     for (at, (_, socket)) in sockets.iter().enumerate() {
-        rustix::io::fcntl_setfd(socket, rustix::io::FdFlags::empty()).unwrap();
+        rustix::io::fcntl_setfd(socket, rustix::io::FdFlags::empty()).expect("an open descriptor");
         script.push_str(&format!("exec {}<&{}\n", at + 3, socket.as_raw_fd()));
     }
     if !sockets.is_empty() {
@@ -230,7 +230,7 @@ fn start_under(directory: &Path, sockets: &[(String, OwnedFd)]) -> Child {
         ));
     }
     script.push_str("exec \"$0\" run --config gateway.toml");
-    let log = fs::File::options().create(true).append(true).open(directory.join("log")).unwrap();
+    let log = fs::File::options().create(true).append(true).open(directory.join("log")).expect("a log file");
     Command::new("bash")
         .args(["-c", &script, env!("CARGO_BIN_EXE_portcullis")])
         .current_dir(directory)
@@ -241,7 +241,7 @@ fn start_under(directory: &Path, sockets: &[(String, OwnedFd)]) -> Child {
         .stdin(Stdio::null())
         .stderr(log)
         .spawn()
-        .unwrap()
+        .expect("bash runs")
 }
 
 fn hear(manager: &UnixDatagram) -> (String, Option<OwnedFd>) {
@@ -256,7 +256,7 @@ fn hear(manager: &UnixDatagram) -> (String, Option<OwnedFd>) {
         RecvAncillaryMessage::ScmRights(mut passed) => passed.next(),
         _ => None,
     });
-    (String::from_utf8(words).unwrap(), descriptor)
+    (String::from_utf8(words).expect("words"), descriptor)
 }
 
 fn hear_until(manager: &UnixDatagram, beginning: &str) {
@@ -264,7 +264,8 @@ fn hear_until(manager: &UnixDatagram, beginning: &str) {
 }
 
 fn kill(signal: &str, process: &Child) {
-    let sent = Command::new("kill").args(["-s", signal, &process.id().to_string()]).status().unwrap();
+    let sent =
+        Command::new("kill").args(["-s", signal, &process.id().to_string()]).status().expect("kill runs");
     assert!(sent.success());
 }
 
@@ -299,8 +300,8 @@ fn wait_for(done: &AtomicUsize, more: usize) {
 fn open_stream(address: SocketAddr) -> Client {
     let mut client = Client::connect(address);
     client.send(&post("/stream/v1/chat/completions", "", STREAM));
-    assert_eq!(client.head().unwrap().status, 200);
-    let first = client.piece().unwrap().expect("a first event");
+    assert_eq!(client.head().expect("a head").status, 200);
+    let first = client.piece().expect("a piece").expect("a first event");
     assert!(String::from_utf8_lossy(&first).contains("Hel"), "{first:?}");
     client
 }
