@@ -43,6 +43,7 @@ use self::serving::sockets;
 use self::state::State;
 use self::task::task;
 use crate::access::identity::CallerHash;
+use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::Quotas;
 use crate::access::tier::Quota;
@@ -298,15 +299,8 @@ fn add_tasks(
     server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
-    let prices = config.analytics.prices.clone();
-    let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
-    paths.extend(wanted.sources.policies_folder());
-    let plugins = config.plugins.path.clone();
-    paths.push(plugins.clone());
-    paths.extend(licensing.files().cloned());
-    paths.extend(prices.clone());
-    let tls = config.proxy.tls.iter().chain(&config.admin.tls);
-    paths.extend(tls.flat_map(|files| [files.cert.clone(), files.key.clone()]));
+    let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());
+    let paths = watched_files(&wanted.sources, config, &licensing);
     let agent_files = Arc::clone(&agents);
     let telemetry_of_reloads = Arc::clone(telemetry);
     let manager = Arc::clone(manager);
@@ -328,6 +322,18 @@ fn add_tasks(
     server.add_service(task("hangup", telemetry, None, move |shutdown| {
         task::on_hangup(shutdown, move || refresh())
     }));
+}
+
+/// Returns the files and folders whose changes are followed.
+fn watched_files(sources: &Sources, config: &Config, licensing: &Licensing) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = sources.file.iter().cloned().collect();
+    paths.extend(sources.policies_folder());
+    paths.push(config.plugins.path.clone());
+    paths.extend(licensing.files().cloned());
+    paths.extend(config.analytics.prices.clone());
+    let tls = config.proxy.tls.iter().chain(&config.admin.tls);
+    paths.extend(tls.flat_map(|files| [files.cert.clone(), files.key.clone()]));
+    paths
 }
 
 /// Reads every certificate again; one that cannot be read stays as it was.
