@@ -30,6 +30,7 @@ for purpose in "$@"; do
       need promtool prometheus
       [ -x /usr/sbin/rsyslogd ] || missing+=(rsyslog rsyslog-openssl)
       need chromium chromium
+      need openssl openssl
       ;;
     bench)
       need python3 python3

@@ -9,6 +9,7 @@ use super::post;
 use crate::admin::dashboard;
 use crate::admin::dashboard::page;
 use crate::admin::openapi::schema;
+use crate::admin::resource::saml;
 use crate::admin::resource::sessions;
 use crate::admin::resource::sign_in;
 
@@ -50,6 +51,27 @@ pub(super) fn rows() -> Vec<Route> {
         .public()
         .leads_on()
         .query(&["code", "state", "iss", "error"]),
+        post("/auth/callback", WRITE, by!(saml::callback), "Takes a SAML provider's answer, and leads on")
+            .public()
+            .open_to_all_origins()
+            .leads_on(),
+        get(
+            "/auth/saml/metadata",
+            READ,
+            by!(saml::metadata),
+            "Tells a SAML provider who this gateway is, and where",
+        )
+        .public()
+        .media(Media::SamlMetadata),
+        get(
+            "/auth/saml/logout",
+            READ,
+            by!(saml::logout),
+            "Takes a SAML provider's logout message, and leads on",
+        )
+        .public()
+        .leads_on()
+        .query(&["SAMLRequest", "SAMLResponse", "RelayState", "SigAlg", "Signature"]),
         get(
             "/auth/logout",
             READ,
