@@ -305,7 +305,7 @@ crowd = 7
 [sso.saml]
 metadata_file = "idp.xml"
 key_file = "key.pem"
-certificate = "x"
+name_attribute = 7
 "#;
     let expected = [
         "3 admin.public_url: expected https; http is taken for this machine alone",
@@ -320,6 +320,7 @@ certificate = "x"
         "16 sso.oidc.role_map.crowd: expected a text",
         "18 sso.saml.metadata_file: expected `public_url` in [admin] with it: where browsers are sent back to follows from that",
         "18 sso.saml.metadata_file: expected this, or an issuer in [sso.oidc], not both",
+        "20 sso.saml.name_attribute: expected a text",
     ];
     let found = complaints(faulty);
     let rest: Vec<&String> = found.iter().filter(|fault| !expected.contains(&fault.as_str())).collect();
@@ -327,6 +328,7 @@ certificate = "x"
     assert!(
         rest.iter().all(|fault| fault.contains("client_id")
             || fault.contains("redirect_url")
+            || fault.contains("certificate_file: missing")
             || fault.contains("role_map:")),
         "{rest:?}"
     );

@@ -63,7 +63,7 @@ async function serve(request, response, body) {
       const id = randomUUID();
       session.user = { id: new URLSearchParams(body).get('user'), index: randomUUID() };
       sessions.set(id, session);
-      response.setHeader('set-cookie', `sid=${id}; Path=/; Secure; SameSite=None`);
+      response.setHeader('set-cookie', `sid=${id}; Path=/; HttpOnly; Secure; SameSite=None`);
       req.user = session.user;
     }
     if (!session.user) return response.setHeader('content-type', 'text/html').end(form(url.search));
