@@ -18,6 +18,11 @@ const READ: &str = "sessions:read";
 const WRITE: &str = "sessions:write";
 
 pub(super) fn rows() -> Vec<Route> {
+    [pages(), providers(), held()].concat()
+}
+
+/// What people see and send.
+fn pages() -> Vec<Route> {
     vec![
         get("/", READ, by!(dashboard::home), "Shows who is signed in, or leads to the page to sign in")
             .public()
@@ -38,6 +43,28 @@ pub(super) fn rows() -> Vec<Route> {
         )
         .public()
         .leads_on(),
+        get(
+            "/auth/logout",
+            READ,
+            by!(sign_in::logout),
+            "Ends the session, and leads to where that ends at the provider",
+        )
+        .public()
+        .leads_on(),
+        post(
+            "/auth/logout",
+            WRITE,
+            by!(sign_in::logout_confirmed),
+            "Ends the session, from the page that asks first",
+        )
+        .public()
+        .leads_on(),
+    ]
+}
+
+/// What identity providers send browsers with, and where browsers leave for them.
+fn providers() -> Vec<Route> {
+    vec![
         get("/auth/login", READ, by!(sign_in::sso), "Leads to the identity provider, to sign in")
             .public()
             .leads_on()
@@ -72,22 +99,12 @@ pub(super) fn rows() -> Vec<Route> {
         .public()
         .leads_on()
         .query(&["SAMLRequest", "SAMLResponse", "RelayState", "SigAlg", "Signature"]),
-        get(
-            "/auth/logout",
-            READ,
-            by!(sign_in::logout),
-            "Ends the session, and leads to where that ends at the provider",
-        )
-        .public()
-        .leads_on(),
-        post(
-            "/auth/logout",
-            WRITE,
-            by!(sign_in::logout_confirmed),
-            "Ends the session, from the page that asks first",
-        )
-        .public()
-        .leads_on(),
+    ]
+}
+
+/// Who is signed in.
+fn held() -> Vec<Route> {
+    vec![
         get("/api/v1/sessions", READ, by!(sessions::list), "Lists who is signed in")
             .gives(schema::<sessions::SessionList>()),
         delete("/api/v1/sessions/{id}", WRITE, by!(sessions::revoke), "Ends a session")
