@@ -23,6 +23,7 @@ mod privacy;
 mod quotas;
 mod readme;
 mod reload;
+mod restart;
 mod rules;
 mod siem;
 mod sso;
