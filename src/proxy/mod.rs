@@ -56,6 +56,7 @@ use self::config::ProxyConfig;
 use self::contain::contained;
 use self::context::Exchange;
 use self::context::Passage;
+use self::context::Service;
 use self::gate::ByteBudget;
 use self::head::HeadLimits;
 use self::provider_key::ProviderKeys;
@@ -334,7 +335,7 @@ impl Gateway {
             return Err(Rejection::Unrecorded.into());
         }
         let cleared = self.clear_request(session, exchange, &passage).await?;
-        self.reserve(&session.req_header().method, exchange)?;
+        self.reserve(exchange)?;
         self.forward(session, exchange, &passage, cleared).await?;
         Ok(Next::Answered)
     }
@@ -380,13 +381,17 @@ impl Gateway {
         a2a::introduce(&mut head, exchange, passage)?;
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
-        let send = self.upstreams.send(passage.route(), head, &path, cleared.into_bytes(), timeouts);
+        let (sent, service) = ((&*path, cleared.into_bytes()), &mut exchange.outcome.service);
+        let send = self.upstreams.send(passage.route(), head, sent, timeouts, service);
         let reply = tokio::select! {
             biased;
             reply = send => reply.map_err(Rejection::from)?,
             left = caller_left(session) => return Err(Stop::gone(Some(left))),
         };
         exchange.outcome.upstream = Some(self.clock.monotonic() - began);
+        if !reply.head().status.is_success() {
+            exchange.outcome.service = Service::Nothing;
+        }
         self.relay(session, exchange, passage, reply).await
     }
 

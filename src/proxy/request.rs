@@ -13,6 +13,7 @@ use super::context::Passage;
 use super::gate;
 use super::gate::GateFault;
 use super::gate::Reserved;
+use super::meter::note_models;
 use super::reject::Rejection;
 use crate::llm::dialect::DialectKind;
 use crate::llm::dialect::Wire;
@@ -61,6 +62,7 @@ impl Gateway {
             None => held.bytes,
         };
         self.check_scope(session, exchange, &body, media.as_ref().ok())?;
+        note_models(session.req_header(), exchange, passage, &body, media.as_ref().ok());
         self.detect(exchange, passage, &body);
         if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::JsonRpc) {
             exchange.call_id = jsonrpc::id_of(&body);

@@ -12,6 +12,7 @@ use super::Gateway;
 use super::Stop;
 use super::context::Exchange;
 use super::context::Passage;
+use super::context::Service;
 use super::reject::Rejection;
 use super::request::coding_limits;
 use crate::llm::dialect::Detected;
@@ -57,6 +58,7 @@ impl Gateway {
         head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
         exchange.outcome.status = Some(head.status);
         exchange.outcome.is_stream = true;
+        exchange.outcome.service = exchange.outcome.service.told();
         self.keep_begin(exchange).await?;
         session.as_downstream_mut().write_response_header(Box::new(head)).await?;
         let mut inspector = StreamInspector::new(format, exchange.rules.limits.stream_event_bytes_max);
@@ -116,6 +118,7 @@ impl Gateway {
                 return End::Gone(stop);
             }
             if let Flow::Open(unreadable) = &flow {
+                exchange.outcome.service = Service::Untold;
                 self.count_unreadable(Some(unreadable));
             }
             match flow {

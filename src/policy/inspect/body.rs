@@ -12,6 +12,7 @@ use super::layer3;
 use super::text::Sheet;
 use super::text::Written;
 use crate::llm::dialect::Channel;
+use crate::llm::dialect::Dialect;
 use crate::llm::dialect::DialectKind;
 use crate::llm::json;
 use crate::llm::json::Document;
@@ -120,7 +121,7 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     let texts = Texts::of(text, &document, |at, alone| {
         let string = document.strings.get(at);
         let bytes = string.map_or(0, |string| {
-            bytes_of_model(alone, (direction, dialect.channel(text, &document, string)), string)
+            bytes_of_model(alone, (direction, words_of(dialect, text, &document, string)), string)
         });
         text_bytes.set(text_bytes.get() + bytes);
         recall.standing(sheet, text, &document, at, alone)
@@ -163,6 +164,16 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
         }
     }
     Ok(())
+}
+
+/// Returns whose words a string is; where nothing is known of an API, what names of pieces of text tell.
+fn words_of(dialect: &Dialect, text: &[u8], document: &Document, string: &JsonString) -> Channel {
+    match dialect.channel(text, document, string) {
+        Channel::Metadata if dialect.kind() == DialectKind::Generic => {
+            dialect.lane(None, text, document, string).map_or(Channel::Metadata, |lane| lane.channel)
+        }
+        channel => channel,
+    }
 }
 
 /// Returns how many bytes of a string a model reads or writes as text: none of names, of keys, and of files.
