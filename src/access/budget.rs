@@ -354,23 +354,32 @@ impl Budgets {
     pub fn flush(&self) -> Result<(), StoreError> {
         // Whoever takes a budget away waits, so that no line of it is written behind.
         let accounts = self.accounts.read();
-        let mut batch = Batch::default();
-        let mut written = Vec::new();
-        for (id, account) in accounts.iter() {
-            let mut open = account.lock();
-            if std::mem::take(&mut open.is_dirty) {
-                self.spent.put_in(&mut batch, id, &open.spent)?;
-                written.push(account);
-            }
-        }
-        if written.is_empty() {
-            return Ok(());
-        }
-        let outcome = self.spent.store().commit(&batch);
+        let mut taken = Vec::new();
+        let outcome = self.write(&accounts, &mut taken);
         if outcome.is_err() {
-            written.iter().for_each(|account| account.lock().is_dirty = true);
+            taken.iter().for_each(|account| account.lock().is_dirty = true);
         }
         outcome
+    }
+
+    /// Writes what is dirty, and adds the accounts whose marks it took to `taken`.
+    fn write<'a>(
+        &self,
+        accounts: &'a HashMap<String, Arc<Mutex<Account>>>,
+        taken: &mut Vec<&'a Mutex<Account>>,
+    ) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        for (id, account) in accounts {
+            let mut open = account.lock();
+            if std::mem::take(&mut open.is_dirty) {
+                taken.push(account);
+                self.spent.put_in(&mut batch, id, &open.spent)?;
+            }
+        }
+        match taken.is_empty() {
+            true => Ok(()),
+            false => self.spent.store().commit(&batch),
+        }
     }
 
     /// Writes what was used every second, until `shutdown` resolves.

@@ -156,6 +156,8 @@ pub struct Outcome {
     pub upstream: Option<Duration>,
     /// From the beginning to the first byte given to the caller.
     pub first_byte: Option<Duration>,
+    /// From the beginning to the switch of protocols, of an upgraded connection: what it carries is no exchange.
+    pub switched: Option<Duration>,
     /// Time spent scanning.
     pub scanning: Duration,
 }

@@ -267,6 +267,7 @@ impl ProxyHttp for Gateway {
         exchange: &mut Exchange,
     ) -> pingora::Result<()> {
         exchange.outcome.status = Some(head.status);
+        exchange.outcome.switched = Some(self.clock.monotonic().saturating_sub(exchange.began));
         self.decorate(head, exchange)
     }
 
@@ -320,24 +321,38 @@ impl Gateway {
         }
         let passage = self.route(session, exchange)?;
         self.admit(session, exchange, &passage)?;
-        if head::is_websocket(session.req_header()) {
-            // What an upgraded connection uses cannot be counted.
-            if !passage.route().websocket || self.is_budgeted(exchange) {
-                return Err(Rejection::Upgrade.into());
-            }
-            if exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests()) {
-                return Err(Rejection::Scope(ScopeRefusal::Upgrade).into());
-            }
-            head::check_websocket(session.req_header())?;
-            return Ok(Next::Upgrade);
+        let is_upgrade = head::is_websocket(session.req_header());
+        if is_upgrade {
+            self.admit_upgrade(session, exchange, &passage)?;
         }
         if !self.records() {
             return Err(Rejection::Unrecorded.into());
+        }
+        if is_upgrade {
+            self.keep_begin(exchange).await?;
+            return Ok(Next::Upgrade);
         }
         let cleared = self.clear_request(session, exchange, &passage).await?;
         self.reserve(exchange)?;
         self.forward(session, exchange, &passage, cleared).await?;
         Ok(Next::Answered)
+    }
+
+    /// Refuses an upgrade that the route does not carry, or whose use would have to be known.
+    fn admit_upgrade(
+        &self,
+        session: &Session,
+        exchange: &Exchange,
+        passage: &Passage,
+    ) -> Result<(), Rejection> {
+        // What an upgraded connection uses cannot be counted.
+        if !passage.route().websocket || self.is_budgeted(exchange) {
+            return Err(Rejection::Upgrade);
+        }
+        if exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests()) {
+            return Err(Rejection::Scope(ScopeRefusal::Upgrade));
+        }
+        Ok(head::check_websocket(session.req_header())?)
     }
 
     fn check_head(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Rejection> {

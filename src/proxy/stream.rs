@@ -14,6 +14,7 @@ use super::context::Exchange;
 use super::context::Passage;
 use super::context::Service;
 use super::reject::Rejection;
+use super::request::aside;
 use super::request::coding_limits;
 use crate::llm::dialect::Detected;
 use crate::llm::refusal::DEFAULT_WIRE;
@@ -162,10 +163,11 @@ impl Gateway {
             expired: &expired,
         };
         let mut cleared = Vec::new();
-        let flow = match piece {
-            Some(bytes) => stream.push(&inspector, &mut exchange.vault, &bytes, &mut cleared),
-            None => stream.finish(&inspector, &mut exchange.vault, &mut cleared),
-        };
+        let (vault, unread) = (&mut exchange.vault, stream.unread_bytes());
+        let flow = aside(unread + piece.as_ref().map_or(0, Bytes::len), || match piece {
+            Some(bytes) => stream.push(&inspector, vault, &bytes, &mut cleared),
+            None => stream.finish(&inspector, vault, &mut cleared),
+        });
         exchange.outcome.scanning += self.clock.monotonic() - began;
         (cleared, flow)
     }
@@ -204,7 +206,9 @@ impl Gateway {
     ) -> Result<(), Stop> {
         let answer = rejection.answer();
         exchange.outcome.reason = Some(answer.code);
-        exchange.acted(Action::Block);
+        if rejection.is_block() {
+            exchange.acted(Action::Block);
+        }
         let refusal = self.refusal(&answer, exchange);
         let wire = exchange.detected.as_ref().map_or(DEFAULT_WIRE, |detected: &Detected| detected.wire);
         let graceful = matches!(rejection, Rejection::ResponseBlocked)

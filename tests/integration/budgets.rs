@@ -178,10 +178,14 @@ impl Trouble {
     }
 
     fn route(&self) -> String {
-        let timeouts = if self.name == "slow" { "timeouts = { upstream_first_byte_ms = 300 }\n" } else { "" };
+        let more = match self.name {
+            "slow" => "timeouts = { upstream_first_byte_ms = 300 }\n",
+            "generic" => "dialect = \"generic\"\n",
+            _ => "",
+        };
         format!(
             "[[routes]]\nname = \"{0}\"\npath_prefix = \"/{0}\"\nstrip_prefix = true\nauth = \"gateway_key\"\n\
-             upstream = \"http://{1}\"\n{timeouts}",
+             upstream = \"http://{1}\"\n{more}",
             self.name, self.upstream.address
         )
     }

@@ -190,7 +190,7 @@ fn bytes_of_model(text: &[u8], (direction, channel): (Direction, Channel), strin
 }
 
 /// Returns the name of a member whose value may be a secret for its name alone.
-fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Option<Cow<'a, [u8]>> {
+pub fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Option<Cow<'a, [u8]>> {
     let string = document.strings.get(at).filter(|it| !it.key && it.raw.len() >= SECRET_BYTES_MIN)?;
     let key = document.strings.get(at.checked_sub(1)?)?;
     if !key.key || key.node != string.node || key.raw.len() > SECRET_NAME_BYTES_MAX {
@@ -239,7 +239,8 @@ impl Recall {
         Self(ruleset.memo.circumstances(sheet.wanted(), caller.map_or("", CallerId::as_str)))
     }
 
-    /// Returns the standing of a text; one that may be a secret for its name is always read.
+    /// Returns the standing of a text; one that may be a secret for its name, or hold a value to be put back, is
+    /// always read.
     fn standing(
         &self,
         sheet: &Sheet<'_, '_>,
@@ -248,16 +249,15 @@ impl Recall {
         at: usize,
         alone: &[u8],
     ) -> Standing {
-        let Some(string) = document.strings.get(at).filter(|_| alone.len() >= memo::TEXT_BYTES_MIN) else {
-            return Standing::Unknown;
-        };
-        if name_of_secret(text, document, at).is_some() {
+        let string = document.strings.get(at).filter(|_| alone.len() >= memo::TEXT_BYTES_MIN);
+        let (Some(circumstances), Some(string)) = (self.0, string) else { return Standing::Unknown };
+        if name_of_secret(text, document, at).is_some() || sheet.may_restore(alone) {
             return Standing::Unknown;
         }
         let Inspector { ruleset, dialect, .. } = sheet.inspector;
         let channel = dialect.channel(text, document, string);
         let reading = layer3::reading(sheet.inspector.judged(), channel);
-        match self.0.and_then(|circumstances| ruleset.memo.tag(circumstances, reading, alone)) {
+        match ruleset.memo.tag(circumstances, reading, alone) {
             Some(tag) if ruleset.memo.knows(tag) => Standing::Clean,
             Some(tag) => Standing::New(tag),
             None => Standing::Unknown,
