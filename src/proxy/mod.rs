@@ -262,10 +262,13 @@ impl ProxyHttp for Gateway {
 
     async fn response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         head: &mut ResponseHeader,
         exchange: &mut Exchange,
     ) -> pingora::Result<()> {
+        if self.telemetry.lifecycle.is_ending() {
+            session.set_keepalive(None);
+        }
         exchange.outcome.status = Some(head.status);
         exchange.outcome.switched = Some(self.clock.monotonic().saturating_sub(exchange.began));
         self.decorate(head, exchange)
