@@ -5,6 +5,7 @@ mod a2a;
 mod abtest;
 mod answers;
 mod bounds;
+mod budgets;
 mod cli;
 mod clients;
 mod compliance;
