@@ -187,6 +187,10 @@ impl KeyRecord {
         self.previous.map(|previous| previous.until).filter(|until| *until > now)
     }
 
+    fn is_admin(&self, now: Timestamp) -> bool {
+        self.role == Role::Admin && self.counts(now)
+    }
+
     /// Tells whether one of the key's texts counts: the one it has, or the one before while that still does.
     pub fn counts_in(&self, text: KeyText, now: Timestamp) -> bool {
         let previous = self.previous.filter(|previous| previous.until > now).map(|previous| previous.hash);
@@ -296,8 +300,9 @@ impl KeyStore {
         let mut new = before.as_new();
         change(&mut new);
         check(&new, now)?;
-        let loses_admin = before.role == Role::Admin && before.counts(now) && new.role != Role::Admin;
-        if loses_admin && known.admins(now) == 1 {
+        let ends_sooner = new.expires_at.is_some_and(|at| before.expires_at.is_none_or(|was| at < was));
+        let loses_admin = new.role != Role::Admin || ends_sooner;
+        if loses_admin && before.is_admin(now) && known.admins(now) == 1 {
             return Err(KeyError::LastAdmin);
         }
         let NewKey { name, role, tier, expires_at, scope } = new;
@@ -360,18 +365,32 @@ impl KeyStore {
     /// # Errors
     /// See [`KeyError`].
     pub fn revoke(&self, id: &str, now: Timestamp) -> Result<bool, KeyError> {
+        Ok(self.revoke_all(&[id.to_owned()], now)? > 0)
+    }
+
+    /// Removes several keys, or none of them; tells how many there were. Blocks for a disk sync.
+    ///
+    /// # Errors
+    /// See [`KeyError`]; all are then as they were.
+    pub fn revoke_all(&self, ids: &[String], now: Timestamp) -> Result<usize, KeyError> {
         let mut known = self.known.write();
-        let Some(record) = known.by_id.get(id) else { return Ok(false) };
-        if record.role == Role::Admin && record.counts(now) && known.admins(now) == 1 {
+        let gone: Vec<&KeyRecord> = ids.iter().filter_map(|id| known.by_id.get(id)).collect();
+        let admins = gone.iter().filter(|record| record.is_admin(now)).count();
+        if admins > 0 && admins == known.admins(now) {
             return Err(KeyError::LastAdmin);
         }
         let mut batch = Batch::default();
-        self.table.delete_in(&mut batch, &record.id);
-        self.uses.delete_in(&mut batch, &record.id);
+        for record in &gone {
+            self.table.delete_in(&mut batch, &record.id);
+            self.uses.delete_in(&mut batch, &record.id);
+        }
+        let count = gone.len();
         self.table.store().commit_durable(&batch)?;
-        known.remove(id);
-        self.last_used.write().remove(id);
-        Ok(true)
+        for id in ids {
+            known.remove(id);
+            self.last_used.write().remove(id);
+        }
+        Ok(count)
     }
 
     /// Returns whom a key stands for; `None` for what is no key, unknown, revoked, replaced or expired.
@@ -455,7 +474,7 @@ impl Known {
 
     /// Returns how many admin keys count.
     fn admins(&self, now: Timestamp) -> usize {
-        self.by_id.values().filter(|record| record.role == Role::Admin && record.counts(now)).count()
+        self.by_id.values().filter(|record| record.is_admin(now)).count()
     }
 }
 

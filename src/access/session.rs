@@ -32,6 +32,8 @@ use crate::store::StoreError;
 use crate::store::Table;
 
 const PURPOSE: &str = "session";
+/// What goes before the name of those for whom an identity provider vouches, in records.
+pub const SSO_PREFIX: &str = "sso:";
 const FORM_PURPOSE: &str = "session-form";
 const SECRET_BYTES: usize = 32;
 const SECRET_CHARS: usize = 43;
@@ -172,7 +174,7 @@ impl Holder {
     pub fn id(&self) -> String {
         match self {
             Self::Key { id, .. } | Self::User { id, .. } => id.clone(),
-            Self::Sso(identity) => format!("sso:{}", identity.subject),
+            Self::Sso(identity) => format!("{SSO_PREFIX}{}", identity.subject),
         }
     }
 }
@@ -368,6 +370,8 @@ impl SessionStore {
         let mut live = self.live.write();
         let Some(id) = live.get(hash).map(|live| live.record.id.clone()) else { return Ok(None) };
         self.table.delete(&id)?;
+        // Whoever was told that a session is over does not meet it again after a power cut.
+        self.table.store().durable()?;
         Ok(live.remove(hash).map(|live| (live.record, live.logout_hint)))
     }
 

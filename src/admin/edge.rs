@@ -240,16 +240,14 @@ impl Arrival {
         if limit.allowed && error.status().as_u16() != 400 {
             let actor = known.map(Principal::id);
             let event = journal::denied(actor, route.path, &self.request_id, &error);
-            // A refusal that cannot be recorded is still a refusal; the recorder counts the loss.
-            let _ = self.office.recorder.record_soon(event);
+            self.office.record_refusal(&payer.name, event);
         }
         (error.into_response(), limit)
     }
 
     /// Returns who pays where no credential counts: the client's address.
     fn stranger(&self) -> Payer {
-        let name = self.address.map_or_else(|| "address:unknown".to_owned(), |at| format!("address:{at}"));
-        Payer { name, tier: self.office.tier() }
+        Payer { name: journal::stranger(self.address), tier: self.office.tier() }
     }
 
     fn into_call(self, route: &Route, principal: Option<Principal>) -> Result<Call, ApiError> {

@@ -1,16 +1,41 @@
 //! What the management plane tells the audit log: who changed what, and who was turned away.
 
+use std::net::IpAddr;
 use std::sync::Arc;
+
+use jiff::Timestamp;
 
 use super::Office;
 use super::call::Call;
 use super::error::ApiError;
+use crate::access::limit::Buckets;
+use crate::access::tier::Tier;
 use crate::govern::audit::AuditEvent;
 use crate::govern::audit::Health;
 use crate::govern::audit::Recorder;
 use crate::policy::reload::Announcement;
 use crate::policy::reload::Reloader;
 use crate::policy::revision::RevisionSource;
+
+/// Under what name the refusals of all are counted.
+const EVERYBODY: &str = "everybody";
+
+/// How often refusals are recorded, whatever quota the refused have: nobody fills the log by knocking. One address or
+/// caller has the quota of the smallest tier, all together that of a team.
+pub struct Refusals(Buckets);
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self(Buckets::new(Tier::ALL.map(Tier::quota)))
+    }
+}
+
+impl Refusals {
+    fn admit(&self, whom: &str, now: Timestamp) -> bool {
+        self.0.take(whom, Tier::Community, now).allowed
+            && self.0.take(EVERYBODY, Tier::Professional, now).allowed
+    }
+}
 
 /// Returns the event of a call that was turned away at a row with that path.
 pub fn denied(actor: Option<String>, path: &str, request_id: &str, error: &ApiError) -> AuditEvent {
@@ -23,6 +48,11 @@ pub fn denied(actor: Option<String>, path: &str, request_id: &str, error: &ApiEr
         message: format!("{}: {error}", error.status().as_u16()),
         ..AuditEvent::default()
     }
+}
+
+/// Returns what those without a credential are counted under: the client's address.
+pub fn stranger(address: Option<IpAddr>) -> String {
+    address.map_or_else(|| "address:unknown".to_owned(), |at| format!("address:{at}"))
 }
 
 impl Call {
@@ -39,6 +69,13 @@ impl Call {
         }
     }
 
+    /// Records that somebody was not let in.
+    pub fn note_failure(&self, why: &str) {
+        let mut event = self.event("login_failed", why.to_owned());
+        event.action = "block".to_owned();
+        self.office.record_refusal(&stranger(self.address), event);
+    }
+
     /// Refuses a change while it could not be recorded.
     ///
     /// # Errors
@@ -53,6 +90,15 @@ impl Call {
 }
 
 impl Office {
+    /// Records that somebody was turned away, unless that happens too often: then it is only counted.
+    pub fn record_refusal(&self, whom: &str, event: AuditEvent) {
+        if !self.refusals.admit(whom, self.clock.now()) {
+            return self.telemetry.metrics.refusal_unrecorded();
+        }
+        // A refusal that cannot be recorded is still a refusal; the recorder counts the loss.
+        let _ = self.recorder.record_soon(event);
+    }
+
     /// Records a change that was made. It stands whether or not this succeeds; a loss is counted and logged.
     pub async fn record(&self, event: AuditEvent) {
         let event_type = event.event_type.clone();

@@ -27,6 +27,7 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+use self::journal::Refusals;
 use self::sign_in::SignIn;
 use crate::access::a2a::Guardrails;
 use crate::access::authenticator::Authenticator;
@@ -88,6 +89,8 @@ pub struct Office {
     pub budgets: Arc<Budgets>,
     /// The writing side of the audit log.
     pub recorder: Recorder,
+    /// How often refusals are recorded.
+    pub refusals: Refusals,
     /// Signs where the audit log is.
     pub notary: Notary,
     /// Holds, exports and erasures.

@@ -50,6 +50,7 @@ use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
+use crate::admin::journal::Refusals;
 use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
@@ -379,6 +380,7 @@ fn office(
         budgets: Arc::clone(&state.budgets),
         compliance: Arc::clone(&state.compliance),
         recorder: state.recorder.clone(),
+        refusals: Refusals::default(),
         notary: state.notary.clone(),
         privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),

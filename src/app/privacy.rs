@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::access::authenticator::Authenticator;
+use crate::access::budget::Budgets;
 use crate::clock::Clock;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
@@ -26,15 +27,20 @@ pub fn open(
     store: &Store,
     keyring: &Arc<Keyring>,
     log: &AuditLog,
-    authenticator: &Authenticator,
+    (authenticator, budgets): (&Authenticator, &Arc<Budgets>),
     (meter, trust): (&Arc<Meter>, &Arc<Trust>),
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
-        Box::new(RbacProvider { authenticator: authenticator.clone(), clock: Arc::clone(clock) }),
+        Box::new(RbacProvider {
+            authenticator: authenticator.clone(),
+            budgets: Arc::clone(budgets),
+            clock: Arc::clone(clock),
+        }),
         Box::new(SessionsProvider {
             sessions: Arc::clone(&authenticator.sessions),
             clock: Arc::clone(clock),
+            keyring: Arc::clone(keyring),
         }),
         Box::new(AnalyticsProvider(Arc::clone(meter))),
         Box::new(IocProvider(log.clone())),

@@ -35,7 +35,7 @@
 //! | any client certificate finished a handshake and was taken for an identity; "presented" was read as "verified" | a handshake authenticates nobody: [`PeerIdentity::verified`](crate::tls::peer::PeerIdentity::verified) is the one place that names a caller, asked at each request against the authority and the time of that moment (`tests/integration/a2a`: one test for each bad certificate) |
 //! | a caller wrote the header in which a proxy tells its upstream who calls | `X-A2A-*`, `A2A-Capability`, `A2A-Signature` and `X-Portcullis-*` are taken from every request and every answer on every route; on routes for agents the gateway writes its own ([`access::a2a::claims`](crate::access::a2a::claims)) |
 //! | of two equal headers one check read the first and another the last | a claim that is repeated, too long or no visible ASCII does not count, whatever it says |
-//! | a signed request was recorded and sent again | with `a2a.replay_window_s` a signature counts once and only near its time; with `signed_timestamp` the time is part of what is signed |
+//! | a signed request was recorded and sent again | with `a2a.replay_window_s` a signature counts once and only near its time; the time is part of what is signed then, unless `signed_timestamp = false` says otherwise |
 //! | a capability map with a typing error granted too much, or nothing to anybody | a map counts whole or not at all: faults name their line, the one before stays, `/api/v1/health` shows `a2a` down; YAML anchors, aliases and tags are refused ([`document::yaml`](crate::document::yaml)) |
 //! | whoever may edit the configuration over the network made himself an agent | the authority and the map are named in files alone; the API refuses to change where they lie |
 //! | orders hidden in a tool's result or description, in another agent's words, or in the server's own instructions | between agents both ways are judged as input of a model: dialects `a2a` and `mcp` tell whose words a string is, whole and in a stream; tools are pinned by what `tools/list` says first |
@@ -104,7 +104,7 @@
 //!   neither is one that the caller enciphers, or encodes otherwise than the views know: percent, HTML entities,
 //!   JSON escapes, base64, hexadecimal, look-alikes and invisible characters, three layers deep.
 //! - Patterns know forms. An injection in words of its own, or a secret without a form, is not found by this layer.
-//! - A signature over the body alone (without `signed_timestamp`) does not cover the headers: the time beside it
+//! - A signature over the body alone (`signed_timestamp = false`, or no window) does not cover the headers: the time beside it
 //!   keeps a recorded request away for as long as the replay window, not for ever. The replay memory is of one
 //!   process and is empty after a restart.
 //! - X.509 certificates of version 1, and certificates whose key the caller does not hold, end in a failed

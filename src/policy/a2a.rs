@@ -53,13 +53,14 @@ pub struct A2aSettings {
 impl A2aSettings {
     /// Reads `[a2a]`; `is_needed` where a route rests on it.
     pub fn read(section: &mut Section<'_>, is_needed: bool) -> Self {
+        let replay_window_s = section.number_maybe("replay_window_s", 0..=REPLAY_WINDOW_S_MAX).unwrap_or(0);
         let tiers = section.named("tiers").into_iter();
         let settings = Self {
             tiers: tiers.map(|(name, mut inner)| TierLimit::read(name, &mut inner)).collect(),
             client_ca: section.path_maybe("client_ca"),
             capabilities: section.path_maybe("capabilities"),
-            replay_window_s: section.number_maybe("replay_window_s", 0..=REPLAY_WINDOW_S_MAX).unwrap_or(0),
-            signed_timestamp: section.flag_or("signed_timestamp", false),
+            replay_window_s,
+            signed_timestamp: section.flag_or("signed_timestamp", replay_window_s > 0),
             trust: section.choice_maybe("trust").unwrap_or_default(),
         };
         if settings.signed_timestamp && settings.replay_window_s == 0 {

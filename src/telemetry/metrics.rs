@@ -40,6 +40,7 @@ pub struct Metrics {
     unreadable: IntCounterVec,
     rejections: IntCounterVec,
     rate_limited: IntCounter,
+    refusals_unrecorded: IntCounter,
     agent_calls: IntCounterVec,
     panics: IntCounter,
     opaque_bytes: IntCounter,
@@ -128,6 +129,11 @@ impl Metrics {
                 &registry,
                 "rate_limited_total",
                 "Requests refused because a quota was used up.",
+            ),
+            refusals_unrecorded: counter(
+                &registry,
+                "refusals_unrecorded_total",
+                "Refused calls and failed logins that came too often to be recorded in the audit log.",
             ),
             agent_calls: counters(
                 &registry,
@@ -220,6 +226,11 @@ impl Metrics {
     /// Counts a request over its quota.
     pub fn rate_limited(&self) {
         self.rate_limited.inc();
+    }
+
+    /// Counts a refusal that is in no log.
+    pub fn refusal_unrecorded(&self) {
+        self.refusals_unrecorded.inc();
     }
 
     /// Counts a call of an agent: [`AGENT_GRANTED`], or the code it was denied with.

@@ -3,6 +3,7 @@
 
 mod browser;
 mod document;
+mod erasure;
 mod forger;
 mod matrix;
 mod oscal;

@@ -12,6 +12,8 @@ use portcullis::admin::Plane;
 use portcullis::admin::edge;
 use portcullis::admin::routes::Route;
 use portcullis::admin::routes::routes;
+use portcullis::govern::audit::AuditEvent;
+use portcullis::govern::audit::Query;
 use portcullis::telemetry::health::Dependency;
 use tower::ServiceExt;
 
@@ -125,4 +127,19 @@ async fn request_ids_are_taken_over_where_they_are_sane() {
         assert_eq!(told == given, kept, "{given}");
         assert!(kept || told.len() == 26, "{told}");
     }
+}
+
+#[tokio::test]
+async fn whoever_knocks_does_not_fill_the_log_whatever_the_tier() {
+    let world = World::start(Tier::Enterprise);
+    for _ in 0..150 {
+        assert_eq!(get(&world, "/stats", "nobody").await.status(), 401);
+    }
+    let query = Query { event_type: Some("access_denied".to_owned()), ..Query::default() };
+    // What was recorded without waiting is before what is waited for.
+    let last = AuditEvent { event_type: "login".to_owned(), ..AuditEvent::default() };
+    world.office.recorder.record_safely(last).await.unwrap();
+    assert_eq!(world.office.audit.query(query).await.unwrap().total, 100);
+    let figures = world.office.telemetry.metrics.render();
+    assert!(figures.contains("refusals_unrecorded_total 50"), "{figures}");
 }

@@ -35,6 +35,7 @@ use portcullis::admin;
 use portcullis::admin::Build;
 use portcullis::admin::Facts;
 use portcullis::admin::Office;
+use portcullis::admin::journal::Refusals;
 use portcullis::admin::sign_in::SignIn;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
@@ -166,6 +167,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let signing = Arc::new(signing);
     let trust = Trust::open(&store, signing.clone(), "node-1".to_owned(), TrustConfig::default()).unwrap();
     let trust = Arc::new(trust);
+    let budgets = Arc::new(Budgets::open(&store).unwrap());
     let authenticator = Authenticator {
         keys: Arc::clone(&keys),
         tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
@@ -173,8 +175,16 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         sessions: Arc::new(SessionStore::open(&store, secret, SESSIONS).unwrap()),
     };
     let providers: Vec<Box<dyn DataProvider>> = vec![
-        Box::new(RbacProvider { authenticator: authenticator.clone(), clock: clock.clone() }),
-        Box::new(SessionsProvider { sessions: authenticator.sessions.clone(), clock: clock.clone() }),
+        Box::new(RbacProvider {
+            authenticator: authenticator.clone(),
+            budgets: budgets.clone(),
+            clock: clock.clone(),
+        }),
+        Box::new(SessionsProvider {
+            sessions: authenticator.sessions.clone(),
+            clock: clock.clone(),
+            keyring: opened.keyring.clone(),
+        }),
         Box::new(IocProvider(opened.log.clone())),
         Box::new(AnalyticsProvider(meter.clone())),
         Box::new(AuditProvider(opened.log.clone())),
@@ -188,6 +198,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         sign_in: SignIn { provider: None, cookies: Some(CookieStyle::Loopback), public: None },
+        refusals: Refusals::default(),
         trust,
         signing: signing.clone(),
         abtests: Arc::new(AbTests::open(&store).unwrap()),
@@ -205,7 +216,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
             Box::new(|_| Some("a secret of the tests".to_owned())),
         )),
         audit: opened.log.clone(),
-        budgets: Arc::new(Budgets::open(&store).unwrap()),
+        budgets,
         meter,
         recorder: opened.recorder,
         notary: Notary::new(

@@ -61,3 +61,29 @@ fn bytes_behind_a_request_do_not_end_its_call() {
     }
     assert_eq!(recorded(&gateway), CLIENTS as u64);
 }
+
+/// Returns the status that a browser with a session gets.
+fn status(gateway: &Gateway, method: &str, path: &str, fields: &str, body: &str) -> (u16, Option<String>) {
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {}\r\nsec-fetch-site: same-origin\r\n{fields}content-length: {}\r\n\r\n{body}",
+        gateway.admin,
+        body.len()
+    );
+    let answer = exchange(gateway.admin, request.as_bytes());
+    let cookie = answer.header("set-cookie").and_then(|set| set.split(';').next()).map(str::to_owned);
+    (answer.status, cookie)
+}
+
+#[test]
+fn a_session_that_was_ended_stays_ended_after_a_crash() {
+    let mut gateway = gateway();
+    let form = format!("key={}", gateway.admin_key());
+    let (_, cookie) = status(&gateway, "POST", "/login", "", &form);
+    let cookie = format!("cookie: {}\r\n", cookie.expect("a session"));
+    assert_eq!(status(&gateway, "GET", "/api/v1/sessions", &cookie, "").0, 200);
+    gateway.crash_and_restart();
+    assert_eq!(status(&gateway, "GET", "/api/v1/sessions", &cookie, "").0, 200);
+    assert_eq!(status(&gateway, "GET", "/auth/logout", &cookie, "").0, 303);
+    gateway.crash_and_restart();
+    assert_eq!(status(&gateway, "GET", "/api/v1/sessions", &cookie, "").0, 401);
+}

@@ -224,6 +224,38 @@ fn verify_offline(world: &World) {
     assert_eq!(get("/api/v1/audit/export?limit=5").status, 400);
 }
 
+/// A hold on any name of a user protects it under every other, and erasing it by one forgets it by all.
+#[test]
+fn a_user_is_one_entity_by_its_name_in_any_spelling_and_by_its_id() {
+    let world = world("");
+    let user = json!({ "name": "ada", "password": "correct horse battery", "role": "analyst" });
+    let made = world.admin("POST", "/api/v1/users", &user);
+    assert_eq!(made.status, 201, "{}", made.text());
+    let id = made.json()["id"].as_str().expect("an id").to_owned();
+    for (number, held) in ["ada", "ADA", &id].into_iter().enumerate() {
+        assert_eq!(world.hold(held).status, 201);
+        for name in ["ada", "Ada", &id] {
+            let blocked = world.erase(name);
+            assert_eq!(blocked.status, 409, "{name} while {held} is held: {}", blocked.text());
+            assert_eq!(blocked.json()["blocked_by"], "legal_hold");
+            let path = format!("/api/v1/legal-holds/check/{name}");
+            assert_eq!(world.admin("GET", &path, &Value::Null).json()["under_hold"], true, "{name}");
+        }
+        let path = format!("/api/v1/legal-holds/hold_{}", number + 1);
+        assert_eq!(world.admin("DELETE", &path, &Value::Null).status, 200);
+    }
+    assert!(!world.entries(&format!("entity={id}")).is_empty());
+    assert!(world.export("ADA")["providers"]["audit"]["events"].as_u64() > Some(0));
+    let erased = world.erase("ADA");
+    assert_eq!(erased.status, 200, "{}", erased.text());
+    assert_eq!(erased.json()["providers"]["rbac"], 1);
+    for name in ["ada", "ADA", &id] {
+        assert!(world.entries(&format!("entity={name}")).is_empty(), "{name} is still named");
+        assert_eq!(world.export(name)["providers"], json!({}), "{name}");
+    }
+    assert_eq!(world.entries("event_type=user_created")[0]["entity"], "[erased]");
+}
+
 #[test]
 fn holds_and_erasures_that_meet_agree_whoever_wins_and_whenever_it_is_killed() {
     let mut world = world("");

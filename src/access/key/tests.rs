@@ -72,6 +72,8 @@ fn a_change_counts_at_once_and_keeps_the_text() {
     }
     let demoted = opened.change("a", |new| new.role = Role::Operator, at(1));
     assert!(matches!(demoted, Err(KeyError::LastAdmin)));
+    let ending = opened.change("a", |new| new.expires_at = Some(at(1000)), at(1));
+    assert!(matches!(ending, Err(KeyError::LastAdmin)), "nobody could manage keys from then on");
     assert_eq!(opened.authenticate(&admin, at(1)).unwrap().role, Role::Admin);
     for (change, name) in [
         ((|new| new.name = " ".to_owned()) as fn(&mut NewKey), "name"),

@@ -160,10 +160,7 @@ async fn granted(call: &Call, new: NewToken) -> Answer {
 
 /// Records a login that failed: that one did, never the name, which may be a mistyped password.
 fn refused(call: &Call, fault: &LoginFault) -> ApiError {
-    let mut event = call.event("login_failed", fault.to_string());
-    event.action = "block".to_owned();
-    // A refusal that cannot be recorded is still a refusal; the recorder counts the loss.
-    let _ = call.office.recorder.record_soon(event);
+    call.note_failure(&fault.to_string());
     match fault {
         LoginFault::Wrong => ApiError::LoginFailed,
         LoginFault::Busy => ApiError::Busy,

@@ -97,6 +97,13 @@ pub async fn erase(call: Call) -> Answer {
     let erased = match erased.map_err(|_| call.office.panicked())? {
         Ok(erased) => erased,
         Err(EraseError::Held) => return blocked(&call, entity).await,
+        Err(
+            error @ (EraseError::Provider(ProviderError::Unavailable(_))
+            | EraseError::Store(_)
+            | EraseError::Key(_)),
+        ) => {
+            return broken_off(&call, entity, error).await;
+        }
         Err(error) => return Err(error.into()),
     };
     let told = Erasure {
@@ -123,6 +130,14 @@ async fn blocked(call: &Call, entity: String) -> Answer {
     event.entity = Some(entity.clone());
     call.office.record(event).await;
     with_status(StatusCode::CONFLICT, &Blocked { entity_id: entity, blocked_by: "legal_hold" })
+}
+
+/// Records an erasure that broke off: some of what was known may be gone.
+async fn broken_off(call: &Call, entity: String, error: EraseError) -> Answer {
+    let mut event = call.event("erasure_failed", format!("an erasure broke off: {error}"));
+    (event.action, event.entity) = ("block".to_owned(), Some(entity));
+    call.office.record(event).await;
+    Err(error.into())
 }
 
 fn subject(call: &Call) -> Result<String, ApiError> {

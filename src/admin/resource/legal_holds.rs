@@ -124,7 +124,9 @@ pub async fn release(call: Call) -> Answer {
 
 /// `GET /api/v1/legal-holds/check/{entityID}`.
 pub async fn check(call: Call) -> Answer {
-    ok(&UnderHold { under_hold: call.office.privacy.is_held(call.parameter("entityID")) })
+    let (office, entity) = (call.office.clone(), call.parameter("entityID").to_owned());
+    let under_hold = tokio::task::spawn_blocking(move || office.privacy.is_held(&entity)).await;
+    ok(&UnderHold { under_hold: under_hold.map_err(|_| call.office.panicked())? })
 }
 
 fn id(call: &Call) -> Result<HoldId, ApiError> {

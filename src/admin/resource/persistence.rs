@@ -27,6 +27,10 @@ pub struct Persistence {
     pub size_bytes: u64,
     /// How long audit entries are kept; `null`: for ever.
     pub retention_days: Option<u64>,
+    /// How large the journal may be, in bytes, before its oldest entries go; `null`: as large as it gets.
+    pub retention_bytes: Option<u64>,
+    /// When the oldest entry of the audit log was recorded.
+    pub oldest_entry: Option<String>,
 }
 
 /// `GET /api/v1/persistence`.
@@ -41,5 +45,7 @@ pub async fn persistence(call: Call) -> Answer {
         last_hash: log.last_hash.map(|hash| hash.to_string()),
         size_bytes: log.size_bytes + store_bytes,
         retention_days: log.retention_age.map(|age| age.as_secs() / SECONDS_PER_DAY),
+        retention_bytes: log.retention_bytes,
+        oldest_entry: log.oldest.map(|at| at.to_string()),
     })
 }

@@ -319,14 +319,6 @@ impl Call {
         let entries = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(pairs);
         T::deserialize(entries).map_err(|_| unreadable())
     }
-
-    /// Records that somebody was not signed in; the quota of their address bounds how often.
-    pub(super) fn note_failure(&self, why: &str) {
-        let mut event = self.event("login_failed", why.to_owned());
-        event.action = "block".to_owned();
-        // A failure that cannot be recorded is still one; the recorder counts the loss.
-        let _ = self.office.recorder.record_soon(event);
-    }
 }
 
 impl From<SessionError> for ApiError {

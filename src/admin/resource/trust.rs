@@ -12,8 +12,8 @@ use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
 use crate::govern::trust::Factors;
+use crate::govern::trust::Listed;
 use crate::govern::trust::Reason;
-use crate::govern::trust::Session;
 use crate::govern::trust::TrustError;
 use crate::govern::trust::TrustScore;
 use crate::govern::trust::WEIGHTS;
@@ -244,24 +244,21 @@ pub async fn score(call: Call) -> Answer {
 pub async fn sessions(call: Call) -> Answer {
     call.ensure_tier(LEAST_TIER, FEATURE)?;
     let SessionQuery { agent, active } = call.query()?;
-    let (trust, now) = (&call.office.trust, call.office.clock.now());
-    let found = trust.sessions(agent.as_deref(), now)?;
-    let wanted = found.into_iter().filter(|(.., is_active)| active.is_none_or(|wanted| wanted == *is_active));
-    let entry = |(agent_id, session, is_active): (String, Session, bool)| {
-        let score = trust.session_score(&session.id, now)?;
-        Ok(SessionEntry {
-            agent_id,
-            active: is_active,
-            started_at: session.started_at.to_string(),
-            last_seen: session.last_seen.to_string(),
-            calls: session.track.acts(),
-            incidents: session.track.incidents(),
-            score: score.score,
-            verdict: score.verdict.as_str(),
-            session_id: session.id,
-        })
+    let (trust, now) = (call.office.trust.clone(), call.office.clock.now());
+    let found = tokio::task::spawn_blocking(move || trust.sessions(agent.as_deref(), active, now)).await;
+    let found = found.map_err(|_| call.office.panicked())??;
+    let entry = |Listed { session, is_active, score }: Listed| SessionEntry {
+        agent_id: score.agent_id,
+        active: is_active,
+        started_at: session.started_at.to_string(),
+        last_seen: session.last_seen.to_string(),
+        calls: session.track.acts(),
+        incidents: session.track.incidents(),
+        score: score.score,
+        verdict: score.verdict.as_str(),
+        session_id: session.id,
     };
-    let sessions: Vec<SessionEntry> = wanted.map(entry).collect::<Result<_, TrustError>>()?;
+    let sessions: Vec<SessionEntry> = found.into_iter().map(entry).collect();
     ok(&SessionList { count: sessions.len(), sessions })
 }
 

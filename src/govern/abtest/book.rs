@@ -65,6 +65,8 @@ struct Live {
 pub struct Enrolled {
     test_id: String,
     variant: usize,
+    /// Which variants got requests when this one came.
+    open: Vec<bool>,
     /// What the third layer goes by, and what it measures.
     pub trial: Trial,
 }
@@ -209,12 +211,15 @@ impl AbTests {
         let Report { detected, false_positive, latency_ms, .. } = *report;
         match known {
             Some(Seen::Reported) => return Err(AbTestError::Repeated),
-            Some(Seen::Live { detected: true }) if false_positive => held.tally.add_false_positive(at),
-            Some(Seen::Live { .. }) => {}
+            Some(Seen::Live { detected }) => held.tally.add_feedback(at, detected && false_positive),
             None => {
                 let latency_us = (latency_ms * 1e3) as u64;
                 let outcome = Outcome { detected, false_positive, blocked: false, latency_us };
-                held.tally.count(&held.test, at, outcome, Source::Reported);
+                held.tally.count(at, outcome, Source::Reported);
+                // Without an id that the test assigned, results come in whatever mixture somebody sends them.
+                if report.request_id.is_some() {
+                    held.tally.compare(&held.test, at, detected, |_| true);
+                }
             }
         }
         if let Some(request_id) = &report.request_id {
@@ -235,12 +240,15 @@ impl AbTests {
         let live = self.live.load();
         let Live { test, is_stopped } = live.as_deref()?;
         let variant = place(test, request_id)?;
-        let model = &test.variants.get(variant)?.model_ref;
-        let is_on = is_stopped.get(variant) == Some(&false) && model.is_on(shelf);
-        is_on.then(|| Enrolled {
+        let pairs = test.variants.iter().zip(is_stopped);
+        let open: Vec<bool> =
+            pairs.map(|(variant, is_stopped)| !is_stopped && variant.model_ref.is_on(shelf)).collect();
+        let model = test.variants.get(variant)?.model_ref.clone();
+        open.get(variant)?.then(|| Enrolled {
             test_id: test.id.clone(),
             variant,
-            trial: Trial::new(model.clone(), Arc::clone(clock)),
+            open,
+            trial: Trial::new(model, Arc::clone(clock)),
         })
     }
 
@@ -259,7 +267,9 @@ impl AbTests {
             return None;
         }
         held.recent.note(request_id, Seen::Live { detected: outcome.detected });
-        held.tally.count(&held.test, enrolled.variant, outcome, Source::Live);
+        held.tally.count(enrolled.variant, outcome, Source::Live);
+        let is_open = |place: usize| enrolled.open.get(place) == Some(&true);
+        held.tally.compare(&held.test, enrolled.variant, outcome.detected, is_open);
         held.is_dirty = true;
         let trip = held.tally.guard(held.test.guard_rail, enrolled.variant, now)?;
         let variant = held.test.variants.get(enrolled.variant)?.name.clone();

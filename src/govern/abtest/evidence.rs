@@ -11,6 +11,9 @@
 //! because of it (Johari, Koomen, Pekelis, Walsh: *Always Valid Inference*, Operations Research 70, 2022). That
 //! holds for any number of requests, without an approximation.
 //!
+//! That holds as long as both variants get their share of the requests: whoever feeds the bet leaves out what came
+//! while one of them got none.
+//!
 //! The interval is Wilson's (1927). It is for one look at one rate: it does not decide.
 
 use serde::Deserialize;

@@ -24,6 +24,9 @@ pub(super) struct VariantTally {
     detections: Count,
     live: u64,
     false_positives: u64,
+    /// Live requests of which somebody said something afterwards.
+    #[serde(default)]
+    live_reported: u64,
     blocks: u64,
     latency_us: u64,
     /// Live requests and blocks since the test was started last, which the guard rail goes by.
@@ -90,26 +93,41 @@ impl Tally {
     }
 
     /// Counts an outcome of the variant at a place.
-    pub(super) fn count(&mut self, test: &AbTest, at: usize, outcome: Outcome, source: Source) {
+    pub(super) fn count(&mut self, at: usize, outcome: Outcome, source: Source) {
         if let Some(tally) = self.variants.get_mut(at) {
             tally.count(outcome, source);
         }
+    }
+
+    /// Lets an outcome of the variant at a place speak for or against "all detect alike". It does so in each pair both
+    /// of whose variants get requests as their weights say, which `is_open` tells: once one of them gets none, what
+    /// comes to the other shows how requests changed, not how the variants differ.
+    pub(super) fn compare(
+        &mut self,
+        test: &AbTest,
+        at: usize,
+        detected: bool,
+        is_open: impl Fn(usize) -> bool,
+    ) {
+        let has_control = is_open(0) && self.variants.first().is_some_and(|tally| tally.trip.is_none());
         let first = test.variants.first().map_or(0, |variant| variant.weight);
         let others = self.variants.iter_mut().zip(&test.variants).enumerate().skip(1);
         for (place, (tally, variant)) in others.filter(|(place, _)| at == 0 || at == *place) {
             let (own, both) = (f64::from(variant.weight), f64::from(variant.weight) + f64::from(first));
             let arm = if at == place { Arm::Other } else { Arm::Control };
             // With a weight of zero nothing comes to be compared but what somebody makes up.
-            if own > 0.0 && first > 0 {
-                tally.against_first.observe(arm, own / both, outcome.detected);
+            let has_both = has_control && is_open(place) && tally.trip.is_none();
+            if has_both && own > 0.0 && first > 0 {
+                tally.against_first.observe(arm, own / both, detected);
             }
         }
     }
 
-    /// Adds only that a detection was wrong.
-    pub(super) fn add_false_positive(&mut self, at: usize) {
+    /// Adds only what somebody said of a live request: whether its detection was wrong.
+    pub(super) fn add_feedback(&mut self, at: usize, was_wrong: bool) {
         if let Some(tally) = self.variants.get_mut(at) {
-            tally.false_positives += 1;
+            tally.false_positives += u64::from(was_wrong);
+            tally.live_reported += 1;
         }
     }
 
@@ -132,10 +150,13 @@ impl Tally {
         }
     }
 
-    /// Returns how many outcomes were fed back, and how many of them were false positives.
+    /// Returns about how many requests somebody fed something back, and how many of them were false positives.
     pub(super) fn reported(&self) -> (u64, u64) {
         let sum = |of: fn(&VariantTally) -> u64| self.variants.iter().map(of).sum();
-        (sum(|tally| tally.detections.all - tally.live), sum(|tally| tally.false_positives))
+        (
+            sum(|tally| tally.detections.all - tally.live + tally.live_reported),
+            sum(|tally| tally.false_positives),
+        )
     }
 
     /// Returns what is known of every variant.

@@ -127,7 +127,7 @@ fn a_false_positive_of_live_traffic_counts_on_top_of_it() {
     let metrics = book.read("x").unwrap().1.remove(0);
     assert_eq!((metrics.detections, metrics.live), (Count { all: 1, hits: 1 }, 1));
     assert_eq!((metrics.false_positives, metrics.latency_ms_average), (1, 3.0));
-    assert_eq!(book.reported(), (0, 1));
+    assert_eq!(book.reported(), (1, 1));
 }
 
 #[test]
@@ -182,16 +182,48 @@ fn a_difference_shows_and_equal_variants_stay_equal() {
     for id in ["x", "y"] {
         made(&book, id);
     }
-    for at in 0..300 {
-        for (id, rates) in [("x", (10, 4)), ("y", (5, 5))] {
-            book.report(id, &report("a", None, at % rates.0 == 0, false)).unwrap();
-            book.report(id, &report("b", None, at % rates.1 == 0, false)).unwrap();
+    for (id, rates) in [("x", (10, 4)), ("y", (5, 5))] {
+        let pairs: Vec<_> = ids(&book, id, "a").zip(ids(&book, id, "b")).take(300).collect();
+        for (at, (a, b)) in pairs.iter().enumerate() {
+            book.report(id, &report("a", Some(a), at % rates.0 == 0, false)).unwrap();
+            book.report(id, &report("b", Some(b), at % rates.1 == 0, false)).unwrap();
         }
     }
     let said = |id: &str| book.read(id).unwrap().1.remove(1).significance.unwrap();
     assert!(said("x").is_significant && said("x").difference > 0.1, "{:?}", said("x"));
     assert!(!said("y").is_significant && said("y").p_value > 0.5, "{:?}", said("y"));
     assert_eq!(book.read("x").unwrap().1.remove(0).significance, None);
+}
+
+#[test]
+fn what_comes_to_one_variant_alone_shows_no_difference() {
+    let (book, clock) = (AbTests::open(&Store::in_memory()).unwrap(), clock());
+    made(&book, "x");
+    book.start("x", moment(2)).unwrap();
+    let outcome = |detected, blocked| Outcome { detected, false_positive: false, blocked, latency_us: 1 };
+    let observed = |id: &str, outcome| {
+        let enrolled = book.enrol(id, &Shelf::default(), &clock).unwrap();
+        book.observe(&enrolled, id, outcome, moment(3))
+    };
+    let (first, other): (Vec<_>, Vec<_>) = ids(&book, "x", "a").zip(ids(&book, "x", "b")).take(400).unzip();
+    // Both detect nothing, until the second blocks too much, and traffic turns bad.
+    let tripped = first.iter().zip(&other).take(100).filter_map(|(a, b)| {
+        observed(a, outcome(false, false));
+        observed(b, outcome(false, true))
+    });
+    assert_eq!(tripped.take(1).count(), 1);
+    first.iter().skip(100).for_each(|id| drop(observed(id, outcome(true, false))));
+    let said = || book.read("x").unwrap().1.remove(1).significance.unwrap();
+    assert!(!said().is_significant, "{:?}", said());
+    // Nor does what is fed back as somebody likes.
+    made(&book, "y");
+    for at in 0..300 {
+        book.report("y", &report("a", None, at >= 50, false)).unwrap();
+        if at < 50 {
+            book.report("y", &report("b", None, false, false)).unwrap();
+        }
+    }
+    assert_eq!(book.read("y").unwrap().1.remove(1).significance.unwrap().p_value, 1.0);
 }
 
 fn clock() -> Arc<dyn Clock> {

@@ -11,6 +11,7 @@ use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::io::BufRead;
+use std::io::Read;
 use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
@@ -235,17 +236,43 @@ impl Notary {
         let signed = self.sign().await?.filter(|signed| Some(signed.last_id) != last);
         let Some(signed) = signed else { return Ok(last) };
         let (path, id) = (self.file.clone(), signed.last_id);
-        let kept = tokio::task::spawn_blocking(move || append(&path, &signed)).await;
+        let kept = tokio::task::spawn_blocking(move || append(&path, &signed.to_line())).await;
         kept.map_err(|_| QueryError::Interrupted)?.map_err(super::log::ReadError::from)?;
         Ok(Some(id))
     }
 }
 
-fn append(path: &Path, checkpoint: &Checkpoint) -> io::Result<()> {
+/// Adds a line and comes back once it would survive a power cut. A part of a line that a crash left behind is cut off
+/// first: nothing may be read from it, and it would spoil the line behind it.
+fn append(path: &Path, line: &str) -> io::Result<()> {
     let mut options = File::options();
-    options.create(true).append(true);
+    options.create(true).read(true).append(true);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
-    file.write_all(format!("{}\n", checkpoint.to_line()).as_bytes())?;
+    let mut written = Vec::new();
+    file.read_to_end(&mut written)?;
+    let whole = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if whole < written.len() {
+        file.set_len(whole as u64)?;
+    }
+    file.write_all(format!("{line}\n").as_bytes())?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_short_does_not_spoil_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("checkpoints");
+        for (before, after) in
+            [("", "next\n"), ("one\n", "one\nnext\n"), ("one\ntw", "one\nnext\n"), ("on", "next\n")]
+        {
+            std::fs::write(&path, before).unwrap();
+            append(&path, "next").unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), after, "after {before:?}");
+        }
+    }
 }

@@ -124,6 +124,10 @@ pub struct LogStatus {
     pub size_bytes: u64,
     /// How long entries are kept; `None`: for ever.
     pub retention_age: Option<Duration>,
+    /// The most bytes of the journal, past which its oldest segments go; `None`: any number.
+    pub retention_bytes: Option<u64>,
+    /// When the oldest entry was recorded.
+    pub oldest: Option<Timestamp>,
 }
 
 /// Why the log could not be opened.
@@ -241,12 +245,16 @@ impl AuditLog {
     /// # Errors
     /// When the disk fails.
     pub async fn status(&self) -> Result<LogStatus, QueryError> {
-        let newest = self.query(Query { limit: 1, ..Query::default() }).await?;
+        let all = Query { limit: 1, ..Query::default() };
+        let newest = self.query(all.clone()).await?;
+        let oldest = self.blocking(move |log| log.index.oldest(&all)).await?;
         Ok(LogStatus {
             entry_count: newest.total,
             last_hash: newest.entries.first().map(|entry| entry.hash),
             size_bytes: self.log.size_bytes(),
             retention_age: self.retention_age,
+            retention_bytes: self.retention_bytes,
+            oldest: oldest.map(|id| id.timestamp()),
         })
     }
 

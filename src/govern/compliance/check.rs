@@ -152,7 +152,7 @@ static CHECKS: &[Check] = &[
     }),
     check("keys_rotated", "Was every API key made within a year?", |facts| {
         all("API keys were made within a year", "/api/v1/keys", &facts.keys, |it| {
-            facts.at.duration_since(it.created_at) <= days(KEY_DAYS_MAX)
+            facts.at.duration_since(it.text_since) <= days(KEY_DAYS_MAX)
         })
     }),
     check("keys_budgeted", "Has every API key that uses providers a budget?", |facts| {
@@ -397,11 +397,20 @@ fn chain(facts: &Facts) -> Seen {
 }
 
 fn kept(facts: &Facts, least: u64) -> Seen {
-    let days = facts.audit.retention_days;
+    let (days, link) = (facts.audit.retention_days, "/api/v1/persistence");
     let text = days.map_or("audit entries are kept for ever".to_owned(), |it| {
         format!("audit entries are kept {it} days")
     });
-    told(days.is_none_or(|days| days >= least), text, days.map(|days| days as f64), "/api/v1/persistence")
+    let is_meant = days.is_none_or(|days| days >= least);
+    let oldest = facts.audit.oldest_days.unwrap_or_default();
+    match facts.audit.retention_bytes.filter(|_| is_meant && oldest < least) {
+        // What is dropped for its size goes however young it is; only an old entry shows that it did not.
+        Some(bytes) => {
+            let sooner = format!("those past {bytes} bytes go sooner, and the oldest is {oldest} days old");
+            unknown(&format!("{text}; {sooner}"), link)
+        }
+        None => told(is_meant, text, days.map(|days| days as f64), link),
+    }
 }
 
 fn days(count: i64) -> SignedDuration {

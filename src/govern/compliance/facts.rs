@@ -95,8 +95,8 @@ pub struct ListenerFact {
 pub struct KeyFact {
     /// What it may do.
     pub role: Role,
-    /// When it was made.
-    pub created_at: Timestamp,
+    /// Since when its text is what it is: when it was rotated last, or made.
+    pub text_since: Timestamp,
     /// When it stops counting.
     pub expires_at: Option<Timestamp>,
     /// Whether it has a budget.
@@ -112,6 +112,10 @@ pub struct AuditFact {
     pub fails_closed: bool,
     /// How long entries are kept, in days; `None`: for ever.
     pub retention_days: Option<u64>,
+    /// How large the journal may be, in bytes, before its oldest entries go; `None`: as large as it gets.
+    pub retention_bytes: Option<u64>,
+    /// How old its oldest entry is, in days; `None`: there is none.
+    pub oldest_days: Option<u64>,
     /// How many entries there are.
     pub entries: u64,
     /// The share of events it took, since the process began.

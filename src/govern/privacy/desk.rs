@@ -20,6 +20,7 @@ use super::hold::NewHold;
 use super::provider::DataProvider;
 use super::provider::Facts;
 use super::provider::ProviderError;
+use super::subject::Subject;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::keyring::Keyring;
@@ -50,7 +51,7 @@ pub struct Privacy {
 /// Who has taken which place.
 #[derive(Default)]
 struct Desk {
-    /// The holds in force, by entity.
+    /// The holds in force, by every name of their entities.
     held: HashMap<String, HashSet<u64>>,
     erasing: HashSet<String>,
     /// When entities were erased lately, on the monotonic clock.
@@ -117,9 +118,7 @@ impl Privacy {
         let mut desk = Desk::default();
         for (number, record) in holds.list(&KeyRange::all(), Order::Ascending, HOLDS_MAX)? {
             desk.last_hold = desk.last_hold.max(number);
-            if let Some(entity) = record.held(&keyring) {
-                desk.held.entry(entity).or_default().insert(number);
-            }
+            desk.hold(number, record.held(&keyring));
         }
         let notes = store.table(NOTES);
         let privacy = Self { holds, notes, keyring, log, clock, providers, desk: Mutex::new(desk) };
@@ -141,9 +140,8 @@ impl Privacy {
             return Err(HoldError::Field { field, bytes_max });
         }
         let mut desk = self.desk.lock();
-        if desk.erasing.contains(&told.entity_id)
-            || desk.erased.get(&told.entity_id).is_some_and(|at| *at > arrival.0)
-        {
+        let Subject { names, .. } = Subject::of(&told.entity_id, &self.providers);
+        if names.iter().any(|name| desk.is_too_late(name, arrival)) {
             return Err(HoldError::Erased);
         }
         let number = desk.last_hold + 1;
@@ -151,16 +149,16 @@ impl Privacy {
             return Err(HoldError::TooMany);
         }
         let hold = Hold { id: HoldId(number), told, created_at: self.clock.now(), released_at: None };
-        self.store_hold(&hold)?;
+        self.store_hold(&hold, &names)?;
         desk.last_hold = number;
-        desk.held.entry(hold.told.entity_id.clone()).or_default().insert(number);
+        desk.hold(number, names);
         self.tell_log(&desk);
         Ok(hold)
     }
 
-    fn store_hold(&self, hold: &Hold) -> Result<(), PrivacyError> {
-        let record = HoldRecord::seal(hold, &self.keyring);
-        if record.held(&self.keyring).is_none() {
+    fn store_hold(&self, hold: &Hold, names: &[String]) -> Result<(), PrivacyError> {
+        let record = HoldRecord::seal(hold, names, &self.keyring);
+        if record.held(&self.keyring).len() < names.len() {
             return Err(PrivacyError::Full);
         }
         self.keyring.flush()?;
@@ -197,17 +195,15 @@ impl Privacy {
         }
         let record = record.released(self.clock.now());
         self.holds.put_durable(&id.0, &record)?;
-        if let Some(holds) = desk.held.get_mut(&was.told.entity_id) {
-            holds.remove(&id.0);
-        }
-        desk.held.retain(|_, holds| !holds.is_empty());
+        desk.release(id.0);
         self.tell_log(&desk);
         Ok(Some((record.open(id, &self.keyring), true)))
     }
 
-    /// Tells whether a hold on an entity is in force.
+    /// Tells whether a hold on an entity is in force, whichever of its names the hold has and it is asked by.
     pub fn is_held(&self, entity: &str) -> bool {
-        self.desk.lock().held.contains_key(entity)
+        let desk = self.desk.lock();
+        Subject::of(entity, &self.providers).goes_by(|name| desk.held.contains_key(name))
     }
 
     /// Returns what each provider knows of an entity; those that know nothing are left out.
@@ -216,8 +212,9 @@ impl Privacy {
     /// When one of them cannot read its records.
     pub fn export(&self, entity: &str) -> Result<BTreeMap<&'static str, Facts>, PrivacyError> {
         let mut found = BTreeMap::new();
+        let Subject { names, .. } = Subject::of(entity, &self.providers);
         for provider in &self.providers {
-            if let Some(facts) = provider.export(entity)? {
+            if let Some(facts) = provider.export(&names)? {
                 found.insert(provider.name(), facts);
             }
         }
@@ -229,15 +226,15 @@ impl Privacy {
     /// # Errors
     /// See [`EraseError`].
     pub fn erase(&self, entity: &str) -> Result<Erased, EraseError> {
-        let note = self.begin(entity)?;
-        let outcome = self.forget(entity);
+        let (note, names) = self.begin(entity)?;
+        let outcome = self.forget(&names);
         let mut desk = self.desk.lock();
         let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
-        desk.erasing.remove(entity);
+        desk.erasing.retain(|name| !names.contains(name));
         match outcome {
             Ok(affected) => {
                 desk.erased.retain(|_, at| monotonic.saturating_sub(*at) < REMEMBERED);
-                desk.erased.insert(entity.to_owned(), monotonic);
+                desk.erased.extend(names.into_iter().map(|name| (name, monotonic)));
                 Ok(Erased { note, erased_at: now, affected: Some(affected) })
             }
             Err(error) => {
@@ -261,46 +258,74 @@ impl Privacy {
     /// See [`EraseError`].
     pub fn resume(&self) -> Result<Vec<Erased>, EraseError> {
         let mut finished = Vec::new();
-        for (note, _) in self.notes.list(&KeyRange::all(), Order::Ascending, NOTES_MAX)? {
-            if let Some(entity) = self.keyring.name_of(&note) {
-                self.forget(&entity)?;
+        for (note, Note { also, .. }) in self.notes.list(&KeyRange::all(), Order::Ascending, NOTES_MAX)? {
+            let tokens = std::iter::once(&note).chain(&also);
+            let names: Vec<String> = tokens.filter_map(|token| self.keyring.name_of(token)).collect();
+            if !names.is_empty() {
+                self.forget(&names)?;
             }
             finished.push(Erased { note, erased_at: self.clock.now(), affected: None });
         }
         Ok(finished)
     }
 
-    /// Takes the place of an erasure and leaves its note.
-    fn begin(&self, entity: &str) -> Result<String, EraseError> {
+    /// Takes the place of an erasure and leaves its note; returns that and the entity's names.
+    fn begin(&self, entity: &str) -> Result<(String, Vec<String>), EraseError> {
         let mut desk = self.desk.lock();
-        if desk.held.contains_key(entity) {
+        let subject = Subject::of(entity, &self.providers);
+        if subject.goes_by(|name| desk.held.contains_key(name)) {
             return Err(EraseError::Held);
         }
-        if desk.erasing.contains(entity) {
+        let names = subject.names;
+        if names.iter().any(|name| desk.erasing.contains(name)) {
             return Err(EraseError::UnderWay);
         }
-        let note = self.keyring.seal(entity).as_ref().to_owned();
+        let mut also: Vec<String> =
+            names.iter().map(|name| self.keyring.seal(name).as_ref().to_owned()).collect();
+        let note = also.remove(0);
         self.keyring.flush()?;
-        self.notes.put_durable(&note, &Note { begun_at: self.clock.now() })?;
-        desk.erasing.insert(entity.to_owned());
-        Ok(note)
+        self.notes.put_durable(&note, &Note { begun_at: self.clock.now(), also })?;
+        desk.erasing.extend(names.iter().cloned());
+        Ok((note, names))
     }
 
-    /// Lets every provider forget an entity, then destroys its key.
-    fn forget(&self, entity: &str) -> Result<BTreeMap<&'static str, u64>, EraseError> {
+    /// Lets every provider forget an entity, then destroys the keys of its names.
+    fn forget(&self, names: &[String]) -> Result<BTreeMap<&'static str, u64>, EraseError> {
         let mut affected = BTreeMap::new();
         for provider in &self.providers {
-            let count = provider.erase(entity)?;
+            let count = provider.erase(names)?;
             if count > 0 {
                 affected.insert(provider.name(), count);
             }
         }
-        self.keyring.destroy(entity)?;
+        for name in names {
+            self.keyring.destroy(name)?;
+        }
         Ok(affected)
     }
 
     /// Tells the log whose entries are not to be dropped.
     fn tell_log(&self, desk: &Desk) {
         self.log.keep(desk.held.keys().cloned().collect());
+    }
+}
+
+impl Desk {
+    fn hold(&mut self, number: u64, names: Vec<String>) {
+        for name in names {
+            self.held.entry(name).or_default().insert(number);
+        }
+    }
+
+    fn release(&mut self, number: u64) {
+        self.held.retain(|_, holds| {
+            holds.remove(&number);
+            !holds.is_empty()
+        });
+    }
+
+    /// Tells whether somebody is being erased, or was since a hold was asked for.
+    fn is_too_late(&self, name: &str, arrival: Arrival) -> bool {
+        self.erasing.contains(name) || self.erased.get(name).is_some_and(|at| *at > arrival.0)
     }
 }

@@ -50,6 +50,9 @@ pub enum EraseError {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) begun_at: Timestamp,
+    /// The tokens of the entity's other names: who finishes it may no longer find them out.
+    #[serde(default)]
+    pub(super) also: Vec<String>,
 }
 
 impl Record for Note {

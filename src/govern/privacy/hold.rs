@@ -76,6 +76,9 @@ pub struct Hold {
 pub(super) struct HoldRecord {
     /// A token.
     entity: String,
+    /// The tokens of the entity's other names, as they were when the hold was taken.
+    #[serde(default)]
+    also: Vec<String>,
     entity_type: String,
     /// Sealed under the entity's key.
     reason: String,
@@ -90,11 +93,13 @@ impl Record for HoldRecord {
 }
 
 impl HoldRecord {
-    /// Returns what is stored of a hold. The keyring has to be flushed before it is.
-    pub(super) fn seal(hold: &Hold, keyring: &Keyring) -> Self {
+    /// Returns what is stored of a hold on an entity of these names. The keyring has to be flushed before it is.
+    pub(super) fn seal(hold: &Hold, names: &[String], keyring: &Keyring) -> Self {
         let NewHold { entity_id, entity_type, reason, issued_by } = &hold.told;
+        let others = names.iter().filter(|name| *name != entity_id);
         Self {
             entity: keyring.seal(entity_id).as_ref().to_owned(),
+            also: others.map(|name| keyring.seal(name).as_ref().to_owned()).collect(),
             entity_type: entity_type.clone(),
             reason: keyring.wrap_text(entity_id, reason),
             issued_by: keyring.seal(issued_by).as_ref().to_owned(),
@@ -119,9 +124,10 @@ impl HoldRecord {
         Self { released_at: self.released_at.or(Some(at)), ..self }
     }
 
-    /// Returns the name it is in force for.
-    pub(super) fn held(&self, keyring: &Keyring) -> Option<String> {
-        keyring.name_of(&self.entity).filter(|_| self.released_at.is_none())
+    /// Returns the names it is in force for; none once it is released.
+    pub(super) fn held(&self, keyring: &Keyring) -> Vec<String> {
+        let tokens = std::iter::once(&self.entity).chain(&self.also).filter(|_| self.released_at.is_none());
+        tokens.filter_map(|token| keyring.name_of(token)).collect()
     }
 }
 

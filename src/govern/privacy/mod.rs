@@ -2,15 +2,18 @@
 //!
 //! In: holds, requests of data subjects. Out: what every [`DataProvider`] knows of an entity, or that it has been
 //! forgotten. A hold forbids the erasure of its entity; of a hold and an erasure that meet exactly one wins: each
-//! takes its place at one desk, under one lock, before it does anything ([`Privacy`]). An erasure leaves a note on
+//! takes its place at one desk, under one lock, before it does anything ([`Privacy`]). An entity is one by whatever
+//! name it is called: a user by its name in any spelling and by its id, whoever signed in elsewhere by the name there. An erasure leaves a note on
 //! the disk before its first deletion, so that one that was cut short is finished at the next start.
 //!
-//! What it does not promise: copies of the record that left the gateway (exports, SIEM, backups) keep what they have.
+//! What it does not promise: that a hold keeps entries past their retention which are recorded under a name that the
+//! entity got after the hold was taken; copies of the record that left the gateway (exports, SIEM, backups) keep what they have.
 
 mod desk;
 mod erasure;
 mod hold;
 mod provider;
+mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +27,7 @@ pub use self::hold::Hold;
 pub use self::hold::HoldId;
 pub use self::hold::NAME_BYTES_MAX;
 pub use self::hold::NewHold;
+pub use self::provider::Aliases;
 pub use self::provider::DataProvider;
 pub use self::provider::Fact;
 pub use self::provider::Facts;

@@ -20,11 +20,11 @@ impl DataProvider for Slow {
         "slow"
     }
 
-    fn export(&self, _: &str) -> Result<Option<Facts>, ProviderError> {
+    fn export(&self, _: &[String]) -> Result<Option<Facts>, ProviderError> {
         Ok(None)
     }
 
-    fn erase(&self, _: &str) -> Result<u64, ProviderError> {
+    fn erase(&self, _: &[String]) -> Result<u64, ProviderError> {
         thread::yield_now();
         Ok(1)
     }
@@ -38,11 +38,11 @@ impl DataProvider for Cut {
         "cut"
     }
 
-    fn export(&self, _: &str) -> Result<Option<Facts>, ProviderError> {
+    fn export(&self, _: &[String]) -> Result<Option<Facts>, ProviderError> {
         Ok(None)
     }
 
-    fn erase(&self, _: &str) -> Result<u64, ProviderError> {
+    fn erase(&self, _: &[String]) -> Result<u64, ProviderError> {
         panic!("cut short")
     }
 }

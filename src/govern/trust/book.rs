@@ -11,6 +11,8 @@ use serde::Serialize;
 
 use super::AGENTS_MAX;
 use super::Act;
+use super::LISTED_MAX;
+use super::Listed;
 use super::NAME_BYTES_MAX;
 use super::TrustScore;
 use super::Verdict;
@@ -85,6 +87,8 @@ pub struct Trust {
     agents: Table<String, Agent>,
     attestations: Table<(String, Ulid), Attestation>,
     held: Mutex<BTreeMap<String, Held>>,
+    /// Held while agents are written or forgotten, so that nobody who is forgotten is written behind.
+    writing: Mutex<()>,
     ring: Arc<KeyRing>,
     ids: UlidSource,
     issuer: String,
@@ -99,6 +103,13 @@ struct Agent {
     sessions: Vec<Session>,
     verdict: Option<Verdict>,
     attested_at: Option<Timestamp>,
+}
+
+/// An agent that is being written.
+struct Changed {
+    id: String,
+    agent: Agent,
+    has_turned: bool,
 }
 
 struct Held {
@@ -137,6 +148,7 @@ impl Trust {
             agents,
             attestations: store.table("trust_attestations"),
             held: Mutex::new(known.into_iter().map(held).collect()),
+            writing: Mutex::new(()),
             ring,
             ids: UlidSource::default(),
             issuer,
@@ -202,28 +214,20 @@ impl Trust {
             Some((agent_id, &held.agent.profile, session))
         });
         let (agent_id, profile, session) = found.ok_or(TrustError::UnknownSession)?;
-        let (factors, reasons) = session.factors(profile, now);
-        let score = factors.score();
-        Ok(TrustScore {
-            agent_id: agent_id.clone(),
-            session_id: Some(session.id.clone()),
-            score,
-            verdict: Verdict::of(score),
-            factors,
-            reasons,
-            last_updated: session.last_seen,
-        })
+        Ok(session.score(agent_id, profile, now))
     }
 
-    /// Returns the sessions of an agent, or of all, the newest first; with whether each goes on.
+    /// Returns the sessions of an agent, or of all, the newest first and [`LISTED_MAX`] at most, or only those of
+    /// them that go on, or that do not. Takes a while where there are many agents.
     ///
     /// # Errors
     /// The agent was never seen.
     pub fn sessions(
         &self,
         agent_id: Option<&str>,
+        active: Option<bool>,
         now: Timestamp,
-    ) -> Result<Vec<(String, Session, bool)>, TrustError> {
+    ) -> Result<Vec<Listed>, TrustError> {
         let held = self.held.lock();
         if agent_id.is_some_and(|id| !held.contains_key(id)) {
             return Err(TrustError::UnknownAgent);
@@ -231,16 +235,23 @@ impl Trust {
         let idle_s = self.config.session_idle.as_secs() as i64;
         let wanted = held.iter().filter(|(id, _)| agent_id.is_none_or(|wanted| wanted == id.as_str()));
         let listed = wanted.flat_map(|(id, held)| {
+            let profile = &held.agent.profile;
             // Only the newest session of an agent can go on.
-            let newest = held.agent.sessions.last().map(|session| session.id.clone());
+            let newest = held.agent.sessions.last().map(|session| session.id.as_str());
             held.agent.sessions.iter().map(move |session| {
-                let is_active = newest.as_ref() == Some(&session.id) && session.is_active(idle_s, now);
-                (id.clone(), session.clone(), is_active)
+                let is_active = newest == Some(session.id.as_str()) && session.is_active(idle_s, now);
+                (id, profile, session, is_active)
             })
         });
-        let mut listed: Vec<_> = listed.collect();
-        listed.sort_by(|one, other| other.1.id.cmp(&one.1.id));
-        Ok(listed)
+        let mut listed: Vec<_> =
+            listed.filter(|(.., is_active)| active.is_none_or(|wanted| wanted == *is_active)).collect();
+        listed.sort_by(|one, other| other.2.id.cmp(&one.2.id));
+        let listed = listed.into_iter().take(LISTED_MAX).map(|(id, profile, session, is_active)| Listed {
+            session: session.clone(),
+            is_active,
+            score: session.score(id, profile, now),
+        });
+        Ok(listed.collect())
     }
 
     /// Returns attestations that were issued at `since` or later, oldest first.
@@ -279,6 +290,7 @@ impl Trust {
     /// # Errors
     /// The store failed.
     pub fn forget(&self, agent_id: &str) -> Result<u64, StoreError> {
+        let _writing = self.writing.lock();
         let mut all = self.held.lock();
         let mut batch = Batch::default();
         let attested = self.attestations.list(&prefix_range(agent_id), Order::Ascending, usize::MAX)?;
@@ -315,35 +327,58 @@ impl Trust {
     /// # Errors
     /// The store failed; it is tried again the next time.
     pub fn flush(&self, now: Timestamp) -> Result<(), StoreError> {
+        let _writing = self.writing.lock();
+        let mut changed = self.take_changed();
+        let outcome = self.write(&mut changed, now);
+        self.settle(&changed, outcome.is_ok());
+        outcome?;
+        changed.iter().try_for_each(|one| self.prune(&one.id))
+    }
+
+    /// Takes what is to be written; nobody waits for the disk with it.
+    fn take_changed(&self) -> Vec<Changed> {
         let mut all = self.held.lock();
+        let dirty = all.iter_mut().filter(|(_, held)| std::mem::take(&mut held.is_dirty));
+        let taken = dirty.map(|(id, held)| Changed {
+            id: id.clone(),
+            agent: held.agent.clone(),
+            has_turned: std::mem::take(&mut held.has_turned),
+        });
+        taken.collect()
+    }
+
+    fn write(&self, changed: &mut [Changed], now: Timestamp) -> Result<(), StoreError> {
         let mut batch = Batch::default();
-        let mut changed: Vec<(String, Agent)> = Vec::new();
-        for (id, held) in all.iter().filter(|(_, held)| held.is_dirty) {
-            let mut agent = held.agent.clone();
-            if held.has_turned || self.is_due(&agent, now) {
-                let attestation = self.attest(id, &agent, now);
+        for Changed { id, agent, has_turned } in changed.iter_mut() {
+            if *has_turned || self.is_due(agent, now) {
+                let attestation = self.attest(id, agent, now);
                 let key = (id.clone(), attestation.0);
                 self.attestations.put_in(&mut batch, &key, &attestation.1)?;
                 agent.attested_at = Some(now);
             }
-            self.agents.put_in(&mut batch, id, &agent)?;
-            changed.push((id.clone(), agent));
+            self.agents.put_in(&mut batch, id, agent)?;
         }
         if batch.is_empty() {
             return Ok(());
         }
         // A verdict that turned must not be lost with the power; counts may.
-        match all.values().any(|held| held.has_turned) {
-            true => self.agents.store().commit_durable(&batch)?,
-            false => self.agents.store().commit(&batch)?,
+        match changed.iter().any(|one| one.has_turned) {
+            true => self.agents.store().commit_durable(&batch),
+            false => self.agents.store().commit(&batch),
         }
-        for (id, agent) in &changed {
-            if let Some(held) = all.get_mut(id) {
-                *held = Held { agent: agent.clone(), is_dirty: false, has_turned: false };
+    }
+
+    /// Notes what was written, or that it was not.
+    fn settle(&self, changed: &[Changed], is_written: bool) {
+        let mut all = self.held.lock();
+        for one in changed {
+            match all.get_mut(&one.id) {
+                Some(held) if is_written => held.agent.attested_at = one.agent.attested_at,
+                Some(held) => (held.is_dirty, held.has_turned) = (true, held.has_turned || one.has_turned),
+                // It had to make room meanwhile.
+                None => forget_silent(&self.agents, &one.id),
             }
         }
-        drop(all);
-        changed.iter().try_for_each(|(id, _)| self.prune(id))
     }
 
     fn is_due(&self, agent: &Agent, now: Timestamp) -> bool {
@@ -422,9 +457,13 @@ fn make_room(all: &mut BTreeMap<String, Held>, agents: &Table<String, Agent>) {
     let silent = all.iter().min_by_key(|(_, held)| held.agent.profile.last_seen).map(|(id, _)| id.clone());
     if let Some(id) = silent {
         all.remove(&id);
-        if let Err(error) = agents.delete(&id) {
-            tracing::error!(%error, "an agent that was silent long could not be forgotten");
-        }
+        forget_silent(agents, &id);
+    }
+}
+
+fn forget_silent(agents: &Table<String, Agent>, id: &String) {
+    if let Err(error) = agents.delete(id) {
+        tracing::error!(%error, "an agent that was silent long could not be forgotten");
     }
 }
 

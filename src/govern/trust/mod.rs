@@ -36,6 +36,7 @@ pub use self::book::Trust;
 pub use self::book::TrustConfig;
 pub use self::book::TrustError;
 pub use self::book::Turn;
+pub use self::session::Listed;
 pub use self::session::Session;
 use crate::policy::decision::Action;
 use crate::scan::threat::Category;
@@ -49,6 +50,8 @@ pub const TRUSTED_FROM: f64 = 75.0;
 pub const BLOCKED_BELOW: f64 = 50.0;
 /// The most agents that are known; past it the one that was silent longest is forgotten.
 pub const AGENTS_MAX: usize = 4096;
+/// The most sessions that are listed at once, the newest.
+pub const LISTED_MAX: usize = 10_000;
 /// The longest name that is kept, of an agent, a capability or a tool, in bytes.
 pub const NAME_BYTES_MAX: usize = 256;
 /// The most reasons that are kept for a factor.

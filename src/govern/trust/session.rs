@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use super::Factors;
 use super::Reason;
+use super::TrustScore;
+use super::Verdict;
 use super::profile::Profile;
 use super::profile::Track;
 
@@ -24,6 +26,16 @@ pub struct Session {
     prior: Factors,
 }
 
+/// A session as it is listed.
+pub struct Listed {
+    /// The session.
+    pub session: Session,
+    /// Whether it goes on.
+    pub is_active: bool,
+    /// What is thought of it, and whose it is.
+    pub score: TrustScore,
+}
+
 impl Session {
     /// Begins a session where the agent stands now.
     pub(super) fn begin(id: String, profile: &Profile, now: Timestamp) -> Self {
@@ -39,5 +51,20 @@ impl Session {
     /// Returns the factors of the session, with what moved them: it begins where the agent stood.
     pub(super) fn factors(&self, profile: &Profile, now: Timestamp) -> (Factors, Factors<Vec<Reason>>) {
         self.track.factors(self.prior, &profile.track, now)
+    }
+
+    /// Returns the score of the session of an agent.
+    pub(super) fn score(&self, agent_id: &str, profile: &Profile, now: Timestamp) -> TrustScore {
+        let (factors, reasons) = self.factors(profile, now);
+        let score = factors.score();
+        TrustScore {
+            agent_id: agent_id.to_owned(),
+            session_id: Some(self.id.clone()),
+            score,
+            verdict: Verdict::of(score),
+            factors,
+            reasons,
+            last_updated: self.last_seen,
+        }
     }
 }

@@ -199,8 +199,9 @@ fn what_is_known_outlives_the_process() {
     };
     assert_eq!(score(&again), score(&trust));
     let sessions = |trust: &Trust| {
-        let known = trust.sessions(Some("a"), now).unwrap().into_iter();
-        known.map(|(_, session, is_active)| (session.id, session.track.acts(), is_active)).collect::<Vec<_>>()
+        let known = trust.sessions(Some("a"), None, now).unwrap().into_iter();
+        let told = |it: Listed| (it.session.id, it.session.track.acts(), it.is_active, it.score.score);
+        known.map(told).collect::<Vec<_>>()
     };
     assert_eq!(sessions(&again), sessions(&trust));
     assert_eq!(again.latest("a").unwrap(), trust.latest("a").unwrap());
@@ -214,16 +215,20 @@ fn a_session_ends_with_a_pause() {
     for minutes in [0, 10, 20, 60, 70] {
         trust.observe("a", &act(minutes));
     }
-    let known = trust.sessions(Some("a"), after(71)).unwrap();
-    let calls: Vec<(u64, bool)> = known.iter().map(|(_, session, is)| (session.track.acts(), *is)).collect();
+    let known = trust.sessions(None, None, after(71)).unwrap();
+    let calls: Vec<_> = known.iter().map(|it| (it.session.track.acts(), it.is_active)).collect();
     assert_eq!(calls, [(2, true), (3, false)]);
-    assert!(trust.sessions(Some("a"), after(101)).unwrap().iter().all(|(.., is)| !is));
-    assert!(matches!(trust.sessions(Some("b"), start()), Err(TrustError::UnknownAgent)));
+    for listed in known {
+        assert_eq!(listed.score, trust.session_score(&listed.session.id, after(71)).unwrap());
+    }
+    assert!(trust.sessions(Some("a"), Some(true), after(101)).unwrap().is_empty());
+    assert_eq!(trust.sessions(Some("a"), Some(false), after(101)).unwrap().len(), 2);
+    assert!(matches!(trust.sessions(Some("b"), None, start()), Err(TrustError::UnknownAgent)));
     // What happens in a session shows in its score more than in the life's.
     work(&trust, 5);
     let from = at_end_of(5) + 120;
     (0..20).for_each(|_| drop(trust.observe("a", &denied(from, "A2A_CAP_DENIED"))));
-    let id = trust.sessions(Some("a"), after(from)).unwrap().remove(0).1.id;
+    let id = trust.sessions(Some("a"), None, after(from)).unwrap().remove(0).session.id;
     let session = trust.session_score(&id, after(from)).unwrap();
     let life = trust.score("a", after(from)).unwrap();
     assert!(session.score < life.score, "{} {}", session.score, life.score);

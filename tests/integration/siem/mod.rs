@@ -113,6 +113,7 @@ fn splunk_gets_every_entry_whatever_happens_on_the_way() {
         5 => Reply::Silence,
         6 => Reply::Answer(403, "", "{\"text\":\"Invalid token\",\"code\":4}".to_owned()),
         7 => Reply::Answer(302, "location: http://127.0.0.1:1/\r\n", String::new()),
+        8 => Reply::Answer(400, "", "{\"text\":\"Incorrect index\",\"code\":7}".to_owned()),
         _ => Reply::Answer(200, "", HEC_OK.to_owned()),
     });
     let sink = format!(
@@ -125,18 +126,19 @@ fn splunk_gets_every_entry_whatever_happens_on_the_way() {
     send(&gateway, 30);
     let log = recorded(&gateway, 30);
     let ids = |requests: &[Request]| {
-        let taken = requests.iter().skip(8).flat_map(|request| lines(&request.body));
+        let taken = requests.iter().skip(9).flat_map(|request| lines(&request.body));
         distinct(taken.map(|event| text(&event["event"]["id"])))
     };
     let requests = splunk.wait_for(|requests| ids(requests).len() == 30);
     assert_eq!(ids(&requests), log, "all of them, in order");
-    let first = &requests[8];
+    let first = &requests[9];
     assert_eq!(first.header("authorization"), "Splunk abc-123");
     assert_eq!(first.path, "/services/collector/event");
     let event = &lines(&first.body)[0];
     assert_eq!((&event["sourcetype"], &event["index"]), (&"portcullis:audit".into(), &"security".into()));
     let told = status(&gateway, |told| told["status"] == "connected" && told["events_forwarded"] == 30);
-    assert!(told["errors"].as_u64() >= Some(8), "{told}");
+    assert!(told["errors"].as_u64() >= Some(9), "{told}");
+    assert_eq!(told["dead_letters"], 0, "a wrong index is no fault of an entry: {told}");
     assert!(told["last_error"].is_null() && told["last_forward"].is_string(), "{told}");
 
     gateway.crash_and_restart();
@@ -144,13 +146,14 @@ fn splunk_gets_every_entry_whatever_happens_on_the_way() {
     let log = recorded(&gateway, 35);
     let requests = splunk.wait_for(|requests| ids(requests).len() == 35);
     assert_eq!(ids(&requests), log, "after a crash nothing is missing");
-    let all: usize = requests.iter().skip(8).map(|request| lines(&request.body).len()).sum();
+    let all: usize = requests.iter().skip(9).map(|request| lines(&request.body).len()).sum();
     assert!(all < 35 + 30, "the log is not sent from its beginning again: {all}");
 }
 
 #[test]
 fn elastic_gets_again_only_what_it_could_not_take_and_keeps_what_it_has() {
-    // Of what it sees for the first time: it has the first, is busy for the second, never takes the third.
+    // Of what it sees for the first time: it has the first, is busy for the second, never takes the third,
+    // and has no index for the fourth yet.
     let seen = Mutex::new(Vec::new());
     let elastic = Receiver::start(move |_, request| {
         let mut seen = seen.lock();
@@ -166,6 +169,7 @@ fn elastic_gets_again_only_what_it_could_not_take_and_keeps_what_it_has() {
                     (0, _) => 409,
                     (1, true) => 429,
                     (2, _) => 400,
+                    (3, true) => 404,
                     _ => 201,
                 };
                 format!("{{\"create\":{{\"status\":{status}}}}}")
@@ -191,7 +195,11 @@ fn elastic_gets_again_only_what_it_could_not_take_and_keeps_what_it_has() {
     assert_eq!(document["event"]["id"], Value::String(log[0].clone()));
     assert!(document["@timestamp"].is_string() && document["ecs"]["version"].is_string(), "{document}");
     let times = |id: &String| sent.iter().filter(|it| *it == id).count();
-    assert_eq!(log.iter().map(times).collect::<Vec<_>>(), [1, 2, 1, 1, 1, 1], "only the second goes again");
+    assert_eq!(
+        log.iter().map(times).collect::<Vec<_>>(),
+        [1, 2, 1, 2, 1, 1],
+        "only the second and the fourth go again"
+    );
     let letters = gateway.directory().join("state/siem/soc.dead");
     assert!(std::fs::read_to_string(letters).expect("dead letters").starts_with(&log[2]));
 }

@@ -65,6 +65,8 @@ pub(super) async fn gather(office: &Office) -> Result<Facts, ApiError> {
         },
         fails_closed: !office.facts.without_record,
         retention_days: log.retention_age.map(|age| age.as_secs() / 86_400),
+        retention_bytes: log.retention_bytes,
+        oldest_days: log.oldest.map(|oldest| (at.duration_since(oldest).as_secs() / 86_400).max(0) as u64),
         entries: log.entry_count,
         completeness: office.telemetry.metrics.audit_completeness(),
         chain: office.compliance.chain(),
@@ -189,7 +191,7 @@ fn keys(office: &Office, at: Timestamp) -> Vec<KeyFact> {
     let counts = |key: &crate::access::key::KeyRecord| key.expires_at.is_none_or(|ends| ends > at);
     let fact = |key: crate::access::key::KeyRecord| KeyFact {
         role: key.role,
-        created_at: key.created_at,
+        text_since: key.rotated_at.unwrap_or(key.created_at),
         expires_at: key.expires_at,
         has_budget: office.budgets.of(&key.id, at).is_some(),
     };

@@ -21,7 +21,7 @@ fn good() -> Facts {
     let at: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
     let since: Timestamp = "2026-10-22T12:00:00Z".parse().unwrap();
     let modes = Category::ALL.into_iter().map(|category| (category, (Mode::Block, Mode::Block))).collect();
-    let key = |role| KeyFact { role, created_at: since, expires_at: Some(at), has_budget: true };
+    let key = |role| KeyFact { role, text_since: since, expires_at: Some(at), has_budget: true };
     let chain = ChainFact { at, entries: 9, fault: None };
     Facts {
         at,
@@ -44,6 +44,8 @@ fn good() -> Facts {
             is_writable: true,
             fails_closed: true,
             retention_days: None,
+            retention_bytes: None,
+            oldest_days: Some(9),
             entries: 9,
             completeness: Some(1.0),
             chain: Some(chain),
@@ -97,7 +99,7 @@ fn every_check_can_be_met_and_every_one_can_fail() {
     bad.listeners[0].certificate_ends = Some(bad.at);
     for key in &mut bad.keys {
         (key.role, key.expires_at, key.has_budget) = (Role::Admin, None, false);
-        key.created_at = "2020-01-01T00:00:00Z".parse().unwrap();
+        key.text_since = "2020-01-01T00:00:00Z".parse().unwrap();
     }
     bad.keys.push(KeyFact { role: Role::Service, ..bad.keys[0].clone() });
     bad.keys.extend(vec![bad.keys[0].clone(); 3]);
@@ -105,6 +107,8 @@ fn every_check_can_be_met_and_every_one_can_fail() {
         is_writable: false,
         fails_closed: false,
         retention_days: Some(1),
+        retention_bytes: Some(1),
+        oldest_days: Some(0),
         entries: 0,
         completeness: Some(0.5),
         chain: Some(ChainFact { at: bad.at, entries: 1, fault: Some("it is broken".to_owned()) }),
@@ -179,5 +183,22 @@ fn every_shipped_framework_is_sound_and_most_checks_are_used() {
         let report = Report::of(framework, &good());
         assert_eq!(report.count(Status::Fail), 0, "{}", framework.id);
         assert!(report.count(Status::Pass) > 5, "{}", framework.id);
+    }
+}
+
+#[test]
+fn a_log_that_is_cut_to_a_size_shows_by_its_oldest_entry_how_long_it_is_kept() {
+    let kept = |retention_days, retention_bytes, oldest_days| {
+        let audit = AuditFact { retention_days, retention_bytes, oldest_days, ..good().audit };
+        verdict("audit_kept_90_days", &Facts { audit, ..good() })
+    };
+    for (days, bytes, oldest, expected) in [
+        (Some(365), None, None, Verdict::Met),
+        (Some(365), Some(1 << 30), Some(90), Verdict::Met),
+        (Some(365), Some(1 << 30), Some(89), Verdict::Unknown),
+        (None, Some(1 << 30), None, Verdict::Unknown),
+        (Some(89), Some(1 << 30), Some(400), Verdict::Unmet),
+    ] {
+        assert_eq!(kept(days, bytes, oldest), expected, "{days:?} {bytes:?} {oldest:?}");
     }
 }

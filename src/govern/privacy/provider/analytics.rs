@@ -1,5 +1,6 @@
 //! What an entity used: its figures in the analytics, by day, as far as it is named there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::DataProvider;
@@ -19,21 +20,25 @@ impl DataProvider for AnalyticsProvider {
         NAME
     }
 
-    fn export(&self, entity: &str) -> Result<Option<Facts>, ProviderError> {
-        let days = self.0.of_caller(entity).map_err(|_| ProviderError::Unavailable(NAME))?;
+    fn export(&self, names: &[String]) -> Result<Option<Facts>, ProviderError> {
+        let days = names.iter().map(|name| self.0.of_caller(name)).collect::<Result<Vec<_>, _>>();
+        let days: Vec<_> =
+            days.map_err(|_| ProviderError::Unavailable(NAME))?.into_iter().flatten().collect();
         if days.is_empty() {
             return Ok(None);
         }
-        let sum = |count: Count| Fact::Count(days.values().map(|figures| figures[count]).sum());
+        let sum = |count: Count| Fact::Count(days.iter().map(|(_, figures)| figures[count]).sum());
+        let distinct: BTreeSet<_> = days.iter().map(|(day, _)| *day).collect();
         let facts = [
-            ("days", Fact::Count(days.len() as u64)),
+            ("days", Fact::Count(distinct.len() as u64)),
             ("requests", sum(Count::Requests)),
             ("tokens", sum(Count::Total)),
         ];
         Ok(Some(Facts::from(facts)))
     }
 
-    fn erase(&self, entity: &str) -> Result<u64, ProviderError> {
-        self.0.forget_caller(entity).map_err(|_| ProviderError::Unavailable(NAME))
+    fn erase(&self, names: &[String]) -> Result<u64, ProviderError> {
+        let forgotten = names.iter().map(|name| self.0.forget_caller(name)).sum::<Result<u64, _>>();
+        forgotten.map_err(|_| ProviderError::Unavailable(NAME))
     }
 }

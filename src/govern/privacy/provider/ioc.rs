@@ -15,9 +15,10 @@ const NAME: &str = "ioc";
 pub struct IocProvider(pub AuditLog);
 
 impl IocProvider {
-    fn matches(&self, entity: &str) -> Result<u64, ProviderError> {
-        let about = self.0.about(entity).map_err(|_| ProviderError::Unavailable(NAME))?;
-        Ok(about.map_or(0, |about| about.with_findings))
+    fn matches(&self, names: &[String]) -> Result<u64, ProviderError> {
+        let about = names.iter().filter_map(|name| self.0.about(name).transpose());
+        let matches = about.map(|about| about.map(|about| about.with_findings)).sum::<Result<u64, _>>();
+        matches.map_err(|_| ProviderError::Unavailable(NAME))
     }
 }
 
@@ -26,12 +27,12 @@ impl DataProvider for IocProvider {
         NAME
     }
 
-    fn export(&self, entity: &str) -> Result<Option<Facts>, ProviderError> {
-        let matches = self.matches(entity)?;
+    fn export(&self, names: &[String]) -> Result<Option<Facts>, ProviderError> {
+        let matches = self.matches(names)?;
         Ok((matches > 0).then(|| Facts::from([("matches", Fact::Count(matches))])))
     }
 
-    fn erase(&self, entity: &str) -> Result<u64, ProviderError> {
-        self.matches(entity)
+    fn erase(&self, names: &[String]) -> Result<u64, ProviderError> {
+        self.matches(names)
     }
 }

@@ -38,22 +38,38 @@ pub enum ProviderError {
     Refused(String),
 }
 
-/// Keeps records about entities. All calls may block on the disk.
+/// What else an entity is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aliases {
+    /// Names of this entity and of no other: what is known under them is known of it, and goes with it.
+    pub own: Vec<String>,
+    /// Names that it may share with others: a hold on one of them holds it, too, but what is known under them stays
+    /// when it is erased.
+    pub shared: Vec<String>,
+}
+
+/// Keeps records about entities, which are given by all their own names, the one that was asked for first. All calls
+/// may block on the disk.
 pub trait DataProvider: Send + Sync {
     /// Returns the name under which its answers are listed, e.g. `audit`.
     fn name(&self) -> &'static str;
+
+    /// Returns what else an entity is called, as far as this part knows.
+    fn aliases(&self, _entity: &str) -> Aliases {
+        Aliases::default()
+    }
 
     /// Returns what is known of an entity; `None`: nothing.
     ///
     /// # Errors
     /// When its records cannot be read.
-    fn export(&self, entity: &str) -> Result<Option<Facts>, ProviderError>;
+    fn export(&self, names: &[String]) -> Result<Option<Facts>, ProviderError>;
 
     /// Forgets an entity and returns how many records that affected; zero where nothing was known. Called again
-    /// after a crash in its midst, it finishes. The entity's key is destroyed right after the last provider, so that
-    /// records which only hold tokens need no change.
+    /// after a crash in its midst, it finishes. The keys of its names are destroyed right after the last provider, so
+    /// that records which only hold tokens need no change.
     ///
     /// # Errors
     /// When a record could not be changed.
-    fn erase(&self, entity: &str) -> Result<u64, ProviderError>;
+    fn erase(&self, names: &[String]) -> Result<u64, ProviderError>;
 }

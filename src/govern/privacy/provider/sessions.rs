@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use super::Aliases;
 use super::DataProvider;
 use super::Fact;
 use super::Facts;
 use super::ProviderError;
 use crate::access::session::Holder;
+use crate::access::session::SSO_PREFIX;
 use crate::access::session::SessionRecord;
 use crate::access::session::SessionStore;
 use crate::clock::Clock;
+use crate::govern::keyring::Keyring;
 
 const NAME: &str = "sessions";
 
@@ -19,15 +22,19 @@ pub struct SessionsProvider {
     pub sessions: Arc<SessionStore>,
     /// Tells which of them have ended by themselves.
     pub clock: Arc<dyn Clock>,
+    /// Tells who was recorded, for those whose sessions have all ended.
+    pub keyring: Arc<Keyring>,
 }
 
 impl SessionsProvider {
-    fn of(&self, entity: &str) -> Vec<SessionRecord> {
-        let is_its = |record: &SessionRecord| match &record.holder {
-            Holder::Key { id, .. } | Holder::User { id, .. } => id == entity,
-            Holder::Sso(identity) => {
-                record.holder.id() == entity || identity.subject == entity || identity.name == entity
-            }
+    fn of(&self, names: &[String]) -> Vec<SessionRecord> {
+        let is_its = |record: &SessionRecord| {
+            let told = match &record.holder {
+                Holder::Key { .. } | Holder::User { .. } => None,
+                Holder::Sso(identity) => Some((&identity.subject, &identity.name)),
+            };
+            names.contains(&record.holder.id())
+                || told.is_some_and(|(subject, name)| names.contains(subject) || names.contains(name))
         };
         self.sessions.list(self.clock.now()).into_iter().filter(is_its).collect()
     }
@@ -38,8 +45,24 @@ impl DataProvider for SessionsProvider {
         NAME
     }
 
-    fn export(&self, entity: &str) -> Result<Option<Facts>, ProviderError> {
-        let sessions = self.of(entity);
+    /// Records name whoever signed in elsewhere by the name there, which never changes; the name for people may be
+    /// that of several.
+    fn aliases(&self, entity: &str) -> Aliases {
+        let mut aliases = Aliases::default();
+        for record in self.of(&[entity.to_owned()]) {
+            if let Holder::Sso(identity) = &record.holder {
+                aliases.own.push(record.holder.id());
+                aliases.shared.extend([identity.subject.clone(), identity.name.clone()]);
+            }
+        }
+        let recorded = format!("{SSO_PREFIX}{entity}");
+        aliases.own.extend(Some(recorded).filter(|name| self.keyring.known(name).is_some()));
+        aliases.shared.extend(entity.strip_prefix(SSO_PREFIX).map(str::to_owned));
+        aliases
+    }
+
+    fn export(&self, names: &[String]) -> Result<Option<Facts>, ProviderError> {
+        let sessions = self.of(names);
         if sessions.is_empty() {
             return Ok(None);
         }
@@ -47,12 +70,12 @@ impl DataProvider for SessionsProvider {
         Ok(Some(Facts::from([("count", Fact::Count(sessions.len() as u64)), ("began", Fact::List(began))])))
     }
 
-    fn erase(&self, entity: &str) -> Result<u64, ProviderError> {
+    fn erase(&self, names: &[String]) -> Result<u64, ProviderError> {
         // One that has ended by itself may still be written somewhere.
         let forgotten = self.sessions.forget_ended(self.clock.now());
         forgotten.map_err(|_| ProviderError::Unavailable(NAME))?;
         let mut ended = 0;
-        for session in self.of(entity) {
+        for session in self.of(names) {
             let gone = self.sessions.revoke(&session.id).map_err(|_| ProviderError::Unavailable(NAME))?;
             ended += u64::from(gone);
         }
@@ -93,13 +116,22 @@ mod tests {
         sessions
             .begin("b".to_owned(), Holder::Key { id: "k".to_owned(), text: KeyText::default() }, None, now)
             .unwrap();
-        let provider = SessionsProvider { sessions: Arc::new(sessions), clock: Arc::new(SystemClock) };
+        let folder = tempfile::tempdir().unwrap();
+        let keyring = Arc::new(Keyring::open(&folder.path().join("keys")).unwrap());
+        let (sessions, clock) = (Arc::new(sessions), Arc::new(SystemClock));
+        let provider = SessionsProvider { sessions, clock, keyring: keyring.clone() };
+        let named = |name: &str| [name.to_owned()];
         for name in ["sso:u1", "u1", "ada@people.example"] {
-            assert_eq!(provider.export(name).unwrap().unwrap()["count"], Fact::Count(1), "{name}");
+            assert_eq!(provider.export(&named(name)).unwrap().unwrap()["count"], Fact::Count(1), "{name}");
+            assert_eq!(provider.aliases(name).own, ["sso:u1"], "{name}");
         }
-        assert_eq!(provider.export("bob").unwrap(), None);
-        assert_eq!((provider.erase("u1").unwrap(), provider.erase("u1").unwrap()), (1, 0));
-        assert_eq!(provider.export("sso:u1").unwrap(), None);
-        assert!(provider.export("k").unwrap().is_some());
+        assert_eq!(provider.export(&named("bob")).unwrap(), None);
+        assert_eq!((provider.erase(&named("u1")).unwrap(), provider.erase(&named("u1")).unwrap()), (1, 0));
+        assert_eq!(provider.export(&named("sso:u1")).unwrap(), None);
+        assert!(provider.export(&named("k")).unwrap().is_some());
+        // Whose sessions have ended is known as long as records name them.
+        assert_eq!(provider.aliases("u1"), Aliases::default());
+        keyring.seal("sso:u1");
+        assert_eq!(provider.aliases("u1").own, ["sso:u1"]);
     }
 }

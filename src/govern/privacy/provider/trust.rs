@@ -25,25 +25,35 @@ impl DataProvider for TrustProvider {
         NAME
     }
 
-    fn export(&self, entity: &str) -> Result<Option<Facts>, ProviderError> {
+    fn export(&self, names: &[String]) -> Result<Option<Facts>, ProviderError> {
         let now = self.clock.now();
-        let score = match self.trust.score(entity, now) {
-            Ok(score) => score,
-            Err(TrustError::Store(_)) => return Err(ProviderError::Unavailable(NAME)),
-            Err(_) => return Ok(None),
-        };
         let unavailable = |_| ProviderError::Unavailable(NAME);
-        let sessions = self.trust.sessions(Some(entity), now).map_err(unavailable)?;
-        let attestations = self.trust.attestations(entity, None, usize::MAX).map_err(unavailable)?;
-        Ok(Some(Facts::from([
-            ("score", Fact::Text(format!("{:.1}", score.score))),
-            ("verdict", Fact::Text(score.verdict.as_str().to_owned())),
-            ("sessions", Fact::Count(sessions.len() as u64)),
-            ("attestations", Fact::Count(attestations.len() as u64)),
-        ])))
+        let (mut scores, mut verdicts) = (Vec::new(), Vec::new());
+        let (mut sessions, mut attestations) = (0, 0);
+        for name in names {
+            let score = match self.trust.score(name, now) {
+                Ok(score) => score,
+                Err(TrustError::Store(_)) => return Err(ProviderError::Unavailable(NAME)),
+                Err(_) => continue,
+            };
+            scores.push(format!("{:.1}", score.score));
+            verdicts.push(score.verdict.as_str());
+            sessions += self.trust.sessions(Some(name), None, now).map_err(unavailable)?.len() as u64;
+            attestations +=
+                self.trust.attestations(name, None, usize::MAX).map_err(unavailable)?.len() as u64;
+        }
+        Ok((!scores.is_empty()).then(|| {
+            Facts::from([
+                ("score", Fact::Text(scores.join(", "))),
+                ("verdict", Fact::Text(verdicts.join(", "))),
+                ("sessions", Fact::Count(sessions)),
+                ("attestations", Fact::Count(attestations)),
+            ])
+        }))
     }
 
-    fn erase(&self, entity: &str) -> Result<u64, ProviderError> {
-        self.trust.forget(entity).map_err(|_| ProviderError::Unavailable(NAME))
+    fn erase(&self, names: &[String]) -> Result<u64, ProviderError> {
+        let forgotten = names.iter().map(|name| self.trust.forget(name)).sum::<Result<u64, _>>();
+        forgotten.map_err(|_| ProviderError::Unavailable(NAME))
     }
 }

@@ -1,6 +1,8 @@
 //! The bulk interface of Elasticsearch and OpenSearch.
 //!
-//! Source: Elastic, "Bulk API": each action has a status of its own. 409 is a document that is there already.
+//! Source: Elastic, "Bulk API": each action has a status of its own. 409 is a document that is there already. A
+//! document is given up only for what it is; a missing index or right (401, 403, 404) is somebody's to mend, and the
+//! document waits.
 
 use async_trait::async_trait;
 use http::HeaderValue;
@@ -16,7 +18,8 @@ use crate::govern::siem::format::Teller;
 use crate::govern::siem::format::ecs;
 
 const CONFLICT: u16 = 409;
-const TOO_MANY: u16 = 429;
+/// A document that does not fit the index, is too large, or makes no sense.
+const MALFORMED: [u16; 3] = [400, 413, 422];
 
 pub(super) struct Elastic {
     pub(super) side: HttpSide,
@@ -47,7 +50,7 @@ impl Sink for Elastic {
         if let Some(key) = self.side.secret()? {
             headers.push(("authorization", sensitive(format!("ApiKey {key}"))?));
         }
-        let answer = self.side.post(headers, body).await?;
+        let answer = self.side.post_whole(headers, body).await?;
         let reply: Reply = serde_json::from_slice(&answer.body).map_err(|_| Trouble::Nonsense)?;
         if reply.items.len() != entries.len() {
             return Err(Trouble::Nonsense);
@@ -61,7 +64,7 @@ fn sorted(items: &[Item]) -> Delivery {
     for (at, item) in items.iter().enumerate() {
         match item.create.status {
             200..300 | CONFLICT => {}
-            400..500 if item.create.status != TOO_MANY => refused.push(at),
+            status if MALFORMED.contains(&status) => refused.push(at),
             _ => again.push(at),
         }
     }

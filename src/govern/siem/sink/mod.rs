@@ -159,6 +159,7 @@ impl HttpSide {
         text.filter(|text| !text.is_empty()).map(Some).ok_or(Trouble::Secret)
     }
 
+    /// Posts, and returns the answer whatever its status.
     async fn post(
         &mut self,
         mut headers: Vec<(&'static str, HeaderValue)>,
@@ -171,7 +172,16 @@ impl HttpSide {
             }
             false => body,
         };
-        let answer = self.client.post(&self.path, &headers, body).await?;
+        self.client.post(&self.path, &headers, body).await
+    }
+
+    /// Posts to a platform whose status says all; returns an answer of success.
+    async fn post_whole(
+        &mut self,
+        headers: Vec<(&'static str, HeaderValue)>,
+        body: Vec<u8>,
+    ) -> Result<HttpAnswer, Trouble> {
+        let answer = self.post(headers, body).await?;
         match answer.status {
             status if status.is_success() => Ok(answer),
             StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {

@@ -43,7 +43,7 @@ impl Sink for Webhook {
                 headers.push(("x-portcullis-signature", signature));
             }
         }
-        self.side.post(headers, body).await?;
+        self.side.post_whole(headers, body).await?;
         Ok(Delivery::Taken)
     }
 }
