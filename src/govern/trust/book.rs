@@ -338,11 +338,11 @@ impl Trust {
     /// Takes what is to be written; nobody waits for the disk with it.
     fn take_changed(&self) -> Vec<Changed> {
         let mut all = self.held.lock();
-        let dirty = all.iter_mut().filter(|(_, held)| std::mem::take(&mut held.is_dirty));
-        let taken = dirty.map(|(id, held)| Changed {
-            id: id.clone(),
-            agent: held.agent.clone(),
-            has_turned: std::mem::take(&mut held.has_turned),
+        let dirty = all.iter_mut().filter(|(_, held)| held.is_dirty);
+        let taken = dirty.map(|(id, held)| {
+            held.is_dirty = false;
+            let has_turned = std::mem::take(&mut held.has_turned);
+            Changed { id: id.clone(), agent: held.agent.clone(), has_turned }
         });
         taken.collect()
     }
