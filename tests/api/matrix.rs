@@ -81,6 +81,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/auth/login", "*"),
     ("GET", "/auth/callback", "*"),
     ("POST", "/auth/callback", "*"),
+    ("POST", "/auth/backchannel-logout", "*"),
     ("GET", "/auth/saml/metadata", "*"),
     ("GET", "/auth/saml/logout", "*"),
     ("GET", "/auth/logout", "*"),
@@ -152,7 +153,10 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         // Whoever has not signed in is led to where that is done.
         ("GET" | "HEAD", "/") if matches!(credential, "nothing" | "garbage") => return &[303],
         ("GET" | "HEAD", "/auth/login" | "/auth/logout") => return &[303],
-        ("GET" | "HEAD" | "POST", "/auth/callback" | "/auth/saml/metadata" | "/auth/saml/logout") => {
+        (
+            "GET" | "HEAD" | "POST",
+            "/auth/callback" | "/auth/backchannel-logout" | "/auth/saml/metadata" | "/auth/saml/logout",
+        ) => {
             return &[404];
         }
         // Forms are taken from pages of ours.

@@ -26,6 +26,7 @@ mod reload;
 mod restart;
 mod rules;
 mod siem;
+mod signed;
 mod sso;
 mod streams;
 mod tls;

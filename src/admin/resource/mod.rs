@@ -7,6 +7,7 @@ pub mod audit;
 pub mod audit_export;
 pub mod audit_stream;
 pub mod auth;
+pub mod backchannel;
 pub mod budgets;
 pub mod compliance;
 pub mod config;

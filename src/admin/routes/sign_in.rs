@@ -9,6 +9,7 @@ use super::post;
 use crate::admin::dashboard;
 use crate::admin::dashboard::page;
 use crate::admin::openapi::schema;
+use crate::admin::resource::backchannel;
 use crate::admin::resource::saml;
 use crate::admin::resource::sessions;
 use crate::admin::resource::sign_in;
@@ -82,6 +83,13 @@ fn providers() -> Vec<Route> {
             .public()
             .open_to_all_origins()
             .leads_on(),
+        post(
+            "/auth/backchannel-logout",
+            WRITE,
+            by!(backchannel::logout),
+            "Takes an OpenID provider's logout token, and ends the sessions that it names",
+        )
+        .public(),
         get(
             "/auth/saml/metadata",
             READ,
