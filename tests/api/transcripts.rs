@@ -70,6 +70,7 @@ async fn analytics() {
         tokens: Tokens { prompt, completion, total: prompt + completion, ..Tokens::default() },
         verdict: Verdict::Answered,
         took: Duration::from_millis(250),
+        ..Use::default()
     };
     let get = |path: &'static str| ask("GET", path).by("analyst");
     t.say("nothing was used yet", get("/api/v1/analytics/usage")).await;
