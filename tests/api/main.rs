@@ -5,6 +5,7 @@ mod browser;
 mod document;
 mod matrix;
 mod oscal;
+mod pages;
 mod provider;
 mod quota;
 mod sessions;

@@ -9,6 +9,7 @@ mod cli;
 mod clients;
 mod compliance;
 mod crash;
+mod dashboard;
 mod document;
 mod faults;
 mod framing;

@@ -129,7 +129,7 @@ pub const PAGES: &[Entry] = &[
         about: "Local users, and who is signed in.",
         group: "Access",
         needs: &["users:read", "sessions:read"],
-        icon: "M6 7a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM1.5 14c0-3 2-5 4.5-5s4.5 2 4.5 5M11 7a2 2 0 1 0-1-4M12 9c1.500 .5 2.500 2.500 2.500 5",
+        icon: "M6 7a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM1.5 14c0-3 2-5 4.5-5s4.5 2 4.5 5M11 7a2 2 0 1 0-1-4M12 9c1.5 .5 2.5 2.5 2.5 5",
     },
     Entry {
         id: "trust",
@@ -137,7 +137,7 @@ pub const PAGES: &[Entry] = &[
         about: "What agents may do, what they did, and what the gateway thinks of them.",
         group: "Access",
         needs: &["trust:read", "guardrails:read"],
-        icon: "M4 6h8v7H4zM8 6V3M8 3m-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0M6.500 9v1M9.500 9v1M2 9v2M14 9v2",
+        icon: "M4 6h8v7H4zM8 6V3M8 3m-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0M6.5 9v1M9.5 9v1M2 9v2M14 9v2",
     },
     Entry {
         id: "system",
@@ -145,7 +145,7 @@ pub const PAGES: &[Entry] = &[
         about: "Nodes, state on disk, certificates, health.",
         group: "Deployment",
         needs: &["infra:read", "status:read"],
-        icon: "M2 3h12v4H2zM2 9h12v4H2zM4.500 5h.01M4.500 11h.01",
+        icon: "M2 3h12v4H2zM2 9h12v4H2zM4.5 5h.01M4.5 11h.01",
     },
     Entry {
         id: "license",
@@ -153,7 +153,7 @@ pub const PAGES: &[Entry] = &[
         about: "What the deployment is entitled to, and how well it serves.",
         group: "Deployment",
         needs: &["status:read"],
-        icon: "M8 2a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM6 9.500 5 14l3-1.500 3 1.500-1-4.500",
+        icon: "M8 2a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM6 9.5 5 14l3-1.5 3 1.5-1-4.5",
     },
     Entry {
         id: DOCS,

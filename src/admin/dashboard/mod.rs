@@ -46,6 +46,8 @@ fn shown(call: &Call, id: &str) -> Answer {
     let Some(principal) = &call.principal else { return redirect(&login_before(call, entry)) };
     let page = match entry.is_for(principal) {
         true => Page::new(entry.title, StatusCode::OK, filled_by_script(entry)).filled_by(entry.id),
+        // Whoever comes in by the front door is not turned away there.
+        false if entry.id == menu::HOME => Page::new("Signed in", StatusCode::OK, welcome(principal)),
         false => Page::new(entry.title, StatusCode::FORBIDDEN, not_for(principal)),
     };
     page.of(principal, call.office.tier(), way(call)).at(entry).answer()
@@ -79,6 +81,15 @@ fn not_for(principal: &Principal) -> maud::Markup {
         h1 { "Not for this role" }
         p class="lead" {
             "Your role, " (principal.role.as_str()) ", does not see this page. Whoever runs the gateway can give you another."
+        }
+    }
+}
+
+fn welcome(principal: &Principal) -> maud::Markup {
+    html! {
+        h1 { "Signed in" }
+        p class="lead" {
+            "Your role, " (principal.role.as_str()) ", is one of programs: it sees few pages, and none with figures."
         }
     }
 }

@@ -34,7 +34,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; scri
                       base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'; form-action 'self'";
 /// The gate, as in the picture of the program.
-const GATE: &str = "M2 14V6a6 6 0 0 1 12 0v8M5 3v9M8 2v12M11 3v9M2.500 6.500h11M2.500 10h11";
+const GATE: &str = "M2 14V6a6 6 0 0 1 12 0v8M5 3v9M8 2v12M11 3v9M2.5 6.5h11M2.5 10h11";
 
 /// How somebody signed in.
 pub struct Way {

@@ -34,7 +34,7 @@ export async function show(root) {
   const list = h('div', {});
   const paging = h('div', { class: 'actions' });
   const exports = h('div', { class: 'actions' });
-  const total = h('span', { class: 'quiet small number', id: 'total', role: 'status' });
+  const total = h('span', { class: 'quiet small', id: 'total', role: 'status' });
   // The cursors of the pages before this one, so that one can go back.
   let before = [];
   let cursor = '';

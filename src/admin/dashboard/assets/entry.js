@@ -36,6 +36,7 @@ function found(entry) {
   const kinds = new Map();
   for (const finding of entry.findings ?? []) if (!kinds.has(finding.type)) kinds.set(finding.type, finding.severity);
   const sorted = [...kinds].sort((one, two) => SEVERITIES.indexOf(one[1]) - SEVERITIES.indexOf(two[1]));
+  if (sorted.length === 0) return null;
   const shown = sorted.slice(0, KINDS_MAX).map(([kind, severity]) => badge(kind, severity));
   return h('span', { class: 'badges' }, shown, sorted.length > KINDS_MAX && badge(`+${sorted.length - KINDS_MAX}`, ''));
 }

@@ -32,7 +32,7 @@ export async function show(root) {
 
   const connection = h('span', { class: 'state', role: 'status', id: 'connection' }, TOLD.connecting);
   const detail = h('span', { class: 'quiet small' });
-  const counted = h('span', { class: 'quiet small number', id: 'counted' });
+  const counted = h('span', { class: 'quiet small', id: 'counted' });
   const pause = button('Pause', () => {
     paused = paused ? null : [];
     pause.textContent = paused ? 'Resume' : 'Pause';

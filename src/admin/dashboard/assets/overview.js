@@ -44,7 +44,7 @@ async function read(hours) {
   const [figures, anomalies, status, store, well] = await Promise.all(asks);
   return [
     ...(figures ? (isFault(figures) ? [problem(figures)] : traffic(figures, hours)) : []),
-    h('div', { class: 'grid' },
+    h('div', { class: 'grid pairs' },
       anomalies && !isFault(anomalies) && unusual(anomalies),
       wellbeing(well, isFault(status) ? null : status, isFault(store) ? null : store)),
   ].filter(Boolean);
@@ -83,21 +83,25 @@ function traffic(figures, period) {
   if (totals.request_count === 0) {
     return [header, card('Traffic', {}, empty('No traffic in this period', 'Requests that applications send through the gateway are counted here within a second.', may('scan:run') && h('a', { href: '/ui/screen' }, 'Try a text')))];
   }
-  const charts = h('div', { class: 'grid' },
+  const charts = h('div', { class: 'grid pairs' },
     card('Requests', { about: isByDay ? 'by day of UTC' : 'by hour' }, chart('Requests', points, KINDS, { ...axis, height: 250 })),
     card('Time', { about: 'mean, provider included' },
       chart('Mean time', points, [{ name: 'Mean', color: 'passed', value: (hour) => (hour.request_count ? hour.avg_latency_ms : null) }], { ...axis, kind: 'lines', format: ms, height: 150 }),
       facts([['Half within', ms(latency.p50_ms)], ['95 % within', ms(latency.p95_ms)], ['99 % within', ms(latency.p99_ms)], ['Measured since', time(latency.since)]])),
     card('Cost', { about: currency }, chart('Cost', points, [{ name: 'Cost', color: 'passed', value: (hour) => hour.cost }], { ...axis, height: 150, format: (value) => money(value, currency) })),
     card('Tokens', {}, chart('Tokens', points, [{ name: 'Tokens', color: 'passed', value: (hour) => hour.total_tokens }], { ...axis, height: 150 })));
-  const lists = [h('div', { class: 'grid' },
-    card('Found most', { about: 'exchanges, by detector', id: 'findings' }, figures.top_findings.length ? findings(figures.top_findings) : empty('Nothing was found', 'No detector had anything to say about this period.')),
-    card('Found by category', { about: 'findings' }, figures.top_findings.length ? bars(categories(figures.top_findings)) : empty('Nothing was found', '')),
-    ),
+  const nothing = () => empty('Nothing was found', 'No detector had anything to say about this period.');
+  const callers = figures.top_users.map((user) => ({ ...user, name: user.name ?? user.user }));
+  const found = figures.top_findings;
+  const lists = [
+    h('div', { class: 'grid pairs' },
+      card('Found most', { about: 'exchanges, by detector', id: 'findings' }, found.length ? findings(found) : nothing()),
+      card('Found by category', { about: 'findings' }, found.length ? bars(categories(found)) : nothing())),
     h('div', { class: 'grid thirds' },
-    card('Models', {}, ranked(figures.top_models, currency)),
-    card('Routes', {}, ranked(figures.top_routes, currency)),
-    card('Callers', {}, ranked(figures.top_users.map((user) => ({ ...user, name: user.name ?? user.user })), currency)))];
+      card('Models', {}, ranked(figures.top_models, currency)),
+      card('Routes', {}, ranked(figures.top_routes, currency)),
+      card('Callers', {}, ranked(callers, currency))),
+  ];
   return [header, charts, ...lists];
 }
 

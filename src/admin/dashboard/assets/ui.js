@@ -65,7 +65,7 @@ export function field(label, input, hint) {
   return h('label', {}, h('span', {}, label, hint && h('span', { class: 'hint' }, ` ${hint}`)), input);
 }
 
-export const select = (name, options, chosen = '') => h('select', { name, value: chosen }, options.map((option) => {
+export const select = (name, options, chosen) => h('select', { name, value: chosen }, options.map((option) => {
   const [value, text] = Array.isArray(option) ? option : [option, String(option).replaceAll('_', ' ')];
   return h('option', { value }, text);
 }));
