@@ -14,7 +14,7 @@ use crate::sso::script;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// What the browser checks: each page in several looks, and what is done on it.
-const CHECKS_MIN: usize = 250;
+const CHECKS_MIN: usize = 200;
 const AGENTS: &str = "
 capabilities:
   ask:

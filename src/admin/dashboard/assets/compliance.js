@@ -56,7 +56,7 @@ function shown(one) {
 const columns = [
   { name: 'Control', long: true, cell: (control) => h('div', {}, h('strong', {}, control.id), h('p', {}, control.title)) },
   { name: 'Status', cell: (control) => badge(control.status) },
-  { name: 'Evidence', cell: (control) => (control.evidence.length === 0 ? h('span', { class: 'quiet' }, 'The gateway cannot know.') : h('details', {}, h('summary', {}, `${count(control.evidence.length)} check${control.evidence.length === 1 ? '' : 's'}`), h('ul', { class: 'bars' }, control.evidence.map(evidence)))) },
+  { name: 'Evidence', cell: (control) => (control.evidence.length === 0 ? h('span', { class: 'quiet' }, 'The gateway cannot know.') : h('details', {}, h('summary', {}, `${count(control.evidence.length)} check${control.evidence.length === 1 ? '' : 's'}`), h('ul', { class: 'points' }, control.evidence.map(evidence)))) },
 ];
 
 const evidence = (one) => h('li', {}, h('p', {}, badge(one.result), ' ', one.question), h('p', { class: 'quiet small' }, one.observed, ' ', h('a', { href: one.link }, 'Evidence')));

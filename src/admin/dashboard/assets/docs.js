@@ -86,7 +86,7 @@ function inside({ path, method, told }, document_) {
     h('h3', {}, 'Answers'),
     table(`Answers of ${path}`, [
       { name: 'Status', cell: ([status]) => badge(status, /^[23]/.test(status) ? 'good' : /^5/.test(status) ? 'critical' : 'medium') },
-      { name: 'Meaning', cell: ([, answered]) => answered.description },
+      { name: 'Meaning', cell: ([, answered]) => prose(answered.description) },
       { name: 'Type', cell: ([, answered]) => Object.keys(answered.content ?? {}).map((name) => code(name)) },
     ], Object.entries(told.responses ?? {})),
     answer && media === 'application/json' ? [h('h3', {}, 'Body of the answer'), schema(answer, document_)] : null,
@@ -94,6 +94,9 @@ function inside({ path, method, told }, document_) {
     h('pre', { tabindex: '0', 'aria-label': 'Example' }, example(path, method, body, document_)),
   ];
 }
+
+// What a description sets in backticks is code.
+const prose = (text) => String(text ?? '').split('`').map((part, at) => (at % 2 ? code(part) : part));
 
 const target = (reference, document_) => reference.replace('#/', '').split('/').reduce((place, name) => place?.[name], document_);
 const resolve = (told, document_) => (told?.$ref ? target(told.$ref, document_) ?? {} : told ?? {});
@@ -116,11 +119,11 @@ function schema(told, document_, depth = 0) {
   if (found.items) return h('div', {}, h('p', { class: 'quiet' }, `A list of ${typeName(found.items)}.`), schema(found.items, document_, depth));
   const parts = [found, ...(found.allOf ?? []).map((part) => resolve(part, document_))];
   const fields = parts.flatMap((part) => Object.entries(part.properties ?? {}).map(([name, value]) => ({ name, value, required: part.required?.includes(name) })));
-  if (fields.length === 0) return h('p', { class: 'quiet' }, found.description ?? 'Any JSON.');
-  return h('div', {}, depth === 0 && found.description && h('p', { class: 'quiet' }, found.description), table(named(told) ?? 'Fields', [
+  if (fields.length === 0) return h('p', { class: 'quiet' }, prose(found.description ?? 'Any JSON.'));
+  return h('div', {}, depth === 0 && found.description && h('p', { class: 'quiet' }, prose(found.description)), table(named(told) ?? 'Fields', [
     { name: 'Field', cell: (one) => h('span', {}, code(one.name), one.required ? '' : h('span', { class: 'quiet small' }, ' optional')) },
     { name: 'Type', cell: (one) => typeName(one.value) },
-    { name: 'Meaning', long: true, cell: (one) => h('div', {}, one.value.description ?? resolve(one.value, document_).description, within(one.value, document_, depth)) },
+    { name: 'Meaning', long: true, cell: (one) => h('div', {}, prose(one.value.description ?? resolve(one.value, document_).description), within(one.value, document_, depth)) },
   ], fields));
 }
 

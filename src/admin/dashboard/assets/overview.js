@@ -8,7 +8,8 @@ import { badge, card, code, empty, facts, field, problem, select, state, tiles }
 const REFRESH_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const PERIODS = [['24', 'Last 24 hours'], ['72', 'Last 3 days'], ['168', 'Last 7 days'], ['720', 'Last 30 days']];
-const DAYS_AT_ONCE = 72;
+const HOURS_SHOWN_MAX = 72;
+const ID_MAX = 16;
 
 const KINDS = [
   { name: 'Passed', color: 'passed', value: (hour) => hour.request_count - hour.blocked_count - hour.redacted_count - Math.min(hour.error_count, hour.request_count - hour.blocked_count - hour.redacted_count) },
@@ -66,7 +67,7 @@ function byDay(hours) {
 
 function traffic(figures, period) {
   const { totals, currency, latency } = figures;
-  const isByDay = period > DAYS_AT_ONCE;
+  const isByDay = period > HOURS_SHOWN_MAX;
   const points = isByDay ? byDay(figures.hours) : figures.hours;
   const label = (point) => (isByDay ? point.hour.slice(5) : clock(new Date(point.hour)));
   const full = (point) => (isByDay ? `${point.hour} (UTC)` : `${day(new Date(point.hour))} ${clock(new Date(point.hour))}`);
@@ -91,7 +92,7 @@ function traffic(figures, period) {
     card('Cost', { about: currency }, chart('Cost', points, [{ name: 'Cost', color: 'passed', value: (hour) => hour.cost }], { ...axis, height: 150, format: (value) => money(value, currency) })),
     card('Tokens', {}, chart('Tokens', points, [{ name: 'Tokens', color: 'passed', value: (hour) => hour.total_tokens }], { ...axis, height: 150 })));
   const nothing = () => empty('Nothing was found', 'No detector had anything to say about this period.');
-  const callers = figures.top_users.map((user) => ({ ...user, name: user.name ?? user.user }));
+  const callers = figures.top_users.map((user) => ({ ...user, name: user.name ?? shortened(user.user) }));
   const found = figures.top_findings;
   const lists = [
     h('div', { class: 'grid pairs' },
@@ -104,6 +105,9 @@ function traffic(figures, period) {
   ];
   return [header, charts, ...lists];
 }
+
+// A hash is known by its beginning; the whole of it is behind that.
+const shortened = (id) => (id.length > ID_MAX ? h('span', { title: id }, `${id.slice(0, ID_MAX)}…`) : id);
 
 const parts = (row) => [
   { color: 'blocked', value: row.blocked },
@@ -134,7 +138,7 @@ function ranked(all, currency) {
 
 function unusual(all) {
   const list = all.slice(0, 6).map((one) => h('li', {}, h('p', {}, badge(one.severity), ' ', h('strong', {}, words(one.type)), ' ', h('span', { class: 'quiet' }, time(one.timestamp))), h('p', { class: 'quiet' }, one.description)));
-  return card('Out of the ordinary', { about: `${count(all.length)} in this period`, id: 'anomalies' }, all.length ? h('ul', { class: 'bars' }, list) : empty('Nothing stands out', 'Hours that lie far from comparable ones are named here, with the figures that say so.'));
+  return card('Out of the ordinary', { about: `${count(all.length)} in this period`, id: 'anomalies' }, all.length ? h('ul', { class: 'points' }, list) : empty('Nothing stands out', 'Hours that lie far from comparable ones are named here, with the figures that say so.'));
 }
 
 function wellbeing(well, status, store) {
