@@ -261,10 +261,13 @@ impl ProxyHttp for Gateway {
 
     async fn response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         head: &mut ResponseHeader,
         exchange: &mut Exchange,
     ) -> pingora::Result<()> {
+        if self.telemetry.lifecycle.is_ending() {
+            session.set_keepalive(None);
+        }
         exchange.outcome.status = Some(head.status);
         self.decorate(head, exchange)
     }

@@ -24,6 +24,7 @@ mod privacy;
 mod quotas;
 mod readme;
 mod reload;
+mod restart;
 mod rules;
 mod siem;
 mod sso;

@@ -28,6 +28,7 @@ for purpose in "$@"; do
       need node nodejs
       need npm npm
       need promtool prometheus
+      need systemd-analyze systemd
       [ -x /usr/sbin/rsyslogd ] || missing+=(rsyslog rsyslog-openssl)
       need chromium chromium
       ;;
