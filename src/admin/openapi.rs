@@ -156,6 +156,7 @@ fn success(route: &Route) -> Response {
         (Media::Asset, _) => {
             assets::MEDIA.iter().map(|(_, media)| (essence(media), text_content())).collect()
         }
+        (Media::SamlMetadata, _) => vec![("application/samlmetadata+xml", text_content())],
         (Media::Lines, _) => vec![("application/x-ndjson", text_content())],
     };
     for (media, content) in contents {

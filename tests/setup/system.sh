@@ -31,6 +31,7 @@ for purpose in "$@"; do
       need systemd-analyze systemd
       [ -x /usr/sbin/rsyslogd ] || missing+=(rsyslog rsyslog-openssl)
       need chromium chromium
+      need openssl openssl
       ;;
     bench)
       need python3 python3
