@@ -12,6 +12,7 @@ use super::layer3;
 use super::text::Sheet;
 use super::text::Written;
 use crate::llm::dialect::Channel;
+use crate::llm::dialect::Dialect;
 use crate::llm::dialect::DialectKind;
 use crate::llm::json;
 use crate::llm::json::Document;
@@ -121,7 +122,8 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
         // A key belongs to no model; only one that is long is worth asking whose it is.
         let is_asked = !string.key || alone.len() >= memo::TEXT_BYTES_MIN;
         let channel = is_asked.then(|| dialect.channel(text, &document, string));
-        let bytes = channel.map_or(0, |channel| bytes_of_model(alone, (direction, channel), string));
+        let words = channel.map(|channel| words_of(channel, dialect, text, &document, string));
+        let bytes = words.map_or(0, |words| bytes_of_model(alone, (direction, words), string));
         text_bytes.set(text_bytes.get() + bytes);
         Known { channel, standing: recall.standing(sheet, (text, &document, at), channel, alone) }
     });
@@ -166,6 +168,22 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     Ok(())
 }
 
+/// Returns whose words a string of a channel is; where nothing is known of an API, what names of pieces of text tell.
+fn words_of(
+    channel: Channel,
+    dialect: &Dialect,
+    text: &[u8],
+    document: &Document,
+    string: &JsonString,
+) -> Channel {
+    match channel {
+        Channel::Metadata if dialect.kind() == DialectKind::Generic => {
+            dialect.lane(None, text, document, string).map_or(Channel::Metadata, |lane| lane.channel)
+        }
+        channel => channel,
+    }
+}
+
 /// Returns how many bytes of a string a model reads or writes as text: none of names, of keys, and of files.
 fn bytes_of_model(text: &[u8], (direction, channel): (Direction, Channel), string: &JsonString) -> u64 {
     let head = text.get(..FILE_HEAD_BYTES).unwrap_or_default();
@@ -180,7 +198,7 @@ fn bytes_of_model(text: &[u8], (direction, channel): (Direction, Channel), strin
 }
 
 /// Returns the name of a member whose value may be a secret for its name alone.
-fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Option<Cow<'a, [u8]>> {
+pub fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Option<Cow<'a, [u8]>> {
     let string = document.strings.get(at).filter(|it| !it.key && it.raw.len() >= SECRET_BYTES_MIN)?;
     let key = document.strings.get(at.checked_sub(1)?)?;
     if !key.key || key.node != string.node || key.raw.len() > SECRET_NAME_BYTES_MAX {
@@ -241,7 +259,8 @@ impl Recall {
         Self(ruleset.memo.circumstances(sheet.wanted(), caller.map_or("", CallerId::as_str)))
     }
 
-    /// Returns the standing of a text; one that may be a secret for its name is always read.
+    /// Returns the standing of a text; one that may be a secret for its name, or hold a value to be put back, is
+    /// always read.
     fn standing(
         &self,
         sheet: &Sheet<'_, '_>,
@@ -250,7 +269,10 @@ impl Recall {
         alone: &[u8],
     ) -> Standing {
         let (Some(circumstances), Some(channel)) = (self.0, channel) else { return Standing::Unknown };
-        if alone.len() < memo::TEXT_BYTES_MIN || name_of_secret(text, document, at).is_some() {
+        if alone.len() < memo::TEXT_BYTES_MIN
+            || name_of_secret(text, document, at).is_some()
+            || sheet.may_restore(alone)
+        {
             return Standing::Unknown;
         }
         let ruleset = sheet.inspector.ruleset;
