@@ -133,7 +133,13 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ),
     (
         "use ring::",
-        &["access/jose.rs", "access/secret.rs", "govern/keyring/cipher.rs", "policy/memo.rs"],
+        &[
+            "access/jose.rs",
+            "access/secret.rs",
+            "access/sso/saml/key.rs",
+            "govern/keyring/cipher.rs",
+            "policy/memo.rs",
+        ],
         "the cryptography of tokens and of sealing has one home, that of erasure another, and keyed hashes a third",
     ),
     ("getrandom", &["access/", "govern/keyring/", "id.rs"], "randomness is for names and secrets"),

@@ -87,6 +87,9 @@ pub struct Identity {
     pub name: String,
     /// What they may do.
     pub role: Role,
+    /// The session at the provider, where it names one (`sid`, `SessionIndex`): it may end that by itself.
+    #[serde(default)]
+    pub session: Option<String>,
 }
 
 /// What is kept of a session.
@@ -265,6 +268,38 @@ impl SessionStore {
         let found = self.live.read().values().find(|live| live.record.id == id).map(|live| live.record.hash);
         let Some(hash) = found else { return Ok(false) };
         Ok(self.remove(&hash)?.is_some())
+    }
+
+    /// Ends the sessions that an identity provider ends: those of a subject there, of sessions there, or of both;
+    /// returns them. A provider that names neither ends none.
+    ///
+    /// # Errors
+    /// The store failed; some go on.
+    pub fn end_at_provider(
+        &self,
+        issuer: &str,
+        subject: Option<&str>,
+        sessions: &[String],
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        let is_meant = |record: &SessionRecord| match &record.holder {
+            Holder::Key { .. } | Holder::User { .. } => false,
+            Holder::Sso(identity) => {
+                let session = identity.session.as_ref();
+                identity.issuer == issuer
+                    && (subject.is_some() || !sessions.is_empty())
+                    && subject.is_none_or(|subject| subject == identity.subject)
+                    && (sessions.is_empty() || session.is_some_and(|session| sessions.contains(session)))
+            }
+        };
+        let meant: Vec<[u8; 32]> = {
+            let live = self.live.read();
+            live.values().filter(|live| is_meant(&live.record)).map(|live| live.record.hash).collect()
+        };
+        let mut ended = Vec::new();
+        for hash in meant {
+            ended.extend(self.remove(&hash)?.map(|(record, _)| record));
+        }
+        Ok(ended)
     }
 
     /// Returns the sessions that have not ended, oldest first.

@@ -28,8 +28,10 @@ for purpose in "$@"; do
       need node nodejs
       need npm npm
       need promtool prometheus
+      need systemd-analyze systemd
       [ -x /usr/sbin/rsyslogd ] || missing+=(rsyslog rsyslog-openssl)
       need chromium chromium
+      need openssl openssl
       ;;
     bench)
       need python3 python3

@@ -85,6 +85,7 @@ mod tests {
             subject: "u1".to_owned(),
             name: "ada@people.example".to_owned(),
             role: Role::Auditor,
+            session: None,
         };
         let now = SystemClock.now();
         sessions.begin("a".to_owned(), Holder::Sso(identity), None, now).unwrap();
