@@ -296,7 +296,6 @@ impl StreamInspector {
                 || string.escaped
                 || view::needs_views(raw)
                 || restore::may_hold(vault, raw)
-                || layer3::may_read(raw, || inspector.origin(&payload, &document, string))
             {
                 let channel = inspector.dialect.channel(&payload, &document, string);
                 let text = document.text(&payload, string);
@@ -350,22 +349,29 @@ impl StreamInspector {
         if (inspector.expired)() {
             return Err(Unreadable::Late.into());
         }
-        let (ruleset, is_message) = (inspector.ruleset, inspector.dialect.is_between_peers());
-        let heard = (inspector.judged(), channel);
-        // What a model finds depends on whose words they are, which the memory does not know.
-        let is_known = !is_message && !layer3::reads(text, heard.0, heard.1);
-        if is_known && self.clean.contains(text) {
+        if self.clean.contains(text) {
             return Ok(Vec::new());
         }
+        let (ruleset, is_message) = (inspector.ruleset, inspector.dialect.is_between_peers());
         let wanted = inspector.policy.looked_for(inspector.judged());
         let findings = match is_message {
-            true => under(name, text, |text| ruleset.scanner.scan_spelt(text, wanted)),
+            true => under(name, text, |text| ruleset.scanner.scan_spelt(text, wanted)).map(|mut found| {
+                found.extend(layer3::find(
+                    ruleset,
+                    text,
+                    (inspector.judged(), channel),
+                    &found,
+                    wanted,
+                    inspector.trial,
+                ));
+                found
+            }),
             false => ruleset.scanner.scan(text, wanted),
         };
-        let mut findings = findings.map_err(Unreadable::from)?;
-        findings.extend(layer3::find(ruleset, text, heard, &findings, wanted, inspector.trial));
+        let findings = findings.map_err(Unreadable::from)?;
         if findings.is_empty() && !restore::may_hold(vault, text) {
-            if is_known && text.len() <= CLEAN_MEMO_BYTES_MAX && self.clean.len() < CLEAN_MEMO_MAX {
+            // What a model finds depends on whose words they are, which the memory does not know.
+            if !is_message && text.len() <= CLEAN_MEMO_BYTES_MAX && self.clean.len() < CLEAN_MEMO_MAX {
                 self.clean.insert(text.into());
             }
             return Ok(Vec::new());

@@ -95,13 +95,8 @@ pub fn reading(direction: Direction, channel: Channel) -> u8 {
 
 /// Tells whether the model has something to read in a text: more than a name, an id or a number.
 pub fn reads(text: &[u8], direction: Direction, channel: Channel) -> bool {
-    may_read(text, || origin(direction, channel))
-}
-
-/// Does the same for a text whose origin takes work to tell.
-pub fn may_read(text: &[u8], origin: impl FnOnce() -> Option<Origin>) -> bool {
     let has_words = || memchr::memchr(b' ', text).is_some() || !text.is_ascii();
-    text.len() >= TEXT_BYTES_MIN && has_words() && origin().is_some()
+    origin(direction, channel).is_some() && text.len() >= TEXT_BYTES_MIN && has_words()
 }
 
 /// Returns what the model finds in a text in which the first layer found `findings`.

@@ -18,9 +18,7 @@ use jiff::Timestamp;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::Dialect;
 use crate::llm::dialect::DisguisedKey;
-use crate::llm::json::Document;
 use crate::llm::json::JsonFault;
-use crate::llm::json::JsonString;
 use crate::llm::media::Media;
 use crate::llm::media::MediaFault;
 use crate::llm::multipart::MultipartFault;
@@ -36,7 +34,6 @@ use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::Masker;
 use crate::redact::token::Vault;
-use crate::scan::classifier::Origin;
 use crate::scan::lane::LaneError;
 use crate::scan::scanner::ScanFault;
 use crate::scan::threat::Confidence;
@@ -182,11 +179,6 @@ impl Inspector<'_> {
     /// Returns as which way's words a body is judged: between agents, what comes back is input of a model too.
     pub fn judged(&self) -> Direction {
         if self.dialect.is_between_peers() { Direction::Request } else { self.direction }
-    }
-
-    /// Returns whose words a string of a body is, if a model reads them.
-    pub fn origin(&self, body: &[u8], document: &Document, string: &JsonString) -> Option<Origin> {
-        layer3::origin(self.judged(), self.dialect.channel(body, document, string))
     }
 
     /// Reads, judges and clears a whole body.
