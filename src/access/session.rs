@@ -20,6 +20,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use subtle::ConstantTimeEq;
 
+use super::key::KeyText;
 use super::role::Role;
 use super::secret::NodeSecret;
 use crate::clock::Clock;
@@ -64,6 +65,9 @@ pub enum Holder {
     Key {
         /// The key's id.
         id: String,
+        /// The text that was presented; the session ends when that no longer counts.
+        #[serde(default)]
+        text: KeyText,
     },
     /// A local user who gave a password.
     User {
@@ -167,7 +171,7 @@ impl Holder {
     /// Returns the name used in records.
     pub fn id(&self) -> String {
         match self {
-            Self::Key { id } | Self::User { id, .. } => id.clone(),
+            Self::Key { id, .. } | Self::User { id, .. } => id.clone(),
             Self::Sso(identity) => format!("sso:{}", identity.subject),
         }
     }
@@ -236,12 +240,6 @@ impl SessionStore {
             self.note_use(&hash, now);
         }
         Some((found, SessionSecret(value.to_owned())))
-    }
-
-    /// Tells whether a session has not ended, without noting that it was used.
-    pub fn lives(&self, secret: &SessionSecret, now: Timestamp) -> bool {
-        let hash = self.secret.hash(PURPOSE, secret.0.as_bytes());
-        self.live.read().get(&hash).is_some_and(|live| !live.record.has_ended(&self.config, now))
     }
 
     /// Returns the session of an id where it has not ended, without noting that it was used.

@@ -54,12 +54,6 @@ impl Office {
         self.authenticator.holder(session, self.clock.now())
     }
 
-    /// Tells whether a session that a call began with still opens something; asking does not keep it alive.
-    pub fn still_lives(&self, session: &OwnSession) -> bool {
-        let lives = self.authenticator.sessions.lives(&session.secret, self.clock.now());
-        lives && self.holder(&session.record).is_some()
-    }
-
     /// Returns whom the session of a call stands for, where the call may be made with one.
     ///
     /// # Errors

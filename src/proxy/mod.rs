@@ -15,7 +15,6 @@
 
 mod a2a;
 mod admit;
-mod caller;
 pub mod coding;
 pub mod config;
 mod contain;
@@ -51,7 +50,6 @@ use pingora::proxy::ProxyHttp;
 use pingora::proxy::Session;
 use pingora::upstreams::peer::HttpPeer;
 
-use self::caller::caller_left;
 use self::config::ProxyConfig;
 use self::contain::contained;
 use self::context::Exchange;
@@ -72,6 +70,7 @@ use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
+use crate::admin::adapter::caller_left;
 use crate::clock::Clock;
 use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
@@ -404,7 +403,7 @@ impl Gateway {
         let reply = tokio::select! {
             biased;
             reply = send => reply.map_err(Rejection::from)?,
-            left = caller_left(session) => return Err(Stop::gone(Some(left))),
+            left = caller_left(session.as_downstream_mut()) => return Err(Stop::gone(Some(left))),
         };
         exchange.outcome.upstream = Some(self.clock.monotonic() - began);
         if !reply.head().status.is_success() {

@@ -13,13 +13,13 @@ use pingora::proxy::Session;
 
 use super::Gateway;
 use super::Stop;
-use super::caller::caller_left;
 use super::context::Exchange;
 use super::context::Passage;
 use super::gate::Reserved;
 use super::reject::Rejection;
 use super::request::coding_limits;
 use crate::access::a2a::claims::is_reserved;
+use crate::admin::adapter::caller_left;
 use crate::llm::media::Media;
 use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
@@ -224,7 +224,7 @@ impl Gateway {
     pub(super) async fn next(&self, session: &mut Session, reply: &mut Reply) -> Result<Option<Bytes>, Stop> {
         tokio::select! {
             biased;
-            left = caller_left(session) => Err(Stop::gone(Some(left))),
+            left = caller_left(session.as_downstream_mut()) => Err(Stop::gone(Some(left))),
             piece = reply.next() => Ok(piece.map_err(Rejection::from)?),
         }
     }

@@ -18,6 +18,7 @@ mod h2;
 mod inspection;
 mod keys;
 mod license;
+mod management;
 mod metrics;
 mod pressure;
 mod privacy;

@@ -10,6 +10,8 @@ use serde::Deserialize;
 use super::saml;
 use crate::access::cookie::Cookie;
 use crate::access::cookie::CookieStyle;
+use crate::access::credential::Principal;
+use crate::access::credential::Proof;
 use crate::access::session::Holder;
 use crate::access::session::SessionError;
 use crate::access::sso::IdentityProvider;
@@ -113,9 +115,10 @@ pub async fn login(call: Call) -> Answer {
 }
 
 fn by_key(call: &Call, key: &str) -> Result<Holder, Denied> {
-    let found = call.office.keys.authenticate(key.trim(), call.office.clock.now());
-    let denied = Denied { status: StatusCode::UNAUTHORIZED, why: WRONG_KEY.to_owned() };
-    found.map(|principal| Holder::Key { id: principal.id }).ok_or(denied)
+    match call.office.keys.authenticate(key.trim(), call.office.clock.now()) {
+        Some(Principal { id, proof: Proof::Key(text), .. }) => Ok(Holder::Key { id, text }),
+        _ => Err(Denied { status: StatusCode::UNAUTHORIZED, why: WRONG_KEY.to_owned() }),
+    }
 }
 
 async fn by_password(call: &Call, username: String, password: String) -> Result<Holder, Denied> {
