@@ -7,6 +7,7 @@ mod erasure;
 mod forger;
 mod matrix;
 mod oscal;
+mod pages;
 mod provider;
 mod quota;
 mod saml;

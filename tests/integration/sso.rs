@@ -144,7 +144,7 @@ fn sign_in(
 }
 
 /// Puts a script beside the packages it imports.
-fn script(name: &str) -> String {
+pub fn script(name: &str) -> String {
     let there = format!("{ROOT}/target/browser/node/{name}");
     let text = fs::read(format!("{ROOT}/tests/browser/{name}")).expect("it is in the tree");
     let fresh = format!("{there}.{}", std::process::id());
