@@ -9,6 +9,8 @@ mod cli;
 mod clients;
 mod compliance;
 mod crash;
+mod dashboard;
+mod doctor;
 mod document;
 mod faults;
 mod framing;
