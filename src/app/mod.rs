@@ -7,6 +7,7 @@
 mod address;
 mod agents;
 mod certificates;
+pub mod control;
 mod ending;
 mod forwarding;
 mod frameworks;
@@ -83,7 +84,8 @@ use crate::telemetry::health::Dependency;
 use crate::telemetry::logging;
 use crate::tls::CertificateStore;
 
-pub use self::ending::Invocation;
+pub use self::control::Control;
+use self::ending::Invocation;
 pub use self::loading::loading;
 pub use self::state::StateError;
 
@@ -206,6 +208,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let pulses = planes.add(&mut server, gateway, router)?;
 
     forwarding::add(&mut server, forwarders, &telemetry);
+    let control = Control { folder: config.store.path.clone(), store: state.store.clone(), clock };
+    server.add_service(task("control", &telemetry, None, |shutdown| control.run(shutdown)));
     add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);
     server.add_service(task("log-switch", &telemetry, None, |shutdown| task::on_log_switch(shutdown, log)));
     if let Some(listener) = sample {
