@@ -36,6 +36,7 @@ use tokio::sync::Semaphore;
 use self::address::Listeners;
 use self::certificates::reload_certificates;
 use self::certificates::tell_expiry;
+use self::control::Control;
 use self::keeping::Kept;
 use self::listening::adapter_limits;
 use self::listening::certificates;
@@ -84,8 +85,7 @@ use crate::telemetry::health::Dependency;
 use crate::telemetry::logging;
 use crate::tls::CertificateStore;
 
-pub use self::control::Control;
-use self::ending::Invocation;
+pub use self::ending::Invocation;
 pub use self::loading::loading;
 pub use self::state::StateError;
 
