@@ -29,9 +29,49 @@ tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@"${SOURCE_DATE_EPOC
   -C "$out" -c "$tree" | gzip -9n > "$out/$tree-$(uname -m)-linux.tar.gz"
 rm -rf "${out:?}/$tree"
 
-if cargo deb --version > /dev/null 2>&1; then
-  cargo deb --quiet --no-build --profile "$profile" --output "$out/" > /dev/null
-else
-  echo "cargo-deb is not installed (cargo install cargo-deb --locked): no .deb was made" >&2
-fi
-ls -1 "$out"/*.deb "$out"/*.tar.gz "$out"/*.json 2> /dev/null
+root=$out/debian
+arch=$(dpkg --print-architecture)
+rm -rf "$root"
+put() { install -D -m "$1" "$2" "$root/$3"; } # put MODE FILE PATH
+put 755 "$binary" usr/bin/portcullis
+strip --strip-unneeded "$root/usr/bin/portcullis"
+put 644 conf/gateway.toml etc/portcullis/gateway.toml
+put 644 conf/deploy/portcullis.service lib/systemd/system/portcullis.service
+put 644 conf/deploy/debian/sysusers.conf usr/lib/sysusers.d/portcullis.conf
+put 644 conf/deploy/debian/copyright usr/share/doc/portcullis/copyright
+put 644 conf/deploy/portcullis.socket usr/share/doc/portcullis/examples/portcullis.socket
+put 644 conf/deploy/grafana/portcullis.json usr/share/doc/portcullis/examples/grafana/portcullis.json
+for file in conf/deploy/prometheus/*.yml; do
+  put 644 "$file" "usr/share/doc/portcullis/examples/prometheus/$(basename "$file")"
+done
+put 644 "$out/portcullis.1.gz" usr/share/man/man1/portcullis.1.gz
+put 644 "$out/portcullis.bash" usr/share/bash-completion/completions/portcullis
+put 644 "$out/_portcullis" usr/share/zsh/vendor-completions/_portcullis
+put 644 "$out/portcullis.fish" usr/share/fish/vendor_completions.d/portcullis.fish
+gzip -9n < conf/deploy/debian/changelog > "$out/changelog.gz"
+put 644 "$out/changelog.gz" usr/share/doc/portcullis/changelog.Debian.gz
+for script in postinst prerm postrm; do put 755 "conf/deploy/debian/$script" "DEBIAN/$script"; done
+echo /etc/portcullis/gateway.toml > "$root/DEBIAN/conffiles"
+libraries=$(ldd "$binary" | awk '/=> \// { print $3 }' | xargs -n1 readlink -f | xargs -n1 basename)
+depends=$(for library in $libraries; do dpkg -S "*/$library" | head -1 | cut -d: -f1; done | sort -u | paste -sd, | sed 's/,/, /g')
+cat > "$root/DEBIAN/control" <<CONTROL
+Package: portcullis
+Version: $version-${REVISION:-1}
+Architecture: $arch
+Maintainer: The Portcullis authors <authors@portcullis.invalid>
+Installed-Size: $(du -sk --exclude=DEBIAN "$root" | cut -f1)
+Depends: $depends, ca-certificates, adduser
+Section: net
+Priority: optional
+Homepage: https://portcullis.invalid
+Description: security gateway for AI traffic
+ Portcullis stands between applications and the providers of their language
+ models, reads every body in both directions, streams included, and lets go
+ what a policy allows: secrets, personal data and injections are blocked,
+ redacted or reported, and every exchange is recorded.
+CONTROL
+(cd "$root" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) > "$out/md5sums"
+install -m 644 "$out/md5sums" "$root/DEBIAN/md5sums"
+dpkg-deb --root-owner-group -Zxz --build "$root" "$out/portcullis_$version-${REVISION:-1}_$arch.deb" > /dev/null
+rm -rf "$root" "$out/md5sums" "$out/changelog.gz"
+ls -1 "$out"/*.deb "$out"/*.tar.gz "$out"/*.json

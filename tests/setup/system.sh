@@ -6,7 +6,6 @@
 set -euo pipefail
 
 missing=()
-package=
 need() { # need COMMAND PACKAGE
   command -v "$1" > /dev/null || missing+=("$2")
 }
@@ -43,7 +42,6 @@ for purpose in "$@"; do
       need curl curl
       need lintian lintian
       need debootstrap debootstrap
-      package=1
       ;;
     *)
       echo "system.sh: nothing is known about '$purpose'" >&2
@@ -78,9 +76,4 @@ fi
 if ! command -v cargo > /dev/null; then
   echo "Rust is missing: install it from https://rustup.rs, then run this again." >&2
   exit 1
-fi
-
-if [ -n "${package:-}" ] && ! cargo deb --version > /dev/null 2>&1; then
-  echo "Installing cargo-deb"
-  cargo install --quiet --locked cargo-deb
 fi
