@@ -72,6 +72,6 @@ Description: security gateway for AI traffic
 CONTROL
 (cd "$root" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) > "$out/md5sums"
 install -m 644 "$out/md5sums" "$root/DEBIAN/md5sums"
-dpkg-deb --root-owner-group -Zxz --build "$root" "$out/portcullis_$version-${REVISION:-1}_$arch.deb" > /dev/null
+dpkg-deb --root-owner-group -Zxz -z6 --build "$root" "$out/portcullis_$version-${REVISION:-1}_$arch.deb" > /dev/null
 rm -rf "$root" "$out/md5sums" "$out/changelog.gz"
 ls -1 "$out"/*.deb "$out"/*.tar.gz "$out"/*.json
