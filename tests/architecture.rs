@@ -95,7 +95,6 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "policy",
             "redact",
             "scan",
-            "store",
             "telemetry",
             "tls",
         ],

@@ -4,7 +4,6 @@
 mod a2a;
 mod abtest;
 mod answers;
-mod backup;
 mod bounds;
 mod cli;
 mod clients;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing. Arguments name what they are for:
 #   build    compiling the gateway        clients  running the official SDKs, and a browser
-#   bench    the servers to compare with      package  making packages, and judging them
+#   bench    the servers to compare with
 # Needs root, or sudo; needs neither when nothing is missing.
 set -euo pipefail
 
@@ -31,17 +31,11 @@ for purpose in "$@"; do
       need systemd-analyze systemd
       [ -x /usr/sbin/rsyslogd ] || missing+=(rsyslog rsyslog-openssl)
       need chromium chromium
+      need openssl openssl
       ;;
     bench)
       need python3 python3
       need nginx nginx
-      ;;
-    package)
-      need python3 python3
-      python3 -c 'import ensurepip, venv' 2> /dev/null || missing+=(python3-venv)
-      need curl curl
-      need lintian lintian
-      need debootstrap debootstrap
       ;;
     *)
       echo "system.sh: nothing is known about '$purpose'" >&2
