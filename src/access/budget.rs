@@ -175,6 +175,11 @@ impl Allowance {
 }
 
 impl Amount {
+    /// Returns as much, and no less than another amount.
+    pub fn at_least(self, other: Self) -> Self {
+        Self { tokens: self.tokens.max(other.tokens), cost: self.cost.max(other.cost) }
+    }
+
     fn plus(self, other: Self) -> Self {
         Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost.saturating_add(other.cost) }
     }
@@ -349,23 +354,32 @@ impl Budgets {
     pub fn flush(&self) -> Result<(), StoreError> {
         // Whoever takes a budget away waits, so that no line of it is written behind.
         let accounts = self.accounts.read();
-        let mut batch = Batch::default();
-        let mut written = Vec::new();
-        for (id, account) in accounts.iter() {
-            let mut open = account.lock();
-            if std::mem::take(&mut open.is_dirty) {
-                self.spent.put_in(&mut batch, id, &open.spent)?;
-                written.push(account);
-            }
-        }
-        if written.is_empty() {
-            return Ok(());
-        }
-        let outcome = self.spent.store().commit(&batch);
+        let mut taken = Vec::new();
+        let outcome = self.write(&accounts, &mut taken);
         if outcome.is_err() {
-            written.iter().for_each(|account| account.lock().is_dirty = true);
+            taken.iter().for_each(|account| account.lock().is_dirty = true);
         }
         outcome
+    }
+
+    /// Writes what is dirty, and adds the accounts whose marks it took to `taken`.
+    fn write<'a>(
+        &self,
+        accounts: &'a HashMap<String, Arc<Mutex<Account>>>,
+        taken: &mut Vec<&'a Mutex<Account>>,
+    ) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        for (id, account) in accounts {
+            let mut open = account.lock();
+            if std::mem::take(&mut open.is_dirty) {
+                taken.push(account);
+                self.spent.put_in(&mut batch, id, &open.spent)?;
+            }
+        }
+        match taken.is_empty() {
+            true => Ok(()),
+            false => self.spent.store().commit(&batch),
+        }
     }
 
     /// Writes what was used every second, until `shutdown` resolves.
@@ -396,6 +410,11 @@ impl Budgets {
 }
 
 impl Reservation {
+    /// Returns what is reserved.
+    pub fn amount(&self) -> Amount {
+        self.amount
+    }
+
     /// Gives the reservation back and counts what was used instead.
     pub fn settle(self, used: Amount, now: Timestamp) {
         let mut account = self.account.lock();

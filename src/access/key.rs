@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::collections::HashSet;
+use std::fmt;
 use std::future::Future;
 use std::path::Path;
 use std::path::PathBuf;
@@ -72,8 +73,8 @@ pub struct KeyRecord {
     /// When its text was last replaced.
     #[serde(default)]
     pub rotated_at: Option<Timestamp>,
-    /// The keyed hash of the key.
-    hash: [u8; 32],
+    /// The text that is the key.
+    hash: KeyText,
     /// The text before, and until when it counts.
     #[serde(default)]
     previous: Option<Previous>,
@@ -82,8 +83,19 @@ pub struct KeyRecord {
 /// A text that was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Previous {
-    hash: [u8; 32],
+    hash: KeyText,
     until: Timestamp,
+}
+
+/// Which text of a key is meant, by its keyed hash: what was begun with a text ends when the text does.
+#[derive(Clone, Copy, Default, Eq, Hash, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KeyText([u8; 32]);
+
+impl fmt::Debug for KeyText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyText(***)")
+    }
 }
 
 impl Record for KeyRecord {
@@ -161,7 +173,7 @@ pub struct KeyStore {
 #[derive(Default)]
 struct Known {
     by_id: HashMap<String, KeyRecord>,
-    by_hash: HashMap<[u8; 32], String>,
+    by_hash: HashMap<KeyText, String>,
 }
 
 impl KeyRecord {
@@ -173,6 +185,19 @@ impl KeyRecord {
     /// Returns until when the text before the last rotation counts, where it still does.
     pub fn previous_until(&self, now: Timestamp) -> Option<Timestamp> {
         self.previous.map(|previous| previous.until).filter(|until| *until > now)
+    }
+
+    /// Tells whether one of the key's texts counts: the one it has, or the one before while that still does.
+    pub fn counts_in(&self, text: KeyText, now: Timestamp) -> bool {
+        let previous = self.previous.filter(|previous| previous.until > now).map(|previous| previous.hash);
+        let is_one = |own: KeyText| bool::from(own.0.ct_eq(&text.0));
+        self.counts(now) && (is_one(self.hash) || previous.is_some_and(is_one))
+    }
+
+    /// Returns whom the key stands for when it is shown in a text of its own.
+    fn into_principal(self, text: KeyText) -> Principal {
+        let Self { id, name, role, tier, scope, .. } = self;
+        Principal { id, name, role, tier, scope: Arc::new(scope), proof: Proof::Key(text) }
     }
 
     fn as_new(&self) -> NewKey {
@@ -319,10 +344,10 @@ impl KeyStore {
         self.known.read().by_id.get(id).cloned()
     }
 
-    /// Returns whom the key of an id stands for; `None` for one that is unknown, revoked or expired.
-    pub fn principal(&self, id: &str, now: Timestamp) -> Option<Principal> {
-        let KeyRecord { id, name, role, tier, scope, .. } = self.get(id).filter(|key| key.counts(now))?;
-        Some(Principal { id, name, role, tier, scope: Arc::new(scope), proof: Proof::Key })
+    /// Returns whom the key of an id stands for, in one of its texts; `None` for one that is unknown, revoked or
+    /// expired, or whose text was replaced.
+    pub fn principal(&self, id: &str, text: KeyText, now: Timestamp) -> Option<Principal> {
+        self.get(id).filter(|key| key.counts_in(text, now)).map(|key| key.into_principal(text))
     }
 
     /// Returns when a key was last used.
@@ -357,16 +382,10 @@ impl KeyStore {
         let hash = self.hash(key);
         let known = self.known.read();
         let record = known.by_hash.get(&hash).and_then(|id| known.by_id.get(id))?;
-        let is_current = bool::from(record.hash.ct_eq(&hash));
-        let is_previous =
-            record.previous.is_some_and(|previous| previous.hash.ct_eq(&hash).into() && previous.until > now);
-        if !(is_current || is_previous) || !record.counts(now) {
-            return None;
-        }
-        let KeyRecord { id, name, role, tier, scope, .. } = record.clone();
+        let record = record.counts_in(hash, now).then(|| record.clone())?;
         drop(known);
-        self.note_use(&id, now);
-        Some(Principal { id, name, role, tier, scope: Arc::new(scope), proof: Proof::Key })
+        self.note_use(&record.id, now);
+        Some(record.into_principal(hash))
     }
 
     /// Writes down every minute, and when `shutdown` resolves, which keys were used.
@@ -411,8 +430,8 @@ impl KeyStore {
         }
     }
 
-    fn hash(&self, key: &str) -> [u8; 32] {
-        self.secret.hash(PURPOSE, key.as_bytes())
+    fn hash(&self, key: &str) -> KeyText {
+        KeyText(self.secret.hash(PURPOSE, key.as_bytes()))
     }
 }
 

@@ -12,6 +12,7 @@ mod forwarding;
 mod frameworks;
 mod inherit;
 mod keeping;
+mod limits;
 mod listening;
 mod loading;
 mod manager;
@@ -48,9 +49,6 @@ use self::task::task;
 use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
-use crate::access::limit::Quotas;
-use crate::access::tier::Quota;
-use crate::access::tier::Tier;
 use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
@@ -66,13 +64,11 @@ use crate::govern::siem::Forwarder;
 use crate::govern::siem::SinkStatus;
 use crate::id::UlidSource;
 use crate::policy::handle::RulesetHandle;
-use crate::policy::limits::TierLimit;
 use crate::policy::reload::Announcement;
 use crate::policy::reload::Reloader;
 use crate::policy::watch::FileWatch;
 use crate::policy::watch::reload;
 use crate::proxy::Gateway;
-use crate::proxy::gate::ByteBudget;
 use crate::proxy::local::OwnPaths;
 use crate::proxy::upstream::Upstreams;
 use crate::redact::mask::Masker;
@@ -171,9 +167,9 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));
     let state = State::open(&config, &wanted.sources, Arc::clone(&clock), Arc::clone(&telemetry))?;
 
-    let buckets = open_buckets(&config, &state, &*clock);
+    let buckets = limits::buckets(&state, &*clock);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
-    follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
+    follow_reloads(&state.reloader, &telemetry, &clock);
     follow_routes(&state, &upstreams);
     let certificates = certificates(&config)?;
     tell_expiry(&certificates, &telemetry);
@@ -216,11 +212,6 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     tracing::info!(version = VERSION, proxy = %proxy_sockets, admin = %admin_sockets, "portcullis starts");
     serve(server, wanted, &config, (proxy_sockets, admin_sockets), pulses, manager, &telemetry);
     Ok(())
-}
-
-fn open_buckets(config: &Config, state: &State, clock: &dyn Clock) -> Arc<Buckets> {
-    let quotas = quotas(&config.rules.limits.tiers, Tier::quota);
-    Arc::new(Buckets::open(quotas, state.secret.clone(), &state.store, clock.now()))
 }
 
 /// Lets what depends on the routes follow them.
@@ -342,35 +333,17 @@ fn watched_files(sources: &Sources, config: &Config, licensing: &Licensing) -> V
     paths
 }
 
-fn follow_reloads(
-    reloader: &Reloader,
-    buckets: &Arc<Buckets>,
-    telemetry: &Arc<Telemetry>,
-    clock: &Arc<dyn Clock>,
-) {
-    let (buckets, telemetry, clock) = (Arc::clone(buckets), Arc::clone(telemetry), Arc::clone(clock));
+fn follow_reloads(reloader: &Reloader, telemetry: &Arc<Telemetry>, clock: &Arc<dyn Clock>) {
+    let (telemetry, clock) = (Arc::clone(telemetry), Arc::clone(clock));
     let handle: RulesetHandle = reloader.handle();
     telemetry.metrics.reloaded(Some(handle.load().revision), clock.now().as_second() as f64);
     reloader.subscribe(move |announcement| {
         let now = clock.now().as_second() as f64;
         match announcement {
-            Announcement::Published(change) => {
-                buckets.set_quotas(quotas(&handle.load().limits.tiers, Tier::quota));
-                telemetry.metrics.reloaded(Some(change.revision), now);
-            }
+            Announcement::Published(change) => telemetry.metrics.reloaded(Some(change.revision), now),
             Announcement::Refused { .. } => telemetry.metrics.reloaded(None, now),
         }
     });
-}
-
-fn quotas(limits: &[TierLimit], usual: fn(Tier) -> Option<Quota>) -> Quotas {
-    Tier::ALL.map(|tier| {
-        let Some(limit) = limits.iter().find(|limit| limit.tier == tier.as_str()) else {
-            return usual(tier);
-        };
-        let requests_per_minute = limit.requests_per_minute?;
-        Some(Quota { requests_per_minute, burst: limit.burst.unwrap_or(requests_per_minute) })
-    })
 }
 
 fn office(
@@ -449,7 +422,7 @@ fn gateway(
         config: config.proxy.clone(),
         rules: state.reloader.handle(),
         upstreams,
-        budget: ByteBudget::new(config.rules.limits.buffered_bytes_total),
+        budget: limits::room(&state.reloader),
         own,
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),

@@ -3,6 +3,7 @@
 //! - [`threat_model`]: whom it stops, how others failed, and the line here that prevents it.
 //! - [`streaming`]: how a stream is judged while it flows.
 //! - [`packs`]: how detectors are written, and how they prove themselves.
+//! - [`detection`]: how often the scanner is right and wrong, with the commands that measure it.
 //! - [`operations`]: reload, restart, crash, full disk, durability.
 //! - [`record`]: what is written down, how a copy is verified, how somebody is forgotten.
 //! - [`trust`]: what moves an agent's score, and how an attestation is verified.
@@ -11,6 +12,7 @@
 //! - [`compatibility`]: which APIs are understood, and how a refusal looks to them.
 
 pub mod compatibility;
+pub mod detection;
 pub mod experiments;
 pub mod operations;
 pub mod packs;

@@ -82,7 +82,8 @@ impl Gateway {
     /// Writes down what is known of an exchange.
     pub(super) async fn record(&self, session: &Session, exchange: &mut Exchange) {
         self.weigh(session, exchange);
-        let took = self.clock.monotonic().saturating_sub(exchange.began);
+        let until_now = self.clock.monotonic().saturating_sub(exchange.began);
+        let took = exchange.outcome.switched.unwrap_or(until_now);
         let is_local = exchange.outcome.is_local;
         self.measure(exchange, took);
         self.conclude_trial(exchange).await;
@@ -143,7 +144,11 @@ impl Gateway {
         self.telemetry.today.count(self.clock.now(), took.as_micros() as u64, is_blocked);
     }
 
-    fn findings<'e>(&self, exchange: &'e Exchange) -> impl Iterator<Item = (&'e Observation, Kind<'e>)> {
+    /// Returns what was found, with what each finding is of.
+    pub(super) fn findings<'e>(
+        &self,
+        exchange: &'e Exchange,
+    ) -> impl Iterator<Item = (&'e Observation, Kind<'e>)> {
         let all = exchange.outcome.request.iter().chain(&exchange.outcome.response);
         all.filter_map(|found| Some((found, exchange.rules.kind(found.detector)?)))
     }

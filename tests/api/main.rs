@@ -3,10 +3,13 @@
 
 mod browser;
 mod document;
+mod forger;
 mod matrix;
 mod oscal;
+mod pages;
 mod provider;
 mod quota;
+mod saml;
 mod sessions;
 mod sso;
 mod stream;

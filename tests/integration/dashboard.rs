@@ -1,132 +1,95 @@
-//! The dashboard and the alerts that are shipped, judged by Prometheus itself: it scrapes a gateway under traffic, and
-//! every panel's query has an answer.
+//! The dashboard in a real browser: Chromium goes through every page of a gateway that had real traffic, signed in as
+//! each role, and holds what is shown against the API.
 
 use std::fs;
-use std::net::SocketAddr;
-use std::net::TcpListener;
 use std::path::Path;
-use std::path::PathBuf;
-use std::process::Child;
 use std::process::Command;
-use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
 
-use serde_json::Value;
+use portcullis::access::jose::SigningKey;
+use portcullis::access::license::License;
+use portcullis::access::tier::Tier;
 
 use crate::gateway::Gateway;
-use crate::upstream::Step;
-use crate::upstream::Upstream;
-use crate::wire::Client;
-use crate::wire::exchange;
-use crate::wire::post;
+use crate::sso::script;
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(200);
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// What the browser checks: each page in several looks, and what is done on it.
+const CHECKS_MIN: usize = 200;
+const AGENTS: &str = "
+capabilities:
+  ask:
+  pay: {min_tier: professional}
+agents:
+  planner:
+    capabilities: [ask, pay]
+    secrets: [{file: planner.secret}]
+  clerk:
+    capabilities: [ask]
+    secrets: [{file: planner.secret}]
+";
+const CONFIG: &str = r#"
+[license]
+file = "license.jwt"
+trusted_keys = ["license.pem"]
 
-struct Prometheus {
-    process: Child,
-    address: SocketAddr,
-}
+[a2a]
+capabilities = "agents.yaml"
 
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+[[siem.sinks]]
+name = "away"
+platform = "webhook"
+url = "http://127.0.0.1:9/hook"
+allow_private = true
 
-fn shipped(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("conf/deploy").join(path)
+[[routes]]
+name = "openai"
+path_prefix = "/v1"
+upstream = "http://127.0.0.1:9"
+dialect = "openai"
+policy = "default"
+"#;
+
+/// Starts a gateway of the highest tier, so that nothing is closed, with the sample provider behind it.
+fn gateway() -> Gateway {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let write = |name: &str, text: &str| {
+        fs::write(directory.path().join(name), text).expect("it is writable");
+    };
+    let key = SigningKey::generate();
+    let moment = |text: &str| text.parse().expect("a moment");
+    let license = License {
+        subject: "Northwind".to_owned(),
+        tier: Tier::Enterprise,
+        issued_at: moment("2020-01-01T00:00:00Z"),
+        expires_at: moment("2199-01-01T00:00:00Z"),
+        agent: None,
+        features: Vec::new(),
+    };
+    write("license.jwt", &license.sign(&key));
+    write("license.pem", &key.public_pem());
+    write("agents.yaml", AGENTS);
+    write("planner.secret", "planner-signs-with-this");
+    write("gateway.toml", CONFIG);
+    let file = directory.path().join("gateway.toml").display().to_string();
+    Gateway::launched(directory, vec!["--config".to_owned(), file, "--with-sample-provider".to_owned()])
 }
 
 #[test]
-fn the_alerts_fire_when_they_should() {
-    for arguments in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]] {
-        let run = Command::new("promtool").args(arguments).current_dir(shipped("prometheus")).output();
-        let run = run.expect("promtool, which tests/setup/system.sh installs");
-        let said = [run.stdout, run.stderr].concat();
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&said));
-    }
-}
-
-#[test]
-fn every_panel_has_an_answer() {
-    let directory = tempfile::tempdir().unwrap();
-    let answers = Upstream::start(vec![Step::Send(answer())]);
-    let gateway = Gateway::in_front_of(answers.address, crate::framing::POLICY);
-    // The operator's key opens the metrics, as a file beside the configuration that is shipped.
-    fs::write(directory.path().join("portcullis.token"), gateway.admin_key()).unwrap();
-    let config = fs::read_to_string(shipped("prometheus/prometheus.yml")).unwrap();
-    let config = config
-        .replace("127.0.0.1:9090", &gateway.admin.to_string())
-        .replace("scrape_interval: 15s", "scrape_interval: 1s")
-        .replace("alerts.yml", &shipped("prometheus/alerts.yml").display().to_string());
-    fs::write(directory.path().join("prometheus.yml"), config).unwrap();
-    let prometheus = start(directory.path());
-
-    let dashboard: Value =
-        serde_json::from_slice(&fs::read(shipped("grafana/portcullis.json")).unwrap()).unwrap();
-    let panels = dashboard["panels"].as_array().unwrap();
-    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
-    let mut silent: Vec<&str> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
-    assert!(silent.len() > 20, "{} queries", silent.len());
-    let deadline = Instant::now() + PATIENCE;
-    while !silent.is_empty() {
-        traffic(gateway.proxy);
-        silent.retain(|query| !answers_with_data(prometheus.address, query));
-        assert!(Instant::now() < deadline, "without an answer:\n{}", silent.join("\n"));
-        thread::sleep(POLL);
-    }
-}
-
-fn start(directory: &Path) -> Prometheus {
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = free.local_addr().expect("an address");
-    drop(free);
-    let process = Command::new("prometheus")
-        .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=error"])
-        .arg(format!("--web.listen-address={address}"))
-        .current_dir(directory)
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("prometheus, which tests/setup/system.sh installs");
-    let prometheus = Prometheus { process, address };
-    let deadline = Instant::now() + PATIENCE;
-    while Client::try_connect(address).is_none() {
-        assert!(Instant::now() < deadline, "prometheus does not start");
-        thread::sleep(POLL);
-    }
-    prometheus
-}
-
-/// One of each kind: clean, blocked, unreadable, a path of our own.
-fn traffic(proxy: SocketAddr) {
-    let leak = format!("{{\"input\":\"AKIA{}\"}}", "Z7VRSQ5TJN2WMPLX");
-    for body in ["{\"input\":\"hello\"}", leak.as_str(), "{"] {
-        assert!(exchange(proxy, &post("/v1/embeddings", "", body)).status > 0);
-    }
-}
-
-fn answers_with_data(prometheus: SocketAddr, query: &str) -> bool {
-    let query = query.replace("$__rate_interval", "10s").replace("$instance", ".*").replace("$route", ".*");
-    let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let request =
-        format!("GET /api/v1/query?query={encoded} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
-    let answer = exchange(prometheus, request.as_bytes());
-    assert_eq!(answer.status, 200, "{query}: {}", answer.text());
-    let found = answer.json();
-    let samples = found["data"]["result"].as_array().expect("a vector");
-    // A share of nothing, or a quantile of nothing, is no answer.
-    samples.iter().any(|sample| sample["value"][1].as_str().is_some_and(|value| value != "NaN"))
-}
-
-fn answer() -> Vec<u8> {
-    let body = "{\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}";
-    format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .into()
+fn chromium_sees_what_the_api_tells_and_nothing_of_others_acts() {
+    let installed = Path::new(ROOT).join("tests/browser/setup.sh");
+    let output = Command::new(installed).output().expect("bash runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    script("seed.mjs");
+    script("checks.mjs");
+    let driver = script("dashboard.mjs");
+    let gateway = gateway();
+    let (admin, proxy) = (format!("http://{}", gateway.admin), format!("http://{}", gateway.proxy));
+    let driven = Command::new(format!("{ROOT}/target/clients/bin/node"))
+        .args([&driver, &admin, &proxy, &gateway.admin_key()])
+        .output()
+        .expect("node runs");
+    let (out, err) = (String::from_utf8_lossy(&driven.stdout), String::from_utf8_lossy(&driven.stderr));
+    assert!(driven.status.success(), "{out}{err}");
+    let checks = out.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(checks >= CHECKS_MIN, "{checks} checks\n{out}{err}");
 }

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use crate::access::credential::Proof;
 use crate::access::role::Role;
 use crate::access::session::Holder;
+use crate::access::sso::IdentityProvider;
 use crate::access::token::NewToken;
 use crate::access::token::RevokeError;
 use crate::access::token::Via;
@@ -89,6 +90,7 @@ pub async fn token(call: Call) -> Answer {
         return token_of_session(&call).await;
     }
     let TokenRequest { username, password } = call.json()?;
+    call.ensure_recordable()?;
     let office = &call.office;
     let now = Moment { wall: office.clock.now(), monotonic: office.clock.monotonic() };
     let login = Login { name: username, password, address: call.address };
@@ -113,6 +115,7 @@ pub async fn token(call: Call) -> Answer {
 /// Gives whoever is signed in a token for programs, which ends with the session at the latest.
 async fn token_of_session(call: &Call) -> Answer {
     call.office.ensure_own_page(&call.headers)?;
+    call.ensure_recordable()?;
     let session = call.session.as_ref().ok_or(ApiError::Unauthenticated)?;
     let principal = call.office.holder(&session.record).ok_or(ApiError::Unauthenticated)?;
     let (via, generation) = match &session.record.holder {
@@ -120,7 +123,10 @@ async fn token_of_session(call: &Call) -> Answer {
             return Err(ApiError::Invalid("the session stands for an API key: programs use that".to_owned()));
         }
         Holder::User { generation, .. } => (Via::Local, *generation),
-        Holder::Sso(_) => (Via::Oidc, 0),
+        Holder::Sso(_) => match &call.office.sign_in.provider {
+            Some(IdentityProvider::Saml(_)) => (Via::Saml, 0),
+            Some(IdentityProvider::Oidc(_)) | None => (Via::Oidc, 0),
+        },
     };
     let left = session.record.expires_at.duration_since(call.office.clock.now());
     let left = std::time::Duration::try_from(left).unwrap_or_default();
@@ -192,7 +198,7 @@ fn meant(call: &Call, wanted: Revocation) -> Result<String, ApiError> {
     let principal = call.principal.as_ref().ok_or(ApiError::Unauthenticated)?;
     let own = match &principal.proof {
         Proof::Token(claims) => Some(claims.id.clone()),
-        Proof::Key | Proof::Session { .. } => None,
+        Proof::Key(_) | Proof::Session { .. } => None,
     };
     let invalid = |text: &str| ApiError::Invalid(text.to_owned());
     let id = match (wanted.token_id, wanted.token) {
@@ -219,7 +225,7 @@ fn meant(call: &Call, wanted: Revocation) -> Result<String, ApiError> {
 pub async fn whoami(call: Call) -> Answer {
     let principal = call.principal.as_ref().ok_or(ApiError::Unauthenticated)?;
     let (credential, expires_at) = match &principal.proof {
-        Proof::Key => {
+        Proof::Key(_) => {
             let key = call.office.keys.list().into_iter().find(|key| key.id == principal.id);
             ("api_key", key.and_then(|key| key.expires_at))
         }

@@ -5,6 +5,7 @@ mod access;
 mod analytics;
 mod compliance;
 mod configuration;
+mod dashboard;
 mod observation;
 mod people;
 mod privacy;
@@ -47,6 +48,15 @@ pub enum Quota {
     Exempt,
 }
 
+/// Whose pages may make a browser send a changing call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origins {
+    /// Ours.
+    Own,
+    /// Anybody's: what is sent proves itself.
+    Any,
+}
+
 /// What an answer is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
@@ -58,10 +68,12 @@ pub enum Media {
     EventStream,
     /// A page.
     Html,
-    /// A stylesheet.
-    Stylesheet,
+    /// A file that pages load.
+    Asset,
     /// JSON lines, or CSV where that is asked for.
     Lines,
+    /// Metadata of SAML.
+    SamlMetadata,
 }
 
 /// A handler's answer on its way.
@@ -92,6 +104,8 @@ pub struct Route {
     pub response: Option<SchemaOf>,
     /// The query parameters it takes.
     pub query: &'static [&'static str],
+    /// Whose pages may send a changing call.
+    pub origins: Origins,
 }
 
 impl Route {
@@ -127,6 +141,12 @@ impl Route {
     fn leads_on(mut self) -> Self {
         self.success = 303;
         self.media(Media::Html)
+    }
+
+    /// Other people's pages may send it.
+    fn open_to_all_origins(mut self) -> Self {
+        self.origins = Origins::Any;
+        self
     }
 
     fn takes(mut self, request: SchemaOf) -> Self {
@@ -169,6 +189,7 @@ fn row(
         request: None,
         response: None,
         query: &[],
+        origins: Origins::Own,
     }
 }
 
@@ -240,6 +261,7 @@ pub fn routes() -> Vec<Route> {
         abtest::rows(),
         privacy::rows(),
         sign_in::rows(),
+        dashboard::rows(),
     ]
     .concat()
 }

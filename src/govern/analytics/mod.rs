@@ -22,8 +22,10 @@ pub mod period;
 pub mod price;
 mod stored;
 
+pub use self::figures::Finding;
 pub use self::figures::Tokens;
 pub use self::figures::Use;
 pub use self::figures::Verdict;
 pub use self::meter::Meter;
 pub use self::period::Period;
+pub use self::price::Cost;
