@@ -95,6 +95,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "policy",
             "redact",
             "scan",
+            "store",
             "telemetry",
             "tls",
         ],

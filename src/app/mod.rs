@@ -7,6 +7,7 @@
 mod address;
 mod agents;
 mod certificates;
+pub mod control;
 mod ending;
 mod forwarding;
 mod frameworks;
@@ -36,6 +37,7 @@ use tokio::sync::Semaphore;
 use self::address::Listeners;
 use self::certificates::reload_certificates;
 use self::certificates::tell_expiry;
+use self::control::Control;
 use self::keeping::Kept;
 use self::listening::adapter_limits;
 use self::listening::certificates;
@@ -202,6 +204,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let pulses = planes.add(&mut server, gateway, router)?;
 
     forwarding::add(&mut server, forwarders, &telemetry);
+    let control = Control { folder: config.store.path.clone(), store: state.store.clone(), clock };
+    server.add_service(task("control", &telemetry, None, |shutdown| control.run(shutdown)));
     add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);
     server.add_service(task("log-switch", &telemetry, None, |shutdown| task::on_log_switch(shutdown, log)));
     if let Some(listener) = sample {

@@ -5,6 +5,7 @@
 //! configuration (`EX_CONFIG` of sysexits.h).
 
 mod audit;
+mod backup;
 mod doctor;
 mod license;
 mod manual;
@@ -75,6 +76,10 @@ enum Command {
     License(license::LicenseCommand),
     /// Look for what keeps a gateway from working: configuration, certificates, state, clock, limits, providers.
     Doctor(doctor::DoctorArguments),
+    /// Back up the state directory to one file, while the gateway runs or while it does not.
+    Backup(backup::BackupArguments),
+    /// Verify a backup, and restore it into a new state directory.
+    Restore(backup::RestoreArguments),
     /// Print the completions of a shell.
     Completions {
         /// The shell.
@@ -103,6 +108,8 @@ pub fn main() -> ExitCode {
         Command::Rules(command) => rules::run(&command),
         Command::Audit(command) => audit::run(&command),
         Command::License(command) => license::run(&command),
+        Command::Backup(arguments) => backup::backup(&arguments),
+        Command::Restore(arguments) => backup::restore(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man => manual::page(),

@@ -85,6 +85,14 @@
 //! `conf/deploy/prometheus/` has alert rules with their tests, and a configuration that scrapes with an API key.
 //! `portcullis completions SHELL` and `portcullis man` print what shells and `man` read.
 //!
+//! # Backup
+//! `portcullis backup -c FILE OUT` writes the state directory to one file: from a running gateway by way of `control.sock` in
+//! that directory (mode 0600: who reads the state may back it up), else from the directory. Records are those of one
+//! moment; the audit log goes on a little further, and its keys come last. The file is read once more before it gets its
+//! name. `portcullis restore OUT` verifies it, and `--into DIRECTORY` restores it: its digest first, then the chain of the
+//! audit log; a directory that is not empty is left alone. Records keep the version they were written in, and a later
+//! release reads them. The file holds secrets, and what was erased after it was made: keep it shorter than the log.
+//!
 //! # Exit codes
 //! 0: asked to end. 1: the state, an address or a certificate cannot be used. 78: the configuration has faults, all of
 //! which were told.

@@ -12,6 +12,7 @@
 //! The audit log does not live here, only what can be rebuilt from it: see [`crate::govern::audit`].
 
 mod backend;
+pub mod backup;
 pub mod config;
 #[cfg(test)]
 mod conformance;
@@ -21,6 +22,7 @@ mod memory;
 mod sled;
 mod table;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -97,14 +99,20 @@ struct Shared {
     backend: Box<dyn Backend>,
     /// Held while a value is read in order to be changed, and by every write.
     writes: Mutex<()>,
+    /// The names of all tables that were found or asked for.
+    tables: Mutex<BTreeSet<String>>,
     sync: group::GroupSync,
 }
 
 impl Store {
     /// Returns a store on the given backend.
     pub fn new(backend: impl Backend) -> Self {
-        let shared =
-            Shared { backend: Box::new(backend), writes: Mutex::new(()), sync: group::GroupSync::default() };
+        let shared = Shared {
+            backend: Box::new(backend),
+            writes: Mutex::new(()),
+            tables: Mutex::default(),
+            sync: group::GroupSync::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -115,7 +123,20 @@ impl Store {
 
     /// Returns the typed table of the given name.
     pub fn table<K: Key, V: Record>(&self, name: &'static str) -> Table<K, V> {
+        self.shared.tables.lock().insert(name.to_owned());
         Table::new(self.clone(), name)
+    }
+
+    /// Calls `read` with the names of all tables, while nobody writes through this handle or its clones.
+    pub fn at_one_moment<T>(&self, read: impl FnOnce(&BTreeSet<String>) -> T) -> T {
+        let _nobody_else = self.shared.writes.lock();
+        let tables = self.shared.tables.lock().clone();
+        read(&tables)
+    }
+
+    /// Notes tables that were found.
+    fn know(&self, tables: BTreeSet<String>) {
+        self.shared.tables.lock().extend(tables);
     }
 
     /// Writes a batch, whole or not at all.

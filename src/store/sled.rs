@@ -51,7 +51,24 @@ pub fn open_sled(directory: &Path) -> Result<Store, StoreError> {
     })?;
     let tree = database.open_tree(TREE).map_err(broken)?;
     let directory = directory.to_owned();
-    Ok(Store::new(Sled { database, tree, directory, synced_blobs: Mutex::default() }))
+    let tables = tables(&tree)?;
+    let store = Store::new(Sled { database, tree, directory, synced_blobs: Mutex::default() });
+    store.know(tables);
+    Ok(store)
+}
+
+/// Returns the names of all tables, from the first key of each.
+fn tables(tree: &sled::Tree) -> Result<BTreeSet<String>, StoreError> {
+    let (mut names, mut from) = (BTreeSet::new(), Vec::new());
+    while let Some(entry) = tree.range(from..).next() {
+        let (key, _) = entry.map_err(broken)?;
+        let name: Vec<u8> = key.iter().copied().take_while(|byte| *byte != 0).collect();
+        names.insert(String::from_utf8_lossy(&name).into_owned());
+        // Behind every key of this table, whose names end with a NUL.
+        from = name;
+        from.push(1);
+    }
+    Ok(names)
 }
 
 impl Sled {

@@ -4,6 +4,7 @@
 mod a2a;
 mod abtest;
 mod answers;
+mod backup;
 mod bounds;
 mod budgets;
 mod cli;
