@@ -15,6 +15,7 @@ mod privacy;
 mod ready;
 mod sign_in;
 mod state;
+mod stores;
 pub mod streamed;
 mod task;
 mod usage;
@@ -210,7 +211,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
 
 fn open_buckets(config: &Config, state: &State, clock: &dyn Clock) -> Arc<Buckets> {
     let quotas = quotas(&config.rules.limits.tiers, Tier::quota);
-    Arc::new(Buckets::open(quotas, state.secret.clone(), &state.store, clock.now()))
+    Arc::new(Buckets::open(quotas, state.secret.clone(), &state.local, clock.now()))
 }
 
 /// Lets what depends on the routes follow them.
@@ -263,7 +264,7 @@ fn add_tasks(
     telemetry: &Arc<Telemetry>,
 ) {
     let State {
-        store,
+        local,
         reloader,
         writer,
         log,
@@ -292,7 +293,7 @@ fn add_tasks(
     server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
     keeping::add_credentials(server, telemetry, authenticator, &clock);
     let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
-    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
+    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(local, time, shutdown)));
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
     let prices = config.analytics.prices.clone();

@@ -9,6 +9,8 @@ use std::time::Duration;
 use super::agents::AgentFiles;
 use super::frameworks;
 use super::privacy;
+use super::stores;
+use super::stores::Stores;
 use crate::access::authenticator::Authenticator;
 use crate::access::budget::Budgets;
 use crate::access::concurrency::Concurrency;
@@ -50,13 +52,12 @@ use crate::policy::reload::Origin;
 use crate::policy::reload::Reloader;
 use crate::proxy::provider_key::PROVIDER_KEY_BYTES_MAX;
 use crate::proxy::provider_key::ProviderKeys;
+use crate::store::PostgresFault;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::open_sled;
 use crate::telemetry::Telemetry;
 use crate::tls::CertificateFault;
 
-const STORE_FOLDER: &str = "store";
 const AUDIT_FOLDER: &str = "audit";
 /// Beside the journal, not in it: backups of the two live differently long.
 const KEYS_FILE: &str = "subjects.keys";
@@ -68,6 +69,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// What outlives the process, and what reads and writes it.
 pub struct State {
     pub(super) store: Store,
+    pub(super) local: Store,
     pub(super) secret: NodeSecret,
     pub(super) licensing: Arc<Licensing>,
     pub(super) provider_keys: Arc<ProviderKeys>,
@@ -102,6 +104,9 @@ pub enum StateError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Database(#[from] PostgresFault),
     /// The keys cannot be opened.
     #[error(transparent)]
     Keys(#[from] KeyError),
@@ -138,7 +143,7 @@ impl State {
     ) -> Result<Self, StateError> {
         let folder = &config.store.path;
         std::fs::create_dir_all(folder).map_err(StateError::Folder)?;
-        let store = open_store(config)?;
+        let Stores { shared: store, local } = stores::open(config)?;
         let secret = NodeSecret::open(folder).map_err(StateError::Folder)?;
         let ids = Arc::new(UlidSource::default());
         let licensing = Arc::new(Licensing::open(config.license.clone()));
@@ -149,14 +154,14 @@ impl State {
         let abtests = Arc::new(AbTests::open(&store)?);
         let node_id: String =
             secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let trust = Trust::open(&store, Arc::clone(&signing), node_id.clone(), config.trust)?;
+        let trust = Trust::open(&local, Arc::clone(&signing), node_id.clone(), config.trust)?;
         let trust = Arc::new(trust);
         let authenticator = open_authenticator(config, &store, &secret, &keys, &signing)?;
         let budgets = Arc::new(Budgets::open(&store)?);
         let pins = Arc::new(Pins::open(&store)?);
         let settings = journal_settings(&config.audit, folder);
         let opened =
-            audit::open(settings, store.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
+            audit::open(settings, local.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
         let Opened { recorder, writer, log, keyring, repair } = opened;
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
@@ -174,6 +179,7 @@ impl State {
         let notary = Notary::new(log.clone(), keys_of_notary, time, node_id.clone(), &journal);
         Ok(Self {
             store,
+            local,
             secret,
             licensing,
             provider_keys,
@@ -198,13 +204,6 @@ impl State {
             ids,
             node_id,
         })
-    }
-}
-
-fn open_store(config: &Config) -> Result<Store, StoreError> {
-    match config.store.in_memory {
-        true => Ok(Store::in_memory()),
-        false => open_sled(&config.store.path.join(STORE_FOLDER)),
     }
 }
 

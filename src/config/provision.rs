@@ -35,8 +35,23 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
     }
     faults.extend(provider_key_faults(config));
     faults.extend(sso_faults(config));
+    faults.extend(store_faults(config));
     faults.extend(price::load(config.analytics.prices.as_deref()).err().into_iter().flatten());
     faults
+}
+
+/// Returns what is wrong with the place of the database's URL, and with the certificates it is trusted by.
+fn store_faults(config: &Config) -> Vec<ConfigFault> {
+    let Some(postgres) = &config.store.postgres else { return Vec::new() };
+    let found = match &postgres.url {
+        SecretPlace::File(file) => ("url_file", fs::read_to_string(file).ok()),
+        SecretPlace::Environment(name) => ("url_env", named(name)),
+    };
+    let key = |key: &str| format!("store.postgres.{key}");
+    let url = found.1.filter(|url| !url.trim().is_empty());
+    let missing = url.is_none().then(|| fault(config, key(found.0), "cannot be read, or holds no URL"));
+    let ca = postgres.ca_file.as_deref().and_then(|file| certificates(file).err());
+    missing.into_iter().chain(ca.map(|reason| fault(config, key("ca_file"), reason))).collect()
 }
 
 /// Returns what is wrong with the providers' keys that the routes name.

@@ -15,6 +15,7 @@ use crate::admin::config::AdminConfig;
 use crate::config::PluginsConfig;
 use crate::config::sign_in;
 use crate::document::Problem;
+use crate::document::secret::SecretPlace;
 use crate::document::section::Section;
 use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
@@ -23,6 +24,7 @@ use crate::govern::audit::config::AuditFailure;
 use crate::govern::trust::TrustConfig;
 use crate::proxy::config::ProxyConfig;
 use crate::proxy::config::Timeouts;
+use crate::store::config::PostgresConfig;
 use crate::store::config::StoreConfig;
 use crate::telemetry::config::LogFormat;
 use crate::telemetry::config::LogLevel;
@@ -87,13 +89,36 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
 }
 
 pub(super) fn store(section: &mut Section<'_>) -> StoreConfig {
+    let shared = section.text("backend");
+    if !["sled", "postgres"].contains(&shared) {
+        section.invalid("backend", "expected sled or postgres", None);
+    }
+    let postgres = postgres(&mut section.section("postgres"));
     let config = StoreConfig {
         path: path(section, "path"),
         in_memory: section.flag("in_memory"),
         cache_bytes: section.number("cache_bytes", MIB..=64 * GIB),
+        postgres: postgres.clone().filter(|_| shared == "postgres"),
     };
+    if shared == "postgres" && postgres.is_none() {
+        section.invalid("backend", "postgres needs url_file or url_env in [store.postgres]", None);
+    }
+    if shared == "postgres" && config.in_memory {
+        section.invalid("in_memory", "what lies in a database outlives the process", None);
+    }
     section.finish();
     config
+}
+
+/// `None` where it is not said where the URL lies.
+fn postgres(section: &mut Section<'_>) -> Option<PostgresConfig> {
+    let url = SecretPlace::read(section, "url_file", "url_env");
+    let (tls, ca_file) = (section.flag("tls"), section.path_maybe("ca_file"));
+    let connections = section.count("connections", 1..=1000);
+    let waiting_max = section.count("waiting", 1..=100_000);
+    let timeout = Duration::from_millis(section.number("timeout_ms", 100..=60_000));
+    section.finish();
+    Some(PostgresConfig { url: url?, tls, ca_file, connections, waiting_max, timeout })
 }
 
 pub(super) fn plugins(section: &mut Section<'_>) -> PluginsConfig {
