@@ -22,6 +22,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("telemetry", &["clock", "error", "id", "scan"]),
     ("tls", &["clock", "error", "telemetry"]),
     ("store", &["clock", "document", "error", "id", "tls"]),
+    ("cluster", &["clock", "store"]),
     // What is decided, who calls, what is written down: three that do not know each other, but for one arrow.
     ("policy", &["clock", "document", "error", "id", "llm", "redact", "scan", "store"]),
     ("access", &["clock", "document", "error", "id", "store", "telemetry", "tls"]),
@@ -35,6 +36,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &[
             "access",
             "clock",
+            "cluster",
             "document",
             "error",
             "govern",
@@ -89,6 +91,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "access",
             "admin",
             "clock",
+            "cluster",
             "config",
             "document",
             "error",

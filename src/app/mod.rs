@@ -196,6 +196,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     server.add_service(plane);
 
     forwarding::add(&mut server, forwarders, &telemetry);
+    stores::add_tasks(&mut server, &telemetry, &state, &admin_addresses);
     add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
@@ -398,6 +399,7 @@ fn office(
         notary: state.notary.clone(),
         privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
+        members: state.members.clone(),
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),
         ids: Arc::clone(&state.ids),

@@ -24,6 +24,8 @@ use crate::access::signing::RingError;
 use crate::access::token::Tokens;
 use crate::access::user::Users;
 use crate::clock::Clock;
+use crate::cluster::ClaimError;
+use crate::cluster::Members;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
@@ -70,6 +72,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub struct State {
     pub(super) store: Store,
     pub(super) local: Store,
+    pub(super) members: Option<Arc<Members>>,
     pub(super) secret: NodeSecret,
     pub(super) licensing: Arc<Licensing>,
     pub(super) provider_keys: Arc<ProviderKeys>,
@@ -107,6 +110,9 @@ pub enum StateError {
     /// The database cannot be used.
     #[error(transparent)]
     Database(#[from] PostgresFault),
+    /// Another node has the database for itself.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// The keys cannot be opened.
     #[error(transparent)]
     Keys(#[from] KeyError),
@@ -145,6 +151,9 @@ impl State {
         std::fs::create_dir_all(folder).map_err(StateError::Folder)?;
         let Stores { shared: store, local } = stores::open(config)?;
         let secret = NodeSecret::open(folder).map_err(StateError::Folder)?;
+        let node_id: String =
+            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let members = stores::join(config, &store, &node_id, &clock)?;
         let ids = Arc::new(UlidSource::default());
         let licensing = Arc::new(Licensing::open(config.license.clone()));
         tell_standing(&licensing, &*clock);
@@ -152,8 +161,6 @@ impl State {
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
         let abtests = Arc::new(AbTests::open(&store)?);
-        let node_id: String =
-            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
         let trust = Trust::open(&local, Arc::clone(&signing), node_id.clone(), config.trust)?;
         let trust = Arc::new(trust);
         let authenticator = open_authenticator(config, &store, &secret, &keys, &signing)?;
@@ -180,6 +187,7 @@ impl State {
         Ok(Self {
             store,
             local,
+            members,
             secret,
             licensing,
             provider_keys,

@@ -7,6 +7,7 @@ mod answers;
 mod bounds;
 mod cli;
 mod clients;
+mod cluster;
 mod compliance;
 mod crash;
 mod document;
