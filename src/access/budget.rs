@@ -10,7 +10,8 @@
 //! what stands for a request that sets no such limit; those may go beyond it by one answer each.
 //!
 //! What was used is written once a second: a process that dies forgets up to 1.5 s of it, and the exchanges
-//! that were under way.
+//! that were under way. Where nodes share a store each adds what it used to what all have used; between two of
+//! these moments a key can use on each node what is left of its budget as that node knows it.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -26,14 +27,11 @@ use parking_lot::RwLock;
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::key::KEYS_MAX;
-use crate::store::Batch;
-use crate::store::KeyRange;
-use crate::store::Order;
+use crate::store::Followed;
+use crate::store::Fresh;
 use crate::store::Record;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::Table;
 
 /// How often what was used is written.
 const FLUSH: Duration = Duration::from_secs(1);
@@ -120,8 +118,8 @@ pub enum BudgetFault {
 
 /// The budgets of all keys.
 pub struct Budgets {
-    budgets: Table<String, Budget>,
-    spent: Table<String, Spent>,
+    budgets: Followed<String, Budget>,
+    spent: Followed<String, Spent>,
     accounts: RwLock<HashMap<String, Arc<Mutex<Account>>>>,
 }
 
@@ -129,9 +127,13 @@ pub struct Budgets {
 #[derive(Default)]
 struct Account {
     budget: Budget,
+    /// What all nodes have used, as far as it is known here, with what is not written yet.
     spent: Spent,
     reserved: Amount,
-    is_dirty: bool,
+    /// What is not written yet.
+    fresh: Spent,
+    /// As much of it as is being written.
+    in_flight: Option<Spent>,
 }
 
 /// What one exchange reserved; given back when it is dropped.
@@ -192,6 +194,42 @@ impl Spent {
         Self { day: now.as_second().div_euclid(DAY_S), month, today, this_month }
     }
 
+    fn is_nothing(&self) -> bool {
+        self.today == Amount::default() && self.this_month == Amount::default()
+    }
+
+    /// Returns what was used in the newer day and month of the two, by both.
+    fn and(self, other: Self) -> Self {
+        self.joined(other, Amount::plus)
+    }
+
+    /// Returns what is left of it without another.
+    fn less(self, other: Self) -> Self {
+        let same = |own: i64, of: i64, amount: Amount, gone: Amount| match own == of {
+            true => amount.minus(gone),
+            false => amount,
+        };
+        Self {
+            today: same(self.day, other.day, self.today, other.today),
+            this_month: same(self.month, other.month, self.this_month, other.this_month),
+            ..self
+        }
+    }
+
+    fn joined(self, other: Self, join: fn(Amount, Amount) -> Amount) -> Self {
+        let newer = |own: i64, of: i64, amount: Amount, more: Amount| match own.cmp(&of) {
+            std::cmp::Ordering::Less => more,
+            std::cmp::Ordering::Equal => join(amount, more),
+            std::cmp::Ordering::Greater => amount,
+        };
+        Self {
+            day: self.day.max(other.day),
+            month: self.month.max(other.month),
+            today: newer(self.day, other.day, self.today, other.today),
+            this_month: newer(self.month, other.month, self.this_month, other.this_month),
+        }
+    }
+
     /// Begins a new day or month; a clock that was set back begins none.
     fn roll(&mut self, now: Timestamp) {
         let fresh = Self::of(Amount::default(), Amount::default(), now);
@@ -205,6 +243,14 @@ impl Spent {
 }
 
 impl Account {
+    /// Takes over what all nodes have used.
+    fn take_over(&mut self, stored: Spent, is_own: bool) {
+        if let Some(written) = self.in_flight.take().filter(|_| is_own) {
+            self.fresh = self.fresh.less(written);
+        }
+        self.spent = stored.and(self.fresh);
+    }
+
     /// Returns every limit, what was used of it, and what is reserved.
     fn limits(&self) -> [(Allowance, Option<u64>, u64, u64); 4] {
         let (budget, spent, reserved) = (&self.budget, &self.spent, self.reserved);
@@ -266,13 +312,40 @@ impl Budgets {
     /// # Errors
     /// The store failed.
     pub fn open(store: &Store) -> Result<Self, StoreError> {
-        let (budgets, spent) = (store.table::<String, Budget>("key_budgets"), store.table("key_spent"));
-        let mut accounts = HashMap::new();
-        for (id, budget) in budgets.list(&KeyRange::all(), Order::Ascending, KEYS_MAX)? {
-            let spent = spent.get(&id)?.unwrap_or_default();
-            accounts.insert(id, Arc::new(Mutex::new(Account { budget, spent, ..Account::default() })));
+        let budgets = Self {
+            budgets: Followed::new(store.table("key_budgets")),
+            spent: Followed::new(store.table("key_spent")),
+            accounts: RwLock::default(),
+        };
+        budgets.follow()?;
+        Ok(budgets)
+    }
+
+    /// Takes over what other nodes changed, and what keys used there. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn follow(&self) -> Result<(), StoreError> {
+        self.budgets.catch_up(|fresh| self.take_over(fresh))?;
+        self.spent.catch_up(|fresh| self.take_over_spent(fresh))
+    }
+
+    fn take_over(&self, fresh: Fresh<String, Budget>) {
+        let mut accounts = self.accounts.write();
+        match fresh {
+            Fresh::Anew => accounts.values().for_each(|account| account.lock().budget = Budget::default()),
+            Fresh::Put { key, record, .. } => accounts.entry(key).or_default().lock().budget = record,
+            Fresh::Gone { key } => drop(accounts.remove(&key)),
         }
-        Ok(Self { budgets, spent, accounts: RwLock::new(accounts) })
+    }
+
+    fn take_over_spent(&self, fresh: Fresh<String, Spent>) {
+        if let Fresh::Put { key, record, is_own } = fresh {
+            // What is written of a budget that was taken away meanwhile means nothing.
+            if let Some(account) = self.account(&key) {
+                account.lock().take_over(record, is_own);
+            }
+        }
     }
 
     /// Gives a key a budget, or another one; `spent` is what a key without one is known to have used already.
@@ -281,14 +354,19 @@ impl Budgets {
     /// # Errors
     /// The store failed, and nothing changed.
     pub fn set(&self, id: &str, budget: Budget, spent: Spent) -> Result<(), StoreError> {
-        let mut accounts = self.accounts.write();
-        self.budgets.put_durable(&id.to_owned(), &budget)?;
-        match accounts.get(id) {
-            Some(account) => account.lock().budget = budget,
-            None => {
-                let account = Account { budget, spent, is_dirty: true, ..Account::default() };
-                accounts.insert(id.to_owned(), Arc::new(Mutex::new(account)));
-            }
+        let key = id.to_owned();
+        let is_new = self.budgets.change(
+            |fresh| self.take_over(fresh),
+            |batch| {
+                let is_new = self.account(id).is_none();
+                self.budgets.table().put_in(batch, &key, &budget)?;
+                Ok::<_, StoreError>(is_new)
+            },
+        )?;
+        if let Some(account) = self.account(id).filter(|_| is_new) {
+            let mut account = account.lock();
+            account.fresh = account.fresh.and(spent);
+            account.spent = account.spent.and(spent);
         }
         Ok(())
     }
@@ -298,15 +376,17 @@ impl Budgets {
     /// # Errors
     /// The store failed, and nothing changed.
     pub fn remove(&self, id: &str) -> Result<bool, StoreError> {
-        let mut accounts = self.accounts.write();
-        if !accounts.contains_key(id) {
-            return Ok(false);
-        }
-        let mut batch = Batch::default();
-        self.budgets.delete_in(&mut batch, &id.to_owned());
-        self.spent.delete_in(&mut batch, &id.to_owned());
-        self.budgets.store().commit_durable(&batch)?;
-        Ok(accounts.remove(id).is_some())
+        self.budgets.change(
+            |fresh| self.take_over(fresh),
+            |batch| {
+                if self.account(id).is_none() {
+                    return Ok(false);
+                }
+                self.budgets.table().delete_in(batch, &id.to_owned());
+                batch.delete(self.spent.table().name(), id.as_bytes().to_vec());
+                Ok(true)
+            },
+        )
     }
 
     /// Returns a key's budget and what it used of it; `None`: it is unlimited.
@@ -347,25 +427,23 @@ impl Budgets {
     /// # Errors
     /// The store failed; the next call tries again.
     pub fn flush(&self) -> Result<(), StoreError> {
-        // Whoever takes a budget away waits, so that no line of it is written behind.
-        let accounts = self.accounts.read();
-        let mut batch = Batch::default();
-        let mut written = Vec::new();
-        for (id, account) in accounts.iter() {
-            let mut open = account.lock();
-            if std::mem::take(&mut open.is_dirty) {
-                self.spent.put_in(&mut batch, id, &open.spent)?;
-                written.push(account);
-            }
-        }
-        if written.is_empty() {
-            return Ok(());
-        }
-        let outcome = self.spent.store().commit(&batch);
-        if outcome.is_err() {
-            written.iter().for_each(|account| account.lock().is_dirty = true);
-        }
-        outcome
+        self.spent.change(
+            |fresh| self.take_over_spent(fresh),
+            |batch| {
+                batch.quietly();
+                // Whoever takes a budget away waits, so that no line of it is written behind.
+                let accounts = self.accounts.read();
+                for (id, account) in accounts.iter() {
+                    let mut account = account.lock();
+                    let is_clean = account.fresh.is_nothing();
+                    account.in_flight = (!is_clean).then_some(account.fresh);
+                    if !is_clean {
+                        self.spent.table().put_in(batch, id, &account.spent)?;
+                    }
+                }
+                Ok(())
+            },
+        )
     }
 
     /// Writes what was used every second, until `shutdown` resolves.
@@ -399,10 +477,10 @@ impl Reservation {
     /// Gives the reservation back and counts what was used instead.
     pub fn settle(self, used: Amount, now: Timestamp) {
         let mut account = self.account.lock();
+        let used = Spent::of(used, used, now);
         account.spent.roll(now);
-        account.spent.today = account.spent.today.plus(used);
-        account.spent.this_month = account.spent.this_month.plus(used);
-        account.is_dirty = true;
+        account.spent = account.spent.and(used);
+        account.fresh = account.fresh.and(used);
     }
 }
 

@@ -10,6 +10,7 @@ use super::agents::AgentFiles;
 use super::frameworks;
 use super::privacy;
 use super::stores;
+use super::stores::KEYS_FILE;
 use super::stores::Stores;
 use crate::access::authenticator::Authenticator;
 use crate::access::budget::Budgets;
@@ -18,6 +19,7 @@ use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
+use crate::access::secret::TooShort;
 use crate::access::session::SessionStore;
 use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
@@ -44,6 +46,7 @@ use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::govern::compliance::desk::Desk;
+use crate::govern::keyring::Keyring;
 use crate::govern::privacy::Privacy;
 use crate::govern::siem::SinkError;
 use crate::govern::trust::Trust;
@@ -61,8 +64,6 @@ use crate::telemetry::Telemetry;
 use crate::tls::CertificateFault;
 
 const AUDIT_FOLDER: &str = "audit";
-/// Beside the journal, not in it: backups of the two live differently long.
-const KEYS_FILE: &str = "subjects.keys";
 /// How long an exchange waits for the disk in `wait` before the log counts as failing.
 const RECORD_WAIT_MAX: Duration = Duration::from_secs(5);
 const SEGMENT_AGE_MAX: Duration = Duration::from_secs(86_400);
@@ -84,6 +85,7 @@ pub struct State {
     pub(super) trust: Arc<Trust>,
     pub(super) notary: Notary,
     pub(super) pins: Arc<Pins>,
+    pub(super) keyring: Arc<Keyring>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
@@ -110,6 +112,9 @@ pub enum StateError {
     /// The database cannot be used.
     #[error(transparent)]
     Database(#[from] PostgresFault),
+    /// The secret that nodes share is none.
+    #[error(transparent)]
+    Secret(#[from] TooShort),
     /// Another node has the database for itself.
     #[error(transparent)]
     Claim(#[from] ClaimError),
@@ -149,10 +154,7 @@ impl State {
     ) -> Result<Self, StateError> {
         let folder = &config.store.path;
         std::fs::create_dir_all(folder).map_err(StateError::Folder)?;
-        let Stores { shared: store, local } = stores::open(config)?;
-        let secret = NodeSecret::open(folder).map_err(StateError::Folder)?;
-        let node_id: String =
-            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let Stores { shared: store, secret, node_id, local } = stores::open(config)?;
         let members = stores::join(config, &store, &node_id, &clock)?;
         let ids = Arc::new(UlidSource::default());
         let licensing = Arc::new(Licensing::open(config.license.clone()));
@@ -160,22 +162,23 @@ impl State {
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
-        let abtests = Arc::new(AbTests::open(&store)?);
+        let abtests = Arc::new(AbTests::open(&store, &local)?);
         let trust = Trust::open(&local, Arc::clone(&signing), node_id.clone(), config.trust)?;
         let trust = Arc::new(trust);
         let authenticator = open_authenticator(config, &store, &secret, &keys, &signing)?;
         let budgets = Arc::new(Budgets::open(&store)?);
-        let pins = Arc::new(Pins::open(&store)?);
+        let pins = Arc::new(Pins::open(&local)?);
         let settings = journal_settings(&config.audit, folder);
-        let opened =
-            audit::open(settings, local.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
-        let Opened { recorder, writer, log, keyring, repair } = opened;
+        let keyring = Arc::new(stores::open_keyring(config, &store, &secret)?);
+        let (metrics, time) = (Arc::clone(&telemetry.metrics), Arc::clone(&clock));
+        let opened = audit::open_with(settings, Arc::clone(&keyring), local.clone(), time, metrics)?;
+        let Opened { recorder, writer, log, repair, .. } = opened;
         if let Some(repair) = repair {
             tracing::warn!(?repair, "the audit log had a torn end, which was mended");
         }
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
-        let privacy = privacy::open(&store, &keyring, &log, &authenticator, (&meter, &trust), &clock)?;
+        let privacy = privacy::open((&store, &node_id), &keyring, &log, &authenticator, (&meter, &trust), &clock)?;
         privacy::resume(&privacy, &recorder);
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
@@ -199,6 +202,7 @@ impl State {
             authenticator,
             concurrency: Arc::default(),
             pins,
+            keyring,
             recorder,
             writer,
             log,

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::Sharing;
 use super::millis;
 use crate::clock::Clock;
+use crate::store::Batch;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Record;
@@ -85,7 +86,7 @@ pub struct Node {
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// Another node is there, and one of the two wants to be alone.
-    #[error("node {id} uses the same database: every node needs one of its own")]
+    #[error("node {id} uses the same database: every node needs [cluster] enabled = true, or a database of its own")]
     Taken {
         /// The other node.
         id: String,
@@ -135,6 +136,7 @@ impl Members {
         let rivals: BTreeMap<String, NodeRecord> =
             first.into_iter().filter(|(_, record)| opposes(record)).collect();
         if rivals.is_empty() {
+            self.view.lock().told = Some(self.clock.monotonic());
             return Ok(());
         }
         let until = self.clock.monotonic() + AWAY_AFTER;
@@ -149,6 +151,7 @@ impl Members {
         }
         // They ended without a word.
         rivals.keys().try_for_each(|id| self.table.delete(id))?;
+        self.view.lock().told = Some(self.clock.monotonic());
         Ok(())
     }
 
@@ -174,7 +177,10 @@ impl Members {
             at: self.clock.now(),
             is_alone: self.sharing == Sharing::Alone,
         };
-        self.table.put(&self.id, &record)?;
+        let mut batch = Batch::default();
+        self.table.put_in(&mut batch, &self.id, &record)?;
+        batch.quietly();
+        self.table.store().commit(&batch)?;
         let all = self.table.list(&KeyRange::all(), Order::Ascending, NODES_MAX)?;
         let mut view = self.view.lock();
         view.beat = beat;

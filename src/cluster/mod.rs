@@ -7,12 +7,14 @@
 //! What it does not promise: that a node which was cut off knows it at once. It counts itself as away as soon as it
 //! could not write its row for as long as the others would wait for it.
 
+mod follow;
 mod member;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
+pub use self::follow::Follower;
 pub use self::member::AWAY_AFTER;
 pub use self::member::BEAT_EVERY;
 pub use self::member::ClaimError;

@@ -145,7 +145,7 @@ impl Config {
                 session: sign_in::session(&mut root.section("session")),
                 proxy: read::proxy(&mut root.section("proxy")),
                 admin,
-                store: read::store(&mut root.section("store")),
+                store: store(root),
                 plugins: read::plugins(&mut root.section("plugins")),
                 audit: read::audit(&mut root.section("audit")),
                 analytics: read::analytics(&mut root.section("analytics")),
@@ -160,6 +160,11 @@ impl Config {
             }
         })
     }
+}
+
+fn store(root: &mut section::Section<'_>) -> StoreConfig {
+    let together = read::cluster(&mut root.section("cluster"));
+    read::store(&mut root.section("store"), together)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
+use crate::access::secret::SHARED_CHARS_MIN;
 use crate::access::sso::ClientSecretPlace;
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -43,15 +44,24 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
 /// Returns what is wrong with the place of the database's URL, and with the certificates it is trusted by.
 fn store_faults(config: &Config) -> Vec<ConfigFault> {
     let Some(postgres) = &config.store.postgres else { return Vec::new() };
-    let found = match &postgres.url {
-        SecretPlace::File(file) => ("url_file", fs::read_to_string(file).ok()),
-        SecretPlace::Environment(name) => ("url_env", named(name)),
-    };
     let key = |key: &str| format!("store.postgres.{key}");
-    let url = found.1.filter(|url| !url.trim().is_empty());
-    let missing = url.is_none().then(|| fault(config, key(found.0), "cannot be read, or holds no URL"));
+    let mut faults = Vec::new();
+    for (place, keys, what) in [
+        (&postgres.url, ["url_file", "url_env"], "cannot be read, or holds no URL"),
+        (&postgres.secret, ["secret_file", "secret_env"], "cannot be read, or holds less than 32 characters"),
+    ] {
+        let (at, text) = match place {
+            SecretPlace::File(file) => (keys[0], fs::read_to_string(file).ok()),
+            SecretPlace::Environment(name) => (keys[1], named(name)),
+        };
+        let least = if keys[0] == "secret_file" { SHARED_CHARS_MIN } else { 1 };
+        if text.is_none_or(|text| text.trim().len() < least) {
+            faults.push(fault(config, key(at), what));
+        }
+    }
     let ca = postgres.ca_file.as_deref().and_then(|file| certificates(file).err());
-    missing.into_iter().chain(ca.map(|reason| fault(config, key("ca_file"), reason))).collect()
+    faults.extend(ca.map(|reason| fault(config, key("ca_file"), reason)));
+    faults
 }
 
 /// Returns what is wrong with the providers' keys that the routes name.

@@ -88,12 +88,19 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
     config
 }
 
-pub(super) fn store(section: &mut Section<'_>) -> StoreConfig {
+/// Tells whether several nodes share a database.
+pub(super) fn cluster(section: &mut Section<'_>) -> bool {
+    let enabled = section.flag("enabled");
+    section.finish();
+    enabled
+}
+
+pub(super) fn store(section: &mut Section<'_>, together: bool) -> StoreConfig {
     let shared = section.text("backend");
     if !["sled", "postgres"].contains(&shared) {
         section.invalid("backend", "expected sled or postgres", None);
     }
-    let postgres = postgres(&mut section.section("postgres"));
+    let postgres = postgres(&mut section.section("postgres"), together);
     let config = StoreConfig {
         path: path(section, "path"),
         in_memory: section.flag("in_memory"),
@@ -101,7 +108,11 @@ pub(super) fn store(section: &mut Section<'_>) -> StoreConfig {
         postgres: postgres.clone().filter(|_| shared == "postgres"),
     };
     if shared == "postgres" && postgres.is_none() {
-        section.invalid("backend", "postgres needs url_file or url_env in [store.postgres]", None);
+        let reason = "postgres needs url_file or url_env, and secret_file or secret_env, in [store.postgres]";
+        section.invalid("backend", reason, None);
+    }
+    if together && shared != "postgres" {
+        section.invalid("backend", "[cluster] needs a database that nodes share: postgres", None);
     }
     if shared == "postgres" && config.in_memory {
         section.invalid("in_memory", "what lies in a database outlives the process", None);
@@ -110,15 +121,16 @@ pub(super) fn store(section: &mut Section<'_>) -> StoreConfig {
     config
 }
 
-/// `None` where it is not said where the URL lies.
-fn postgres(section: &mut Section<'_>) -> Option<PostgresConfig> {
+/// `None` where it is not said where the URL and the secret lie.
+fn postgres(section: &mut Section<'_>, together: bool) -> Option<PostgresConfig> {
     let url = SecretPlace::read(section, "url_file", "url_env");
+    let secret = SecretPlace::read(section, "secret_file", "secret_env");
     let (tls, ca_file) = (section.flag("tls"), section.path_maybe("ca_file"));
     let connections = section.count("connections", 1..=1000);
     let waiting_max = section.count("waiting", 1..=100_000);
     let timeout = Duration::from_millis(section.number("timeout_ms", 100..=60_000));
     section.finish();
-    Some(PostgresConfig { url: url?, tls, ca_file, connections, waiting_max, timeout })
+    Some(PostgresConfig { url: url?, secret: secret?, together, tls, ca_file, connections, waiting_max, timeout })
 }
 
 pub(super) fn plugins(section: &mut Section<'_>) -> PluginsConfig {

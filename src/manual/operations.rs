@@ -69,5 +69,6 @@
 //! are full. Requests that are refused for too many at once cost nothing.
 //!
 //! # Known tensions
-//! - The store is locked by one process, so that one binary cannot take over from another without a gap.
+//! - The store is locked by one process, so that one binary cannot take over from another without a gap; with the state
+//!   in a database ([`crate::manual::cluster`]) only the journal is.
 //! - sled gives no disk space back after deletes. The audit journal is not in it; its segments are files, dropped whole.

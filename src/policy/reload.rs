@@ -7,7 +7,10 @@
 //! Every call here blocks for as long as compiling takes (some 0.3 s where packs changed): keep
 //! it off the request threads.
 
+mod follow;
+
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -54,6 +57,8 @@ pub struct Reloader {
     changing: Mutex<()>,
     preparers: RwLock<Vec<Preparer>>,
     listeners: RwLock<Vec<Listener>>,
+    /// The revision of another node that did not build here.
+    refused: AtomicU64,
 }
 
 /// What is in force: the effective document and the revision that brought it.
@@ -171,9 +176,26 @@ impl Reloader {
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Origin), ChangeError> {
         let revisions = Revisions::new(store);
+        loop {
+            match Self::try_start(&loading, &revisions, &clock) {
+                // Another node that starts, too, was faster: its revision is the newest now.
+                Err(ChangeError::Store(StoreError::Conflict)) => {}
+                Err(error) => return Err(error),
+                Ok((ruleset, current, origin)) => {
+                    return Ok((Self::assemble(ruleset, current, loading, revisions, clock), origin));
+                }
+            }
+        }
+    }
+
+    fn try_start(
+        loading: &Loading,
+        revisions: &Revisions,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<(Ruleset, Current, Origin), ChangeError> {
         let files = (loading.document)().map_err(ChangeError::Faulty)?;
         let file_etag = rules_etag(&files);
-        let builder = Builder { loading: &loading, running: None };
+        let builder = Builder { loading, running: None };
         let newest = revisions.newest(1)?.pop();
         let mut origin = match &newest {
             None => Origin::FirstStart,
@@ -185,7 +207,7 @@ impl Reloader {
             match builder.build(&document, newest.number) {
                 Ok(ruleset) => {
                     let current = Current { document, revision: newest.clone() };
-                    return Ok((Self::assemble(ruleset, current, loading, revisions, clock), origin));
+                    return Ok((ruleset, current, origin));
                 }
                 Err(faults) => origin = Origin::StoredRevisionFaulty(faults),
             }
@@ -203,9 +225,8 @@ impl Reloader {
             file_etag,
             rules: rules_of(&files),
         };
-        revisions.keep(&revision)?;
-        let current = Current { document: files, revision };
-        Ok((Self::assemble(ruleset, current, loading, revisions, clock), origin))
+        revisions.keep_next(&revision)?;
+        Ok((ruleset, Current { document: files, revision }, origin))
     }
 
     /// Returns where the running ruleset is found.
@@ -242,7 +263,7 @@ impl Reloader {
     ///
     /// As every change.
     pub fn reload_file(&self) -> Result<Option<Change>, ChangeError> {
-        let _one_at_a_time = self.changing.lock();
+        let _one_at_a_time = self.begin()?;
         let files = self.heard(RevisionSource::File, (self.loading.document)())?;
         let current = self.current();
         let file_etag = rules_etag(&files);
@@ -271,7 +292,7 @@ impl Reloader {
         if_match: Option<&str>,
         run: Run,
     ) -> Result<Change, ChangeError> {
-        let _one_at_a_time = self.changing.lock();
+        let _one_at_a_time = self.begin()?;
         self.patch_as(patch, author, RevisionSource::Api, if_match, run)
     }
 
@@ -282,7 +303,7 @@ impl Reloader {
     /// As every change, and for a name that no profile has.
     pub fn apply_profile(&self, id: &str, author: &str) -> Result<Change, ChangeError> {
         let profile = profile::find(id).ok_or(ChangeError::UnknownProfile)?;
-        let _one_at_a_time = self.changing.lock();
+        let _one_at_a_time = self.begin()?;
         self.patch_as(Value::Object(profile.patch), author, RevisionSource::Profile, None, Run::Real)
     }
 
@@ -292,7 +313,7 @@ impl Reloader {
     ///
     /// As every change, and for a revision that is not kept.
     pub fn rollback(&self, number: u64, author: &str, run: Run) -> Result<Change, ChangeError> {
-        let _one_at_a_time = self.changing.lock();
+        let _one_at_a_time = self.begin()?;
         let earlier = self.revisions.get(number)?.ok_or(ChangeError::UnknownRevision)?;
         let current = self.current();
         let draft = Draft {
@@ -371,11 +392,14 @@ impl Reloader {
             file_etag: draft.file_etag,
             rules: rules_of(&document),
         };
-        self.revisions.keep(&revision)?;
-        self.preparers.read().iter().for_each(|prepare| prepare(&ruleset));
-        self.handle.publish(Arc::new(ruleset));
-        self.current.store(Arc::new(Current { document, revision }));
-        self.announce(&Announcement::Published(change.clone()));
+        match self.revisions.keep_next(&revision) {
+            // Another node was faster.
+            Err(StoreError::Conflict) => {
+                return Err(ChangeError::Stale { etag: current.revision.etag.clone() });
+            }
+            kept => kept?,
+        }
+        self.put_in_force(ruleset, document, revision, change.clone());
         Ok(Some(change))
     }
 
@@ -395,6 +419,7 @@ impl Reloader {
             changing: Mutex::new(()),
             preparers: RwLock::default(),
             listeners: RwLock::new(Vec::new()),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -468,6 +493,7 @@ pub const FIXED_KEYS: &[&str] = &[
     "session",
     "sso",
     "store",
+    "cluster",
     "plugins",
     "audit",
     "analytics",

@@ -114,6 +114,7 @@ pub struct KeyRange {
 pub struct Batch {
     changes: Vec<Change>,
     expected: BTreeMap<String, u64>,
+    is_quiet: bool,
 }
 
 /// One change: a value to put, or none to delete the key.
@@ -166,6 +167,16 @@ impl Batch {
     /// table held is still right. Means nothing where nobody else writes.
     pub fn expect(&mut self, table: &str, version: u64) {
         self.expected.insert(table.to_owned(), version);
+    }
+
+    /// Lets other nodes find the batch when they look, without a word to them: for what is written all the time.
+    pub fn quietly(&mut self) {
+        self.is_quiet = true;
+    }
+
+    /// Tells whether other nodes need no word of the batch.
+    pub fn is_quiet(&self) -> bool {
+        self.is_quiet
     }
 
     /// Returns the versions that tables are expected to have.

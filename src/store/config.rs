@@ -23,6 +23,10 @@ pub struct StoreConfig {
 pub struct PostgresConfig {
     /// Where its URL lies, which holds the credentials.
     pub url: SecretPlace,
+    /// Where the secret lies that the nodes of the deployment share: what they store is sealed with it.
+    pub secret: SecretPlace,
+    /// Whether several nodes use the database at once.
+    pub together: bool,
     /// Whether connections over TCP are secured, and the server's certificate checked.
     pub tls: bool,
     /// Certificates to trust beside the system's.

@@ -8,8 +8,8 @@
 //!
 //! Where several processes write, each table has a version, which rises with every batch. What a process
 //! decides by what it read it writes with the version it read ([`Batch::expect`]), and begins anew when that
-//! is [no longer the table's](StoreError::Conflict); what it keeps in memory follows by
-//! [`Table::changes`](Table::changes).
+//! is [no longer the table's](StoreError::Conflict); what it keeps in memory follows by a
+//! [`Followed`].
 //!
 //! An ordinary write survives the death of the process once the backend's next flush is over; a write that
 //! must survive a power cut is made with the `_durable` calls, which come back after `fdatasync`. Callers
@@ -23,6 +23,7 @@ pub mod config;
 mod conformance;
 #[cfg(test)]
 mod fixture;
+mod followed;
 mod group;
 mod key;
 mod memory;
@@ -34,7 +35,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tokio::sync::watch;
 
 pub use self::backend::Backend;
@@ -44,6 +44,8 @@ pub use self::backend::Changes;
 pub use self::backend::KeyRange;
 pub use self::backend::Order;
 pub use self::backend::Visit;
+pub use self::followed::Followed;
+pub use self::followed::Fresh;
 pub use self::key::Key;
 pub use self::key::prefix_range;
 pub use self::postgres::PostgresFault;
@@ -51,6 +53,7 @@ pub use self::postgres::open_postgres;
 pub use self::sled::open_sled;
 pub use self::table::Record;
 pub use self::table::Table;
+pub use self::table::TableChanges;
 
 /// The largest value that may be stored, in bytes.
 pub const VALUE_BYTES_MAX: usize = 8 << 20;
@@ -118,16 +121,13 @@ pub struct Store {
 
 struct Shared {
     backend: Box<dyn Backend>,
-    /// Held while a value is read in order to be changed, and by every write.
-    writes: Mutex<()>,
     sync: group::GroupSync,
 }
 
 impl Store {
     /// Returns a store on the given backend.
     pub fn new(backend: impl Backend) -> Self {
-        let shared =
-            Shared { backend: Box::new(backend), writes: Mutex::new(()), sync: group::GroupSync::default() };
+        let shared = Shared { backend: Box::new(backend), sync: group::GroupSync::default() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -146,8 +146,8 @@ impl Store {
     /// # Errors
     /// When a key or value is past its limit or the backend fails; then nothing was written.
     pub fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
-        let _writing = self.shared.writes.lock();
-        self.apply(batch)
+        batch.check()?;
+        self.shared.backend.apply(batch)
     }
 
     /// Writes a batch and comes back once it would survive a power cut. Blocks for a disk sync.
@@ -234,20 +234,5 @@ impl Store {
     /// Returns the name of the backend, as shown to operators.
     pub fn backend_name(&self) -> &'static str {
         self.shared.backend.name()
-    }
-
-    /// Runs `change` while nobody else writes.
-    pub(crate) fn exclusively<T>(
-        &self,
-        change: impl FnOnce(&Self) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let _writing = self.shared.writes.lock();
-        change(self)
-    }
-
-    /// Writes a batch; the caller holds the write lock.
-    pub(crate) fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
-        batch.check()?;
-        self.shared.backend.apply(batch)
     }
 }

@@ -79,11 +79,11 @@ fn what_cannot_be_compared_is_refused() {
 #[test]
 fn tests_and_counts_outlive_the_process() {
     let store = Store::in_memory();
-    let book = AbTests::open(&store).unwrap();
+    let book = AbTests::open(&store, &store).unwrap();
     made(&book, "x");
     book.report("x", &report("a", None, true, false)).unwrap();
     book.start("x", moment(2)).unwrap();
-    let again = AbTests::open(&store).unwrap();
+    let again = AbTests::open(&store, &store).unwrap();
     assert_eq!(again.list(), book.list());
     assert_eq!(counts(&again, "x"), [Count { all: 1, hits: 1 }, Count::default()]);
     assert!(again.is_live("x"));
@@ -91,7 +91,7 @@ fn tests_and_counts_outlive_the_process() {
     assert!(matches!(again.delete("x"), Err(AbTestError::Started)));
     again.stop("x", moment(3)).unwrap();
     again.delete("x").unwrap();
-    assert!(AbTests::open(&store).unwrap().list().is_empty());
+    assert!(AbTests::open(&store, &store).unwrap().list().is_empty());
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_false_positive_of_live_traffic_counts_on_top_of_it() {
 #[test]
 fn a_variant_that_blocks_too_much_gets_no_more_traffic() {
     let store = Store::in_memory();
-    let (book, clock) = (AbTests::open(&store).unwrap(), clock());
+    let (book, clock) = (AbTests::open(&store, &store).unwrap(), clock());
     made(&book, "x");
     book.start("x", moment(2)).unwrap();
     let blocked = Outcome { detected: true, false_positive: false, blocked: true, latency_us: 1 };
@@ -150,7 +150,7 @@ fn a_variant_that_blocks_too_much_gets_no_more_traffic() {
     let other = ids(&book, "x", "b").next().unwrap();
     assert!(book.enrol(&other, &Shelf::default(), &clock).is_some());
     book.flush().unwrap();
-    let again = AbTests::open(&store).unwrap();
+    let again = AbTests::open(&store, &store).unwrap();
     assert!(again.enrol(&known[10], &Shelf::default(), &clock).is_none());
     // Who starts it anew lets it try anew.
     again.stop("x", moment(4)).unwrap();

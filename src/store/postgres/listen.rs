@@ -1,4 +1,4 @@
-//! Hears what other nodes tell.
+//! Hears what other nodes tell, and whether the database is there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,7 @@ pub(super) async fn listen(pool: Arc<Pool>, told: watch::Sender<u64>) {
         let hears = Arc::clone(&told);
         let opened = pool.open(move || hears.send_modify(|count| *count += 1));
         if let Ok(Ok(client)) = tokio::time::timeout(ANSWER_MAX, opened).await {
+            pool.back();
             if client.batch_execute(statements::LISTEN).await.is_err() {
                 tracing::info!("the database does not tell of changes: it is looked at from time to time");
             }
@@ -32,6 +33,7 @@ pub(super) async fn listen(pool: Arc<Pool>, told: watch::Sender<u64>) {
                 if !matches!(answer, Ok(Ok(()))) {
                     break;
                 }
+                pool.back();
             }
         }
         tokio::time::sleep(PAUSE).await;

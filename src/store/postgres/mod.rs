@@ -3,8 +3,8 @@
 //! The seam is synchronous, the driver is not: a small runtime of this backend's own does the talking, and a
 //! call waits for it on the thread it was made on, as it would for a disk. A call takes at most the configured
 //! time, however the network fails, and only so many may wait: past either it is answered with
-//! [`StoreError::Away`]. While the database is away one call at a time tries to reach it, the others fail at
-//! once, so that nothing piles up.
+//! [`StoreError::Away`]. From a call that found no database until one that looks for it once a second has found
+//! it, calls fail at once, so that nothing piles up.
 //!
 //! A batch is one transaction. It takes the locks of its tables' rows in the order of their names, each table's
 //! next version, and compares versions that are [expected](super::Batch::expect). Versions of a table are taken one
@@ -31,6 +31,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use self::pool::Pool;
+use self::session::Since;
 use super::Backend;
 use super::Batch;
 use super::Changes;
@@ -103,10 +104,14 @@ impl Postgres {
         let (tell, told) = mpsc::sync_channel(1);
         let timeout = self.timeout;
         let Some(runtime) = &self.runtime else { return Err(AWAY) };
+        let pool = Arc::clone(&self.pool);
         runtime.spawn(async move {
-            let done = tokio::time::timeout(timeout, work).await;
+            let done = tokio::time::timeout(timeout, work).await.unwrap_or_else(|_| {
+                pool.away("a call took too long");
+                Err(AWAY)
+            });
             // Who asked may have given up.
-            let _ = tell.send(done.unwrap_or(Err(AWAY)));
+            let _ = tell.send(done);
         });
         told.recv_timeout(timeout + MARGIN).unwrap_or(Err(AWAY))
     }
@@ -142,7 +147,9 @@ impl Backend for Postgres {
         self.wait(async move {
             let mut session = pool.session().await?;
             session.apply(&batch).await?;
-            pool.tell_others(session);
+            if !batch.is_quiet() {
+                pool.tell_others(session);
+            }
             Ok(())
         })
     }
@@ -201,11 +208,22 @@ impl Backend for Postgres {
     }
 
     fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError> {
-        let (pool, table) = (Arc::clone(&self.pool), table.to_owned());
-        self.wait(async move {
+        let (pool, name) = (Arc::clone(&self.pool), table.to_owned());
+        let since = self.wait(async move {
             let mut session = pool.session().await?;
-            session.changes(&table, after).await
-        })
+            session.changes(&name, after).await
+        })?;
+        if let Since::Known(changes) = since {
+            return Ok(changes);
+        }
+        // A table may be large: page by page, from a version that is older than all that is read.
+        let version = self.versions()?.get(table).copied().unwrap_or_default();
+        let mut changes = Changes { version, is_whole: true, ..Changes::default() };
+        self.scan(table, &KeyRange::all(), Order::Ascending, &mut |key, value| {
+            changes.entries.push((key.to_vec(), Some(value.to_vec())));
+            ControlFlow::Continue(())
+        })?;
+        Ok(changes)
     }
 
     fn told(&self) -> Option<watch::Receiver<u64>> {

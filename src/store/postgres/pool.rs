@@ -47,8 +47,6 @@ pub(super) struct Pool {
     waiting: AtomicUsize,
     waiting_max: usize,
     is_away: AtomicBool,
-    /// Held by the one call that tries to reach a database that was away.
-    probe: tokio::sync::Mutex<()>,
     is_telling: AtomicBool,
 }
 
@@ -82,7 +80,6 @@ impl Pool {
             waiting: AtomicUsize::new(0),
             waiting_max: config.waiting_max,
             is_away: AtomicBool::new(false),
-            probe: tokio::sync::Mutex::new(()),
             is_telling: AtomicBool::new(false),
         })
     }
@@ -90,6 +87,9 @@ impl Pool {
     /// Returns a connection for one call; it comes back by itself unless the call ended badly.
     pub(super) async fn session(self: &Arc<Self>) -> Result<Session, StoreError> {
         const AWAY: StoreError = StoreError::Away { backend: NAME };
+        if self.is_away.load(Ordering::Acquire) {
+            return Err(AWAY);
+        }
         let _waiting = Waiting::begin(&self.waiting, self.waiting_max).ok_or(AWAY)?;
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| AWAY)?;
         let idle = {
@@ -100,24 +100,27 @@ impl Pool {
         if let Some(prepared) = idle {
             return Ok(Session::new(prepared, Arc::clone(self), place));
         }
-        let _probing = match self.is_away.load(Ordering::Acquire) {
-            true => Some(self.probe.try_lock().map_err(|_| AWAY)?),
-            false => None,
-        };
-        let opened = tokio::time::timeout(self.timeout, self.open(|| {})).await;
-        match opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-            Ok(client) => {
-                if self.is_away.swap(false, Ordering::AcqRel) {
-                    tracing::info!("the database is back");
-                }
-                Ok(Session::new(Prepared::new(client), Arc::clone(self), place))
-            }
+        match self.open(|| {}).await {
+            Ok(client) => Ok(Session::new(Prepared::new(client), Arc::clone(self), place)),
             Err(error) => {
-                if !self.is_away.swap(true, Ordering::AcqRel) {
-                    tracing::error!(%error, "the database is away");
-                }
+                self.away(&error.to_string());
                 Err(AWAY)
             }
+        }
+    }
+
+    /// Lets calls fail at once from now on, until [`Pool::back`].
+    pub(super) fn away(&self, reason: &str) {
+        if !self.is_away.swap(true, Ordering::AcqRel) {
+            tracing::error!(reason, "the database is away");
+            self.idle.lock().clear();
+        }
+    }
+
+    /// Lets calls try again: the database has answered.
+    pub(super) fn back(&self) {
+        if self.is_away.swap(false, Ordering::AcqRel) {
+            tracing::info!("the database is back");
         }
     }
 

@@ -1,6 +1,7 @@
 //! One call on one connection.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -40,6 +41,13 @@ pub(super) struct Session {
     _place: OwnedSemaphorePermit,
 }
 
+/// What became of a table since a version.
+pub(super) enum Since {
+    Known(Changes),
+    /// Deletions are not known that far back: the whole table has to be read.
+    TooLong,
+}
+
 /// How a transaction ended.
 enum Ended {
     Committed,
@@ -75,7 +83,7 @@ impl Prepared {
         let (changed, expected) = (batch.tables(), batch.expected());
         let mut versions = BTreeMap::new();
         // In the order of their names, whoever asks: so nobody waits for somebody who waits for them.
-        let tables: std::collections::BTreeSet<&str> =
+        let tables: BTreeSet<&str> =
             changed.iter().copied().chain(expected.keys().map(String::as_str)).collect();
         for table in tables {
             let (sql, rises) = match changed.contains(table) {
@@ -214,17 +222,18 @@ impl Session {
         rows.iter().map(version).collect()
     }
 
-    /// Returns what became of a table since a version.
-    pub(super) async fn changes(&mut self, table: &str, after: u64) -> Result<Changes, StoreError> {
-        if after > 0 {
-            let since = i64::try_from(after).unwrap_or(i64::MAX);
-            let rows = self.rows(statements::CHANGES, &[&table, &since]).await?;
-            let floor = rows.first().map(|row| row.try_get::<_, i64>(1).map_err(broken)).transpose()?;
-            if floor.is_some_and(|floor| floor <= since) {
-                return read_changes(&rows, false);
-            }
+    /// Returns what became of a table since a version, where that is known.
+    pub(super) async fn changes(&mut self, table: &str, after: u64) -> Result<Since, StoreError> {
+        let since = i64::try_from(after).unwrap_or(i64::MAX);
+        if since == 0 {
+            return Ok(Since::TooLong);
         }
-        read_changes(&self.rows(statements::WHOLE, &[&table]).await?, true)
+        let rows = self.rows(statements::CHANGES, &[&table, &since]).await?;
+        let floor = rows.first().map(|row| row.try_get::<_, i64>(1).map_err(broken)).transpose()?;
+        match floor.is_some_and(|floor| floor <= since) {
+            true => Ok(Since::Known(read_changes(&rows)?)),
+            false => Ok(Since::TooLong),
+        }
     }
 
     pub(super) async fn size_bytes(&mut self) -> Result<u64, StoreError> {
@@ -255,8 +264,8 @@ impl Drop for Session {
     }
 }
 
-fn read_changes(rows: &[Row], is_whole: bool) -> Result<Changes, StoreError> {
-    let mut changes = Changes { is_whole, ..Changes::default() };
+fn read_changes(rows: &[Row]) -> Result<Changes, StoreError> {
+    let mut changes = Changes::default();
     for row in rows {
         changes.version = row.try_get::<_, i64>(0).map_err(broken)?.max(0) as u64;
         // A table without changes is one row without a key.

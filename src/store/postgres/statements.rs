@@ -83,13 +83,6 @@ pub(super) const CHANGES: &str = "
     FROM portcullis_tables t
     LEFT JOIN portcullis_entries e ON e.name = t.name AND e.version > $2
     WHERE t.name = $1";
-/// All that a table has.
-pub(super) const WHOLE: &str = "
-    SELECT t.version, t.floor, e.key, e.value
-    FROM portcullis_tables t
-    LEFT JOIN portcullis_entries e ON e.name = t.name AND e.value IS NOT NULL
-    WHERE t.name = $1";
-
 pub(super) const SIZE: &str =
     "SELECT coalesce(sum(length(key) + coalesce(length(value), 0)), 0)::bigint FROM portcullis_entries";
 

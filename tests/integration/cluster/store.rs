@@ -2,47 +2,25 @@
 
 use std::fs;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::json;
 
+use super::call;
+use super::eventually;
+use super::folder;
 use super::postgres::Postgres;
 use crate::gateway::Gateway;
-use crate::gateway::UNLIMITED;
-use crate::wire::Response;
-use crate::wire::exchange;
-
-/// Returns a folder with a configuration that leads to a database.
-fn folder(server: &Postgres, more: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("postgres.url"), server.url()).expect("it is writable");
-    let config = format!(
-        "[store]\nbackend = \"postgres\"\n[store.postgres]\nurl_file = \"postgres.url\"\ntimeout_ms = 2000\n\
-         {more}\n{UNLIMITED}"
-    );
-    fs::write(folder.path().join("gateway.toml"), config).expect("it is writable");
-    folder
-}
 
 fn start(folder: tempfile::TempDir) -> Gateway {
     Gateway::launched(folder, vec!["--config".to_owned(), "gateway.toml".to_owned()])
 }
 
-pub fn call(gateway: &Gateway, key: &str, method: &str, path: &str, body: &Value) -> Response {
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n{body}",
-        gateway.admin,
-        body.len()
-    );
-    exchange(gateway.admin, request.as_bytes())
-}
-
 #[test]
 fn what_was_made_is_in_the_database_and_outlives_a_kill() {
     let mut server = Postgres::start();
-    let mut gateway = start(folder(&server, ""));
+    let mut gateway = start(folder(&server.url(), ""));
     let admin = gateway.admin_key();
     let persistence = call(&gateway, &admin, "GET", "/api/v1/persistence", &Value::Null).json();
     assert_eq!((&persistence["backend"], &persistence["enabled"]), (&json!("postgresql"), &json!(true)));
@@ -66,14 +44,16 @@ fn what_was_made_is_in_the_database_and_outlives_a_kill() {
     let refused = call(&gateway, &admin, "POST", "/api/v1/keys", &json!({"name": "x", "role": "auditor"}));
     assert_eq!(refused.status, 503, "{}", refused.text());
     server.restart();
-    let made = call(&gateway, &admin, "POST", "/api/v1/keys", &json!({"name": "x", "role": "auditor"}));
-    assert_eq!(made.status, 201, "{}", made.text());
+    eventually(Duration::from_secs(10), "the database is found again", || {
+        let made = call(&gateway, &admin, "POST", "/api/v1/keys", &json!({"name": "x", "role": "auditor"}));
+        made.status == 201
+    });
 }
 
 #[test]
 fn a_second_gateway_is_not_let_in_and_wrong_settings_are_named() {
     let server = Postgres::start();
-    let first = start(folder(&server, ""));
+    let first = start(folder(&server.url(), ""));
     let run = |folder: &tempfile::TempDir, variable: (&str, &str)| {
         let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
             .args(["run", "--config", "gateway.toml"])
@@ -86,11 +66,14 @@ fn a_second_gateway_is_not_let_in_and_wrong_settings_are_named() {
         assert!(!output.status.success());
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()
     };
-    let other = folder(&server, "");
+    let other = folder(&server.url(), "");
     let said = run(&other, ("UNUSED", ""));
     assert!(said.contains("uses the same database"), "{said}");
     let said = run(&other, ("PORTCULLIS__STORE__POSTGRES__URL_FILE", "missing.url"));
     assert!(said.contains("store.postgres.url_file") && said.contains("cannot be read"), "{said}");
+    let said = run(&other, ("PORTCULLIS__STORE__POSTGRES__SECRET_FILE", "postgres.url.missing"));
+    assert!(said.contains("store.postgres.secret_file"), "{said}");
+    fs::write(other.path().join("deployment.secret"), "another-secret-of-thirty-two-characters").expect("it is writable");
     let said = run(&other, ("PORTCULLIS__STORE__IN_MEMORY", "true"));
     assert!(said.contains("outlives the process"), "{said}");
     let said = run(&other, ("PORTCULLIS__STORE__BACKEND", "mysql"));
