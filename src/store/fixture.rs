@@ -1,6 +1,7 @@
 //! A PostgreSQL server of a test's own: in a directory that goes with it, on a socket in that directory.
 //!
 //! Where the test runs as root the server does not: it refuses to.
+#![allow(dead_code, reason = "unit and integration tests use different parts")]
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
