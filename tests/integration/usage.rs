@@ -173,9 +173,14 @@ struct Shop {
 
 impl Shop {
     fn open(upstream: Upstream) -> Self {
+        Self::configured(upstream, "")
+    }
+
+    /// Opens with more tables of configuration.
+    fn configured(upstream: Upstream, tables: &str) -> Self {
         let gateway = Gateway::start(&format!(
             "[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\nauth = \"gateway_key\"\n\
-             {UNLIMITED}{POLICY}",
+             {UNLIMITED}{POLICY}{tables}",
             upstream.address
         ));
         Self { upstream, gateway }
@@ -236,11 +241,23 @@ fn a_key_whose_budget_is_used_up_is_refused_in_its_sdks_words() {
     assert_eq!(admin(&shop.gateway, "PUT", &format!("/api/v1/keys/{id}/budget"), &more).0, 200);
     assert_eq!(shop.ask(CHAT, &key, ASK).status, 200);
     shop.settled(&id, 400);
-    // What was used outlives the process, as soon as it is written.
-    thread::sleep(Duration::from_millis(2_500));
-    shop.gateway.crash_and_restart();
+    // What was used outlives the process.
+    shop.gateway.end_and_restart();
     assert_eq!(shop.settled(&id, 400)["today"]["tokens"], 400);
     assert_eq!(shop.ask(CHAT, &key, ASK).status, 429);
+}
+
+#[test]
+fn an_answer_that_waited_for_its_entry_counts_too() {
+    let shop = Shop::configured(
+        Upstream::answering("application/json", ANSWER),
+        "\n[audit]\ndurability = \"wait\"\n",
+    );
+    let (key, id) = shop.key(&json!({ "tokens_per_day": 100 }));
+    assert_eq!(shop.ask(CHAT, &key, ASK).status, 200);
+    assert_eq!(shop.settled(&id, 100)["today"]["tokens"], 100);
+    assert_eq!(shop.ask(CHAT, &key, ASK).status, 429);
+    assert_eq!(counted(&shop.gateway, 1)["total_tokens"], 100);
 }
 
 #[test]

@@ -1,8 +1,14 @@
 //! Runs of entries that are found together: what the index knows of each, and the keys it is found under.
 //!
 //! A block is a run of at most [`BLOCK_ENTRIES`] entries of one segment and one hour. Its record tells where it
-//! lies and which facts its entries have, how often; a request id is told by a checksum. One key a block, and one
-//! for each name that occurs in it, is what recording costs the store; the entries are read off the journal.
+//! lies and which facts its entries have, how often; a request id is told by a checksum (see [`super::requests`]).
+//! One key a block, and one for each name that occurs in it, is what recording costs the store; beside each name's
+//! key lies its share, so that matches are counted, and blocks without any passed over, by ordered keys alone. The
+//! entries themselves are read off the journal.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -11,15 +17,19 @@ use crate::govern::keyring::Keyring;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
+use crate::store::Batch;
 use crate::store::Key;
 use crate::store::KeyRange;
 use crate::store::Record;
-use crate::store::prefix_range;
+use crate::store::Store;
+use crate::store::StoreError;
 
 use super::log::Position;
 use super::query::Query;
+use super::requests::print_of;
 use super::stored::Outline;
 use super::tally::Facts;
+use super::tally::FactsRef;
 use super::tally::HOUR_MS;
 use super::tally::named;
 
@@ -28,19 +38,19 @@ pub(super) const BLOCK_ENTRIES: usize = 256;
 
 /// The record of each block, by its first id.
 pub(super) const BLOCKS: &str = "audit_blocks";
-/// The checksums of a block's request ids, by its first id.
-pub(super) const REQUESTS: &str = "audit_block_requests";
+/// The tokens a block is found under, by its first id.
+const TOKENS: &str = "audit_block_tokens";
 const BY_TYPE: &str = "audit_blocks_by_event_type";
 const BY_CATEGORY: &str = "audit_blocks_by_category";
 const BY_SEVERITY: &str = "audit_blocks_by_severity";
 /// By whom they are about, and by who did it.
 const BY_ENTITY: &str = "audit_blocks_by_entity";
 /// The tables whose keys end in a block's first id.
-pub(super) const BLOCK_TABLES: [&str; 6] = [BLOCKS, REQUESTS, BY_TYPE, BY_CATEGORY, BY_SEVERITY, BY_ENTITY];
+pub(super) const BLOCK_TABLES: [&str; 6] = [BLOCKS, TOKENS, BY_TYPE, BY_CATEGORY, BY_SEVERITY, BY_ENTITY];
 
-/// The longest text that is indexed, in bytes; longer ones are indexed by their beginning and then compared.
+/// The longest name that is indexed, in bytes; longer ones are indexed by their beginning and then compared.
 const INDEXED_TEXT_BYTES: usize = 256;
-/// Texts up to here are never cut: cutting stops at a character's begin.
+/// Names up to here are never cut: cutting stops at a character's begin.
 const WHOLE_TEXT_BYTES: usize = INDEXED_TEXT_BYTES - 4;
 
 /// A run of entries of one segment and one hour.
@@ -51,25 +61,30 @@ pub(super) struct Block {
     pub(super) offsets: (u64, u64),
     /// The id of its last entry; the first one's is its key.
     last: u128,
-    rows: Vec<Row>,
-}
-
-/// Entries of a block that say the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Row {
-    facts: Facts,
-    /// The token of whom they are about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    entity: Option<String>,
-    /// The token of who did it, where that is somebody else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    by: Option<String>,
-    count: u64,
+    facts: Vec<(Facts, u64)>,
 }
 
 impl Record for Block {
-    /// Version 1 held names instead of tokens, and not who did it.
-    const VERSION: u32 = 2;
+    /// Version 1 held names instead of tokens, version 2 every entry's token.
+    const VERSION: u32 = 3;
+}
+
+/// The tokens a block is found under: which keys go when it goes.
+#[derive(Serialize, Deserialize)]
+struct Tokens(Vec<String>);
+
+impl Record for Tokens {
+    const VERSION: u32 = 1;
+}
+
+/// Entries of a block that say the same.
+struct Row {
+    facts: Facts,
+    /// The token of whom they are about.
+    entity: Option<String>,
+    /// The token of who did it, where that is somebody else.
+    by: Option<String>,
+    count: u64,
 }
 
 /// A block as it grows.
@@ -132,11 +147,24 @@ impl Growing {
         Position { offset: self.end, ..self.at }
     }
 
-    /// Returns the record, and the checksums that go beside it.
-    pub(super) fn finish(self) -> (Block, Vec<u8>) {
-        let Self { at, end, last, rows, requests, .. } = self;
-        let block = Block { segment: at.segment, offsets: (at.offset, end), last: last.0, rows };
-        (block, requests)
+    /// Adds the block to a batch; returns its record, and the checksums of its request ids.
+    ///
+    /// # Errors
+    /// When the record has no stored form.
+    pub(super) fn put_in(self, batch: &mut Batch, store: &Store) -> Result<(Block, Vec<u8>), StoreError> {
+        let Self { first, at, end, last, rows, requests, .. } = self;
+        let mut facts = BTreeMap::<&Facts, u64>::new();
+        rows.iter().for_each(|row| *facts.entry(&row.facts).or_default() += row.count);
+        let facts = facts.into_iter().map(|(facts, count)| (facts.clone(), count)).collect();
+        let block = Block { segment: at.segment, offsets: (at.offset, end), last: last.0, facts };
+        store.table(BLOCKS).put_in(batch, &first, &block)?;
+        let tokens = rows.iter().flat_map(|row| [&row.entity, &row.by]).flatten().cloned();
+        let tokens: BTreeSet<String> = tokens.collect();
+        store.table(TOKENS).put_in(batch, &first, &Tokens(tokens.into_iter().collect()))?;
+        for ((table, name), share) in shares(&rows) {
+            batch.put(table, named_key(name, first), share.to_bytes());
+        }
+        Ok((block, requests))
     }
 }
 
@@ -156,50 +184,147 @@ impl Block {
         Ulid(self.last)
     }
 
-    /// Tells whether an entry may hold to the query's facts and entity.
-    pub(super) fn may_match(&self, query: &Query) -> bool {
-        self.rows.iter().any(|row| row.fits(query))
-    }
-
-    /// Returns how many entries hold to the query's facts and entity, if the rows can tell.
-    pub(super) fn count(&self, query: &Query) -> Option<u64> {
-        let is_whole =
-            |token: &Option<String>| token.as_ref().is_none_or(|token| token.len() <= WHOLE_TEXT_BYTES);
-        let told = is_whole(&query.entity) && is_whole(&query.subject) && query.request_id.is_none();
-        told.then(|| self.rows.iter().filter(|row| row.fits(query)).map(|row| row.count).sum())
-    }
-
     /// Returns each combination of facts and how often it occurs.
     pub(super) fn facts(&self) -> impl Iterator<Item = (&Facts, u64)> {
-        self.rows.iter().map(|row| (&row.facts, row.count))
+        self.facts.iter().map(|(facts, count)| (facts, *count))
     }
 
-    /// Returns every key the block is found under, besides its own.
-    pub(super) fn name_keys(&self, first: Ulid) -> Vec<(&'static str, Vec<u8>)> {
-        let mut keys = Vec::new();
-        for Row { facts, entity, by, .. } in &self.rows {
-            let names = [
-                (BY_TYPE, Some(facts.event_type.as_str())),
-                (BY_CATEGORY, named(&Category::ALL, facts.category).map(|category| category.as_str())),
-                (BY_SEVERITY, named(&Severity::ALL, facts.severity).map(|severity| severity.as_str())),
-                (BY_ENTITY, entity.as_deref()),
-                (BY_ENTITY, by.as_deref()),
-            ];
-            keys.extend(names.into_iter().filter_map(|(table, name)| Some((table, named_key(name?, first)))));
+    /// Adds to a batch that the block goes, with every key it is found under.
+    ///
+    /// # Errors
+    /// When the tokens it is found under cannot be read.
+    pub(super) fn delete_in(&self, first: Ulid, batch: &mut Batch, store: &Store) -> Result<(), StoreError> {
+        let tokens = store.table::<Ulid, Tokens>(TOKENS).get(&first)?;
+        let tokens = tokens.map(|Tokens(tokens)| tokens).unwrap_or_default();
+        let facts = self.facts.iter().flat_map(|(facts, _)| facts_names(facts));
+        for (table, name) in facts.chain(tokens.iter().map(|token| (BY_ENTITY, token.as_str()))) {
+            batch.delete(table, named_key(name, first));
         }
-        keys.sort_unstable();
-        keys.dedup();
-        keys
+        [BLOCKS, TOKENS].into_iter().for_each(|table| batch.delete(table, first.to_bytes()));
+        Ok(())
     }
 }
 
-impl Row {
-    fn fits(&self, query: &Query) -> bool {
-        let entity = query.entity.as_deref().map(indexed_part);
-        let subject = query.subject.as_deref().map(indexed_part);
-        self.facts.match_query(query)
-            && (entity.is_none() || entity == self.entity.as_deref())
-            && (subject.is_none() || subject == self.entity.as_deref() || subject == self.by.as_deref())
+/// What the entries of a block under one name say: it lies beside the key of that name.
+#[derive(Default)]
+struct Share(BTreeMap<(Facts, bool), u64>);
+
+impl Share {
+    /// Returns each combination of facts: whether it is about the name (or was done by it), how often it occurs,
+    /// category, severity, and the type behind its length.
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for ((facts, is_about), count) in &self.0 {
+            bytes.push(u8::from(*is_about));
+            bytes.extend_from_slice(&(*count as u16).to_le_bytes());
+            bytes.extend_from_slice(&[facts.category, facts.severity]);
+            bytes.extend_from_slice(&(facts.event_type.len() as u16).to_le_bytes());
+            bytes.extend_from_slice(facts.event_type.as_bytes());
+        }
+        bytes
+    }
+}
+
+/// Returns the shares of all names of a block.
+fn shares(rows: &[Row]) -> BTreeMap<(&'static str, &str), Share> {
+    let mut shares = BTreeMap::<_, Share>::new();
+    for row in rows {
+        let entity = row.entity.as_deref().map(|name| ((BY_ENTITY, name), true));
+        let by = row.by.as_deref().map(|name| ((BY_ENTITY, name), false));
+        let facts = facts_names(&row.facts).map(|key| (key, true));
+        for (key, is_about) in facts.chain(entity).chain(by) {
+            *shares.entry(key).or_default().0.entry((row.facts.clone(), is_about)).or_default() += row.count;
+        }
+    }
+    shares
+}
+
+fn facts_names(facts: &Facts) -> impl Iterator<Item = (&'static str, &str)> {
+    let category = named(&Category::ALL, facts.category).map(|category| (BY_CATEGORY, category.as_str()));
+    let severity = named(&Severity::ALL, facts.severity).map(|severity| (BY_SEVERITY, severity.as_str()));
+    [Some((BY_TYPE, indexed_part(&facts.event_type))), category, severity].into_iter().flatten()
+}
+
+/// How many entries of a block may hold to a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Matches {
+    Exactly(u64),
+    AtMost(u64),
+}
+
+impl Matches {
+    pub(super) fn at_most(self) -> u64 {
+        let (Self::Exactly(count) | Self::AtMost(count)) = self;
+        count
+    }
+}
+
+/// Where the blocks are found that may hold to a query: of all its filters, under the one that leaves the fewest.
+pub(super) struct Path<'q> {
+    query: &'q Query,
+    table: &'static str,
+    name: Option<&'q str>,
+}
+
+impl<'q> Path<'q> {
+    /// Returns the path by a query's entity or subject, or else by the fact that `frequency` says is rarest.
+    pub(super) fn of(query: &'q Query, frequency: impl Fn(&Query) -> u64) -> Self {
+        let names = [query.entity.as_deref(), query.subject.as_deref()];
+        if let Some(name) = names.into_iter().flatten().next() {
+            return Self { query, table: BY_ENTITY, name: Some(name) };
+        }
+        let none = Query::default();
+        let event_type = query.event_type.as_deref().map(|name| {
+            let alone = Query { event_type: query.event_type.clone(), ..none.clone() };
+            (frequency(&alone), BY_TYPE, name)
+        });
+        let category = query.category.map(|category| {
+            let alone = Query { category: Some(category), ..none.clone() };
+            (frequency(&alone), BY_CATEGORY, category.as_str())
+        });
+        let severity = query.severity.map(|severity| {
+            let alone = Query { severity: Some(severity), ..none.clone() };
+            (frequency(&alone), BY_SEVERITY, severity.as_str())
+        });
+        let rarest = [event_type, category, severity].into_iter().flatten().min_by_key(|(count, ..)| *count);
+        match rarest {
+            Some((_, table, name)) => Self { query, table, name: Some(name) },
+            None => Self { query, table: BLOCKS, name: None },
+        }
+    }
+
+    /// Returns the table whose keys name the blocks.
+    pub(super) fn table(&self) -> &'static str {
+        self.table
+    }
+
+    /// Returns the keys of the blocks with such first ids.
+    pub(super) fn keys(&self, firsts: &Range<Ulid>) -> KeyRange {
+        let key = |first: Ulid| self.name.map_or_else(|| first.to_bytes(), |name| named_key(name, first));
+        KeyRange { start: key(firsts.start), end: Some(key(firsts.end)) }
+    }
+
+    /// Returns how many entries match, from what lies beside a block's key; `None` where that cannot be read.
+    pub(super) fn matches(&self, share: &[u8]) -> Option<Matches> {
+        let Query { entity, subject, .. } = self.query;
+        if self.name.is_none() {
+            return Some(Matches::AtMost(BLOCK_ENTRIES as u64));
+        }
+        let (mut rest, mut count) = (share, 0);
+        while let Some((&[is_about, low, high, category, severity, short, long], after)) =
+            rest.split_first_chunk::<7>()
+        {
+            let (name, after) = after.split_at_checked(usize::from(u16::from_le_bytes([short, long])))?;
+            let facts = FactsRef { category, severity, event_type: std::str::from_utf8(name).ok()? };
+            if facts.match_query(self.query) && (entity.is_none() || is_about == 1) {
+                count += u64::from(u16::from_le_bytes([low, high]));
+            }
+            rest = after;
+        }
+        let is_told = self.name.is_some_and(|name| name.len() <= WHOLE_TEXT_BYTES)
+            && (entity.is_none() || subject.is_none() || entity == subject);
+        let matches = if is_told { Matches::Exactly(count) } else { Matches::AtMost(count) };
+        rest.is_empty().then_some(matches)
     }
 }
 
@@ -208,37 +333,9 @@ pub(super) fn hour(id: Ulid) -> u64 {
     id.unix_ms().div_euclid(HOUR_MS) as u64
 }
 
-/// Tells whether a block with these checksums may hold the request.
-pub(super) fn may_hold_request(prints: &[u8], request: &str) -> bool {
-    let wanted = print_of(request);
-    prints.as_chunks::<4>().0.contains(&wanted)
-}
-
-/// Returns the table and the keys of the fewest blocks that can match, of those that begin before `end`.
-pub(super) fn narrowest(query: &Query, end: Ulid) -> (&'static str, KeyRange) {
-    let names = [
-        (BY_ENTITY, query.entity.as_deref()),
-        (BY_ENTITY, query.subject.as_deref()),
-        (BY_TYPE, query.event_type.as_deref().filter(|name| *name != "exchange")),
-        (BY_CATEGORY, query.category.map(|category| category.as_str())),
-        (BY_SEVERITY, query.severity.map(|severity| severity.as_str())),
-    ];
-    let Some((table, name)) = names.into_iter().find_map(|(table, name)| Some((table, name?))) else {
-        let end = (end.0 < u128::MAX).then(|| end.to_bytes());
-        return (BLOCKS, KeyRange { start: Vec::new(), end });
-    };
-    let all = prefix_range(indexed_part(name));
-    let end = if end.0 < u128::MAX { Some(named_key(name, end)) } else { all.end };
-    (table, KeyRange { start: all.start, end })
-}
-
 /// Returns the block's first id, in which every key ends.
 pub(super) fn first_of(key: &[u8]) -> Option<Ulid> {
     key.last_chunk::<16>().map(|id| Ulid(u128::from_be_bytes(*id)))
-}
-
-fn print_of(request: &str) -> [u8; 4] {
-    crc32fast::hash(request.as_bytes()).to_le_bytes()
 }
 
 fn named_key(name: &str, id: Ulid) -> Vec<u8> {

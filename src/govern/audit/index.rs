@@ -3,7 +3,8 @@
 //! The index holds nothing that is not in the journal: it reads the journal from its own cursor, and cursor
 //! and blocks are written in one batch. If it is lost, stale or made for another journal, it is built anew.
 //! It knows whole blocks of entries (see [`super::block`]); what came after the last whole one is read off the
-//! journal. A page takes the newest blocks that can match, found by ordered keys, and reads them.
+//! journal. A page takes the newest blocks that can match, found by ordered keys, and reads them; a total is
+//! counted from the keys and from the hours' tallies.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -15,7 +16,6 @@ use serde::Serialize;
 
 use crate::id::Ulid;
 use crate::store::Batch;
-use crate::store::Key;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Record;
@@ -28,16 +28,18 @@ use super::block::BLOCK_TABLES;
 use super::block::BLOCKS;
 use super::block::Block;
 use super::block::Growing;
-use super::block::REQUESTS;
 use super::log::Log;
 use super::log::Position;
 use super::log::ReadError;
 use super::query::PAGE_ENTRIES_MAX;
+use super::requests::REQUEST_TABLES;
+use super::requests::Requests;
 use super::segment;
 use super::stored;
 use super::tally::Facts;
 use super::tally::Tally;
 
+mod candidates;
 mod search;
 
 const TALLY: &str = "audit_tally";
@@ -72,8 +74,18 @@ pub(super) struct Index {
     blocks: Table<Ulid, Block>,
     tallies: Table<u64, Tally>,
     cursors: Table<String, Cursor>,
-    /// The position up to which the journal lies in blocks; held while the index is changed.
-    indexed: Mutex<Position>,
+    requests: Requests,
+    /// How much of the journal lies in blocks; held while the index is changed.
+    indexed: Mutex<Reach>,
+}
+
+/// How much of the journal lies in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reach {
+    /// Where the last block ends.
+    at: Position,
+    /// The first id of the last block; `None` while there is no block.
+    newest: Option<Ulid>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -83,8 +95,9 @@ struct Cursor {
 }
 
 impl Record for Cursor {
-    /// Version 1 was the cursor of an index of single entries, version 2 of one by names.
-    const VERSION: u32 = 3;
+    /// Version 1 was the cursor of an index of single entries, version 2 of one by names, version 3 of one whose
+    /// keys told no counts.
+    const VERSION: u32 = 4;
 }
 
 /// Changes of the index that are written together.
@@ -92,8 +105,8 @@ impl Record for Cursor {
 struct Changes {
     batch: Batch,
     blocks: usize,
-    /// Where the last block that is added ends.
-    end: Option<Position>,
+    /// How far the last block that is added reaches.
+    reach: Option<Reach>,
     hours: BTreeMap<u64, BTreeMap<Facts, u64>>,
 }
 
@@ -101,11 +114,13 @@ impl Index {
     /// Opens the index of a journal, and empties it when it does not fit the journal.
     pub(super) fn open(store: Store, log: Arc<Log>) -> Result<Self, QueryError> {
         let (blocks, tallies, cursors) = (store.table(BLOCKS), store.table(TALLY), store.table(CURSOR));
-        let indexed = Mutex::new(Position { segment: 0, offset: 0 });
-        let index = Self { log, store, blocks, tallies, cursors, indexed };
+        let indexed = Mutex::new(Reach { at: Position { segment: 0, offset: 0 }, newest: None });
+        let requests = Requests::open(store.clone())?;
+        let index = Self { log, store, blocks, tallies, cursors, requests, indexed };
         match index.cursors.get(&cursor_key()) {
             Ok(Some(cursor)) if index.fits(&cursor)? => {
-                *index.indexed.lock() = Position { segment: cursor.segment, offset: cursor.offset };
+                let at = Position { segment: cursor.segment, offset: cursor.offset };
+                *index.indexed.lock() = Reach { at, newest: index.newest()?.map(|(first, _)| first) };
             }
             Ok(_) | Err(StoreError::UnreadableRecord { .. }) => index.clear()?,
             Err(error) => return Err(error.into()),
@@ -113,10 +128,10 @@ impl Index {
         Ok(index)
     }
 
-    /// Takes in every block that is whole, and returns where the last one ends.
-    pub(super) fn catch_up(&self) -> Result<Position, QueryError> {
+    /// Takes in every block that is whole, and returns how far the last one reaches.
+    pub(super) fn catch_up(&self) -> Result<Reach, QueryError> {
         let mut indexed = self.indexed.lock();
-        let mut reader = self.log.reader(*indexed);
+        let mut reader = self.log.reader(indexed.at);
         let (mut growing, mut changes) = (None::<Growing>, Changes::default());
         while let Some((at, payload)) = reader.next()? {
             let entry = stored::outline(payload).map_err(|_| damaged(at))?;
@@ -144,13 +159,13 @@ impl Index {
             let oldest = self.blocks.list(&KeyRange::all(), Order::Ascending, BATCH_BLOCKS)?;
             let mut changes = Changes::default();
             for (first, block) in oldest.into_iter().filter(|(_, block)| block.segment <= segment) {
-                let own = [BLOCKS, REQUESTS].map(|table| (table, first.to_bytes()));
-                let keys = own.into_iter().chain(block.name_keys(first));
-                keys.for_each(|(table, key)| changes.batch.delete(table, key));
+                block.delete_in(first, &mut changes.batch, &self.store)?;
                 changes.count(first, &block);
             }
             if changes.blocks == 0 {
-                return Ok(());
+                let oldest = self.blocks.list(&KeyRange::all(), Order::Ascending, 1)?;
+                let oldest = oldest.first().map_or(Ulid(u128::MAX), |(first, _)| *first);
+                return Ok(self.requests.forget_before(oldest)?);
             }
             self.change_tallies(&mut changes, Tally::remove)?;
             self.store.commit(&changes.batch)?;
@@ -158,30 +173,24 @@ impl Index {
     }
 
     fn put(&self, growing: Growing, changes: &mut Changes) -> Result<(), QueryError> {
-        let (first, end) = (growing.first, growing.end());
-        let (block, requests) = growing.finish();
-        self.blocks.put_in(&mut changes.batch, &first, &block)?;
-        if !requests.is_empty() {
-            changes.batch.put(REQUESTS, first.to_bytes(), requests);
-        }
-        for (table, key) in block.name_keys(first) {
-            changes.batch.put(table, key, Vec::new());
-        }
+        let (first, at) = (growing.first, growing.end());
+        let (block, requests) = growing.put_in(&mut changes.batch, &self.store)?;
+        self.requests.put_in(&mut changes.batch, first, requests);
         changes.count(first, &block);
-        changes.end = Some(end);
+        changes.reach = Some(Reach { at, newest: Some(first) });
         Ok(())
     }
 
     /// Writes blocks and the cursor behind them, and begins anew.
-    fn write(&self, changes: &mut Changes, indexed: &mut Position) -> Result<(), QueryError> {
+    fn write(&self, changes: &mut Changes, indexed: &mut Reach) -> Result<(), QueryError> {
         let mut changes = std::mem::take(changes);
-        let Some(end) = changes.end else { return Ok(()) };
+        let Some(reach) = changes.reach else { return Ok(()) };
         self.change_tallies(&mut changes, Tally::add)?;
-        let cursor = Cursor { segment: end.segment, offset: end.offset };
+        let cursor = Cursor { segment: reach.at.segment, offset: reach.at.offset };
         self.cursors.put_in(&mut changes.batch, &cursor_key(), &cursor)?;
         self.store.commit(&changes.batch)?;
-        *indexed = end;
-        Ok(())
+        *indexed = reach;
+        Ok(self.requests.gather()?)
     }
 
     fn change_tallies(
@@ -207,14 +216,18 @@ impl Index {
         if indexed > self.log.committed() {
             return Ok(false);
         }
-        let newest = self.blocks.list(&KeyRange::all(), Order::Descending, 1)?;
-        let Some((first, block)) = newest.first() else { return Ok(true) };
+        let Some((first, block)) = self.newest()? else { return Ok(true) };
         let frame = self.log.frame_at(block.start()).ok().flatten();
-        Ok(frame.is_some_and(|payload| stored::outline(&payload).is_ok_and(|entry| entry.id == *first)))
+        Ok(frame.is_some_and(|payload| stored::outline(&payload).is_ok_and(|entry| entry.id == first)))
+    }
+
+    fn newest(&self) -> Result<Option<(Ulid, Block)>, StoreError> {
+        Ok(self.blocks.list(&KeyRange::all(), Order::Descending, 1)?.pop())
     }
 
     fn clear(&self) -> Result<(), QueryError> {
-        for table in BLOCK_TABLES.into_iter().chain([TALLY, CURSOR]) {
+        self.requests.clear();
+        for table in BLOCK_TABLES.into_iter().chain(REQUEST_TABLES).chain([TALLY, CURSOR]) {
             loop {
                 let mut batch = Batch::default();
                 self.store.scan(table, &KeyRange::all(), Order::Ascending, &mut |key, _| {

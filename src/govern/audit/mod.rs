@@ -22,6 +22,7 @@ mod log;
 mod open;
 mod query;
 mod recorder;
+mod requests;
 #[cfg(test)]
 mod sample;
 mod segment;

@@ -16,10 +16,31 @@ pub(super) const HOUR_MS: i64 = 3_600_000;
 
 /// The facts of an entry that are counted and kept in the index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "(u8, u8, String)", into = "(u8, u8, String)")]
 pub(super) struct Facts {
     pub(super) category: u8,
     pub(super) severity: u8,
     pub(super) event_type: String,
+}
+
+/// The same, borrowed.
+#[derive(Clone, Copy)]
+pub(super) struct FactsRef<'a> {
+    pub(super) category: u8,
+    pub(super) severity: u8,
+    pub(super) event_type: &'a str,
+}
+
+impl From<(u8, u8, String)> for Facts {
+    fn from((category, severity, event_type): (u8, u8, String)) -> Self {
+        Self { category, severity, event_type }
+    }
+}
+
+impl From<Facts> for (u8, u8, String) {
+    fn from(Facts { category, severity, event_type }: Facts) -> Self {
+        (category, severity, event_type)
+    }
 }
 
 /// How many entries of an hour have which facts.
@@ -29,10 +50,19 @@ pub(super) struct Tally {
 }
 
 impl Record for Tally {
-    const VERSION: u32 = 1;
+    /// Version 1 spelt the facts' fields out.
+    const VERSION: u32 = 2;
 }
 
 impl Facts {
+    pub(super) fn match_query(&self, query: &Query) -> bool {
+        let Self { category, severity, ref event_type } = *self;
+        FactsRef { category, severity, event_type }.match_query(query)
+    }
+}
+
+impl FactsRef<'_> {
+    /// Tells whether they hold to a query's category, severity and type.
     pub(super) fn match_query(&self, query: &Query) -> bool {
         query.category.is_none_or(|wanted| self.category == code(&Category::ALL, Some(wanted)))
             && query.severity.is_none_or(|wanted| self.severity == code(&Severity::ALL, Some(wanted)))

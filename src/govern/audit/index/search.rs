@@ -1,31 +1,30 @@
 //! Questions to the index: pages, totals, and the place behind an entry.
 
-use std::ops::ControlFlow;
 use std::ops::Range;
 
 use super::Index;
 use super::QueryError;
+use super::Reach;
+use super::candidates::Search;
+use super::candidates::hour_start;
 use super::damaged;
 use crate::govern::audit::block;
 use crate::govern::audit::block::Block;
-use crate::govern::audit::block::REQUESTS;
+use crate::govern::audit::block::Matches;
 use crate::govern::audit::event::Entry;
 use crate::govern::audit::log::Position;
 use crate::govern::audit::log::Reader;
 use crate::govern::audit::query::PAGE_ENTRIES_MAX;
 use crate::govern::audit::query::Page;
 use crate::govern::audit::query::Query;
-use crate::govern::audit::query::at_ms;
 use crate::govern::audit::stored;
 use crate::govern::audit::stored::Outline;
 use crate::govern::audit::tally::HOUR_MS;
+use crate::govern::audit::tally::Tally;
 use crate::id::Ulid;
 use crate::store::Key;
 use crate::store::KeyRange;
 use crate::store::Order;
-
-/// How many keys are looked up at a time, newest first.
-const LOOKED_UP: usize = 64;
 
 /// Nobody's token.
 const NOBODY: &str = "!";
@@ -33,45 +32,60 @@ const NOBODY: &str = "!";
 /// A frame that holds to a query: where it lies, and its payload.
 type Match = (Position, Vec<u8>);
 
+/// The part of the log an answer is about.
+struct Snapshot {
+    /// What lies in blocks.
+    reach: Reach,
+    /// The whole hours within the asked time that are in blocks, and their tallies; none where names are asked for.
+    hours: Vec<(u64, Tally)>,
+    /// The matches that are in no block yet.
+    recent: Vec<Match>,
+}
+
+impl Snapshot {
+    fn search<'a>(&'a self, query: &'a Query, ids: &'a Range<Ulid>) -> Search<'a> {
+        Search { query, ids, reach: self.reach, hours: &self.hours, order: Order::Descending }
+    }
+}
+
 impl Index {
     /// Answers a query from what is committed now.
     pub(in crate::govern::audit) fn query(&self, query: &Query) -> Result<Page, QueryError> {
         if !(1..=PAGE_ENTRIES_MAX).contains(&query.limit) {
             return Err(QueryError::Limit);
         }
-        let indexed = self.catch_up()?;
-        let query = &self.by_tokens(query, indexed)?;
-        let end = query.end_id().min(query.cursor.unwrap_or(Ulid(u128::MAX)));
-        let mut entries = Vec::new();
-        // One more than asked for tells whether there is another page.
-        self.walk(query, indexed, &(query.first_id()..end), |entry| {
-            entries.push(entry);
-            entries.len() <= query.limit
-        })?;
+        let reach = self.catch_up()?;
+        let query = &self.by_tokens(query, reach.at)?;
+        let snapshot = self.snapshot(query)?;
+        let total = self.total(query, &snapshot)?;
+        let mut entries = self.newest_matches(query, snapshot, total)?;
         let more = entries.len() > query.limit;
         entries.truncate(query.limit);
         let cursor = entries.last().filter(|_| more).map(|entry: &Entry| entry.id);
-        Ok(Page { entries, total: self.total(query)?, cursor })
+        Ok(Page { entries, total, cursor })
     }
 
     /// Returns the query as the journal's entries are compared with it: by tokens.
     pub(in crate::govern::audit) fn resolved(&self, query: &Query) -> Result<Query, QueryError> {
-        let indexed = self.catch_up()?;
-        self.by_tokens(query, indexed)
+        let reach = self.catch_up()?;
+        self.by_tokens(query, reach.at)
     }
 
     /// Returns the oldest entry that holds to the query's names and facts.
     pub(in crate::govern::audit) fn oldest(&self, query: &Query) -> Result<Option<Entry>, QueryError> {
-        let indexed = self.catch_up()?;
-        let query = &self.by_tokens(query, indexed)?;
+        let reach = self.catch_up()?;
+        let query = &self.by_tokens(query, reach.at)?;
         let all = Ulid(0)..Ulid(u128::MAX);
         let mut found = Vec::new();
-        self.each_oldest(query, |block| {
-            found = self.matches_in(block, query, &all)?;
+        let search = Search { query, ids: &all, reach, hours: &[], order: Order::Ascending };
+        self.each_candidate(&search, |candidate| {
+            if let Some(block) = self.blocks.get(&candidate.first)? {
+                found = self.matches_in(&block, query, &all)?;
+            }
             Ok(found.is_empty())
         })?;
         if found.is_empty() {
-            found = self.matches_after(indexed, query, &all)?;
+            found = self.matches_after(reach.at, query, &all)?;
         }
         let Some((at, payload)) = found.first() else { return Ok(None) };
         Ok(Some(stored::entry(payload, &self.log.keyring).map_err(|_| damaged(*at))?))
@@ -83,45 +97,23 @@ impl Index {
         segment: u64,
         names: &[String],
     ) -> Result<bool, QueryError> {
+        let reach = *self.indexed.lock();
+        let all = Ulid(0)..Ulid(u128::MAX);
         for name in names {
             let Some(token) = self.log.keyring.known(name) else { continue };
             let query = Query { subject: Some(token.as_ref().to_owned()), ..Query::default() };
             let mut is_there = false;
-            self.each_oldest(&query, |block| {
-                is_there = block.segment <= segment && block.may_match(&query);
-                Ok(!is_there && block.segment <= segment)
+            let search = Search { query: &query, ids: &all, reach, hours: &[], order: Order::Ascending };
+            self.each_candidate(&search, |candidate| {
+                let block = self.blocks.get(&candidate.first)?;
+                is_there = block.as_ref().is_some_and(|block| block.segment <= segment);
+                Ok(block.is_none())
             })?;
             if is_there {
                 return Ok(true);
             }
         }
         Ok(false)
-    }
-
-    /// Shows the blocks that may hold matches, oldest first, while `visit` wants more.
-    fn each_oldest(
-        &self,
-        query: &Query,
-        mut visit: impl FnMut(&Block) -> Result<bool, QueryError>,
-    ) -> Result<(), QueryError> {
-        let (table, mut range) = block::narrowest(query, Ulid(u128::MAX));
-        loop {
-            let mut keys = Vec::with_capacity(LOOKED_UP);
-            self.store.scan(table, &range, Order::Ascending, &mut |key, _| {
-                keys.push(key.to_vec());
-                if keys.len() < LOOKED_UP { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-            for first in keys.iter().filter_map(|key| block::first_of(key)) {
-                if let Some(block) = self.blocks.get(&first)?
-                    && !visit(&block)?
-                {
-                    return Ok(());
-                }
-            }
-            let Some(mut last) = keys.pop() else { return Ok(()) };
-            last.push(0);
-            range.start = last;
-        }
     }
 
     /// Returns the query with tokens for its names; a name without a token is one that nothing is known of.
@@ -142,7 +134,7 @@ impl Index {
 
     /// Returns the position of the first entry whose id is above `id`.
     pub(in crate::govern::audit) fn position_after(&self, id: Ulid) -> Result<Position, QueryError> {
-        let indexed = self.catch_up()?;
+        let indexed = self.catch_up()?.at;
         let next = Ulid(id.0.saturating_add(1)).to_bytes();
         let until = KeyRange { start: Vec::new(), end: Some(next.clone()) };
         let around = self.blocks.list(&until, Order::Descending, 1)?.into_iter().map(|(_, block)| block);
@@ -158,110 +150,100 @@ impl Index {
         Ok(reader.position())
     }
 
-    /// Shows matching entries with the given ids, newest first, while `visit` wants more.
-    fn walk(
-        &self,
-        query: &Query,
-        indexed: Position,
-        ids: &Range<Ulid>,
-        mut visit: impl FnMut(Entry) -> bool,
-    ) -> Result<(), QueryError> {
-        let mut show = |found: Vec<Match>| -> Result<bool, QueryError> {
-            for (at, payload) in found.into_iter().rev() {
-                if !visit(stored::entry(&payload, &self.log.keyring).map_err(|_| damaged(at))?) {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
+    /// Takes in what an answer needs that changes while blocks are written.
+    fn snapshot(&self, query: &Query) -> Result<Snapshot, QueryError> {
+        let ids = query.first_id()..query.end_id();
+        let whole = whole_hours(query);
+        let is_named = query.entity.is_some() || query.subject.is_some() || query.request_id.is_some();
+        // Tallies and reach have to be of one moment.
+        let (reach, hours) = {
+            let indexed = self.indexed.lock();
+            let range = KeyRange { start: whole.start.to_bytes(), end: Some(whole.end.to_bytes()) };
+            let hours = match is_named || whole.is_empty() {
+                true => Vec::new(),
+                false => self.tallies.list(&range, Order::Ascending, usize::MAX)?,
+            };
+            (*indexed, hours)
         };
-        if show(self.matches_after(indexed, query, ids)?)? {
-            self.each_block(query, indexed, ids, |_, block| show(self.matches_in(block, query, ids)?))?;
-        }
-        Ok(())
+        Ok(Snapshot { reach, hours, recent: self.matches_after(reach.at, query, &ids)? })
     }
 
-    /// Counts all matches: whole hours by their tallies, the rest by blocks and one by one.
-    fn total(&self, query: &Query) -> Result<u64, QueryError> {
+    /// Counts all matches: whole hours by their tallies, the rest by the blocks' keys, edges one by one.
+    fn total(&self, query: &Query, snapshot: &Snapshot) -> Result<u64, QueryError> {
         let ids = query.first_id()..query.end_id();
-        let first_hour = (ids.start.unix_ms() + HOUR_MS - 1).div_euclid(HOUR_MS) as u64;
-        let end_hour = query.to.map_or(u64::MAX, |_| block::hour(ids.end));
-        let is_named = query.entity.is_some() || query.subject.is_some() || query.request_id.is_some();
-        let by_hour = !is_named && first_hour < end_hour;
-        // Tallies and cursor have to be of one moment.
-        let (indexed, whole) = {
-            let indexed = self.indexed.lock();
-            let range = KeyRange { start: first_hour.to_bytes(), end: Some(end_hour.to_bytes()) };
-            let hours =
-                if by_hour { self.tallies.list(&range, Order::Ascending, usize::MAX)? } else { Vec::new() };
-            (*indexed, hours.iter().map(|(_, tally)| tally.matching(query)).sum::<u64>())
+        let recent = snapshot.recent.len() as u64;
+        let (Some((first, _)), Some((last, _))) = (snapshot.hours.first(), snapshot.hours.last()) else {
+            return Ok(recent + self.count(query, snapshot, ids)?);
         };
-        let recent = self.matches_after(indexed, query, &ids)?.len() as u64;
-        if !by_hour {
-            return Ok(recent + self.count(query, indexed, ids)?);
-        }
-        let before = self.count(query, indexed, ids.start..hour_start(first_hour))?;
-        let after =
-            if query.to.is_some() { self.count(query, indexed, hour_start(end_hour)..ids.end)? } else { 0 };
+        let whole: u64 = snapshot.hours.iter().map(|(_, tally)| tally.matching(query)).sum();
+        let before = self.count(query, snapshot, ids.start..hour_start(*first))?;
+        let after = match query.to {
+            Some(_) => self.count(query, snapshot, hour_start(last + 1)..ids.end)?,
+            None => 0,
+        };
         Ok(recent + before + whole + after)
     }
 
     /// Counts matches in blocks.
-    fn count(&self, query: &Query, indexed: Position, ids: Range<Ulid>) -> Result<u64, QueryError> {
+    fn count(&self, query: &Query, snapshot: &Snapshot, ids: Range<Ulid>) -> Result<u64, QueryError> {
         let mut count = 0;
-        self.each_block(query, indexed, &ids, |first, block| {
-            let is_whole = ids.contains(&first) && ids.contains(&block.last());
-            count += match block.count(query).filter(|_| is_whole) {
-                Some(told) => told,
-                None => self.matches_in(block, query, &ids)?.len() as u64,
+        self.each_candidate(&snapshot.search(query, &ids), |candidate| {
+            count += match candidate.matches {
+                Matches::Exactly(told) if candidate.lies_within(&ids) => told,
+                matches => self.count_in(candidate.first, matches, query, &ids)?,
             };
             Ok(true)
         })?;
         Ok(count)
     }
 
-    /// Shows the blocks before `indexed` that may hold matches, newest first, while `visit` wants more.
-    fn each_block(
+    /// Counts matches in a block that may reach out of the asked time, or whose key does not tell.
+    fn count_in(
         &self,
+        first: Ulid,
+        matches: Matches,
         query: &Query,
-        indexed: Position,
         ids: &Range<Ulid>,
-        mut visit: impl FnMut(Ulid, &Block) -> Result<bool, QueryError>,
-    ) -> Result<(), QueryError> {
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let (table, mut range) = block::narrowest(query, ids.end);
-        loop {
-            let mut keys = Vec::with_capacity(LOOKED_UP);
-            self.store.scan(table, &range, Order::Descending, &mut |key, _| {
-                keys.push(key.to_vec());
-                if keys.len() < LOOKED_UP { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            })?;
-            for first in keys.iter().filter_map(|key| block::first_of(key)) {
-                // Gone in the meantime, or come: neither is of the moment that is asked about.
-                let Some(block) = self.blocks.get(&first)?.filter(|block| block.start() < indexed) else {
-                    continue;
-                };
-                if block.last() < ids.start {
-                    return Ok(());
-                }
-                if self.may_match(first, &block, query)? && !visit(first, &block)? {
-                    return Ok(());
-                }
-            }
-            match keys.pop() {
-                Some(last) => range.end = Some(last),
-                None => return Ok(()),
-            }
+    ) -> Result<u64, QueryError> {
+        let Some(block) = self.blocks.get(&first)? else { return Ok(0) };
+        match matches {
+            Matches::Exactly(told) if ids.contains(&first) && ids.contains(&block.last()) => Ok(told),
+            _ => Ok(self.matches_in(&block, query, ids)?.len() as u64),
         }
     }
 
-    fn may_match(&self, first: Ulid, block: &Block, query: &Query) -> Result<bool, QueryError> {
-        let Some(request) = query.request_id.as_deref().filter(|_| block.may_match(query)) else {
-            return Ok(query.request_id.is_none() && block.may_match(query));
+    /// Returns the newest matches before the query's cursor, one more than its limit if there are so many.
+    fn newest_matches(
+        &self,
+        query: &Query,
+        mut snapshot: Snapshot,
+        total: u64,
+    ) -> Result<Vec<Entry>, QueryError> {
+        let ids = query.first_id()..query.end_id().min(query.cursor.unwrap_or(Ulid(u128::MAX)));
+        let wanted = match query.cursor {
+            Some(_) => query.limit + 1,
+            None => (query.limit + 1).min(usize::try_from(total).unwrap_or(usize::MAX)),
         };
-        let prints = self.store.get(REQUESTS, &first.to_bytes())?;
-        Ok(prints.is_some_and(|prints| block::may_hold_request(&prints, request)))
+        let recent = match query.cursor {
+            Some(_) => self.matches_after(snapshot.reach.at, query, &ids)?,
+            None => std::mem::take(&mut snapshot.recent),
+        };
+        let mut entries = Vec::new();
+        let mut take = |found: Vec<Match>| -> Result<bool, QueryError> {
+            for (at, payload) in found.into_iter().rev().take(wanted - entries.len()) {
+                entries.push(stored::entry(&payload, &self.log.keyring).map_err(|_| damaged(at))?);
+            }
+            Ok(entries.len() < wanted)
+        };
+        if take(recent)? {
+            self.each_candidate(&snapshot.search(query, &ids), |candidate| {
+                match self.blocks.get(&candidate.first)? {
+                    Some(block) => take(self.matches_in(&block, query, &ids)?),
+                    None => Ok(true),
+                }
+            })?;
+        }
+        Ok(entries)
     }
 
     fn matches_in(&self, block: &Block, query: &Query, ids: &Range<Ulid>) -> Result<Vec<Match>, QueryError> {
@@ -303,6 +285,8 @@ fn outline(at: Position, payload: &[u8]) -> Result<Outline<'_>, QueryError> {
     stored::outline(payload).map_err(|_| damaged(at).into())
 }
 
-fn hour_start(hour: u64) -> Ulid {
-    at_ms((hour as i64).saturating_mul(HOUR_MS))
+/// Returns the hours that lie wholly within the asked time, counted from 1970.
+fn whole_hours(query: &Query) -> Range<u64> {
+    let first = (query.first_id().unix_ms() + HOUR_MS - 1).div_euclid(HOUR_MS) as u64;
+    first..query.to.map_or(u64::MAX, |_| block::hour(query.end_id()))
 }

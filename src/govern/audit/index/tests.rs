@@ -2,11 +2,13 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
+use super::super::event::AuditEvent;
 use super::super::event::Entry;
 use super::super::journal::Journal;
 use super::super::query::Page;
 use super::super::query::Query;
 use super::super::sample;
+use super::super::tally::HOUR_MS;
 use super::*;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
@@ -122,7 +124,7 @@ fn names_of_any_length_are_told_apart() {
     let (mut journal, _) = Journal::open(folder.path(), sample::keyring(), 1 << 20, 0).unwrap();
     let names: Vec<String> = [251, 252, 253, 255, 256, 257, 300].map(|length| "é".repeat(length / 2)).into();
     for name in names.iter().cycle().take(700) {
-        let event = super::super::event::AuditEvent { entity: Some(name.clone()), ..sample::event(1) };
+        let event = AuditEvent { entity: Some(name.clone()), ..sample::event(1) };
         let body = stored::body(&event, &journal.log().keyring);
         journal.append([body.as_slice()].into_iter(), 0).unwrap();
     }
@@ -132,6 +134,87 @@ fn names_of_any_length_are_told_apart() {
         let page = index.query(&Query { entity: Some(name.clone()), ..Query::default() }).unwrap();
         assert_eq!((page.total, page.entries[0].event.entity.as_ref()), (100 * same, Some(name)));
     }
+}
+
+#[test]
+fn requests_are_found_in_groups_of_blocks_and_beside_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, _) = Journal::open(folder.path(), sample::keyring(), 8000, 0).unwrap();
+    let store = Store::in_memory();
+    let index = Index::open(store.clone(), journal.log()).unwrap();
+    let mut filled = 0;
+    // An hour apart: every entry is a block. Two groups come to be, while others are young.
+    for count in [127, 129, 260, 300] {
+        fill(&mut journal, filled..count, HOUR_MS);
+        filled = count;
+        for number in (0..count).step_by(9) {
+            let query = Query { request_id: Some(format!("r-{number}")), ..Query::default() };
+            check(&index, query.clone(), |n| n == number, count);
+            check(
+                &index,
+                Query { entity: Some("user-3".into()), ..query },
+                |n| n == number && n % 10 == 3,
+                count,
+            );
+        }
+    }
+    let groups = || {
+        let mut sizes = Vec::new();
+        for table in REQUEST_TABLES {
+            let mut keys = 0;
+            let mut visit = |_: &[u8], _: &[u8]| {
+                keys += 1;
+                ControlFlow::Continue(())
+            };
+            store.scan(table, &KeyRange::all(), Order::Ascending, &mut visit).unwrap();
+            sizes.push(keys);
+        }
+        <[usize; 3]>::try_from(sizes).unwrap()
+    };
+    let [young, whole, sorted] = groups();
+    assert_eq!((young, whole), (299 - 256, 2), "the newest entry is in no block yet");
+    assert!(sorted > 200);
+    let reopened = Index::open(store.clone(), journal.log()).unwrap();
+    let query = Query { request_id: Some("r-5".into()), ..Query::default() };
+    check(&reopened, query.clone(), |n| n == 5, 300);
+    // A group goes with its last block.
+    let closed: Vec<u64> = journal.log().closed.read().keys().copied().collect();
+    let oldest = |index: &Index| index.oldest(&Query::default()).unwrap().unwrap().id;
+    for segment in closed {
+        index.forget(segment).unwrap();
+        let first = oldest(&index);
+        let left = (block::hour(first) < 128, block::hour(first) < 256);
+        assert_eq!(groups()[1], usize::from(left.0) + usize::from(left.1), "{first:?}");
+    }
+    assert!(index.query(&query).unwrap().entries.is_empty());
+    let [young, whole, sorted] = groups();
+    assert!(young > 0 && (whole, sorted) == (0, 0));
+}
+
+#[test]
+fn what_one_does_and_what_is_done_to_one_are_told_apart_by_keys_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, _) = Journal::open(folder.path(), sample::keyring(), 1 << 20, 0).unwrap();
+    for number in 0..600 {
+        let name = |nth: usize| Some(format!("user-{}", nth % 3));
+        let event = AuditEvent { entity: name(number), actor: name(number / 3), ..sample::event(number) };
+        let body = stored::body(&event, &journal.log().keyring);
+        journal.append([body.as_slice()].into_iter(), number as i64 * 20_000).unwrap();
+    }
+    let index = Index::open(Store::in_memory(), journal.log()).unwrap();
+    let all = Query { limit: 50, ..Query::default() };
+    let (one, two) = (Some("user-1".to_owned()), Some("user-2".to_owned()));
+    let is = |n: usize, who: usize| n % 3 == who;
+    let by = |n: usize, who: usize| n / 3 % 3 == who;
+    check(&index, Query { entity: one.clone(), ..all.clone() }, |n| is(n, 1), 600);
+    check(&index, Query { subject: one.clone(), ..all.clone() }, |n| is(n, 1) || by(n, 1), 600);
+    let both = Query { entity: one.clone(), subject: one.clone(), ..all.clone() };
+    check(&index, both, |n| is(n, 1), 600);
+    let each = Query { entity: one, subject: two, ..all };
+    check(&index, each.clone(), |n| is(n, 1) && by(n, 2), 600);
+    let rare = Query { category: Some(Category::Pii), from: minute(17), to: minute(170), ..each };
+    let within = |n: usize| (17 * 3..=170 * 3).contains(&n);
+    check(&index, rare, |n| is(n, 1) && by(n, 2) && n % 5 == 1 && within(n), 600);
 }
 
 #[test]
@@ -172,7 +255,7 @@ fn forgotten_segments_leave_no_trace() {
     assert!(oldest > 10);
     check(&index, Query::default(), |number| number >= oldest, 200);
     let mut left = 0;
-    for table in BLOCK_TABLES {
+    for table in BLOCK_TABLES.into_iter().chain([REQUEST_TABLES[0]]) {
         let mut visit = |key: &[u8], _: &[u8]| {
             assert!(block::first_of(key).unwrap() >= entry.id, "{table}");
             left += 1;
