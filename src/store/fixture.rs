@@ -122,6 +122,7 @@ fn run(folder: &Path, data: &Path, port: u16) -> Child {
     }
     // Not left behind.
     let _ = child.kill();
+    let _ = child.wait();
     panic!("{}", std::fs::read_to_string(folder.join("log")).unwrap_or_default());
 }
 

@@ -185,6 +185,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
+        members: None,
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         sign_in: SignIn { oidc: None, cookies: Some(CookieStyle::Loopback), public: None },
