@@ -225,10 +225,7 @@ impl KeyStore {
     }
 
     /// Changes keys by what all nodes know of them.
-    fn deciding<T>(
-        &self,
-        decide: impl FnMut(&mut Batch) -> Result<T, KeyError>,
-    ) -> Result<T, KeyError> {
+    fn deciding<T>(&self, decide: impl FnMut(&mut Batch) -> Result<T, KeyError>) -> Result<T, KeyError> {
         self.table.change(|fresh| self.take_over(fresh), decide)
     }
 

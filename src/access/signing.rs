@@ -138,9 +138,19 @@ impl KeyRing {
         for (id, stored) in table.list(&KeyRange::all(), Order::Ascending, RING_KEYS_MAX)? {
             stored.read(id, &secret)?;
         }
-        let ring = Self { table: Followed::new(table), secret, config, held: ArcSwap::default(), staged: Mutex::default() };
+        let ring = Self {
+            table: Followed::new(table),
+            secret,
+            config,
+            held: ArcSwap::default(),
+            staged: Mutex::default(),
+        };
         ring.follow()?;
-        ring.replace(now, |keys| keys.first().is_none_or(|key| key.retired_at.is_some()), |key| ring.retired(key, now))?;
+        ring.replace(
+            now,
+            |keys| keys.first().is_none_or(|key| key.retired_at.is_some()),
+            |key| ring.retired(key, now),
+        )?;
         Ok(ring)
     }
 
@@ -263,7 +273,8 @@ impl KeyRing {
     pub fn rotate_if_due(&self, now: Timestamp) -> Result<Option<String>, RingError> {
         let is_due = |keys: &[RingKey]| {
             let age = keys.first().map(|key| now.duration_since(key.created_at));
-            age.and_then(|age| age.try_into().ok()).is_some_and(|age: Duration| age >= self.config.rotate_after)
+            age.and_then(|age| age.try_into().ok())
+                .is_some_and(|age: Duration| age >= self.config.rotate_after)
         };
         // Another node may have done it.
         match is_due(&self.held.load()) {

@@ -216,10 +216,7 @@ impl Users {
     }
 
     /// Changes users by what all nodes know of them.
-    fn deciding<T>(
-        &self,
-        decide: impl FnMut(&mut Batch) -> Result<T, UserError>,
-    ) -> Result<T, UserError> {
+    fn deciding<T>(&self, decide: impl FnMut(&mut Batch) -> Result<T, UserError>) -> Result<T, UserError> {
         self.table.change(|fresh| self.take_over(fresh), decide)
     }
 
@@ -368,7 +365,9 @@ impl Users {
             UserRecord { last_login_at: Some(now), password, ..kept }
         };
         let kept = self.deciding(|batch| {
-            let Some(kept) = self.in_generation(&user.id, user.generation).map(noted) else { return Ok(None) };
+            let Some(kept) = self.in_generation(&user.id, user.generation).map(noted) else {
+                return Ok(None);
+            };
             self.table.table().put_in(batch, &kept.id, &kept)?;
             Ok(Some(kept))
         });

@@ -41,7 +41,8 @@ pub fn open(
         Box::new(AuditProvider(log.clone())),
         Box::new(TrustProvider { trust: Arc::clone(trust), clock: Arc::clone(clock) }),
     ];
-    let privacy = Privacy::open((store, node), Arc::clone(keyring), log.clone(), Arc::clone(clock), providers)?;
+    let privacy =
+        Privacy::open((store, node), Arc::clone(keyring), log.clone(), Arc::clone(clock), providers)?;
     Ok(Arc::new(privacy))
 }
 

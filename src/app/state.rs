@@ -178,7 +178,8 @@ impl State {
         }
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
-        let privacy = privacy::open((&store, &node_id), &keyring, &log, &authenticator, (&meter, &trust), &clock)?;
+        let privacy =
+            privacy::open((&store, &node_id), &keyring, &log, &authenticator, (&meter, &trust), &clock)?;
         privacy::resume(&privacy, &recorder);
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));

@@ -66,7 +66,11 @@ pub(super) fn open(config: &Config) -> Result<Stores, StateError> {
 ///
 /// # Errors
 /// They cannot be read.
-pub(super) fn open_keyring(config: &Config, store: &Store, secret: &NodeSecret) -> Result<Keyring, StateError> {
+pub(super) fn open_keyring(
+    config: &Config,
+    store: &Store,
+    secret: &NodeSecret,
+) -> Result<Keyring, StateError> {
     let keyring = match config.store.postgres {
         Some(_) => Keyring::shared(store, secret.clone()),
         None => Keyring::open(&config.store.path.join(KEYS_FILE)),

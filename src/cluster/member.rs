@@ -86,7 +86,9 @@ pub struct Node {
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// Another node is there, and one of the two wants to be alone.
-    #[error("node {id} uses the same database: every node needs [cluster] enabled = true, or a database of its own")]
+    #[error(
+        "node {id} uses the same database: every node needs [cluster] enabled = true, or a database of its own"
+    )]
     Taken {
         /// The other node.
         id: String,

@@ -130,7 +130,16 @@ fn postgres(section: &mut Section<'_>, together: bool) -> Option<PostgresConfig>
     let waiting_max = section.count("waiting", 1..=100_000);
     let timeout = Duration::from_millis(section.number("timeout_ms", 100..=60_000));
     section.finish();
-    Some(PostgresConfig { url: url?, secret: secret?, together, tls, ca_file, connections, waiting_max, timeout })
+    Some(PostgresConfig {
+        url: url?,
+        secret: secret?,
+        together,
+        tls,
+        ca_file,
+        connections,
+        waiting_max,
+        timeout,
+    })
 }
 
 pub(super) fn plugins(section: &mut Section<'_>) -> PluginsConfig {

@@ -98,11 +98,7 @@ impl<K: Key, V: Record> Followed<K, V> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn expect_in(
-        &self,
-        batch: &mut Batch,
-        mut apply: impl FnMut(Fresh<K, V>),
-    ) -> Result<(), StoreError> {
+    pub fn expect_in(&self, batch: &mut Batch, mut apply: impl FnMut(Fresh<K, V>)) -> Result<(), StoreError> {
         let mut at = self.at.lock();
         self.read(&mut at, &mut apply)?;
         batch.expect(self.table.name(), at.unwrap_or_default());

@@ -180,7 +180,8 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         Box::new(AuditProvider(opened.log.clone())),
         Box::new(TrustProvider { trust: trust.clone(), clock: clock.clone() }),
     ];
-    let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
+    let privacy =
+        Privacy::open((&store, "node"), opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
@@ -191,7 +192,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         sign_in: SignIn { oidc: None, cookies: Some(CookieStyle::Loopback), public: None },
         trust,
         signing: signing.clone(),
-        abtests: Arc::new(AbTests::open(&store).unwrap()),
+        abtests: Arc::new(AbTests::open(&store, &store).unwrap()),
         keys,
         authenticator,
         concurrency: Arc::default(),

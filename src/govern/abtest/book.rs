@@ -103,7 +103,10 @@ impl AbTests {
             Fresh::Gone { key } => drop(held.remove(&key)),
             Fresh::Put { key, record, .. } => {
                 let Some(test) = record.read(key.clone()) else {
-                    return tracing::error!(id = key, "another node has stored an A/B test that cannot be read");
+                    return tracing::error!(
+                        id = key,
+                        "another node has stored an A/B test that cannot be read"
+                    );
                 };
                 self.hold(&mut held, test);
             }

@@ -125,7 +125,9 @@ impl SharedKeys {
             }
             Fresh::Put { key, record, is_own } => match self.open(key, &record) {
                 Some(slot) => apply(Fresh::Put { key, record: slot, is_own }),
-                None => tracing::error!(key, "a key of a subject cannot be opened with this deployment's secret"),
+                None => {
+                    tracing::error!(key, "a key of a subject cannot be opened with this deployment's secret")
+                }
             },
         }
     }

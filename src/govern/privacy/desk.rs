@@ -61,6 +61,8 @@ pub struct Privacy {
 struct Desk {
     /// The holds in force, by entity.
     held: HashMap<String, HashSet<u64>>,
+    /// Those whose names could not be read, because the keys were not known here.
+    unread: HashMap<u64, HoldRecord>,
     /// The erasures under way, by their notes' tokens, with their entities and the nodes that erase.
     erasing: HashMap<String, (String, String)>,
     /// When it became known that entities were erased lately, by what their names are found by, on the monotonic
@@ -163,9 +165,11 @@ impl Privacy {
             Fresh::Gone { key } => desk.let_go(key),
             Fresh::Put { key, record, .. } => {
                 desk.last_hold = desk.last_hold.max(key);
+                desk.let_go(key);
                 match record.held(&self.keyring) {
                     Some(entity) => drop(desk.held.entry(entity).or_default().insert(key)),
-                    None => desk.let_go(key),
+                    None if record.is_released() => {}
+                    None => drop(desk.unread.insert(key, record)),
                 }
             }
         }
@@ -408,7 +412,14 @@ impl Privacy {
             |fresh| self.take_over_note(fresh),
             |batch| {
                 self.holds.expect_in(batch, |fresh| self.take_over_hold(fresh))?;
-                let desk = self.desk.lock();
+                self.keyring.follow()?;
+                let mut desk = self.desk.lock();
+                // A name that cannot be read with all the keys there are is nobody's.
+                for (hold, record) in std::mem::take(&mut desk.unread) {
+                    if let Some(entity) = record.held(&self.keyring) {
+                        desk.held.entry(entity).or_default().insert(hold);
+                    }
+                }
                 if desk.held.contains_key(entity) {
                     return Err(EraseError::Held);
                 }
@@ -454,6 +465,7 @@ impl Privacy {
 impl Desk {
     /// Lets a hold go that is released.
     fn let_go(&mut self, hold: u64) {
+        self.unread.remove(&hold);
         self.held.values_mut().for_each(|holds| drop(holds.remove(&hold)));
         self.held.retain(|_, holds| !holds.is_empty());
     }

@@ -44,8 +44,7 @@ impl Reloader {
         }
         let running = self.handle.load();
         let builder = Builder { loading: &self.loading, running: Some(&running) };
-        let document =
-            with_rules(&current.document, newest.rules.clone()).placed_like(&Document::default());
+        let document = with_rules(&current.document, newest.rules.clone()).placed_like(&Document::default());
         let built = self.heard(newest.source, builder.build(&document, newest.number));
         let ruleset = built.inspect_err(|_| self.refused.store(newest.number, Ordering::Relaxed))?;
         let packs_changed = !Arc::ptr_eq(&running.scanner, &ruleset.scanner)

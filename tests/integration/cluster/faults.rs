@@ -130,7 +130,8 @@ fn no_answer_is_wrong_whatever_fails() {
     // No answer was complete before its event was on the disk: nothing that was answered is missing.
     let recorded: u64 = (0..3)
         .map(|node| {
-            let found = world.call(node, "GET", "/api/v1/audit?event_type=exchange&limit=1", &Value::Null).json();
+            let found =
+                world.call(node, "GET", "/api/v1/audit?event_type=exchange&limit=1", &Value::Null).json();
             found["total"].as_u64().expect("a count")
         })
         .sum();

@@ -63,9 +63,7 @@ fn what_one_node_does_all_nodes_know() {
 #[test]
 fn holds_beat_erasures_on_whichever_node() {
     let world = Deployment::start(2);
-    let hold = |entity: &str| {
-        json!({"entity_id": entity, "entity_type": "user", "reason": "r", "issued_by": "legal"})
-    };
+    let hold = |entity: &str| json!({"entity_id": entity, "entity_type": "user", "reason": "r", "issued_by": "legal"});
     let taken = world.call(0, "POST", "/api/v1/legal-holds", &hold("alice"));
     assert_eq!(taken.status, 201, "{}", taken.text());
     let id = taken.json()["id"].as_str().expect("an id").to_owned();
@@ -83,7 +81,8 @@ fn holds_beat_erasures_on_whichever_node() {
     for round in 0..12 {
         let entity = format!("bob-{round}");
         let (held, erased) = thread::scope(|scope| {
-            let hold = scope.spawn(|| world.call(round % 2, "POST", "/api/v1/legal-holds", &hold(&entity)).status);
+            let hold =
+                scope.spawn(|| world.call(round % 2, "POST", "/api/v1/legal-holds", &hold(&entity)).status);
             let erase = scope.spawn(|| {
                 world.call(1 - round % 2, "POST", "/api/v1/dsar/erase", &json!({"entity_id": &entity})).status
             });
@@ -91,7 +90,8 @@ fn holds_beat_erasures_on_whichever_node() {
         });
         // One after the other is fine; both at once must not be: a hold that was taken is in force.
         assert!([(201, 409), (409, 200), (201, 200)].contains(&(held, erased)), "{held} {erased}");
-        let is_held = world.call(0, "GET", &format!("/api/v1/legal-holds/check/{entity}"), &Value::Null).json();
+        let is_held =
+            world.call(0, "GET", &format!("/api/v1/legal-holds/check/{entity}"), &Value::Null).json();
         assert_eq!(is_held["under_hold"], json!(held == 201), "{entity}: {held} {erased}");
     }
 }

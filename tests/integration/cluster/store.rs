@@ -73,7 +73,8 @@ fn a_second_gateway_is_not_let_in_and_wrong_settings_are_named() {
     assert!(said.contains("store.postgres.url_file") && said.contains("cannot be read"), "{said}");
     let said = run(&other, ("PORTCULLIS__STORE__POSTGRES__SECRET_FILE", "postgres.url.missing"));
     assert!(said.contains("store.postgres.secret_file"), "{said}");
-    fs::write(other.path().join("deployment.secret"), "another-secret-of-thirty-two-characters").expect("it is writable");
+    fs::write(other.path().join("deployment.secret"), "another-secret-of-thirty-two-characters")
+        .expect("it is writable");
     let said = run(&other, ("PORTCULLIS__STORE__IN_MEMORY", "true"));
     assert!(said.contains("outlives the process"), "{said}");
     let said = run(&other, ("PORTCULLIS__STORE__BACKEND", "mysql"));
