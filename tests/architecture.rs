@@ -22,10 +22,10 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("telemetry", &["clock", "error", "id", "scan"]),
     ("tls", &["clock", "error", "telemetry"]),
     ("store", &["clock", "document", "error", "id", "tls"]),
-    ("cluster", &["clock", "store"]),
     // What is decided, who calls, what is written down: three that do not know each other, but for one arrow.
     ("policy", &["clock", "document", "error", "id", "llm", "redact", "scan", "store"]),
     ("access", &["clock", "document", "error", "id", "store", "telemetry", "tls"]),
+    ("cluster", &["access", "clock", "document", "store", "telemetry", "tls"]),
     (
         "govern",
         &["access", "clock", "document", "error", "id", "policy", "scan", "store", "telemetry", "tls"],
@@ -73,6 +73,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &[
             "access",
             "admin",
+            "cluster",
             "document",
             "error",
             "govern",

@@ -160,6 +160,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let certificates = certificates(&config)?;
     let certificate = |wanted| certificates.iter().find(|(name, _)| *name == wanted).map(|(_, store)| store);
     let sign_in = sign_in::sign_in(&config, &state)?;
+    let shared_limits = stores::shared_limits(&config, &state, &buckets, &telemetry)?;
     let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
     let sinks = forwarders.iter().map(Forwarder::status).collect();
     let office = office(
@@ -196,7 +197,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     server.add_service(plane);
 
     forwarding::add(&mut server, forwarders, &telemetry);
-    stores::add_tasks(&mut server, &telemetry, &state, &admin_addresses);
+    stores::add_tasks(&mut server, &telemetry, &state, &admin_addresses, shared_limits);
     add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {

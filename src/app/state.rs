@@ -28,6 +28,7 @@ use crate::access::user::Users;
 use crate::clock::Clock;
 use crate::cluster::ClaimError;
 use crate::cluster::Members;
+use crate::cluster::NoRedisUrl;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
@@ -112,6 +113,9 @@ pub enum StateError {
     /// The database cannot be used.
     #[error(transparent)]
     Database(#[from] PostgresFault),
+    /// Redis cannot be asked.
+    #[error(transparent)]
+    Redis(#[from] NoRedisUrl),
     /// The secret that nodes share is none.
     #[error(transparent)]
     Secret(#[from] TooShort),

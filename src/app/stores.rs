@@ -11,11 +11,15 @@ use super::state::StateError;
 use super::state::secret_at;
 use super::task::task;
 use crate::access::authenticator::Authenticator;
+use crate::access::limit::Buckets;
 use crate::access::secret::NodeSecret;
 use crate::clock::Clock;
 use crate::cluster::Follower;
 use crate::cluster::Members;
+use crate::cluster::NoRedisUrl;
 use crate::cluster::NodeFacts;
+use crate::cluster::RedisUrl;
+use crate::cluster::SharedLimits;
 use crate::cluster::Sharing;
 use crate::config::Config;
 use crate::govern::keyring::Keyring;
@@ -24,6 +28,7 @@ use crate::store::Store;
 use crate::store::open_postgres;
 use crate::store::open_sled;
 use crate::telemetry::Telemetry;
+use crate::tls::client::TlsClient;
 
 const FOLDER: &str = "store";
 /// Beside the journal, not in it: backups of the two live differently long.
@@ -101,6 +106,7 @@ pub(super) fn add_tasks(
     telemetry: &Arc<Telemetry>,
     state: &State,
     addresses: &Reserved,
+    shared: Option<SharedLimits>,
 ) {
     let Some(members) = state.members.clone() else { return };
     let address = addresses.bound().first().map(ToString::to_string);
@@ -112,8 +118,34 @@ pub(super) fn add_tasks(
         is_healthy: health.health.is_healthy(),
     };
     let follower = Arc::new(follower(state));
+    if let Some(shared) = shared {
+        server.add_service(task("shared-limits", telemetry, None, move |shutdown| shared.run(shutdown)));
+    }
     server.add_service(task("cluster", telemetry, None, move |shutdown| members.run(facts, shutdown)));
     server.add_service(task("cluster-follow", telemetry, None, move |shutdown| follower.run(shutdown)));
+}
+
+/// Returns what shares quotas with the other nodes, where they do.
+///
+/// # Errors
+/// Redis cannot be asked as it is configured.
+pub(super) fn shared_limits(
+    config: &Config,
+    state: &State,
+    buckets: &Arc<Buckets>,
+    telemetry: &Arc<Telemetry>,
+) -> Result<Option<SharedLimits>, StateError> {
+    let Some(redis) = &config.shared_limits else { return Ok(None) };
+    let url: Result<RedisUrl, NoRedisUrl> = secret_at(&redis.url).unwrap_or_default().parse();
+    Ok(Some(SharedLimits {
+        kinds: vec![("caller", Arc::clone(buckets))],
+        url: url?,
+        tls: TlsClient::new(redis.ca_file.as_deref())?,
+        timeout: redis.timeout,
+        when_away: redis.when_away,
+        clock: Arc::clone(&state.clock),
+        metrics: Arc::clone(&telemetry.metrics),
+    }))
 }
 
 /// Lets everything that is kept in memory follow what other nodes write.

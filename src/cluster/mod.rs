@@ -7,20 +7,27 @@
 //! What it does not promise: that a node which was cut off knows it at once. It counts itself as away as soon as it
 //! could not write its row for as long as the others would wait for it.
 
+pub mod config;
 mod follow;
+mod limits;
 mod member;
+mod redis;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
 pub use self::follow::Follower;
+pub use self::limits::SharedLimits;
+pub use self::limits::WhenAway;
 pub use self::member::AWAY_AFTER;
 pub use self::member::BEAT_EVERY;
 pub use self::member::ClaimError;
 pub use self::member::Members;
 pub use self::member::Node;
 pub use self::member::NodeFacts;
+pub use self::redis::NoRedisUrl;
+pub use self::redis::RedisUrl;
 
 /// How nodes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,8 @@ use crate::access::signing::SigningConfig;
 use crate::access::token::TTL_MAX;
 use crate::access::token::TokenConfig;
 use crate::admin::config::AdminConfig;
+use crate::cluster::WhenAway;
+use crate::cluster::config::RedisConfig;
 use crate::config::PluginsConfig;
 use crate::config::sign_in;
 use crate::document::Problem;
@@ -88,11 +90,36 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
     config
 }
 
-/// Tells whether several nodes share a database.
-pub(super) fn cluster(section: &mut Section<'_>) -> bool {
-    let enabled = section.flag("enabled");
+/// Tells whether several nodes share a database, and how they share quotas.
+pub(super) fn cluster(section: &mut Section<'_>) -> (bool, Option<RedisConfig>) {
+    let (enabled, limits) = (section.flag("enabled"), section.text("limits"));
+    if !["local", "redis"].contains(&limits) {
+        section.invalid("limits", "expected local or redis", None);
+    }
+    let redis = redis(&mut section.section("redis"));
+    if limits == "redis" && (redis.is_none() || !enabled) {
+        let reason = "redis needs enabled = true, and url_file or url_env in [cluster.redis]";
+        section.invalid("limits", reason, None);
+    }
     section.finish();
-    enabled
+    (enabled, redis.filter(|_| limits == "redis"))
+}
+
+/// `None` where it is not said where the URL lies.
+fn redis(section: &mut Section<'_>) -> Option<RedisConfig> {
+    let url = SecretPlace::read(section, "url_file", "url_env");
+    let ca_file = section.path_maybe("ca_file");
+    let timeout = Duration::from_millis(section.number("timeout_ms", 10..=10_000));
+    let when_away = match section.text("when_away") {
+        "local" => WhenAway::Local,
+        "refuse" => WhenAway::Refuse,
+        _ => {
+            section.invalid("when_away", "expected local or refuse", None);
+            WhenAway::Refuse
+        }
+    };
+    section.finish();
+    Some(RedisConfig { url: url?, ca_file, timeout, when_away })
 }
 
 pub(super) fn store(section: &mut Section<'_>, together: bool) -> StoreConfig {
