@@ -23,12 +23,22 @@
 //! | shared by all nodes, at once or within a second | each node's own |
 //! |---|---|
 //! | API keys, users, sessions, revoked tokens, signing keys | its audit journal, chain and checkpoints, and the places of its SIEM sinks |
-//! | revisions of the rules (routes, policies, limits) | quotas: what a caller has left is counted by each node |
+//! | revisions of the rules (routes, policies, limits) | quotas, unless `cluster.limits = "redis"`; those of agents on `a2a` routes always |
 //! | legal holds, erasures, the keys that names are sealed under | trust in agents, pins of tools, replay windows of `a2a` |
 //! | usage, cost, budgets | counts of A/B tests (the tests themselves are shared) |
 //!
 //! So the audit log, `/api/v1/audit` and its exports answer for the node that is asked: collect the nodes' logs with
-//! `[siem]`, or ask each node. A quota of 60 a minute is up to 60 a minute at each node: divide it by the number of nodes.
+//! `[siem]`, or ask each node.
+//!
+//! # Quotas
+//! With `cluster.limits = "local"` a quota of 60 a minute is up to 60 a minute at each node. With `"redis"` the nodes tell
+//! each other what callers took: a node decides by what it knows, without asking anybody, and a script in Redis adds up
+//! what all let through, every 5 ms and by Redis' own clock. So a caller can take more than its quota only by what
+//! arrives at the other nodes within one such round, at most one burst at each; what was too much is missing
+//! afterwards (up to a second burst), so that the rate holds. No request waits for Redis. `when_away` says what holds
+//! while it is away; `portcullis_shared_limits_total{result="away"}` counts the rounds.
+//!
+//! # How changes travel
 //!
 //! What one node writes the others hear by `NOTIFY`, and find by looking twice a second where that was lost or the
 //! database knows no such word (CockroachDB). Whatever is decided by what is stored (the last admin key, a hold against
@@ -40,6 +50,7 @@
 //! |---|---|
 //! | a node dies | the others go on, `/api/v1/cluster/health` shows it `missing` after 5 s, and `degraded` in all; what was in its journal is on its disk, and in the SIEM as far as it was forwarded |
 //! | the database is away | traffic goes on with the keys, users and rules that each node knows; whatever has to be written is refused with 503; a name that was never seen is recorded as `[unlisted]`; figures wait in memory; health is `degraded` after 5 s |
+//! | Redis is away | `cluster.redis.when_away`: `local`, each node counts for itself and tells what was taken afterwards; `refuse`, 429 for what has a quota |
 //! | a node is cut off from the database | the same for that node alone; it serves the rules it has, and catches up when it is back |
 //! | a hold or an erasure at a node that is cut off | refused: neither is taken without the database |
 //! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one |

@@ -1,6 +1,7 @@
 //! Several gateways, and the servers they share: real ones, each on a port and in a directory of its own.
 
 mod faults;
+mod limits;
 mod nodes;
 #[path = "../../../src/store/fixture.rs"]
 mod postgres;
@@ -40,12 +41,20 @@ struct Deployment {
 
 impl Deployment {
     fn start(count: usize) -> Self {
+        Self::start_with(count, &format!("[cluster]\nenabled = true\n{UNLIMITED}"), &[])
+    }
+
+    /// Starts nodes with a configuration of the test's own, and files beside it.
+    fn start_with(count: usize, more: &str, beside: &[(&str, String)]) -> Self {
         let upstream = Upstream::answering("application/json", "{}");
         let port = free_port();
         let server = Postgres::start_on(port);
         let relays: Vec<Relay> = (0..count).map(|_| Relay::to(port)).collect();
         let start = |relay: &Relay| {
-            let folder = folder(&Postgres::url_at(relay.port), &routes(&upstream));
+            let folder = folder(&Postgres::url_at(relay.port), &format!("{more}\n{}", routes(&upstream)));
+            beside.iter().for_each(|(name, text)| {
+                fs::write(folder.path().join(name), text).expect("it is writable");
+            });
             Gateway::launched(folder, vec!["--config".to_owned(), "gateway.toml".to_owned()])
         };
         let nodes: Vec<Gateway> = relays.iter().map(start).collect();
@@ -73,7 +82,7 @@ impl Deployment {
 
 fn routes(upstream: &Upstream) -> String {
     format!(
-        "[cluster]\nenabled = true\n[audit]\ndurability = \"wait\"\n[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\n\
+        "[audit]\ndurability = \"wait\"\n[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\n\
          dialect = \"auto\"\npolicy = \"default\"\n{POLICY}",
         upstream.address
     )
@@ -86,7 +95,7 @@ fn folder(url: &str, more: &str) -> tempfile::TempDir {
     fs::write(folder.path().join("deployment.secret"), SECRET).expect("it is writable");
     let config = format!(
         "[store]\nbackend = \"postgres\"\n[store.postgres]\nurl_file = \"postgres.url\"\n\
-         secret_file = \"deployment.secret\"\ntimeout_ms = 2000\ntls = false\n{UNLIMITED}\n{more}"
+         secret_file = \"deployment.secret\"\ntimeout_ms = 2000\ntls = false\n{more}"
     );
     fs::write(folder.path().join("gateway.toml"), config).expect("it is writable");
     folder

@@ -12,6 +12,7 @@ use super::eventually;
 use super::folder;
 use super::postgres::Postgres;
 use crate::gateway::Gateway;
+use crate::gateway::UNLIMITED;
 
 fn start(folder: tempfile::TempDir) -> Gateway {
     Gateway::launched(folder, vec!["--config".to_owned(), "gateway.toml".to_owned()])
@@ -20,7 +21,7 @@ fn start(folder: tempfile::TempDir) -> Gateway {
 #[test]
 fn what_was_made_is_in_the_database_and_outlives_a_kill() {
     let mut server = Postgres::start();
-    let mut gateway = start(folder(&server.url(), ""));
+    let mut gateway = start(folder(&server.url(), UNLIMITED));
     let admin = gateway.admin_key();
     let persistence = call(&gateway, &admin, "GET", "/api/v1/persistence", &Value::Null).json();
     assert_eq!((&persistence["backend"], &persistence["enabled"]), (&json!("postgresql"), &json!(true)));
@@ -53,7 +54,7 @@ fn what_was_made_is_in_the_database_and_outlives_a_kill() {
 #[test]
 fn a_second_gateway_is_not_let_in_and_wrong_settings_are_named() {
     let server = Postgres::start();
-    let first = start(folder(&server.url(), ""));
+    let first = start(folder(&server.url(), UNLIMITED));
     let run = |folder: &tempfile::TempDir, variable: (&str, &str)| {
         let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
             .args(["run", "--config", "gateway.toml"])
@@ -66,7 +67,7 @@ fn a_second_gateway_is_not_let_in_and_wrong_settings_are_named() {
         assert!(!output.status.success());
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()
     };
-    let other = folder(&server.url(), "");
+    let other = folder(&server.url(), UNLIMITED);
     let said = run(&other, ("UNUSED", ""));
     assert!(said.contains("uses the same database"), "{said}");
     let said = run(&other, ("PORTCULLIS__STORE__POSTGRES__URL_FILE", "missing.url"));
