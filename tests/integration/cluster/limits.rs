@@ -16,7 +16,8 @@ use crate::wire::exchange;
 use crate::wire::post;
 
 const PASSWORD: &str = "for-tests-only";
-const BURST: usize = 20;
+/// More than what the tests ask of the management plane, which counts, too.
+const BURST: usize = 300;
 const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"hello"}]}"#;
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -100,17 +101,17 @@ fn a_quota_is_that_of_all_nodes_together() {
     let mut passed = 0;
     for number in 0..3 * BURST {
         passed += usize::from(passes(&world, number % 2, "sk-one"));
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(Duration::from_millis(8));
     }
-    // One token comes back every ten seconds.
-    assert!((BURST..=BURST + 2).contains(&passed), "{passed}");
+    // One token comes back every ten seconds, and what one round is late for is let through.
+    assert!((BURST..=BURST + 30).contains(&passed), "{passed}");
 
     // Without Redis each node counts for itself.
     let away = count(&world, "away");
     redis.kill();
     eventually(PATIENCE, "it is counted", || count(&world, "away") > away);
     let passed = (0..4 * BURST).filter(|number| passes(&world, number % 2, "sk-two")).count();
-    assert!((2 * BURST..=2 * BURST + 4).contains(&passed), "{passed}");
+    assert!((2 * BURST..=2 * BURST + 10).contains(&passed), "{passed}");
     redis.restart();
     let told = count(&world, "told");
     eventually(PATIENCE, "what was taken meanwhile is told", || count(&world, "told") > told);

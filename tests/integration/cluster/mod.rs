@@ -29,6 +29,9 @@ const SECRET: &str = "a-secret-of-thirty-two-characters-or-more";
 /// How long what one node did may take until every node knows it.
 const CONVERGED: Duration = Duration::from_secs(1);
 
+/// How often it is looked whether something is so.
+const POLL: Duration = Duration::from_millis(20);
+
 /// Several gateways on one database, each behind a relay of its own that can be cut.
 struct Deployment {
     server: Postgres,
@@ -117,7 +120,7 @@ fn eventually(limit: Duration, what: &str, is_so: impl Fn() -> bool) -> Duration
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
-        std::thread::yield_now();
+        std::thread::sleep(POLL);
     }
     begun.elapsed()
 }
