@@ -335,7 +335,9 @@ impl Budgets {
         match fresh {
             Fresh::Anew => accounts.values().for_each(|account| account.lock().budget = Budget::default()),
             Fresh::Put { key, record, .. } => accounts.entry(key).or_default().lock().budget = record,
-            Fresh::Gone { key } => drop(accounts.remove(&key)),
+            Fresh::Gone { key } => {
+                accounts.remove(&key);
+            }
         }
     }
 

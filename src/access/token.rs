@@ -240,8 +240,12 @@ impl Tokens {
         let mut revoked = self.revoked.write();
         match fresh {
             Fresh::Anew => revoked.clear(),
-            Fresh::Put { key, record, .. } => drop(revoked.insert(key, record.expires_at)),
-            Fresh::Gone { key } => drop(revoked.remove(&key)),
+            Fresh::Put { key, record, .. } => {
+                revoked.insert(key, record.expires_at);
+            }
+            Fresh::Gone { key } => {
+                revoked.remove(&key);
+            }
         }
     }
 

@@ -176,8 +176,12 @@ mod tests {
             let mut held = self.held.lock();
             match fresh {
                 Fresh::Anew => held.clear(),
-                Fresh::Put { key, record, .. } => drop(held.insert(key, record.0)),
-                Fresh::Gone { key } => drop(held.remove(&key)),
+                Fresh::Put { key, record, .. } => {
+                    held.insert(key, record.0);
+                }
+                Fresh::Gone { key } => {
+                    held.remove(&key);
+                }
             }
         }
 

@@ -100,7 +100,9 @@ impl AbTests {
         let mut held = self.held.lock();
         match fresh {
             Fresh::Anew => held.clear(),
-            Fresh::Gone { key } => drop(held.remove(&key)),
+            Fresh::Gone { key } => {
+                held.remove(&key);
+            }
             Fresh::Put { key, record, .. } => {
                 let Some(test) = record.read(key.clone()) else {
                     return tracing::error!(

@@ -167,9 +167,13 @@ impl Privacy {
                 desk.last_hold = desk.last_hold.max(key);
                 desk.let_go(key);
                 match record.held(&self.keyring) {
-                    Some(entity) => drop(desk.held.entry(entity).or_default().insert(key)),
+                    Some(entity) => {
+                        desk.held.entry(entity).or_default().insert(key);
+                    }
                     None if record.is_released() => {}
-                    None => drop(desk.unread.insert(key, record)),
+                    None => {
+                        desk.unread.insert(key, record);
+                    }
                 }
             }
         }
@@ -180,7 +184,9 @@ impl Privacy {
         let mut desk = self.desk.lock();
         match fresh {
             Fresh::Anew => desk.erasing.clear(),
-            Fresh::Gone { key } => drop(desk.erasing.remove(&key)),
+            Fresh::Gone { key } => {
+                desk.erasing.remove(&key);
+            }
             Fresh::Put { key, record, .. } => {
                 // Without its key the entity is erased, and only the record of it is missing.
                 if let Some(entity) = self.keyring.name_of(&key) {
@@ -195,7 +201,9 @@ impl Privacy {
         let mut desk = self.desk.lock();
         match fresh {
             Fresh::Anew | Fresh::Gone { .. } => {}
-            Fresh::Put { key, .. } => drop(desk.erased.insert(key, now)),
+            Fresh::Put { key, .. } => {
+                desk.erased.insert(key, now);
+            }
         }
         desk.erased.retain(|_, at| now.saturating_sub(*at) < REMEMBERED);
     }
@@ -466,7 +474,9 @@ impl Desk {
     /// Lets a hold go that is released.
     fn let_go(&mut self, hold: u64) {
         self.unread.remove(&hold);
-        self.held.values_mut().for_each(|holds| drop(holds.remove(&hold)));
+        self.held.values_mut().for_each(|holds| {
+            holds.remove(&hold);
+        });
         self.held.retain(|_, holds| !holds.is_empty());
     }
 }
