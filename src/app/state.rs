@@ -43,6 +43,7 @@ use crate::govern::audit::Durability;
 use crate::govern::audit::Notary;
 use crate::govern::audit::Opened;
 use crate::govern::audit::Recorder;
+use crate::govern::audit::Repair;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
@@ -177,9 +178,7 @@ impl State {
         let (metrics, time) = (Arc::clone(&telemetry.metrics), Arc::clone(&clock));
         let opened = audit::open_with(settings, Arc::clone(&keyring), local.clone(), time, metrics)?;
         let Opened { recorder, writer, log, repair, .. } = opened;
-        if let Some(repair) = repair {
-            tracing::warn!(?repair, "the audit log had a torn end, which was mended");
-        }
+        tell_repair(repair.as_ref());
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
         let privacy =
@@ -189,9 +188,7 @@ impl State {
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
         let reloader = open_rules(config, sources, &store, &clock)?;
         let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
-        let (keys_of_notary, time, journal) =
-            (Arc::clone(&signing), Arc::clone(&clock), folder.join(AUDIT_FOLDER));
-        let notary = Notary::new(log.clone(), keys_of_notary, time, node_id.clone(), &journal);
+        let notary = open_notary(&log, &signing, &clock, &node_id, folder);
         Ok(Self {
             store,
             local,
@@ -222,6 +219,17 @@ impl State {
             node_id,
         })
     }
+}
+
+fn open_notary(
+    log: &AuditLog,
+    signing: &Arc<KeyRing>,
+    clock: &Arc<dyn Clock>,
+    node_id: &str,
+    folder: &Path,
+) -> Notary {
+    let (keys, time) = (Arc::clone(signing), Arc::clone(clock));
+    Notary::new(log.clone(), keys, time, node_id.to_owned(), &folder.join(AUDIT_FOLDER))
 }
 
 fn open_authenticator(
@@ -310,6 +318,12 @@ fn journal_settings(config: &AuditConfig, folder: &Path) -> audit::AuditConfig {
         low_water_bytes: config.low_water_bytes,
         retention_age: (config.retention_days > 0).then(|| DAY * config.retention_days),
         retention_bytes: Some(config.retention_bytes),
+    }
+}
+
+fn tell_repair(repair: Option<&Repair>) {
+    if let Some(repair) = repair {
+        tracing::warn!(?repair, "the audit log had a torn end, which was mended");
     }
 }
 
