@@ -79,9 +79,13 @@ impl Follower {
         let mut told = self.store.told();
         for looks in 0u64.. {
             let word = async {
-                match &mut told {
-                    Some(told) if told.changed().await.is_ok() => {}
-                    _ => std::future::pending().await,
+                let heard = match &mut told {
+                    Some(told) => told.changed().await.is_ok(),
+                    None => false,
+                };
+                // Nobody tells, or nobody any more.
+                if !heard {
+                    std::future::pending::<()>().await;
                 }
             };
             tokio::select! {

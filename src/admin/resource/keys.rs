@@ -233,7 +233,7 @@ pub async fn revoke(call: Call) -> Answer {
 }
 
 /// A change that was read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Patch {
     name: Option<String>,
     role: Option<Role>,
