@@ -429,7 +429,7 @@ impl Budgets {
     /// # Errors
     /// The store failed; the next call tries again.
     pub fn flush(&self) -> Result<(), StoreError> {
-        self.spent.change(
+        self.spent.note(
             |fresh| self.take_over_spent(fresh),
             |batch| {
                 batch.quietly();

@@ -369,11 +369,14 @@ impl SessionStore {
         found.stored_seen_at = now;
         drop(live);
         // One that another node has ended meanwhile does not come back.
-        let noted: Result<(), StoreError> = self.deciding(|batch| {
-            let live = self.live.read();
-            let Some(found) = live.get(hash) else { return Ok(()) };
-            self.table.table().put_in(batch, &found.record.id, &found.record)
-        });
+        let noted: Result<(), StoreError> = self.table.note(
+            |fresh| self.take_over(fresh),
+            |batch| {
+                let live = self.live.read();
+                let Some(found) = live.get(hash) else { return Ok(()) };
+                self.table.table().put_in(batch, &found.record.id, &found.record)
+            },
+        );
         // A session whose use could not be noted ends earlier after a restart, nothing worse.
         if let Err(error) = noted {
             tracing::warn!(%error, "the use of a session could not be stored");

@@ -328,7 +328,7 @@ impl Tokens {
     /// # Errors
     /// The store failed; nothing was forgotten.
     pub fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
-        self.table.change(
+        self.table.note(
             |fresh| self.take_over(fresh),
             |batch| {
                 let revoked = self.revoked.read();

@@ -364,13 +364,16 @@ impl Users {
             let password = renewed.clone().unwrap_or(kept.password);
             UserRecord { last_login_at: Some(now), password, ..kept }
         };
-        let kept = self.deciding(|batch| {
-            let Some(kept) = self.in_generation(&user.id, user.generation).map(noted) else {
-                return Ok(None);
-            };
-            self.table.table().put_in(batch, &kept.id, &kept)?;
-            Ok(Some(kept))
-        });
+        let kept: Result<_, StoreError> = self.table.note(
+            |fresh| self.take_over(fresh),
+            |batch| {
+                let kept = self.in_generation(&user.id, user.generation).map(noted);
+                if let Some(kept) = &kept {
+                    self.table.table().put_in(batch, &kept.id, kept)?;
+                }
+                Ok(kept)
+            },
+        );
         kept.unwrap_or_else(|error| {
             tracing::warn!(%error, user = user.id, "the time of a login could not be kept");
             self.in_generation(&user.id, user.generation).map(noted)

@@ -62,12 +62,34 @@ impl<K: Key, V: Record> Followed<K, V> {
         self.read(&mut self.at.lock(), &mut apply)
     }
 
+    /// Does what [`Followed::change`] does, but for the wait until it would survive a power cut.
+    ///
+    /// # Errors
+    /// As [`Followed::change`].
+    pub fn note<T, E: From<StoreError>>(
+        &self,
+        apply: impl FnMut(Fresh<K, V>),
+        decide: impl FnMut(&mut Batch) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.write(apply, decide)
+    }
+
     /// Writes durably what `decide` puts into a batch, once all that others wrote was shown to `apply`; decides anew
     /// where others were faster. What was written is shown, too. An empty batch is not written. Blocks.
     ///
     /// # Errors
     /// What `decide` says, and when the store fails; then nothing was written.
     pub fn change<T, E: From<StoreError>>(
+        &self,
+        apply: impl FnMut(Fresh<K, V>),
+        decide: impl FnMut(&mut Batch) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let changed = self.write(apply, decide)?;
+        self.table.store().durable()?;
+        Ok(changed)
+    }
+
+    fn write<T, E: From<StoreError>>(
         &self,
         mut apply: impl FnMut(Fresh<K, V>),
         mut decide: impl FnMut(&mut Batch) -> Result<T, E>,
@@ -81,7 +103,7 @@ impl<K: Key, V: Record> Followed<K, V> {
                 return Ok(decided);
             }
             batch.expect(self.table.name(), at.unwrap_or_default());
-            match self.table.store().commit_durable(&batch) {
+            match self.table.store().commit(&batch) {
                 Ok(()) => {
                     self.show_own(&batch, &mut at, &mut apply)?;
                     return Ok(decided);
