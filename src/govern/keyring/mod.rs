@@ -186,9 +186,8 @@ impl Keyring {
             return Arc::clone(token);
         }
         let index = self.index_of(name);
-        if let Home::Shared(keys) = &self.home
-            && self.known.read().find(&index).is_none()
-        {
+        let is_new = self.known.read().find(&index).is_none();
+        if let (Home::Shared(keys), true) = (&self.home, is_new) {
             let made = keys.make(index, |fresh| self.take_over(fresh), || self.known.read().wants(&index));
             if let Err(error) = made {
                 if !self.was_away.swap(true, Ordering::Relaxed) {
