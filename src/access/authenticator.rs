@@ -41,7 +41,9 @@ impl Authenticator {
     /// Tells whether a credential that was good is still good, and for no less than then.
     pub fn still_counts(&self, principal: &Principal, now: Timestamp) -> bool {
         match &principal.proof {
-            Proof::Key => self.key_counts(principal, now),
+            Proof::Key(text) => {
+                self.keys.principal(&principal.id, *text, now).is_some_and(|key| key.role == principal.role)
+            }
             Proof::Token(claims) => {
                 self.tokens.still_counts(claims, now) && self.admit(claims.clone(), now).is_some()
             }
@@ -57,8 +59,8 @@ impl Authenticator {
         let of_session = |by_key| Proof::Session { id: session.id.clone(), by_key };
         let (id, scope, proof) = (session.holder.id(), Arc::default(), of_session(false));
         match &session.holder {
-            Holder::Key { id } => {
-                let key = self.keys.principal(id, now)?;
+            Holder::Key { id, text } => {
+                let key = self.keys.principal(id, *text, now)?;
                 Some(Principal { proof: of_session(true), ..key })
             }
             Holder::User { id: user, generation } => {
@@ -71,10 +73,6 @@ impl Authenticator {
                 Some(Principal { id, name, role, tier: Tier::Enterprise, scope, proof })
             }
         }
-    }
-
-    fn key_counts(&self, principal: &Principal, now: Timestamp) -> bool {
-        self.keys.get(&principal.id).is_some_and(|key| key.role == principal.role && key.counts(now))
     }
 
     /// Returns whom verified claims stand for now.

@@ -177,6 +177,11 @@ impl Allowance {
 }
 
 impl Amount {
+    /// Returns as much, and no less than another amount.
+    pub fn at_least(self, other: Self) -> Self {
+        Self { tokens: self.tokens.max(other.tokens), cost: self.cost.max(other.cost) }
+    }
+
     fn plus(self, other: Self) -> Self {
         Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost.saturating_add(other.cost) }
     }
@@ -476,6 +481,11 @@ impl Budgets {
 }
 
 impl Reservation {
+    /// Returns what is reserved.
+    pub fn amount(&self) -> Amount {
+        self.amount
+    }
+
     /// Gives the reservation back and counts what was used instead.
     pub fn settle(self, used: Amount, now: Timestamp) {
         let mut account = self.account.lock();

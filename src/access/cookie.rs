@@ -2,13 +2,17 @@
 //!
 //! Over HTTPS their names begin with `__Host-`, which browsers take from this host alone, for every path, and
 //! never over plain HTTP: nobody beside us can plant one. A deployment on loopback without HTTPS uses the same
-//! names without that beginning, and no `Secure`. What is set is `HttpOnly` and `SameSite=Lax`.
+//! names without that beginning, and no `Secure`. What is set is `HttpOnly` and `SameSite=Lax`, but for a sign-in
+//! under way that ends with a form from the provider's page.
 
 use http::HeaderMap;
 use http::header;
 
 /// What `Set-Cookie` may say of each: that other origins never send it along, except when a link leads here.
 const ATTRIBUTES: &str = "Path=/; HttpOnly; SameSite=Lax";
+/// What is said of the one that has to come along when a provider's page sends a form here. Browsers take `None` with
+/// `Secure` only, and that from this machine in the clear too.
+const ATTRIBUTES_POSTED: &str = "Path=/; HttpOnly; SameSite=None; Secure";
 const HOST_PREFIX: &str = "__Host-";
 
 /// How cookies travel.
@@ -27,10 +31,12 @@ pub enum Cookie {
     Session,
     /// A sign-in under way.
     Attempt,
+    /// A sign-in under way at a provider whose page sends a form here.
+    PostedAttempt,
 }
 
 /// The names without their beginning.
-pub const NAMES: [&str; 2] = ["portcullis-session", "portcullis-login"];
+pub const NAMES: [&str; 3] = ["portcullis-session", "portcullis-login", "portcullis-saml"];
 
 impl Cookie {
     /// Returns the name in a style.
@@ -59,9 +65,13 @@ impl Cookie {
     /// Returns the `Set-Cookie` that makes a browser keep a value until it ends, or for some seconds.
     pub fn set(self, style: CookieStyle, value: &str, max_age_s: Option<u64>) -> String {
         let name = self.name(style);
-        let secure = if style == CookieStyle::Secure { "; Secure" } else { "" };
+        let attributes = match (self, style) {
+            (Self::PostedAttempt, _) => ATTRIBUTES_POSTED.to_owned(),
+            (Self::Session | Self::Attempt, CookieStyle::Secure) => format!("{ATTRIBUTES}; Secure"),
+            (Self::Session | Self::Attempt, CookieStyle::Loopback) => ATTRIBUTES.to_owned(),
+        };
         let age = max_age_s.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
-        format!("{name}={value}; {ATTRIBUTES}{secure}{age}")
+        format!("{name}={value}; {attributes}{age}")
     }
 
     /// Returns the `Set-Cookie` that takes it back.
@@ -120,6 +130,8 @@ mod tests {
         assert_eq!(set, "__Host-portcullis-session=v; Path=/; HttpOnly; SameSite=Lax; Secure");
         let cleared = Cookie::Attempt.clear(CookieStyle::Loopback);
         assert_eq!(cleared, "portcullis-login=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0");
+        let posted = Cookie::PostedAttempt.set(CookieStyle::Secure, "v", Some(9));
+        assert_eq!(posted, "__Host-portcullis-saml=v; Path=/; HttpOnly; SameSite=None; Secure; Max-Age=9");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::HeaderName;
 
+use super::key::KeyText;
 use super::role::Permission;
 use super::role::Role;
 use super::scope::Scope;
@@ -31,8 +32,8 @@ pub struct Principal {
 /// The kind of credential that was shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// An API key.
-    Key,
+    /// An API key, in this text.
+    Key(KeyText),
     /// A bearer token that says this.
     Token(Claims),
     /// The session of this id, begun with a key or otherwise.
@@ -90,7 +91,7 @@ impl Principal {
     /// Returns the name of the bucket that pays for what it does.
     pub fn payer(&self) -> String {
         match self.proof {
-            Proof::Key | Proof::Session { by_key: true, .. } => format!("key:{}", self.id),
+            Proof::Key(_) | Proof::Session { by_key: true, .. } => format!("key:{}", self.id),
             Proof::Token(_) | Proof::Session { by_key: false, .. } => format!("user:{}", self.id),
         }
     }

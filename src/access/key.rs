@@ -1,9 +1,9 @@
 //! API keys. Only a keyed hash of each is kept.
 //!
-//! The hash is what a key is looked up by, so a lookup compares nothing byte by byte with what the
-//! caller sent; the checksum lets a mistyped key fail before anything is asked. A key can be rotated:
-//! its text is replaced, and the text before goes on counting for an overlap, so that who uses it has
-//! time to change. When a key was last used is written down every minute, and when the process ends.
+//! The hash is what a key is looked up by, so a lookup compares nothing byte by byte with what the caller sent; the
+//! checksum lets a mistyped key fail before anything is asked. A key can be rotated: its text is replaced, and the text
+//! before goes on counting for an overlap, so that who uses it has time to change. When a key was last used is written
+//! down every minute, and when the process ends.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -41,6 +41,8 @@ use crate::store::Table;
 
 mod text;
 
+pub use self::text::KeyText;
+
 /// The most keys of a deployment.
 pub const KEYS_MAX: usize = 10_000;
 /// The longest name of a key, in bytes.
@@ -74,8 +76,8 @@ pub struct KeyRecord {
     /// When its text was last replaced.
     #[serde(default)]
     pub rotated_at: Option<Timestamp>,
-    /// The keyed hash of the key.
-    hash: [u8; 32],
+    /// The text that is the key.
+    hash: KeyText,
     /// The text before, and until when it counts.
     #[serde(default)]
     previous: Option<Previous>,
@@ -84,7 +86,7 @@ pub struct KeyRecord {
 /// A text that was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Previous {
-    hash: [u8; 32],
+    hash: KeyText,
     until: Timestamp,
 }
 
@@ -163,7 +165,7 @@ pub struct KeyStore {
 #[derive(Default)]
 struct Known {
     by_id: HashMap<String, KeyRecord>,
-    by_hash: HashMap<[u8; 32], String>,
+    by_hash: HashMap<KeyText, String>,
 }
 
 impl KeyRecord {
@@ -175,6 +177,19 @@ impl KeyRecord {
     /// Returns until when the text before the last rotation counts, where it still does.
     pub fn previous_until(&self, now: Timestamp) -> Option<Timestamp> {
         self.previous.map(|previous| previous.until).filter(|until| *until > now)
+    }
+
+    /// Tells whether one of the key's texts counts: the one it has, or the one before while that still does.
+    pub fn counts_in(&self, text: KeyText, now: Timestamp) -> bool {
+        let previous = self.previous.filter(|previous| previous.until > now).map(|previous| previous.hash);
+        let is_one = |own: KeyText| bool::from(own.0.ct_eq(&text.0));
+        self.counts(now) && (is_one(self.hash) || previous.is_some_and(is_one))
+    }
+
+    /// Returns whom the key stands for when it is shown in a text of its own.
+    fn into_principal(self, text: KeyText) -> Principal {
+        let Self { id, name, role, tier, scope, .. } = self;
+        Principal { id, name, role, tier, scope: Arc::new(scope), proof: Proof::Key(text) }
     }
 
     fn as_new(&self) -> NewKey {
@@ -294,7 +309,7 @@ impl KeyStore {
     }
 
     fn of_id(&self, id: &str) -> Result<KeyRecord, KeyError> {
-        self.known.read().by_id.get(id).cloned().ok_or(KeyError::Unknown)
+        self.get(id).ok_or(KeyError::Unknown)
     }
 
     /// Changes what a key is, by what `change` does to it; its text stays.
@@ -361,10 +376,10 @@ impl KeyStore {
         self.known.read().by_id.get(id).cloned()
     }
 
-    /// Returns whom the key of an id stands for; `None` for one that is unknown, revoked or expired.
-    pub fn principal(&self, id: &str, now: Timestamp) -> Option<Principal> {
-        let KeyRecord { id, name, role, tier, scope, .. } = self.get(id).filter(|key| key.counts(now))?;
-        Some(Principal { id, name, role, tier, scope: Arc::new(scope), proof: Proof::Key })
+    /// Returns whom the key of an id stands for, in one of its texts; `None` for one that is unknown, revoked or
+    /// expired, or whose text was replaced.
+    pub fn principal(&self, id: &str, text: KeyText, now: Timestamp) -> Option<Principal> {
+        self.get(id).filter(|key| key.counts_in(text, now)).map(|key| key.into_principal(text))
     }
 
     /// Returns when a key was last used.
@@ -397,16 +412,10 @@ impl KeyStore {
         let hash = self.hash(key);
         let known = self.known.read();
         let record = known.by_hash.get(&hash).and_then(|id| known.by_id.get(id))?;
-        let is_current = bool::from(record.hash.ct_eq(&hash));
-        let is_previous =
-            record.previous.is_some_and(|previous| previous.hash.ct_eq(&hash).into() && previous.until > now);
-        if !(is_current || is_previous) || !record.counts(now) {
-            return None;
-        }
-        let KeyRecord { id, name, role, tier, scope, .. } = record.clone();
+        let record = record.counts_in(hash, now).then(|| record.clone())?;
         drop(known);
-        self.note_use(&id, now);
-        Some(Principal { id, name, role, tier, scope: Arc::new(scope), proof: Proof::Key })
+        self.note_use(&record.id, now);
+        Some(record.into_principal(hash))
     }
 
     /// Writes down every minute, and when `shutdown` resolves, which keys were used.
@@ -451,8 +460,8 @@ impl KeyStore {
         }
     }
 
-    fn hash(&self, key: &str) -> [u8; 32] {
-        self.secret.hash(PURPOSE, key.as_bytes())
+    fn hash(&self, key: &str) -> KeyText {
+        KeyText(self.secret.hash(PURPOSE, key.as_bytes()))
     }
 }
 

@@ -21,6 +21,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use subtle::ConstantTimeEq;
 
+use super::key::KeyText;
 use super::role::Role;
 use super::secret::NodeSecret;
 use crate::clock::Clock;
@@ -65,6 +66,9 @@ pub enum Holder {
     Key {
         /// The key's id.
         id: String,
+        /// The text that was presented; the session ends when that no longer counts.
+        #[serde(default)]
+        text: KeyText,
     },
     /// A local user who gave a password.
     User {
@@ -88,6 +92,9 @@ pub struct Identity {
     pub name: String,
     /// What they may do.
     pub role: Role,
+    /// The session at the provider, where it names one (`sid`, `SessionIndex`): it may end that by itself.
+    #[serde(default)]
+    pub session: Option<String>,
 }
 
 /// What is kept of a session.
@@ -165,7 +172,7 @@ impl Holder {
     /// Returns the name used in records.
     pub fn id(&self) -> String {
         match self {
-            Self::Key { id } | Self::User { id, .. } => id.clone(),
+            Self::Key { id, .. } | Self::User { id, .. } => id.clone(),
             Self::Sso(identity) => format!("sso:{}", identity.subject),
         }
     }
@@ -271,12 +278,6 @@ impl SessionStore {
         Some((found, SessionSecret(value.to_owned())))
     }
 
-    /// Tells whether a session has not ended, without noting that it was used.
-    pub fn lives(&self, secret: &SessionSecret, now: Timestamp) -> bool {
-        let hash = self.secret.hash(PURPOSE, secret.0.as_bytes());
-        self.live.read().get(&hash).is_some_and(|live| !live.record.has_ended(&self.config, now))
-    }
-
     /// Returns the session of an id where it has not ended, without noting that it was used.
     pub fn of_id(&self, id: &str, now: Timestamp) -> Option<SessionRecord> {
         let live = self.live.read();
@@ -301,6 +302,38 @@ impl SessionStore {
         let found = self.live.read().values().find(|live| live.record.id == id).map(|live| live.record.hash);
         let Some(hash) = found else { return Ok(false) };
         Ok(self.remove(&hash)?.is_some())
+    }
+
+    /// Ends the sessions that an identity provider ends: those of a subject there, of sessions there, or of both;
+    /// returns them. A provider that names neither ends none.
+    ///
+    /// # Errors
+    /// The store failed; some go on.
+    pub fn end_at_provider(
+        &self,
+        issuer: &str,
+        subject: Option<&str>,
+        sessions: &[String],
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        let is_meant = |record: &SessionRecord| match &record.holder {
+            Holder::Key { .. } | Holder::User { .. } => false,
+            Holder::Sso(identity) => {
+                let session = identity.session.as_ref();
+                identity.issuer == issuer
+                    && (subject.is_some() || !sessions.is_empty())
+                    && subject.is_none_or(|subject| subject == identity.subject)
+                    && (sessions.is_empty() || session.is_some_and(|session| sessions.contains(session)))
+            }
+        };
+        let meant: Vec<[u8; 32]> = {
+            let live = self.live.read();
+            live.values().filter(|live| is_meant(&live.record)).map(|live| live.record.hash).collect()
+        };
+        let mut ended = Vec::new();
+        for hash in meant {
+            ended.extend(self.remove(&hash)?.map(|(record, _)| record));
+        }
+        Ok(ended)
     }
 
     /// Returns the sessions that have not ended, oldest first.

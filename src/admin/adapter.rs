@@ -2,7 +2,8 @@
 //!
 //! The request is read whole (management bodies are small, and bounded), the response is written as
 //! its frames come, so that an event stream is a stream. When the client leaves, the response body is
-//! dropped at once; when the process ends, streams end cleanly.
+//! dropped at once, but a call that was begun is carried to its end: a change whose client did not wait for
+//! the answer is recorded as every other. When the process ends, streams end cleanly.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -29,6 +30,11 @@ use pingora::protocols::http::HttpTask;
 use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use tower::ServiceExt;
+
+/// How much a caller may write behind its request, within one wait, and still be waiting for its answer.
+const UNASKED_BYTES_MAX: usize = 64 << 10;
+/// After so many of those bytes the worker turns to others.
+const UNASKED_BYTES_AT_ONCE: usize = 512;
 
 /// How much of a request is read, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -142,16 +148,39 @@ async fn answer(
     router: Router,
     shutdown: Option<ShutdownWatch>,
 ) -> Result<StatusCode, Box<pingora::Error>> {
-    let answer = router.oneshot(request);
-    tokio::pin!(answer);
+    // On a task of its own, which goes on when the client has left: between a change and its entry in the audit
+    // log there is no place at which a call may be dropped.
+    let answer = tokio::spawn(router.oneshot(request));
     let response = tokio::select! {
-        response = &mut answer => response,
-        left = session.read_body_or_idle(true) => {
-            return Err(left.err().unwrap_or_else(|| pingora::Error::new(pingora::ErrorType::ConnectionClosed)));
-        }
+        response = answer => response,
+        left = caller_left(session) => return Err(left),
     };
-    let response = response.unwrap_or_else(|never: Infallible| match never {});
-    write(session, response, shutdown).await
+    let response = response.map_err(|error| {
+        pingora::Error::because(pingora::ErrorType::InternalError, "a call was not carried to its end", error)
+    })?;
+    write(session, response.unwrap_or_else(|never: Infallible| match never {}), shutdown).await
+}
+
+/// Returns once the caller has left, with what Pingora says about it; otherwise never.
+///
+/// A caller that writes more than its request (a pipelined one) has not left: its answer is still
+/// wanted. What it wrote is thrown away, because its leaving shows only behind it, and the connection
+/// is closed after the answer, which tells it to send again (RFC 9112 §9.3.2). Past
+/// [`UNASKED_BYTES_MAX`] it counts as gone: whoever writes that much does not read.
+pub async fn caller_left(session: &mut ServerSession) -> Box<pingora::Error> {
+    for count in 1.. {
+        match session.read_body_or_idle(true).await {
+            Err(error) if *error.etype() == pingora::ErrorType::ConnectError && count < UNASKED_BYTES_MAX => {
+                session.set_keepalive(None);
+            }
+            Err(error) => return error.into_down(),
+            Ok(_) => break,
+        }
+        if count.is_multiple_of(UNASKED_BYTES_AT_ONCE) {
+            tokio::task::yield_now().await;
+        }
+    }
+    std::future::pending().await
 }
 
 async fn read_body(session: &mut ServerSession, bytes_max: usize) -> Result<Bytes, ReadFault> {
@@ -219,10 +248,7 @@ async fn write(
                     }
                 }
             },
-            left = session.read_body_or_idle(true) => {
-                left?;
-                break;
-            }
+            left = caller_left(session) => return Err(left),
             () = ended(&mut shutdown) => break,
         }
     }

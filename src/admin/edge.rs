@@ -35,6 +35,7 @@ use super::error::ApiError;
 use super::guard;
 use super::journal;
 use super::routes::Access;
+use super::routes::Origins;
 use super::routes::Quota;
 use super::routes::Route;
 use super::routes::routes;
@@ -125,7 +126,10 @@ async fn serve(
     let payer = arrival.stranger();
     let host = {
         let (office, parts) = (&arrival.office, &arrival.parts);
-        guard::check(&office.facts, office.sign_in.public.as_ref(), plane, &parts.method, &parts.headers)
+        let row = rows.iter().find(|route| route.answers(&parts.method));
+        let origins = row.map_or(Origins::Own, |row| row.origins);
+        let public = office.sign_in.public.as_ref();
+        guard::check(&office.facts, public, plane, &parts.method, &parts.headers, origins)
     };
     let request_id = arrival.request_id.clone();
     let office = arrival.office.clone();

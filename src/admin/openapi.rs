@@ -148,6 +148,7 @@ fn success(route: &Route) -> Response {
         (Media::EventStream, _) => ("text/event-stream", text_content()),
         (Media::Html, _) => ("text/html", text_content()),
         (Media::Stylesheet, _) => ("text/css", text_content()),
+        (Media::SamlMetadata, _) => ("application/samlmetadata+xml", text_content()),
         (Media::Lines, _) => ("application/x-ndjson", text_content()),
     };
     response.content.insert(content.0.to_owned(), content.1.into());

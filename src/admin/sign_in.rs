@@ -4,8 +4,6 @@
 //! page of ours: browsers say so in `Sec-Fetch-Site`, older ones in `Origin`. Calls with a key of their own need
 //! not show that, for no browser adds the key by itself.
 
-use std::sync::Arc;
-
 use http::HeaderMap;
 use http::HeaderValue;
 use http::Method;
@@ -18,7 +16,7 @@ use crate::access::cookie::CookieStyle;
 use crate::access::credential::Principal;
 use crate::access::session::SessionRecord;
 use crate::access::session::SessionSecret;
-use crate::access::sso::oidc::OidcClient;
+use crate::access::sso::IdentityProvider;
 use crate::access::url::Origin;
 
 const FETCH_SITE: &str = "sec-fetch-site";
@@ -27,7 +25,7 @@ const SAME_ORIGIN: &str = "same-origin";
 /// What people sign in with, and how their browsers keep it.
 pub struct SignIn {
     /// The identity provider, where there is one.
-    pub oidc: Option<Arc<OidcClient>>,
+    pub provider: Option<IdentityProvider>,
     /// How cookies travel; `None` where they would travel in the clear, and nobody can sign in.
     pub cookies: Option<CookieStyle>,
     /// How browsers call this plane, where the operator says so.
@@ -54,12 +52,6 @@ impl Office {
     /// Returns whom a session stands for now; `None` when its holder is no more.
     pub fn holder(&self, session: &SessionRecord) -> Option<Principal> {
         self.authenticator.holder(session, self.clock.now())
-    }
-
-    /// Tells whether a session that a call began with still opens something; asking does not keep it alive.
-    pub fn still_lives(&self, session: &OwnSession) -> bool {
-        let lives = self.authenticator.sessions.lives(&session.secret, self.clock.now());
-        lives && self.holder(&session.record).is_some()
     }
 
     /// Returns whom the session of a call stands for, where the call may be made with one.

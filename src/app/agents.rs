@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::quotas;
+use super::limits::quotas;
 use super::state::secret_at;
 use crate::access::a2a::Guardrails;
 use crate::access::a2a::directory::Agents;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use pingora::apps::HttpServerOptions;
 use pingora::listeners::L4BufferSettings;
 use pingora::listeners::ListenerConfig;
-use pingora::listeners::TcpSocketOptions;
 use pingora::protocols::ALPN;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::protocols::http::v2::server::default_h2_options;
@@ -15,7 +14,7 @@ use pingora::services::listening::Service;
 
 use super::StartError;
 use super::StateError;
-use super::address::Reserved;
+use super::address::Listeners;
 use crate::admin::adapter::AdapterLimits;
 use crate::config::Config;
 use crate::proxy::guard::GuardConfig;
@@ -26,8 +25,6 @@ use crate::tls::peer::Authorities;
 /// What is read of a connection at once, where its reader does not ask for more: a request head, a TLS record.
 /// A connection has this for as long as it is open.
 const READ_BUFFER_BYTES: usize = 16 << 10;
-/// How long the runtimes may take to stop once every exchange had its time.
-const RUNTIME_STOP_S: u64 = 2;
 
 /// Returns the caps and deadlines of the data plane.
 pub(super) fn guard_config(config: &Config) -> GuardConfig {
@@ -76,8 +73,6 @@ pub(super) fn server_conf(config: &Config) -> ServerConf {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     ServerConf {
         threads: config.proxy.threads.unwrap_or(cores),
-        grace_period_seconds: Some(config.proxy.shutdown_grace_ms.div_ceil(1000)),
-        graceful_shutdown_timeout_seconds: Some(RUNTIME_STOP_S),
         upstream_keepalive_pool_size: config.proxy.upstream_idle_connections,
         ..ServerConf::default()
     }
@@ -97,16 +92,13 @@ pub(super) fn certificates(
 /// Lets a service listen, with a certificate where there is one.
 pub(super) fn listen<A>(
     service: &mut Service<A>,
-    addresses: &Reserved,
+    addresses: &Listeners,
     certificate: Option<&Arc<CertificateStore>>,
     offered: ALPN,
     agents: Option<&Arc<Authorities>>,
 ) {
     for address in addresses.bound() {
-        let mut options = TcpSocketOptions::default();
-        options.so_reuseport = Some(addresses.holds(address));
         let endpoint = ListenerConfig::tcp(address.to_string())
-            .tcp_socket_options(options)
             .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
         service.add_listener(match (certificate, agents) {
             (Some(certificate), Some(authorities)) => {

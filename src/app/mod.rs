@@ -6,13 +6,19 @@
 
 mod address;
 mod agents;
+mod ending;
 mod forwarding;
 mod frameworks;
+mod inherit;
 mod keeping;
+mod limits;
 mod listening;
 mod loading;
+mod manager;
+mod plane;
 mod privacy;
 mod ready;
+mod serving;
 mod sign_in;
 mod state;
 mod stores;
@@ -24,35 +30,27 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pingora::protocols::ALPN;
-use pingora::proxy::http_proxy;
-use pingora::server::RunArgs;
 use pingora::server::Server;
-use pingora::services::listening::Service;
 use tokio::sync::Semaphore;
 
-use self::address::Reserved;
+use self::address::Listeners;
 use self::keeping::Kept;
 use self::listening::adapter_limits;
-use self::listening::admin_guard_config;
 use self::listening::certificates;
-use self::listening::guard_config;
-use self::listening::h2_options;
-use self::listening::listen;
 use self::listening::server_conf;
-use self::listening::server_options;
+use self::manager::Manager;
+use self::serving::Planes;
+use self::serving::serve;
+use self::serving::sockets;
 use self::state::State;
 use self::task::task;
 use crate::access::identity::CallerHash;
+use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
-use crate::access::limit::Quotas;
-use crate::access::tier::Quota;
-use crate::access::tier::Tier;
 use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
-use crate::admin::adapter::AdminApp;
 use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
@@ -64,14 +62,11 @@ use crate::govern::siem::Forwarder;
 use crate::govern::siem::SinkStatus;
 use crate::id::UlidSource;
 use crate::policy::handle::RulesetHandle;
-use crate::policy::limits::TierLimit;
 use crate::policy::reload::Announcement;
 use crate::policy::reload::Reloader;
 use crate::policy::watch::FileWatch;
 use crate::policy::watch::reload;
 use crate::proxy::Gateway;
-use crate::proxy::gate::ByteBudget;
-use crate::proxy::guard::Guard;
 use crate::proxy::local::OwnPaths;
 use crate::proxy::upstream::Upstreams;
 use crate::redact::mask::Masker;
@@ -81,6 +76,7 @@ use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 use crate::tls::CertificateStore;
 
+pub use self::ending::Invocation;
 pub use self::loading::loading;
 pub use self::state::StateError;
 
@@ -107,6 +103,10 @@ pub struct Wanted {
     pub with_sample_provider: bool,
     /// Where to write the bound addresses, as JSON, once both planes answer.
     pub ready_file: Option<PathBuf>,
+    /// Whether the process at the other end of standard input hands its place over.
+    pub take_over: bool,
+    /// How this process was started, so that it can hand its place over; `None` where it never does.
+    pub invocation: Option<Invocation>,
 }
 
 /// Why the gateway does not start.
@@ -126,6 +126,12 @@ pub enum StartError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// The sockets cannot be served: too many files are open.
+    #[error("the listening sockets cannot be used: {0}")]
+    Sockets(#[source] std::io::Error),
+    /// Nobody hands a place over.
+    #[error("there is no process to take over from at standard input: {0}")]
+    TakeOver(#[source] std::io::Error),
 }
 
 /// Runs the gateway until the process is asked to end.
@@ -146,19 +152,23 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
         false => None,
     };
     wanted.sources.sample_provider = sample.as_ref().and_then(|listener| listener.local_addr().ok());
-    let config = wanted.sources.check(|_| Vec::new()).map_err(StartError::Config)?;
+    let config = wanted.sources.check(|config| match wanted.take_over {
+        // Whoever hands over wants to know before, not after.
+        true => loading::faults(config, &wanted.sources),
+        false => Vec::new(),
+    });
+    let config = config.map_err(StartError::Config)?;
     crate::telemetry::logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
+    let manager = Arc::new(Manager::of_environment());
+    let (proxy_sockets, admin_sockets) = sockets(&wanted, &config, &manager)?;
     let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));
     let state = State::open(&config, &wanted.sources, Arc::clone(&clock), Arc::clone(&telemetry))?;
-    let proxy_addresses = Reserved::all(&config.proxy.listen)?;
-    let admin_addresses = Reserved::all(&config.admin.listen)?;
 
-    let buckets = open_buckets(&config, &state, &*clock);
+    let buckets = limits::buckets(&state, &*clock);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
-    follow_reloads(&state.reloader, &buckets, &telemetry, &clock);
+    follow_reloads(&state.reloader, &telemetry, &clock);
     follow_routes(&state, &upstreams);
     let certificates = certificates(&config)?;
-    let certificate = |wanted| certificates.iter().find(|(name, _)| *name == wanted).map(|(_, store)| store);
     let sign_in = sign_in::sign_in(&config, &state)?;
     let shared_limits = stores::shared_limits(&config, &state, &buckets, &telemetry)?;
     let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
@@ -169,7 +179,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
         &buckets,
         &telemetry,
         &clock,
-        &admin_addresses,
+        &admin_sockets,
         (sign_in, sinks, certificates.clone()),
     );
     let router = admin::router(Arc::clone(&office));
@@ -178,42 +188,27 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
 
     let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
     server.bootstrap();
-    let mut proxy = http_proxy(&server.configuration, gateway);
-    proxy.server_options = Some(server_options(&config));
-    proxy.h2_options = Some(h2_options(&config));
-    let mut plane = Service::new("proxy".to_owned(), Guard::new(proxy, guard_config(&config)));
-    let offered = if config.proxy.h2 { ALPN::H2H1 } else { ALPN::H1 };
-    let authorities = Some(&state.agents.authorities);
-    listen(&mut plane, &proxy_addresses, certificate("proxy"), offered, authorities);
-    plane.threads = config.proxy.threads;
-    server.add_service(plane);
-    let limits = adapter_limits(&config);
-    let mut plane = Service::new(
-        "admin".to_owned(),
-        Guard::new(AdminApp::new(router, limits), admin_guard_config(&config)),
-    );
-    listen(&mut plane, &admin_addresses, certificate("admin"), ALPN::H2H1, None);
-    plane.threads = Some(1);
-    server.add_service(plane);
+    let planes = Planes {
+        config: &config,
+        proxy: &proxy_sockets,
+        admin: &admin_sockets,
+        certificates: &certificates,
+        authorities: &state.agents.authorities,
+        telemetry: &telemetry,
+    };
+    let pulses = planes.add(&mut server, gateway, router)?;
 
     forwarding::add(&mut server, forwarders, &telemetry);
-    stores::add_tasks(&mut server, &telemetry, &state, &admin_addresses, shared_limits);
-    add_tasks(&mut server, state, &buckets, &wanted, &config, certificates, &telemetry);
+    stores::add_tasks(&mut server, &telemetry, &state, &admin_sockets, shared_limits);
+    add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
             sample::serve_std(listener, shutdown)
         }));
     }
-    let ready = ready::announce(proxy_addresses.bound(), admin_addresses.bound(), wanted.ready_file);
-    server.add_service(task("ready", &telemetry, None, |shutdown| ready.run(shutdown)));
-    tracing::info!(version = VERSION, proxy = %proxy_addresses, admin = %admin_addresses, "portcullis starts");
-    server.run(RunArgs::default());
+    tracing::info!(version = VERSION, proxy = %proxy_sockets, admin = %admin_sockets, "portcullis starts");
+    serve(server, wanted, &config, (proxy_sockets, admin_sockets), pulses, manager, &telemetry);
     Ok(())
-}
-
-fn open_buckets(config: &Config, state: &State, clock: &dyn Clock) -> Arc<Buckets> {
-    let quotas = quotas(&config.rules.limits.tiers, Tier::quota);
-    Arc::new(Buckets::open(quotas, state.secret.clone(), &state.local, clock.now()))
 }
 
 /// Lets what depends on the routes follow them.
@@ -262,7 +257,7 @@ fn add_tasks(
     buckets: &Arc<Buckets>,
     wanted: &Wanted,
     config: &Config,
-    certificates: Served,
+    (certificates, manager): (Served, &Arc<Manager>),
     telemetry: &Arc<Telemetry>,
 ) {
     let State {
@@ -298,18 +293,13 @@ fn add_tasks(
     server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(local, time, shutdown)));
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
-    let prices = config.analytics.prices.clone();
-    let mut paths: Vec<PathBuf> = wanted.sources.file.iter().cloned().collect();
-    paths.extend(wanted.sources.policies_folder());
-    let plugins = config.plugins.path.clone();
-    paths.push(plugins.clone());
-    paths.extend(licensing.files().cloned());
-    paths.extend(prices.clone());
-    let tls = config.proxy.tls.iter().chain(&config.admin.tls);
-    paths.extend(tls.flat_map(|files| [files.cert.clone(), files.key.clone()]));
+    let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());
+    let paths = watched_files(&wanted.sources, config, &licensing);
     let agent_files = Arc::clone(&agents);
     let telemetry_of_reloads = Arc::clone(telemetry);
+    let manager = Arc::clone(manager);
     let refresh = Arc::new(move || {
+        manager.reloading();
         reload_certificates(&certificates, &telemetry_of_reloads);
         licensing.reload();
         state::tell_standing(&licensing, &*clock);
@@ -318,6 +308,7 @@ fn add_tasks(
         reload(&reloader);
         provider_keys.refresh(&reloader.handle().load().routes);
         agents.refresh();
+        manager.reloaded();
     });
     let changed = Arc::clone(&refresh);
     let watch = FileWatch::new(paths, move || changed()).following(move || agent_files.paths());
@@ -325,6 +316,18 @@ fn add_tasks(
     server.add_service(task("hangup", telemetry, None, move |shutdown| {
         task::on_hangup(shutdown, move || refresh())
     }));
+}
+
+/// Returns the files and folders whose changes are followed.
+fn watched_files(sources: &Sources, config: &Config, licensing: &Licensing) -> Vec<PathBuf> {
+    let mut paths: Vec<PathBuf> = sources.file.iter().cloned().collect();
+    paths.extend(sources.policies_folder());
+    paths.push(config.plugins.path.clone());
+    paths.extend(licensing.files().cloned());
+    paths.extend(config.analytics.prices.clone());
+    let tls = config.proxy.tls.iter().chain(&config.admin.tls);
+    paths.extend(tls.flat_map(|files| [files.cert.clone(), files.key.clone()]));
+    paths
 }
 
 /// Reads every certificate again; one that cannot be read stays as it was.
@@ -340,35 +343,17 @@ fn reload_certificates(certificates: &[(&str, Arc<CertificateStore>)], telemetry
     }
 }
 
-fn follow_reloads(
-    reloader: &Reloader,
-    buckets: &Arc<Buckets>,
-    telemetry: &Arc<Telemetry>,
-    clock: &Arc<dyn Clock>,
-) {
-    let (buckets, telemetry, clock) = (Arc::clone(buckets), Arc::clone(telemetry), Arc::clone(clock));
+fn follow_reloads(reloader: &Reloader, telemetry: &Arc<Telemetry>, clock: &Arc<dyn Clock>) {
+    let (telemetry, clock) = (Arc::clone(telemetry), Arc::clone(clock));
     let handle: RulesetHandle = reloader.handle();
     telemetry.metrics.reloaded(Some(handle.load().revision), clock.now().as_second() as f64);
     reloader.subscribe(move |announcement| {
         let now = clock.now().as_second() as f64;
         match announcement {
-            Announcement::Published(change) => {
-                buckets.set_quotas(quotas(&handle.load().limits.tiers, Tier::quota));
-                telemetry.metrics.reloaded(Some(change.revision), now);
-            }
+            Announcement::Published(change) => telemetry.metrics.reloaded(Some(change.revision), now),
             Announcement::Refused { .. } => telemetry.metrics.reloaded(None, now),
         }
     });
-}
-
-fn quotas(limits: &[TierLimit], usual: fn(Tier) -> Option<Quota>) -> Quotas {
-    Tier::ALL.map(|tier| {
-        let Some(limit) = limits.iter().find(|limit| limit.tier == tier.as_str()) else {
-            return usual(tier);
-        };
-        let requests_per_minute = limit.requests_per_minute?;
-        Some(Quota { requests_per_minute, burst: limit.burst.unwrap_or(requests_per_minute) })
-    })
 }
 
 fn office(
@@ -377,7 +362,7 @@ fn office(
     buckets: &Arc<Buckets>,
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
-    addresses: &Reserved,
+    addresses: &Listeners,
     (sign_in, sinks, certificates): (SignIn, Vec<Arc<SinkStatus>>, Served),
 ) -> Arc<Office> {
     Arc::new(Office {
@@ -413,7 +398,7 @@ fn office(
     })
 }
 
-fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Reserved) -> Facts {
+fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Listeners) -> Facts {
     let public = config.admin.public_url.as_ref().map(|public| public.host().to_owned());
     Facts {
         build: Build {
@@ -448,7 +433,7 @@ fn gateway(
         config: config.proxy.clone(),
         rules: state.reloader.handle(),
         upstreams,
-        budget: ByteBudget::new(config.rules.limits.buffered_bytes_total),
+        budget: limits::room(&state.reloader),
         own,
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),

@@ -9,10 +9,13 @@ use super::state::StateError;
 use crate::access::cookie::CookieStyle;
 use crate::access::sso::ClientSecretPlace;
 use crate::access::sso::Hidden;
+use crate::access::sso::IdentityProvider;
 use crate::access::sso::OidcConfig;
+use crate::access::sso::SsoConfig;
 use crate::access::sso::fetch::Fetcher;
 use crate::access::sso::oidc::OidcClient;
 use crate::access::sso::oidc::ReadClientSecret;
+use crate::access::sso::saml::client::SamlClient;
 use crate::admin::sign_in::SignIn;
 use crate::config::Config;
 use crate::config::env::named;
@@ -22,14 +25,14 @@ const CLIENT_SECRET_BYTES_MAX: u64 = 8 * 1024;
 
 /// Makes the client of the identity provider where one is configured, and settles how cookies travel.
 pub(super) fn sign_in(config: &Config, state: &State) -> Result<SignIn, StateError> {
-    let oidc = config.sso.as_ref().map(|oidc| client(oidc, state)).transpose()?;
+    let provider = config.sso.as_ref().map(|sso| provider(sso, state)).transpose()?;
     let cookies = cookies(config);
     if cookies.is_none() {
         tracing::warn!(
             "nobody can sign in with a browser: neither [admin.tls] nor an HTTPS `public_url` is set"
         );
     }
-    Ok(SignIn { oidc: oidc.map(Arc::new), cookies, public: config.admin.public_url.clone() })
+    Ok(SignIn { provider, cookies, public: config.admin.public_url.clone() })
 }
 
 /// Tells how cookies travel: over HTTPS, here or at a proxy in front; in the clear on this machine alone.
@@ -44,6 +47,17 @@ fn cookies(config: &Config) -> Option<CookieStyle> {
         (true, _) => Some(CookieStyle::Secure),
         (false, true) => Some(CookieStyle::Loopback),
         (false, false) => None,
+    }
+}
+
+fn provider(config: &SsoConfig, state: &State) -> Result<IdentityProvider, StateError> {
+    match config {
+        SsoConfig::Oidc(oidc) => Ok(IdentityProvider::Oidc(Arc::new(client(oidc, state)?))),
+        SsoConfig::Saml(saml) => {
+            let (secret, clock) = (state.secret.clone(), Arc::clone(&state.clock));
+            let client = SamlClient::new(saml.clone(), secret, clock).map_err(StateError::Saml)?;
+            Ok(IdentityProvider::Saml(Arc::new(client)))
+        }
     }
 }
 

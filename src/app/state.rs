@@ -23,6 +23,7 @@ use crate::access::secret::TooShort;
 use crate::access::session::SessionStore;
 use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
+use crate::access::sso::saml::SamlFault;
 use crate::access::token::Tokens;
 use crate::access::user::Users;
 use crate::clock::Clock;
@@ -135,6 +136,9 @@ pub enum StateError {
     /// A certificate cannot be served.
     #[error(transparent)]
     Certificate(#[from] CertificateFault),
+    /// The SAML provider's metadata, or our key there, cannot be used.
+    #[error("[sso.saml] cannot be used: {0}")]
+    Saml(#[source] SamlFault),
     /// A sink of the audit log cannot be made.
     #[error(transparent)]
     Sink(#[from] SinkError),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pingora::server::Server;
 
 use super::VERSION;
-use super::address::Reserved;
+use super::address::Listeners;
 use super::state::State;
 use super::state::StateError;
 use super::state::secret_at;
@@ -105,7 +105,7 @@ pub(super) fn add_tasks(
     server: &mut Server,
     telemetry: &Arc<Telemetry>,
     state: &State,
-    addresses: &Reserved,
+    addresses: &Listeners,
     shared: Option<SharedLimits>,
 ) {
     let Some(members) = state.members.clone() else { return };

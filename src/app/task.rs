@@ -18,9 +18,11 @@ use tokio::signal::unix::signal;
 use crate::policy::watch::FileWatch;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
+use crate::telemetry::lifecycle::Reached;
+use crate::telemetry::lifecycle::Stage;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
-type Start = Box<dyn FnOnce(Work) -> Work + Send>;
+type Start = Box<dyn FnOnce(Reached) -> Work + Send>;
 
 /// One piece of background work.
 pub struct Task {
@@ -37,7 +39,7 @@ pub fn task<W: Future<Output = ()> + Send + 'static>(
     name: &'static str,
     telemetry: &Arc<Telemetry>,
     needed_by: Option<Dependency>,
-    start: impl FnOnce(Work) -> W + Send + 'static,
+    start: impl FnOnce(Reached) -> W + Send + 'static,
 ) -> GenBackgroundService<Task> {
     let start: Start = Box::new(move |shutdown| Box::pin(start(shutdown)));
     let task = Task { name, start: Mutex::new(Some(start)), telemetry: Arc::clone(telemetry), needed_by };
@@ -46,15 +48,13 @@ pub fn task<W: Future<Output = ()> + Send + 'static>(
 
 #[async_trait]
 impl BackgroundService for Task {
-    async fn start(&self, shutdown: ShutdownWatch) {
+    async fn start(&self, _: ShutdownWatch) {
         let Some(start) = self.start.lock().take() else { return };
-        let mut watched = shutdown.clone();
-        let ending: Work = Box::pin(async move {
-            // A closed channel means that the server is gone.
-            let _ = watched.wait_for(|ending| *ending).await;
-        });
-        let ended = AssertUnwindSafe(start(ending)).catch_unwind().await;
-        if ended.is_ok() && *shutdown.borrow() {
+        let lifecycle = &self.telemetry.lifecycle;
+        lifecycle.began();
+        let ended = AssertUnwindSafe(start(lifecycle.reached(Stage::Stopping))).catch_unwind().await;
+        lifecycle.ended();
+        if ended.is_ok() && lifecycle.stage() == Stage::Stopping {
             return;
         }
         if ended.is_err() {
@@ -68,7 +68,7 @@ impl BackgroundService for Task {
 }
 
 /// Watches files until `shutdown` resolves.
-pub async fn watch(watch: FileWatch, shutdown: Work) {
+pub async fn watch(watch: FileWatch, shutdown: Reached) {
     let (tell, told) = tokio::sync::watch::channel(false);
     let stop = async move {
         shutdown.await;
@@ -79,7 +79,7 @@ pub async fn watch(watch: FileWatch, shutdown: Work) {
 }
 
 /// Calls `reload` off the workers at every SIGHUP until `shutdown` resolves.
-pub async fn on_hangup(shutdown: Work, reload: impl Fn() + Send + Sync + 'static) {
+pub async fn on_hangup(shutdown: Reached, reload: impl Fn() + Send + Sync + 'static) {
     let reload = Arc::new(reload);
     let mut hangups = match signal(SignalKind::hangup()) {
         Ok(hangups) => hangups,

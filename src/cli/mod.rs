@@ -18,6 +18,7 @@ use clap::Parser;
 use clap::Subcommand;
 
 use crate::app;
+use crate::app::Invocation;
 use crate::app::StartError;
 use crate::app::StateError;
 use crate::app::Wanted;
@@ -49,6 +50,9 @@ enum Command {
         /// Write the bound addresses to this file, as JSON, once the gateway answers.
         #[arg(long, value_name = "FILE")]
         ready_file: Option<PathBuf>,
+        /// Take the place of the process at the other end of standard input (SIGUSR2 starts this).
+        #[arg(long, hide = true)]
+        take_over: bool,
     },
     /// Check a configuration and print every fault with file and line.
     Check {
@@ -78,8 +82,9 @@ enum Command {
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Run { config, with_sample_provider, ready_file } => {
-            let wanted = Wanted { sources: sources(config), with_sample_provider, ready_file };
+        Command::Run { config, with_sample_provider, ready_file, take_over } => {
+            let (sources, invocation) = (sources(config), Invocation::of_process());
+            let wanted = Wanted { sources, with_sample_provider, ready_file, take_over, invocation };
             app::run(wanted).map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
         }
         Command::Check { config } => check(&sources(config)),
@@ -115,7 +120,10 @@ fn failed(error: &StartError) -> ExitCode {
             complain_of(faults);
             ExitCode::from(EXIT_CONFIG)
         }
-        StartError::State(_) | StartError::Listen { .. } => {
+        StartError::State(_)
+        | StartError::Listen { .. }
+        | StartError::Sockets(_)
+        | StartError::TakeOver(_) => {
             complain(&error.to_string());
             ExitCode::FAILURE
         }

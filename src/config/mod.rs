@@ -20,7 +20,7 @@ use crate::access::config::AuthConfig;
 use crate::access::license::LicenseConfig;
 use crate::access::session::SessionConfig;
 use crate::access::signing::SigningConfig;
-use crate::access::sso::OidcConfig;
+use crate::access::sso::SsoConfig;
 use crate::admin::config::AdminConfig;
 use crate::cluster::config::RedisConfig;
 use crate::config::env::Environment;
@@ -62,7 +62,7 @@ pub struct Config {
     /// How long sessions live.
     pub session: SessionConfig,
     /// The identity provider, where there is one.
-    pub sso: Option<OidcConfig>,
+    pub sso: Option<SsoConfig>,
     /// How people log in, and what they get.
     pub auth: AuthConfig,
     /// When signing keys change.

@@ -11,6 +11,11 @@ use rustls::sign::CertifiedKey;
 
 use crate::access::secret::SHARED_CHARS_MIN;
 use crate::access::sso::ClientSecretPlace;
+use crate::access::sso::OidcConfig;
+use crate::access::sso::SsoConfig;
+use crate::access::sso::saml::SamlConfig;
+use crate::access::sso::saml::client::check_metadata;
+use crate::access::sso::saml::client::own_key;
 use crate::cluster::RedisUrl;
 use crate::config::Config;
 use crate::config::ConfigFault;
@@ -98,7 +103,26 @@ pub fn provider_key_faults(config: &Config) -> Vec<ConfigFault> {
 
 /// Returns what is wrong with the files and variables that the identity provider's section names.
 fn sso_faults(config: &Config) -> Vec<ConfigFault> {
-    let Some(oidc) = &config.sso else { return Vec::new() };
+    match &config.sso {
+        None => Vec::new(),
+        Some(SsoConfig::Oidc(oidc)) => oidc_faults(config, oidc),
+        Some(SsoConfig::Saml(saml)) => saml_faults(config, saml),
+    }
+}
+
+fn saml_faults(config: &Config, saml: &SamlConfig) -> Vec<ConfigFault> {
+    let metadata = check_metadata(&saml.metadata_file).err();
+    let mut faults: Vec<ConfigFault> = metadata
+        .map(|reason| fault(config, "sso.saml.metadata_file".to_owned(), &reason.to_string()))
+        .into_iter()
+        .collect();
+    let unusable = saml.signing.as_ref().filter(|files| own_key(&files.key, &files.certificate).is_none());
+    let reason = "cannot be read, is neither RSA nor ECDSA on P-256, or does not belong to the certificate";
+    faults.extend(unusable.map(|_| fault(config, "sso.saml.key_file".to_owned(), reason)));
+    faults
+}
+
+fn oidc_faults(config: &Config, oidc: &OidcConfig) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     let problem = oidc.ca_file.as_deref().and_then(|file| certificates(file).err());
     faults.extend(problem.map(|reason| fault(config, "sso.oidc.ca_file".to_owned(), reason)));

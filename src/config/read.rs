@@ -52,6 +52,7 @@ pub(super) fn proxy(section: &mut Section<'_>) -> ProxyConfig {
         trust_request_id: section.flag("trust_request_id"),
         upstream_idle_connections: section.count("upstream_idle_connections", 0..=100_000),
         threads: section.number_maybe("threads", 1..=1024).and_then(|threads| threads.try_into().ok()),
+        shutdown_notice_ms: section.number("shutdown_notice_ms", 0..=HOUR_MS),
         shutdown_grace_ms: section.number("shutdown_grace_ms", 0..=HOUR_MS),
         timeouts: timeouts(&mut section.section("timeouts")),
     };

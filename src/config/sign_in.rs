@@ -6,7 +6,12 @@ use crate::access::role::Role;
 use crate::access::session::SESSIONS_MAX;
 use crate::access::session::SessionConfig;
 use crate::access::sso::ClientSecretPlace;
+use crate::access::sso::Mapping;
 use crate::access::sso::OidcConfig;
+use crate::access::sso::SsoConfig;
+use crate::access::sso::saml;
+use crate::access::sso::saml::SamlConfig;
+use crate::access::sso::saml::SigningFiles;
 use crate::access::url::Endpoint;
 use crate::access::url::Origin;
 use crate::document::Problem;
@@ -29,13 +34,58 @@ pub(super) fn session(section: &mut Section<'_>) -> SessionConfig {
     config
 }
 
-/// Reads the identity provider; there is one where an issuer is named.
-pub(super) fn sso(section: &mut Section<'_>, public: Option<&Origin>) -> Option<OidcConfig> {
-    let mut oidc = section.section("oidc");
-    let config = oidc_config(&mut oidc, public);
-    oidc.finish();
+/// Reads the identity provider; there is one where an issuer, or a file of metadata, is named.
+pub(super) fn sso(section: &mut Section<'_>, public: Option<&Origin>) -> Option<SsoConfig> {
+    let mut oidc_section = section.section("oidc");
+    let oidc = oidc_config(&mut oidc_section, public);
+    oidc_section.finish();
+    let mut saml_section = section.section("saml");
+    let saml = saml_config(&mut saml_section, public);
+    if oidc_section.has("issuer") && saml_section.has("metadata_file") {
+        saml_section.invalid("metadata_file", "expected this, or an issuer in [sso.oidc], not both", None);
+    }
+    saml_section.finish();
     section.finish();
-    config
+    oidc.map(SsoConfig::Oidc).or(saml.map(SsoConfig::Saml))
+}
+
+fn saml_config(section: &mut Section<'_>, public: Option<&Origin>) -> Option<SamlConfig> {
+    let metadata_file = section.path_maybe("metadata_file");
+    let entity_id = section.text_maybe("entity_id").filter(|text| !text.is_empty());
+    let key = section.path_maybe("key_file");
+    let certificate = section.path_maybe("certificate_file");
+    let mapping = mapping(section, "name_attribute", "role_attribute");
+    let metadata_file = metadata_file?;
+    if key.is_some() != certificate.is_some() {
+        let missing = if key.is_none() { "key_file" } else { "certificate_file" };
+        section.fault(missing, Problem::Missing);
+    }
+    if public.is_none() {
+        let reason =
+            "expected `public_url` in [admin] with it: where browsers are sent back to follows from that";
+        section.invalid("metadata_file", reason, None);
+    }
+    ensure_somebody(section, &mapping);
+    let public = public?.clone();
+    let entity_id = entity_id.map_or_else(|| format!("{public}{}", saml::METADATA), str::to_owned);
+    let signing = key.zip(certificate).map(|(key, certificate)| SigningFiles { key, certificate });
+    Some(SamlConfig { metadata_file, entity_id, public, signing, mapping })
+}
+
+/// Reads which claims, or attributes, become a name and a role.
+fn mapping(section: &mut Section<'_>, name: &'static str, role: &'static str) -> Mapping {
+    Mapping {
+        name: section.text(name).to_owned(),
+        role: section.text(role).to_owned(),
+        role_map: role_map(section),
+        default_role: section.choice_maybe("default_role"),
+    }
+}
+
+fn ensure_somebody(section: &Section<'_>, mapping: &Mapping) {
+    if mapping.role_map.is_empty() && mapping.default_role.is_none() {
+        section.invalid("role_map", "without it, and without a `default_role`, nobody could sign in", None);
+    }
 }
 
 fn oidc_config(section: &mut Section<'_>, public: Option<&Origin>) -> Option<OidcConfig> {
@@ -51,10 +101,7 @@ fn oidc_config(section: &mut Section<'_>, public: Option<&Origin>) -> Option<Oid
         (None, Some(origin)) => Endpoint::parse(&format!("{origin}{CALLBACK}")).ok(),
         (None, None) => None,
     };
-    let name_claim = section.text("name_claim").to_owned();
-    let role_claim = section.text("role_claim").to_owned();
-    let role_map = role_map(section);
-    let default_role = section.choice_maybe("default_role");
+    let mapping = mapping(section, "name_claim", "role_claim");
     let ca_file = section.path_maybe("ca_file");
     if !is_named {
         return None;
@@ -69,9 +116,7 @@ fn oidc_config(section: &mut Section<'_>, public: Option<&Origin>) -> Option<Oid
         let reason = "expected this key, or `public_url` in [admin], which it follows from";
         section.invalid("redirect_url", reason, None);
     }
-    if role_map.is_empty() && default_role.is_none() {
-        section.invalid("role_map", "without it, and without a `default_role`, nobody could sign in", None);
-    }
+    ensure_somebody(section, &mapping);
     Some(OidcConfig {
         issuer: issuer?,
         client_id,
@@ -79,10 +124,7 @@ fn oidc_config(section: &mut Section<'_>, public: Option<&Origin>) -> Option<Oid
         scopes,
         redirect_url: redirect?,
         signed_out_url: public.map(|origin| format!("{origin}{LOGIN}")),
-        name_claim,
-        role_claim,
-        role_map,
-        default_role,
+        mapping,
         ca_file,
     })
 }

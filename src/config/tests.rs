@@ -280,10 +280,10 @@ client_secret_file = "secret"
 role_map = { "the admins" = "admin", staff = "analyst" }
 "#;
     let (_folder, sources) = of_file(text);
-    let oidc = sources.load().unwrap().sso.unwrap();
+    let Some(SsoConfig::Oidc(oidc)) = sources.load().unwrap().sso else { panic!("no provider") };
     assert_eq!(oidc.redirect_url.as_str(), "https://gate.example/auth/callback");
     assert_eq!(oidc.signed_out_url.as_deref(), Some("https://gate.example/login"));
-    assert_eq!(oidc.role_map.len(), 2);
+    assert_eq!(oidc.mapping.role_map.len(), 2);
     assert!(Sources::default().load().unwrap().sso.is_none());
 
     let faulty = r#"
@@ -303,6 +303,9 @@ scopes = ["email"]
 staff = "boss"
 crowd = 7
 [sso.saml]
+metadata_file = "idp.xml"
+key_file = "key.pem"
+name_attribute = 7
 "#;
     let expected = [
         "3 admin.public_url: expected https; http is taken for this machine alone",
@@ -315,7 +318,9 @@ crowd = 7
         "13 sso.oidc.scopes: expected `openid` among them",
         "15 sso.oidc.role_map.staff: expected one of admin, operator, auditor, analyst, service, agent",
         "16 sso.oidc.role_map.crowd: expected a text",
-        "17 sso.saml: unknown key",
+        "18 sso.saml.metadata_file: expected `public_url` in [admin] with it: where browsers are sent back to follows from that",
+        "18 sso.saml.metadata_file: expected this, or an issuer in [sso.oidc], not both",
+        "20 sso.saml.name_attribute: expected a text",
     ];
     let found = complaints(faulty);
     let rest: Vec<&String> = found.iter().filter(|fault| !expected.contains(&fault.as_str())).collect();
@@ -323,6 +328,7 @@ crowd = 7
     assert!(
         rest.iter().all(|fault| fault.contains("client_id")
             || fault.contains("redirect_url")
+            || fault.contains("certificate_file: missing")
             || fault.contains("role_map:")),
         "{rest:?}"
     );

@@ -61,11 +61,9 @@ impl Asked {
                 self.model(name);
             }
         }
-        for pair in query.into_iter().flat_map(|query| query.split('&')) {
-            if let Some((key, value)) = pair.split_once('=')
-                && QUERY_NAMES.contains(&key)
-            {
-                self.model(value);
+        for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+            if QUERY_NAMES.contains(&&*key) {
+                self.model(&value);
             }
         }
     }
@@ -259,6 +257,7 @@ mod tests {
             ("/model/anthropic.claude-v2:1/converse", None, &["anthropic.claude-v2:1"]),
             ("/openai/deployments/d/chat/completions", Some("api-version=1"), &["d"]),
             ("/v1/realtime", Some("a=b&model=r"), &["r"]),
+            ("/v1/realtime", Some("mod%65l=gpt%2D5&model=r"), &["gpt-5", "r"]),
             ("/v1/chat/completions", None, &[]),
             ("/v1/models", None, &[]),
         ] {

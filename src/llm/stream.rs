@@ -139,6 +139,11 @@ impl StreamParser {
         }
     }
 
+    /// Returns how many bytes make no whole piece yet.
+    pub fn unread_bytes(&mut self) -> usize {
+        self.pending().len()
+    }
+
     /// Takes the bytes that make no whole piece yet, for a stream that is not read any further.
     pub fn take_rest(&mut self) -> Bytes {
         std::mem::take(self.pending()).freeze()

@@ -52,6 +52,32 @@
 //! rules. Once there is room again the writer notices within a second or so, without traffic and without a restart, and
 //! makes its reserve anew.
 //!
+//! # How it ends
+//! | signal | what happens |
+//! |---|---|
+//! | SIGTERM, SIGQUIT | `/ready` answers 503 for `proxy.shutdown_notice_ms`, while connections are still taken and each answer asks to close its own; then no new ones are taken; exchanges under way, streams too, have `proxy.shutdown_grace_ms`; idle connections are closed after a second of silence; HTTP/2 callers get GOAWAY |
+//! | SIGINT | the same with no time for either |
+//! | SIGHUP | everything that can change is read again |
+//! | SIGUSR2 | another process takes over, see below |
+//!
+//! The process ends as soon as the last exchange has. A stream whose time is up is cut, never ended in order, so that no
+//! caller takes it for a whole answer; it is recorded. Background work ends last: the log is written out before the
+//! process goes. A second signal ends the waiting.
+//!
+//! # Upgrade and restart without loss
+//! *A new binary:* put it where the old one was and send SIGUSR2. The running process starts it with its own arguments and
+//! hands over its listening sockets. The new one reads the configuration and builds the rules first; where it cannot, it
+//! says why and the old one goes on. Then the old one takes no more connections, finishes what is under way and ends; the
+//! new one opens the state, which has one owner, and serves. Callers that connect meanwhile wait in the sockets' queues:
+//! for as long as the longest stream, `shutdown_grace_ms` at most, and the rules take to compile. `/ready` says nothing
+//! of it. A process that is the first of a container cannot do this: its end is the container's; there, roll over nodes.
+//!
+//! *Under systemd:* `conf/deploy/portcullis.service` (`Type=notify`, with a watchdog that asks the workers of both planes).
+//! The sockets are left with systemd, so `systemctl restart portcullis` loses no connection either: they wait. With
+//! `portcullis.socket`, systemd binds the addresses. `systemctl reload` is SIGHUP; `systemctl kill -s USR2` upgrades as
+//! above. Credentials come with `LoadCredential=NAME:FILE`, and are read from
+//! `/run/credentials/portcullis.service/NAME` by any `…_file` key.
+//!
 //! # Exit codes
 //! 0: asked to end. 1: the state, an address or a certificate cannot be used. 78: the configuration has faults, all of
 //! which were told.
@@ -69,6 +95,6 @@
 //! are full. Requests that are refused for too many at once cost nothing.
 //!
 //! # Known tensions
-//! - The store is locked by one process, so that one binary cannot take over from another without a gap; with the state
-//!   in a database ([`crate::manual::cluster`]) only the journal is.
+//! - The store is locked by one process: between two binaries there is a time in which callers wait. None is refused.
+//!   With the state in a database ([`crate::manual::cluster`]) that is so for the journal alone.
 //! - sled gives no disk space back after deletes. The audit journal is not in it; its segments are files, dropped whole.

@@ -42,6 +42,11 @@
 //! | an `alg` of `none`, or HS256 with the provider's public key, made an ID token | [`jose::jwks`](crate::access::jose::jwks) verifies with published asymmetric keys of the kind that the algorithm needs; keys in a token's header are never looked at |
 //! | an ID token of another client, issuer or sign-in opened a session | [`sso::claims`](crate::access::sso::claims) judges issuer, audience, party, times and nonce |
 //! | an authorization code, or a link with one, was brought to another browser | state, nonce and PKCE verifier follow from a seed in the browser's own sealed cookie, which counts once ([`sso::attempt`](crate::access::sso::attempt)) |
+//! | a signed assertion was wrapped: what was verified was one element, what was read another (XSW) | [`sso::saml`](crate::access::sso::saml) takes one shape: each element where the schema has it, and a signature counts for the element it stands in (`tests/api/saml`: the eight wrappings and eight more, and bytes changed at random) |
+//! | a comment cut a name short, a document type or an id twice made two readers differ | such a message is refused before it is looked into ([`saml::document`](crate::access::sso::saml::document)) |
+//! | SHA-1, HMAC with the public key, or a key that came along in the message vouched for an assertion | five algorithms, each with its own kind of key, and the keys of the provider's metadata file alone ([`saml::key`](crate::access::sso::saml::key)) |
+//! | an assertion of another gateway, another sign-in, or from yesterday opened a session; or one nobody had asked for | audience, recipient, destination, `InResponseTo` of this browser's own attempt, times within a minute; each assertion and each attempt counts once ([`saml::response`](crate::access::sso::saml::response)) |
+//! | a logout message that nobody had signed, or an old one, ended somebody's sessions | only signed ones of the last five minutes are taken, for the sessions they name ([`saml::logout`](crate::access::sso::saml::logout)) |
 //! | a `Host` header chose where the identity provider sent the code | the address to come back to is configured, or follows from `public_url` |
 //! | `next=//evil.example` led people elsewhere after they had signed in | [`safe_next`](crate::access::url::safe_next) takes paths of ours alone |
 //! | a session id was planted before the sign-in, or from a sibling domain | every sign-in makes a new one; over HTTPS its cookie is a `__Host-` one ([`access::cookie`](crate::access::cookie)) |
@@ -78,12 +83,13 @@
 //! | names that look like another's (`аdmin` in Cyrillic, full-width letters, invisible or turning characters) | one spelling (NFKC, lower case), one script, one user for each skeleton of UTS 39; names of keys show all they are | `access::name`, `transcripts::users` |
 //! | two credentials in one request, so that one is checked and the other used | 400 on both planes, wherever they are | `credential::one_credential_wherever_it_is`, `keys::whoever_has_no_right_to_a_route_is_told_in_its_sdks_words` |
 //! | a credential in the query, which ends in logs, however its name is escaped | 400 | `credential::none_in_the_query` |
-//! | a key that is limited to models or tools asks for others: in the path, the query, a form, a batch, a fallback list, a tool choice, a hosted tool without a name, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; upgraded connections are | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use` |
+//! | a key that is limited to models or tools asks for others: in the path, the query (however it is escaped), a form, a batch, a fallback list, a tool choice, a hosted tool without a name, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; upgraded connections are | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use` |
 //! | `X-Portcullis-…` from a caller or a provider | counts for nothing, and is taken off in both directions | `quotas::one_caller_takes_no_more_than_its_share` |
 //! | oversized and repeated headers, two hosts | 431, 400: see `proxy::head`; a token past 16 KiB is none | `bounds`, `wire`, the matrix |
 //! | a million names to wash out a used-up quota | a bucket that is not full is never forgotten; without room newcomers share one | `limit::a_million_callers_neither_fill_the_memory_nor_refill_anybody` |
 //! | forcing a restart to refill quotas | levels are kept when the process ends; a killed one gives each caller one burst at most | `quotas::one_caller_takes_no_more_than_its_share` |
-//! | holding requests or connections | at most `limits.concurrent_requests_per_caller` under way, `max_connections_per_address` of each plane | the same test, `bounds` |
+//! | holding requests or connections | at most `limits.concurrent_requests_per_caller` under way, agents included, `max_connections_per_address` of each plane | the same test, `a2a::seats`, `bounds` |
+//! | using a model and leaving before its answer, so that nothing is charged; one that answers under a name without a price | the budget pays what was reserved; what was asked for | `budgets::what_a_provider_was_asked_is_paid_though_nobody_read_its_answer` |
 //! | taking away the last admin key | 409, by deleting and by changing; where the last one has expired, a start writes a new `admin.key` | `transcripts::keys`, `access::key::tests` |
 //!
 //! # What is not promised

@@ -4,7 +4,8 @@
 //! The provider's own counts are taken, from bodies and streams: cached tokens, thinking and sound are kept beside the
 //! whole they are part of. Where a provider tells nothing (an OpenAI stream without `stream_options.include_usage`, a
 //! stream that was cut), tokens are estimated from the text, four bytes a token, and counted as `estimated_tokens`.
-//! Counting tokens (`count_tokens`, `countTokens`) uses none. Upgraded connections are not counted.
+//! So is what a model read, where the caller left before it spoke. Counting tokens (`count_tokens`, `countTokens`) uses
+//! none. Upgraded connections are not counted.
 //!
 //! Figures are kept by hour for 62 days and by day for 800, in UTC; an hour names up to 200 callers, models and routes
 //! and adds the others up as `other`. They are written every second: a process that is killed loses 1.5 s of them at
@@ -23,12 +24,16 @@
 //! # Budgets
 //! A key's budget (`budget` of `POST /api/v1/keys`, or `PUT /api/v1/keys/{id}/budget`) limits tokens and money, by day and
 //! by month of UTC, on routes with `auth = "gateway_key"`. Each exchange reserves what it is likely to use before it leaves,
-//! and is settled by what the provider told. Used up: 429 `budget_exceeded`, `Retry-After` to the end of the period and
+//! and is settled by what the provider told. Where a provider has the request and nobody read its answer (the caller left or
+//! the provider took too long before it was there; it is sound, or no JSON), the exchange is settled at what it reserved; what the
+//! provider refused, or broke off before its answer, costs nothing. Used up: 429 `budget_exceeded`, `Retry-After` to the end of the period and
 //! `x-should-retry: false`. What is left being reserved: 429 `budget_reserved`, to be tried again in a second. A budget can be
 //! overshot only by what exchanges under way use beyond their reservation: the request's text, and `max_tokens` for each
 //! answer, or 4,096 where the request sets no limit; the last one, when it is alone, passes while anything is left. A
 //! key with a budget of money cannot ask for models without a price (403 `model_unpriced`), and none with a budget upgrades
-//! a connection.
+//! a connection. The model is the one in the body, in a form, or in the path (`…/models/NAME:…`, `…/deployments/NAME/…`); an
+//! answer under a name without a price costs what the one asked for does. Reading, deleting, and what dialects call `free`
+//! (counting tokens, bringing files) asks no model, and costs nothing unless the provider tells what it used.
 //!
 //! # Compliance
 //! Reports judge frameworks of controls by what the gateway sees of itself: its configuration, its record, its keys and

@@ -62,7 +62,10 @@ impl Default for Memo {
 impl Memo {
     /// Returns what verdicts for a caller depend on who looks for the `wanted`.
     pub fn circumstances(&self, wanted: &DetectorSet, caller: &str) -> Option<Circumstances> {
-        let mut told: Vec<u8> = wanted.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let words = wanted.words();
+        // Told how many words there are, nobody's name reads as one more of them.
+        let mut told = (words.len() as u64).to_le_bytes().to_vec();
+        told.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         told.extend(caller.as_bytes());
         let Tag(hash) = self.hash([0xff; NONCE_LEN], &told)?;
         Some(Circumstances(hash as u64))
@@ -135,6 +138,8 @@ mod tests {
             memo.tag(usual, 1, b"hello\0"),
             memo.tag(memo.circumstances(&wanted(&[1, 70]), "bob").unwrap(), 1, b"hello"),
             memo.tag(memo.circumstances(&wanted(&[1, 71]), "ann").unwrap(), 1, b"hello"),
+            // The second word of what is wanted, as it would begin a caller's name.
+            memo.tag(memo.circumstances(&wanted(&[1]), "@\0\0\0\0\0\0\0ann").unwrap(), 1, b"hello"),
             Memo::default().tag(usual, 1, b"hello"),
         ];
         assert!(others.into_iter().all(|other| !memo.knows(other.unwrap())));

@@ -54,6 +54,7 @@ use crate::policy::inspect::text::Sheet;
 use crate::policy::inspect::text::Written;
 use crate::policy::inspect::text::disjoint;
 use crate::policy::inspect::text::inside;
+use crate::policy::inspect::text::under;
 use crate::redact::restore;
 use crate::redact::splice::Edit;
 use crate::redact::token::Vault;
@@ -192,6 +193,11 @@ impl StreamInspector {
         self.held_bytes
     }
 
+    /// Returns how many bytes wait for the rest of their event.
+    pub fn unread_bytes(&mut self) -> usize {
+        self.parser.unread_bytes()
+    }
+
     fn take(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, piece: StreamPiece) -> Result<(), Stop> {
         self.held_bytes += piece.raw.len();
         let mut held = Held::new(piece);
@@ -270,7 +276,7 @@ impl StreamInspector {
         let is_message = inspector.dialect.is_between_peers();
         inspector.ruleset.scanner.suspects(&payload, wanted, &mut suspects).map_err(Unreadable::from)?;
         let mut stop = None;
-        for string in &document.strings {
+        for (at, string) in document.strings.iter().enumerate() {
             if let Some(key) = inspector.dialect.lane(event.as_deref(), &payload, &document, string) {
                 let slot = self.slot(inspector, key)?;
                 let text = document.text(&payload, string);
@@ -294,7 +300,8 @@ impl StreamInspector {
                 let channel = inspector.dialect.channel(&payload, &document, string);
                 let text = document.text(&payload, string);
                 let mut cursor = RawCursor::new(&payload, string);
-                let masks = self.scan_alone(inspector, vault, &text, channel)?;
+                let name = if is_message { body::name_of_secret(&payload, &document, at) } else { None };
+                let masks = self.scan_alone(inspector, vault, (&name.unwrap_or_default(), &text), channel)?;
                 held.edits.extend(masks.into_iter().map(|masked| {
                     let range = held.piece.raw_range(cursor.raw_range(masked.range));
                     Edit { range, replacement: Written::Json.write(&masked.text) }
@@ -331,21 +338,24 @@ impl StreamInspector {
         if blocked.is_some() { Err(Stop::Alone) } else { Ok(()) }
     }
 
-    /// Scans a text that no later event continues.
+    /// Scans a text that no later event continues, under the name of its member where that tells a secret.
     fn scan_alone(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,
-        text: &[u8],
+        (name, text): (&[u8], &[u8]),
         channel: Channel,
     ) -> Result<Vec<Masked>, Stop> {
+        if (inspector.expired)() {
+            return Err(Unreadable::Late.into());
+        }
         if self.clean.contains(text) {
             return Ok(Vec::new());
         }
         let (ruleset, is_message) = (inspector.ruleset, inspector.dialect.is_between_peers());
         let wanted = inspector.policy.looked_for(inspector.judged());
         let findings = match is_message {
-            true => ruleset.scanner.scan_spelt(text, wanted).map(|mut found| {
+            true => under(name, text, |text| ruleset.scanner.scan_spelt(text, wanted)).map(|mut found| {
                 found.extend(layer3::find(
                     ruleset,
                     text,
@@ -378,6 +388,9 @@ impl StreamInspector {
         slot: usize,
         text: &[u8],
     ) -> Result<(), Stop> {
+        if (inspector.expired)() {
+            return Err(Unreadable::Late.into());
+        }
         let watch = inspector.policy.watch(inspector.judged());
         let lane = &mut self.lanes[slot];
         lane.fed += text.len();

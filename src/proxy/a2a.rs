@@ -4,6 +4,8 @@
 //! The upstream learns who calls and with which capability from the gateway alone: whatever a caller writes
 //! into the headers that say so is taken away, on every route.
 
+use std::time::Duration;
+
 use http::HeaderName;
 use http::HeaderValue;
 use pingora::http::RequestHeader;
@@ -23,12 +25,15 @@ use crate::access::a2a::claims;
 use crate::access::a2a::claims::Claims;
 use crate::access::a2a::denial::Code;
 use crate::access::a2a::denial::Denial;
+use crate::access::limit::UNLIMITED;
 use crate::policy::decision::CallerId;
 use crate::tls::peer::PeerFault;
 use crate::tls::peer::PeerIdentity;
 
 /// Longer bodies are signed off the worker's own loop, so that other exchanges go on.
 const BLOCKING_BYTES: usize = 256 << 10;
+/// When to come back for an agent that has as many calls under way as it may.
+const BUSY_WAIT: Duration = Duration::from_secs(1);
 
 impl Gateway {
     /// Judges the head of an agent's call.
@@ -46,11 +51,27 @@ impl Gateway {
         match admission.verdict {
             Ok(pending) => {
                 self.ensure_trusted(exchange)?;
+                self.seat_agent(exchange)?;
                 exchange.pending = Some(pending);
                 Ok(())
             }
             Err(denial) => Err(self.denied(session, exchange, denial)),
         }
+    }
+
+    /// Takes a seat for a call; an agent without a limit needs none.
+    fn seat_agent(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
+        let max = exchange.rules.limits.concurrent_requests_per_caller;
+        let is_limited = max > 0 && exchange.limit.is_some_and(|limit| limit.limit != UNLIMITED);
+        let Some(call) = exchange.agent.as_mut().filter(|_| is_limited) else { return Ok(()) };
+        let name = format!("agent:{}", call.agent.as_deref().unwrap_or_default());
+        exchange.seat = self.concurrency.enter(&name, max);
+        if exchange.seat.is_some() {
+            return Ok(());
+        }
+        self.telemetry.metrics.rate_limited();
+        let retry_after = Some(BUSY_WAIT);
+        Err(Denial { retry_after, ..deny(call, Code::RateLimited) }.into())
     }
 
     /// Checks the signature over the body as it came, on routes for agents.
@@ -114,6 +135,12 @@ impl Gateway {
     }
 }
 
+/// Notes why a call is denied, and returns the denial.
+pub(super) fn deny(call: &mut AgentCall, code: Code) -> Denial {
+    call.denied = Some(code);
+    Denial { agent: call.agent.clone(), capability: call.capability.clone(), ..Denial::of(code) }
+}
+
 /// Takes away what a caller writes in the gateway's own name.
 pub(super) fn strip_reserved(head: &mut RequestHeader) {
     let reserved: Vec<HeaderName> =
@@ -151,9 +178,7 @@ pub(super) fn internal_error(rejection: &Rejection, exchange: &mut Exchange) -> 
     }
     let call = exchange.agent.get_or_insert_default();
     call.is_granted = false;
-    call.denied = Some(Code::InternalError);
-    let AgentCall { agent, capability, .. } = call.clone();
-    Some(Rejection::A2a(Denial { agent, capability, ..Denial::of(Code::InternalError) }))
+    Some(Rejection::A2a(deny(call, Code::InternalError)))
 }
 
 /// Returns the body of a denial.

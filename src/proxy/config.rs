@@ -31,6 +31,8 @@ pub struct ProxyConfig {
     pub upstream_idle_connections: usize,
     /// The worker threads; `None` for one per core.
     pub threads: Option<usize>,
+    /// How long connections are still taken, with `/ready` at 503, when the process is asked to end.
+    pub shutdown_notice_ms: u64,
     /// How long running exchanges may go on when the process is asked to end.
     pub shutdown_grace_ms: u64,
     /// The deadlines of an exchange.

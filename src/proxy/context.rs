@@ -68,6 +68,10 @@ pub struct Exchange {
     pub detected: Option<Detected>,
     /// The id of the JSON-RPC call that the request is, as it was written.
     pub call_id: Option<String>,
+    /// The models that its path, its query or its form names.
+    pub models: Vec<String>,
+    /// Whether it asks no model anything: it reads or removes something, counts tokens, or brings a file.
+    pub is_free: bool,
     /// Placeholders to restore for this caller.
     pub vault: Vault,
     /// The A/B test it takes part in.
@@ -104,6 +108,25 @@ impl Passage {
     }
 }
 
+/// What a provider did for an exchange, as far as it is to be paid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Service {
+    /// Nothing: it does not have the request, broke off, or answered that it failed.
+    #[default]
+    Nothing,
+    /// It has the request, and nobody read what it made of it.
+    Untold,
+    /// It answered, and what was read of it is counted.
+    Told,
+}
+
+impl Service {
+    /// Returns the service of a provider whose answer is read: what failed stays nothing.
+    pub fn told(self) -> Self {
+        if self == Self::Untold { Self::Told } else { self }
+    }
+}
+
 /// What came out of an exchange.
 #[derive(Default)]
 pub struct Outcome {
@@ -119,6 +142,8 @@ pub struct Outcome {
     pub reason: Option<&'static str>,
     /// The status the caller got.
     pub status: Option<StatusCode>,
+    /// What the provider did.
+    pub service: Service,
     /// Token counts told by the provider.
     pub usage: Usage,
     /// What the request told: the model it asks for, and how much it lets it write.
@@ -131,6 +156,8 @@ pub struct Outcome {
     pub upstream: Option<Duration>,
     /// From the beginning to the first byte given to the caller.
     pub first_byte: Option<Duration>,
+    /// From the beginning to the switch of protocols, of an upgraded connection: what it carries is no exchange.
+    pub switched: Option<Duration>,
     /// Time spent scanning.
     pub scanning: Duration,
 }
@@ -156,6 +183,8 @@ impl Exchange {
             path: String::new(),
             detected: None,
             call_id: None,
+            models: Vec::new(),
+            is_free: false,
             vault,
             enrolled: None,
             outcome: Outcome::default(),

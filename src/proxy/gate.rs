@@ -20,7 +20,7 @@ use pingora::proxy::Session;
 #[derive(Debug)]
 pub struct ByteBudget {
     used: AtomicUsize,
-    bytes_max: usize,
+    bytes_max: AtomicUsize,
 }
 
 /// A share of the budget, given back when dropped.
@@ -65,7 +65,12 @@ pub enum GateFault {
 impl ByteBudget {
     /// Returns a budget of `bytes_max`.
     pub fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { used: AtomicUsize::new(0), bytes_max })
+        Arc::new(Self { used: AtomicUsize::new(0), bytes_max: AtomicUsize::new(bytes_max) })
+    }
+
+    /// Changes the budget; what is held stays held.
+    pub fn resize(&self, bytes_max: usize) {
+        self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
     /// Returns the bytes in use.
@@ -84,7 +89,8 @@ impl Reserved {
     pub fn grow(&mut self, bytes: usize) -> Result<(), GateFault> {
         let before = self.budget.used.fetch_add(bytes, Ordering::Relaxed);
         self.bytes += bytes;
-        if before + bytes > self.budget.bytes_max { Err(GateFault::Overloaded) } else { Ok(()) }
+        let is_over = before + bytes > self.budget.bytes_max.load(Ordering::Relaxed);
+        if is_over { Err(GateFault::Overloaded) } else { Ok(()) }
     }
 }
 

@@ -5,6 +5,10 @@
 //! cap it gets a bare 503 and is closed; below it, a request head that is not complete within the
 //! deadline ends the connection. On HTTP/2 only the preface is timed, later frames are Pingora's.
 //!
+//! And what ends it when the process does: while it drains, a connection that says nothing between two requests is
+//! closed after [`LINGER`], so that a request that was on its way is still answered; when its time is up, whatever
+//! is left fails, and so is recorded.
+//!
 //! HTTP/2 without TLS is told by the first three bytes: no method that is served begins with `PRI`.
 //! (Pingora itself waits for 24 bytes, and for ever.)
 
@@ -45,10 +49,16 @@ use tokio::io::AsyncWriteExt;
 use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 
+use crate::telemetry::lifecycle::Lifecycle;
+use crate::telemetry::lifecycle::Reached;
+use crate::telemetry::lifecycle::Stage;
+
 const HEAD_END: &[u8; 4] = b"\r\n\r\n";
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a fresh connection may say nothing; Pingora's own limit for a first read.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long a connection without a request is kept while the process drains.
+const LINGER: Duration = Duration::from_secs(1);
 const INTERIM: &[u8] = b"HTTP/1.1 100";
 const OVERLOADED: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -71,10 +81,10 @@ pub struct Guard<A> {
     open: Arc<OpenConnections>,
 }
 
-#[derive(Default)]
 struct OpenConnections {
     total: AtomicUsize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
+    lifecycle: Arc<Lifecycle>,
 }
 
 /// One counted connection; uncounted when dropped.
@@ -89,7 +99,18 @@ struct TimedStream {
     deadline: Duration,
     state: HeadState,
     protocol: Protocol,
-    _place: Place,
+    ending: Ending,
+    place: Place,
+}
+
+/// Whether the process, and with it the connection, is about to end.
+enum Ending {
+    /// It is not; resolves when it is.
+    Far(Reached),
+    /// Requests are still answered; resolves when time is up. Where none is under way, the wait for one.
+    Near { cut: Reached, silence: Option<Pin<Box<Sleep>>> },
+    /// Time is up.
+    Now,
 }
 
 impl std::fmt::Debug for TimedStream {
@@ -118,9 +139,10 @@ enum HeadState {
 }
 
 impl<A> Guard<A> {
-    /// Puts `inner` behind the guard.
-    pub fn new(inner: A, config: GuardConfig) -> Self {
-        Self { inner: Arc::new(inner), config, open: Arc::default() }
+    /// Puts `inner` behind the guard; its connections count for the process, and end with it.
+    pub fn new(inner: A, config: GuardConfig, lifecycle: Arc<Lifecycle>) -> Self {
+        let open = OpenConnections { total: AtomicUsize::new(0), by_address: Mutex::default(), lifecycle };
+        Self { inner: Arc::new(inner), config, open: Arc::new(open) }
     }
 
     fn admit(&self, address: Option<IpAddr>) -> Option<Place> {
@@ -132,6 +154,7 @@ impl<A> Guard<A> {
             *count
         });
         drop(by_address);
+        self.open.lifecycle.opened();
         let place = Place { open: Arc::clone(&self.open), address };
         let fits = total <= self.config.connections_max && mine <= self.config.connections_per_address_max;
         fits.then_some(place)
@@ -141,6 +164,7 @@ impl<A> Guard<A> {
 impl Drop for Place {
     fn drop(&mut self) {
         self.open.total.fetch_sub(1, Ordering::Relaxed);
+        self.open.lifecycle.closed();
         let Some(address) = self.address else { return };
         let mut by_address = self.open.by_address.lock();
         if let Some(count) = by_address.get_mut(&address) {
@@ -173,7 +197,8 @@ impl<A: ServerApp + Send + Sync + 'static> ServerApp for Guard<A> {
             deadline,
             state: HeadState::Between,
             protocol: Protocol::Unknown,
-            _place: place,
+            ending: Ending::Far(place.open.lifecycle.reached(Stage::Draining)),
+            place,
         };
         if timed.inner.selected_alpn_proto() == Some(ALPN::H2) {
             timed.expect_preface();
@@ -181,9 +206,8 @@ impl<A: ServerApp + Send + Sync + 'static> ServerApp for Guard<A> {
         self.inner.process_new(Box::new(timed), shutdown).await
     }
 
-    async fn cleanup(&self) {
-        self.inner.cleanup().await;
-    }
+    /// Does nothing: Pingora would close idle connections at once, with the requests that are on their way.
+    async fn cleanup(&self) {}
 }
 
 impl TimedStream {
@@ -192,6 +216,27 @@ impl TimedStream {
         self.protocol = Protocol::Http2;
         let timer = Box::pin(tokio::time::sleep(self.deadline));
         self.state = HeadState::Head { end_seen: 0, timer };
+    }
+
+    /// Resolves when the connection is to end: well, where a request is waited for, else with a fault.
+    fn poll_ending(&mut self, waits_for_request: bool, ctx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Ending::Far(drain) = &mut self.ending {
+            ready!(drain.as_mut().poll(ctx));
+            let cut = self.place.open.lifecycle.reached(Stage::Cutting);
+            self.ending = Ending::Near { cut, silence: None };
+        }
+        if let Ending::Near { cut, silence } = &mut self.ending {
+            if cut.as_mut().poll(ctx).is_pending() {
+                if !waits_for_request {
+                    *silence = None;
+                    return Poll::Pending;
+                }
+                let silence = silence.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+                return silence.as_mut().poll(ctx).map(Ok);
+            }
+            self.ending = Ending::Now;
+        }
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the process ends")))
     }
 
     fn note_read(&mut self, bytes: &[u8]) {
@@ -237,12 +282,15 @@ impl AsyncRead for TimedStream {
                 Poll::Ready(Ok(()))
             }
             Poll::Pending => {
-                if let HeadState::Head { timer, .. } = &mut self.state {
-                    ready!(timer.as_mut().poll(ctx));
+                if let HeadState::Head { timer, .. } = &mut self.state
+                    && timer.as_mut().poll(ctx).is_ready()
+                {
                     let slow = io::Error::new(io::ErrorKind::TimedOut, "request head took too long");
                     return Poll::Ready(Err(slow));
                 }
-                Poll::Pending
+                // While an answer is under way, Pingora reads single bytes, to see whether the caller left.
+                let waits_for_request = matches!(self.state, HeadState::Between) && buf.remaining() > 1;
+                self.poll_ending(waits_for_request, ctx)
             }
         }
     }
@@ -340,8 +388,15 @@ impl Peek for TimedStream {
         buf.fill(0);
         if self.protocol == Protocol::Unknown {
             let mut first = [0; 3];
-            let begun = tokio::time::timeout(SILENCE_MAX, self.inner.try_peek(&mut first[..1])).await;
-            begun.map_err(|_| io::ErrorKind::TimedOut)??;
+            let drained = self.place.open.lifecycle.reached(Stage::Draining);
+            tokio::select! {
+                begun = tokio::time::timeout(SILENCE_MAX, self.inner.try_peek(&mut first[..1])) => {
+                    begun.map_err(|_| io::ErrorKind::TimedOut)??;
+                }
+                () = async { drained.await; tokio::time::sleep(LINGER).await } => {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
+            }
             if first[0] == H2_PREFACE[0] {
                 let second = tokio::time::timeout(self.deadline, self.inner.try_peek(&mut first)).await;
                 second.map_err(|_| io::ErrorKind::TimedOut)??;

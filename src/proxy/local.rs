@@ -35,7 +35,12 @@ impl Gateway {
     pub(super) async fn serve_own(&self, session: &mut Session, exchange: &mut Exchange) -> Result<(), Stop> {
         exchange.outcome.is_local = true;
         let OwnPaths { router, limits, .. } = &self.own;
-        let status = adapter::serve(session.as_downstream_mut(), router.clone(), *limits, None).await?;
+        let lifecycle = &self.telemetry.lifecycle;
+        if lifecycle.is_ending() {
+            session.set_keepalive(None);
+        }
+        let draining = Some(lifecycle.draining());
+        let status = adapter::serve(session.as_downstream_mut(), router.clone(), *limits, draining).await?;
         exchange.outcome.status = Some(status);
         Ok(())
     }

@@ -4,15 +4,21 @@ use std::time::Duration;
 
 use http::Method;
 use http::StatusCode;
+use pingora::http::RequestHeader;
 
 use super::Gateway;
 use super::context::Exchange;
 use super::context::Outcome;
+use super::context::Passage;
+use super::context::Service;
 use super::reject::Rejection;
 use crate::access::budget::Amount;
+use crate::govern::analytics::Cost;
 use crate::govern::analytics::Tokens;
 use crate::govern::analytics::Use;
 use crate::govern::analytics::Verdict;
+use crate::llm::asked::Asked;
+use crate::llm::media::Media;
 use crate::llm::usage::estimate;
 use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
@@ -30,65 +36,112 @@ impl Gateway {
     }
 
     /// Reserves what the exchange is likely to use, where its key has a budget.
-    pub(super) fn reserve(&self, method: &Method, exchange: &mut Exchange) -> Result<(), Rejection> {
+    pub(super) fn reserve(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
         let Some(key) = paying_key(exchange) else { return Ok(()) };
-        let (asked, now) = (&exchange.outcome.asked, self.clock.now());
+        let asked = &exchange.outcome.asked;
         let prompt = estimate(asked.text_bytes);
         let answers = asked.answers.unwrap_or(1).max(1);
         let completion = asked.completion_tokens_max.unwrap_or(ANSWER_TOKENS).saturating_mul(answers);
         let total = prompt.saturating_add(completion);
         let tokens = Tokens { prompt, completion, total, ..Tokens::default() };
-        let model = asked.model.as_deref().or_else(|| model_of_path(&exchange.path));
-        let (tokens, cost) = match method.is_safe() {
-            // Models are not asked that way: lists of models, of files.
+        let (tokens, cost) = match exchange.is_free {
             true => (0, Some(0)),
-            false => (
-                total,
-                self.meter.prices().of(model.unwrap_or_default(), now).map(|it| it.cost(&tokens).pico),
-            ),
+            false => (total, self.cost_as_asked(exchange, &tokens)),
         };
-        exchange.reservation = self.budgets.reserve(key, tokens, cost, now)?;
+        exchange.reservation = self.budgets.reserve(key, tokens, cost, self.clock.now())?;
         Ok(())
     }
 
     /// Counts an exchange, unless it led nowhere, and settles what it reserved.
     pub(super) fn meter(&self, exchange: &mut Exchange, took: Duration) {
         let Some(passage) = &exchange.passage else { return };
-        let outcome = &exchange.outcome;
         let model = self.model(exchange);
         let used = Use {
             caller: exchange.caller.as_ref().map(|caller| caller.as_str().to_owned()),
-            tokens: tokens(outcome, model.is_some()),
+            tokens: tokens(&exchange.outcome, model.is_some() && !exchange.is_free),
             model,
             route: Some(passage.route().name.clone()),
-            verdict: verdict(outcome),
+            verdict: verdict(&exchange.outcome),
             took,
         };
         let cost = self.meter.note(&used);
         if let Some(reservation) = exchange.reservation.take() {
-            let amount = Amount { tokens: used.tokens.total, cost: cost.pico };
-            reservation.settle(amount, self.clock.now());
+            let paid = self.paid(exchange, &used, cost, reservation.amount());
+            reservation.settle(paid, self.clock.now());
         }
     }
 
-    /// Returns the model that answered, else the one that was asked for, in the body or in the path.
+    /// Returns what a budget pays.
+    ///
+    /// What answers under a name without a price costs what was asked for. An answer that nobody read (the caller
+    /// left, the provider took too long, it is no text) may be as long as the request lets it.
+    fn paid(&self, exchange: &Exchange, used: &Use, cost: Cost, reserved: Amount) -> Amount {
+        let model = used.model.as_deref();
+        let is_priced = model.is_some_and(|model| self.meter.prices().of(model, self.clock.now()).is_some());
+        let cost = match is_priced {
+            true => cost.pico,
+            // A price may go while an exchange is under way.
+            false => self.cost_as_asked(exchange, &used.tokens).unwrap_or(reserved.cost),
+        };
+        let Outcome { service, usage, .. } = &exchange.outcome;
+        let is_unknown = *service == Service::Untold && usage.total().is_none() && model.is_some();
+        let counted = Amount { tokens: used.tokens.total, cost };
+        match is_unknown {
+            true => counted.at_least(reserved),
+            false => counted,
+        }
+    }
+
+    /// Returns what tokens cost at the dearest model that is asked for; `None` where none has a price.
+    fn cost_as_asked(&self, exchange: &Exchange, tokens: &Tokens) -> Option<u64> {
+        let (prices, now) = (self.meter.prices(), self.clock.now());
+        asked(exchange).filter_map(|model| Some(prices.of(model, now)?.cost(tokens).pico)).max()
+    }
+
+    /// Returns the model that answered, else the one that was asked for, in the body or beside it.
     ///
     /// Providers answer with the name of a release, which may be newer than its price: then the name that was
     /// asked for, which it begins with, says what it costs.
     fn model(&self, exchange: &Exchange) -> Option<String> {
-        let Outcome { usage, asked, .. } = &exchange.outcome;
-        let filled = |model: &&str| !model.is_empty();
-        let asked = asked.model.as_deref().or_else(|| model_of_path(&exchange.path)).filter(filled);
-        let answered = usage.model.as_deref().filter(filled);
+        let answered = exchange.outcome.usage.model.as_deref().filter(|model| !model.is_empty());
         let (prices, now) = (self.meter.prices(), self.clock.now());
         let is_priced = |model: &&str| prices.of(model, now).is_some();
         let is_release = |asked: &&str| answered.is_some_and(|answered| answered.starts_with(*asked));
         match answered.filter(|answered| !is_priced(answered)) {
-            Some(unpriced) => asked.filter(is_release).filter(is_priced).or(Some(unpriced)),
-            None => answered.or(asked),
+            Some(unpriced) => asked(exchange).filter(is_release).find(is_priced).or(Some(unpriced)),
+            None => answered.or_else(|| asked(exchange).next()),
         }
         .map(str::to_owned)
     }
+}
+
+/// Notes the models that a request names elsewhere than in JSON, and whether it asks any at all.
+pub(super) fn note_models(
+    head: &RequestHeader,
+    exchange: &mut Exchange,
+    passage: &Passage,
+    body: &[u8],
+    media: Option<&Media>,
+) {
+    let path = passage.route().forwarded(&exchange.path);
+    let reads_or_removes = head.method.is_safe() || head.method == Method::DELETE;
+    exchange.is_free = reads_or_removes || exchange.rules.dialects.is_free(path);
+    if exchange.is_free {
+        return;
+    }
+    let mut asked = Asked::default();
+    asked.in_target(path, head.uri.query());
+    if let Some(Media::Multipart { boundary }) = media {
+        asked.in_form(body, boundary);
+    }
+    exchange.models = asked.models;
+}
+
+/// Returns the models that an exchange asks for: the one in its body first.
+fn asked(exchange: &Exchange) -> impl Iterator<Item = &str> {
+    let in_body = exchange.outcome.asked.model.as_deref();
+    let all = in_body.into_iter().chain(exchange.models.iter().map(String::as_str));
+    all.filter(|model| !model.is_empty())
 }
 
 /// Returns the key that pays for an exchange: on routes that take ours.
@@ -106,20 +159,13 @@ fn verdict(outcome: &Outcome) -> Verdict {
     }
 }
 
-/// Returns the model in a path like `/v1beta/models/gemini-2.5-flash:generateContent`.
-fn model_of_path(path: &str) -> Option<&str> {
-    let (_, after) = path.rsplit_once("/models/")?;
-    let (model, _) = after.split_once(':')?;
-    (!model.is_empty()).then_some(model)
-}
-
 /// Returns the tokens of an exchange.
 ///
-/// Where the provider told none and a model has spoken, both sides are estimated from their texts; so is
+/// Where the provider told none and a model was at work, both sides are estimated from their texts; so is
 /// what it wrote where the exchange ended before the provider's last count.
-fn tokens(outcome: &Outcome, has_model: bool) -> Tokens {
-    let Outcome { usage: told, asked, reason, .. } = outcome;
-    let has_spoken = has_model && told.text_bytes > 0;
+fn tokens(outcome: &Outcome, asks_model: bool) -> Tokens {
+    let Outcome { usage: told, asked, reason, service, .. } = outcome;
+    let has_worked = asks_model && *service != Service::Nothing;
     let part = |count: Option<u64>| count.unwrap_or_default();
     let mut tokens = Tokens {
         prompt: part(told.prompt_tokens),
@@ -133,13 +179,13 @@ fn tokens(outcome: &Outcome, has_model: bool) -> Tokens {
         ..Tokens::default()
     };
     let is_whole = told.total_tokens.is_some();
-    if has_spoken && !is_whole && told.prompt_tokens.is_none() {
+    if has_worked && !is_whole && told.prompt_tokens.is_none() {
         tokens.prompt = estimate(asked.text_bytes);
         tokens.estimated += tokens.prompt;
     }
     let wrote = estimate(told.text_bytes);
     let is_cut = reason.is_some() && wrote > tokens.completion;
-    if has_spoken && (is_cut || !is_whole && told.completion_tokens.is_none()) {
+    if has_worked && (is_cut || !is_whole && told.completion_tokens.is_none()) {
         tokens.completion = wrote;
         tokens.estimated += wrote;
     }
@@ -168,8 +214,8 @@ mod tests {
             (told(Some(3), Some(4), None, 100), None, [3, 4, 7, 0]),
             (told(None, None, Some(9), 100), None, [0, 0, 9, 0]),
             (told(None, None, None, 100), None, [10, 25, 35, 35]),
-            // No model has spoken: nothing was used that could be told.
-            (told(None, None, None, 0), None, [0, 0, 0, 0]),
+            // It has not spoken, and has read all the same.
+            (told(None, None, None, 0), None, [10, 0, 10, 10]),
             // A stream that ended before its last count: Anthropic tells one token at its begin.
             (told(Some(12), Some(1), None, 100), Some(GONE), [12, 25, 37, 25]),
             (told(Some(12), Some(30), None, 100), Some("content_blocked"), [12, 30, 42, 0]),
@@ -177,28 +223,17 @@ mod tests {
             (told(Some(12), Some(300), None, 100), None, [12, 300, 312, 0]),
         ];
         for (usage, reason, expected) in cases {
-            let outcome =
+            let mut outcome =
                 Outcome { usage: usage.clone(), asked: asked.clone(), reason, ..Outcome::default() };
+            outcome.service = Service::Untold;
             let found = tokens(&outcome, true);
             let found = [found.prompt, found.completion, found.total, found.estimated];
             assert_eq!(found, expected, "{usage:?} {reason:?}");
             if usage.prompt_tokens.is_none() && usage.total_tokens.is_none() {
                 assert_eq!(tokens(&outcome, false), Tokens::default());
+                outcome.service = Service::Nothing;
+                assert_eq!(tokens(&outcome, true), Tokens::default());
             }
-        }
-    }
-
-    #[test]
-    fn a_model_may_stand_in_the_path() {
-        let cases = [
-            ("/v1beta/models/gemini-2.5-flash:generateContent", Some("gemini-2.5-flash")),
-            ("/v1/projects/p/publishers/google/models/g:streamGenerateContent", Some("g")),
-            ("/v1/models/gpt-4o", None),
-            ("/v1/models/:x", None),
-            ("/v1/chat/completions", None),
-        ];
-        for (path, expected) in cases {
-            assert_eq!(model_of_path(path), expected, "{path}");
         }
     }
 

@@ -15,7 +15,6 @@
 
 mod a2a;
 mod admit;
-mod caller;
 pub mod coding;
 pub mod config;
 mod contain;
@@ -51,11 +50,11 @@ use pingora::proxy::ProxyHttp;
 use pingora::proxy::Session;
 use pingora::upstreams::peer::HttpPeer;
 
-use self::caller::caller_left;
 use self::config::ProxyConfig;
 use self::contain::contained;
 use self::context::Exchange;
 use self::context::Passage;
+use self::context::Service;
 use self::gate::ByteBudget;
 use self::head::HeadLimits;
 use self::provider_key::ProviderKeys;
@@ -71,6 +70,7 @@ use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
+use crate::admin::adapter::caller_left;
 use crate::clock::Clock;
 use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
@@ -261,11 +261,15 @@ impl ProxyHttp for Gateway {
 
     async fn response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         head: &mut ResponseHeader,
         exchange: &mut Exchange,
     ) -> pingora::Result<()> {
+        if self.telemetry.lifecycle.is_ending() {
+            session.set_keepalive(None);
+        }
         exchange.outcome.status = Some(head.status);
+        exchange.outcome.switched = Some(self.clock.monotonic().saturating_sub(exchange.began));
         self.decorate(head, exchange)
     }
 
@@ -319,24 +323,38 @@ impl Gateway {
         }
         let passage = self.route(session, exchange)?;
         self.admit(session, exchange, &passage)?;
-        if head::is_websocket(session.req_header()) {
-            // What an upgraded connection uses cannot be counted.
-            if !passage.route().websocket || self.is_budgeted(exchange) {
-                return Err(Rejection::Upgrade.into());
-            }
-            if exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests()) {
-                return Err(Rejection::Scope(ScopeRefusal::Upgrade).into());
-            }
-            head::check_websocket(session.req_header())?;
-            return Ok(Next::Upgrade);
+        let is_upgrade = head::is_websocket(session.req_header());
+        if is_upgrade {
+            self.admit_upgrade(session, exchange, &passage)?;
         }
         if !self.records() {
             return Err(Rejection::Unrecorded.into());
         }
+        if is_upgrade {
+            self.keep_begin(exchange).await?;
+            return Ok(Next::Upgrade);
+        }
         let cleared = self.clear_request(session, exchange, &passage).await?;
-        self.reserve(&session.req_header().method, exchange)?;
+        self.reserve(exchange)?;
         self.forward(session, exchange, &passage, cleared).await?;
         Ok(Next::Answered)
+    }
+
+    /// Refuses an upgrade that the route does not carry, or whose use would have to be known.
+    fn admit_upgrade(
+        &self,
+        session: &Session,
+        exchange: &Exchange,
+        passage: &Passage,
+    ) -> Result<(), Rejection> {
+        // What an upgraded connection uses cannot be counted.
+        if !passage.route().websocket || self.is_budgeted(exchange) {
+            return Err(Rejection::Upgrade);
+        }
+        if exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests()) {
+            return Err(Rejection::Scope(ScopeRefusal::Upgrade));
+        }
+        Ok(head::check_websocket(session.req_header())?)
     }
 
     fn check_head(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Rejection> {
@@ -380,13 +398,17 @@ impl Gateway {
         a2a::introduce(&mut head, exchange, passage)?;
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
-        let send = self.upstreams.send(passage.route(), head, &path, cleared.into_bytes(), timeouts);
+        let (sent, service) = ((&*path, cleared.into_bytes()), &mut exchange.outcome.service);
+        let send = self.upstreams.send(passage.route(), head, sent, timeouts, service);
         let reply = tokio::select! {
             biased;
             reply = send => reply.map_err(Rejection::from)?,
-            left = caller_left(session) => return Err(Stop::gone(Some(left))),
+            left = caller_left(session.as_downstream_mut()) => return Err(Stop::gone(Some(left))),
         };
         exchange.outcome.upstream = Some(self.clock.monotonic() - began);
+        if !reply.head().status.is_success() {
+            exchange.outcome.service = Service::Nothing;
+        }
         self.relay(session, exchange, passage, reply).await
     }
 

@@ -82,7 +82,8 @@ impl Gateway {
     /// Writes down what is known of an exchange.
     pub(super) async fn record(&self, session: &Session, exchange: &mut Exchange) {
         self.weigh(session, exchange);
-        let took = self.clock.monotonic().saturating_sub(exchange.began);
+        let until_now = self.clock.monotonic().saturating_sub(exchange.began);
+        let took = exchange.outcome.switched.unwrap_or(until_now);
         let is_local = exchange.outcome.is_local;
         self.measure(exchange, took);
         self.conclude_trial(exchange).await;

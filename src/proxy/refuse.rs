@@ -15,6 +15,7 @@ use super::reject::Answer;
 use super::reject::Rejection;
 use crate::llm::dialect::Wire;
 use crate::llm::refusal::Refusal;
+use crate::policy::decision::Action;
 
 /// How much of an unread request body is drained before a refusal, and for how long: a caller that is
 /// still writing would otherwise see a reset instead of the answer.
@@ -37,6 +38,9 @@ impl Gateway {
         exchange.limit.get_or_insert_with(|| self.limit_of_address(session));
         exchange.outcome.reason = Some(answer.code);
         exchange.outcome.status = Some(answer.status);
+        if rejection.is_block() {
+            exchange.acted(Action::Block);
+        }
         let body = match (rejection, &exchange.detected) {
             (Rejection::A2a(_), _) => a2a::body(&answer),
             (_, Some(detected)) => self.refusal(&answer, exchange).error_body(detected.wire),

@@ -101,6 +101,17 @@ impl Rejection {
         Answer { status, code, message: self.message(), retry_after_s, may_retry }
     }
 
+    /// Tells whether the policy refuses what was said, or what nobody could read.
+    pub fn is_block(&self) -> bool {
+        matches!(
+            self,
+            Self::RequestBlocked
+                | Self::ResponseBlocked
+                | Self::UnreadableRequest(_)
+                | Self::UnreadableResponse(_)
+        )
+    }
+
     /// Tells what passes by itself from what the same request would meet again.
     fn may_retry(&self) -> bool {
         match self {

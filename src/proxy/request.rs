@@ -13,6 +13,7 @@ use super::context::Passage;
 use super::gate;
 use super::gate::GateFault;
 use super::gate::Reserved;
+use super::meter::note_models;
 use super::reject::Rejection;
 use crate::llm::dialect::DialectKind;
 use crate::llm::dialect::Wire;
@@ -30,7 +31,7 @@ use crate::policy::route::RouteDialect;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::CodingLimits;
 
-/// Longer bodies are scanned off the worker's own loop, so that other exchanges go on.
+/// Longer bodies and events are read off the worker's own loop, so that other exchanges go on.
 const BLOCKING_BYTES: usize = 32 << 10;
 
 impl Gateway {
@@ -60,12 +61,7 @@ impl Gateway {
             }
             None => held.bytes,
         };
-        self.check_scope(session, exchange, &body, media.as_ref().ok())?;
-        self.detect(exchange, passage, &body);
-        if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::JsonRpc) {
-            exchange.call_id = jsonrpc::id_of(&body);
-        }
-        self.note_tool(exchange, &body);
+        aside(body.len(), || self.read_ahead(session, exchange, passage, &body, media.as_ref().ok()))?;
         self.enrol(exchange);
         let _texts = self.room_for_texts(&body, &media)?;
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
@@ -78,6 +74,25 @@ impl Gateway {
             (None, Some(unreadable)) => Err(Rejection::UnreadableRequest(unreadable)),
             (None, None) => Err(Rejection::RequestBlocked),
         }
+    }
+
+    /// Reads of a request what has to be known before it is judged, and refuses what its key may not ask for.
+    fn read_ahead(
+        &self,
+        session: &Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        body: &Bytes,
+        media: Option<&Media>,
+    ) -> Result<(), Rejection> {
+        self.check_scope(session, exchange, body, media)?;
+        note_models(session.req_header(), exchange, passage, body, media);
+        self.detect(exchange, passage, body);
+        if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::JsonRpc) {
+            exchange.call_id = jsonrpc::id_of(body);
+        }
+        self.note_tool(exchange, body);
+        Ok(())
     }
 
     /// Reserves room for the texts of a body, which are read side by side while it is judged.
@@ -134,9 +149,7 @@ impl Gateway {
             expired: &expired,
         };
         let vault = &mut exchange.vault;
-        let judge = || inspector.body(body.clone(), media, vault);
-        let inspection =
-            if body.len() > BLOCKING_BYTES { tokio::task::block_in_place(judge) } else { judge() };
+        let inspection = aside(body.len(), || inspector.body(body, media, vault));
         exchange.outcome.scanning += self.clock.monotonic() - began;
         self.count_unreadable(inspection.unreadable.as_ref());
         inspection
@@ -147,6 +160,11 @@ impl Gateway {
             self.telemetry.metrics.unreadable(unreadable.reason());
         }
     }
+}
+
+/// Does work on so many bytes, off the worker's own loop where they are many.
+pub(super) fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > BLOCKING_BYTES { tokio::task::block_in_place(work) } else { work() }
 }
 
 /// Returns a header as text, where it is one.

@@ -13,13 +13,13 @@ use pingora::proxy::Session;
 
 use super::Gateway;
 use super::Stop;
-use super::caller::caller_left;
 use super::context::Exchange;
 use super::context::Passage;
 use super::gate::Reserved;
 use super::reject::Rejection;
 use super::request::coding_limits;
 use crate::access::a2a::claims::is_reserved;
+use crate::admin::adapter::caller_left;
 use crate::llm::media::Media;
 use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
@@ -65,7 +65,10 @@ impl Gateway {
         let is_bodiless = session.req_header().method == Method::HEAD
             || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         match (format, &media) {
-            _ if is_bodiless => self.relay_head(session, exchange, reply).await,
+            _ if is_bodiless => {
+                exchange.outcome.service = exchange.outcome.service.told();
+                self.relay_head(session, exchange, reply).await
+            }
             // In a box, for it is much larger than all that other answers need.
             (Some(format), _) => Box::pin(self.relay_stream(session, exchange, passage, reply, format)).await,
             (None, Ok(Media::Opaque)) => self.relay_opaque(session, exchange, reply).await,
@@ -119,6 +122,9 @@ impl Gateway {
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
         exchange.outcome.response = inspection.observations;
         exchange.outcome.usage.merge(inspection.usage);
+        if inspection.unreadable.is_none() {
+            exchange.outcome.service = exchange.outcome.service.told();
+        }
         let head = self.head_of(&reply, exchange, &["content-encoding"])?;
         self.upstreams.release(reply).await;
         let cleared = match (inspection.cleared, inspection.unreadable) {
@@ -218,7 +224,7 @@ impl Gateway {
     pub(super) async fn next(&self, session: &mut Session, reply: &mut Reply) -> Result<Option<Bytes>, Stop> {
         tokio::select! {
             biased;
-            left = caller_left(session) => Err(Stop::gone(Some(left))),
+            left = caller_left(session.as_downstream_mut()) => Err(Stop::gone(Some(left))),
             piece = reply.next() => Ok(piece.map_err(Rejection::from)?),
         }
     }

@@ -12,7 +12,9 @@ use super::Gateway;
 use super::Stop;
 use super::context::Exchange;
 use super::context::Passage;
+use super::context::Service;
 use super::reject::Rejection;
+use super::request::aside;
 use super::request::coding_limits;
 use crate::llm::dialect::Detected;
 use crate::llm::refusal::DEFAULT_WIRE;
@@ -57,6 +59,7 @@ impl Gateway {
         head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
         exchange.outcome.status = Some(head.status);
         exchange.outcome.is_stream = true;
+        exchange.outcome.service = exchange.outcome.service.told();
         self.keep_begin(exchange).await?;
         session.as_downstream_mut().write_response_header(Box::new(head)).await?;
         let mut inspector = StreamInspector::new(format, exchange.rules.limits.stream_event_bytes_max);
@@ -116,6 +119,7 @@ impl Gateway {
                 return End::Gone(stop);
             }
             if let Flow::Open(unreadable) = &flow {
+                exchange.outcome.service = Service::Untold;
                 self.count_unreadable(Some(unreadable));
             }
             match flow {
@@ -159,10 +163,11 @@ impl Gateway {
             expired: &expired,
         };
         let mut cleared = Vec::new();
-        let flow = match piece {
-            Some(bytes) => stream.push(&inspector, &mut exchange.vault, &bytes, &mut cleared),
-            None => stream.finish(&inspector, &mut exchange.vault, &mut cleared),
-        };
+        let (vault, unread) = (&mut exchange.vault, stream.unread_bytes());
+        let flow = aside(unread + piece.as_ref().map_or(0, Bytes::len), || match piece {
+            Some(bytes) => stream.push(&inspector, vault, &bytes, &mut cleared),
+            None => stream.finish(&inspector, vault, &mut cleared),
+        });
         exchange.outcome.scanning += self.clock.monotonic() - began;
         (cleared, flow)
     }
@@ -201,7 +206,9 @@ impl Gateway {
     ) -> Result<(), Stop> {
         let answer = rejection.answer();
         exchange.outcome.reason = Some(answer.code);
-        exchange.acted(Action::Block);
+        if rejection.is_block() {
+            exchange.acted(Action::Block);
+        }
         let refusal = self.refusal(&answer, exchange);
         let wire = exchange.detected.as_ref().map_or(DEFAULT_WIRE, |detected: &Detected| detected.wire);
         let graceful = matches!(rejection, Rejection::ResponseBlocked)

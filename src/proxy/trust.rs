@@ -1,10 +1,10 @@
 //! What an exchange tells of the agent that made it, and what trust in the agent does to the exchange.
 
 use super::Gateway;
+use super::a2a::deny;
 use super::context::Exchange;
 use super::reject::Rejection;
 use crate::access::a2a::denial::Code;
-use crate::access::a2a::denial::Denial;
 use crate::govern::audit::AuditEvent;
 use crate::govern::trust::Act;
 use crate::govern::trust::Found;
@@ -29,10 +29,7 @@ impl Gateway {
         if verdict != Some(Verdict::Blocked) {
             return Ok(());
         }
-        let code = Code::CapDenied;
-        call.denied = Some(code);
-        let denial =
-            Denial { agent: call.agent.clone(), capability: call.capability.clone(), ..Denial::of(code) };
+        let denial = deny(call, Code::CapDenied);
         exchange.is_distrusted = true;
         Err(denial.into())
     }

@@ -39,6 +39,7 @@ use pingora::utils::tls::WrappedX509;
 use pingora::utils::tls::parse_x509;
 
 use super::a2a;
+use super::context::Service;
 use super::whole_write::WholeWrite;
 use crate::access::cookie;
 use crate::clock::Clock;
@@ -144,14 +145,14 @@ impl Upstreams {
     /// Sends one request and reads the head of its response.
     ///
     /// `head` is the caller's, already [`without_connection`]; `path` is what is forwarded (with its
-    /// query), `body` what was cleared.
+    /// query), `body` what was cleared. `service` says at every moment what the provider is to be paid for.
     pub async fn send(
         &self,
         route: &Route,
         mut head: Box<RequestHeader>,
-        path: &str,
-        body: Bytes,
+        (path, body): (&str, Bytes),
         timeouts: UpstreamTimeouts,
+        service: &mut Service,
     ) -> Result<Reply, UpstreamFault> {
         let (mut session, peer, target) = self.connect(route, timeouts.connect).await?;
         let is_h2 = matches!(session, HttpSession::H2(_));
@@ -164,9 +165,13 @@ impl Upstreams {
                 Err(error) => read_final_head(&mut session).await.map_err(|_| error),
             }
         };
+        *service = Service::Untold;
         match timeout(timeouts.first_byte, exchange).await {
             Ok(Ok(())) => Ok(Reply { session, peer, idle: timeouts.idle }),
-            Ok(Err(error)) => Err(UpstreamFault::Broken(error.into_up())),
+            Ok(Err(error)) => {
+                *service = Service::Nothing;
+                Err(UpstreamFault::Broken(error.into_up()))
+            }
             Err(_) => Err(UpstreamFault::Slow),
         }
     }

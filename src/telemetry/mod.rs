@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod health;
+pub mod lifecycle;
 pub mod logging;
 pub mod metrics;
 pub mod today;
@@ -12,6 +13,7 @@ pub mod today;
 use std::sync::Arc;
 
 use self::health::Health;
+use self::lifecycle::Lifecycle;
 use self::metrics::Metrics;
 use self::today::Today;
 
@@ -23,6 +25,8 @@ pub struct Telemetry {
     pub today: Today,
     /// What the gateway depends on, up or down.
     pub health: Health,
+    /// How far it is on its way out.
+    pub lifecycle: Arc<Lifecycle>,
 }
 
 impl Telemetry {
@@ -32,6 +36,7 @@ impl Telemetry {
             metrics: Arc::new(Metrics::new(version, commit)),
             today: Today::default(),
             health: Health::default(),
+            lifecycle: Arc::default(),
         }
     }
 }

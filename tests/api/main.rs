@@ -3,10 +3,12 @@
 
 mod browser;
 mod document;
+mod forger;
 mod matrix;
 mod oscal;
 mod provider;
 mod quota;
+mod saml;
 mod sessions;
 mod sso;
 mod stream;

@@ -80,6 +80,9 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("POST", "/login", "*"),
     ("GET", "/auth/login", "*"),
     ("GET", "/auth/callback", "*"),
+    ("POST", "/auth/callback", "*"),
+    ("GET", "/auth/saml/metadata", "*"),
+    ("GET", "/auth/saml/logout", "*"),
     ("GET", "/auth/logout", "*"),
     ("POST", "/auth/logout", "*"),
     ("GET", "/api/v1/sessions", ""),
@@ -149,7 +152,9 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         // Whoever has not signed in is led to where that is done.
         ("GET" | "HEAD", "/") if matches!(credential, "nothing" | "garbage") => return &[303],
         ("GET" | "HEAD", "/auth/login" | "/auth/logout") => return &[303],
-        ("GET" | "HEAD", "/auth/callback") => return &[404],
+        ("GET" | "HEAD" | "POST", "/auth/callback" | "/auth/saml/metadata" | "/auth/saml/logout") => {
+            return &[404];
+        }
         // Forms are taken from pages of ours.
         ("POST", "/login" | "/auth/logout") => return &[403],
         _ => {}

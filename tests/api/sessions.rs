@@ -1,9 +1,16 @@
 //! Sessions as browsers hold them: how they begin, what they open, who may use them, and how they end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
 use portcullis::access::tier::Tier;
+use portcullis::clock::Clock;
+use portcullis::clock::SystemClock;
+use portcullis::govern::audit;
+use portcullis::govern::audit::AuditConfig;
+use portcullis::store::Store;
+use portcullis::telemetry::Telemetry;
 use serde_json::Value;
 use serde_json::json;
 
@@ -280,16 +287,64 @@ async fn an_open_stream_ends_with_its_session_and_does_not_keep_it_alive() {
     let mut headers = http::HeaderMap::new();
     headers.insert("cookie", format!("{SESSION}={}", browser.jar[SESSION]).parse().unwrap());
     let own = world.office.own_session(&headers).unwrap();
+    let authenticator = &world.office.authenticator;
+    let principal = world.office.holder(&own.record).unwrap();
+    let counts = || authenticator.still_counts(&principal, world.clock.now());
     world.clock.advance(Duration::from_secs(1799));
-    assert!(world.office.still_lives(&own));
+    assert!(counts());
     world.clock.advance(Duration::from_secs(1));
-    assert!(!world.office.still_lives(&own), "asking was no use of it");
+    assert!(!counts(), "asking was no use of it");
     let mut other = Browser::open(&world);
     other.sign_in("auditor").await;
     headers.insert("cookie", format!("{SESSION}={}", other.jar[SESSION]).parse().unwrap());
     let own = world.office.own_session(&headers).unwrap();
-    assert!(world.office.authenticator.sessions.revoke(&own.record.id).unwrap());
-    assert!(!world.office.still_lives(&own));
+    let principal = world.office.holder(&own.record).unwrap();
+    assert!(authenticator.sessions.revoke(&own.record.id).unwrap());
+    assert!(!authenticator.still_counts(&principal, world.clock.now()));
+}
+
+/// Returns the id of the key of a role.
+fn key_id(world: &World, role: &str) -> String {
+    let found = world.office.keys.list().into_iter().find(|key| key.name == role);
+    found.unwrap().id
+}
+
+#[tokio::test]
+async fn what_was_begun_with_a_text_of_a_key_ends_with_that_text() {
+    let world = world();
+    let mut owner = Browser::open(&world);
+    owner.fields = vec![("x-api-key", world.key("admin").to_owned())];
+    let path = format!("/api/v1/keys/{}/rotate", key_id(&world, "auditor"));
+    let mut thief = Browser::open(&world);
+    thief.sign_in("auditor").await;
+    let rotated = owner.call("POST", &path, &json!({ "overlap_s": 60 }).to_string()).await;
+    assert_eq!(rotated.status, 200, "{}", rotated.text);
+    let shown: Value = serde_json::from_str(&rotated.text).unwrap();
+    let mut keeper = Browser::open(&world);
+    let signed_in = keeper.post("/login", &[("key", shown["key"].as_str().unwrap())]).await;
+    assert_eq!(signed_in.status, 303, "{}", signed_in.text);
+    world.clock.advance(Duration::from_secs(59));
+    assert_eq!(thief.get("/api/v1/audit").await.status, 200, "the text before counts for the overlap");
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(thief.get("/api/v1/audit").await.status, 401);
+    assert_eq!(keeper.get("/api/v1/audit").await.status, 200);
+    assert_eq!(owner.call("POST", &path, "{}").await.status, 200);
+    assert_eq!(keeper.get("/api/v1/audit").await.status, 401);
+}
+
+#[tokio::test]
+async fn no_token_is_issued_that_could_not_be_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(SystemClock);
+    let config = AuditConfig { reserve_bytes: 0, ..AuditConfig::at(folder.path().to_owned()) };
+    let metrics = Telemetry::new("1", "a").metrics;
+    let silent = audit::open(config, Store::in_memory(), clock, metrics).unwrap();
+    silent.writer.run(std::future::ready(())).await.unwrap();
+    let world = World::start_as(Tier::Enterprise, |office| office.recorder = silent.recorder);
+    let mut caller = Browser::open(&world);
+    let wanted = json!({ "username": "ada", "password": "correct horse battery" }).to_string();
+    let refused = caller.call("POST", "/api/v1/auth/token", &wanted).await;
+    assert_eq!(refused.status, 503, "{}", refused.text);
 }
 
 #[tokio::test]

@@ -13,6 +13,8 @@ use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::sso::ClientSecretPlace;
 use portcullis::access::sso::Hidden;
+use portcullis::access::sso::IdentityProvider;
+use portcullis::access::sso::Mapping;
 use portcullis::access::sso::OidcConfig;
 use portcullis::access::sso::fetch::Fetcher;
 use portcullis::access::sso::oidc::OidcClient;
@@ -48,17 +50,19 @@ impl Stage {
             scopes: vec!["openid".to_owned(), "email".to_owned()],
             redirect_url: Endpoint::parse("https://gate.example/auth/callback").unwrap(),
             signed_out_url: Some("https://gate.example/login".to_owned()),
-            name_claim: "email".to_owned(),
-            role_claim: "groups".to_owned(),
-            role_map: vec![("bosses".to_owned(), Role::Admin), ("readers".to_owned(), Role::Auditor)],
-            default_role: None,
+            mapping: Mapping {
+                name: "email".to_owned(),
+                role: "groups".to_owned(),
+                role_map: vec![("bosses".to_owned(), Role::Admin), ("readers".to_owned(), Role::Auditor)],
+                default_role: None,
+            },
             ca_file: None,
         };
         let world = World::start_as(Tier::Enterprise, |office| {
             let read = Box::new(|| Some(Hidden(SECRET.to_owned())));
             let fetcher = Fetcher::new(None).unwrap();
             let client = OidcClient::new(config, fetcher, read, NodeSecret::random(), office.clock.clone());
-            office.sign_in.oidc = Some(std::sync::Arc::new(client));
+            office.sign_in.provider = Some(IdentityProvider::Oidc(std::sync::Arc::new(client)));
         });
         Self { world, provider }
     }

@@ -6,9 +6,12 @@ use axum::body::Body;
 use http::Request;
 use http::Response;
 use http_body_util::BodyExt;
+use portcullis::access::role::Role;
 use portcullis::access::tier::Tier;
+use portcullis::clock::Clock;
 use portcullis::govern::audit::Query;
 
+use crate::browser::Browser;
 use crate::world::STREAMS_MAX;
 use crate::world::World;
 
@@ -62,6 +65,31 @@ async fn a_stream_is_resumed_without_gap_or_repetition() {
     let recorded: Vec<String> = page.entries.iter().rev().map(|entry| entry.id.to_string()).collect();
     assert_eq!(streamed, recorded);
     assert_eq!(recorded.len(), 13);
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_credential_counts_for_less() {
+    for by_session in [false, true] {
+        let world = World::start(Tier::Enterprise);
+        let mut browser = Browser::open(&world);
+        let shown = match by_session {
+            true => {
+                browser.sign_in("auditor").await;
+                browser.jar.iter().map(|(name, value)| ("cookie", format!("{name}={value}"))).next().unwrap()
+            }
+            false => ("x-api-key", world.key("auditor").to_owned()),
+        };
+        let request =
+            Request::get("/api/v1/audit/stream").header("host", "localhost").header(shown.0, shown.1);
+        let mut stream = world.send(request.body(Body::empty()).unwrap()).await.into_body();
+        assert!(stream.frame().await.is_some());
+        let id = world.office.keys.list().into_iter().find(|key| key.name == "auditor").unwrap().id;
+        world.office.keys.change(&id, |key| key.role = Role::Analyst, world.clock.now()).unwrap();
+        // The heart beats at once where nothing else happens.
+        tokio::time::pause();
+        assert!(stream.frame().await.is_none(), "session: {by_session}");
+        tokio::time::resume();
+    }
 }
 
 #[tokio::test]

@@ -189,7 +189,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         members: None,
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
-        sign_in: SignIn { oidc: None, cookies: Some(CookieStyle::Loopback), public: None },
+        sign_in: SignIn { provider: None, cookies: Some(CookieStyle::Loopback), public: None },
         trust,
         signing: signing.clone(),
         abtests: Arc::new(AbTests::open(&store, &store).unwrap()),

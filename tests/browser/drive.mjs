@@ -1,6 +1,6 @@
 // Drives Chromium through a sign-in at a real identity provider, to the gateway's own page and out again.
 //
-//   node drive.mjs GATEWAY npm|pypi
+//   node drive.mjs GATEWAY npm|pypi|saml
 //
 // Prints one line a check; the exit code says whether all came true.
 import { chromium } from 'playwright-core';
@@ -28,6 +28,7 @@ const fresh = async () => {
   return page;
 };
 
+let provider;
 // What a person does at the provider: the npm one asks for name and password, then for consent.
 const signInAs = {
   npm: async (page, user) => {
@@ -40,8 +41,13 @@ const signInAs = {
     await page.locator('input[name=sub]').fill(user);
     await page.getByRole('button', { name: 'Authorize' }).click();
   },
+  saml: async (page, user) => {
+    await page.locator('input[name=user]').fill(user);
+    provider = new URL(page.url()).origin;
+    await page.getByRole('button', { name: 'Sign in' }).click();
+  },
 }[kind];
-const role = { npm: 'admin', pypi: 'auditor' }[kind];
+const role = { npm: 'admin', pypi: 'auditor', saml: 'admin' }[kind];
 
 const page = await fresh();
 await page.goto(`${gateway}/`);
@@ -60,7 +66,7 @@ const session = cookies.filter((cookie) => cookie.name === '__Host-portcullis-se
 const { httpOnly, secure, sameSite, path, domain } = session[0] ?? {};
 check('one session cookie', session.length, 1);
 check('which is out of reach', [httpOnly, secure, sameSite, path, domain], [true, true, 'Lax', '/', 'localhost']);
-check('and of the sign-in nothing is left', cookies.filter((cookie) => cookie.name.includes('login')).length, 0);
+check('and of the sign-in nothing is left', cookies.filter((cookie) => /login|saml/.test(cookie.name)).length, 0);
 check('scripts see no cookie', await page.evaluate(() => document.cookie), '');
 check('inline scripts do not run', await page.evaluate(() => {
   const script = document.createElement('script');
@@ -98,11 +104,13 @@ await page.locator('#sign-out').click();
 if (kind === 'npm') {
   await page.locator('button[name=logout]').click();
   await page.waitForURL(`${gateway}/login`);
+} else if (kind === 'saml') {
+  await page.waitForURL(`${gateway}/login`);
 } else {
   await page.waitForURL(/end_session/);
 }
-// The provider from npm asks and leads back; the one from PyPI stays.
-check('signing out leads to the provider', page.url().startsWith(`${gateway}/`), kind === 'npm');
+// The providers from npm lead back; the one from PyPI stays.
+check('signing out leads to the provider', page.url().startsWith(`${gateway}/`), kind !== 'pypi');
 await page.goto(`${gateway}/`);
 check('and the session has ended', new URL(page.url()).pathname, '/login');
 check('no page had anything blocked', page.complaints, []);
@@ -132,6 +140,34 @@ if (kind === 'npm') {
   await last.locator('#confirm').click();
   await last.waitForURL(/\/session\/end/);
   check('signing out by the form leads to the provider too', last.complaints, []);
+}
+
+if (kind === 'saml') {
+  const left = await page.request.get(`${provider}/out`, { maxRedirects: 0 });
+  check('the provider knows that they left', left.status(), 200);
+  const stranger = await fresh();
+  await stranger.goto(`${gateway}/auth/login`);
+  await signInAs(stranger, 'eve');
+  await stranger.waitForURL(`${gateway}/auth/callback`);
+  check('who has no role here is told so', await stranger.locator('[role=alert]').textContent(), "None of the user's groups has a role here.");
+  check('and nothing of theirs runs', stranger.complaints, []);
+  // Signing out at the provider ends the session here.
+  const last = await fresh();
+  await last.goto(`${gateway}/auth/login`);
+  await signInAs(last, 'ada');
+  await last.waitForURL(`${gateway}/`);
+  await last.goto(`${provider}/out`);
+  check('the provider ends all', await last.locator('body').textContent(), 'over');
+  await last.goto(`${gateway}/`);
+  check('and the session here has ended', new URL(last.url()).pathname, '/login');
+  // The confirmation page's own form leads on to the provider: its policy has to allow that.
+  await last.goto(`${gateway}/auth/login`);
+  await signInAs(last, 'ada');
+  await last.waitForURL(`${gateway}/`);
+  await last.goto(`${gateway}/auth/logout`);
+  await last.locator('#confirm').click();
+  await last.waitForURL(`${gateway}/login`);
+  check('signing out by the form leads there and back', last.complaints, []);
 }
 
 await browser.close();

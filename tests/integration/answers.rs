@@ -2,6 +2,9 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::time::Instant;
+
+use serde_json::Value;
 
 use crate::framing::POLICY;
 use crate::framing::secret;
@@ -10,7 +13,9 @@ use crate::gateway::UNLIMITED;
 use crate::upstream::Step;
 use crate::upstream::Upstream;
 use crate::upstream::chunk;
+use crate::usage::admin;
 use crate::wire::Client;
+use crate::wire::PATIENCE;
 use crate::wire::Response;
 use crate::wire::exchange;
 use crate::wire::find;
@@ -199,7 +204,8 @@ fn upgrades_are_refused_or_ignored(gateway: &Gateway, upstream: &Upstream) {
     assert!(!sent.contains("upgrade") && !sent.contains("http2"), "{sent}");
 }
 
-fn handshake(path: &str) -> Vec<u8> {
+/// Writes what asks for a WebSocket.
+pub fn handshake(path: &str) -> Vec<u8> {
     format!(
         "GET {path} HTTP/1.1\r\nhost: gateway.test\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
          sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -221,14 +227,25 @@ fn a_websocket_passes_both_ways_where_the_route_allows_it() {
         )
     };
     let routes = [route("ws", upstream.address), route("no", plain.address)].concat();
-    let gateway = Gateway::start(&format!("{routes}{UNLIMITED}{POLICY}"));
+    let waiting = "[audit]\ndurability = \"wait\"\n";
+    let gateway = Gateway::start(&format!("{waiting}{routes}{UNLIMITED}{POLICY}"));
     let mut client = Client::connect(gateway.proxy);
+    let asked = Instant::now();
     client.send(&handshake("/x/../ws/v1/realtime?m=1"));
     assert_eq!(client.head().expect("a head").status, 101);
+    let answered = asked.elapsed();
     assert_eq!(client.raw(5), b"first");
     client.send(b"from the caller");
     let received = upstream.wait_until(|all| all.iter().any(|one| one.bytes.ends_with(b"from the caller")));
     assert!(received[0].bytes.starts_with(b"GET /base/v1/realtime?m=1 HTTP/1.1\r\n"), "{received:?}");
+    // The log tells that it begins; and how long it lasts is no latency.
+    assert_eq!(recorded(&gateway, "exchange_begun")["route"], "ws");
+    while asked.elapsed() < 4 * answered {
+        std::thread::yield_now();
+    }
+    drop(client);
+    let latency_ms = recorded(&gateway, "exchange")["latency_ms"].as_f64().expect("a number");
+    assert!(latency_ms <= answered.as_secs_f64() * 1000.0, "{latency_ms} ms, {answered:?}");
     let answer = exchange(gateway.proxy, &handshake("/no/x"));
     assert_eq!(answer.status, 502, "an answer that nobody reads reached the caller");
     assert!(!answer.text().contains(&secret()));
@@ -236,6 +253,19 @@ fn a_websocket_passes_both_ways_where_the_route_allows_it() {
     let carrying = String::from_utf8(handshake("/no/x")).expect("text").replace("GET", "POST");
     assert_eq!(exchange(gateway.proxy, carrying.as_bytes()).status, 400);
     assert!(plain.take().is_empty());
+}
+
+/// Waits for the first entry of a type in the audit log.
+fn recorded(gateway: &Gateway, event_type: &str) -> Value {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let path = format!("/api/v1/audit?event_type={event_type}");
+        let (_, mut told) = admin(gateway, "GET", &path, &Value::Null);
+        if !told["entries"][0].is_null() {
+            return told["entries"][0].take();
+        }
+        assert!(Instant::now() < deadline, "{event_type}: {told}");
+    }
 }
 
 #[test]

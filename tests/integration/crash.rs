@@ -22,6 +22,7 @@ use portcullis::store::Store;
 use portcullis::telemetry::metrics::Metrics;
 use serde_json::Value;
 
+use crate::answers::handshake;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
 use crate::upstream::Step;
@@ -170,6 +171,11 @@ fn a_full_disk_degrades_health_refuses_traffic_and_heals_by_itself() {
     wait(refuses, "traffic without a record");
     let refused = send(&gateway);
     assert!(refused.json()["error"].is_object(), "not in the caller's shape: {}", refused.text());
+    assert_eq!(
+        exchange(gateway.proxy, &handshake("/v1/realtime")).status,
+        503,
+        "neither are connections carried"
+    );
     assert_eq!(health(&gateway), (503, "degraded".to_owned()));
 
     disk.empty();
@@ -243,7 +249,7 @@ fn answer() -> Vec<u8> {
 fn config(upstream: &Upstream, audit: &str) -> String {
     format!(
         "[proxy]\nmax_requests_per_connection = 1000000\n\n[audit]\n{audit}\n\n[[routes]]\nname = \"all\"\n\
-         path_prefix = \"/\"\nupstream = \"http://{}\"\ndialect = \"openai\"\n\n{UNLIMITED}",
+         path_prefix = \"/\"\nupstream = \"http://{}\"\ndialect = \"openai\"\nwebsocket = true\n\n{UNLIMITED}",
         upstream.address
     )
 }

@@ -15,6 +15,7 @@ use crate::upstream::Step;
 use crate::upstream::Upstream;
 use crate::upstream::chunk;
 use crate::upstream::chunked_head;
+use crate::usage::counted;
 use crate::wire::Client;
 use crate::wire::WireFault;
 use crate::wire::exchange;
@@ -106,6 +107,28 @@ fn a_faulty_provider_is_told_from_a_sound_one_and_sent_to_once() {
         assert!(answer.json()["error"]["message"].is_string(), "{name}: {}", answer.text());
         assert_eq!(times_sent(&upstream.take()), 1, "{name}");
     }
+}
+
+#[test]
+fn what_a_provider_breaks_off_is_no_block_and_what_nobody_can_read_is_one() {
+    let mut routes = Routes::default();
+    let event = chunk(b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"so \"}}]}\n\n");
+    let _cut = routes.closing("cut", &[&chunked_head("text/event-stream"), &event]);
+    let coded = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: rot13\r\ncontent-length: 2\r\n\r\n{}";
+    let _coded = routes.closing("coded", &[coded.as_bytes()]);
+    let gateway = routes.start();
+    let ask = |name: &str| exchange(gateway.proxy, &post(&format!("/{name}/v1/chat/completions"), "", BODY));
+    let cut = ask("cut");
+    assert!(cut.status == 200 && cut.text().contains("upstream_unreachable"), "{}", cut.text());
+    let coded = ask("coded");
+    assert_eq!((coded.status, coded.header("x-portcullis-action")), (502, Some("block")));
+    let usage = counted(&gateway, 2);
+    let of = |route: &str, figure: &str| {
+        let routes = usage["by_route"].as_array().expect("a list");
+        routes.iter().find(|it| it["route"] == route).map(|it| it[figure].clone()).unwrap_or_default()
+    };
+    assert_eq!((of("cut", "error_count"), of("cut", "blocked_count")), (1.into(), 0.into()), "{usage}");
+    assert_eq!((of("coded", "error_count"), of("coded", "blocked_count")), (0.into(), 1.into()), "{usage}");
 }
 
 #[test]

@@ -73,8 +73,28 @@ impl Gateway {
 
     /// Sends a signal, by its name without `SIG`.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args(["-s", name, &self.process.id().to_string()]).status();
-        assert!(sent.expect("kill runs").success(), "the gateway is gone");
+        assert!(send_signal(name, self.pid()), "the gateway is gone");
+    }
+
+    /// Returns the process that serves: another one after each upgrade.
+    pub fn pid(&self) -> u32 {
+        let written = fs::read(self.directory.path().join("ready.json")).unwrap_or_default();
+        let written: Value = serde_json::from_slice(&written).unwrap_or_default();
+        written["pid"].as_u64().and_then(|pid| pid.try_into().ok()).unwrap_or(self.process.id())
+    }
+
+    /// Waits until the process that the test started has ended; returns its exit code.
+    pub fn wait_for_end(&mut self) -> Option<i32> {
+        self.process.wait().expect("a child can be waited for").code()
+    }
+
+    /// Waits until the log says something so many times.
+    pub fn wait_for_log(&self, what: &str, times: usize) {
+        let deadline = Instant::now() + START_LIMIT;
+        while self.log().matches(what).count() < times {
+            assert!(Instant::now() < deadline, "never logged {times} times: {what}\n{}", self.log());
+            thread::sleep(POLL);
+        }
     }
 
     /// Kills the gateway at once and starts it again on the same directory; ports may change.
@@ -110,6 +130,10 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
+        let serving = self.pid();
+        if serving != self.process.id() {
+            send_signal("KILL", serving);
+        }
         let _ = self.process.kill();
         let _ = self.process.wait();
         if thread::panicking() {
@@ -120,6 +144,11 @@ impl Drop for Gateway {
             }
         }
     }
+}
+
+fn send_signal(name: &str, process: u32) -> bool {
+    let sent = Command::new("kill").args(["-s", name, &process.to_string()]).stderr(Stdio::null()).status();
+    sent.expect("kill runs").success()
 }
 
 fn config_path(directory: &TempDir) -> PathBuf {

@@ -14,7 +14,7 @@ use crate::wire::exchange;
 /// An answer that speaks in the gateway's name.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-portcullis-action: block\r\n\
                         X-Portcullis-Forged: 1\r\ncontent-length: 2\r\n\r\n{}";
-const LIMITS: &str = "[proxy]\nshutdown_grace_ms = 100\n[admin]\nmax_connections_per_address = 4\n\
+const LIMITS: &str = "[proxy]\nshutdown_notice_ms = 0\nshutdown_grace_ms = 100\n[admin]\nmax_connections_per_address = 4\n\
                       max_body_bytes = 2048\n";
 const ONE_CALLER: &str = "[limits]\nconcurrent_requests_per_caller = 2\n";
 

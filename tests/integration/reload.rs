@@ -11,12 +11,16 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
+use serde_json::json;
+
+use crate::framing::POLICY;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
 use crate::upstream::Step;
 use crate::upstream::Upstream;
 use crate::upstream::chunk;
 use crate::upstream::chunked_head;
+use crate::usage::admin;
 use crate::wire::Client;
 use crate::wire::Response;
 use crate::wire::exchange;
@@ -232,4 +236,22 @@ fn config(answers: &Upstream, events: &Upstream, rule: Rule) -> String {
          threshold = \"low\"\n",
         answers.address, events.address
     )
+}
+
+#[test]
+fn limits_that_were_set_through_the_api_outlive_the_process() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let mut gateway = Gateway::in_front_of(upstream.address, POLICY);
+    let large = post("/v1/embeddings", "", &format!("\"{}\"", "a".repeat(1_500_000)));
+    assert_eq!(exchange(gateway.proxy, &large).status, 200);
+    let tiers = json!({ "community": { "requests_per_minute": 5000, "burst": 5000 } });
+    let limits = json!({ "limits": { "tiers": tiers, "buffered_bytes_total": 1 << 20 } });
+    let (status, told) = admin(&gateway, "PUT", "/api/v1/config", &limits);
+    assert_eq!(status, 200, "{told}");
+    for _ in 0..2 {
+        let answer = exchange(gateway.proxy, &post("/v1/embeddings", "", "{}"));
+        assert_eq!((answer.status, answer.header("x-ratelimit-limit")), (200, Some("5000")));
+        assert_eq!(exchange(gateway.proxy, &large).status, 503, "there is no room for it");
+        gateway.end_and_restart();
+    }
 }

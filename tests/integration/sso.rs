@@ -1,5 +1,5 @@
 //! Signing in with a real browser at real identity providers: Chromium, npm's `oidc-provider` over TLS with a CA of
-//! its own, and PyPI's `oidc-provider-mock`. The gateway stands behind a proxy that speaks HTTPS, as it does where
+//! its own, PyPI's `oidc-provider-mock`, and npm's `samlp` for SAML. The gateway stands behind a proxy that speaks HTTPS, as it does where
 //! people sign in.
 
 use std::fs;
@@ -112,7 +112,11 @@ async fn front(listener: TcpListener, acceptor: TlsAcceptor, to: SocketAddr) {
 }
 
 /// Starts a provider and a gateway that trusts it, and lets Chromium sign in.
-fn sign_in(kind: &str, start: impl FnOnce(&Certificates, &str) -> Provider, oidc: &str) {
+fn sign_in(
+    kind: &str,
+    start: impl FnOnce(&Certificates, &str) -> Provider,
+    sso: impl FnOnce(&Certificates, &Provider) -> String,
+) {
     let installed = Path::new(ROOT).join("tests/browser/setup.sh");
     let output = Command::new(installed).output().expect("bash runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -121,13 +125,8 @@ fn sign_in(kind: &str, start: impl FnOnce(&Certificates, &str) -> Provider, oidc
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
     let public = format!("https://localhost:{}", listener.local_addr().expect("an address").port());
     let provider = start(&certificates, &public);
-    let secret = certificates.path("secret");
-    let gateway = Gateway::start(&format!(
-        "[admin]\npublic_url = \"{public}\"\n[sso.oidc]\nissuer = \"{}\"\nclient_id = \"gate\"\n\
-         client_secret_file = \"{secret}\"\nca_file = \"{}\"\n{oidc}\n{UNLIMITED}",
-        provider.issuer,
-        certificates.path("ca.pem")
-    ));
+    let sso = sso(&certificates, &provider);
+    let gateway = Gateway::start(&format!("[admin]\npublic_url = \"{public}\"\n{sso}\n{UNLIMITED}"));
     let acceptor = TlsAcceptor::from(Arc::clone(&certificates.server));
     runtime.spawn(front(listener, acceptor, gateway.admin));
     let driven = Command::new(format!("{ROOT}/target/clients/bin/node"))
@@ -138,8 +137,8 @@ fn sign_in(kind: &str, start: impl FnOnce(&Certificates, &str) -> Provider, oidc
     assert!(driven.status.success(), "{out}{err}");
     assert!(out.lines().filter(|line| line.starts_with("ok ")).count() >= CHECKS_MIN, "{out}{err}");
     let log = gateway.log();
-    let secret = fs::read_to_string(&secret).expect("the secret is there");
-    for hidden in [secret.as_str(), "people.example", "code=", "eyJ"] {
+    let secret = fs::read_to_string(certificates.path("secret")).expect("the secret is there");
+    for hidden in [secret.as_str(), "people.example", "code=", "eyJ", "SAMLRe"] {
         assert!(!log.contains(hidden), "{hidden} is in the log:\n{log}");
     }
 }
@@ -168,7 +167,7 @@ fn chromium_signs_in_at_the_npm_provider_over_tls() {
         let (cert, key) = (certificates.path("cert.pem"), certificates.path("key.pem"));
         Provider::start("target/clients/bin/node", &[&program, &cert, &key, &secret, public])
     };
-    sign_in("npm", start, "role_map = { gate-admins = \"admin\" }");
+    sign_in("npm", start, |certificates, provider| oidc(certificates, provider, "gate-admins = \"admin\""));
 }
 
 #[test]
@@ -178,5 +177,42 @@ fn chromium_signs_in_at_the_pypi_provider() {
         new_secret(certificates);
         Provider::start("target/browser/venv/bin/python", &[&format!("{ROOT}/tests/browser/provider.py")])
     };
-    sign_in("pypi", start, "role_map = { gate-auditors = \"auditor\" }");
+    sign_in("pypi", start, |certificates, provider| {
+        oidc(certificates, provider, "gate-auditors = \"auditor\"")
+    });
+}
+
+#[test]
+fn chromium_signs_in_at_the_saml_provider() {
+    let start = |certificates: &Certificates, public: &str| {
+        script("drive.mjs");
+        new_secret(certificates);
+        let (folder, program) = (certificates.folder.path().display().to_string(), script("saml.mjs"));
+        let (cert, key) = (certificates.path("cert.pem"), certificates.path("key.pem"));
+        Provider::start("target/clients/bin/node", &[&program, &cert, &key, &folder, public])
+    };
+    sign_in("saml", start, |certificates, _| {
+        let [metadata, key, cert] = ["idp.xml", "saml.key", "saml.pem"].map(|name| certificates.path(name));
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=gate", "-days", "2"])
+            .args(["-keyout", &key, "-out", &cert])
+            .output()
+            .expect("openssl runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        format!(
+            "[sso.saml]\nmetadata_file = \"{metadata}\"\nkey_file = \"{key}\"\ncertificate_file = \"{cert}\"\n\
+             role_map = {{ gate-admins = \"admin\" }}"
+        )
+    });
+}
+
+/// Returns the section of an OpenID provider.
+fn oidc(certificates: &Certificates, provider: &Provider, role: &str) -> String {
+    format!(
+        "[sso.oidc]\nissuer = \"{}\"\nclient_id = \"gate\"\nclient_secret_file = \"{}\"\nca_file = \"{}\"\n\
+         role_map = {{ {role} }}",
+        provider.issuer,
+        certificates.path("secret"),
+        certificates.path("ca.pem")
+    )
 }

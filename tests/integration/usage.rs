@@ -1,6 +1,5 @@
-//! What is used is counted, in bodies and in streams, and what a key may use is kept to.
+//! What is used is counted, in bodies and in streams.
 
-use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -13,16 +12,17 @@ use crate::gateway::UNLIMITED;
 use crate::upstream::Step;
 use crate::upstream::Upstream;
 use crate::wire::PATIENCE;
-use crate::wire::Response;
 use crate::wire::exchange;
 use crate::wire::post;
 
-const CHAT: &str = "/v1/chat/completions";
-const ASK: &str = r#"{"model":"gpt-4o-mini","messages":[{"role":"user","content":"four words of text"}]}"#;
+pub const CHAT: &str = "/v1/chat/completions";
+pub const ASK: &str =
+    r#"{"model":"gpt-4o-mini","messages":[{"role":"user","content":"four words of text"}]}"#;
 /// What a whole answer says it used: 100 tokens, of which ten are cached.
-const ANSWER: &str = r#"{"id":"c","object":"chat.completion","model":"gpt-4o-mini-2024-07-18","choices":[{"index":0,"message":{"role":"assistant","content":"hello"}}],"usage":{"prompt_tokens":60,"completion_tokens":40,"total_tokens":100,"prompt_tokens_details":{"cached_tokens":10}}}"#;
+pub const ANSWER: &str = r#"{"id":"c","object":"chat.completion","model":"gpt-4o-mini-2024-07-18","choices":[{"index":0,"message":{"role":"assistant","content":"hello"}}],"usage":{"prompt_tokens":60,"completion_tokens":40,"total_tokens":100,"prompt_tokens_details":{"cached_tokens":10}}}"#;
 
-fn admin(gateway: &Gateway, method: &str, path: &str, body: &Value) -> (u16, Value) {
+/// Calls the management API with the first key; returns the status and the answer.
+pub fn admin(gateway: &Gateway, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let (body, key) = (body.to_string(), gateway.admin_key());
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
@@ -35,7 +35,7 @@ fn admin(gateway: &Gateway, method: &str, path: &str, body: &Value) -> (u16, Val
 }
 
 /// Waits until so many exchanges are counted: an exchange counts once its answer has left.
-fn counted(gateway: &Gateway, requests: u64) -> Value {
+pub fn counted(gateway: &Gateway, requests: u64) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let (status, usage) = admin(gateway, "GET", "/api/v1/analytics/usage", &json!({}));
@@ -164,144 +164,4 @@ fn a_kill_costs_no_more_than_is_said() {
     // What is counted from now on is added to it.
     exchange(gateway.proxy, &post(CHAT, "", ASK));
     assert_eq!(counted(&gateway, known + 1)["total_tokens"], json!(100 * (known + 1)));
-}
-
-struct Shop {
-    upstream: Upstream,
-    gateway: Gateway,
-}
-
-impl Shop {
-    fn open(upstream: Upstream) -> Self {
-        Self::configured(upstream, "")
-    }
-
-    /// Opens with more tables of configuration.
-    fn configured(upstream: Upstream, tables: &str) -> Self {
-        let gateway = Gateway::start(&format!(
-            "[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\nauth = \"gateway_key\"\n\
-             {UNLIMITED}{POLICY}{tables}",
-            upstream.address
-        ));
-        Self { upstream, gateway }
-    }
-
-    /// Makes a key with a budget; returns the key and its id.
-    fn key(&self, budget: &Value) -> (String, String) {
-        let wanted = json!({ "name": "app", "role": "service", "budget": budget });
-        let (status, made) = admin(&self.gateway, "POST", "/api/v1/keys", &wanted);
-        assert_eq!(status, 201, "{made}");
-        let text = |name: &str| made[name].as_str().expect("a text").to_owned();
-        (text("key"), text("id"))
-    }
-
-    fn ask(&self, path: &str, key: &str, body: &str) -> Response {
-        let fields = match path {
-            "/v1/messages" => format!("x-api-key: {key}\r\n"),
-            _ => format!("authorization: Bearer {key}\r\n"),
-        };
-        exchange(self.gateway.proxy, &post(path, &fields, body))
-    }
-
-    /// Waits until so many tokens are settled.
-    fn settled(&self, id: &str, tokens: u64) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            let (_, report) = admin(&self.gateway, "GET", &format!("/api/v1/keys/{id}/budget"), &json!({}));
-            if report["today"]["tokens"].as_u64() >= Some(tokens) {
-                return report;
-            }
-            assert!(Instant::now() < deadline, "{report}");
-        }
-    }
-}
-
-#[test]
-fn a_key_whose_budget_is_used_up_is_refused_in_its_sdks_words() {
-    let mut shop = Shop::open(Upstream::answering("application/json", ANSWER));
-    let (key, id) = shop.key(&json!({ "tokens_per_day": 250 }));
-    for round in 1..=3 {
-        assert_eq!(shop.ask(CHAT, &key, ASK).status, 200, "{round}");
-        shop.settled(&id, round * 100);
-    }
-    // The third was alone, and passed the limit: that is the bound.
-    assert_eq!(shop.settled(&id, 300)["today"]["tokens"], 300);
-    let refused = shop.ask(CHAT, &key, ASK);
-    assert_eq!((refused.status, &refused.json()["error"]["code"]), (429, &json!("budget_exceeded")));
-    assert_eq!(refused.header("x-should-retry"), Some("false"));
-    let wait: u64 = refused.header("retry-after").expect("when to come back").parse().expect("seconds");
-    assert!((1..=86_400).contains(&wait), "{wait}");
-    let anthropic = shop.ask("/v1/messages", &key, ASK).json();
-    assert_eq!(anthropic["error"]["type"], "rate_limit_error", "{anthropic}");
-    assert!(anthropic["error"]["message"].as_str().is_some_and(|it| it.contains("tokens for the day")));
-    // Others are not concerned, and a higher limit counts at once.
-    let (other, _) = shop.key(&json!({ "tokens_per_month": 1_000_000 }));
-    assert_eq!(shop.ask(CHAT, &other, ASK).status, 200);
-    let more = json!({ "tokens_per_day": 350 });
-    assert_eq!(admin(&shop.gateway, "PUT", &format!("/api/v1/keys/{id}/budget"), &more).0, 200);
-    assert_eq!(shop.ask(CHAT, &key, ASK).status, 200);
-    shop.settled(&id, 400);
-    // What was used outlives the process.
-    shop.gateway.end_and_restart();
-    assert_eq!(shop.settled(&id, 400)["today"]["tokens"], 400);
-    assert_eq!(shop.ask(CHAT, &key, ASK).status, 429);
-}
-
-#[test]
-fn an_answer_that_waited_for_its_entry_counts_too() {
-    let shop = Shop::configured(
-        Upstream::answering("application/json", ANSWER),
-        "\n[audit]\ndurability = \"wait\"\n",
-    );
-    let (key, id) = shop.key(&json!({ "tokens_per_day": 100 }));
-    assert_eq!(shop.ask(CHAT, &key, ASK).status, 200);
-    assert_eq!(shop.settled(&id, 100)["today"]["tokens"], 100);
-    assert_eq!(shop.ask(CHAT, &key, ASK).status, 429);
-    assert_eq!(counted(&shop.gateway, 1)["total_tokens"], 100);
-}
-
-#[test]
-fn money_is_kept_to_and_what_has_no_price_is_not_asked_for() {
-    let shop = Shop::open(Upstream::answering("application/json", ANSWER));
-    // One answer costs 0.00003225.
-    let (key, id) = shop.key(&json!({ "cost_per_month": 0.00005 }));
-    let unpriced = ASK.replace("gpt-4o-mini", "nobodys-model");
-    let refused = shop.ask(CHAT, &key, &unpriced);
-    assert_eq!((refused.status, &refused.json()["error"]["code"]), (403, &json!("model_unpriced")));
-    assert!(shop.upstream.received().is_empty());
-    for round in 1..=2 {
-        assert_eq!(shop.ask(CHAT, &key, ASK).status, 200);
-        shop.settled(&id, round * 100);
-    }
-    let refused = shop.ask(CHAT, &key, ASK);
-    assert_eq!((refused.status, &refused.json()["error"]["code"]), (429, &json!("budget_exceeded")));
-    assert_eq!(shop.settled(&id, 200)["this_month"]["cost"], json!(0.000_064_5));
-}
-
-#[test]
-fn exchanges_under_way_hold_what_they_may_use() {
-    // The answers come when the test says so.
-    let head = format!(
-        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{ANSWER}",
-        ANSWER.len()
-    );
-    let shop = Shop::open(Upstream::start(vec![Step::Wait, Step::Send(head.into_bytes())]));
-    let (key, id) = shop.key(&json!({ "tokens_per_day": 250 }));
-    // Each may write 90 tokens, and its text is five: two fit beside one another, a third does not.
-    let ask = ASK.replacen('{', "{\"max_tokens\":90,", 1);
-    let (refused, answered) = thread::scope(|scope| {
-        let first: Vec<_> = (0..2).map(|_| scope.spawn(|| shop.ask(CHAT, &key, &ask).status)).collect();
-        shop.upstream.wait_until(|connections| connections.len() == 2);
-        let refused = shop.ask(CHAT, &key, &ask);
-        (0..2).for_each(|_| shop.upstream.proceed());
-        let answered: Vec<u16> = first.into_iter().map(|it| it.join().expect("it is answered")).collect();
-        (refused, answered)
-    });
-    assert_eq!(answered, [200, 200]);
-    assert_eq!((refused.status, &refused.json()["error"]["code"]), (429, &json!("budget_reserved")));
-    // It is worth another try, soon.
-    assert_eq!((refused.header("retry-after"), refused.header("x-should-retry")), (Some("1"), None));
-    shop.settled(&id, 200);
-    shop.upstream.proceed();
-    assert_eq!(shop.ask(CHAT, &key, &ask).status, 200);
 }

@@ -31,8 +31,10 @@ for purpose in "$@"; do
       # Servers are started by the tests themselves, on ports and in directories of their own.
       [ -d /usr/lib/postgresql ] || missing+=(postgresql)
       need redis-server redis-server
+      need systemd-analyze systemd
       [ -x /usr/sbin/rsyslogd ] || missing+=(rsyslog rsyslog-openssl)
       need chromium chromium
+      need openssl openssl
       ;;
     bench)
       need python3 python3

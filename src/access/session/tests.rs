@@ -13,7 +13,7 @@ fn open(store: &Store, secret: &NodeSecret) -> SessionStore {
 }
 
 fn holder(id: &str) -> Holder {
-    Holder::Key { id: id.to_owned() }
+    Holder::Key { id: id.to_owned(), text: KeyText::default() }
 }
 
 fn at(second: i64) -> Timestamp {

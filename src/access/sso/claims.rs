@@ -6,6 +6,7 @@ use serde_json::Map;
 use serde_json::Value;
 use subtle::ConstantTimeEq;
 
+use super::Mapping;
 use super::OidcConfig;
 use crate::access::role::Role;
 use crate::access::session::Identity;
@@ -91,27 +92,33 @@ pub fn subject(claims: &Claims) -> Result<&str, ClaimFault> {
 }
 
 /// Tells whether the claims say anything about groups or roles, where the configuration asks for it.
-pub fn has_roles(claims: &Claims, config: &OidcConfig) -> bool {
-    at(claims, &config.role_claim).is_some()
+pub fn has_roles(claims: &Claims, mapping: &Mapping) -> bool {
+    at(claims, &mapping.role).is_some()
 }
 
 /// Returns who the claims are about, with the most that any of their groups allows; `None`: no role.
-pub fn identity(claims: &Claims, config: &OidcConfig) -> Option<Identity> {
-    let groups: Vec<&str> = match at(claims, &config.role_claim) {
+pub fn identity(claims: &Claims, issuer: &str, mapping: &Mapping) -> Option<Identity> {
+    let groups: Vec<&str> = match at(claims, &mapping.role) {
         Some(Value::String(group)) => vec![group],
         Some(Value::Array(groups)) => groups.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
     let mapped = |role: &Role| {
-        let mut rows = config.role_map.iter();
+        let mut rows = mapping.role_map.iter();
         rows.any(|(group, means)| means == role && groups.contains(&group.as_str()))
     };
-    let role = Role::ALL.into_iter().find(mapped).or(config.default_role)?;
+    let role = Role::ALL.into_iter().find(mapped).or(mapping.default_role)?;
     let subject = subject(claims).ok()?.to_owned();
-    let named = at(claims, &config.name_claim).and_then(Value::as_str);
-    let name = named.or_else(|| NAMES.iter().find_map(|name| text(claims, name)));
+    let named = at(claims, &mapping.name).and_then(first_text);
+    let name = named.or_else(|| NAMES.iter().find_map(|name| claims.get(*name).and_then(first_text)));
     let name = printable(name.unwrap_or(&subject));
-    Some(Identity { issuer: config.issuer.as_str().to_owned(), subject, name, role })
+    let session = text(claims, "sid").filter(|sid| sid.len() <= SUBJECT_BYTES_MAX).map(str::to_owned);
+    Some(Identity { issuer: issuer.to_owned(), subject, name, role, session })
+}
+
+/// Returns a text, or the first of a list of texts.
+fn first_text(value: &Value) -> Option<&str> {
+    value.as_str().or_else(|| value.as_array()?.first()?.as_str())
 }
 
 /// Tells whether the token is meant for us, and whether for others too.
@@ -163,14 +170,16 @@ mod tests {
             scopes: Vec::new(),
             redirect_url: Endpoint::parse("https://gate.example/auth/callback").unwrap(),
             signed_out_url: None,
-            name_claim: "email".to_owned(),
-            role_claim: "realm.roles".to_owned(),
-            role_map: vec![
-                ("watchers".to_owned(), Role::Auditor),
-                ("bosses".to_owned(), Role::Admin),
-                ("bots".to_owned(), Role::Service),
-            ],
-            default_role: None,
+            mapping: Mapping {
+                name: "email".to_owned(),
+                role: "realm.roles".to_owned(),
+                role_map: vec![
+                    ("watchers".to_owned(), Role::Auditor),
+                    ("bosses".to_owned(), Role::Admin),
+                    ("bots".to_owned(), Role::Service),
+                ],
+                default_role: None,
+            },
             ca_file: None,
         }
     }
@@ -235,8 +244,9 @@ mod tests {
 
     #[test]
     fn the_strongest_role_of_all_groups_counts() {
-        let role =
-            |change: Value, config: &OidcConfig| identity(&claims(change), config).map(|found| found.role);
+        let role = |change: Value, config: &OidcConfig| {
+            identity(&claims(change), "https://id.example", &config.mapping).map(|found| found.role)
+        };
         let config = config();
         let cases = [
             (json!({ "realm": { "roles": ["watchers", "bosses"] } }), Some(Role::Admin)),
@@ -251,15 +261,18 @@ mod tests {
         for (change, expected) in cases {
             assert_eq!(role(change.clone(), &config), expected, "{change}");
         }
-        let lenient = OidcConfig { default_role: Some(Role::Analyst), ..config };
+        let mut lenient = config;
+        lenient.mapping.default_role = Some(Role::Analyst);
         assert_eq!(role(json!({}), &lenient), Some(Role::Analyst));
         assert_eq!(role(json!({ "realm": { "roles": ["bots"] } }), &lenient), Some(Role::Service));
     }
 
     #[test]
     fn names_are_for_people() {
-        let config = OidcConfig { default_role: Some(Role::Agent), ..config() };
-        let name = |change: Value| identity(&claims(change), &config).unwrap().name;
+        let mut config = config();
+        config.mapping.default_role = Some(Role::Agent);
+        let name =
+            |change: Value| identity(&claims(change), "https://id.example", &config.mapping).unwrap().name;
         assert_eq!(name(json!({ "email": "a@b.example", "name": "A" })), "a@b.example");
         assert_eq!(name(json!({ "name": "Z\u{202e}oe\n" })), "Zoe");
         assert_eq!(name(json!({})), "u1");

@@ -1,4 +1,4 @@
-//! Signing in with an identity provider: OpenID Connect 1.0, authorization code with PKCE.
+//! Signing in with an identity provider: OpenID Connect 1.0 (authorization code with PKCE), or SAML 2.0 ([`saml`]).
 //!
 //! [`attempt`] is one sign-in under way: what ties the browser that comes back to the one that left.
 //! [`oidc`] knows the provider: where its endpoints are, which keys it signs with, and how a code becomes an
@@ -12,11 +12,14 @@ pub mod claims;
 pub mod fetch;
 pub mod oidc;
 mod provider;
+pub mod saml;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::role::Role;
+use super::session::Identity;
 use super::url::Endpoint;
 
 /// The identity provider, and what its users may do here.
@@ -34,16 +37,79 @@ pub struct OidcConfig {
     pub redirect_url: Endpoint,
     /// Where it sends them after they signed out there; `None`: nowhere.
     pub signed_out_url: Option<String>,
-    /// The claim that is shown as the user's name.
-    pub name_claim: String,
-    /// The claim that holds the user's groups, or roles: a text or a list; a path with dots leads into objects.
-    pub role_claim: String,
+    /// Which claim is what.
+    pub mapping: Mapping,
+    /// Certificates to trust beside the system's.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Which of the things a provider tells of somebody is their name here, and which gives them a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// The claim, or attribute, that is shown as the user's name.
+    pub name: String,
+    /// The one that holds the user's groups, or roles: a text or a list; a path with dots leads into objects.
+    pub role: String,
     /// Which of its values is which role.
     pub role_map: Vec<(String, Role)>,
     /// The role of users without any of them; `None`: they are turned away.
     pub default_role: Option<Role>,
-    /// Certificates to trust beside the system's.
-    pub ca_file: Option<PathBuf>,
+}
+
+/// The identity provider that is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SsoConfig {
+    /// It speaks OpenID Connect.
+    Oidc(OidcConfig),
+    /// It speaks SAML.
+    Saml(saml::SamlConfig),
+}
+
+/// The identity provider that people sign in at.
+#[derive(Clone)]
+pub enum IdentityProvider {
+    /// By OpenID Connect.
+    Oidc(Arc<oidc::OidcClient>),
+    /// By SAML.
+    Saml(Arc<saml::client::SamlClient>),
+}
+
+impl IdentityProvider {
+    /// Returns the provider's host, which people know it by.
+    pub fn host(&self) -> String {
+        match self {
+            Self::Oidc(oidc) => oidc.host().to_owned(),
+            Self::Saml(saml) => saml.host(),
+        }
+    }
+
+    /// Returns the origin a browser is sent to for signing out there, as far as it is known yet.
+    pub fn logout_origin(&self) -> Option<super::url::Origin> {
+        match self {
+            Self::Oidc(oidc) => oidc.end_session_origin(),
+            Self::Saml(saml) => saml.logout_origin(),
+        }
+    }
+
+    /// Returns where to send a browser to sign somebody out at the provider, with what the sign-in left; `None` where
+    /// it offers no such place.
+    pub async fn logout_address(&self, identity: &Identity, hint: Option<&str>) -> Option<String> {
+        match self {
+            Self::Oidc(oidc) => oidc.end_session_url(hint).await,
+            Self::Saml(saml) => saml.logout_address(identity, hint),
+        }
+    }
+}
+
+/// Somebody who has signed in.
+#[derive(Clone, Debug)]
+pub struct SignedIn {
+    /// Who.
+    pub identity: Identity,
+    /// Where they were going.
+    pub next: String,
+    /// What the provider wants to see when they sign out there.
+    pub logout_hint: Hidden,
 }
 
 /// Where the client's secret lies.

@@ -1,7 +1,7 @@
 //! Signing in by OpenID Connect: the authorization code flow with PKCE (RFC 6749, RFC 7636, OpenID Connect Core).
 //!
 //! In: the wish to sign in, and later the code a browser brings back. Out: where to send the browser, and an
-//! [`Identity`]. The code is exchanged and the claims are fetched over connections of our own; of what passes
+//! [`Identity`](crate::access::session::Identity). The code is exchanged and the claims are fetched over connections of our own; of what passes
 //! through the browser, only an [`Attempt`] of ours with its state is believed.
 
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::Hidden;
 use super::OidcConfig;
+use super::SignedIn;
 use super::attempt::Attempt;
 use super::attempt::AttemptFault;
 use super::attempt::Attempts;
@@ -29,7 +30,6 @@ use super::provider::Provider;
 use crate::access::jose::TOKEN_BYTES_MAX;
 use crate::access::jose::jwks::JwksFault;
 use crate::access::secret::NodeSecret;
-use crate::access::session::Identity;
 use crate::access::url::Origin;
 use crate::clock::Clock;
 
@@ -91,17 +91,6 @@ pub struct Returned<'a> {
     pub code: Option<&'a str>,
     /// The provider's name (RFC 9207).
     pub issuer: Option<&'a str>,
-}
-
-/// Somebody who has signed in.
-#[derive(Clone, Debug)]
-pub struct SignedIn {
-    /// Who.
-    pub identity: Identity,
-    /// Where they were going.
-    pub next: String,
-    /// What the provider wants to see when they sign out there.
-    pub logout_hint: Hidden,
 }
 
 /// One identity provider, and our part of the protocol.
@@ -182,10 +171,11 @@ impl OidcClient {
         let bought = self.buy(&metadata, code.ok_or(SsoFault::Refused)?, &attempt).await?;
         let mut claims = self.verified(&metadata, &bought.id_token).await?;
         claims::judge(&claims, &self.config, &attempt.nonce, self.clock.now())?;
-        if !claims::has_roles(&claims, &self.config) {
+        if !claims::has_roles(&claims, &self.config.mapping) {
             self.ask_about_user(&metadata, &bought, &mut claims).await?;
         }
-        let identity = claims::identity(&claims, &self.config).ok_or(SsoFault::NoRole)?;
+        let issuer = self.config.issuer.as_str();
+        let identity = claims::identity(&claims, issuer, &self.config.mapping).ok_or(SsoFault::NoRole)?;
         Ok(SignedIn { identity, next: attempt.next, logout_hint: Hidden(bought.id_token) })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Each stream reads the log from its own place, so that a client that comes back with `Last-Event-ID`
 //! misses nothing and gets nothing twice. A comment every 15 seconds keeps the connection open; with it
-//! the stream ends whose key was revoked or has expired, or whose session has ended. An open stream does not keep
+//! the stream ends whose credential no longer counts, or for less than at its beginning. An open stream does not keep
 //! its session alive.
 
 use std::convert::Infallible;
@@ -24,7 +24,6 @@ use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::error::ApiError;
-use crate::admin::sign_in::OwnSession;
 use crate::govern::audit::Entry;
 use crate::govern::audit::Tail;
 use crate::id::Ulid;
@@ -38,7 +37,6 @@ const LAST_EVENT_ID: &str = "last-event-id";
 struct Subscription {
     office: Arc<Office>,
     principal: Option<Principal>,
-    session: Option<OwnSession>,
     tail: Tail,
     next_beat: Instant,
     has_begun: bool,
@@ -56,7 +54,6 @@ pub async fn stream(call: Call) -> Answer {
     let subscription = Subscription {
         office: call.office,
         principal: call.principal,
-        session: call.session,
         tail,
         next_beat: Instant::now() + HEARTBEAT,
         has_begun: false,
@@ -101,9 +98,6 @@ impl Subscription {
     }
 
     fn still_counts(&self) -> bool {
-        if let Some(own) = &self.session {
-            return self.office.still_lives(own);
-        }
         let Some(principal) = &self.principal else { return false };
         self.office.authenticator.still_counts(principal, self.office.clock.now())
     }

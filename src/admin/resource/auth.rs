@@ -89,6 +89,7 @@ pub async fn token(call: Call) -> Answer {
         return token_of_session(&call).await;
     }
     let TokenRequest { username, password } = call.json()?;
+    call.ensure_recordable()?;
     let office = &call.office;
     let now = Moment { wall: office.clock.now(), monotonic: office.clock.monotonic() };
     let login = Login { name: username, password, address: call.address };
@@ -113,6 +114,7 @@ pub async fn token(call: Call) -> Answer {
 /// Gives whoever is signed in a token for programs, which ends with the session at the latest.
 async fn token_of_session(call: &Call) -> Answer {
     call.office.ensure_own_page(&call.headers)?;
+    call.ensure_recordable()?;
     let session = call.session.as_ref().ok_or(ApiError::Unauthenticated)?;
     let principal = call.office.holder(&session.record).ok_or(ApiError::Unauthenticated)?;
     let (via, generation) = match &session.record.holder {
@@ -192,7 +194,7 @@ fn meant(call: &Call, wanted: Revocation) -> Result<String, ApiError> {
     let principal = call.principal.as_ref().ok_or(ApiError::Unauthenticated)?;
     let own = match &principal.proof {
         Proof::Token(claims) => Some(claims.id.clone()),
-        Proof::Key | Proof::Session { .. } => None,
+        Proof::Key(_) | Proof::Session { .. } => None,
     };
     let invalid = |text: &str| ApiError::Invalid(text.to_owned());
     let id = match (wanted.token_id, wanted.token) {
@@ -219,7 +221,7 @@ fn meant(call: &Call, wanted: Revocation) -> Result<String, ApiError> {
 pub async fn whoami(call: Call) -> Answer {
     let principal = call.principal.as_ref().ok_or(ApiError::Unauthenticated)?;
     let (credential, expires_at) = match &principal.proof {
-        Proof::Key => {
+        Proof::Key(_) => {
             let key = call.office.keys.list().into_iter().find(|key| key.id == principal.id);
             ("api_key", key.and_then(|key| key.expires_at))
         }

@@ -49,10 +49,11 @@ pub async fn full(call: Call) -> Answer {
     report(&call.office, &Dependency::ALL)
 }
 
-/// `GET /ready`.
+/// `GET /ready`: 503 from the moment that the process is asked to end, while it still takes traffic.
 pub async fn ready(call: Call) -> Answer {
     let needed = [Dependency::Proxy, Dependency::Scanner, Dependency::Persistence];
-    let ready = needed.into_iter().all(|dependency| is_up(&call.office, dependency));
+    let ready = !call.office.telemetry.lifecycle.is_leaving()
+        && needed.into_iter().all(|dependency| is_up(&call.office, dependency));
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     with_status(status, &Readiness { ready, status: if ready { "ready" } else { "not_ready" } })
 }

@@ -22,6 +22,7 @@ pub mod persistence;
 pub mod policies;
 pub mod profiles;
 pub mod revisions;
+pub mod saml;
 pub mod scan;
 pub mod screen;
 pub mod sessions;

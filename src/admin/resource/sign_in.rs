@@ -7,10 +7,14 @@
 use http::StatusCode;
 use serde::Deserialize;
 
+use super::saml;
 use crate::access::cookie::Cookie;
 use crate::access::cookie::CookieStyle;
+use crate::access::credential::Principal;
+use crate::access::credential::Proof;
 use crate::access::session::Holder;
 use crate::access::session::SessionError;
+use crate::access::sso::IdentityProvider;
 use crate::access::sso::attempt::ATTEMPT_LIFETIME;
 use crate::access::sso::attempt::AttemptFault;
 use crate::access::sso::oidc::Returned;
@@ -94,7 +98,7 @@ pub async fn page(call: Call) -> Answer {
 pub async fn login(call: Call) -> Answer {
     call.office.ensure_own_page(&call.headers)?;
     let Some(style) = call.office.sign_in.cookies else { return shown(&call, "/", None) };
-    let form: LoginForm = call.form()?;
+    let form: LoginForm = call.form(FORM_BYTES_MAX)?;
     let next = safe_next(Some(&form.next)).to_owned();
     let found = match (form.username.is_empty(), &form.key) {
         (false, _) => by_password(&call, form.username, form.password).await,
@@ -111,9 +115,10 @@ pub async fn login(call: Call) -> Answer {
 }
 
 fn by_key(call: &Call, key: &str) -> Result<Holder, Denied> {
-    let found = call.office.keys.authenticate(key.trim(), call.office.clock.now());
-    let denied = Denied { status: StatusCode::UNAUTHORIZED, why: WRONG_KEY.to_owned() };
-    found.map(|principal| Holder::Key { id: principal.id }).ok_or(denied)
+    match call.office.keys.authenticate(key.trim(), call.office.clock.now()) {
+        Some(Principal { id, proof: Proof::Key(text), .. }) => Ok(Holder::Key { id, text }),
+        _ => Err(Denied { status: StatusCode::UNAUTHORIZED, why: WRONG_KEY.to_owned() }),
+    }
 }
 
 async fn by_password(call: &Call, username: String, password: String) -> Result<Holder, Denied> {
@@ -137,7 +142,13 @@ pub async fn sso(call: Call) -> Answer {
     let wanted = call.query::<Next>().unwrap_or_default();
     let next = safe_next(wanted.next.as_deref());
     let sign_in = &call.office.sign_in;
-    let (Some(oidc), Some(style)) = (&sign_in.oidc, sign_in.cookies) else { return redirect("/login") };
+    let (Some(provider), Some(style)) = (&sign_in.provider, sign_in.cookies) else {
+        return redirect("/login");
+    };
+    let oidc = match provider {
+        IdentityProvider::Oidc(oidc) => oidc,
+        IdentityProvider::Saml(saml) => return saml::leave(&call, saml, style, next).await,
+    };
     match oidc.begin(next).await {
         Ok((place, attempt)) => {
             let age = Some(ATTEMPT_LIFETIME.as_secs());
@@ -150,8 +161,8 @@ pub async fn sso(call: Call) -> Answer {
 /// `GET /auth/callback`: what the identity provider sends the browser back to.
 pub async fn callback(call: Call) -> Answer {
     let sign_in = &call.office.sign_in;
-    let (Some(oidc), Some(style)) = (&sign_in.oidc, sign_in.cookies) else {
-        return Err(ApiError::NotFound("no identity provider is configured".to_owned()));
+    let (Some(IdentityProvider::Oidc(oidc)), Some(style)) = (&sign_in.provider, sign_in.cookies) else {
+        return Err(ApiError::NotFound("no OpenID provider is configured".to_owned()));
     };
     let cleared = [Cookie::Attempt.clear(style)];
     let Ok(brought) = call.query::<Callback>() else {
@@ -180,10 +191,10 @@ pub async fn logout(call: Call) -> Answer {
         return end(&call).await;
     }
     let sign_in = &call.office.sign_in;
-    let provider = sign_in.oidc.as_ref().filter(|_| is_sso(&own.record.holder));
+    let provider = sign_in.provider.as_ref().filter(|_| is_sso(&own.record.holder));
     confirm_logout(
         &call.office.authenticator.sessions.form_token(&own.secret),
-        provider.and_then(|provider| provider.end_session_origin()),
+        provider.and_then(IdentityProvider::logout_origin),
     )
 }
 
@@ -191,7 +202,7 @@ pub async fn logout(call: Call) -> Answer {
 pub async fn logout_confirmed(call: Call) -> Answer {
     call.office.ensure_own_page(&call.headers)?;
     let Some(own) = &call.session else { return signed_out(&call, None).await };
-    let form: LogoutForm = call.form()?;
+    let form: LogoutForm = call.form(FORM_BYTES_MAX)?;
     if !call.office.authenticator.sessions.is_form_token(&own.secret, &form.token) {
         return Err(ApiError::ForeignOrigin);
     }
@@ -199,7 +210,7 @@ pub async fn logout_confirmed(call: Call) -> Answer {
 }
 
 /// Begins a session, in the place of the one the browser had; returns its cookie.
-async fn begin(
+pub(super) async fn begin(
     call: &Call,
     style: CookieStyle,
     holder: Holder,
@@ -238,8 +249,8 @@ async fn end(call: &Call) -> Answer {
     event.actor = Some(record.holder.id());
     event.entity = Some(record.id);
     call.office.record(event).await;
-    let place = match &call.office.sign_in.oidc {
-        Some(oidc) if is_sso(&record.holder) => oidc.end_session_url(hint.as_deref()).await,
+    let place = match (&call.office.sign_in.provider, &record.holder) {
+        (Some(provider), Holder::Sso(identity)) => provider.logout_address(identity, hint.as_deref()).await,
         _ => None,
     };
     signed_out(call, place).await
@@ -260,8 +271,8 @@ fn shown(call: &Call, next: &str, denied: Option<Denied>) -> Answer {
         (Some(_), None) => (StatusCode::OK, None),
     };
     let has_users = !call.office.authenticator.users.is_empty();
-    let provider = sign_in.oidc.as_ref().map(|oidc| oidc.host());
-    login_page(&LoginPage { status, fault: fault.as_deref(), provider, has_users, next })
+    let provider = sign_in.provider.as_ref().map(IdentityProvider::host);
+    login_page(&LoginPage { status, fault: fault.as_deref(), provider: provider.as_deref(), has_users, next })
 }
 
 /// Returns the page that says why a sign-in at the provider failed, and records it.
@@ -292,7 +303,7 @@ fn is_sso(holder: &Holder) -> bool {
     }
 }
 
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).chain(['.']).collect()
@@ -300,9 +311,9 @@ fn sentence(text: &str) -> String {
 
 impl Call {
     /// Reads the body as a form of a closed shape.
-    fn form<T: serde::de::DeserializeOwned>(&self) -> Result<T, ApiError> {
+    pub(super) fn form<T: serde::de::DeserializeOwned>(&self, bytes_max: usize) -> Result<T, ApiError> {
         let unreadable = || ApiError::Invalid("the form cannot be read".to_owned());
-        let text = std::str::from_utf8(&self.body).ok().filter(|text| text.len() <= FORM_BYTES_MAX);
+        let text = std::str::from_utf8(&self.body).ok().filter(|text| text.len() <= bytes_max);
         let pairs = form_urlencoded::parse(text.ok_or_else(unreadable)?.as_bytes());
         let pairs = pairs.map(|(name, value)| (name.into_owned(), value.into_owned()));
         let entries = serde::de::value::MapDeserializer::<_, serde::de::value::Error>::new(pairs);
@@ -310,7 +321,7 @@ impl Call {
     }
 
     /// Records that somebody was not signed in; the quota of their address bounds how often.
-    fn note_failure(&self, why: &str) {
+    pub(super) fn note_failure(&self, why: &str) {
         let mut event = self.event("login_failed", why.to_owned());
         event.action = "block".to_owned();
         // A failure that cannot be recorded is still one; the recorder counts the loss.

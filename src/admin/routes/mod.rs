@@ -47,6 +47,15 @@ pub enum Quota {
     Exempt,
 }
 
+/// Whose pages may make a browser send a changing call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origins {
+    /// Ours.
+    Own,
+    /// Anybody's: what is sent proves itself.
+    Any,
+}
+
 /// What an answer is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
@@ -62,6 +71,8 @@ pub enum Media {
     Stylesheet,
     /// JSON lines, or CSV where that is asked for.
     Lines,
+    /// Metadata of SAML.
+    SamlMetadata,
 }
 
 /// A handler's answer on its way.
@@ -92,6 +103,8 @@ pub struct Route {
     pub response: Option<SchemaOf>,
     /// The query parameters it takes.
     pub query: &'static [&'static str],
+    /// Whose pages may send a changing call.
+    pub origins: Origins,
 }
 
 impl Route {
@@ -127,6 +140,12 @@ impl Route {
     fn leads_on(mut self) -> Self {
         self.success = 303;
         self.media(Media::Html)
+    }
+
+    /// Other people's pages may send it.
+    fn open_to_all_origins(mut self) -> Self {
+        self.origins = Origins::Any;
+        self
     }
 
     fn takes(mut self, request: SchemaOf) -> Self {
@@ -169,6 +188,7 @@ fn row(
         request: None,
         response: None,
         query: &[],
+        origins: Origins::Own,
     }
 }
 

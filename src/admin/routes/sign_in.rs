@@ -9,6 +9,7 @@ use super::post;
 use crate::admin::dashboard;
 use crate::admin::dashboard::page;
 use crate::admin::openapi::schema;
+use crate::admin::resource::saml;
 use crate::admin::resource::sessions;
 use crate::admin::resource::sign_in;
 
@@ -17,6 +18,11 @@ const READ: &str = "sessions:read";
 const WRITE: &str = "sessions:write";
 
 pub(super) fn rows() -> Vec<Route> {
+    [pages(), providers(), held()].concat()
+}
+
+/// What people see and send.
+fn pages() -> Vec<Route> {
     vec![
         get("/", READ, by!(dashboard::home), "Shows who is signed in, or leads to the page to sign in")
             .public()
@@ -37,19 +43,6 @@ pub(super) fn rows() -> Vec<Route> {
         )
         .public()
         .leads_on(),
-        get("/auth/login", READ, by!(sign_in::sso), "Leads to the identity provider, to sign in")
-            .public()
-            .leads_on()
-            .query(&["next"]),
-        get(
-            "/auth/callback",
-            READ,
-            by!(sign_in::callback),
-            "Takes the identity provider's answer, and leads on",
-        )
-        .public()
-        .leads_on()
-        .query(&["code", "state", "iss", "error"]),
         get(
             "/auth/logout",
             READ,
@@ -66,6 +59,52 @@ pub(super) fn rows() -> Vec<Route> {
         )
         .public()
         .leads_on(),
+    ]
+}
+
+/// What identity providers send browsers with, and where browsers leave for them.
+fn providers() -> Vec<Route> {
+    vec![
+        get("/auth/login", READ, by!(sign_in::sso), "Leads to the identity provider, to sign in")
+            .public()
+            .leads_on()
+            .query(&["next"]),
+        get(
+            "/auth/callback",
+            READ,
+            by!(sign_in::callback),
+            "Takes the identity provider's answer, and leads on",
+        )
+        .public()
+        .leads_on()
+        .query(&["code", "state", "iss", "error"]),
+        post("/auth/callback", WRITE, by!(saml::callback), "Takes a SAML provider's answer, and leads on")
+            .public()
+            .open_to_all_origins()
+            .leads_on(),
+        get(
+            "/auth/saml/metadata",
+            READ,
+            by!(saml::metadata),
+            "Tells a SAML provider who this gateway is, and where",
+        )
+        .public()
+        .media(Media::SamlMetadata),
+        get(
+            "/auth/saml/logout",
+            READ,
+            by!(saml::logout),
+            "Takes a SAML provider's logout message, and leads on",
+        )
+        .public()
+        .leads_on()
+        .query(&["SAMLRequest", "SAMLResponse", "RelayState", "SigAlg", "Signature"]),
+    ]
+}
+
+/// Who is signed in.
+fn held() -> Vec<Route> {
+    vec![
         get("/api/v1/sessions", READ, by!(sessions::list), "Lists who is signed in")
             .gives(schema::<sessions::SessionList>()),
         delete("/api/v1/sessions/{id}", WRITE, by!(sessions::revoke), "Ends a session")

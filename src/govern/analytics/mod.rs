@@ -27,3 +27,4 @@ pub use self::figures::Use;
 pub use self::figures::Verdict;
 pub use self::meter::Meter;
 pub use self::period::Period;
+pub use self::price::Cost;

@@ -279,14 +279,15 @@ impl Keyring {
             return Ok(());
         }
         let _writing = self.writing.lock();
-        self.is_dirty.store(false, Ordering::Release);
         let slots = self.known.write().take_dirty();
         let written = slots.iter().try_for_each(|(number, slot)| file.write(*number, Some(slot)));
         let outcome = written.and_then(|()| file.sync());
+        let mut known = self.known.write();
         if outcome.is_err() {
-            self.known.write().dirty.extend(slots.iter().map(|(number, slot)| (*number, slot.index)));
-            self.is_dirty.store(true, Ordering::Release);
+            known.dirty.extend(slots.iter().map(|(number, slot)| (*number, slot.index)));
         }
+        // Only now: whoever finds nothing to do has to find it done.
+        self.is_dirty.store(!known.dirty.is_empty(), Ordering::Release);
         outcome
     }
 

@@ -122,3 +122,30 @@ fn sealing_and_destroying_at_once_leaves_no_key_behind() {
     assert!(keyring.is_empty());
     assert!(std::fs::read(at(&folder)).unwrap()[64..].iter().all(|byte| *byte == 0));
 }
+
+#[test]
+fn whoever_comes_back_from_a_flush_finds_the_key_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let keyring = Keyring::open(&at(&folder)).unwrap();
+    for round in 0..5 {
+        // So many that one who writes them is still at it when another asks.
+        (0..5000).for_each(|number| drop(keyring.seal(&format!("name-{round}-{number}"))));
+        let last = format!("last-{round}");
+        keyring.seal(&last);
+        let start = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    keyring.flush().unwrap();
+                    let written = std::fs::read(at(&folder)).unwrap();
+                    let index = keyring.file.index_of(&last);
+                    assert!(
+                        written.chunks(64).any(|slot| contains(slot, &index)),
+                        "{last} is not in the file"
+                    );
+                });
+            }
+        });
+    }
+}

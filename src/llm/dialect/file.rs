@@ -2,7 +2,7 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought |
 //! | `[[route]]` | a glob over request paths, and the wire behind it |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array` |
@@ -130,6 +130,8 @@ struct Header {
     terminators: Vec<String>,
     #[serde(default)]
     plain_events: Vec<String>,
+    #[serde(default)]
+    free: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -294,6 +296,7 @@ impl Reader<'_> {
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
             terminators: dialect.terminators,
             plain_events: dialect.plain_events,
+            free: dialect.free,
             usage: UsagePaths {
                 prompt: sums(&usage.prompt),
                 completion: sums(&usage.completion),

@@ -72,6 +72,7 @@ pub struct Dialect {
     wire: Wire,
     peers: bool,
     routes: Vec<Route>,
+    free: Vec<String>,
     shapes: Vec<Shape>,
     streams: Vec<StreamRule>,
     roles: BTreeMap<String, Channel>,
@@ -208,6 +209,12 @@ impl Dialects {
     /// Returns the dialect of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<Dialect>> {
         self.ranked.iter().find(|dialect| dialect.name == name)
+    }
+
+    /// Tells whether what is asked at a path (no query) works no model: tokens are counted there, files brought.
+    pub fn is_free(&self, path: &str) -> bool {
+        let mut globs = self.ranked.iter().flat_map(|dialect| &dialect.free);
+        globs.any(|glob| pattern::glob(glob, path))
     }
 
     /// Returns an exchange of a dialect that was named, with the API told by path, else by body, else the usual one.

@@ -12,6 +12,7 @@ use super::layer3;
 use super::text::Sheet;
 use super::text::Written;
 use crate::llm::dialect::Channel;
+use crate::llm::dialect::Dialect;
 use crate::llm::dialect::DialectKind;
 use crate::llm::json;
 use crate::llm::json::Document;
@@ -120,7 +121,7 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     let texts = Texts::of(text, &document, |at, alone| {
         let string = document.strings.get(at);
         let bytes = string.map_or(0, |string| {
-            bytes_of_model(alone, (direction, dialect.channel(text, &document, string)), string)
+            bytes_of_model(alone, (direction, words_of(dialect, text, &document, string)), string)
         });
         text_bytes.set(text_bytes.get() + bytes);
         recall.standing(sheet, text, &document, at, alone)
@@ -165,6 +166,16 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     Ok(())
 }
 
+/// Returns whose words a string is; where nothing is known of an API, what names of pieces of text tell.
+fn words_of(dialect: &Dialect, text: &[u8], document: &Document, string: &JsonString) -> Channel {
+    match dialect.channel(text, document, string) {
+        Channel::Metadata if dialect.kind() == DialectKind::Generic => {
+            dialect.lane(None, text, document, string).map_or(Channel::Metadata, |lane| lane.channel)
+        }
+        channel => channel,
+    }
+}
+
 /// Returns how many bytes of a string a model reads or writes as text: none of names, of keys, and of files.
 fn bytes_of_model(text: &[u8], (direction, channel): (Direction, Channel), string: &JsonString) -> u64 {
     let head = text.get(..FILE_HEAD_BYTES).unwrap_or_default();
@@ -179,7 +190,7 @@ fn bytes_of_model(text: &[u8], (direction, channel): (Direction, Channel), strin
 }
 
 /// Returns the name of a member whose value may be a secret for its name alone.
-fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Option<Cow<'a, [u8]>> {
+pub fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Option<Cow<'a, [u8]>> {
     let string = document.strings.get(at).filter(|it| !it.key && it.raw.len() >= SECRET_BYTES_MIN)?;
     let key = document.strings.get(at.checked_sub(1)?)?;
     if !key.key || key.node != string.node || key.raw.len() > SECRET_NAME_BYTES_MAX {
@@ -228,7 +239,8 @@ impl Recall {
         Self(ruleset.memo.circumstances(sheet.wanted(), caller.map_or("", CallerId::as_str)))
     }
 
-    /// Returns the standing of a text; one that may be a secret for its name is always read.
+    /// Returns the standing of a text; one that may be a secret for its name, or hold a value to be put back, is
+    /// always read.
     fn standing(
         &self,
         sheet: &Sheet<'_, '_>,
@@ -237,16 +249,15 @@ impl Recall {
         at: usize,
         alone: &[u8],
     ) -> Standing {
-        let Some(string) = document.strings.get(at).filter(|_| alone.len() >= memo::TEXT_BYTES_MIN) else {
-            return Standing::Unknown;
-        };
-        if name_of_secret(text, document, at).is_some() {
+        let string = document.strings.get(at).filter(|_| alone.len() >= memo::TEXT_BYTES_MIN);
+        let (Some(circumstances), Some(string)) = (self.0, string) else { return Standing::Unknown };
+        if name_of_secret(text, document, at).is_some() || sheet.may_restore(alone) {
             return Standing::Unknown;
         }
         let Inspector { ruleset, dialect, .. } = sheet.inspector;
         let channel = dialect.channel(text, document, string);
         let reading = layer3::reading(sheet.inspector.judged(), channel);
-        match self.0.and_then(|circumstances| ruleset.memo.tag(circumstances, reading, alone)) {
+        match ruleset.memo.tag(circumstances, reading, alone) {
             Some(tag) if ruleset.memo.knows(tag) => Standing::Clean,
             Some(tag) => Standing::New(tag),
             None => Standing::Unknown,

@@ -133,15 +133,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         if (self.inspector.expired)() {
             return Err(Unreadable::Late);
         }
-        let findings = match name {
-            [] => self.scan(text)?,
-            name => {
-                let before = [b"\"", name, b"\": \""].concat();
-                let place = before.len()..before.len() + text.len();
-                let found = self.scan(&[&before, text, b"\""].concat())?;
-                found.into_iter().filter_map(|finding| finding.within(&place)).collect()
-            }
-        };
+        let findings = under(name, text, |text| self.scan(text))?;
         self.report(text, channel, written, findings, &mut raw);
         Ok(())
     }
@@ -319,6 +311,21 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let Self { observations, shadow, usage, .. } = self;
         Inspection { action, observations, unreadable, shadow, usage, cleared }
     }
+}
+
+/// Scans a text as the value of a member, as `"name": "text"` reads; without a name, as it stands.
+pub fn under(
+    name: &[u8],
+    text: &[u8],
+    scan: impl Fn(&[u8]) -> Result<Vec<Finding>, ScanFault>,
+) -> Result<Vec<Finding>, ScanFault> {
+    if name.is_empty() {
+        return scan(text);
+    }
+    let before = [b"\"", name, b"\": \""].concat();
+    let place = before.len()..before.len() + text.len();
+    let found = scan(&[&before, text, b"\""].concat())?;
+    Ok(found.into_iter().filter_map(|finding| finding.within(&place)).collect())
 }
 
 /// Returns what values are put back into: a tool call's arguments are JSON inside their string.

@@ -25,7 +25,7 @@ impl StreamInspector {
         for (start, next) in ends {
             let outside = raw.get(from..start).unwrap_or_default();
             if outside.len() > b"data: ".len() {
-                let masks = self.scan_alone(inspector, vault, outside, Channel::Metadata)?;
+                let masks = self.scan_alone(inspector, vault, (&[], outside), Channel::Metadata)?;
                 held.edits.extend(masks.into_iter().map(|masked| {
                     let range = masked.range.start + from..masked.range.end + from;
                     Edit { range, replacement: Written::Plain.write(&masked.text) }
@@ -44,7 +44,7 @@ impl StreamInspector {
         held: &mut Held,
     ) -> Result<SmallVec<[usize; 2]>, Stop> {
         let payload = held.payload.clone();
-        let masks = self.scan_alone(inspector, vault, &payload, Channel::Metadata)?;
+        let masks = self.scan_alone(inspector, vault, (&[], &payload), Channel::Metadata)?;
         held.edits.extend(masks.into_iter().map(|masked| {
             let range = held.piece.raw_range(masked.range);
             Edit { range, replacement: Written::Plain.write(&masked.text) }

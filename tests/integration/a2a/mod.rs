@@ -5,6 +5,7 @@ mod files;
 mod internal;
 mod pki;
 mod sdk;
+mod seats;
 mod talk;
 mod trust;
 

@@ -7,6 +7,7 @@ mod copies;
 mod endings;
 mod layer2;
 mod memo;
+mod peers;
 mod policies;
 mod refused;
 mod tokens;
@@ -58,6 +59,8 @@ pub struct Bench {
     pub caller: Option<CallerId>,
     pub pins: Option<Pins>,
     pub now: Timestamp,
+    /// Whether the time for scanning is over.
+    pub is_late: bool,
 }
 
 /// Who judges, and which way the body goes.
@@ -131,6 +134,7 @@ impl Bench {
             caller: None,
             pins: None,
             now: NOW.parse().expect("a time"),
+            is_late: false,
         }
     }
 
@@ -152,7 +156,7 @@ impl Bench {
             now: self.now,
             masker: &self.masker,
             trial: None,
-            expired: &|| false,
+            expired: &|| self.is_late,
         })
     }
 

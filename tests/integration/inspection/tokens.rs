@@ -108,3 +108,24 @@ fn what_only_looks_like_a_placeholder_is_left_alone() {
     let left = bench.whole(Case::response("hide", "openai"), &mut vault, answer.as_bytes());
     assert_eq!(&left.cleared.expect("it may leave").into_bytes()[..], answer.as_bytes());
 }
+
+/// Texts between peers are remembered where they are clean, and one that holds a placeholder never is.
+#[test]
+fn a_hidden_value_comes_back_from_peers_each_time() {
+    let bench = Bench::new(POLICY);
+    let email = valid(&bench, "email_address", 1);
+    for dialect in ["mcp", "a2a"] {
+        for time in ["first", "again"] {
+            let mut vault = bench.vault();
+            let placeholder = hide(&bench, &mut vault, &email);
+            let text =
+                format!("The harbour master wrote to {placeholder} this morning, and nobody has answered.");
+            let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": [{ "type": "text", "text": text }] } });
+            let case = Case::response("hide", dialect);
+            let result = bench.whole(case, &mut vault, answer.to_string().as_bytes());
+            let left = result.cleared.expect("it may leave").into_bytes();
+            let left = String::from_utf8(left.to_vec()).expect("UTF-8");
+            assert!(left.contains(&email) && !left.contains(&placeholder), "{dialect}, {time}: {left}");
+        }
+    }
+}

@@ -24,7 +24,7 @@ pub struct SessionsProvider {
 impl SessionsProvider {
     fn of(&self, entity: &str) -> Vec<SessionRecord> {
         let is_its = |record: &SessionRecord| match &record.holder {
-            Holder::Key { id } | Holder::User { id, .. } => id == entity,
+            Holder::Key { id, .. } | Holder::User { id, .. } => id == entity,
             Holder::Sso(identity) => {
                 record.holder.id() == entity || identity.subject == entity || identity.name == entity
             }
@@ -65,6 +65,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::access::key::KeyText;
     use crate::access::role::Role;
     use crate::access::secret::NodeSecret;
     use crate::access::session::Identity;
@@ -85,10 +86,13 @@ mod tests {
             subject: "u1".to_owned(),
             name: "ada@people.example".to_owned(),
             role: Role::Auditor,
+            session: None,
         };
         let now = SystemClock.now();
         sessions.begin("a".to_owned(), Holder::Sso(identity), None, now).unwrap();
-        sessions.begin("b".to_owned(), Holder::Key { id: "k".to_owned() }, None, now).unwrap();
+        sessions
+            .begin("b".to_owned(), Holder::Key { id: "k".to_owned(), text: KeyText::default() }, None, now)
+            .unwrap();
         let provider = SessionsProvider { sessions: Arc::new(sessions), clock: Arc::new(SystemClock) };
         for name in ["sso:u1", "u1", "ada@people.example"] {
             assert_eq!(provider.export(name).unwrap().unwrap()["count"], Fact::Count(1), "{name}");

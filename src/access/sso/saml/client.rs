@@ -1,0 +1,285 @@
+//! The flow: leaving for the provider, coming back with its response, and signing out on either side.
+//!
+//! Everything here is synchronous, and reads the provider's metadata file anew: handlers call it off the threads that
+//! serve.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use super::POST;
+use super::SamlConfig;
+use super::SamlFault;
+use super::Trusted;
+use super::document::DOCUMENT_BYTES_MAX;
+use super::document::DocumentFault;
+use super::key::OwnKey;
+use super::logout;
+use super::logout::Head;
+use super::message;
+use super::message::Kind;
+use super::message::escaped;
+use super::metadata;
+use super::metadata::MetadataFault;
+use super::response;
+use super::response::Expected;
+use super::response::NameId;
+use crate::access::secret::NodeSecret;
+use crate::access::session::Identity;
+use crate::access::sso::Hidden;
+use crate::access::sso::SignedIn;
+use crate::access::sso::attempt::ATTEMPT_LIFETIME;
+use crate::access::sso::attempt::Attempt;
+use crate::access::sso::attempt::AttemptFault;
+use crate::access::sso::attempt::Attempts;
+use crate::access::sso::attempt::USED_MAX;
+use crate::access::sso::claims;
+use crate::access::url::Origin;
+use crate::clock::Clock;
+
+const USED_PURPOSE: &str = "saml-assertion-used";
+const ID_BYTES: usize = 20;
+const KEY_BYTES_MAX: usize = 64 * 1024;
+
+/// One identity provider, and our part of the protocol.
+pub struct SamlClient {
+    config: SamlConfig,
+    own: Option<OwnKey>,
+    attempts: Attempts,
+    used: Mutex<HashMap<[u8; 32], Timestamp>>,
+    node: NodeSecret,
+    /// Attempts from before are not taken: which of them were used is not known any more.
+    started_at: Timestamp,
+    clock: Arc<dyn Clock>,
+}
+
+/// What a browser brings back from the provider.
+#[derive(Clone, Debug, Default)]
+pub struct Posted<'a> {
+    /// The cookie of the attempt.
+    pub cookie: Option<&'a str>,
+    /// What we gave along.
+    pub relay: Option<&'a str>,
+    /// The response, in base 64.
+    pub response: &'a str,
+}
+
+/// What a logout message of the provider's comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Leaving {
+    /// The provider signs somebody out: their sessions are to be ended, then the browser goes on.
+    Asked {
+        /// The provider.
+        issuer: String,
+        /// Whom.
+        subject: String,
+        /// Which of their sessions there; none named: all.
+        sessions: Vec<String>,
+        /// Where the browser goes on, with our answer.
+        answer: String,
+    },
+    /// The provider has signed somebody out whom we had sent there; entirely, or not.
+    Done {
+        /// Whether everybody else agreed.
+        entirely: bool,
+    },
+}
+
+impl SamlClient {
+    /// Reads the provider's metadata and our key once, to see that they can be used.
+    ///
+    /// # Errors
+    /// They cannot.
+    pub fn new(config: SamlConfig, node: NodeSecret, clock: Arc<dyn Clock>) -> Result<Self, SamlFault> {
+        let own = match &config.signing {
+            None => None,
+            Some(files) => Some(own_key(&files.key, &files.certificate).ok_or(SamlFault::OwnKey)?),
+        };
+        let (attempts, started_at) = (Attempts::new(node.clone()), clock.now());
+        let client = Self { config, own, attempts, used: Mutex::default(), node, started_at, clock };
+        client.trusted()?;
+        Ok(client)
+    }
+
+    /// Returns the provider's host, which people know it by; empty where its metadata cannot be read now.
+    pub fn host(&self) -> String {
+        self.trusted().map(|trusted| trusted.sign_on.host().to_owned()).unwrap_or_default()
+    }
+
+    /// Returns the origin a browser is sent to for signing out there.
+    pub fn logout_origin(&self) -> Option<Origin> {
+        self.own.as_ref()?;
+        Some(self.trusted().ok()?.logout?.request.origin())
+    }
+
+    /// Returns our metadata.
+    pub fn metadata(&self) -> String {
+        metadata::write(&self.config, self.own.as_ref())
+    }
+
+    /// Begins a sign-in that leads to `next` in the end; returns where to send the browser, and what it keeps.
+    ///
+    /// # Errors
+    /// The provider's metadata cannot be read.
+    pub fn begin(&self, next: &str) -> Result<(String, Attempt), SamlFault> {
+        let trusted = self.trusted()?;
+        let now = self.clock.now();
+        let attempt = self.attempts.begin(next, now);
+        let id = question(&attempt);
+        let place = trusted.sign_on.as_str();
+        let head = Head { id: &id, entity_id: &self.config.entity_id, place, now };
+        let attributes = format!(
+            " ProtocolBinding=\"{POST}\" AssertionConsumerServiceURL=\"{}\"",
+            escaped(&self.config.callback())
+        );
+        let xml = head.write("AuthnRequest", &attributes, "<samlp:NameIDPolicy AllowCreate=\"true\"/>");
+        let own = self.own.as_ref();
+        let address = message::address(&trusted.sign_on, Kind::Request, &xml, Some(&attempt.state), own);
+        Ok((address.ok_or(SamlFault::OwnKey)?, attempt))
+    }
+
+    /// Completes a sign-in with what the browser brought back.
+    ///
+    /// # Errors
+    /// See [`SamlFault`]; the attempt is used up in every case but that it is not ours.
+    pub fn complete(&self, posted: &Posted<'_>) -> Result<SignedIn, SamlFault> {
+        let now = self.clock.now();
+        let attempt = self.attempts.take_back(posted.cookie, posted.relay, now)?;
+        if attempt.began_at() < self.started_at.as_second() {
+            return Err(AttemptFault::None.into());
+        }
+        let trusted = self.trusted()?;
+        let xml = decoded(posted.response)?;
+        let (place, question) = (self.config.callback(), question(&attempt));
+        let expected = Expected {
+            issuer: &trusted.entity_id,
+            keys: &trusted.keys,
+            audience: &self.config.entity_id,
+            place: &place,
+            question: &question,
+            now,
+        };
+        let vouched = response::judge(&xml, &expected)?;
+        self.use_up(&vouched.id, now)?;
+        let identity = claims::identity(&vouched.claims, &trusted.entity_id, &self.config.mapping);
+        let mut identity = identity.ok_or(SamlFault::NoRole)?;
+        identity.session = vouched.session;
+        let hint = serde_json::to_string(&vouched.name).unwrap_or_default();
+        Ok(SignedIn { identity, next: attempt.next, logout_hint: Hidden(hint) })
+    }
+
+    /// Returns where to send a browser to sign somebody out at the provider; `None` where it offers no such place, or
+    /// we have nothing to sign with. `hint` is what the sign-in gave.
+    pub fn logout_address(&self, identity: &Identity, hint: Option<&str>) -> Option<String> {
+        let own = self.own.as_ref()?;
+        let place = self.trusted().ok()?.logout?.request;
+        let bare =
+            || NameId { value: identity.subject.clone(), format: None, qualifier: None, for_whom: None };
+        let name = hint.and_then(|hint| serde_json::from_str(hint).ok()).unwrap_or_else(bare);
+        let id = fresh_id();
+        let head =
+            Head { id: &id, entity_id: &self.config.entity_id, place: place.as_str(), now: self.clock.now() };
+        let xml = logout::write_request(&head, &name, identity.session.as_deref());
+        message::address(&place, Kind::Request, &xml, None, Some(own))
+    }
+
+    /// Takes a logout message that a browser brings in the query of its address.
+    ///
+    /// # Errors
+    /// It is not the provider's, or cannot be answered.
+    pub fn take_logout(&self, query: &str) -> Result<Leaving, SamlFault> {
+        let own = self.own.as_ref().ok_or(SamlFault::NoKey)?;
+        let trusted = self.trusted()?;
+        let signed = message::read(query, &trusted.keys)?;
+        let (place, now) = (self.config.logout(), self.clock.now());
+        if signed.kind == Kind::Response {
+            let entirely = logout::read_response(&signed.xml, &trusted.entity_id, &place)?;
+            return Ok(Leaving::Done { entirely });
+        }
+        let asked = logout::read_request(&signed.xml, &trusted.entity_id, &place, now)?;
+        let back = trusted.logout.ok_or(SamlFault::NoKey)?.response;
+        let id = fresh_id();
+        let head = Head { id: &id, entity_id: &self.config.entity_id, place: back.as_str(), now };
+        let xml = logout::write_response(&head, &asked.id);
+        let answer = message::address(&back, Kind::Response, &xml, signed.relay.as_deref(), Some(own));
+        Ok(Leaving::Asked {
+            issuer: trusted.entity_id,
+            subject: asked.subject,
+            sessions: asked.sessions,
+            answer: answer.ok_or(SamlFault::OwnKey)?,
+        })
+    }
+
+    /// Remembers an assertion for as long as one could be brought again.
+    fn use_up(&self, id: &str, now: Timestamp) -> Result<(), SamlFault> {
+        let mut used = self.used.lock();
+        if used.len() >= USED_MAX {
+            used.retain(|_, until| *until > now);
+        }
+        if used.len() >= USED_MAX {
+            return Err(SamlFault::TooMany);
+        }
+        let until = now.checked_add(2 * ATTEMPT_LIFETIME).unwrap_or(Timestamp::MAX);
+        match used.insert(self.node.hash(USED_PURPOSE, id.as_bytes()), until) {
+            Some(_) => Err(SamlFault::Replayed),
+            None => Ok(()),
+        }
+    }
+
+    fn trusted(&self) -> Result<Trusted, MetadataFault> {
+        let bytes = bounded(&self.config.metadata_file, DOCUMENT_BYTES_MAX);
+        let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(MetadataFault::Unreadable)?;
+        metadata::read(&text)
+    }
+}
+
+/// Reads our key; `None` where it cannot be used, or does not belong to the certificate.
+pub fn own_key(key: &Path, certificate: &Path) -> Option<OwnKey> {
+    OwnKey::of_pem(&bounded(key, KEY_BYTES_MAX)?, &bounded(certificate, KEY_BYTES_MAX)?)
+}
+
+/// Reads a provider's metadata, to see whether they can be used.
+///
+/// # Errors
+/// They cannot.
+pub fn check_metadata(file: &Path) -> Result<(), MetadataFault> {
+    let text = bounded(file, DOCUMENT_BYTES_MAX).and_then(|bytes| String::from_utf8(bytes).ok());
+    metadata::read(&text.ok_or(MetadataFault::Unreadable)?).map(|_| ())
+}
+
+/// Returns the id of the request that an attempt sends.
+fn question(attempt: &Attempt) -> String {
+    format!("_{}", attempt.nonce)
+}
+
+fn decoded(response: &str) -> Result<String, DocumentFault> {
+    let text: String = response.split_ascii_whitespace().collect();
+    if text.len() > DOCUMENT_BYTES_MAX.div_ceil(3) * 4 {
+        return Err(DocumentFault::TooLarge);
+    }
+    let bytes = STANDARD.decode(text).map_err(|_| DocumentFault::Form)?;
+    String::from_utf8(bytes).map_err(|_| DocumentFault::Form)
+}
+
+fn fresh_id() -> String {
+    let mut bytes = [0; ID_BYTES];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    let mut id = String::from("_");
+    for byte in bytes {
+        id.push_str(&format!("{byte:02x}"));
+    }
+    id
+}
+
+fn bounded(file: &Path, bytes_max: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(file).ok()?.take(bytes_max as u64 + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() <= bytes_max).then_some(bytes)
+}

@@ -1,0 +1,45 @@
+//! What is kept of limits outside of the rules: the quotas of callers, and the room for bytes that wait.
+//!
+//! Both are those of the rules in force, from the start: these may be a stored revision, not the files.
+
+use std::sync::Arc;
+
+use super::state::State;
+use crate::access::limit::Buckets;
+use crate::access::limit::Quotas;
+use crate::access::tier::Quota;
+use crate::access::tier::Tier;
+use crate::clock::Clock;
+use crate::policy::limits::TierLimit;
+use crate::policy::reload::Reloader;
+use crate::proxy::gate::ByteBudget;
+
+/// Returns what callers have left, under quotas that follow the rules.
+pub(super) fn buckets(state: &State, clock: &dyn Clock) -> Arc<Buckets> {
+    let rules = state.reloader.handle();
+    let in_force = move || quotas(&rules.load().limits.tiers, Tier::quota);
+    let buckets = Arc::new(Buckets::open(in_force(), state.secret.clone(), &state.local, clock.now()));
+    let followed = Arc::clone(&buckets);
+    state.reloader.subscribe(move |_| followed.set_quotas(in_force()));
+    buckets
+}
+
+/// Returns the room for bytes that wait, which follows the rules.
+pub(super) fn room(reloader: &Reloader) -> Arc<ByteBudget> {
+    let rules = reloader.handle();
+    let room = ByteBudget::new(rules.load().limits.buffered_bytes_total);
+    let followed = Arc::clone(&room);
+    reloader.subscribe(move |_| followed.resize(rules.load().limits.buffered_bytes_total));
+    room
+}
+
+/// Returns the quota of each tier: the one of the rules, else the usual one.
+pub(super) fn quotas(limits: &[TierLimit], usual: fn(Tier) -> Option<Quota>) -> Quotas {
+    Tier::ALL.map(|tier| {
+        let Some(limit) = limits.iter().find(|limit| limit.tier == tier.as_str()) else {
+            return usual(tier);
+        };
+        let requests_per_minute = limit.requests_per_minute?;
+        Some(Quota { requests_per_minute, burst: limit.burst.unwrap_or(requests_per_minute) })
+    })
+}

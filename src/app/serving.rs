@@ -1,0 +1,163 @@
+//! Both planes as services of the server, from their sockets to their end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pingora::apps::ServerApp;
+use pingora::protocols::ALPN;
+use pingora::proxy::http_proxy;
+use pingora::server::RunArgs;
+use pingora::server::Server;
+use pingora::services::listening::Service;
+
+use super::Served;
+use super::StartError;
+use super::Wanted;
+use super::address::Listeners;
+use super::ending::EndLimits;
+use super::ending::Ending;
+use super::ending::Line;
+use super::inherit::Inherited;
+use super::inherit::Predecessor;
+use super::listening::adapter_limits;
+use super::listening::admin_guard_config;
+use super::listening::guard_config;
+use super::listening::h2_options;
+use super::listening::listen;
+use super::listening::server_options;
+use super::manager::Manager;
+use super::plane::Plane;
+use super::plane::Pulse;
+use super::ready::Announcer;
+use super::task::task;
+use crate::admin::adapter::AdminApp;
+use crate::config::Config;
+use crate::proxy::Gateway;
+use crate::proxy::guard::Guard;
+use crate::telemetry::Telemetry;
+use crate::tls::CertificateStore;
+use crate::tls::peer::Authorities;
+
+/// What the planes are made of.
+pub(super) struct Planes<'a> {
+    pub(super) config: &'a Config,
+    pub(super) proxy: &'a Listeners,
+    pub(super) admin: &'a Listeners,
+    pub(super) certificates: &'a Served,
+    pub(super) authorities: &'a Arc<Authorities>,
+    pub(super) telemetry: &'a Arc<Telemetry>,
+}
+
+impl Planes<'_> {
+    /// Adds both planes; returns what shows whether they are alive.
+    ///
+    /// # Errors
+    /// There are too many open files.
+    pub(super) fn add(
+        &self,
+        server: &mut Server,
+        gateway: Gateway,
+        router: axum::Router,
+    ) -> Result<[Pulse; 2], StartError> {
+        let proxy = self.proxy_plane(server, gateway)?;
+        let admin = self.admin_plane(router)?;
+        let pulses = [proxy.pulse(), admin.pulse()];
+        server.add_service(proxy);
+        server.add_service(admin);
+        Ok(pulses)
+    }
+
+    fn proxy_plane(
+        &self,
+        server: &Server,
+        gateway: Gateway,
+    ) -> Result<Plane<Guard<impl ServerApp + Send + Sync + 'static>>, StartError> {
+        let (config, lifecycle) = (self.config, &self.telemetry.lifecycle);
+        let mut proxy = http_proxy(&server.configuration, gateway);
+        proxy.server_options = Some(server_options(config));
+        proxy.h2_options = Some(h2_options(config));
+        let guard = Guard::new(proxy, guard_config(config), Arc::clone(lifecycle));
+        let mut plane = Service::new("proxy".to_owned(), guard);
+        let offered = if config.proxy.h2 { ALPN::H2H1 } else { ALPN::H1 };
+        listen(&mut plane, self.proxy, self.certificate("proxy"), offered, Some(self.authorities));
+        plane.threads = config.proxy.threads;
+        Ok(Plane::new(plane, self.proxy.to_serve().map_err(StartError::Sockets)?, lifecycle))
+    }
+
+    fn admin_plane(&self, router: axum::Router) -> Result<Plane<Guard<AdminApp>>, StartError> {
+        let (config, lifecycle) = (self.config, &self.telemetry.lifecycle);
+        let app = AdminApp::new(router, adapter_limits(config));
+        let guard = Guard::new(app, admin_guard_config(config), Arc::clone(lifecycle));
+        let mut plane = Service::new("admin".to_owned(), guard);
+        listen(&mut plane, self.admin, self.certificate("admin"), ALPN::H2H1, None);
+        plane.threads = Some(1);
+        Ok(Plane::new(plane, self.admin.to_serve().map_err(StartError::Sockets)?, lifecycle))
+    }
+
+    fn certificate(&self, plane: &str) -> Option<&Arc<CertificateStore>> {
+        self.certificates.iter().find(|(name, _)| *name == plane).map(|(_, store)| store)
+    }
+}
+
+/// Runs what was built, until the process is asked to end and has.
+pub(super) fn serve(
+    mut server: Server,
+    wanted: Wanted,
+    config: &Config,
+    (proxy, admin): (Listeners, Listeners),
+    pulses: [Pulse; 2],
+    manager: Arc<Manager>,
+    telemetry: &Arc<Telemetry>,
+) {
+    let bound = (proxy.bound().to_vec(), admin.bound().to_vec());
+    let sockets = proxy.into_sockets().into_iter().chain(admin.into_sockets()).collect();
+    let sockets = Arc::new(Mutex::new(sockets));
+    let ready = Announcer {
+        pulses,
+        proxy: bound.0,
+        admin: bound.1,
+        file: wanted.ready_file,
+        manager: Arc::clone(&manager),
+        sockets: Arc::clone(&sockets),
+    };
+    server.add_service(task("ready", telemetry, None, |shutdown| ready.run(shutdown)));
+    // Closes with the process, not before: whoever takes over waits for that.
+    let line = Line::default();
+    let ending = Ending {
+        lifecycle: Arc::clone(&telemetry.lifecycle),
+        limits: EndLimits {
+            notice: Duration::from_millis(config.proxy.shutdown_notice_ms),
+            grace: Duration::from_millis(config.proxy.shutdown_grace_ms),
+        },
+        manager,
+        sockets,
+        invocation: wanted.invocation,
+        line: Arc::clone(&line),
+    };
+    server.run(RunArgs { shutdown_signal: Box::new(ending) });
+    if let Some(line) = line.lock().take() {
+        std::mem::forget(line);
+    }
+}
+
+/// Returns the sockets of both planes, and makes sure that the state is ours to open.
+pub(super) fn sockets(
+    wanted: &Wanted,
+    config: &Config,
+    manager: &Manager,
+) -> Result<(Listeners, Listeners), StartError> {
+    let (predecessor, mut inherited) = match wanted.take_over {
+        true => Predecessor::at_stdin().map(|(it, sockets)| (Some(it), sockets)),
+        false => Ok((None, Inherited::of_environment())),
+    }
+    .map_err(StartError::TakeOver)?;
+    let proxy = Listeners::open("proxy", &config.proxy.listen, &mut inherited)?;
+    let admin = Listeners::open("admin", &config.admin.listen, &mut inherited)?;
+    manager.forget(&inherited.into_names());
+    if let Some(predecessor) = predecessor {
+        tracing::info!("takes over as soon as the other process is gone");
+        predecessor.wait_for_its_end().map_err(StartError::TakeOver)?;
+    }
+    Ok((proxy, admin))
+}
