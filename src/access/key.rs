@@ -308,10 +308,6 @@ impl KeyStore {
         (record, key)
     }
 
-    fn of_id(&self, id: &str) -> Result<KeyRecord, KeyError> {
-        self.get(id).ok_or(KeyError::Unknown)
-    }
-
     /// Changes what a key is, by what `change` does to it; its text stays.
     ///
     /// # Errors
@@ -323,7 +319,7 @@ impl KeyStore {
         now: Timestamp,
     ) -> Result<KeyRecord, KeyError> {
         self.deciding(|batch| {
-            let before = self.of_id(id)?;
+            let before = self.get(id).ok_or(KeyError::Unknown)?;
             let mut new = before.as_new();
             change(&mut new);
             check(&new, now)?;
@@ -355,7 +351,7 @@ impl KeyStore {
         let key = text::generate();
         let until = now.checked_add(overlap).unwrap_or(Timestamp::MAX);
         let after = self.deciding(|batch| {
-            let before = self.of_id(id)?;
+            let before = self.get(id).ok_or(KeyError::Unknown)?;
             let previous = (until > now).then_some(Previous { hash: before.hash, until });
             let after = KeyRecord { hash: self.hash(&key), previous, rotated_at: Some(now), ..before };
             self.table.table().put_in(batch, &after.id, &after)?;
