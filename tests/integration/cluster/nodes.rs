@@ -111,7 +111,7 @@ fn people_and_what_they_used_are_known_everywhere() {
     let bearer = answer.json()["access_token"].as_str().expect("a token").to_owned();
     let whoami = |node: usize| {
         let request = format!(
-            "GET /api/v1/stats HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {bearer}\r\n\r\n",
+            "GET /api/v1/analytics/usage HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {bearer}\r\n\r\n",
             world.nodes[node].admin
         );
         crate::wire::exchange(world.nodes[node].admin, request.as_bytes()).status
