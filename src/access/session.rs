@@ -95,6 +95,9 @@ pub struct Identity {
     /// The session at the provider, where it names one (`sid`, `SessionIndex`): it may end that by itself.
     #[serde(default)]
     pub session: Option<String>,
+    /// When the session here ends at the latest, where the provider says so.
+    #[serde(default)]
+    pub until: Option<Timestamp>,
 }
 
 /// What is kept of a session.
@@ -244,7 +247,12 @@ impl SessionStore {
     ) -> Result<(SessionRecord, SessionSecret), SessionError> {
         let secret = SessionSecret::generate();
         let hash = self.secret.hash(PURPOSE, secret.0.as_bytes());
+        let told = match &holder {
+            Holder::Sso(identity) => identity.until,
+            Holder::Key { .. } | Holder::User { .. } => None,
+        };
         let expires_at = now.checked_add(self.config.lifetime).unwrap_or(Timestamp::MAX);
+        let expires_at = told.map_or(expires_at, |told| told.min(expires_at));
         let record = SessionRecord { id, holder, created_at: now, seen_at: now, expires_at, hash };
         self.deciding(|batch| {
             let live = self.live.read();

@@ -31,6 +31,7 @@ use utoipa::openapi::security::SecurityScheme;
 use super::call::Answer;
 use super::call::Call;
 use super::call::text;
+use super::dashboard::assets;
 use super::routes::Access;
 use super::routes::Media;
 use super::routes::Route;
@@ -125,6 +126,11 @@ fn operation(route: &Route) -> Operation {
         response.content.insert("application/json".to_owned(), content(failure()).into());
         operation = operation.response(status, response);
     }
+    if route.media == Media::Html && route.success == 200 {
+        let mut refusal = Response::new("the role does not see the page");
+        refusal.content.insert("text/html".to_owned(), text_content().into());
+        operation = operation.response("303", Response::new("leads on")).response("403", refusal);
+    }
     if route.access != Access::Public {
         let nothing: [&str; 0] = [];
         operation = operation
@@ -141,18 +147,27 @@ fn success(route: &Route) -> Response {
         return Response::new("leads on");
     }
     let mut response = Response::new("success");
-    let content = match (route.media, route.response) {
-        (Media::Json, Some(answer)) => ("application/json", content(answer)),
-        (Media::Json, None) => ("application/json", Content::new(Some(ObjectBuilder::new().build()))),
-        (Media::Metrics, _) => ("text/plain", text_content()),
-        (Media::EventStream, _) => ("text/event-stream", text_content()),
-        (Media::Html, _) => ("text/html", text_content()),
-        (Media::Stylesheet, _) => ("text/css", text_content()),
-        (Media::SamlMetadata, _) => ("application/samlmetadata+xml", text_content()),
-        (Media::Lines, _) => ("application/x-ndjson", text_content()),
+    let contents = match (route.media, route.response) {
+        (Media::Json, Some(answer)) => vec![("application/json", content(answer))],
+        (Media::Json, None) => vec![("application/json", Content::new(Some(ObjectBuilder::new().build())))],
+        (Media::Metrics, _) => vec![("text/plain", text_content())],
+        (Media::EventStream, _) => vec![("text/event-stream", text_content())],
+        (Media::Html, _) => vec![("text/html", text_content())],
+        (Media::Asset, _) => {
+            assets::MEDIA.iter().map(|(_, media)| (essence(media), text_content())).collect()
+        }
+        (Media::SamlMetadata, _) => vec![("application/samlmetadata+xml", text_content())],
+        (Media::Lines, _) => vec![("application/x-ndjson", text_content())],
     };
-    response.content.insert(content.0.to_owned(), content.1.into());
+    for (media, content) in contents {
+        response.content.insert(media.to_owned(), content.into());
+    }
     response
+}
+
+/// Returns a media type without its parameters.
+fn essence(media: &'static str) -> &'static str {
+    media.split_once(';').map_or(media, |(essence, _)| essence)
 }
 
 /// Returns what else an operation may answer: what its row tells, and what every call may meet at the edge.

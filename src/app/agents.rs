@@ -24,6 +24,7 @@ use crate::policy::handle::RulesetHandle;
 use crate::policy::route::Route;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
+use crate::tls::CertificateFault;
 use crate::tls::peer::Authorities;
 
 /// What keeps the guardrails as the files say.
@@ -63,7 +64,8 @@ impl AgentFiles {
     /// Returns the files that are read.
     pub fn paths(&self) -> Vec<PathBuf> {
         let rules = self.rules.load();
-        let named = [&rules.a2a.client_ca, &rules.a2a.capabilities].into_iter().flatten().cloned();
+        let a2a = &rules.a2a;
+        let named = [&a2a.client_ca, &a2a.client_crl, &a2a.capabilities].into_iter().flatten().cloned();
         named.chain(self.guardrails.directory.files()).collect()
     }
 
@@ -72,8 +74,8 @@ impl AgentFiles {
             self.authorities.clear();
             return Vec::new();
         };
-        let loaded = self.authorities.load(path);
-        loaded.err().map(|error| unusable("a2a.client_ca", error.to_string())).into_iter().collect()
+        let loaded = self.authorities.load(path, settings.client_crl.as_deref());
+        loaded.err().map(|error| untrusted(settings, &error)).into_iter().collect()
     }
 
     fn know(&self, settings: &A2aSettings) -> Vec<Fault> {
@@ -93,9 +95,11 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
     let settings = &config.rules.a2a;
     let (mut faults, read): (_, ReadSecret) = (Vec::new(), Box::new(secret_at));
     if let Some(path) = &settings.client_ca {
-        let place = config.document.places().of("a2a.client_ca").cloned();
-        let checked = Authorities::check(path).err();
-        faults.extend(checked.map(|error| Fault { place, ..unusable("a2a.client_ca", error.to_string()) }));
+        let checked = Authorities::check(path, settings.client_crl.as_deref()).err();
+        faults.extend(checked.map(|error| {
+            let fault = untrusted(settings, &error);
+            Fault { place: config.document.places().of(&fault.key).cloned(), ..fault }
+        }));
     }
     if let Some(path) = &settings.capabilities {
         let source = path.display().to_string();
@@ -103,6 +107,12 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
         faults.extend(agents.err().unwrap_or_default());
     }
     faults
+}
+
+/// Returns the fault of the file that cannot be used: the authorities' or that of what they have revoked.
+fn untrusted(settings: &A2aSettings, error: &CertificateFault) -> Fault {
+    let is_list = settings.client_crl.as_deref() == Some(error.path());
+    unusable(if is_list { "a2a.client_crl" } else { "a2a.client_ca" }, error.to_string())
 }
 
 /// Returns the quota of one agent of each tier.

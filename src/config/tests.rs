@@ -144,7 +144,7 @@ burst = 1
         "19 routes[1].path_prefix: already taken by routes[0]",
         "20 routes[1].upstream: expected 1 to 64 URLs",
         "21 routes[1].auth: expected `transparent`, `gateway_key` or `a2a`; did you mean `a2a`?",
-        "22 routes[1].dialect: expected one of auto, openai, anthropic, gemini, ollama, a2a, mcp, generic",
+        "22 routes[1].dialect: expected one of auto, openai, anthropic, gemini, cohere, ollama, a2a, mcp, generic",
         "23 routes[2].name: missing",
         "24 routes[2].path_prefix: expected a path like /v1, without escapes, '.' and '..'",
         "26 routes[2].timeouts.upstream_idle_ms: expected a number from 1 to 3600000",

@@ -47,6 +47,7 @@
 //! | SHA-1, HMAC with the public key, or a key that came along in the message vouched for an assertion | five algorithms, each with its own kind of key, and the keys of the provider's metadata file alone ([`saml::key`](crate::access::sso::saml::key)) |
 //! | an assertion of another gateway, another sign-in, or from yesterday opened a session; or one nobody had asked for | audience, recipient, destination, `InResponseTo` of this browser's own attempt, times within a minute; each assertion and each attempt counts once ([`saml::response`](crate::access::sso::saml::response)) |
 //! | a logout message that nobody had signed, or an old one, ended somebody's sessions | only signed ones of the last five minutes are taken, for the sessions they name ([`saml::logout`](crate::access::sso::saml::logout)) |
+//! | an ID token, an old or a repeated token was sent as a logout token | its event, its age and its id are asked for, and a nonce makes it none ([`sso::logout_token`](crate::access::sso::logout_token)) |
 //! | a `Host` header chose where the identity provider sent the code | the address to come back to is configured, or follows from `public_url` |
 //! | `next=//evil.example` led people elsewhere after they had signed in | [`safe_next`](crate::access::url::safe_next) takes paths of ours alone |
 //! | a session id was planted before the sign-in, or from a sibling domain | every sign-in makes a new one; over HTTPS its cookie is a `__Host-` one ([`access::cookie`](crate::access::cookie)) |

@@ -21,6 +21,16 @@ pub enum TrustMode {
     Enforce,
 }
 
+impl TrustMode {
+    /// Returns its name in files and answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Observe => "observe",
+            Self::Enforce => "enforce",
+        }
+    }
+}
+
 impl FromStr for TrustMode {
     type Err = UnknownSetting;
 
@@ -38,6 +48,8 @@ impl FromStr for TrustMode {
 pub struct A2aSettings {
     /// The certificates that may sign those of agents.
     pub client_ca: Option<PathBuf>,
+    /// What those have revoked; `None`: nothing is looked up.
+    pub client_crl: Option<PathBuf>,
     /// The capability map.
     pub capabilities: Option<PathBuf>,
     /// How far a request's time may be from ours, and how long its signature is remembered; 0: neither.
@@ -57,6 +69,7 @@ impl A2aSettings {
         let settings = Self {
             tiers: tiers.map(|(name, mut inner)| TierLimit::read(name, &mut inner)).collect(),
             client_ca: section.path_maybe("client_ca"),
+            client_crl: section.path_maybe("client_crl"),
             capabilities: section.path_maybe("capabilities"),
             replay_window_s: section.number_maybe("replay_window_s", 0..=REPLAY_WINDOW_S_MAX).unwrap_or(0),
             signed_timestamp: section.flag_or("signed_timestamp", false),
@@ -64,6 +77,9 @@ impl A2aSettings {
         };
         if settings.signed_timestamp && settings.replay_window_s == 0 {
             section.invalid("signed_timestamp", "counts only with a replay_window_s above 0", None);
+        }
+        if settings.client_crl.is_some() && settings.client_ca.is_none() {
+            section.invalid("client_crl", "counts only with a client_ca", None);
         }
         if is_needed && settings.client_ca.is_none() {
             section.fault("client_ca", Problem::Missing);

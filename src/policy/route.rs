@@ -82,7 +82,7 @@ pub enum UpstreamH2 {
 pub enum RouteDialect {
     /// By path and body.
     Auto,
-    /// By its name: `openai`, `anthropic`, `gemini`, `ollama`, `a2a`, `mcp`, `generic`.
+    /// By its name: `openai`, `anthropic`, `gemini`, `cohere`, `ollama`, `a2a`, `mcp`, `generic`.
     Named(String),
 }
 
@@ -241,10 +241,12 @@ impl FromStr for RouteDialect {
     fn from_str(text: &str) -> Result<Self, UnknownName> {
         match text {
             "auto" => Ok(Self::Auto),
-            "openai" | "anthropic" | "gemini" | "ollama" | "a2a" | "mcp" | "generic" => {
+            "openai" | "anthropic" | "gemini" | "cohere" | "ollama" | "a2a" | "mcp" | "generic" => {
                 Ok(Self::Named(text.to_owned()))
             }
-            _ => Err(UnknownName { expected: "auto, openai, anthropic, gemini, ollama, a2a, mcp, generic" }),
+            _ => Err(UnknownName {
+                expected: "auto, openai, anthropic, gemini, cohere, ollama, a2a, mcp, generic",
+            }),
         }
     }
 }

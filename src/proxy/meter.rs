@@ -1,5 +1,6 @@
 //! What an exchange used, for analytics and budgets: the provider's own counts, else an estimate, marked as one.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::Method;
@@ -14,6 +15,7 @@ use super::context::Service;
 use super::reject::Rejection;
 use crate::access::budget::Amount;
 use crate::govern::analytics::Cost;
+use crate::govern::analytics::Finding;
 use crate::govern::analytics::Tokens;
 use crate::govern::analytics::Use;
 use crate::govern::analytics::Verdict;
@@ -62,6 +64,8 @@ impl Gateway {
             model,
             route: Some(passage.route().name.clone()),
             verdict: verdict(&exchange.outcome),
+            redacted: exchange.outcome.action == Some(Action::Redact),
+            findings: self.found(exchange),
             took,
         };
         let cost = self.meter.note(&used);
@@ -69,6 +73,20 @@ impl Gateway {
             let paid = self.paid(exchange, &used, cost, reservation.amount());
             reservation.settle(paid, self.clock.now());
         }
+    }
+
+    /// Returns what was found, each detector once, with the strictest that was done about it.
+    fn found(&self, exchange: &Exchange) -> Vec<Finding> {
+        let mut found: BTreeMap<&str, Finding> = BTreeMap::new();
+        for (seen, kind) in self.findings(exchange) {
+            let known = found.entry(kind.name).or_insert_with(|| Finding {
+                category: kind.category,
+                detector: kind.name.to_owned(),
+                action: seen.action,
+            });
+            known.action = known.action.max(seen.action);
+        }
+        found.into_values().collect()
     }
 
     /// Returns what a budget pays.

@@ -32,6 +32,7 @@ pub mod reject;
 mod request;
 mod response;
 pub mod scope;
+mod signed;
 mod stream;
 mod trial;
 mod trust;

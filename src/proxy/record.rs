@@ -144,7 +144,11 @@ impl Gateway {
         self.telemetry.today.count(self.clock.now(), took.as_micros() as u64, is_blocked);
     }
 
-    fn findings<'e>(&self, exchange: &'e Exchange) -> impl Iterator<Item = (&'e Observation, Kind<'e>)> {
+    /// Returns what was found, with what each finding is of.
+    pub(super) fn findings<'e>(
+        &self,
+        exchange: &'e Exchange,
+    ) -> impl Iterator<Item = (&'e Observation, Kind<'e>)> {
         let all = exchange.outcome.request.iter().chain(&exchange.outcome.response);
         all.filter_map(|found| Some((found, exchange.rules.kind(found.detector)?)))
     }

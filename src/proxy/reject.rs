@@ -65,6 +65,8 @@ pub enum Rejection {
     UnreadableResponse(Unreadable),
     /// The policy blocks the request.
     RequestBlocked,
+    /// The policy changes the request, which its caller's signature forbids.
+    SignedRequest,
     /// The policy blocks the response.
     ResponseBlocked,
     /// The provider gave no usable answer.
@@ -138,6 +140,7 @@ impl Rejection {
             | Self::UnreadableRequest(_)
             | Self::UnreadableResponse(_)
             | Self::RequestBlocked
+            | Self::SignedRequest
             | Self::ResponseBlocked => false,
         }
     }
@@ -183,6 +186,7 @@ impl Rejection {
             }
             Self::UnreadableRequest(_) => (StatusCode::BAD_REQUEST, "unreadable_content"),
             Self::UnreadableResponse(_) => (StatusCode::BAD_GATEWAY, "unreadable_response"),
+            Self::SignedRequest => (StatusCode::FORBIDDEN, "signed_content"),
             Self::RequestBlocked | Self::ResponseBlocked => (StatusCode::FORBIDDEN, "content_blocked"),
             Self::Upstream(UpstreamFault::Slow) => (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout"),
             Self::Upstream(_) => (StatusCode::BAD_GATEWAY, "upstream_unreachable"),
@@ -213,6 +217,7 @@ impl Rejection {
             Self::UnreadableRequest(fault) => format!("the request cannot be inspected: {fault}"),
             Self::UnreadableResponse(_) => "the provider's response cannot be inspected".to_owned(),
             Self::RequestBlocked => "the request was blocked by a security policy".to_owned(),
+            Self::SignedRequest => "a security policy redacts this request, but its signature covers the body: it cannot be changed".to_owned(),
             Self::ResponseBlocked => "the response was blocked by a security policy".to_owned(),
             Self::Upstream(fault) => fault.to_string(),
             Self::Unrecorded => "the gateway cannot record exchanges at the moment".to_owned(),
@@ -259,6 +264,7 @@ mod tests {
     fn what_a_security_policy_decided_is_not_worth_a_second_try() {
         let cases = [
             (Rejection::RequestBlocked, 403, false),
+            (Rejection::SignedRequest, 403, false),
             (Rejection::ResponseBlocked, 403, false),
             (Rejection::UnreadableResponse(Unreadable::TooLarge(1)), 502, false),
             (Rejection::RateLimited { retry_after: Duration::from_secs(2) }, 429, true),

@@ -15,12 +15,14 @@ use super::gate::GateFault;
 use super::gate::Reserved;
 use super::meter::note_models;
 use super::reject::Rejection;
+use super::signed::covers_body;
 use crate::llm::dialect::DialectKind;
 use crate::llm::dialect::Wire;
 use crate::llm::json;
 use crate::llm::jsonrpc;
 use crate::llm::media::Media;
 use crate::llm::media::MediaFault;
+use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::Inspection;
@@ -52,6 +54,8 @@ impl Gateway {
         let held = gate::take_body(session, &self.budget, whole_max, deadline).await?;
         exchange.reserved = Some(held.reserved);
         self.check_integrity(exchange, passage, &held.bytes)?;
+        // A body that its caller has signed: what leaves has to be equal to it.
+        let signed = covers_body(session).then(|| held.bytes.clone());
         let coding = text_header(session, header::CONTENT_ENCODING).map_or(Ok(None), Coding::parse)?;
         let body = match coding {
             Some(coding) => {
@@ -70,6 +74,10 @@ impl Gateway {
         exchange.outcome.request = inspection.observations;
         exchange.outcome.asked = inspection.usage;
         match (inspection.cleared, inspection.unreadable) {
+            (Some(cleared), _) if signed.is_some_and(|signed| signed != *cleared.bytes()) => {
+                exchange.acted(Action::Block);
+                Err(Rejection::SignedRequest)
+            }
             (Some(cleared), _) => Ok(cleared),
             (None, Some(unreadable)) => Err(Rejection::UnreadableRequest(unreadable)),
             (None, None) => Err(Rejection::RequestBlocked),

@@ -57,6 +57,12 @@ pub enum CertificateFault {
         /// What went wrong.
         source: rustls::Error,
     },
+    /// The file holds no list of revoked certificates that can be used.
+    #[error("{} holds no usable list of revoked certificates", .path.display())]
+    Unlisted {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file holds no authority that can be trusted.
     #[error("{} holds no usable certificate of an authority", .path.display())]
     Untrusted {
@@ -65,6 +71,18 @@ pub enum CertificateFault {
         /// What went wrong.
         source: rustls::Error,
     },
+}
+
+impl CertificateFault {
+    /// Returns the file that is at fault.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Unreadable { path, .. }
+            | Self::Unusable { path, .. }
+            | Self::Unlisted { path }
+            | Self::Untrusted { path, .. } => path,
+        }
+    }
 }
 
 /// A certificate that can be replaced while it is served.

@@ -3,7 +3,10 @@
 //! **A finished handshake authenticates nobody.** Whoever holds the key of whatever certificate gets a
 //! connection, because a refusal must be told in the contract's words, which need one. What a certificate is
 //! worth is asked of [`PeerIdentity::verified`] and of nothing else, at each request anew: an authority that
-//! was replaced, or a certificate that has ended since, counts at once, on open connections too.
+//! was replaced, or a certificate that has ended or was revoked since, counts at once, on open connections too.
+//!
+//! Where lists of revoked certificates are given, each certificate below an authority has to be covered by one that is
+//! in date: what is not known to be good is refused, a list that was forgotten included.
 
 use std::any::Any;
 use std::fmt;
@@ -28,11 +31,15 @@ use rustls::crypto::ring;
 use rustls::crypto::verify_tls12_signature;
 use rustls::crypto::verify_tls13_signature;
 use rustls::pki_types::CertificateDer;
+use rustls::pki_types::CertificateRevocationListDer;
 use rustls::pki_types::UnixTime;
+use rustls::pki_types::pem::PemObject;
+use rustls::server::VerifierBuilderError;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerified;
 use rustls::server::danger::ClientCertVerifier;
 use x509_parser::parse_x509_certificate;
+use x509_parser::parse_x509_crl;
 
 use super::CertificateFault;
 use super::certificates;
@@ -46,6 +53,8 @@ pub struct Authorities {
 /// The authorities of one reading of their file.
 struct Authority {
     verifier: Arc<dyn ClientCertVerifier>,
+    /// Until when its lists of revoked certificates count; whoever was verified before is verified again then.
+    lists_until: Option<Timestamp>,
 }
 
 /// The certificate that a caller presented, and what it is worth.
@@ -71,19 +80,19 @@ pub enum PeerFault {
     /// Its certificate has no Common Name.
     #[error("the client certificate has no Common Name")]
     Nameless,
-    /// Its certificate does not lead to a trusted authority, is not valid now, is not for clients, or names
-    /// several.
+    /// Its certificate does not lead to a trusted authority, is not valid now, was revoked, is not for clients, or
+    /// names several.
     #[error("the client certificate does not count")]
     Refused,
 }
 
 impl Authorities {
-    /// Reads the authorities of a file.
+    /// Reads the authorities of a file, and the lists of what they have revoked (CRLs) from another, both in PEM.
     ///
     /// # Errors
-    /// It cannot be read or holds no usable certificate; those before stay.
-    pub fn load(&self, file: &Path) -> Result<(), CertificateFault> {
-        self.current.store(Some(Arc::new(Authority { verifier: verifier(file)? })));
+    /// One cannot be read or holds nothing usable; what was before stays.
+    pub fn load(&self, file: &Path, revoked: Option<&Path>) -> Result<(), CertificateFault> {
+        self.current.store(Some(Arc::new(Authority::read(file, revoked)?)));
         Ok(())
     }
 
@@ -97,24 +106,52 @@ impl Authorities {
         self.current.load().is_some()
     }
 
-    /// Tries a file without trusting it.
+    /// Tries files without trusting them.
     ///
     /// # Errors
     /// As [`Authorities::load`].
-    pub fn check(file: &Path) -> Result<(), CertificateFault> {
-        verifier(file).map(drop)
+    pub fn check(file: &Path, revoked: Option<&Path>) -> Result<(), CertificateFault> {
+        Authority::read(file, revoked).map(drop)
     }
 }
 
-fn verifier(file: &Path) -> Result<Arc<dyn ClientCertVerifier>, CertificateFault> {
-    let mut roots = RootCertStore::empty();
-    let unusable = |source| CertificateFault::Untrusted { path: file.to_owned(), source };
-    for certificate in certificates(file)? {
-        roots.add(certificate).map_err(unusable)?;
+impl Authority {
+    fn read(file: &Path, revoked: Option<&Path>) -> Result<Self, CertificateFault> {
+        let mut roots = RootCertStore::empty();
+        let unusable = |source| CertificateFault::Untrusted { path: file.to_owned(), source };
+        for certificate in certificates(file)? {
+            roots.add(certificate).map_err(unusable)?;
+        }
+        let provider = Arc::new(ring::default_provider());
+        let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let mut lists_until = None;
+        if let Some(path) = revoked {
+            let lists = lists(path)?;
+            lists_until = lists.iter().filter_map(next_update).min();
+            builder = builder.with_crls(lists).enforce_revocation_expiration();
+        }
+        match builder.build() {
+            Ok(verifier) => Ok(Self { verifier, lists_until }),
+            Err(VerifierBuilderError::InvalidCrl(_)) => {
+                Err(CertificateFault::Unlisted { path: revoked.unwrap_or(file).to_owned() })
+            }
+            Err(_) => Err(unusable(rustls::Error::General("no authority".to_owned()))),
+        }
     }
-    let provider = Arc::new(ring::default_provider());
-    let built = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    built.map_err(|_| unusable(rustls::Error::General("no authority".to_owned())))
+}
+
+/// Reads lists of revoked certificates.
+fn lists(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, CertificateFault> {
+    let unreadable = |source| CertificateFault::Unreadable { path: path.to_owned(), source };
+    let found = CertificateRevocationListDer::pem_file_iter(path).map_err(unreadable)?;
+    let found: Vec<_> = found.collect::<Result<_, _>>().map_err(unreadable)?;
+    if found.is_empty() { Err(CertificateFault::Unlisted { path: path.to_owned() }) } else { Ok(found) }
+}
+
+/// Returns until when a list counts.
+fn next_update(list: &CertificateRevocationListDer<'_>) -> Option<Timestamp> {
+    let (_, parsed) = parse_x509_crl(list).ok()?;
+    Timestamp::from_second(parsed.next_update()?.timestamp()).ok()
 }
 
 impl PeerIdentity {
@@ -141,7 +178,8 @@ impl PeerIdentity {
         let verified = authority.verifier.verify_client_cert(leaf, rest, moment);
         verified.map_err(|_| PeerFault::Refused)?;
         let name = common_name(leaf)?;
-        let until = self.chain.iter().map(not_after).min().flatten().unwrap_or(now);
+        let ends = self.chain.iter().map(not_after).chain(authority.lists_until.map(Some));
+        let until = ends.min().flatten().unwrap_or(now);
         *held = Some(Held { authority, until, name: name.clone() });
         Ok(name)
     }

@@ -6,6 +6,7 @@ mod document;
 mod forger;
 mod matrix;
 mod oscal;
+mod pages;
 mod provider;
 mod quota;
 mod saml;

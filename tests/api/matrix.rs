@@ -59,6 +59,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/policies/{id}", "operator"),
     ("PUT", "/api/v1/policies/{id}", "operator"),
     ("DELETE", "/api/v1/policies/{id}", "operator"),
+    ("GET", "/api/v1/detectors", "operator"),
     ("GET", "/api/v1/guardrails", "operator auditor"),
     ("GET", "/api/v1/keys", "operator"),
     ("POST", "/api/v1/keys", ""),
@@ -75,12 +76,15 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/certs", "operator auditor"),
     ("GET", "/api/v1/cluster/health", "operator auditor"),
     ("GET", "/", "*"),
-    ("GET", "/assets/portcullis.css", "*"),
+    ("GET", "/ui/{page}", "*"),
+    ("GET", "/docs", "*"),
+    ("GET", "/assets/{version}/{name}", "*"),
     ("GET", "/login", "*"),
     ("POST", "/login", "*"),
     ("GET", "/auth/login", "*"),
     ("GET", "/auth/callback", "*"),
     ("POST", "/auth/callback", "*"),
+    ("POST", "/auth/backchannel-logout", "*"),
     ("GET", "/auth/saml/metadata", "*"),
     ("GET", "/auth/saml/logout", "*"),
     ("GET", "/auth/logout", "*"),
@@ -150,9 +154,12 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
     let Some(who) = allowed(method, path) else { return &[405] };
     match (method, path) {
         // Whoever has not signed in is led to where that is done.
-        ("GET" | "HEAD", "/") if matches!(credential, "nothing" | "garbage") => return &[303],
+        ("GET" | "HEAD", "/" | "/docs") if matches!(credential, "nothing" | "garbage") => return &[303],
         ("GET" | "HEAD", "/auth/login" | "/auth/logout") => return &[303],
-        ("GET" | "HEAD" | "POST", "/auth/callback" | "/auth/saml/metadata" | "/auth/saml/logout") => {
+        (
+            "GET" | "HEAD" | "POST",
+            "/auth/callback" | "/auth/backchannel-logout" | "/auth/saml/metadata" | "/auth/saml/logout",
+        ) => {
             return &[404];
         }
         // Forms are taken from pages of ours.

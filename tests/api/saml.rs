@@ -379,12 +379,21 @@ async fn the_way_there_and_back() {
     let listed = sessions(&stage.world).await;
     assert_eq!((&listed[0]["actor"], &listed[0]["issuer"]), (&json!("sso:u1"), &json!(ENTITY)));
 
+    // What the session gives programs says where its holder comes from, and ends with it.
+    let granted: Value =
+        serde_json::from_str(&browser.call("POST", "/api/v1/auth/token", "").await.text).unwrap();
+    let mut program = Browser::open(&stage.world);
+    program.fields.push(("authorization", format!("Bearer {}", granted["access_token"].as_str().unwrap())));
+    let who: Value = serde_json::from_str(&program.get("/api/v1/auth/whoami").await.text).unwrap();
+    assert_eq!((&who["credential"], &who["role"]), (&json!("saml"), &json!("auditor")), "{who}");
+
     // Signing out leads there, with a signed request that names the session.
     let left = browser.get("/auth/logout").await;
     let query = left.location().strip_prefix("https://id.example/out?").unwrap();
     let request = message::read(query, &keys).unwrap().xml;
     assert!(request.contains(">u1</saml:NameID><samlp:SessionIndex>s1<"), "{request}");
     assert!(sessions(&stage.world).await.is_empty() && browser.jar.is_empty());
+    assert_eq!(program.get("/api/v1/auth/whoami").await.status, 401);
     let answer = format!(
         "<p:LogoutResponse xmlns:p=\"urn:oasis:names:tc:SAML:2.0:protocol\" ID=\"_x\" Version=\"2.0\" \
          Destination=\"{LOGOUT}\"><Issuer xmlns=\"urn:oasis:names:tc:SAML:2.0:assertion\">{ENTITY}</Issuer><p:Status>\
@@ -512,6 +521,15 @@ async fn a_provider_ends_its_own_sessions() {
     assert_eq!((answer.kind, answer.relay.as_deref()), (Kind::Response, Some("r1")));
     assert!(answer.xml.contains("InResponseTo=\"_q\"") && answer.xml.contains("status:Success"));
     assert!(sessions(&stage.world).await.is_empty());
+    assert_eq!(browser.get("/api/v1/audit").await.status, 401);
+
+    // Nor does a session outlive what the provider said of its own.
+    let end = jiff::Timestamp::from_second(stage.world.clock.now().as_second() + 120).unwrap().to_string();
+    let short = |said: Said| stage.forger.response(&Said { session_until: end.clone(), ..said });
+    assert_eq!(stage.sign_in(&mut browser, short).await.status, 303);
+    stage.world.clock.advance(Duration::from_secs(119));
+    assert_eq!(browser.get("/api/v1/audit").await.status, 200);
+    stage.world.clock.advance(Duration::from_secs(1));
     assert_eq!(browser.get("/api/v1/audit").await.status, 401);
 }
 

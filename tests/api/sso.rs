@@ -517,3 +517,76 @@ async fn the_page_that_asks_lets_its_form_lead_to_the_provider() {
     keyed.sign_in("admin").await;
     assert_eq!(keyed.get("/auth/logout").await.location(), "/login");
 }
+
+#[tokio::test]
+async fn a_logout_token_ends_what_it_names_once() {
+    let stage = Stage::set().await;
+    let sessions = async || {
+        let mut admin = Browser::open(&stage.world);
+        admin.sign_in("admin").await;
+        let listed: Value = serde_json::from_str(&admin.get("/api/v1/sessions").await.text).unwrap();
+        admin.get("/auth/logout").await;
+        listed["sessions"].as_array().unwrap().iter().filter(|it| it["method"] == "sso").count()
+    };
+    let signed_in = async |sid: &str| {
+        let mut browser = Browser::open(&stage.world);
+        let shown = stage
+            .sign_in(&mut browser, |nonce| stage.signed(&stage.claims(nonce, json!({ "sid": sid }))))
+            .await;
+        assert_eq!(shown.status, 303);
+        browser
+    };
+    let mut first = signed_in("s1").await;
+    signed_in("s2").await;
+    let event = "http://schemas.openid.net/event/backchannel-logout";
+    let token = |change: Value| {
+        let now = stage.world.clock.now().as_second();
+        let mut claims = json!({
+            "iss": stage.provider.issuer, "aud": "gate", "iat": now, "exp": now + 120, "jti": "t1", "sub": "u1",
+            "sid": "s1", "events": { event: {} },
+        });
+        merge(&mut claims, change);
+        claims
+    };
+    let send = async |token: &str| {
+        let mut browser = Browser::open(&stage.world);
+        browser.site = None;
+        browser.post("/auth/backchannel-logout", &[("logout_token", token)]).await
+    };
+    let now = stage.world.clock.now().as_second();
+    for (change, why) in [
+        (json!({ "iss": "https://evil.example" }), "another issuer"),
+        (json!({ "aud": "other" }), "another client"),
+        (json!({ "iat": now - 700 }), "expired"),
+        (json!({ "iat": null }), "not valid yet"),
+        (json!({ "exp": now - 60 }), "expired"),
+        (json!({ "nonce": "n" }), "no logout token"),
+        (json!({ "events": {} }), "no logout token"),
+        (json!({ "events": { event: true } }), "no logout token"),
+        (json!({ "jti": null }), "no logout token"),
+        (json!({ "sub": null, "sid": null }), "names nobody"),
+    ] {
+        let told = send(&stage.signed(&token(change.clone()))).await;
+        assert!(told.status == 400 && told.text.contains(why), "{change}: {}", told.text);
+    }
+    let forged = SigningKey::generate().sign(&token(json!({})), Some("k1"));
+    for wrong in ["", "x", &forged] {
+        assert_eq!(send(wrong).await.status, 400, "{wrong}");
+    }
+    assert_eq!(send(&"x".repeat(20_000)).await.status, 400);
+    // Somebody else's name, or another session, is none of theirs.
+    for other in [json!({ "jti": "t2", "sub": "u2" }), json!({ "jti": "t3", "sid": "s9" })] {
+        assert_eq!(send(&stage.signed(&token(other))).await.status, 200);
+    }
+    assert_eq!(sessions().await, 2);
+    let told = send(&stage.signed(&token(json!({})))).await;
+    assert_eq!((told.status, told.text.as_str()), (200, ""));
+    assert_eq!(told.headers["cache-control"], "no-store");
+    assert_eq!((sessions().await, first.get("/api/v1/audit").await.status), (1, 401));
+    signed_in("s1").await;
+    assert!(send(&stage.signed(&token(json!({})))).await.text.contains("used already"));
+    assert_eq!(sessions().await, 2);
+    // Without a session, all of the user's end.
+    assert_eq!(send(&stage.signed(&token(json!({ "jti": "t4", "sid": null })))).await.status, 200);
+    assert_eq!(sessions().await, 0);
+}

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use portcullis::access::budget::Amount;
 use portcullis::clock::Clock;
+use portcullis::govern::analytics::Finding;
 use portcullis::govern::analytics::Tokens;
 use portcullis::govern::analytics::Use;
 use portcullis::govern::analytics::Verdict;
+use portcullis::policy::decision::Action;
+use portcullis::scan::threat::Category;
 
 use crate::transcript::Ask;
 use crate::transcript::Told;
@@ -70,6 +73,7 @@ async fn analytics() {
         tokens: Tokens { prompt, completion, total: prompt + completion, ..Tokens::default() },
         verdict: Verdict::Answered,
         took: Duration::from_millis(250),
+        ..Use::default()
     };
     let get = |path: &'static str| ask("GET", path).by("analyst");
     t.say("nothing was used yet", get("/api/v1/analytics/usage")).await;
@@ -78,6 +82,17 @@ async fn analytics() {
     t.world.office.meter.note(&used("a-model-of-ones-own", 10, 5));
     let failed = Use { verdict: Verdict::Failed, tokens: Tokens::default(), ..used("gpt-4o", 0, 0) };
     t.world.office.meter.note(&failed);
+    let found = |detector: &str, action| Finding {
+        category: Category::Secrets,
+        detector: detector.to_owned(),
+        action,
+    };
+    let blocked = Use {
+        verdict: Verdict::Blocked,
+        findings: vec![found("aws_access_key_id", Action::Block), found("generic_secret", Action::Monitor)],
+        ..failed
+    };
+    t.world.office.meter.note(&blocked);
     t.say("what was used", get("/api/v1/analytics/usage")).await;
     t.say("what it cost", get("/api/v1/analytics/cost?from=2026-05-01&to=2026-05-02")).await;
     t.say("two hours", get("/api/v1/analytics/dashboard?from=2026-05-01T12:00:00Z")).await;
@@ -266,6 +281,7 @@ async fn profiles() {
 #[tokio::test]
 async fn policies() {
     let mut t = Transcript::begin("policies");
+    t.say("what can be found", ask("GET", "/api/v1/detectors").by("operator")).await;
     t.say("the policies", ask("GET", "/api/v1/policies").by("operator")).await;
     let post = |body: &str| ask("POST", "/api/v1/policies").by("operator").body(body);
     let new = r#"{"id": "mine", "description": "My own.", "categories": {"pii": {"mode": "block"}, "secrets": {"mode": "off"}}}"#;

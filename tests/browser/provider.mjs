@@ -21,10 +21,12 @@ server.listen(0, '127.0.0.1', () => {
         client_secret: secret,
         redirect_uris: [`${gateway}/auth/callback`],
         post_logout_redirect_uris: [`${gateway}/login`],
+        backchannel_logout_uri: `${gateway}/auth/backchannel-logout`,
+        backchannel_logout_session_required: true,
       },
     ],
     pkce: { required: () => true },
-    features: { devInteractions: { enabled: true }, rpInitiatedLogout: { enabled: true } },
+    features: { devInteractions: { enabled: true }, rpInitiatedLogout: { enabled: true }, backchannelLogout: { enabled: true } },
     claims: { openid: ['sub'], email: ['email'], profile: ['name', 'groups'] },
     findAccount: (_, id) => ({
       accountId: id,

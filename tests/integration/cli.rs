@@ -46,7 +46,7 @@ gateway.toml:6:1: proxy.timeouts.header_ms: expected a whole number
 gateway.toml:10:1: routes[0].upstream: expected a URL like https://api.example.com or http://127.0.0.1:11434/base
 gateway.toml:11:1: routes[0].policy: there is no such policy
 gateway.toml:14:1: routes[1].name: already taken by routes[0]
-gateway.toml:17:1: routes[1].dialect: expected one of auto, openai, anthropic, gemini, ollama, a2a, mcp, generic
+gateway.toml:17:1: routes[1].dialect: expected one of auto, openai, anthropic, gemini, cohere, ollama, a2a, mcp, generic
 gateway.toml:20:1: policies.default.categories.secrets.mode: expected one of off, monitor, redact, block
 gateway.toml:21:1: policies.default.categories.secrets.treshold: unknown key; did you mean `threshold`?
 gateway.toml:24:1: policies.default.allow[0].regex: not a regular expression, or too large a one

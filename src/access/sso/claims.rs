@@ -45,6 +45,9 @@ pub enum ClaimFault {
     /// It names nobody.
     #[error("the token names nobody")]
     Subject,
+    /// It is no logout token, or cannot be told from another.
+    #[error("the token is no logout token")]
+    Event,
 }
 
 /// Judges the claims of an ID token, given the nonce of the sign-in it has to belong to.
@@ -113,7 +116,7 @@ pub fn identity(claims: &Claims, issuer: &str, mapping: &Mapping) -> Option<Iden
     let name = named.or_else(|| NAMES.iter().find_map(|name| claims.get(*name).and_then(first_text)));
     let name = printable(name.unwrap_or(&subject));
     let session = text(claims, "sid").filter(|sid| sid.len() <= SUBJECT_BYTES_MAX).map(str::to_owned);
-    Some(Identity { issuer: issuer.to_owned(), subject, name, role, session })
+    Some(Identity { issuer: issuer.to_owned(), subject, name, role, session, until: None })
 }
 
 /// Returns a text, or the first of a list of texts.
@@ -122,7 +125,7 @@ fn first_text(value: &Value) -> Option<&str> {
 }
 
 /// Tells whether the token is meant for us, and whether for others too.
-fn audience(claims: &Claims, client_id: &str) -> (bool, bool) {
+pub(super) fn audience(claims: &Claims, client_id: &str) -> (bool, bool) {
     match claims.get("aud") {
         Some(Value::String(one)) => (one == client_id, false),
         Some(Value::Array(all)) => (all.iter().any(|one| one.as_str() == Some(client_id)), all.len() > 1),
@@ -130,7 +133,7 @@ fn audience(claims: &Claims, client_id: &str) -> (bool, bool) {
     }
 }
 
-fn text<'a>(claims: &'a Claims, name: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(claims: &'a Claims, name: &str) -> Option<&'a str> {
     claims.get(name).and_then(Value::as_str)
 }
 

@@ -4,12 +4,16 @@
 //! [`Identity`](crate::access::session::Identity). The code is exchanged and the claims are fetched over connections of our own; of what passes
 //! through the browser, only an [`Attempt`] of ours with its state is believed.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use http::StatusCode;
+use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -25,6 +29,8 @@ use super::claims::Claims;
 use super::fetch::FetchFault;
 use super::fetch::Fetcher;
 use super::fetch::Question;
+use super::logout_token;
+use super::logout_token::Leaving;
 use super::provider::Metadata;
 use super::provider::Provider;
 use crate::access::jose::TOKEN_BYTES_MAX;
@@ -35,6 +41,11 @@ use crate::clock::Clock;
 
 /// The longest code that is passed on, in bytes.
 const CODE_BYTES_MAX: usize = 4096;
+/// The most logout tokens that are remembered as used; past it none is taken until some are forgotten.
+pub const LOGOUTS_MAX: usize = 100_000;
+const LOGOUT_PURPOSE: &str = "sso-logout-used";
+/// How long a logout token is remembered: as long as one may count, and clocks differ.
+const LOGOUT_KEPT: Duration = Duration::from_secs(720);
 
 /// Why somebody was not signed in.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +86,9 @@ pub enum SsoFault {
     /// The user has no role here.
     #[error("none of the user's groups has a role here")]
     NoRole,
+    /// The logout token came before, or too many came lately.
+    #[error("the logout token was used already")]
+    UsedLogout,
 }
 
 /// Reads the client's secret; `None` where it cannot be read.
@@ -99,6 +113,9 @@ pub struct OidcClient {
     fetcher: Fetcher,
     provider: Provider,
     attempts: Attempts,
+    node: NodeSecret,
+    /// The logout tokens that came, and until when each is remembered.
+    logouts: Mutex<HashMap<[u8; 32], Timestamp>>,
     secret: ReadClientSecret,
     clock: Arc<dyn Clock>,
 }
@@ -121,7 +138,8 @@ impl OidcClient {
     ) -> Self {
         let config = Arc::new(config);
         let provider = Provider::new(Arc::clone(&config), fetcher.clone(), Arc::clone(&clock));
-        Self { config, fetcher, provider, attempts: Attempts::new(node), secret, clock }
+        let (attempts, logouts) = (Attempts::new(node.clone()), Mutex::default());
+        Self { config, fetcher, provider, attempts, node, logouts, secret, clock }
     }
 
     /// Returns the provider's host, which people know it by.
@@ -177,6 +195,35 @@ impl OidcClient {
         let issuer = self.config.issuer.as_str();
         let identity = claims::identity(&claims, issuer, &self.config.mapping).ok_or(SsoFault::NoRole)?;
         Ok(SignedIn { identity, next: attempt.next, logout_hint: Hidden(bought.id_token) })
+    }
+
+    /// Takes a logout token that the provider sends by itself; each counts once.
+    ///
+    /// # Errors
+    /// It is not the provider's, says the wrong things, or came before.
+    pub async fn take_logout(&self, token: &str) -> Result<Leaving, SsoFault> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(SsoFault::NoToken);
+        }
+        let metadata = self.provider.metadata().await?;
+        let claims = self.verified(&metadata, token).await?;
+        let now = self.clock.now();
+        let leaving = logout_token::judge(&claims, &self.config, now)?;
+        let mut logouts = self.logouts.lock();
+        if logouts.len() >= LOGOUTS_MAX {
+            logouts.retain(|_, until| *until > now);
+        }
+        let until = now.checked_add(LOGOUT_KEPT).unwrap_or(Timestamp::MAX);
+        let id = self.node.hash(LOGOUT_PURPOSE, leaving.token_id.as_bytes());
+        if logouts.len() >= LOGOUTS_MAX || logouts.insert(id, until).is_some() {
+            return Err(SsoFault::UsedLogout);
+        }
+        Ok(leaving)
+    }
+
+    /// Returns the provider's name.
+    pub fn issuer(&self) -> &str {
+        self.config.issuer.as_str()
     }
 
     /// Returns where to send a browser to sign out at the provider; `None` where it offers no such place, or was

@@ -1,40 +1,110 @@
-//! The pages that people see: made on the server, complete without a script.
+//! The pages that people see.
 //!
-//! [`page`] is what all of them share, security headers included; [`sign_in`] are the pages around signing in.
-//! Values are escaped where they are put into a page; nothing is ever put there as markup.
+//! In: a session. Out: a frame made on the server, with the menu of what the role may see, which the page's script
+//! ([`assets`]) fills from the management API with the same session: what a role may not ask, no page shows. [`page`] is
+//! what all pages share, security headers included; [`menu`] is the table of pages; [`sign_in`] are those around
+//! signing in, which need no script. Values are escaped where they are put into a page; scripts write text, never
+//! markup, and browsers that know Trusted Types hold them to it.
 
+pub mod assets;
+pub mod menu;
 pub mod page;
 pub mod sign_in;
 
 use http::StatusCode;
 use maud::html;
 
+use self::menu::Entry;
 use self::page::Page;
 use self::page::redirect;
+use crate::access::credential::Principal;
 use crate::access::session::Holder;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
+use crate::admin::error::ApiError;
 
-/// `GET /`: who is signed in; whoever is not is sent to sign in.
+/// `GET /`: the overview; whoever has not signed in is sent to sign in.
 pub async fn home(call: Call) -> Answer {
-    let Some(principal) = &call.principal else { return redirect("/login") };
-    let session = call.session.as_ref().map(|own| &own.record);
-    let way = session.map_or("an API key", |record| match &record.holder {
+    shown(&call, menu::HOME)
+}
+
+/// `GET /docs`: the API reference.
+pub async fn docs(call: Call) -> Answer {
+    shown(&call, menu::DOCS)
+}
+
+/// `GET /ui/{page}`: any other page.
+pub async fn other(call: Call) -> Answer {
+    match call.parameter("page") {
+        menu::HOME | menu::DOCS => Err(unknown()),
+        id => shown(&call, id),
+    }
+}
+
+fn shown(call: &Call, id: &str) -> Answer {
+    let entry = menu::find(id).ok_or_else(unknown)?;
+    let Some(principal) = &call.principal else { return redirect(&login_before(call, entry)) };
+    let page = match entry.is_for(principal) {
+        true => Page::new(entry.title, StatusCode::OK, filled_by_script(entry)).filled_by(entry.id),
+        // Whoever comes in by the front door is not turned away there.
+        false if entry.id == menu::HOME => Page::new("Signed in", StatusCode::OK, welcome(principal)),
+        false => Page::new(entry.title, StatusCode::FORBIDDEN, not_for(principal)),
+    };
+    page.of(principal, call.office.tier(), way(call)).at(entry).answer()
+}
+
+/// Returns where to sign in first, and which page to come back to.
+fn login_before(call: &Call, entry: &Entry) -> String {
+    let mut place = entry.address();
+    if entry.id == menu::HOME && call.query.is_empty() {
+        return "/login".to_owned();
+    }
+    if !call.query.is_empty() {
+        place = format!("{place}?{}", call.query);
+    }
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", &place).finish();
+    format!("/login?{query}")
+}
+
+fn filled_by_script(entry: &Entry) -> maud::Markup {
+    html! {
+        h1 { (entry.title) }
+        p class="lead" { (entry.about) }
+        div id="page" {
+            noscript { p class="notice" { "This page is filled by a script, and scripts are switched off. The API tells the same: see the README." } }
+        }
+    }
+}
+
+fn not_for(principal: &Principal) -> maud::Markup {
+    html! {
+        h1 { "Not for this role" }
+        p class="lead" {
+            "Your role, " (principal.role.as_str()) ", does not see this page. Whoever runs the gateway can give you another."
+        }
+    }
+}
+
+fn welcome(principal: &Principal) -> maud::Markup {
+    html! {
+        h1 { "Signed in" }
+        p class="lead" {
+            "Your role, " (principal.role.as_str()) ", is one of programs: it sees few pages, and none with figures."
+        }
+    }
+}
+
+/// Returns how somebody signed in, and until when that counts.
+fn way(call: &Call) -> page::Way {
+    let Some(own) = &call.session else { return page::Way { by: "an API key", until: None } };
+    let by = match &own.record.holder {
         Holder::Key { .. } => "an API key",
         Holder::User { .. } => "a password",
         Holder::Sso(_) => "single sign-on",
-    });
-    let body = html! {
-        h1 { "Portcullis" }
-        dl {
-            dt { "Signed in as" } dd id="who" { (principal.name) }
-            dt { "With" } dd { (way) }
-            dt { "Role" } dd id="role" { (principal.role.as_str()) }
-            dt { "Tier" } dd { (principal.tier.min(call.office.tier()).as_str()) }
-            @if let Some(record) = session {
-                dt { "Until" } dd { time datetime=(record.expires_at) { (record.expires_at) } }
-            }
-        }
     };
-    Page::new("Overview", StatusCode::OK, body).of(principal).answer()
+    page::Way { by, until: Some(own.record.expires_at) }
+}
+
+fn unknown() -> ApiError {
+    ApiError::NotFound("there is no such page".to_owned())
 }

@@ -13,6 +13,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::audit::moment;
+use super::findings::FindingFigures;
+use super::findings::LatencyFigures;
 use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
@@ -88,6 +90,8 @@ pub struct UsageFigures {
     pub error_count: u64,
     /// Exchanges that a policy refused; they are no failures.
     pub blocked_count: u64,
+    /// Exchanges out of which something was taken, and whose rest went on.
+    pub redacted_count: u64,
     /// The share of exchanges that failed, 0 to 1.
     pub error_rate: f64,
     /// The mean time an exchange took, in milliseconds.
@@ -213,6 +217,10 @@ pub struct Dashboard {
     pub top_models: Vec<NamedCost>,
     /// The routes that were used most.
     pub top_routes: Vec<NamedCost>,
+    /// What was found in most exchanges.
+    pub top_findings: Vec<FindingFigures>,
+    /// How long proxied requests took, whatever the period.
+    pub latency: LatencyFigures,
 }
 
 /// The figures of one hour.
@@ -336,6 +344,8 @@ pub async fn dashboard(call: Call) -> Answer {
         top_users: sum.callers.by_weight().into_iter().take(TOP).map(|of| user_cost(of, &names)).collect(),
         top_models: top(&sum.models),
         top_routes: top(&sum.routes),
+        top_findings: FindingFigures::of(&sum.findings),
+        latency: LatencyFigures::of(&call.office),
     })
 }
 
@@ -438,6 +448,7 @@ impl From<&Figures> for UsageFigures {
             request_count: figures[Count::Requests],
             error_count: figures[Count::Errors],
             blocked_count: figures[Count::Blocked],
+            redacted_count: figures[Count::Redacted],
             error_rate: figures.error_rate(),
             avg_latency_ms: figures.latency_ms_mean(),
         }

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use crate::access::credential::Proof;
 use crate::access::role::Role;
 use crate::access::session::Holder;
+use crate::access::sso::IdentityProvider;
 use crate::access::token::NewToken;
 use crate::access::token::RevokeError;
 use crate::access::token::Via;
@@ -122,7 +123,10 @@ async fn token_of_session(call: &Call) -> Answer {
             return Err(ApiError::Invalid("the session stands for an API key: programs use that".to_owned()));
         }
         Holder::User { generation, .. } => (Via::Local, *generation),
-        Holder::Sso(_) => (Via::Oidc, 0),
+        Holder::Sso(_) => match &call.office.sign_in.provider {
+            Some(IdentityProvider::Saml(_)) => (Via::Saml, 0),
+            Some(IdentityProvider::Oidc(_)) | None => (Via::Oidc, 0),
+        },
     };
     let left = session.record.expires_at.duration_since(call.office.clock.now());
     let left = std::time::Duration::try_from(left).unwrap_or_default();

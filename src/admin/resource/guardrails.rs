@@ -32,6 +32,8 @@ pub struct GuardrailReport {
     pub integrity: Integrity,
     /// How far a request's time may be from ours, in seconds; 0: times are not checked.
     pub replay_window_s: u64,
+    /// What trust in an agent does to its calls.
+    pub trust: TrustGate,
     /// What one agent may ask for, by tier.
     pub rate_limits: BTreeMap<&'static str, AgentLimit>,
     /// The agents.
@@ -47,6 +49,15 @@ pub struct GuardrailReport {
 pub struct Mtls {
     /// Whether a client certificate is needed; on routes for agents it always is.
     pub required: bool,
+    /// Whether certificates are looked up in lists of revoked ones.
+    pub revocation: bool,
+}
+
+/// What trust in an agent does to its calls.
+#[derive(Serialize, ToSchema)]
+pub struct TrustGate {
+    /// `observe`: it is only told. `enforce`: agents whose verdict is `BLOCKED` are kept out.
+    pub mode: &'static str,
 }
 
 /// How agents prove what they say.
@@ -103,9 +114,10 @@ pub async fn read(call: Call) -> Answer {
     let map = agents.as_ref().map_or(&empty, |agents| &agents.map);
     ok(&GuardrailReport {
         enabled: rules.routes.iter().any(Route::is_for_agents),
-        mtls: Mtls { required: true },
+        mtls: Mtls { required: true, revocation: rules.a2a.client_crl.is_some() },
         integrity: Integrity { algorithm: ALGORITHM, signed_timestamp: rules.a2a.signed_timestamp },
         replay_window_s: rules.a2a.replay_window_s,
+        trust: TrustGate { mode: rules.a2a.trust.as_str() },
         rate_limits: rate_limits(office),
         agents: entries(map, office.tier()),
         capabilities: map.capabilities.iter().map(|(name, it)| (name.clone(), entry(it.min_tier))).collect(),

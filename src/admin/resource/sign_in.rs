@@ -291,7 +291,8 @@ fn refused(call: &Call, fault: &SsoFault) -> Answer {
         | SsoFault::NoToken
         | SsoFault::Token(_)
         | SsoFault::Claim(_)
-        | SsoFault::ForeignUser => StatusCode::BAD_GATEWAY,
+        | SsoFault::ForeignUser
+        | SsoFault::UsedLogout => StatusCode::BAD_GATEWAY,
     };
     failed(status, &sentence(&fault.to_string()))
 }

@@ -8,6 +8,7 @@ use super::post;
 use super::put;
 use crate::admin::openapi::schema;
 use crate::admin::resource::config;
+use crate::admin::resource::detectors;
 use crate::admin::resource::guardrails;
 use crate::admin::resource::policies;
 use crate::admin::resource::profiles;
@@ -50,6 +51,8 @@ pub(super) fn rows() -> Vec<Route> {
             .created()
             .takes(schema::<policies::NewPolicy>())
             .gives(schema::<policies::PolicyEntry>()),
+        get("/api/v1/detectors", "policies:read", by!(detectors::list), "Lists everything that can be found")
+            .gives(schema::<detectors::DetectorList>()),
         get(
             "/api/v1/guardrails",
             "guardrails:read",

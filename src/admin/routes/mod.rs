@@ -5,6 +5,7 @@ mod access;
 mod analytics;
 mod compliance;
 mod configuration;
+mod dashboard;
 mod observation;
 mod people;
 mod privacy;
@@ -67,8 +68,8 @@ pub enum Media {
     EventStream,
     /// A page.
     Html,
-    /// A stylesheet.
-    Stylesheet,
+    /// A file that pages load.
+    Asset,
     /// JSON lines, or CSV where that is asked for.
     Lines,
     /// Metadata of SAML.
@@ -260,6 +261,7 @@ pub fn routes() -> Vec<Route> {
         abtest::rows(),
         privacy::rows(),
         sign_in::rows(),
+        dashboard::rows(),
     ]
     .concat()
 }

@@ -6,9 +6,8 @@ use super::by;
 use super::delete;
 use super::get;
 use super::post;
-use crate::admin::dashboard;
-use crate::admin::dashboard::page;
 use crate::admin::openapi::schema;
+use crate::admin::resource::backchannel;
 use crate::admin::resource::saml;
 use crate::admin::resource::sessions;
 use crate::admin::resource::sign_in;
@@ -24,13 +23,6 @@ pub(super) fn rows() -> Vec<Route> {
 /// What people see and send.
 fn pages() -> Vec<Route> {
     vec![
-        get("/", READ, by!(dashboard::home), "Shows who is signed in, or leads to the page to sign in")
-            .public()
-            .media(Media::Html),
-        get(page::STYLESHEET, READ, by!(page::stylesheet), "Gives the stylesheet of all pages")
-            .public()
-            .exempt()
-            .media(Media::Stylesheet),
         get("/login", READ, by!(sign_in::page), "Shows the page to sign in")
             .public()
             .media(Media::Html)
@@ -82,6 +74,13 @@ fn providers() -> Vec<Route> {
             .public()
             .open_to_all_origins()
             .leads_on(),
+        post(
+            "/auth/backchannel-logout",
+            WRITE,
+            by!(backchannel::logout),
+            "Takes an OpenID provider's logout token, and ends the sessions that it names",
+        )
+        .public(),
         get(
             "/auth/saml/metadata",
             READ,

@@ -6,6 +6,8 @@ use std::ops::IndexMut;
 use std::time::Duration;
 
 use super::price::Cost;
+use crate::policy::decision::Action;
+use crate::scan::threat::Category;
 
 /// Callers, models or routes that an hour or a day names; past it only [`NAMES_KEPT`] of them stay.
 pub const NAMES_MAX: usize = 200;
@@ -30,8 +32,23 @@ pub struct Use {
     pub tokens: Tokens,
     /// How it went.
     pub verdict: Verdict,
+    /// Whether something was taken out of it, and the rest went on.
+    pub redacted: bool,
+    /// What was found in it.
+    pub findings: Vec<Finding>,
     /// How long it took.
     pub took: Duration,
+}
+
+/// What a detector found in an exchange, however often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The detector's category.
+    pub category: Category,
+    /// The detector's name.
+    pub detector: String,
+    /// The strictest thing that was done about it.
+    pub action: Action,
 }
 
 /// How an exchange went.
@@ -108,10 +125,12 @@ pub enum Count {
     UnpricedRequests,
     /// Tokens that have no price.
     UnpricedTokens,
+    /// Exchanges out of which something was taken.
+    Redacted,
 }
 
 /// How many things are counted.
-pub const COUNTS: usize = Count::UnpricedTokens as usize + 1;
+pub const COUNTS: usize = Count::Redacted as usize + 1;
 
 /// Sums of everything that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,6 +158,8 @@ pub struct Roll {
     pub models: Ranked,
     /// By route.
     pub routes: Ranked,
+    /// By what was found, as [`Finding::name`]; figures are of exchanges, without their tokens.
+    pub findings: Ranked,
 }
 
 impl Index<Count> for Figures {
@@ -179,6 +200,7 @@ impl Figures {
             (Count::CostEstimatedPico, estimated_cost),
             (Count::UnpricedRequests, u64::from(cost.unpriced_tokens > 0)),
             (Count::UnpricedTokens, cost.unpriced_tokens),
+            (Count::Redacted, u64::from(used.redacted)),
         ];
         for (count, value) in counted {
             figures[count] = value;
@@ -227,6 +249,21 @@ impl Figures {
     /// What decides who is named: tokens, then requests.
     fn weight(&self) -> (u64, u64) {
         (self[Count::Total], self[Count::Requests])
+    }
+}
+
+impl Finding {
+    /// Returns what it is counted under: its category and its detector, with a slash between them.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.category.as_str(), self.detector)
+    }
+
+    fn figures(&self) -> Figures {
+        let mut figures = Figures::default();
+        figures[Count::Requests] = 1;
+        figures[Count::Blocked] = u64::from(self.action == Action::Block);
+        figures[Count::Redacted] = u64::from(self.action == Action::Redact);
+        figures
     }
 }
 
@@ -305,6 +342,9 @@ impl Roll {
         self.callers.add(&name(&used.caller), figures);
         self.routes.add(&name(&used.route), figures);
         self.models.add(&name(&used.model), figures);
+        for finding in &used.findings {
+            self.findings.add(&finding.name(), &finding.figures());
+        }
     }
 
     /// Adds another roll.
@@ -313,6 +353,7 @@ impl Roll {
         self.callers.merge(&other.callers);
         self.models.merge(&other.models);
         self.routes.merge(&other.routes);
+        self.findings.merge(&other.findings);
     }
 }
 
@@ -355,6 +396,20 @@ mod tests {
         let named: u64 = roll.callers.named.values().map(|figures| figures[Count::Total]).sum();
         assert_eq!(named + roll.callers.other[Count::Total], roll.total[Count::Total]);
         assert_eq!(roll.callers.folded, 10_010 - NAMES_KEPT as u64);
+    }
+
+    #[test]
+    fn findings_count_exchanges_and_what_was_done() {
+        let found = |action| Finding { category: Category::Pii, detector: "iban".to_owned(), action };
+        let mut roll = Roll::default();
+        for action in [Action::Monitor, Action::Redact, Action::Redact, Action::Block] {
+            let used =
+                Use { redacted: action == Action::Redact, findings: vec![found(action)], ..Use::default() };
+            roll.note(&used, &Figures::of(&used, Cost::default()));
+        }
+        let figures = roll.findings.named["pii/iban"];
+        let counts = [Count::Requests, Count::Redacted, Count::Blocked].map(|count| figures[count]);
+        assert_eq!((counts, roll.total[Count::Redacted]), ([4, 2, 1], 2));
     }
 
     #[test]

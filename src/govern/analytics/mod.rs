@@ -22,6 +22,7 @@ pub mod period;
 pub mod price;
 mod stored;
 
+pub use self::figures::Finding;
 pub use self::figures::Tokens;
 pub use self::figures::Use;
 pub use self::figures::Verdict;

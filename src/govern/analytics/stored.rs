@@ -19,9 +19,11 @@ pub(super) struct RollRecord {
     callers: RankedRecord,
     models: RankedRecord,
     routes: RankedRecord,
+    #[serde(default, skip_serializing_if = "RankedRecord::is_empty")]
+    findings: RankedRecord,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct RankedRecord {
     named: BTreeMap<String, Vec<u64>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,6 +50,7 @@ impl RollRecord {
             callers,
             models: RankedRecord::from(&roll.models),
             routes: RankedRecord::from(&roll.routes),
+            findings: RankedRecord::from(&roll.findings),
         }
     }
 }
@@ -69,7 +72,14 @@ impl RollRecord {
             callers,
             models: self.models.into(),
             routes: self.routes.into(),
+            findings: self.findings.into(),
         }
+    }
+}
+
+impl RankedRecord {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -100,6 +110,20 @@ mod tests {
     /// As the first version wrote it, for ever readable; its caller has no key any more.
     const FIRST: &str = r#"{"total":[2,1,0,10,5,15],"callers":{"named":{"AAAAAGdvbmU":[2,1,0,10,5,15],"unknown":[1]}},
         "models":{"named":{"m":[1]},"other":[1,1],"folded":1},"routes":{"named":{"openai":[2]}}}"#;
+
+    /// As it is written since what was found is counted, too.
+    const WITH_FINDINGS: &str = r#"{"total":[2],"callers":{"named":{}},"models":{"named":{}},"routes":{"named":{}},
+        "findings":{"named":{"pii/iban":[2,0,1]}}}"#;
+
+    #[test]
+    fn what_was_found_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let keyring = Keyring::open(&folder.path().join("keys")).unwrap();
+        let roll = serde_json::from_str::<RollRecord>(WITH_FINDINGS).unwrap().opened(&keyring);
+        assert_eq!(roll.findings.named["pii/iban"][Count::Blocked], 1);
+        let again = serde_json::to_string(&RollRecord::of(&roll, &keyring)).unwrap();
+        assert_eq!(serde_json::from_str::<RollRecord>(&again).unwrap().opened(&keyring), roll);
+    }
 
     #[test]
     fn what_was_stored_is_read() {

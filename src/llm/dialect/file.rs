@@ -38,9 +38,10 @@ use crate::llm::json::folded_hash;
 use crate::llm::stream::StreamFormat;
 
 /// The dialects built into the binary: file name and text.
-pub(super) const EMBEDDED: [(&str, &str); 7] = [
+pub(super) const EMBEDDED: [(&str, &str); 8] = [
     ("a2a.toml", include_str!("../../../plugins/dialects/a2a.toml")),
     ("anthropic.toml", include_str!("../../../plugins/dialects/anthropic.toml")),
+    ("cohere.toml", include_str!("../../../plugins/dialects/cohere.toml")),
     ("gemini.toml", include_str!("../../../plugins/dialects/gemini.toml")),
     ("generic.toml", include_str!("../../../plugins/dialects/generic.toml")),
     ("mcp.toml", include_str!("../../../plugins/dialects/mcp.toml")),

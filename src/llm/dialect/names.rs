@@ -49,6 +49,8 @@ pub enum DialectKind {
     Anthropic,
     /// Gemini, on Google's API or Vertex.
     Gemini,
+    /// Cohere's own API.
+    Cohere,
     /// Ollama's own API.
     Ollama,
     /// Agents among each other.
@@ -76,6 +78,8 @@ pub enum Wire {
     Anthropic,
     /// `:generateContent`, `:streamGenerateContent`.
     Gemini,
+    /// Cohere's `/v2/chat`.
+    Cohere,
     /// `/api/chat`.
     OllamaChat,
     /// `/api/generate`.

@@ -49,6 +49,9 @@ fn exchanges_are_told_by_path_then_by_body() {
         ("/v1/responses", "{}", "openai", Wire::OpenAiResponses),
         ("/v1/messages", r#"{"model":"m","messages":[]}"#, "anthropic", Wire::Anthropic),
         ("/v1beta/models/g:streamGenerateContent", "{}", "gemini", Wire::Gemini),
+        ("/v2/chat", "{}", "cohere", Wire::Cohere),
+        ("/cohere/v1/chat", r#"{"message":"m","model":"c"}"#, "cohere", Wire::Cohere),
+        ("/x", r#"{"id":"i","finish_reason":"COMPLETE","message":{}}"#, "cohere", Wire::Cohere),
         ("/api/chat", "{}", "ollama", Wire::OllamaChat),
         ("/api/generate", "{}", "ollama", Wire::OllamaGenerate),
         ("/x", r#"{"contents":[]}"#, "gemini", Wire::Gemini),
@@ -229,6 +232,18 @@ fn deltas_join_by_what_the_provider_says() {
         ),
         ("ollama", None, r#"{"response":"l"}"#, &["response()=l"]),
         (
+            "cohere",
+            None,
+            r#"{"type":"content-delta","index":1,"delta":{"message":{"content":{"text":"m"}}}}"#,
+            &["content(1)=m"],
+        ),
+        (
+            "cohere",
+            None,
+            r#"{"type":"tool-call-delta","index":0,"delta":{"message":{"tool_calls":{"function":{"arguments":"n"}}}}}"#,
+            &["arguments(0)=n"],
+        ),
+        (
             "generic",
             None,
             r#"{"event":{"token":"m","n":[{"index":4,"text":"o"}]},"id":"p"}"#,
@@ -242,7 +257,7 @@ fn deltas_join_by_what_the_provider_says() {
 
 #[test]
 fn texts_end_where_the_provider_says() {
-    let cases: [(&str, &str, &str, bool); 8] = [
+    let cases: [(&str, &str, &str, bool); 10] = [
         (
             "openai",
             r#"{"choices":[{"index":1,"delta":{"content":"a"}}]}"#,
@@ -277,6 +292,18 @@ fn texts_end_where_the_provider_says() {
             "anthropic",
             r#"{"type":"content_block_delta","index":1,"delta":{"text":"a"}}"#,
             r#"{"type":"content_block_stop","index":2}"#,
+            false,
+        ),
+        (
+            "cohere",
+            r#"{"type":"content-delta","index":1,"delta":{"message":{"content":{"text":"a"}}}}"#,
+            r#"{"type":"content-end","index":1}"#,
+            true,
+        ),
+        (
+            "cohere",
+            r#"{"type":"content-delta","index":1,"delta":{"message":{"content":{"text":"a"}}}}"#,
+            r#"{"type":"content-end","index":0}"#,
             false,
         ),
         (

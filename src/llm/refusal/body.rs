@@ -21,6 +21,7 @@ pub(super) fn error(refusal: &Refusal, wire: Wire) -> Value {
         Wire::Anthropic => anthropic_error(refusal),
         Wire::Gemini => json!({ "error": gemini_error(refusal) }),
         Wire::JsonRpc => rpc_error(refusal),
+        Wire::Cohere => cohere_error(refusal),
         Wire::OllamaChat | Wire::OllamaGenerate => ollama_error(refusal),
     }
 }
@@ -59,6 +60,10 @@ pub(super) fn gemini_error(refusal: &Refusal) -> Value {
             "metadata": { "request_id": refusal.request_id },
         }],
     })
+}
+
+fn cohere_error(refusal: &Refusal) -> Value {
+    json!({ "id": refusal.request_id, "message": refusal.message, "error_type": refusal.code })
 }
 
 pub(super) fn ollama_error(refusal: &Refusal) -> Value {
@@ -102,6 +107,12 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Va
                 "finishReason": "SAFETY", "index": 0,
             }],
             "modelVersion": model,
+        }),
+        // Cohere knows no reason of its own for this: any but an error would read as success.
+        Wire::Cohere => json!({
+            "id": id(""), "finish_reason": "ERROR",
+            "message": { "role": "assistant", "content": [{ "type": "text", "text": message }] },
+            "usage": { "tokens": { "input_tokens": 0, "output_tokens": track.output_tokens } },
         }),
         Wire::OllamaChat | Wire::OllamaGenerate => ollama_done(wire, track, message),
         // A JSON-RPC call has a result or an error, nothing between.

@@ -25,6 +25,7 @@ pub(super) fn error(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Vec<u
         (StreamFormat::Sse, Wire::OpenAiResponses) => named("error", &responses_error(refusal, track)),
         (StreamFormat::Sse, Wire::JsonRpc) => named("message", &body::rpc_error(refusal)),
         (StreamFormat::Sse, Wire::Anthropic) => named("error", &body::anthropic_error(refusal)),
+        (StreamFormat::Sse, Wire::Cohere) => cohere_end(Some(refusal), track),
         (StreamFormat::Sse, Wire::Gemini | Wire::OllamaChat | Wire::OllamaGenerate) => {
             data(&body::error(refusal, wire))
         }
@@ -47,9 +48,10 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Ve
         }
         Wire::Anthropic => anthropic_end(refusal, track),
         Wire::Gemini => gemini_end(track),
+        Wire::Cohere if track.format == StreamFormat::Sse => cohere_end(None, track),
         Wire::OllamaChat | Wire::OllamaGenerate => format!("{}\n", body::ollama_done(wire, track, "")),
         // No graceful end is known: silence would read as success.
-        Wire::JsonRpc | Wire::Generic => return error(refusal, wire, track),
+        Wire::Cohere | Wire::JsonRpc | Wire::Generic => return error(refusal, wire, track),
     };
     after_break(end, track)
 }
@@ -120,6 +122,21 @@ fn anthropic_end(refusal: &Refusal, track: &StreamTrack) -> String {
     });
     end.push_str(&named("message_delta", &delta));
     end.push_str(&named("message_stop", &json!({ "type": "message_stop" })));
+    end
+}
+
+/// Ends what is open, then the message: with an error that is told, or without a word.
+fn cohere_end(told: Option<&Refusal>, track: &StreamTrack) -> String {
+    let mut end = String::new();
+    for index in &track.open {
+        end.push_str(&named("content-end", &json!({ "type": "content-end", "index": index })));
+    }
+    let mut delta = json!({ "finish_reason": "ERROR" });
+    if let Some(refusal) = told {
+        delta["error"] = json!(refusal.message);
+    }
+    end.push_str(&named("message-end", &json!({ "type": "message-end", "id": track.id, "delta": delta })));
+    end.push_str(DONE);
     end
 }
 

@@ -71,6 +71,7 @@ fn a_block_is_403_in_every_shape() {
         (&json!(403), &json!("PERMISSION_DENIED"))
     );
     assert_eq!(gemini["error"]["details"][0]["reason"], "CONTENT_BLOCKED");
+    assert_eq!(json_of(&blocked.error_body(Wire::Cohere))["message"], message);
     assert_eq!(json_of(&blocked.error_body(Wire::OllamaChat))["error"], message);
     for wire in [
         Wire::OpenAiChat,
@@ -199,6 +200,28 @@ fn graceful_ends_finish_what_is_open() {
     assert_eq!(json_of(end[0].1.as_bytes())["index"], 1);
     assert_eq!(json_of(end[1].1.as_bytes())["delta"]["stop_reason"], "refusal");
 
+    let cohere = track(
+        StreamFormat::Sse,
+        concat!(
+            "event: message-start\ndata: {\"type\":\"message-start\",\"id\":\"c\"}\n\n",
+            "data: {\"type\":\"content-start\",\"index\":0}\n\ndata: {\"type\":\"content-end\",\"index\":0}\n\n",
+            "data: {\"type\":\"content-start\",\"index\":1}\n\n",
+        ),
+    );
+    for (bytes, told) in [
+        (blocked.stream_graceful(Wire::Cohere, &cohere), Value::Null),
+        (blocked.stream_error(Wire::Cohere, &cohere), json!(blocked.message)),
+    ] {
+        let end = events(StreamFormat::Sse, &bytes);
+        let names: Vec<&str> = end.iter().filter_map(|(name, _)| name.as_deref()).collect();
+        assert_eq!(names, ["content-end", "message-end"]);
+        assert_eq!(json_of(end[0].1.as_bytes())["index"], 1);
+        let last = json_of(end[1].1.as_bytes());
+        assert_eq!((&last["id"], &last["delta"]["finish_reason"]), (&json!("c"), &json!("ERROR")));
+        assert_eq!(last["delta"]["error"], told);
+        assert_eq!(end[2].1, "[DONE]");
+    }
+
     let fresh = StreamTrack::new(StreamFormat::Sse);
     let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::Anthropic, &fresh));
     assert_eq!(end[0].0.as_deref(), Some("message_start"));
@@ -240,6 +263,9 @@ fn whole_answers_refuse_as_the_model_would() {
     assert_eq!(answer(Wire::Gemini)["candidates"][0]["finishReason"], "SAFETY");
     assert_eq!(answer(Wire::OpenAiResponses)["output"][0]["content"][0]["type"], "refusal");
     assert_eq!(answer(Wire::OpenAiCompletions)["choices"][0]["text"], blocked.message);
+    let cohere = answer(Wire::Cohere);
+    assert_eq!(cohere["message"]["content"][0]["text"], blocked.message);
+    assert_eq!((&cohere["finish_reason"], &cohere["id"]), (&json!("ERROR"), &json!("x")));
     assert_eq!(answer(Wire::OllamaChat)["message"]["content"], blocked.message);
     assert_eq!(answer(Wire::Generic)["error"]["code"], "content_blocked");
 }

@@ -106,8 +106,8 @@ impl StreamTrack {
         let index = doc.u64_at(body, &["index"]);
         match (doc.str_at(body, &["type"]).as_deref(), index) {
             (Some("message_start"), _) => self.message_started = true,
-            (Some("content_block_start"), Some(index)) => self.begin(index),
-            (Some("content_block_stop"), Some(index)) => self.end(index),
+            (Some("content_block_start" | "content-start"), Some(index)) => self.begin(index),
+            (Some("content_block_stop" | "content-end"), Some(index)) => self.end(index),
             _ => {}
         }
     }

@@ -15,7 +15,7 @@ use crate::policy::ruleset::RELOADABLE_KEYS;
 const SECRET_PLACES: [&str; 2] = ["provider_key_file", "provider_key_env"];
 
 /// The keys of `[a2a]` that say who agents are and what they may do.
-const AGENT_FILES: [&str; 2] = ["client_ca", "capabilities"];
+const AGENT_FILES: [&str; 3] = ["client_ca", "client_crl", "capabilities"];
 
 /// A patch comes over the network: with it, whoever may change routes could send any file of this machine
 /// to an address of their own, or make itself an agent. Where secrets lie, and who the agents are, is

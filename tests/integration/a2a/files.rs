@@ -3,6 +3,7 @@
 use serde_json::json;
 use tokio::runtime::Runtime;
 
+use super::pki::named;
 use super::*;
 use crate::upstream::Upstream;
 
@@ -81,6 +82,54 @@ fn another_authority_counts_on_open_connections_too() {
             assert!(Instant::now() < deadline, "the new authority does not count");
         }
     });
+}
+
+#[test]
+fn a_revoked_certificate_counts_no_more_and_without_a_list_in_date_none_does() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    deployment.install(
+        directory.path(),
+        upstream.address,
+        "client_crl = \"agents.crl\"\n[a2a.tiers.community]\nrequests_per_minute = 0\nburst = 0\n",
+    );
+    let list = directory.path().join("agents.crl");
+    let listing = |text: &str| fs::write(&list, text).expect("it is writable");
+    listing(&deployment.authority.revoking(&[], 2190));
+    let gateway = launched(directory);
+    let of = |name: &str, serial: u64| {
+        deployment.authority.issue(|params| {
+            params.distinguished_name = named(&[name]);
+            params.serial_number = Some(serial.into());
+        })
+    };
+    let (planner, busy) = (of("planner", 7), of("busy", 8));
+    let at = (gateway.proxy, &deployment.server);
+    let runtime = Runtime::new().expect("a runtime");
+    let told = |who: &Identity, name: &str| {
+        runtime.block_on(call(at, Some(who), "h2", "/agents/x", &but("x-a2a-agent-id", name)))
+    };
+    assert_eq!((told(&planner, "planner").status, told(&busy, "busy").status), (200, 200));
+    assert_eq!(ask(&gateway, "/api/v1/guardrails")["mtls"]["revocation"], true);
+    listing(&deployment.authority.revoking(&[7], 2190));
+    gateway.signal("HUP");
+    until("the revocation counts", || told(&planner, "planner").status == 403);
+    assert_eq!(told(&planner, "planner").body["code"], "A2A_AUTH_FAILED");
+    assert_eq!(told(&busy, "busy").status, 200);
+    listing("-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n");
+    gateway.signal("HUP");
+    until("the fault shows", || health(&gateway) == "down");
+    assert_eq!((told(&planner, "planner").status, told(&busy, "busy").status), (403, 200));
+    // A list that is out of date says nothing of anybody, nor does one of another authority.
+    for stale in [deployment.authority.revoking(&[7], 2021), Authority::make().revoking(&[], 2190)] {
+        listing(&stale);
+        gateway.signal("HUP");
+        until("nobody is known to be good", || told(&busy, "busy").status == 403);
+        listing(&deployment.authority.revoking(&[7], 2190));
+        gateway.signal("HUP");
+        until("the list counts again", || told(&busy, "busy").status == 200);
+    }
 }
 
 #[test]

@@ -5,12 +5,17 @@ use std::sync::Arc;
 
 use rcgen::BasicConstraints;
 use rcgen::CertificateParams;
+use rcgen::CertificateRevocationListParams;
 use rcgen::CertifiedIssuer;
 use rcgen::DistinguishedName;
 use rcgen::DnType;
 use rcgen::ExtendedKeyUsagePurpose;
 use rcgen::IsCa;
+use rcgen::KeyIdMethod;
 use rcgen::KeyPair;
+use rcgen::KeyUsagePurpose;
+use rcgen::RevokedCertParams;
+use rcgen::SerialNumber;
 use rcgen::date_time_ymd;
 use rustls::ClientConfig;
 use rustls::RootCertStore;
@@ -40,6 +45,7 @@ impl Authority {
     pub fn make() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.distinguished_name = named(&["agents' authority"]);
         let issuer = CertifiedIssuer::self_signed(params, key()).expect("an authority");
         Self { issuer }
@@ -52,6 +58,25 @@ impl Authority {
     /// Returns a sound certificate of an agent.
     pub fn agent(&self, name: &str) -> Identity {
         self.issue(|params| params.distinguished_name = named(&[name]))
+    }
+
+    /// Returns a list of revoked certificates, by serial number, that counts until a year.
+    pub fn revoking(&self, serials: &[u64], until: i32) -> String {
+        let revoked = |serial: &u64| RevokedCertParams {
+            serial_number: SerialNumber::from(*serial),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let params = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(until, 1, 1),
+            crl_number: SerialNumber::from(1),
+            issuing_distribution_point: None,
+            revoked_certs: serials.iter().map(revoked).collect(),
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        params.signed_by(&self.issuer).expect("a list").pem().expect("PEM")
     }
 
     /// Returns a certificate that differs from a sound one.

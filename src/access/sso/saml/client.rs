@@ -170,7 +170,7 @@ impl SamlClient {
         self.use_up(&vouched.id, now)?;
         let identity = claims::identity(&vouched.claims, &trusted.entity_id, &self.config.mapping);
         let mut identity = identity.ok_or(SamlFault::NoRole)?;
-        identity.session = vouched.session;
+        (identity.session, identity.until) = (vouched.session, vouched.until);
         let hint = serde_json::to_string(&vouched.name).unwrap_or_default();
         Ok(SignedIn { identity, next: attempt.next, logout_hint: Hidden(hint) })
     }

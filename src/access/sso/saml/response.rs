@@ -108,6 +108,8 @@ pub struct Vouched {
     pub name: NameId,
     /// The session at the provider.
     pub session: Option<String>,
+    /// When it ends there.
+    pub until: Option<Timestamp>,
     /// The attributes by name: a text, or a list of them; and the name as `sub`.
     pub claims: Claims,
 }
@@ -205,13 +207,15 @@ impl<'a, 'i> Said<'a, 'i> {
         conditions(self.conditions, expected)?;
         let name = subject(self.subject, expected)?;
         let authentications = self.statements.iter().filter(|node| is(**node, ASSERTION, "AuthnStatement"));
-        let mut session = None;
+        let (mut session, mut until) = (None, None);
         let mut is_authenticated = false;
         for statement in authentications {
             is_authenticated = true;
-            if moment(*statement, "SessionNotOnOrAfter")?.is_some_and(|end| is_past(end, expected.now)) {
+            let end = moment(*statement, "SessionNotOnOrAfter")?;
+            if end.is_some_and(|end| is_past(end, expected.now)) {
                 return Err(ResponseFault::Expired.into());
             }
+            until = until.into_iter().chain(end).min();
             session = session.or(statement.attribute("SessionIndex").map(str::to_owned));
         }
         if !is_authenticated {
@@ -222,7 +226,7 @@ impl<'a, 'i> Said<'a, 'i> {
             attributes(*statement, &mut claims)?;
         }
         claims.insert("sub".to_owned(), Value::String(name.value.clone()));
-        Ok(Vouched { id: attribute(assertion, "ID")?.to_owned(), name, session, claims })
+        Ok(Vouched { id: attribute(assertion, "ID")?.to_owned(), name, session, until, claims })
     }
 }
 

@@ -87,6 +87,7 @@ mod tests {
             name: "ada@people.example".to_owned(),
             role: Role::Auditor,
             session: None,
+            until: None,
         };
         let now = SystemClock.now();
         sessions.begin("a".to_owned(), Holder::Sso(identity), None, now).unwrap();

@@ -1,0 +1,74 @@
+// Entries of the audit log, as a row and in full.
+import { h } from './dom.js';
+import { attempt, isFault, may } from './api.js';
+import { ms, time, words } from './format.js';
+import { open } from './dialog.js';
+import { badge, badges, button, code, facts, table } from './ui.js';
+
+export const CATEGORIES = ['secrets', 'pii', 'injection', 'exfiltration', 'custom'];
+export const SEVERITIES = ['critical', 'high', 'medium', 'low'];
+const KINDS_MAX = 4;
+
+const names = new Map();
+
+// Learns what keys and users are called, where the role may know it: entries have only their ids.
+export async function learnNames() {
+  const lists = await Promise.all([
+    may('keys:read') ? attempt('/api/v1/keys') : null,
+    may('users:read') ? attempt('/api/v1/users') : null,
+  ]);
+  for (const told of lists) if (told && !isFault(told)) for (const one of told.keys ?? told.users) names.set(one.id, one.name);
+}
+
+const who = (id) => (names.has(id) ? h('span', { title: id }, names.get(id)) : code(id));
+
+export const columns = [
+  { name: 'Time', cell: (entry) => time(entry.timestamp) },
+  { name: 'Decision', cell: (entry) => badge(entry.action) },
+  { name: 'Event', long: true, cell: (entry) => h('div', {}, h('strong', {}, words(entry.event_type)), entry.route && [' ', code(entry.route)], h('p', { class: 'quiet' }, entry.message)) },
+  { name: 'Found', cell: found },
+  { name: 'By', long: true, cell: (entry) => who(entry.actor) },
+  { name: '', right: true, cell: (entry) => h('div', { class: 'actions' }, button('Details', () => detail(entry), { 'aria-label': `Details of ${words(entry.event_type)} at ${entry.timestamp}` })) },
+];
+
+// The kinds that were found, the gravest first, each once.
+function found(entry) {
+  const kinds = new Map();
+  for (const finding of entry.findings ?? []) if (!kinds.has(finding.type)) kinds.set(finding.type, finding.severity);
+  const sorted = [...kinds].sort((one, two) => SEVERITIES.indexOf(one[1]) - SEVERITIES.indexOf(two[1]));
+  if (sorted.length === 0) return null;
+  const shown = sorted.slice(0, KINDS_MAX).map(([kind, severity]) => badge(kind, severity));
+  return h('span', { class: 'badges' }, shown, sorted.length > KINDS_MAX && badge(`+${sorted.length - KINDS_MAX}`, ''));
+}
+
+const findings = [
+  { name: 'Detector', cell: (finding) => code(finding.type) },
+  { name: 'Category', cell: (finding) => finding.category },
+  { name: 'Severity', cell: (finding) => badge(finding.severity) },
+  { name: 'Done', cell: (finding) => badge(finding.action) },
+  { name: 'Sure', right: true, cell: (finding) => `${Math.round(finding.confidence * 100)} %` },
+  { name: 'Match, masked', cell: (finding) => code(finding.redacted_match) },
+];
+
+export function detail(entry) {
+  const related = entry.request_id && may('audit:read') ? h('a', { href: `/ui/audit?request_id=${encodeURIComponent(entry.request_id)}` }, 'All entries of this request') : null;
+  open(words(entry.event_type),
+    h('p', {}, entry.message),
+    facts([
+      ['Decision', badge(entry.action)],
+      ['Gravest finding', entry.category && h('span', { class: 'badges' }, badge(entry.severity), badge(entry.category, ''))],
+      ['When', time(entry.timestamp, { exact: true })],
+      ['By', entry.actor && h('span', {}, names.get(entry.actor), ' ', code(entry.actor))],
+      ['About', code(entry.entity)],
+      ['Route', code(entry.route)],
+      ['Request', entry.request_id && h('span', {}, code(entry.request_id), ' ', related)],
+      ['Policy', entry.policy && h('span', {}, code(entry.policy), entry.revision ? ` at revision ${entry.revision}` : '')],
+      ['Revision', entry.policy ? null : entry.revision],
+      ['Took', entry.latency_ms === null || entry.latency_ms === undefined ? null : ms(entry.latency_ms)],
+      ['Techniques', entry.techniques?.length ? badges(entry.techniques) : null],
+      ['Id', code(entry.id)],
+      ['Hash', code(entry.hash)],
+      ['Hash before', code(entry.previous_hash)],
+    ]),
+    entry.findings?.length ? [h('h3', {}, 'Findings'), table('Findings', findings, entry.findings)] : null);
+}

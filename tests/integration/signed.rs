@@ -1,0 +1,46 @@
+//! Bodies that their caller has signed by AWS Signature Version 4.
+
+use serde_json::Value;
+
+use crate::framing::secret;
+use crate::gateway::Gateway;
+use crate::upstream::Upstream;
+use crate::wire::exchange;
+use crate::wire::post;
+
+const REDACTING: &str = "[limits]\nscan_ms = 60000\n[policies.default]\nfail_mode = \"closed\"\n\
+                         [policies.default.categories.secrets]\nmode = \"redact\"\n";
+const PATH: &str = "/model/anthropic.claude/invoke";
+
+#[test]
+fn a_signed_body_leaves_as_it_came_or_not_at_all() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::in_front_of(upstream.address, REDACTING);
+    let clean = r#"{"messages":[{"role":"user","content":"hello"}],"max_tokens":5}"#.to_owned();
+    let leaking = clean.replace("hello", &format!("my key is {}", secret()));
+    let header = "authorization: AWS4-HMAC-SHA256 Credential=x/20261121/us-east-1/bedrock/aws4_request, \
+                  SignedHeaders=host, Signature=0\r\n";
+    let unsigned = format!("{header}x-amz-content-sha256: UNSIGNED-PAYLOAD\r\n");
+    let presigned = format!("{PATH}?X-Amz-Signature=0");
+    let send = |path: &str, headers: &str, body: &str| {
+        let answer = exchange(gateway.proxy, &post(path, headers, body));
+        let body_of = |bytes: Vec<u8>| {
+            let text = String::from_utf8(bytes).expect("text");
+            text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).expect("a whole head")
+        };
+        (answer.status, upstream.take().pop().map(|asked| body_of(asked.bytes)))
+    };
+    for (path, headers) in [(PATH, header), (presigned.as_str(), "")] {
+        assert_eq!(send(path, headers, &clean), (200, Some(clean.clone())), "{path}");
+        assert_eq!(send(path, headers, &leaking), (403, None), "{path}");
+    }
+    let told = exchange(gateway.proxy, &post(PATH, header, &leaking));
+    let told: Value = serde_json::from_slice(&told.body).expect("JSON");
+    assert!(told.to_string().contains("signature covers the body"), "{told}");
+    // Where the body is not signed, or nothing is, it is redacted as always.
+    for headers in [unsigned.as_str(), "authorization: Bearer x\r\n"] {
+        let (status, body) = send(PATH, headers, &leaking);
+        let body = body.expect("a request");
+        assert!(status == 200 && body.contains("my key is") && !body.contains(&secret()), "{body}");
+    }
+}
