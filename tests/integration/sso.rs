@@ -44,11 +44,10 @@ struct Certificates {
 }
 
 impl Provider {
-    fn start(program: &str, certificates: &Certificates, arguments: &[&str]) -> Self {
+    fn start(program: &str, arguments: &[&str]) -> Self {
         let mut process = Command::new(format!("{ROOT}/{program}"))
             .args(arguments)
             .current_dir(format!("{ROOT}/target/browser/node"))
-            .env("NODE_EXTRA_CA_CERTS", certificates.path("ca.pem"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -166,7 +165,7 @@ fn chromium_signs_in_at_the_npm_provider_over_tls() {
         script("drive.mjs");
         let (secret, program) = (new_secret(certificates), script("provider.mjs"));
         let (cert, key) = (certificates.path("cert.pem"), certificates.path("key.pem"));
-        Provider::start("target/clients/bin/node", certificates, &[&program, &cert, &key, &secret, public])
+        Provider::start("target/clients/bin/node", &[&program, &cert, &key, &secret, public])
     };
     sign_in("npm", start, |certificates, provider| oidc(certificates, provider, "gate-admins = \"admin\""));
 }
@@ -176,11 +175,7 @@ fn chromium_signs_in_at_the_pypi_provider() {
     let start = |certificates: &Certificates, _: &str| {
         script("drive.mjs");
         new_secret(certificates);
-        Provider::start(
-            "target/browser/venv/bin/python",
-            certificates,
-            &[&format!("{ROOT}/tests/browser/provider.py")],
-        )
+        Provider::start("target/browser/venv/bin/python", &[&format!("{ROOT}/tests/browser/provider.py")])
     };
     sign_in("pypi", start, |certificates, provider| {
         oidc(certificates, provider, "gate-auditors = \"auditor\"")
@@ -194,7 +189,7 @@ fn chromium_signs_in_at_the_saml_provider() {
         new_secret(certificates);
         let (folder, program) = (certificates.folder.path().display().to_string(), script("saml.mjs"));
         let (cert, key) = (certificates.path("cert.pem"), certificates.path("key.pem"));
-        Provider::start("target/clients/bin/node", certificates, &[&program, &cert, &key, &folder, public])
+        Provider::start("target/clients/bin/node", &[&program, &cert, &key, &folder, public])
     };
     sign_in("saml", start, |certificates, _| {
         let [metadata, key, cert] = ["idp.xml", "saml.key", "saml.pem"].map(|name| certificates.path(name));
