@@ -85,7 +85,23 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tls",
         ],
     ),
-    ("cli", &["access", "app", "clock", "config", "document", "govern", "id", "redact", "scan", "telemetry"]),
+    (
+        "cli",
+        &[
+            "access",
+            "app",
+            "clock",
+            "config",
+            "document",
+            "govern",
+            "id",
+            "policy",
+            "redact",
+            "scan",
+            "telemetry",
+            "tls",
+        ],
+    ),
     (
         "app",
         &[

@@ -11,6 +11,7 @@ use std::path::Path;
 
 use portcullis::scan::classifier::Origin;
 use portcullis::scan::classifier::pool::HEADS;
+use portcullis::scan::classifier::pool::OVERRIDE;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -29,6 +30,26 @@ const TRAFFIC_MAX: usize = 150;
 const TRAFFIC_BYTES_MIN: usize = 40;
 /// How many carriers get a payload.
 const COMPOSED: usize = 2400;
+
+/// Kinds of texts that ask an assistant for something: only people hand them over.
+const REQUESTS: [&str; 6] = [
+    "benign_instruction",
+    "benign_roleplay",
+    "benign_security_coding",
+    "benign_coding",
+    "benign_document_task",
+    "harmful_request",
+];
+/// Kinds of texts that tools give back.
+const GIVEN: [&str; 3] = ["benign_tool_output", "benign_document", TOOL_RESULT];
+/// What a string of recorded traffic is called where nobody knows who wrote it.
+const TRAFFIC: &str = "traffic";
+/// What it is called where a tool gave it back.
+const TOOL_RESULT: &str = "tool_result";
+/// Members of recorded traffic in which tools' answers lie.
+const TOOL_MEMBERS: [&str; 3] = ["toolResult", "functionResponse", "function_response"];
+/// Roles and types of the objects that are tools' answers.
+const TOOL_MARKS: [&str; 4] = ["tool", "function", "function_call_output", "tool_result"];
 
 /// One text.
 #[derive(Clone, Debug)]
@@ -131,11 +152,11 @@ fn labelled(row: Row) -> Option<Doc> {
     Some(doc)
 }
 
-/// Returns a row as a harmless text, which anyone may hand over: a person or a tool.
+/// Returns a row as a harmless text: a request is a person's, anything else may be handed over by a tool, too.
 fn benign(row: Row) -> Doc {
-    let tool = row.kind.contains("tool_output")
-        || row.kind.contains("document")
-        || hash(row.text.as_bytes()) & 1 == 0;
+    let kind = row.kind.as_str();
+    let by_chance = kind != TRAFFIC && !REQUESTS.contains(&kind) && hash(row.text.as_bytes()) & 1 == 0;
+    let tool = by_chance || GIVEN.contains(&kind);
     Doc {
         group: group_of(&row.source).to_owned(),
         origin: if tool { Origin::Tool } else { Origin::User },
@@ -198,20 +219,20 @@ fn traffic(folder: &Path) -> Result<Vec<Doc>, Box<dyn Error>> {
     let mut docs = Vec::new();
     for file in files {
         let provider = file.path().file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let mut texts = BTreeSet::new();
+        let mut texts = BTreeMap::new();
         for line in fs::read_to_string(file.path())?.lines() {
             let row: Value = serde_json::from_str(line)?;
             let body = row.get("body").and_then(Value::as_str).unwrap_or_default();
             if let Ok(body) = serde_json::from_str(body) {
-                gather(&body, &mut texts);
+                gather(&body, false, &mut texts);
             }
         }
-        let mut texts: Vec<String> = texts.into_iter().collect();
+        let mut texts: Vec<(String, bool)> = texts.into_iter().collect();
         Chance::of(&provider).shuffle(&mut texts);
-        let row = |text| Row {
+        let row = |(text, is_tool)| Row {
             text,
             label: Some(0),
-            kind: "traffic".to_owned(),
+            kind: if is_tool { TOOL_RESULT } else { TRAFFIC }.to_owned(),
             source: format!("traffic/{provider}"),
             lang: "und".to_owned(),
         };
@@ -220,13 +241,23 @@ fn traffic(folder: &Path) -> Result<Vec<Doc>, Box<dyn Error>> {
     Ok(docs)
 }
 
-fn gather(value: &Value, texts: &mut BTreeSet<String>) {
+/// Gathers the texts of a body, and whether a tool gave each back.
+fn gather(value: &Value, is_tool: bool, texts: &mut BTreeMap<String, bool>) {
     match value {
         Value::String(text) if (TRAFFIC_BYTES_MIN..20_000).contains(&text.len()) && text.contains(' ') => {
-            texts.insert(text.clone());
+            texts.insert(text.clone(), is_tool);
         }
-        Value::Array(list) => list.iter().for_each(|value| gather(value, texts)),
-        Value::Object(table) => table.values().for_each(|value| gather(value, texts)),
+        Value::Array(list) => list.iter().for_each(|value| gather(value, is_tool, texts)),
+        Value::Object(table) => {
+            let marked = |name: &str| {
+                table.get(name).and_then(Value::as_str).is_some_and(|mark| TOOL_MARKS.contains(&mark))
+            };
+            let is_answer =
+                is_tool || marked("role") || (marked("type") && !table.contains_key("parameters"));
+            for (name, value) in table {
+                gather(value, is_answer || TOOL_MEMBERS.contains(&name.as_str()), texts);
+            }
+        }
         _ => {}
     }
 }
@@ -276,7 +307,7 @@ fn carries(doc: &Doc) -> bool {
 
 /// Puts payloads of ours into harmless texts; the carriers alone are in the corpus too.
 fn composed(carriers: &[Doc], written: &[Doc]) -> Vec<Doc> {
-    let payloads: Vec<&Doc> = written.iter().filter(|doc| doc.heads[0] == Some(true)).collect();
+    let payloads: Vec<&Doc> = written.iter().filter(|doc| doc.heads[OVERRIDE] == Some(true)).collect();
     let mut by_source: BTreeMap<&str, Vec<&Doc>> = BTreeMap::new();
     carriers.iter().for_each(|doc| by_source.entry(&doc.source).or_default().push(doc));
     let by_source: Vec<Vec<&Doc>> = by_source.into_values().collect();

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use portcullis::scan::classifier::Origin;
 use portcullis::scan::classifier::lexicon;
 use portcullis::scan::classifier::lexicon::Lexicon;
 use portcullis::scan::classifier::normal::Normal;
@@ -95,9 +96,10 @@ impl Folds {
         logistic::fit(&(0..docs.len()).filter(known).map(row).collect::<Vec<_>>())
     }
 
-    /// Returns the log odds that this share of the harmless texts of others exceeds.
-    pub fn level(&self, docs: &[Doc], share: f64) -> f32 {
-        let harmless = docs.iter().zip(&self.odds).filter(|(doc, _)| !doc.attack && !doc.own);
+    /// Returns the log odds that this share of the harmless texts of others exceeds, of people or of tools.
+    pub fn level(&self, docs: &[Doc], origin: Origin, share: f64) -> f32 {
+        let counts = |doc: &Doc| !doc.attack && !doc.own && doc.origin == origin;
+        let harmless = docs.iter().zip(&self.odds).filter(|(doc, _)| counts(doc));
         let mut odds: Vec<f32> = harmless.map(|(_, odds)| *odds).collect();
         odds.sort_by(f32::total_cmp);
         let at = (odds.len() as f64 * (1.0 - share)) as usize;
@@ -107,12 +109,12 @@ impl Folds {
 
 /// Returns the fold in which a text is held out.
 ///
-/// Harmless texts of ours, and the only source that has most languages, are spread text by text.
+/// The only harmless source that has most languages is spread text by text.
 fn fold_of(doc: &Doc, groups: &[&str]) -> usize {
     if let Some(at) = groups.iter().position(|group| *group == doc.group) {
         return at;
     }
-    let by_text = !doc.attack && (doc.own || doc.source.ends_with("_multilingual"));
+    let by_text = !doc.attack && doc.source.ends_with("_multilingual");
     let key = if by_text { doc.text.as_bytes() } else { doc.group.as_bytes() };
     (hash(key) % groups.len().max(1) as u64) as usize
 }

@@ -12,6 +12,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::path::PathBuf;
 
+use portcullis::scan::classifier::Origin;
 use portcullis::scan::classifier::format;
 use portcullis::scan::classifier::lexicon;
 use portcullis::scan::classifier::lexicon::Lexicon;
@@ -67,11 +68,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let weights = learn::learn(&fold::lessons(&docs, &texts, &everything));
     let mut stack = folds.stack(&docs, None);
     stack.signals = SIGNALS;
-    let (watch, sure) = (folds.level(&docs, WATCH_SHARE), folds.level(&docs, SURE_SHARE));
-    let levels = Levels { watch: [watch, sure, watch, watch, watch], sure: [sure, NEVER, sure, sure, sure] };
+    let levels = levels(&folds, &docs);
     let model = Linear { weights, lexicon, stack, levels };
     fs::write("plugins/models/gatehouse/model.bin", format::write(&model)?)?;
     Ok(())
+}
+
+/// Returns from which log odds on a text of each origin is reported.
+///
+/// Whose texts nobody recorded, they count as people's.
+fn levels(folds: &Folds, docs: &[corpus::Doc]) -> Levels {
+    let level = |origin, share| folds.level(docs, origin, share);
+    let (watch, sure) = (level(Origin::User, WATCH_SHARE), level(Origin::User, SURE_SHARE));
+    let (watch_tool, sure_tool) = (level(Origin::Tool, WATCH_SHARE), level(Origin::Tool, SURE_SHARE));
+    Levels { watch: [watch, sure, watch, watch_tool, watch], sure: [sure, NEVER, sure, sure_tool, sure] }
 }
 
 /// Returns a text as the scanner hands it to the model.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use portcullis::scan::classifier::Origin;
 use serde_json::Value;
 use serde_json::json;
 
@@ -29,28 +30,30 @@ impl Told {
 
 /// Tells the recall for each source of attacks, and what of each harmless source exceeds the thresholds.
 pub fn folds(docs: &[Doc], folds: &Folds) -> Told {
-    let levels = SHARES.map(|share| folds.level(docs, share));
-    let mut sources: BTreeMap<(bool, bool, &str), Vec<f32>> = BTreeMap::new();
+    let levels = |origin: Origin| SHARES.map(|share| folds.level(docs, origin, share));
+    let (of_people, of_tools) = (levels(Origin::User), levels(Origin::Tool));
+    let mut sources: BTreeMap<(bool, bool, &str), Vec<[bool; 2]>> = BTreeMap::new();
     for (doc, odds) in docs.iter().zip(&folds.odds) {
         let name = if doc.own { kind_of(&doc.source) } else { doc.group.as_str() };
-        sources.entry((!doc.attack, doc.own, name)).or_default().push(*odds);
+        let levels = if doc.origin == Origin::Tool { of_tools } else { of_people };
+        sources.entry((!doc.attack, doc.own, name)).or_default().push(levels.map(|level| *odds > level));
     }
     let mut markdown = String::from(
         "\n## Sources left out\n\nEach source is judged by a model that learnt from the others. Thresholds are set on \
-         the harmless texts of left-out sources: 1 % and 0.1 % of them exceed these. Percent, with 95 % intervals.\n\n\
+         the harmless texts of left-out sources, for people's and tools' texts apart: 1 % and 0.1 % of them exceed these. Percent, with 95 % intervals.\n\n\
          | texts | source | n | over the 1 % threshold | over the 0.1 % threshold |\n| --- | --- | --- | --- | --- |\n",
     );
     let (mut values, mut recalls) = (Vec::new(), Vec::new());
-    for ((harmless, own, name), odds) in &sources {
-        let hits = levels.map(|level| odds.iter().filter(|odds| **odds > level).count());
+    for ((harmless, own, name), over) in &sources {
+        let hits = [0, 1].map(|at| over.iter().filter(|over| over[at]).count());
         let set = if *harmless { "harmless" } else { "attacks" };
         if !*harmless && !*own && *name != "synthetic" {
-            recalls.push(hits.map(|hits| 100.0 * hits as f64 / odds.len() as f64));
+            recalls.push(hits.map(|hits| 100.0 * hits as f64 / over.len() as f64));
         }
-        let [one, tenth] = hits.map(|hits| cell(hits, odds.len()));
+        let [one, tenth] = hits.map(|hits| cell(hits, over.len()));
         let whose = if *own { " (ours)" } else { "" };
-        markdown.push_str(&format!("| {set}{whose} | {name} | {} | {one} | {tenth} |\n", odds.len()));
-        values.push(json!({ "set": set, "own": own, "source": name, "n": odds.len(), "hits_1": hits[0], "hits_01": hits[1] }));
+        markdown.push_str(&format!("| {set}{whose} | {name} | {} | {one} | {tenth} |\n", over.len()));
+        values.push(json!({ "set": set, "own": own, "source": name, "n": over.len(), "hits_1": hits[0], "hits_01": hits[1] }));
     }
     let mean = |at: usize| recalls.iter().map(|recall| recall[at]).sum::<f64>() / recalls.len().max(1) as f64;
     let line = format!(

@@ -75,9 +75,9 @@ impl Layers {
         self.scanner.detector(id).map(|it| it.category).or_else(learned).or_else(rule)
     }
 
-    /// Asks all layers whether a text is an attack.
+    /// Asks all layers whether a text of a request is an attack, however it is spelt.
     pub fn outcome(&self, text: &str, origin: Origin) -> Outcome {
-        let mut findings = self.patterns(text);
+        let mut findings = self.scanner.scan_spelt(text.as_bytes(), &self.all).unwrap_or_default();
         let layer1 = self.surest(&findings);
         let learned = self.learned(text, origin, &findings);
         let layer3 = learned.as_ref().map(|finding| finding.confidence);

@@ -3,6 +3,7 @@
 //! - [`threat_model`]: whom it stops, how others failed, and the line here that prevents it.
 //! - [`streaming`]: how a stream is judged while it flows.
 //! - [`packs`]: how detectors are written, and how they prove themselves.
+//! - [`detection`]: how often the scanner is right and wrong, with the commands that measure it.
 //! - [`operations`]: reload, restart, crash, full disk, durability.
 //! - [`cluster`]: several gateways on one database, and what each failure does.
 //! - [`record`]: what is written down, how a copy is verified, how somebody is forgotten.
@@ -13,6 +14,7 @@
 
 pub mod cluster;
 pub mod compatibility;
+pub mod detection;
 pub mod experiments;
 pub mod operations;
 pub mod packs;

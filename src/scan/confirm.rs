@@ -10,7 +10,6 @@
 //! all of them together would take more memory than everything else, and most of the start.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::OnceLock;
 
 use regex_automata::Anchored;
@@ -24,6 +23,7 @@ use regex_syntax::hir::Look;
 
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
+use crate::scan::detector::Pattern;
 use crate::scan::engine::Run;
 use crate::scan::shape::Opening;
 use crate::scan::shape::Start;
@@ -53,7 +53,7 @@ const WORK_PER_LOOK: usize = 16;
 pub struct Confirm {
     /// Built with the first candidate, unless that could fail.
     regex: OnceLock<meta::Regex>,
-    hir: Arc<Hir>,
+    pattern: Pattern,
     start: Start,
     width_max: usize,
     slots: usize,
@@ -138,7 +138,8 @@ impl Confirm {
     /// # Errors
     /// The pattern needs too large an automaton.
     pub fn compile(detector: &Detector, start: Start) -> Result<Self, Box<meta::BuildError>> {
-        let hir = detector.pattern.shared_hir();
+        let pattern = detector.pattern.clone();
+        let hir = pattern.hir();
         let width_max = detector.pattern.width_max();
         let slots = if detector.pattern.has_group() { 4 } else { 2 };
         let at_edge = hir.properties().look_set_prefix().contains(Look::WordAscii);
@@ -148,13 +149,14 @@ impl Confirm {
             ..=LATE_BYTES_MAX => OnceLock::new(),
             _ => OnceLock::from(built(&hir, width_max)?),
         };
-        Ok(Self { regex, hir, start, width_max, slots, at_edge, opening, one_by_one })
+        Ok(Self { regex, pattern, start, width_max, slots, at_edge, opening, one_by_one })
     }
 
     /// Returns the regex, building it if this is its first use.
     fn regex(&self) -> &meta::Regex {
         self.regex.get_or_init(|| {
-            built(&self.hir, self.width_max).expect("an automaton below the limit for late ones is built")
+            built(&self.pattern.hir(), self.width_max)
+                .expect("an automaton below the limit for late ones is built")
         })
     }
 
@@ -326,7 +328,7 @@ mod tests {
     /// Places the matches of `pattern` in `text`, taking values that end in an even digit.
     fn placed(pattern: &str, anchor: Option<&str>, text: &str, starts: Range<usize>) -> Vec<(usize, usize)> {
         let mut detector = crate::scan::fixture::detector("probe", pattern);
-        detector.anchor = anchor.map(|anchor| crate::scan::detector::Pattern::parse(anchor).unwrap());
+        detector.anchor = anchor.map(|anchor| Pattern::parse(anchor).unwrap());
         let shape = Shape::of(&detector);
         let confirm = Confirm::compile(&detector, shape.start).unwrap();
         let runs =
@@ -387,7 +389,7 @@ mod tests {
             "(?:q|w|e|r|t[yz]|(?:ui|op){3}){0,40}k",
             "[acegikmoqsuwyACEGIKMOQSUWY02468]{1,300}",
         ] {
-            let hir = crate::scan::detector::Pattern::parse(pattern).unwrap().hir().clone();
+            let hir = Pattern::parse(pattern).unwrap().hir();
             let bytes = automaton_bytes(&hir);
             for (reverse, captures) in [(false, WhichCaptures::All), (true, WhichCaptures::None)] {
                 let config = thompson::Config::new().utf8(false).reverse(reverse).which_captures(captures);

@@ -48,13 +48,17 @@ const LOWERINGS_MAX: usize = 8;
 /// From this length on, in bytes, a context word may stand inside a longer word.
 const CONTEXT_SUBSTRING_BYTES: usize = 4;
 
-/// A bounded regular expression over bytes, with ASCII classes.
+/// A bounded regular expression over bytes, with ASCII classes; cheap to clone.
+///
+/// It is kept as it was written and parsed anew for whoever builds something from it: the parsed forms of all
+/// patterns take more memory than everything that is built from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    source: String,
-    hir: Arc<Hir>,
+    source: Arc<str>,
     width_min: usize,
     width_max: usize,
+    looks_behind_itself: bool,
+    has_group: bool,
 }
 
 /// What is wrong with a pattern.
@@ -165,9 +169,7 @@ impl Pattern {
         if source.len() > PATTERN_BYTES_MAX {
             return Err(PatternFault::TooLong { bytes: source.len() });
         }
-        let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
-        let hir = parser.parse(source).map_err(|fault| PatternFault::Syntax(Box::new(fault)))?;
-        let hir = over_bytes(hir);
+        let hir = parsed(source)?;
         bounded(&hir)?;
         let facts = hir.properties();
         if facts.explicit_captures_len() > 1 {
@@ -176,10 +178,17 @@ impl Pattern {
         let width_max = facts.maximum_len().ok_or(PatternFault::Unbounded)?;
         let width_min = facts.minimum_len().ok_or(PatternFault::Never)?;
         match (width_min, width_max) {
-            (0, _) => Err(PatternFault::Empty),
-            (_, PATTERN_WIDTH_MAX..) if width_max > PATTERN_WIDTH_MAX => Err(PatternFault::TooWide),
-            _ => Ok(Self { source: source.to_owned(), hir: Arc::new(hir), width_min, width_max }),
+            (0, _) => return Err(PatternFault::Empty),
+            (_, PATTERN_WIDTH_MAX..) if width_max > PATTERN_WIDTH_MAX => return Err(PatternFault::TooWide),
+            _ => {}
         }
+        Ok(Self {
+            source: source.into(),
+            width_min,
+            width_max,
+            looks_behind_itself: !facts.look_set_suffix().is_empty(),
+            has_group: facts.explicit_captures_len() == 1,
+        })
     }
 
     /// Returns the pattern as it was written.
@@ -187,14 +196,9 @@ impl Pattern {
         &self.source
     }
 
-    /// Returns the parsed form, from which everything that matches is built.
-    pub fn hir(&self) -> &Hir {
-        &self.hir
-    }
-
-    /// Returns the parsed form for whoever builds from it later.
-    pub(super) fn shared_hir(&self) -> Arc<Hir> {
-        Arc::clone(&self.hir)
+    /// Returns the parsed form, from which everything that matches is built; takes some microseconds.
+    pub fn hir(&self) -> Hir {
+        parsed(&self.source).expect("what was parsed once can be parsed again")
     }
 
     /// Returns the fewest bytes a match has; at least one.
@@ -209,12 +213,12 @@ impl Pattern {
 
     /// Tells whether whoever reads a match has to see the byte behind it.
     pub fn looks_behind_itself(&self) -> bool {
-        !self.hir.properties().look_set_suffix().is_empty()
+        self.looks_behind_itself
     }
 
     /// Tells whether a group marks the value within the match.
     pub fn has_group(&self) -> bool {
-        self.hir.properties().explicit_captures_len() == 1
+        self.has_group
     }
 }
 
@@ -291,6 +295,13 @@ impl FromStr for MaskKind {
         let expected = "label, keep_last_4, hash, token";
         Self::ALL.into_iter().find(|known| known.as_str() == text).ok_or(UnknownName { expected })
     }
+}
+
+/// Parses a pattern, whatever its bounds.
+fn parsed(source: &str) -> Result<Hir, PatternFault> {
+    let mut parser = ParserBuilder::new().unicode(false).utf8(false).build();
+    let hir = parser.parse(source).map_err(|fault| PatternFault::Syntax(Box::new(fault)))?;
+    Ok(over_bytes(hir))
 }
 
 /// Returns the same pattern with every class over bytes.
@@ -411,9 +422,9 @@ mod tests {
     fn alternatives_of_characters_are_spelt_out_in_bytes() {
         for source in ["(?i)(?:api|app)", "x(?:é|è|ü)y", "a|b|é", "(?i:dd|de|df)é"] {
             let pattern = Pattern::parse(source).unwrap();
-            assert!(!has_characters(pattern.hir()), "{source}");
+            assert!(!has_characters(&pattern.hir()), "{source}");
             let regex = |hir: &Hir| regex_automata::meta::Builder::new().build_from_hir(hir).unwrap();
-            let bytes = regex(pattern.hir());
+            let bytes = regex(&pattern.hir());
             for text in ["api", "ApP", "xéy", "xèy", "xay", "é", "DFé", "dgé"] {
                 let same = regex::bytes::RegexBuilder::new(source).build().unwrap();
                 assert_eq!(bytes.is_match(text), same.is_match(text.as_bytes()), "{source} in {text}");

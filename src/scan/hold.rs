@@ -136,17 +136,18 @@ impl Watch {
             if track == Track::Reported {
                 reported.insert(id);
             }
-            let (hir, width) = (detector.pattern.hir(), detector.pattern.width_max());
+            let width = detector.pattern.width_max();
             let is_wide = width >= WIDE_BYTES;
             if track == Track::Reported && !is_wide {
                 // Nothing waits for it: what is old enough is looked at in one go, which is cheaper than following.
                 unfollowed_bytes_max = unfollowed_bytes_max.max(width as u64 + 1);
                 continue;
             }
-            let settler = is_wide.then(|| Settler::new(hir));
+            let hir = detector.pattern.hir();
+            let settler = is_wide.then(|| Settler::new(&hir));
             let wide = if settler.is_some() { patterns.len() as u32 } else { NARROW };
             let reach = u32::try_from(width).map_or(u32::MAX, |width| width.saturating_add(1));
-            builder.add(Row::of(hir), Facts { track, reach, wide });
+            builder.add(Row::of(&hir), Facts { track, reach, wide });
             patterns.push(Watched { detector: id, settler });
         }
         let enforced = enforced.clone();

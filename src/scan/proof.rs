@@ -113,7 +113,8 @@ pub fn prove(scanner: &Scanner, replay: Option<&Replay<'_>>) -> Result<(), Vec<P
 ///
 /// `None` if no try passes.
 pub fn valid_value(detector: &Detector, seed: u64) -> Option<Vec<u8>> {
-    let form = value_form(detector.pattern.hir());
+    let pattern = detector.pattern.hir();
+    let form = value_form(&pattern);
     let regex = meta::Regex::builder()
         .configure(meta::Config::new().utf8_empty(false).nfa_size_limit(Some(AUTOMATON_BYTES_MAX)))
         .build_from_hir(form)

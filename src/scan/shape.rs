@@ -67,19 +67,19 @@ impl Shape {
     /// A pattern whose beginning tells enough needs no anchor.
     pub fn of(detector: &Detector) -> Self {
         let pattern = detector.pattern.hir();
-        if let Some(lead) = lead::of(pattern)
+        if let Some(lead) = lead::of(&pattern)
             && (lead.is_telling() || detector.anchor.is_none())
         {
             return Self::led(lead, |back| Start::Known { back });
         }
         let (hir, leads) = match &detector.anchor {
             Some(anchor) => {
-                let cut = required_prefix(anchor.hir());
+                let cut = required_prefix(&anchor.hir());
                 let narrow = detector.pattern.width_max() < WIDE_BYTES;
-                let leads = begins_with(pattern, &cut) || (narrow && shares_beginning(pattern, &cut));
+                let leads = begins_with(&pattern, &cut) || (narrow && shares_beginning(&pattern, &cut));
                 (cut, leads)
             }
-            None => (required_prefix(pattern), true),
+            None => (required_prefix(&pattern), true),
         };
         let back_max = reach(detector.pattern.width_max());
         if let Some(lead) = lead::of(&hir) {

@@ -53,6 +53,7 @@ pub struct Metrics {
     reload_ok: IntGauge,
     reload_at: Gauge,
     revision: IntGauge,
+    certificate_ends: prometheus::IntGaugeVec,
 }
 
 /// One finished exchange, for the request metrics.
@@ -171,6 +172,12 @@ impl Metrics {
                 "When a reload was last accepted.",
             ),
             revision: gauge(&registry, "config_revision", "The revision in force."),
+            certificate_ends: counters_gauge(
+                &registry,
+                "cert_expiry_timestamp_seconds",
+                "Until when the certificate of a listener counts.",
+                &["listener"],
+            ),
             registry,
         }
     }
@@ -301,6 +308,11 @@ impl Metrics {
             self.reload_at.set(unix_seconds);
             self.revision.set(revision as i64);
         }
+    }
+
+    /// Shows until when the certificate of a listener counts, in Unix seconds.
+    pub fn certificate_ends(&self, listener: &'static str, unix_seconds: i64) {
+        self.certificate_ends.with_label_values(&[listener]).set(unix_seconds);
     }
 
     /// Returns the share of requests answered without a server error since the start; `None` before the first.

@@ -32,7 +32,7 @@ use crate::scan::scanner::touches;
 use crate::scan::spelling;
 use crate::scan::view;
 
-/// What occurs in the names of members that hold secrets, in lower case.
+/// What occurs in the names of members that hold secrets, in whatever case.
 const SECRET_NAMES: [&[u8]; 7] = [b"passw", b"pwd", b"secret", b"token", b"key", b"cred", b"auth"];
 /// The longest such name, in bytes.
 const SECRET_NAME_BYTES_MAX: usize = 64;
@@ -118,13 +118,14 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     pin_tools(sheet, text, &document);
     let recall = Recall::of(sheet);
     let text_bytes = Cell::new(0);
-    let texts = Texts::of(text, &document, |at, alone| {
-        let string = document.strings.get(at);
-        let bytes = string.map_or(0, |string| {
-            bytes_of_model(alone, (direction, words_of(dialect, text, &document, string)), string)
-        });
+    let texts = Texts::of(text, &document, |at, string, alone| {
+        // A key belongs to no model; only one that is long is worth asking whose it is.
+        let is_asked = !string.key || alone.len() >= memo::TEXT_BYTES_MIN;
+        let channel = is_asked.then(|| dialect.channel(text, &document, string));
+        let words = channel.map(|channel| words_of(channel, dialect, text, &document, string));
+        let bytes = words.map_or(0, |words| bytes_of_model(alone, (direction, words), string));
         text_bytes.set(text_bytes.get() + bytes);
-        recall.standing(sheet, text, &document, at, alone)
+        Known { channel, standing: recall.standing(sheet, (text, &document, at), channel, alone) }
     });
     sheet.usage.text_bytes += text_bytes.get();
     let mut suspects = Vec::new();
@@ -133,26 +134,27 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     let asked = direction == Direction::Request;
     let asks_model = sheet.inspector.ruleset.layer3.ids().any(|id| sheet.wanted().contains(id));
     let is_spelt = asked && spelling::may_be_spelt(&texts.joined)?;
-    for (at, (string, (place, standing))) in document.strings.iter().zip(texts.places()).enumerate() {
-        if standing == Standing::Clean {
+    for (at, (string, (place, known))) in document.strings.iter().zip(texts.places()).enumerate() {
+        if known.standing == Standing::Clean {
             continue;
         }
         let alone = &texts.joined[place.clone()];
         let name = name_of_secret(text, &document, at);
-        let channel = dialect.channel(text, &document, string);
         let may_match = name.is_some()
             || touches(&suspects, &place)
             || view::needs_views(alone)
             || is_spelt && spelling::may_be_spelt(alone)?
             || sheet.may_restore(alone);
         let found = sheet.found();
-        if may_match
-            || asks_model && alone.len() >= TEXT_BYTES_MIN && layer3::reads(alone, direction, channel)
-        {
-            let name = may_match.then(|| name.unwrap_or_default());
-            scan_string(sheet, text, offset, (&document, string, channel), name.as_deref())?;
+        let may_tell = asks_model && alone.len() >= TEXT_BYTES_MIN;
+        if may_match || may_tell {
+            let channel = known.channel.unwrap_or_else(|| dialect.channel(text, &document, string));
+            if may_match || layer3::reads(alone, direction, channel) {
+                let name = may_match.then(|| name.unwrap_or_default());
+                scan_string(sheet, text, offset, (&document, string, channel), name.as_deref())?;
+            }
         }
-        if let Standing::New(tag) = standing
+        if let Standing::New(tag) = known.standing
             && sheet.found() == found
         {
             sheet.inspector.ruleset.memo.note(tag);
@@ -166,9 +168,15 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     Ok(())
 }
 
-/// Returns whose words a string is; where nothing is known of an API, what names of pieces of text tell.
-fn words_of(dialect: &Dialect, text: &[u8], document: &Document, string: &JsonString) -> Channel {
-    match dialect.channel(text, document, string) {
+/// Returns whose words a string of a channel is; where nothing is known of an API, what names of pieces of text tell.
+fn words_of(
+    channel: Channel,
+    dialect: &Dialect,
+    text: &[u8],
+    document: &Document,
+    string: &JsonString,
+) -> Channel {
+    match channel {
         Channel::Metadata if dialect.kind() == DialectKind::Generic => {
             dialect.lane(None, text, document, string).map_or(Channel::Metadata, |lane| lane.channel)
         }
@@ -197,8 +205,20 @@ pub fn name_of_secret<'a>(text: &'a [u8], document: &Document, at: usize) -> Opt
         return None;
     }
     let name = document.text(text, key);
-    let lower = name.to_ascii_lowercase();
-    SECRET_NAMES.iter().any(|part| memchr::memmem::find(&lower, part).is_some()).then_some(name)
+    is_of_secret(&name).then_some(name)
+}
+
+/// Tells whether one of the [`SECRET_NAMES`] occurs in a name.
+fn is_of_secret(name: &[u8]) -> bool {
+    let begins_here = |rest: &[u8]| {
+        let begins =
+            |part: &&[u8]| rest.get(..part.len()).is_some_and(|head| head.eq_ignore_ascii_case(part));
+        SECRET_NAMES.iter().any(begins)
+    };
+    // All of them begin with one of these letters.
+    let may_begin = |byte: &u8| matches!(byte | 0x20, b'p' | b's' | b't' | b'k' | b'c' | b'a');
+    let mut places = name.iter().enumerate().filter(|(_, byte)| may_begin(byte));
+    places.any(|(at, _)| name.get(at..).is_some_and(begins_here))
 }
 
 /// Compares the tools that a body defines with those that its caller knows.
@@ -244,18 +264,18 @@ impl Recall {
     fn standing(
         &self,
         sheet: &Sheet<'_, '_>,
-        text: &[u8],
-        document: &Document,
-        at: usize,
+        (text, document, at): (&[u8], &Document, usize),
+        channel: Option<Channel>,
         alone: &[u8],
     ) -> Standing {
-        let string = document.strings.get(at).filter(|_| alone.len() >= memo::TEXT_BYTES_MIN);
-        let (Some(circumstances), Some(string)) = (self.0, string) else { return Standing::Unknown };
-        if name_of_secret(text, document, at).is_some() || sheet.may_restore(alone) {
+        let (Some(circumstances), Some(channel)) = (self.0, channel) else { return Standing::Unknown };
+        if alone.len() < memo::TEXT_BYTES_MIN
+            || name_of_secret(text, document, at).is_some()
+            || sheet.may_restore(alone)
+        {
             return Standing::Unknown;
         }
-        let Inspector { ruleset, dialect, .. } = sheet.inspector;
-        let channel = dialect.channel(text, document, string);
+        let ruleset = sheet.inspector.ruleset;
         let reading = layer3::reading(sheet.inspector.judged(), channel);
         match ruleset.memo.tag(circumstances, reading, alone) {
             Some(tag) if ruleset.memo.knows(tag) => Standing::Clean,
@@ -271,37 +291,45 @@ impl Recall {
 struct Texts {
     joined: Vec<u8>,
     ends: Vec<usize>,
-    standings: Vec<Standing>,
+    known: Vec<Known>,
+}
+
+/// What is known of one text.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Whose words it is, if that was asked.
+    channel: Option<Channel>,
+    standing: Standing,
 }
 
 impl Texts {
     const BETWEEN: u8 = 0;
 
-    fn of(text: &[u8], document: &Document, standing: impl Fn(usize, &[u8]) -> Standing) -> Self {
+    fn of(text: &[u8], document: &Document, ask: impl Fn(usize, &JsonString, &[u8]) -> Known) -> Self {
         let count = document.strings.len();
         let mut texts = Self {
             joined: Vec::with_capacity(text.len()),
             ends: Vec::with_capacity(count),
-            standings: Vec::with_capacity(count),
+            known: Vec::with_capacity(count),
         };
         for (at, string) in document.strings.iter().enumerate() {
             let alone = document.text(text, string);
-            let standing = standing(at, &alone);
-            if standing != Standing::Clean {
+            let known = ask(at, string, &alone);
+            if known.standing != Standing::Clean {
                 texts.joined.extend_from_slice(&alone);
             }
-            texts.standings.push(standing);
+            texts.known.push(known);
             texts.ends.push(texts.joined.len());
             texts.joined.push(Self::BETWEEN);
         }
         texts
     }
 
-    /// Returns where each text lies in `joined`, and its standing.
-    fn places(&self) -> impl Iterator<Item = (Range<usize>, Standing)> + '_ {
+    /// Returns where each text lies in `joined`, and what is known of it.
+    fn places(&self) -> impl Iterator<Item = (Range<usize>, Known)> + '_ {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|end| end + 1));
         let places = starts.zip(&self.ends).map(|(start, end)| start..*end);
-        places.zip(self.standings.iter().copied())
+        places.zip(self.known.iter().copied())
     }
 }
 

@@ -19,8 +19,13 @@ const GLUED_CHARACTERS_MAX: usize = 10;
 const PREFIX_BYTES_MIN: usize = 3;
 /// The longest beginning of a word that is looked up, in bytes.
 const ENTRY_BYTES_MAX: usize = 64;
-/// The bits of the filter before the table.
+/// The bits of the filters before the table.
 const FILTER_BITS: u32 = 16;
+/// The bits of a hash by which entries are found.
+const BUCKET_BITS: u32 = 12;
+
+/// From this bit on, a hash has taken in its last byte.
+const LAST_BYTE_SHIFT: u32 = 40;
 
 const EXACT: u8 = 1;
 const PREFIX: u8 = 2;
@@ -41,8 +46,17 @@ pub struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lexicon {
     entries: Vec<Entry>,
-    filter: Vec<u64>,
+    /// By the first bits of a hash: the first entry that begins with them or more.
+    buckets: Vec<u32>,
+    /// What whole words and phrases look like.
+    wholes: Filter,
+    /// What beginnings of words look like.
+    beginnings: Filter,
 }
+
+/// A bit for some bits of each hash it was told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Filter(Vec<u64>);
 
 /// What a word means, whatever stands around it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,14 +129,12 @@ impl Lexicon {
             }
             same
         });
-        let mut filter = vec![0; 1 << (FILTER_BITS - 6)];
-        for entry in &entries {
-            let (word, bit) = place(entry.hash);
-            if let Some(word) = filter.get_mut(word) {
-                *word |= bit;
-            }
-        }
-        Self { entries, filter }
+        let of_kind = |kinds: u8| entries.iter().filter(move |entry| entry.kinds & kinds != 0);
+        let wholes = Filter::of(of_kind(EXACT | OPENS));
+        let beginnings = Filter::of(of_kind(PREFIX));
+        let bucket = |first: u64| entries.partition_point(|entry| entry.hash >> (64 - BUCKET_BITS) < first);
+        let buckets = (0..=1 << BUCKET_BITS).map(|first| bucket(first) as u32).collect();
+        Self { entries, buckets, wholes, beginnings }
     }
 
     /// Returns the entries, sorted by hash.
@@ -131,11 +143,25 @@ impl Lexicon {
     }
 
     fn find(&self, hash: u64) -> Option<&Entry> {
-        let (word, bit) = place(hash);
-        if self.filter.get(word).is_none_or(|word| word & bit == 0) {
+        let bucket = (hash >> (64 - BUCKET_BITS)) as usize;
+        let (first, last) = (*self.buckets.get(bucket)?, *self.buckets.get(bucket + 1)?);
+        self.entries.get(first as usize..last as usize)?.iter().find(|entry| entry.hash == hash)
+    }
+
+    /// Returns the entry of a whole word, a whole phrase, or the first words of one.
+    fn whole(&self, hash: u64) -> Option<&Entry> {
+        if !self.wholes.may_have(hash) {
             return None;
         }
-        self.entries.binary_search_by_key(&hash, |entry| entry.hash).ok().and_then(|at| self.entries.get(at))
+        self.find(hash).filter(|entry| entry.kinds & (EXACT | OPENS) != 0)
+    }
+
+    /// Returns the entry that stands for any ending.
+    fn beginning(&self, hash: u64) -> Option<&Entry> {
+        if !self.beginnings.may_have(hash) {
+            return None;
+        }
+        self.find(hash).filter(|entry| entry.kinds & PREFIX != 0)
     }
 
     /// Returns what a word means alone: the concept of the whole word, or of its longest beginning.
@@ -146,12 +172,12 @@ impl Lexicon {
             hash = step(hash, *byte);
             if at + 1 >= PREFIX_BYTES_MIN
                 && at < ENTRY_BYTES_MAX
-                && let Some(entry) = self.find(hash).filter(|entry| entry.kinds & PREFIX != 0)
+                && let Some(entry) = self.beginning(hash)
             {
                 concept = Some(entry.concept);
             }
         }
-        let whole = self.find(hash);
+        let whole = self.whole(hash);
         let exact = whole.filter(|entry| entry.kinds & EXACT != 0).map(|entry| entry.concept);
         let opens = whole.is_some_and(|entry| entry.kinds & OPENS != 0);
         Meaning { hash, concept: exact.or(concept), opens }
@@ -177,9 +203,9 @@ impl Lexicon {
             let mut prefix = None;
             for byte in normal.word(word) {
                 hash = step(hash, *byte);
-                prefix = self.find(hash).filter(|entry| entry.kinds & PREFIX != 0).or(prefix);
+                prefix = self.beginning(hash).or(prefix);
             }
-            let exact = self.find(hash);
+            let exact = self.whole(hash);
             let hit = exact.filter(|entry| entry.kinds & EXACT != 0).or(prefix);
             found = hit.map(|entry| (entry.concept, next + 1)).or(found);
             if exact.is_none_or(|entry| entry.kinds & OPENS == 0) {
@@ -198,17 +224,36 @@ impl Lexicon {
                 break;
             }
             hash = normal.word(word).iter().fold(hash, |hash, byte| step(hash, *byte));
-            let hit = self.find(hash).filter(|entry| entry.kinds & (EXACT | PREFIX) != 0);
+            let exact = self.whole(hash).filter(|entry| entry.kinds & EXACT != 0);
+            let hit = exact.or_else(|| self.beginning(hash));
             found = hit.map(|entry| (entry.concept, next + 1)).or(found);
         }
         found
     }
 }
 
-/// Returns the word and the bit of the filter for a hash.
-fn place(hash: u64) -> (usize, u64) {
-    let index = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - FILTER_BITS);
-    ((index >> 6) as usize, 1 << (index & 63))
+impl Filter {
+    fn of<'e>(entries: impl Iterator<Item = &'e Entry>) -> Self {
+        let mut bits = vec![0; 1 << (FILTER_BITS - 6)];
+        for entry in entries {
+            let (word, bit) = Self::place(entry.hash);
+            if let Some(word) = bits.get_mut(word) {
+                *word |= bit;
+            }
+        }
+        Self(bits)
+    }
+
+    /// Returns the word and the bit for a hash: bits that its last byte changes, too.
+    fn place(hash: u64) -> (usize, u64) {
+        let index = hash >> LAST_BYTE_SHIFT & ((1 << FILTER_BITS) - 1);
+        ((index >> 6) as usize, 1 << (index & 63))
+    }
+
+    fn may_have(&self, hash: u64) -> bool {
+        let (word, bit) = Self::place(hash);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
 }
 
 #[cfg(test)]

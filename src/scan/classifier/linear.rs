@@ -1,5 +1,7 @@
 //! The model we train: hashed n-grams, three heads, windows and a small last step.
 
+use std::ops::Range;
+
 use parking_lot::Mutex;
 
 use super::Classifier;
@@ -24,6 +26,15 @@ use crate::scan::threat::Confidence;
 const ALONE_BYTES_MIN: usize = 512;
 /// What is taken off the log odds of a window on its own: a long text has many.
 const ALONE_COST: f32 = 1.5;
+
+/// How far the lines of a window may reach beyond it, in bytes, to be judged with it.
+const LINE_BYTES_MAX: usize = 400;
+
+/// Log odds beyond the threshold for high confidence from which on a model is as sure as it gets.
+const CERTAIN_ODDS: f32 = 4.0;
+/// How many percent of confidence there are between medium and high, and beyond high.
+const MEDIUM_STEPS: u8 = 29;
+const HIGH_STEPS: u8 = 9;
 
 /// For how long a text, in bytes, room is kept when it was read.
 const ROOM_BYTES: usize = 256 << 10;
@@ -53,12 +64,19 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Returns how sure log odds make for a text of an origin, if they say anything.
+    /// Returns how sure log odds make for a text of an origin, if they say anything: the surer, the further they are
+    /// beyond the threshold.
     pub fn confidence(&self, odds: f32, origin: Origin) -> Option<Confidence> {
         let at = origin.index();
+        let (watch, sure) = (*self.watch.get(at)?, *self.sure.get(at)?);
+        let graded = |from: Confidence, share: f32, steps: u8| {
+            Confidence::from_percent(from.percent() + (share.clamp(0.0, 1.0) * f32::from(steps)) as u8)
+        };
         match odds {
-            odds if self.sure.get(at).is_some_and(|least| odds >= *least) => Some(Confidence::HIGH),
-            odds if self.watch.get(at).is_some_and(|least| odds >= *least) => Some(Confidence::MEDIUM),
+            odds if odds >= sure => Some(graded(Confidence::HIGH, (odds - sure) / CERTAIN_ODDS, HIGH_STEPS)),
+            odds if odds >= watch => {
+                Some(graded(Confidence::MEDIUM, (odds - watch) / (sure - watch), MEDIUM_STEPS))
+            }
             _ => None,
         }
     }
@@ -101,15 +119,15 @@ impl Judge {
         let mut confidence = levels.confidence(whole, origin);
         let mut odds = whole;
         if peak.score > 0.0 && bytes > ALONE_BYTES_MIN {
-            let alone = room.pooled(&self.model, text.get(window.clone()).unwrap_or_default());
+            let alone = room.pooled(&self.model, text.get(lines_of(text, &window)).unwrap_or_default());
             odds = whole.max(stack.odds(&stack::inputs(&alone, origin)) + bonus - ALONE_COST);
             // Out of its text a window says less: that is told, and not stopped.
-            let told = levels.confidence(odds, origin).map(|it| it.min(Confidence::MEDIUM));
+            let told = levels.confidence(odds, origin).map(told_only);
             confidence = confidence.max(told);
         }
         if pooled.cited && origin == Origin::User {
             // Who quotes an attack asks about it: that is told, and not stopped.
-            confidence = confidence.map(|confidence| confidence.min(Confidence::MEDIUM));
+            confidence = confidence.map(told_only);
         }
         Verdict {
             odds,
@@ -130,6 +148,23 @@ impl Classifier for Judge {
         }
         verdict
     }
+}
+
+/// Returns a confidence that is told and not stopped.
+fn told_only(confidence: Confidence) -> Confidence {
+    confidence.min(Confidence::from_percent(Confidence::MEDIUM.percent() + MEDIUM_STEPS))
+}
+
+/// Returns the lines that a window lies in, or the window where they are long.
+fn lines_of(text: &[u8], window: &Range<usize>) -> Range<usize> {
+    let before = text.get(..window.start).unwrap_or_default();
+    let behind = text.get(window.end..).unwrap_or_default();
+    let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+    let end = memchr::memchr(b'\n', behind).map_or(text.len(), |at| window.end + at);
+    let near = |bytes: usize| bytes <= LINE_BYTES_MAX;
+    let start = if near(window.start.saturating_sub(start)) { start } else { window.start };
+    let end = if near(end.saturating_sub(window.end)) { end } else { window.end };
+    start..end
 }
 
 /// Returns the head that speaks loudest, and the window where it does.

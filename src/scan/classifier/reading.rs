@@ -52,18 +52,33 @@ fn read(
         verdict.window = view.source_range(verdict.window);
         decoded_from.0.push(Encoding::Canonical);
     }
-    let mut worst = Told { verdict, decoded_from };
-    if depth > 0 {
-        for run in decode::runs(text, 0) {
-            let Some(rest) = budget.checked_sub(run.view.bytes().len()) else { break };
-            *budget = rest;
-            let inner = read_run(model, &run, origin, signals, depth, budget);
-            if let Some(inner) = inner.filter(|inner| inner.verdict.odds > worst.verdict.odds) {
-                worst = inner;
-            }
-        }
+    let told = Told { verdict, decoded_from };
+    match read_within(model, text, origin, signals, depth, budget) {
+        Some(inner) if inner.verdict.odds > told.verdict.odds => Some(inner),
+        _ => Some(told),
     }
-    Some(worst)
+}
+
+/// Judges what is encoded in a text and returns the worst verdict.
+fn read_within(
+    model: &dyn Classifier,
+    text: &[u8],
+    origin: Origin,
+    signals: &Signals,
+    depth: usize,
+    budget: &mut usize,
+) -> Option<Told> {
+    let mut worst: Option<Told> = None;
+    for run in decode::runs(text, 0).into_iter().take(if depth > 0 { usize::MAX } else { 0 }) {
+        let Some(rest) = budget.checked_sub(run.view.bytes().len()) else { break };
+        *budget = rest;
+        let inner = read_run(model, &run, origin, signals, depth, budget);
+        worst = match (worst, inner) {
+            (Some(worst), Some(inner)) if inner.verdict.odds <= worst.verdict.odds => Some(worst),
+            (worst, inner) => inner.or(worst),
+        };
+    }
+    worst
 }
 
 fn read_run(
@@ -74,11 +89,10 @@ fn read_run(
     depth: usize,
     budget: &mut usize,
 ) -> Option<Told> {
-    // What people write has spaces; identifiers and images do not.
+    // What people write has spaces; identifiers and images do not, but may be encoded once more.
     let bytes = run.view.bytes();
-    if !bytes.contains(&b' ') && bytes.is_ascii() {
-        return None;
-    }
+    let is_written = bytes.contains(&b' ') || !bytes.is_ascii();
+    let read = if is_written { read } else { read_within };
     let mut told = read(model, bytes, origin, signals, depth - 1, budget)?;
     told.verdict.window = covered(run, told.verdict.window);
     told.decoded_from.0.retain(|step| *step != Encoding::Canonical);

@@ -163,7 +163,7 @@ mod tests {
     use crate::scan::detector::Pattern;
 
     fn lead(pattern: &str) -> Option<Lead> {
-        of(Pattern::parse(pattern).unwrap().hir())
+        of(&Pattern::parse(pattern).unwrap().hir())
     }
 
     /// Tells which of the bytes may stand at each place.

@@ -82,13 +82,15 @@ pub fn e164(value: &[u8]) -> bool {
         && super::varied(digits.get(2..).unwrap_or_default())
 }
 
-/// Tells whether `value` is a telephone number of the North American plan, ten digits or 1 and ten.
+/// Tells whether `value` is a telephone number of the North American plan: ten digits, perhaps with 1 or 001 before and
+/// an extension behind.
 pub fn nanp(value: &[u8]) -> bool {
-    let digits: Vec<u8> = value.iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect();
-    let national = match digits.len() {
-        11 if digits.first() == Some(&1) => digits.get(1..),
-        10 => Some(digits.as_slice()),
-        _ => None,
+    let number = value.split(u8::is_ascii_alphabetic).next().unwrap_or_default();
+    let digits: Vec<u8> =
+        number.iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect();
+    let national = match digits.as_slice() {
+        [0, 0, 1, national @ ..] | [1, national @ ..] if national.len() == 10 => Some(national),
+        national => Some(national).filter(|national| national.len() == 10),
     };
     national
         .is_some_and(|n| n[0] > 1 && n[3] > 1 && n[1..3] != [1, 1] && n[4..6] != [1, 1] && super::varied(n))

@@ -1,0 +1,53 @@
+//! How often the scanner is right and wrong, as it is measured, and where it falls short of its goals.
+//!
+//! `make train` trains the model and judges every source of attacks by a model that has not seen it; `make eval` asks
+//! all layers of the shipped scanner. Both need rows that are not in this repository (`PORTCULLIS_SHARED=FOLDER`).
+//! Percent, with 95 % intervals where the sets are small; everything is written to `target/eval/report.md`.
+//!
+//! # Injection and jailbreaks
+//! The model alone, on sources it has not learnt from (`plugins/models/gatehouse/card.md` has all of them):
+//!
+//! | | n | at 1 % false positives | at 0.1 % | goal |
+//! |---|---|---|---|---|
+//! | recall, mean of eight sources | 1,243 | 58.9 | 39.9 | 60, 40 |
+//! | the best: templates of GPTFuzz | 71 | 93 | 85 | |
+//! | planted in documents: garak, latent injection | 53 | 30 | 9.4 | 20 |
+//! | the worst: off-task requests in documents, BIPIA | 384 | 0.3 | 0 | 20 |
+//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,988 | 10 | 1.2 | 3 |
+//!
+//! All layers, default policy, on sources the model has learnt from:
+//!
+//! | | n | blocked | reported |
+//! |---|---|---|---|
+//! | attacks | 1,682 | 55.6 (53.2–57.9) | 69.6 (67.4–71.8) |
+//! | the same without BIPIA | 1,298 | 72.0 | 90.2 |
+//! | harmless texts | 5,940 | 0.0 (0.0–0.1) | 0.2 (0.1–0.3) |
+//! | harmful questions without a technique | 1,056 | 0.2 (0.1–0.7) | 0.3 (0.1–0.8) |
+//!
+//! Of the attacks that are reported as they are, still reported when transformed (n = 128): invisible characters, look-alikes,
+//! base64 once and twice, hexadecimal, percent, HTML entities and `\u` escapes 97 to 100, tag characters 84: goal 98; leet 91,
+//! letters spaced out 68, dotted 61: goal 90; with line breaks for spaces 88.
+//!
+//! Needles: of 150 short attacks 88.0 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 66, 64 and 67
+//! (goal: two points less), and of such documents without one 0.0, 2.0 and 3.4 (goal: 1).
+//!
+//! # Secrets and personal data
+//! Medium confidence or more:
+//!
+//! | | n | recall | precision | goal of recall |
+//! |---|---|---|---|---|
+//! | secrets, examples of gitleaks | 644 | 93.8 (91.7–95.4) | 98.9 | 97 |
+//! | secrets, examples of Nosey Parker | 136 | 75.0 (67.1–81.5) | 90.3 | 97 |
+//! | personal data with a form of its own | 1,627 | 78.4 (76.4–80.4) | 100 (99.7–100) | |
+//! | e-mail, IBAN | 438 | 100 | | 99 |
+//! | telephone numbers | 355 | 85.1 (81.0–88.4) | | 90 |
+//! | payment cards | 308 | 94.8 (91.7–96.8) | | 99 |
+//! | names, places, addresses, firms | 3,400 | 1.0 | | |
+//!
+//! What is missed of rivals' examples are mostly placeholders, words (`open-sesame`) and ids that are no secrets. Of 53 missed
+//! telephone numbers 41 are from Presidio's recogniser tests, most of them a national number alone. In 19 MB of harmless code,
+//! documentation and lock files no secret was reported.
+//!
+//! # What is missing
+//! There is no tagger for names, places and firms. A request that is harmless but for its place (in a mail, a table, a tool's answer) is not
+//! seen; a head that was trained for such requests did not find them on sources it had not learnt from, so it was left out.
