@@ -23,6 +23,7 @@ mod ready;
 mod serving;
 mod sign_in;
 mod state;
+mod stores;
 pub mod streamed;
 mod task;
 mod usage;
@@ -176,6 +177,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let certificates = certificates(&config)?;
     tell_expiry(&certificates, &telemetry);
     let sign_in = sign_in::sign_in(&config, &state)?;
+    let shared_limits = stores::shared_limits(&config, &state, &buckets, &telemetry)?;
     let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
     let sinks = forwarders.iter().map(Forwarder::status).collect();
     let office = office(
@@ -206,6 +208,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     forwarding::add(&mut server, forwarders, &telemetry);
     let control = Control { folder: config.store.path.clone(), store: state.store.clone(), clock };
     server.add_service(task("control", &telemetry, None, |shutdown| control.run(shutdown)));
+    stores::add_tasks(&mut server, &telemetry, &state, &admin_sockets, shared_limits);
     add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);
     server.add_service(task("log-switch", &telemetry, None, |shutdown| task::on_log_switch(shutdown, log)));
     if let Some(listener) = sample {
@@ -268,7 +271,7 @@ fn add_tasks(
     telemetry: &Arc<Telemetry>,
 ) {
     let State {
-        store,
+        local,
         reloader,
         writer,
         log,
@@ -297,7 +300,7 @@ fn add_tasks(
     server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
     keeping::add_credentials(server, telemetry, authenticator, &clock);
     let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
-    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
+    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(local, time, shutdown)));
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
     let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());
@@ -379,6 +382,7 @@ fn office(
         notary: state.notary.clone(),
         privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
+        members: state.members.clone(),
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),
         ids: Arc::clone(&state.ids),

@@ -111,4 +111,5 @@
 //!
 //! # Known tensions
 //! - The store is locked by one process: between two binaries there is a time in which callers wait. None is refused.
+//!   With the state in a database ([`crate::manual::cluster`]) that is so for the journal alone.
 //! - sled gives no disk space back after deletes. The audit journal is not in it; its segments are files, dropped whole.

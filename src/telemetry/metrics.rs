@@ -49,6 +49,7 @@ pub struct Metrics {
     audit_queue: IntGauge,
     audit_lost: IntCounter,
     siem_events: IntCounterVec,
+    shared_limits: IntCounterVec,
     reload_ok: IntGauge,
     reload_at: Gauge,
     revision: IntGauge,
@@ -153,6 +154,12 @@ impl Metrics {
                 "siem_events_total",
                 "Audit entries forwarded, attempts that failed, and entries that were refused for good.",
                 &["platform", "result"],
+            ),
+            shared_limits: counters(
+                &registry,
+                "shared_limits_total",
+                "Callers whose use was told to the other nodes (`told`), and rounds that failed because Redis was away.",
+                &["result"],
             ),
             reload_ok: gauge(
                 &registry,
@@ -282,6 +289,11 @@ impl Metrics {
     /// Counts audit entries that a platform took (`forwarded`) or refused for good (`dead`), or attempts that `failed`.
     pub fn siem_events(&self, platform: &'static str, result: &'static str, events: u64) {
         self.siem_events.with_label_values(&[platform, result]).inc_by(events);
+    }
+
+    /// Counts callers whose use was `told` to other nodes, or rounds in which that could not be: `away`.
+    pub fn shared_limits(&self, result: &'static str, count: u64) {
+        self.shared_limits.with_label_values(&[result]).inc_by(count);
     }
 
     /// Returns how many events the audit log did not take.

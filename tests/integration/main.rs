@@ -9,6 +9,7 @@ mod bounds;
 mod budgets;
 mod cli;
 mod clients;
+mod cluster;
 mod compliance;
 mod crash;
 mod dashboard;
