@@ -100,7 +100,7 @@ fn damaged_backups_are_refused(directory: &Path, whole: &[u8]) {
     changed[middle] = if changed[middle] == b'A' { b'B' } else { b'A' };
     let longer = [whole, b"\n"].concat();
     for (name, bytes) in [("changed", changed.as_slice()), ("cut", &whole[..middle]), ("longer", &longer)] {
-        fs::write(directory.join(name), bytes).unwrap();
+        fs::write(directory.join(name), bytes).expect("the directory is writable");
         let (code, told) = run(directory, &["restore", name, "--into", "nowhere"]);
         assert_eq!(code, Some(4), "{name}: {told}");
         assert!(!directory.join("nowhere").exists(), "{name}");
