@@ -78,6 +78,13 @@
 //! above. Credentials come with `LoadCredential=NAME:FILE`, and are read from
 //! `/run/credentials/portcullis.service/NAME` by any `…_file` key.
 //!
+//! # Looking into it
+//! `portcullis doctor -c FILE` looks at configuration, certificates, state, clock, limits and providers, beside a running
+//! gateway or before the first start (`--json`, `--offline`; 0 well, 1 not, 78 a faulty configuration). SIGUSR1 switches
+//! the log to `portcullis=debug` and back. `conf/deploy/grafana/portcullis.json` is a dashboard,
+//! `conf/deploy/prometheus/` has alert rules with their tests, and a configuration that scrapes with an API key.
+//! `portcullis completions SHELL` and `portcullis man` print what shells and `man` read.
+//!
 //! # Exit codes
 //! 0: asked to end. 1: the state, an address or a certificate cannot be used. 78: the configuration has faults, all of
 //! which were told.
@@ -96,4 +103,5 @@
 //!
 //! # Known tensions
 //! - The store is locked by one process: between two binaries there is a time in which callers wait. None is refused.
+//!   With the state in a database ([`crate::manual::cluster`]) that is so for the journal alone.
 //! - sled gives no disk space back after deletes. The audit journal is not in it; its segments are files, dropped whole.

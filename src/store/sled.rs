@@ -5,6 +5,7 @@
 //! the file's length nor empties the disk's cache. [`Backend::durable`] therefore adds `fdatasync` of sled's
 //! log and of the blob files that are new since the last call.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,9 +15,11 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::Backend;
 use super::Batch;
+use super::Changes;
 use super::KeyRange;
 use super::Order;
 use super::Store;
@@ -143,6 +146,33 @@ impl Backend for Sled {
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
         self.database.size_on_disk().map_err(broken)
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        Ok(BTreeMap::new())
+    }
+
+    fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError> {
+        let mut changes = Changes { is_whole: after == 0, ..Changes::default() };
+        if changes.is_whole {
+            self.scan(table, &KeyRange::all(), Order::Ascending, &mut |key, value| {
+                changes.entries.push((key.to_vec(), Some(value.to_vec())));
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(changes)
+    }
+
+    fn told(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
+    fn forget_deletions(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }
 

@@ -14,6 +14,9 @@ use crate::store::StoreError;
 /// The table of erasures that were begun and are not recorded yet, by the entity's token.
 pub(super) const NOTES: &str = "erasures_under_way";
 
+/// The table of entities that were erased lately, by what their names are found by.
+pub(super) const MARKS: &str = "erased_lately";
+
 /// An erasure that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Erased {
@@ -50,6 +53,20 @@ pub enum EraseError {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) begun_at: Timestamp,
+    /// The node that erases; empty where there is only one.
+    #[serde(default)]
+    pub(super) node: String,
+}
+
+/// That an entity was erased, known for some time by what its name is found by: for holds that were asked for on
+/// other nodes before it was.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Mark {
+    pub(super) erased_at: Timestamp,
+}
+
+impl Record for Mark {
+    const VERSION: u32 = 1;
 }
 
 impl Record for Note {

@@ -119,6 +119,11 @@ impl HoldRecord {
         Self { released_at: self.released_at.or(Some(at)), ..self }
     }
 
+    /// Tells whether the hold was released.
+    pub(super) fn is_released(&self) -> bool {
+        self.released_at.is_some()
+    }
+
     /// Returns the name it is in force for.
     pub(super) fn held(&self, keyring: &Keyring) -> Option<String> {
         keyring.name_of(&self.entity).filter(|_| self.released_at.is_none())

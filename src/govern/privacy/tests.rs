@@ -56,7 +56,8 @@ fn opened(
     let config = AuditConfig { reserve_bytes: 0, ..AuditConfig::at(folder.to_owned()) };
     let metrics = Arc::new(Metrics::new("0", "0"));
     let opened = audit::open(config, store.clone(), clock.clone(), metrics).unwrap();
-    let privacy = Privacy::open(store, opened.keyring.clone(), opened.log, clock, vec![provider]).unwrap();
+    let privacy =
+        Privacy::open((store, "node"), opened.keyring.clone(), opened.log, clock, vec![provider]).unwrap();
     (privacy, opened.keyring)
 }
 
