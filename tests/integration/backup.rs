@@ -49,7 +49,12 @@ fn a_backup_under_traffic_is_whole_and_comes_back() {
     }
     // What the restored one must know: a key that was made here.
     let made = "{\"name\":\"ci\",\"role\":\"service\"}";
-    let made = exchange(gateway.admin, &post("/api/v1/keys", &format!("x-api-key: {key}\r\n"), made));
+    let made = format!(
+        "POST /api/v1/keys HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{made}",
+        made.len()
+    );
+    let made = exchange(gateway.admin, made.as_bytes());
     assert_eq!(made.status, 201, "{}", made.text());
 
     let stop = AtomicBool::new(false);
