@@ -7,11 +7,12 @@ MAKEFLAGS += --no-print-directory
 # Where rustup puts cargo, for shells that were started before it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run build test restart-test bench train eval setup clean
+.PHONY: help run build test cluster-test restart-test bench train eval setup clean
 
 help:
 	@echo "make run     build and start the gateway with a sample provider behind it [CONFIG=FILE]"
 	@echo "make test    check formatting, lints and licences, and run every test"
+	@echo "make cluster-test  only the tests of several gateways on one database, part of make test"
 	@echo "make restart-test  100,000 requests and long streams across 10 upgrades and 50 reloads, on a release build"
 	@echo "make bench   measure the gateway beside a bare proxy and nginx, and the scanner"
 	@echo "make train   train the model of the third layer anew, and measure it on sources it left out"
@@ -29,6 +30,10 @@ run: build
 test:
 	@tests/setup/system.sh build clients
 	@tests/setup/test.sh
+
+cluster-test:
+	@tests/setup/system.sh build clients
+	@cargo nextest run --locked --test integration -E 'test(/^cluster::/)'
 
 restart-test: setup
 	@PORTCULLIS_RESTART_FULL=1 cargo nextest run --locked --release --profile restart --test integration \

@@ -27,6 +27,7 @@
 //!   cli   app                      the program; the root that wires everything
 //!   proxy   admin   config         the two planes; every module's settings
 //!   govern   access   policy       what is written down; who calls; what is decided
+//!   cluster                        the nodes that share a database
 //!   store   telemetry   tls        what outlives the process; what is seen of it
 //!   redact   scan   llm            text in, facts out: no async, no clock, no I/O
 //!   document   clock   id   error  the ground
@@ -52,6 +53,7 @@ pub mod admin;
 pub mod app;
 pub mod cli;
 pub mod clock;
+pub mod cluster;
 pub mod config;
 pub mod document;
 pub mod error;

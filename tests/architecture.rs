@@ -19,12 +19,13 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     ("scan", &["error", "id"]),
     ("redact", &["error", "id", "llm", "scan"]),
     // What outlives the process, and what is seen of it from outside.
-    ("store", &["clock", "error", "id"]),
     ("telemetry", &["clock", "error", "id", "scan"]),
     ("tls", &["clock", "error", "telemetry"]),
+    ("store", &["clock", "document", "error", "id", "tls"]),
     // What is decided, who calls, what is written down: three that do not know each other, but for one arrow.
     ("policy", &["clock", "document", "error", "id", "llm", "redact", "scan", "store"]),
     ("access", &["clock", "document", "error", "id", "store", "telemetry", "tls"]),
+    ("cluster", &["access", "clock", "document", "store", "telemetry", "tls"]),
     (
         "govern",
         &["access", "clock", "document", "error", "id", "policy", "scan", "store", "telemetry", "tls"],
@@ -35,6 +36,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &[
             "access",
             "clock",
+            "cluster",
             "document",
             "error",
             "govern",
@@ -71,6 +73,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &[
             "access",
             "admin",
+            "cluster",
             "document",
             "error",
             "govern",
@@ -82,13 +85,31 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "tls",
         ],
     ),
-    ("cli", &["access", "app", "clock", "config", "document", "govern", "id", "redact", "scan", "telemetry"]),
+    (
+        "cli",
+        &[
+            "access",
+            "app",
+            "clock",
+            "config",
+            "document",
+            "govern",
+            "id",
+            "policy",
+            "redact",
+            "scan",
+            "store",
+            "telemetry",
+            "tls",
+        ],
+    ),
     (
         "app",
         &[
             "access",
             "admin",
             "clock",
+            "cluster",
             "config",
             "document",
             "error",
@@ -117,6 +138,7 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
         "the edge of the process; what is decided must not depend on it",
     ),
     ("axum", &["admin/", "app/", "proxy/local.rs", "sample/"], "HTTP belongs to the planes"),
+    ("tokio_postgres", &["store/postgres/"], "SQL has one home"),
     ("cel::", &["scan/rule/condition.rs"], "conditions are ours: what they may say is checked in one place"),
     ("prometheus", &["telemetry/metrics.rs"], "every metric and label in one file"),
     ("saphyr_parser", &["document/yaml.rs"], "what of YAML is read is said in one place"),

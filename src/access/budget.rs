@@ -10,7 +10,8 @@
 //! what stands for a request that sets no such limit; those may go beyond it by one answer each.
 //!
 //! What was used is written once a second: a process that dies forgets up to 1.5 s of it, and the exchanges
-//! that were under way.
+//! that were under way. Where nodes share a store each adds what it used to what all have used; between two of
+//! these moments a key can use on each node what is left of its budget as that node knows it.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -26,14 +27,13 @@ use parking_lot::RwLock;
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::key::KEYS_MAX;
-use crate::store::Batch;
-use crate::store::KeyRange;
-use crate::store::Order;
+use crate::store::Followed;
+use crate::store::Fresh;
 use crate::store::Record;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::Table;
+
+mod spent;
 
 /// How often what was used is written.
 const FLUSH: Duration = Duration::from_secs(1);
@@ -120,8 +120,8 @@ pub enum BudgetFault {
 
 /// The budgets of all keys.
 pub struct Budgets {
-    budgets: Table<String, Budget>,
-    spent: Table<String, Spent>,
+    budgets: Followed<String, Budget>,
+    spent: Followed<String, Spent>,
     accounts: RwLock<HashMap<String, Arc<Mutex<Account>>>>,
 }
 
@@ -129,9 +129,13 @@ pub struct Budgets {
 #[derive(Default)]
 struct Account {
     budget: Budget,
+    /// What all nodes have used, as far as it is known here, with what is not written yet.
     spent: Spent,
     reserved: Amount,
-    is_dirty: bool,
+    /// What is not written yet.
+    fresh: Spent,
+    /// As much of it as is being written.
+    in_flight: Option<Spent>,
 }
 
 /// What one exchange reserved; given back when it is dropped.
@@ -174,42 +178,15 @@ impl Allowance {
     }
 }
 
-impl Amount {
-    /// Returns as much, and no less than another amount.
-    pub fn at_least(self, other: Self) -> Self {
-        Self { tokens: self.tokens.max(other.tokens), cost: self.cost.max(other.cost) }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost.saturating_add(other.cost) }
-    }
-
-    fn minus(self, other: Self) -> Self {
-        Self { tokens: self.tokens.saturating_sub(other.tokens), cost: self.cost.saturating_sub(other.cost) }
-    }
-}
-
-impl Spent {
-    /// Returns what was used in the day and the month of a moment.
-    pub fn of(today: Amount, this_month: Amount, now: Timestamp) -> Self {
-        let date = now.to_zoned(TimeZone::UTC).date();
-        let month = i64::from(date.year()) * 12 + i64::from(date.month()) - 1;
-        Self { day: now.as_second().div_euclid(DAY_S), month, today, this_month }
-    }
-
-    /// Begins a new day or month; a clock that was set back begins none.
-    fn roll(&mut self, now: Timestamp) {
-        let fresh = Self::of(Amount::default(), Amount::default(), now);
-        if fresh.day > self.day {
-            (self.day, self.today) = (fresh.day, fresh.today);
-        }
-        if fresh.month > self.month {
-            (self.month, self.this_month) = (fresh.month, fresh.this_month);
-        }
-    }
-}
-
 impl Account {
+    /// Takes over what all nodes have used.
+    fn take_over(&mut self, stored: Spent, is_own: bool) {
+        if let Some(written) = self.in_flight.take().filter(|_| is_own) {
+            self.fresh = self.fresh.less(written);
+        }
+        self.spent = stored.and(self.fresh);
+    }
+
     /// Returns every limit, what was used of it, and what is reserved.
     fn limits(&self) -> [(Allowance, Option<u64>, u64, u64); 4] {
         let (budget, spent, reserved) = (&self.budget, &self.spent, self.reserved);
@@ -271,13 +248,42 @@ impl Budgets {
     /// # Errors
     /// The store failed.
     pub fn open(store: &Store) -> Result<Self, StoreError> {
-        let (budgets, spent) = (store.table::<String, Budget>("key_budgets"), store.table("key_spent"));
-        let mut accounts = HashMap::new();
-        for (id, budget) in budgets.list(&KeyRange::all(), Order::Ascending, KEYS_MAX)? {
-            let spent = spent.get(&id)?.unwrap_or_default();
-            accounts.insert(id, Arc::new(Mutex::new(Account { budget, spent, ..Account::default() })));
+        let budgets = Self {
+            budgets: Followed::new(store.table("key_budgets")),
+            spent: Followed::new(store.table("key_spent")),
+            accounts: RwLock::default(),
+        };
+        budgets.follow()?;
+        Ok(budgets)
+    }
+
+    /// Takes over what other nodes changed, and what keys used there. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn follow(&self) -> Result<(), StoreError> {
+        self.budgets.catch_up(|fresh| self.take_over(fresh))?;
+        self.spent.catch_up(|fresh| self.take_over_spent(fresh))
+    }
+
+    fn take_over(&self, fresh: Fresh<String, Budget>) {
+        let mut accounts = self.accounts.write();
+        match fresh {
+            Fresh::Anew => accounts.values().for_each(|account| account.lock().budget = Budget::default()),
+            Fresh::Put { key, record, .. } => accounts.entry(key).or_default().lock().budget = record,
+            Fresh::Gone { key } => {
+                accounts.remove(&key);
+            }
         }
-        Ok(Self { budgets, spent, accounts: RwLock::new(accounts) })
+    }
+
+    fn take_over_spent(&self, fresh: Fresh<String, Spent>) {
+        if let Fresh::Put { key, record, is_own } = fresh {
+            // What is written of a budget that was taken away meanwhile means nothing.
+            if let Some(account) = self.account(&key) {
+                account.lock().take_over(record, is_own);
+            }
+        }
     }
 
     /// Gives a key a budget, or another one; `spent` is what a key without one is known to have used already.
@@ -286,14 +292,19 @@ impl Budgets {
     /// # Errors
     /// The store failed, and nothing changed.
     pub fn set(&self, id: &str, budget: Budget, spent: Spent) -> Result<(), StoreError> {
-        let mut accounts = self.accounts.write();
-        self.budgets.put_durable(&id.to_owned(), &budget)?;
-        match accounts.get(id) {
-            Some(account) => account.lock().budget = budget,
-            None => {
-                let account = Account { budget, spent, is_dirty: true, ..Account::default() };
-                accounts.insert(id.to_owned(), Arc::new(Mutex::new(account)));
-            }
+        let key = id.to_owned();
+        let is_new = self.budgets.change(
+            |fresh| self.take_over(fresh),
+            |batch| {
+                let is_new = self.account(id).is_none();
+                self.budgets.table().put_in(batch, &key, &budget)?;
+                Ok::<_, StoreError>(is_new)
+            },
+        )?;
+        if let Some(account) = self.account(id).filter(|_| is_new) {
+            let mut account = account.lock();
+            account.fresh = account.fresh.and(spent);
+            account.spent = account.spent.and(spent);
         }
         Ok(())
     }
@@ -303,15 +314,17 @@ impl Budgets {
     /// # Errors
     /// The store failed, and nothing changed.
     pub fn remove(&self, id: &str) -> Result<bool, StoreError> {
-        let mut accounts = self.accounts.write();
-        if !accounts.contains_key(id) {
-            return Ok(false);
-        }
-        let mut batch = Batch::default();
-        self.budgets.delete_in(&mut batch, &id.to_owned());
-        self.spent.delete_in(&mut batch, &id.to_owned());
-        self.budgets.store().commit_durable(&batch)?;
-        Ok(accounts.remove(id).is_some())
+        self.budgets.change(
+            |fresh| self.take_over(fresh),
+            |batch| {
+                if self.account(id).is_none() {
+                    return Ok(false);
+                }
+                self.budgets.table().delete_in(batch, &id.to_owned());
+                batch.delete(self.spent.table().name(), id.as_bytes().to_vec());
+                Ok(true)
+            },
+        )
     }
 
     /// Returns a key's budget and what it used of it; `None`: it is unlimited.
@@ -352,34 +365,23 @@ impl Budgets {
     /// # Errors
     /// The store failed; the next call tries again.
     pub fn flush(&self) -> Result<(), StoreError> {
-        // Whoever takes a budget away waits, so that no line of it is written behind.
-        let accounts = self.accounts.read();
-        let mut taken = Vec::new();
-        let outcome = self.write(&accounts, &mut taken);
-        if outcome.is_err() {
-            taken.iter().for_each(|account| account.lock().is_dirty = true);
-        }
-        outcome
-    }
-
-    /// Writes what is dirty, and adds the accounts whose marks it took to `taken`.
-    fn write<'a>(
-        &self,
-        accounts: &'a HashMap<String, Arc<Mutex<Account>>>,
-        taken: &mut Vec<&'a Mutex<Account>>,
-    ) -> Result<(), StoreError> {
-        let mut batch = Batch::default();
-        for (id, account) in accounts {
-            let mut open = account.lock();
-            if std::mem::take(&mut open.is_dirty) {
-                taken.push(account);
-                self.spent.put_in(&mut batch, id, &open.spent)?;
-            }
-        }
-        match taken.is_empty() {
-            true => Ok(()),
-            false => self.spent.store().commit(&batch),
-        }
+        self.spent.note(
+            |fresh| self.take_over_spent(fresh),
+            |batch| {
+                batch.quietly();
+                // Whoever takes a budget away waits, so that no line of it is written behind.
+                let accounts = self.accounts.read();
+                for (id, account) in accounts.iter() {
+                    let mut account = account.lock();
+                    let is_clean = account.fresh.is_nothing();
+                    account.in_flight = (!is_clean).then_some(account.fresh);
+                    if !is_clean {
+                        self.spent.table().put_in(batch, id, &account.spent)?;
+                    }
+                }
+                Ok(())
+            },
+        )
     }
 
     /// Writes what was used every second, until `shutdown` resolves.
@@ -418,10 +420,10 @@ impl Reservation {
     /// Gives the reservation back and counts what was used instead.
     pub fn settle(self, used: Amount, now: Timestamp) {
         let mut account = self.account.lock();
+        let used = Spent::of(used, used, now);
         account.spent.roll(now);
-        account.spent.today = account.spent.today.plus(used);
-        account.spent.this_month = account.spent.this_month.plus(used);
-        account.is_dirty = true;
+        account.spent = account.spent.and(used);
+        account.fresh = account.fresh.and(used);
     }
 }
 

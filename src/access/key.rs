@@ -1,13 +1,13 @@
 //! API keys. Only a keyed hash of each is kept.
 //!
-//! The hash is what a key is looked up by, so a lookup compares nothing byte by byte with what the
-//! caller sent; the checksum lets a mistyped key fail before anything is asked. A key can be rotated:
-//! its text is replaced, and the text before goes on counting for an overlap, so that who uses it has
-//! time to change. When a key was last used is written down every minute, and when the process ends.
+//! The hash is what a key is looked up by, so a lookup compares nothing byte by byte with what the caller sent; the
+//! checksum lets a mistyped key fail before anything is asked. A key can be rotated: its text is replaced, and the text
+//! before goes on counting for an overlap, so that who uses it has time to change. When a key was last used is written
+//! down every minute, and when the process ends.
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
-use std::fmt;
 use std::future::Future;
 use std::path::Path;
 use std::path::PathBuf;
@@ -31,6 +31,8 @@ use super::secret::NodeSecret;
 use super::secret::write_private;
 use super::tier::Tier;
 use crate::store::Batch;
+use crate::store::Followed;
+use crate::store::Fresh;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Record;
@@ -38,7 +40,11 @@ use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::Table;
 
+mod known;
 mod text;
+
+use self::known::Known;
+pub use self::text::KeyText;
 
 /// The most keys of a deployment.
 pub const KEYS_MAX: usize = 10_000;
@@ -85,17 +91,6 @@ pub struct KeyRecord {
 struct Previous {
     hash: KeyText,
     until: Timestamp,
-}
-
-/// Which text of a key is meant, by its keyed hash: what was begun with a text ends when the text does.
-#[derive(Clone, Copy, Default, Eq, Hash, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct KeyText([u8; 32]);
-
-impl fmt::Debug for KeyText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyText(***)")
-    }
 }
 
 impl Record for KeyRecord {
@@ -161,19 +156,12 @@ pub enum KeyError {
 
 /// Every key, in the store and in memory.
 pub struct KeyStore {
-    table: Table<String, KeyRecord>,
+    table: Followed<String, KeyRecord>,
     uses: Table<String, KeyUse>,
     secret: NodeSecret,
     known: RwLock<Known>,
     last_used: RwLock<HashMap<String, Timestamp>>,
     unwritten: Mutex<HashSet<String>>,
-}
-
-/// The keys by id, and their ids by the hashes of their texts.
-#[derive(Default)]
-struct Known {
-    by_id: HashMap<String, KeyRecord>,
-    by_hash: HashMap<KeyText, String>,
 }
 
 impl KeyRecord {
@@ -216,22 +204,44 @@ impl KeyStore {
     /// # Errors
     /// The store failed.
     pub fn open(store: &Store, secret: NodeSecret) -> Result<Self, StoreError> {
-        let table: Table<String, KeyRecord> = store.table("keys");
-        let mut known = Known::default();
-        for (_, record) in table.list(&KeyRange::all(), Order::Ascending, KEYS_MAX)? {
-            known.put(record);
-        }
         let uses: Table<String, KeyUse> = store.table("key_uses");
         let last_used = uses.list(&KeyRange::all(), Order::Ascending, KEYS_MAX)?;
         let last_used = last_used.into_iter().map(|(id, used)| (id, used.at)).collect();
-        Ok(Self {
-            table,
+        let keys = Self {
+            table: Followed::new(store.table("keys")),
             uses,
             secret,
-            known: RwLock::new(known),
+            known: RwLock::default(),
             last_used: RwLock::new(last_used),
             unwritten: Mutex::default(),
-        })
+        };
+        keys.follow()?;
+        Ok(keys)
+    }
+
+    /// Takes over what other nodes changed. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn follow(&self) -> Result<(), StoreError> {
+        self.table.catch_up(|fresh| self.take_over(fresh))
+    }
+
+    fn take_over(&self, fresh: Fresh<String, KeyRecord>) {
+        let mut known = self.known.write();
+        match fresh {
+            Fresh::Anew => *known = Known::default(),
+            Fresh::Put { record, .. } => known.put(record),
+            Fresh::Gone { key } => {
+                known.remove(&key);
+                self.last_used.write().remove(&key);
+            }
+        }
+    }
+
+    /// Changes keys by what all nodes know of them.
+    fn deciding<T>(&self, decide: impl FnMut(&mut Batch) -> Result<T, KeyError>) -> Result<T, KeyError> {
+        self.table.change(|fresh| self.take_over(fresh), decide)
     }
 
     /// Makes an admin key where none counts, at the first start or when the last one has expired; returns
@@ -245,9 +255,6 @@ impl KeyStore {
         id: String,
         now: Timestamp,
     ) -> Result<Option<PathBuf>, KeyError> {
-        if self.known.read().admins(now) > 0 {
-            return Ok(None);
-        }
         let new = NewKey {
             name: "first admin".to_owned(),
             role: Role::Admin,
@@ -255,7 +262,18 @@ impl KeyStore {
             expires_at: None,
             scope: Scope::default(),
         };
-        let (_, key) = self.create(id, new, now)?;
+        check(&new, now)?;
+        let (record, key) = self.made(id, new, now);
+        let is_needed = self.deciding(|batch| {
+            let is_needed = self.known.read().admins(now) == 0;
+            if is_needed {
+                self.table.table().put_in(batch, &record.id, &record)?;
+            }
+            Ok(is_needed)
+        })?;
+        if !is_needed {
+            return Ok(None);
+        }
         let path = state.join(ADMIN_KEY_FILE);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(KeyError::File(error)),
@@ -270,19 +288,24 @@ impl KeyStore {
     /// See [`KeyError`].
     pub fn create(&self, id: String, new: NewKey, now: Timestamp) -> Result<(KeyRecord, String), KeyError> {
         check(&new, now)?;
+        let (record, key) = self.made(id, new, now);
+        self.deciding(|batch| {
+            if self.known.read().by_id.len() >= KEYS_MAX {
+                return Err(KeyError::TooMany);
+            }
+            Ok(self.table.table().put_in(batch, &record.id, &record)?)
+        })?;
+        Ok((record, key))
+    }
+
+    fn made(&self, id: String, new: NewKey, now: Timestamp) -> (KeyRecord, String) {
         let key = text::generate();
         let hash = self.hash(&key);
         let NewKey { name, role, tier, expires_at, scope } = new;
         let (created_at, rotated_at, previous) = (now, None, None);
         let record =
             KeyRecord { id, name, role, tier, created_at, expires_at, scope, rotated_at, hash, previous };
-        let mut known = self.known.write();
-        if known.by_id.len() >= KEYS_MAX {
-            return Err(KeyError::TooMany);
-        }
-        self.table.put_durable(&record.id, &record)?;
-        known.put(record.clone());
-        Ok((record, key))
+        (record, key)
     }
 
     /// Changes what a key is, by what `change` does to it; its text stays.
@@ -292,24 +315,24 @@ impl KeyStore {
     pub fn change(
         &self,
         id: &str,
-        change: impl FnOnce(&mut NewKey),
+        mut change: impl FnMut(&mut NewKey),
         now: Timestamp,
     ) -> Result<KeyRecord, KeyError> {
-        let mut known = self.known.write();
-        let before = known.by_id.get(id).cloned().ok_or(KeyError::Unknown)?;
-        let mut new = before.as_new();
-        change(&mut new);
-        check(&new, now)?;
-        let ends_sooner = new.expires_at.is_some_and(|at| before.expires_at.is_none_or(|was| at < was));
-        let loses_admin = new.role != Role::Admin || ends_sooner;
-        if loses_admin && before.is_admin(now) && known.admins(now) == 1 {
-            return Err(KeyError::LastAdmin);
-        }
-        let NewKey { name, role, tier, expires_at, scope } = new;
-        let after = KeyRecord { name, role, tier, expires_at, scope, ..before };
-        self.table.put_durable(&after.id, &after)?;
-        known.put(after.clone());
-        Ok(after)
+        self.deciding(|batch| {
+            let before = self.get(id).ok_or(KeyError::Unknown)?;
+            let mut new = before.as_new();
+            change(&mut new);
+            check(&new, now)?;
+            let ends_sooner = new.expires_at.is_some_and(|at| before.expires_at.is_none_or(|was| at < was));
+            let loses_admin = new.role != Role::Admin || ends_sooner;
+            if loses_admin && before.is_admin(now) && self.known.read().admins(now) == 1 {
+                return Err(KeyError::LastAdmin);
+            }
+            let NewKey { name, role, tier, expires_at, scope } = new;
+            let after = KeyRecord { name, role, tier, expires_at, scope, ..before };
+            self.table.table().put_in(batch, &after.id, &after)?;
+            Ok(after)
+        })
     }
 
     /// Replaces the text of a key; the text before counts for `overlap` more. Returns the new text, which can
@@ -326,14 +349,15 @@ impl KeyStore {
         if overlap > OVERLAP_MAX {
             return Err(KeyError::Overlap);
         }
-        let mut known = self.known.write();
-        let before = known.by_id.get(id).cloned().ok_or(KeyError::Unknown)?;
         let key = text::generate();
         let until = now.checked_add(overlap).unwrap_or(Timestamp::MAX);
-        let previous = (until > now).then_some(Previous { hash: before.hash, until });
-        let after = KeyRecord { hash: self.hash(&key), previous, rotated_at: Some(now), ..before };
-        self.table.put_durable(&after.id, &after)?;
-        known.put(after.clone());
+        let after = self.deciding(|batch| {
+            let before = self.get(id).ok_or(KeyError::Unknown)?;
+            let previous = (until > now).then_some(Previous { hash: before.hash, until });
+            let after = KeyRecord { hash: self.hash(&key), previous, rotated_at: Some(now), ..before };
+            self.table.table().put_in(batch, &after.id, &after)?;
+            Ok(after)
+        })?;
         Ok((after, key))
     }
 
@@ -373,24 +397,20 @@ impl KeyStore {
     /// # Errors
     /// See [`KeyError`]; all are then as they were.
     pub fn revoke_all(&self, ids: &[String], now: Timestamp) -> Result<usize, KeyError> {
-        let mut known = self.known.write();
-        let gone: Vec<&KeyRecord> = ids.iter().filter_map(|id| known.by_id.get(id)).collect();
-        let admins = gone.iter().filter(|record| record.is_admin(now)).count();
-        if admins > 0 && admins == known.admins(now) {
-            return Err(KeyError::LastAdmin);
-        }
-        let mut batch = Batch::default();
-        for record in &gone {
-            self.table.delete_in(&mut batch, &record.id);
-            self.uses.delete_in(&mut batch, &record.id);
-        }
-        let count = gone.len();
-        self.table.store().commit_durable(&batch)?;
-        for id in ids {
-            known.remove(id);
-            self.last_used.write().remove(id);
-        }
-        Ok(count)
+        let ids: BTreeSet<&String> = ids.iter().collect();
+        self.deciding(|batch| {
+            let known = self.known.read();
+            let gone: Vec<&KeyRecord> = ids.iter().filter_map(|id| known.by_id.get(*id)).collect();
+            let admins = gone.iter().filter(|record| record.is_admin(now)).count();
+            if admins > 0 && admins == known.admins(now) {
+                return Err(KeyError::LastAdmin);
+            }
+            for record in &gone {
+                self.table.table().delete_in(batch, &record.id);
+                self.uses.delete_in(batch, &record.id);
+            }
+            Ok(gone.len())
+        })
     }
 
     /// Returns whom a key stands for; `None` for what is no key, unknown, revoked, replaced or expired.
@@ -451,30 +471,6 @@ impl KeyStore {
 
     fn hash(&self, key: &str) -> KeyText {
         KeyText(self.secret.hash(PURPOSE, key.as_bytes()))
-    }
-}
-
-impl Known {
-    fn put(&mut self, record: KeyRecord) {
-        self.remove(&record.id);
-        self.by_hash.insert(record.hash, record.id.clone());
-        if let Some(previous) = record.previous {
-            self.by_hash.insert(previous.hash, record.id.clone());
-        }
-        self.by_id.insert(record.id.clone(), record);
-    }
-
-    fn remove(&mut self, id: &str) {
-        let Some(record) = self.by_id.remove(id) else { return };
-        self.by_hash.remove(&record.hash);
-        if let Some(previous) = record.previous {
-            self.by_hash.remove(&previous.hash);
-        }
-    }
-
-    /// Returns how many admin keys count.
-    fn admins(&self, now: Timestamp) -> usize {
-        self.by_id.values().filter(|record| record.is_admin(now)).count()
     }
 }
 

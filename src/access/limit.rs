@@ -14,6 +14,8 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use arc_swap::ArcSwap;
 use jiff::Timestamp;
@@ -47,6 +49,8 @@ const NANOS_PER_MINUTE: i128 = 60_000_000_000;
 const NANOS_PER_MILLI: i128 = 1_000_000;
 /// The bucket that callers share who find no room.
 const SHARED: u64 = 0;
+/// When to come back where nothing can be counted.
+const REFUSED_FOR_NS: i128 = 1_000_000_000;
 const PURPOSE: &str = "bucket";
 const TABLE: &str = "buckets";
 
@@ -68,16 +72,33 @@ pub struct LimitState {
     pub retry_after_s: u64,
 }
 
+/// What a caller took here and the other nodes do not know of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The keyed hash that stands for the caller.
+    pub caller: u64,
+    /// How much later the bucket is full because of it, in nanoseconds.
+    pub cost_ns: i128,
+    /// How long an empty bucket takes to be full, in nanoseconds.
+    pub capacity_ns: i128,
+}
+
 /// Every caller's bucket.
 pub struct Buckets {
     quotas: ArcSwap<Quotas>,
     shards: Vec<Mutex<Shard>>,
     secret: NodeSecret,
+    /// Whether what is taken is told to other nodes.
+    is_shared: AtomicBool,
+    /// Whether what is counted is refused, because it cannot be counted with the others.
+    refuses: AtomicBool,
 }
 
 /// The buckets of some callers.
 struct Shard {
     full_at: HashMap<u64, i128>,
+    /// What callers took since it was last told.
+    untold: HashMap<u64, Taken>,
     /// At how many buckets full ones are looked for next.
     sweep_at: usize,
     /// When a shard without room was last swept.
@@ -125,7 +146,8 @@ impl Buckets {
 
     fn keyed(quotas: Quotas, secret: NodeSecret) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect();
-        Self { quotas: ArcSwap::from_pointee(quotas), shards, secret }
+        let (is_shared, refuses) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { quotas: ArcSwap::from_pointee(quotas), shards, secret, is_shared, refuses }
     }
 
     /// Changes the quotas; what callers have used stays used.
@@ -146,6 +168,43 @@ impl Buckets {
     /// Returns the caller's state without taking a token.
     pub fn peek(&self, caller: &str, tier: Tier, now: Timestamp) -> LimitState {
         self.change(caller, tier, now, 0)
+    }
+
+    /// Lets what is taken from now on be told to other nodes.
+    pub fn share(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
+    }
+
+    /// Says whether everything that is counted is refused.
+    pub fn refuse(&self, refuses: bool) {
+        self.refuses.store(refuses, Ordering::Relaxed);
+    }
+
+    /// Returns what up to `limit` callers took since it was last told, as told now.
+    pub fn taken(&self, limit: usize) -> Vec<Taken> {
+        let mut taken = Vec::new();
+        for shard in &self.shards {
+            let mut shard = shard.lock();
+            let room = limit - taken.len();
+            let callers: Vec<u64> = shard.untold.keys().take(room).copied().collect();
+            taken.extend(callers.iter().filter_map(|caller| shard.untold.remove(caller)));
+        }
+        taken
+    }
+
+    /// Takes back that something was told.
+    pub fn untell(&self, taken: Vec<Taken>) {
+        taken.into_iter().for_each(|taken| self.shard(taken.caller).lock().tell_later(taken));
+    }
+
+    /// Takes over when a caller's bucket is full by what all nodes know, in nanoseconds of the wall clock; what was
+    /// taken here since comes on top.
+    pub fn learn(&self, told: &Taken, full_at: i128) {
+        let mut shard = self.shard(told.caller).lock();
+        let since = shard.untold.get(&told.caller).map_or(0, |taken| taken.cost_ns);
+        if let Some(known) = shard.full_at.get_mut(&told.caller) {
+            *known = full_at + since;
+        }
     }
 
     /// Writes the buckets down when `shutdown` resolves.
@@ -217,14 +276,25 @@ impl Buckets {
         // A clock set back must not lock a caller out: no bucket is emptier than empty.
         let full_at = shard.full_at.get(&key).copied().unwrap_or(now_ns).clamp(now_ns, now_ns + capacity);
         let after = full_at + interval * tokens;
-        let allowed = after - now_ns <= capacity;
+        let refuses = tokens > 0 && self.refuses.load(Ordering::Relaxed);
+        let allowed = after - now_ns <= capacity && !refuses;
         let kept = if allowed { after } else { full_at };
         if tokens > 0 {
             shard.full_at.insert(key, kept);
         }
+        if tokens > 0 && allowed && self.is_shared.load(Ordering::Relaxed) {
+            let taken = Taken { caller: key, cost_ns: interval * tokens, capacity_ns: capacity };
+            shard.tell_later(taken);
+        }
         drop(shard);
         let remaining = (capacity - (kept - now_ns)) / interval;
-        let wait = if remaining > 0 { 0 } else { (kept + interval - capacity - now_ns).max(0) };
+        let wait = if refuses {
+            REFUSED_FOR_NS
+        } else if remaining > 0 {
+            0
+        } else {
+            (kept + interval - capacity - now_ns).max(0)
+        };
         LimitState {
             limit: u64::from(quota.requests_per_minute),
             remaining: remaining as u64,
@@ -238,11 +308,25 @@ impl Buckets {
 
 impl Default for Shard {
     fn default() -> Self {
-        Self { full_at: HashMap::new(), sweep_at: SHARD_BUCKETS_SWEEP, swept_ns: i128::MIN }
+        Self {
+            full_at: HashMap::new(),
+            untold: HashMap::new(),
+            sweep_at: SHARD_BUCKETS_SWEEP,
+            swept_ns: i128::MIN,
+        }
     }
 }
 
 impl Shard {
+    /// Keeps what is still to be told; what finds no room is not, and counts here alone.
+    fn tell_later(&mut self, taken: Taken) {
+        if self.untold.len() < SHARD_BUCKETS_MAX || self.untold.contains_key(&taken.caller) {
+            let known = self.untold.entry(taken.caller).or_insert(Taken { cost_ns: 0, ..taken });
+            known.cost_ns = (known.cost_ns + taken.cost_ns).min(taken.capacity_ns * 2);
+            known.capacity_ns = taken.capacity_ns;
+        }
+    }
+
     /// Returns where a caller's bucket is: its own place, or the shared one where it has none and there is no
     /// room.
     fn place(&self, caller: u64) -> u64 {

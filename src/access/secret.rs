@@ -22,7 +22,15 @@ use sha2::Sha256;
 const SECRET_BYTES: usize = 32;
 const FILE_NAME: &str = "node.secret";
 
-/// 32 random bytes that never leave the state directory.
+/// The least length of a text that the nodes of a deployment share, in bytes.
+pub const SHARED_CHARS_MIN: usize = 32;
+
+/// The secret that nodes are to share is too short to be one.
+#[derive(Debug, thiserror::Error)]
+#[error("the deployment's secret needs at least {SHARED_CHARS_MIN} characters: openssl rand -hex 32")]
+pub struct TooShort;
+
+/// 32 random bytes that never leave the state directory, or that the nodes of a deployment share.
 #[derive(Clone)]
 pub struct NodeSecret([u8; SECRET_BYTES]);
 
@@ -52,6 +60,18 @@ impl NodeSecret {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the secret that the nodes of a deployment share, made of a text that nobody else knows.
+    ///
+    /// # Errors
+    /// The text is shorter than [`SHARED_CHARS_MIN`].
+    pub fn shared(text: &str) -> Result<Self, TooShort> {
+        if text.trim().len() < SHARED_CHARS_MIN {
+            return Err(TooShort);
+        }
+        let own = Self([0; SECRET_BYTES]);
+        Ok(Self(own.hash("deployment", text.trim().as_bytes())))
     }
 
     /// Returns a secret that nothing keeps.

@@ -7,6 +7,7 @@
 //! session and nowhere else. The provider's token for signing out there is in memory only.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,12 +25,12 @@ use super::key::KeyText;
 use super::role::Role;
 use super::secret::NodeSecret;
 use crate::clock::Clock;
-use crate::store::KeyRange;
-use crate::store::Order;
+use crate::store::Batch;
+use crate::store::Followed;
+use crate::store::Fresh;
 use crate::store::Record;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::Table;
 
 const PURPOSE: &str = "session";
 /// What goes before the name of those for whom an identity provider vouches, in records.
@@ -139,7 +140,7 @@ pub enum SessionError {
 
 /// Every session, in the store and in memory.
 pub struct SessionStore {
-    table: Table<String, SessionRecord>,
+    table: Followed<String, SessionRecord>,
     secret: NodeSecret,
     config: SessionConfig,
     live: RwLock<HashMap<[u8; 32], Live>>,
@@ -195,13 +196,43 @@ impl SessionStore {
     /// # Errors
     /// The store failed.
     pub fn open(store: &Store, secret: NodeSecret, config: SessionConfig) -> Result<Self, StoreError> {
-        let table: Table<String, SessionRecord> = store.table("sessions");
-        let known = table.list(&KeyRange::all(), Order::Ascending, SESSIONS_MAX)?;
-        let live = |(_, record): (String, SessionRecord)| {
-            (record.hash, Live { stored_seen_at: record.seen_at, record, logout_hint: None })
-        };
-        let live = RwLock::new(known.into_iter().map(live).collect());
-        Ok(Self { table, secret, config, live })
+        let table = Followed::new(store.table("sessions"));
+        let sessions = Self { table, secret, config, live: RwLock::default() };
+        sessions.follow()?;
+        Ok(sessions)
+    }
+
+    /// Takes over what became of sessions on other nodes. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn follow(&self) -> Result<(), StoreError> {
+        self.table.catch_up(|fresh| self.take_over(fresh))
+    }
+
+    fn take_over(&self, fresh: Fresh<String, SessionRecord>) {
+        let mut live = self.live.write();
+        match fresh {
+            Fresh::Anew => live.clear(),
+            Fresh::Gone { key } => live.retain(|_, known| known.record.id != key),
+            Fresh::Put { mut record, .. } => {
+                let known = live.remove(&record.hash);
+                let stored_seen_at = record.seen_at;
+                let logout_hint = known.and_then(|known| {
+                    record.seen_at = record.seen_at.max(known.record.seen_at);
+                    known.logout_hint
+                });
+                live.insert(record.hash, Live { stored_seen_at, record, logout_hint });
+            }
+        }
+    }
+
+    /// Changes sessions by what all nodes know of them.
+    fn deciding<T, E: From<StoreError>>(
+        &self,
+        decide: impl FnMut(&mut Batch) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.table.change(|fresh| self.take_over(fresh), decide)
     }
 
     /// Begins a session under an id, and returns what the browser shall hold. `logout_hint` is what the identity
@@ -216,12 +247,6 @@ impl SessionStore {
         logout_hint: Option<String>,
         now: Timestamp,
     ) -> Result<(SessionRecord, SessionSecret), SessionError> {
-        let mut live = self.live.write();
-        self.sweep(&mut live, now)?;
-        self.make_room(&mut live, &holder)?;
-        if live.len() >= self.config.sessions_max {
-            return Err(SessionError::TooMany);
-        }
         let secret = SessionSecret::generate();
         let hash = self.secret.hash(PURPOSE, secret.0.as_bytes());
         let told = match &holder {
@@ -231,9 +256,20 @@ impl SessionStore {
         let expires_at = now.checked_add(self.config.lifetime).unwrap_or(Timestamp::MAX);
         let expires_at = told.map_or(expires_at, |told| told.min(expires_at));
         let record = SessionRecord { id, holder, created_at: now, seen_at: now, expires_at, hash };
-        self.table.put_durable(&record.id, &record)?;
-        let logout_hint = logout_hint.filter(|hint| hint.len() <= LOGOUT_HINT_BYTES_MAX);
-        live.insert(hash, Live { record: record.clone(), stored_seen_at: now, logout_hint });
+        self.deciding(|batch| {
+            let live = self.live.read();
+            let ended = self.ended(&live, now);
+            let displaced = oldest_past_limit(&live, &record.holder);
+            let gone: HashSet<String> = ended.into_iter().chain(displaced).collect();
+            if live.len() - gone.len() >= self.config.sessions_max {
+                return Err(SessionError::TooMany);
+            }
+            gone.iter().for_each(|id| self.table.table().delete_in(batch, id));
+            Ok(self.table.table().put_in(batch, &record.id, &record)?)
+        })?;
+        if let Some(live) = self.live.write().get_mut(&hash) {
+            live.logout_hint = logout_hint.filter(|hint| hint.len() <= LOGOUT_HINT_BYTES_MAX);
+        }
         Ok((record, secret))
     }
 
@@ -325,7 +361,11 @@ impl SessionStore {
     /// # Errors
     /// The store failed; what is left ends all the same.
     pub fn forget_ended(&self, now: Timestamp) -> Result<(), StoreError> {
-        self.sweep(&mut self.live.write(), now)
+        self.deciding(|batch| {
+            let ended = self.ended(&self.live.read(), now);
+            ended.iter().for_each(|id| self.table.table().delete_in(batch, id));
+            Ok(())
+        })
     }
 
     /// Does [`SessionStore::forget_ended`] from time to time until `shutdown` resolves.
@@ -359,56 +399,56 @@ impl SessionStore {
         (value.len() == SECRET_CHARS).then(|| self.secret.hash(PURPOSE, value.as_bytes()))
     }
 
-    /// Notes the use in memory, and now and then in the store, so that an idle time outlives a restart.
+    /// Notes the use in memory, and now and then in the store, so that an idle time outlives a restart, and is
+    /// known to other nodes.
     fn note_use(&self, hash: &[u8; 32], now: Timestamp) {
         let mut live = self.live.write();
         let Some(found) = live.get_mut(hash) else { return };
         found.record.seen_at = found.record.seen_at.max(now);
         let age = now.duration_since(found.stored_seen_at);
-        if age >= SignedDuration::try_from(SEEN_KEPT_EVERY).unwrap_or(SignedDuration::ZERO) {
-            found.stored_seen_at = now;
-            // A session whose use could not be noted ends earlier after a restart, nothing worse.
-            if let Err(error) = self.table.put(&found.record.id, &found.record) {
-                tracing::warn!(%error, "the use of a session could not be stored");
-            }
+        if age < SignedDuration::try_from(SEEN_KEPT_EVERY).unwrap_or(SignedDuration::ZERO) {
+            return;
+        }
+        found.stored_seen_at = now;
+        drop(live);
+        // One that another node has ended meanwhile does not come back.
+        let noted: Result<(), StoreError> = self.table.note(
+            |fresh| self.take_over(fresh),
+            |batch| {
+                let live = self.live.read();
+                let Some(found) = live.get(hash) else { return Ok(()) };
+                self.table.table().put_in(batch, &found.record.id, &found.record)
+            },
+        );
+        // A session whose use could not be noted ends earlier after a restart, nothing worse.
+        if let Err(error) = noted {
+            tracing::warn!(%error, "the use of a session could not be stored");
         }
     }
 
     fn remove(&self, hash: &[u8; 32]) -> Result<Option<(SessionRecord, Option<String>)>, StoreError> {
-        let mut live = self.live.write();
-        let Some(id) = live.get(hash).map(|live| live.record.id.clone()) else { return Ok(None) };
-        self.table.delete(&id)?;
-        // Whoever was told that a session is over does not meet it again after a power cut.
-        self.table.store().durable()?;
-        Ok(live.remove(hash).map(|live| (live.record, live.logout_hint)))
+        self.deciding(|batch| {
+            let live = self.live.read();
+            let Some(found) = live.get(hash) else { return Ok(None) };
+            self.table.table().delete_in(batch, &found.record.id);
+            Ok(Some((found.record.clone(), found.logout_hint.clone())))
+        })
     }
 
-    /// Forgets the sessions that have ended.
-    fn sweep(&self, live: &mut HashMap<[u8; 32], Live>, now: Timestamp) -> Result<(), StoreError> {
+    /// Returns the ids of the sessions that have ended.
+    fn ended(&self, live: &HashMap<[u8; 32], Live>, now: Timestamp) -> Vec<String> {
         let ended = live.values().filter(|live| live.record.has_ended(&self.config, now));
-        let ended: Vec<([u8; 32], String)> =
-            ended.map(|live| (live.record.hash, live.record.id.clone())).collect();
-        for (hash, id) in ended {
-            self.table.delete(&id)?;
-            live.remove(&hash);
-        }
-        Ok(())
+        ended.map(|live| live.record.id.clone()).collect()
     }
+}
 
-    /// Ends the session of a holder who has as many as may be, the one that was idle longest.
-    fn make_room(&self, live: &mut HashMap<[u8; 32], Live>, holder: &Holder) -> Result<(), StoreError> {
-        let own = |live: &&Live| live.record.holder.id() == holder.id();
-        if live.values().filter(own).count() < SESSIONS_PER_HOLDER_MAX {
-            return Ok(());
-        }
-        let oldest = live.values().filter(own).min_by_key(|live| live.record.seen_at);
-        let Some((hash, id)) = oldest.map(|live| (live.record.hash, live.record.id.clone())) else {
-            return Ok(());
-        };
-        self.table.delete(&id)?;
-        live.remove(&hash);
-        Ok(())
+/// Returns the session of a holder who has as many as may be, the one that was idle longest.
+fn oldest_past_limit(live: &HashMap<[u8; 32], Live>, holder: &Holder) -> Option<String> {
+    let own = |live: &&Live| live.record.holder.id() == holder.id();
+    if live.values().filter(own).count() < SESSIONS_PER_HOLDER_MAX {
+        return None;
     }
+    live.values().filter(own).min_by_key(|live| live.record.seen_at).map(|live| live.record.id.clone())
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ use super::jose::TokenFault;
 use super::jose::VerifyingKey;
 use super::secret::NodeSecret;
 use crate::clock::Clock;
-use crate::store::Batch;
+use crate::store::Followed;
+use crate::store::Fresh;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Record;
@@ -105,12 +106,13 @@ pub struct PublicKey {
 
 /// The ring.
 pub struct KeyRing {
-    table: Table<String, StoredKey>,
+    table: Followed<String, StoredKey>,
     secret: NodeSecret,
     config: SigningConfig,
     /// The active key first, then the others, youngest first.
     held: ArcSwap<Vec<RingKey>>,
-    rotating: Mutex<()>,
+    /// What is taken over; held while that goes on.
+    staged: Mutex<Vec<RingKey>>,
 }
 
 impl Default for SigningConfig {
@@ -132,20 +134,51 @@ impl KeyRing {
         now: Timestamp,
     ) -> Result<Self, RingError> {
         let table: Table<String, StoredKey> = store.table("signing_keys");
-        let stored = table.list(&KeyRange::all(), Order::Ascending, RING_KEYS_MAX)?;
-        let read = |(id, stored): (String, StoredKey)| stored.read(id, &secret);
-        let keys = stored.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        // Each is tried: a secret of another deployment is no reason to make new keys beside the old ones.
+        for (id, stored) in table.list(&KeyRange::all(), Order::Ascending, RING_KEYS_MAX)? {
+            stored.read(id, &secret)?;
+        }
         let ring = Self {
-            table,
+            table: Followed::new(table),
             secret,
             config,
-            held: ArcSwap::from_pointee(ordered(keys)),
-            rotating: Mutex::new(()),
+            held: ArcSwap::default(),
+            staged: Mutex::default(),
         };
-        if ring.held.load().first().is_none_or(|key| key.retired_at.is_some()) {
-            ring.rotate(now)?;
-        }
+        ring.follow()?;
+        ring.replace(
+            now,
+            |keys| keys.first().is_none_or(|key| key.retired_at.is_some()),
+            |key| ring.retired(key, now),
+        )?;
         Ok(ring)
+    }
+
+    /// Takes over what other nodes changed. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn follow(&self) -> Result<(), StoreError> {
+        self.table.catch_up(|fresh| self.take_over(fresh))
+    }
+
+    fn take_over(&self, fresh: Fresh<String, StoredKey>) {
+        let mut keys = self.staged.lock();
+        match fresh {
+            Fresh::Anew => keys.clear(),
+            Fresh::Gone { key } => keys.retain(|known| known.id != key),
+            Fresh::Put { key, record, .. } => match record.read(key, &self.secret) {
+                Ok(read) => {
+                    keys.retain(|known| known.id != read.id);
+                    keys.push(read);
+                }
+                Err(error) => tracing::error!(%error, "another node has stored a signing key"),
+            },
+        }
+        // A ring that is read anew is empty for a moment: what it was signs until then.
+        if !keys.is_empty() {
+            self.held.store(Arc::new(ordered(keys.clone())));
+        }
     }
 
     /// Returns the key that signs.
@@ -196,10 +229,14 @@ impl KeyRing {
     /// # Errors
     /// See [`RingError`]; the ring is then as it was.
     pub fn rotate(&self, now: Timestamp) -> Result<String, RingError> {
-        self.replace(now, |key| {
-            let retired_at = Some(key.retired_at.unwrap_or(now));
-            Some(RingKey { retired_at, ..key }).filter(|key| self.counts(key, now))
-        })
+        let rotated = self.replace(now, |_| true, |key| self.retired(key, now))?;
+        Ok(rotated.unwrap_or_default())
+    }
+
+    /// Returns a key as it is once another one signs; `None` where it does not even verify any more.
+    fn retired(&self, key: RingKey, now: Timestamp) -> Option<RingKey> {
+        let retired_at = Some(key.retired_at.unwrap_or(now));
+        Some(RingKey { retired_at, ..key }).filter(|key| self.counts(key, now))
     }
 
     /// Makes a new key the active one and forgets all others at once: what they signed counts no more.
@@ -207,7 +244,7 @@ impl KeyRing {
     /// # Errors
     /// See [`RingError`]; the ring is then as it was.
     pub fn withdraw(&self, now: Timestamp) -> Result<String, RingError> {
-        self.replace(now, |_| None)
+        Ok(self.replace(now, |_| true, |_| None)?.unwrap_or_default())
     }
 
     /// Rotates when a key is due, until `shutdown` resolves.
@@ -234,9 +271,16 @@ impl KeyRing {
     /// # Errors
     /// See [`RingError`].
     pub fn rotate_if_due(&self, now: Timestamp) -> Result<Option<String>, RingError> {
-        let age = now.duration_since(self.active().created_at);
-        let is_due = age.try_into().is_ok_and(|age: Duration| age >= self.config.rotate_after);
-        is_due.then(|| self.rotate(now)).transpose()
+        let is_due = |keys: &[RingKey]| {
+            let age = keys.first().map(|key| now.duration_since(key.created_at));
+            age.and_then(|age| age.try_into().ok())
+                .is_some_and(|age: Duration| age >= self.config.rotate_after)
+        };
+        // Another node may have done it.
+        match is_due(&self.held.load()) {
+            true => self.replace(now, is_due, |key| self.retired(key, now)),
+            false => Ok(None),
+        }
     }
 
     fn counting(&self, now: Timestamp) -> Vec<RingKey> {
@@ -248,31 +292,37 @@ impl KeyRing {
         key.retired_at.is_none_or(|at| now < ends(at))
     }
 
+    /// Makes a new key the active one if that is `wanted` of the keys there are; returns its name.
     fn replace(
         &self,
         now: Timestamp,
+        wanted: impl Fn(&[RingKey]) -> bool,
         keep: impl Fn(RingKey) -> Option<RingKey>,
-    ) -> Result<String, RingError> {
-        let _rotating = self.rotating.lock();
-        let known = self.held.load_full();
+    ) -> Result<Option<String>, RingError> {
         let key = SigningKey::generate();
         let id = thumbprint(key.public());
         let fresh = RingKey { id: id.clone(), key, created_at: now, retired_at: None };
-        let kept: Vec<RingKey> = known.iter().cloned().filter_map(keep).collect();
-        if kept.len() + 1 > RING_KEYS_MAX {
-            return Err(RingError::TooMany);
-        }
-        let mut batch = Batch::default();
-        for gone in known.iter().filter(|key| !kept.iter().any(|kept| kept.id == key.id)) {
-            self.table.delete_in(&mut batch, &gone.id);
-        }
-        let keys: Vec<RingKey> = std::iter::once(fresh).chain(kept).collect();
-        for key in &keys {
-            self.table.put_in(&mut batch, &key.id, &StoredKey::of(key, &self.secret))?;
-        }
-        self.table.store().commit_durable(&batch)?;
-        self.held.store(Arc::new(ordered(keys)));
-        Ok(id)
+        self.table.change(
+            |change| self.take_over(change),
+            |batch| {
+                let known = self.held.load_full();
+                if !wanted(&known) {
+                    return Ok(None);
+                }
+                let kept: Vec<RingKey> = known.iter().cloned().filter_map(&keep).collect();
+                if kept.len() + 1 > RING_KEYS_MAX {
+                    return Err(RingError::TooMany);
+                }
+                // The new one first: the ring is never without one.
+                for key in std::iter::once(&fresh).chain(&kept) {
+                    self.table.table().put_in(batch, &key.id, &StoredKey::of(key, &self.secret))?;
+                }
+                for gone in known.iter().filter(|key| !kept.iter().any(|kept| kept.id == key.id)) {
+                    self.table.table().delete_in(batch, &gone.id);
+                }
+                Ok(Some(id.clone()))
+            },
+        )
     }
 }
 

@@ -21,13 +21,11 @@ use super::secret::NodeSecret;
 use super::signing::KeyRing;
 use super::tier::Tier;
 use crate::clock::Clock;
-use crate::store::Batch;
-use crate::store::KeyRange;
-use crate::store::Order;
+use crate::store::Followed;
+use crate::store::Fresh;
 use crate::store::Record;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::Table;
 
 /// The longest a token may count.
 pub const TTL_MAX: Duration = Duration::from_secs(86_400);
@@ -182,7 +180,7 @@ pub struct Tokens {
     config: TokenConfig,
     issuer: String,
     ring: Arc<KeyRing>,
-    table: Table<String, RevokedRecord>,
+    table: Followed<String, RevokedRecord>,
     revoked: RwLock<HashMap<String, i64>>,
 }
 
@@ -221,13 +219,34 @@ impl Tokens {
         ring: Arc<KeyRing>,
         config: TokenConfig,
     ) -> Result<Self, StoreError> {
-        let table: Table<String, RevokedRecord> = store.table(REVOKED_TABLE);
-        let known = table.list(&KeyRange::all(), Order::Ascending, REVOKED_MAX)?;
-        let revoked = known.into_iter().map(|(id, record)| (id, record.expires_at)).collect();
         let name: String =
             secret.hash("issuer", &[]).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let issuer = format!("portcullis:{name}");
-        Ok(Self { config, issuer, ring, table, revoked: RwLock::new(revoked) })
+        let table = Followed::new(store.table(REVOKED_TABLE));
+        let tokens = Self { config, issuer, ring, table, revoked: RwLock::default() };
+        tokens.follow()?;
+        Ok(tokens)
+    }
+
+    /// Takes over what other nodes revoked. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn follow(&self) -> Result<(), StoreError> {
+        self.table.catch_up(|fresh| self.take_over(fresh))
+    }
+
+    fn take_over(&self, fresh: Fresh<String, RevokedRecord>) {
+        let mut revoked = self.revoked.write();
+        match fresh {
+            Fresh::Anew => revoked.clear(),
+            Fresh::Put { key, record, .. } => {
+                revoked.insert(key, record.expires_at);
+            }
+            Fresh::Gone { key } => {
+                revoked.remove(&key);
+            }
+        }
     }
 
     /// Issues a token.
@@ -291,14 +310,17 @@ impl Tokens {
         if !(1..=ID_BYTES_MAX).contains(&id.len()) || !id.bytes().all(is_sane) {
             return Err(RevokeError::Id);
         }
-        let mut revoked = self.revoked.write();
-        if revoked.len() >= REVOKED_MAX && !revoked.contains_key(id) {
-            return Err(RevokeError::TooMany);
-        }
         let expires_at = now.as_second().saturating_add_unsigned((TTL_MAX + ISSUED_AHEAD_MAX).as_secs());
-        self.table.put_durable(&id.to_owned(), &RevokedRecord { expires_at })?;
-        revoked.insert(id.to_owned(), expires_at);
-        Ok(())
+        self.table.change(
+            |fresh| self.take_over(fresh),
+            |batch| {
+                let revoked = self.revoked.read();
+                if revoked.len() >= REVOKED_MAX && !revoked.contains_key(id) {
+                    return Err(RevokeError::TooMany);
+                }
+                Ok(self.table.table().put_in(batch, &id.to_owned(), &RevokedRecord { expires_at })?)
+            },
+        )
     }
 
     /// Forgets revocations that need not be remembered.
@@ -306,14 +328,15 @@ impl Tokens {
     /// # Errors
     /// The store failed; nothing was forgotten.
     pub fn maintain(&self, now: Timestamp) -> Result<(), StoreError> {
-        let mut revoked = self.revoked.write();
-        let mut batch = Batch::default();
-        for (id, _) in revoked.iter().filter(|(_, expires_at)| **expires_at <= now.as_second()) {
-            self.table.delete_in(&mut batch, id);
-        }
-        self.table.store().commit(&batch)?;
-        revoked.retain(|_, expires_at| *expires_at > now.as_second());
-        Ok(())
+        self.table.note(
+            |fresh| self.take_over(fresh),
+            |batch| {
+                let revoked = self.revoked.read();
+                let ended = revoked.iter().filter(|(_, expires_at)| **expires_at <= now.as_second());
+                ended.for_each(|(id, _)| self.table.table().delete_in(batch, id));
+                Ok(())
+            },
+        )
     }
 
     /// Does [`Tokens::maintain`] from time to time until `shutdown` resolves.

@@ -31,12 +31,12 @@ use super::secret::NodeSecret;
 use super::throttle::LockedOut;
 use super::throttle::Throttle;
 use super::tier::Tier;
-use crate::store::KeyRange;
-use crate::store::Order;
+use crate::store::Batch;
+use crate::store::Followed;
+use crate::store::Fresh;
 use crate::store::Record;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::Table;
 
 /// The most users of a deployment.
 pub const USERS_MAX: usize = 10_000;
@@ -161,7 +161,7 @@ pub struct Moment {
 
 /// Every user, in the store and in memory.
 pub struct Users {
-    table: Table<String, UserRecord>,
+    table: Followed<String, UserRecord>,
     secret: NodeSecret,
     cost: Cost,
     nobody: PasswordHash,
@@ -184,20 +184,40 @@ impl Users {
     /// # Errors
     /// The store failed.
     pub fn open(store: &Store, secret: NodeSecret, cost: Cost) -> Result<Self, StoreError> {
-        let table: Table<String, UserRecord> = store.table("users");
-        let known = table.list(&KeyRange::all(), Order::Ascending, USERS_MAX)?;
-        let mut directory = Directory::default();
-        known.into_iter().for_each(|(_, record)| directory.add(record));
-        Ok(Self {
-            table,
+        let users = Self {
+            table: Followed::new(store.table("users")),
             cost,
             nobody: PasswordHash::of_nobody(cost, &secret),
             secret,
-            users: RwLock::new(directory),
+            users: RwLock::default(),
             throttle: Throttle::default(),
             hashing: Arc::new(Semaphore::new(HASHES_MAX)),
             waiting: Arc::new(Semaphore::new(HASHES_MAX + WAITING_MAX)),
-        })
+        };
+        users.follow()?;
+        Ok(users)
+    }
+
+    /// Takes over what other nodes changed. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn follow(&self) -> Result<(), StoreError> {
+        self.table.catch_up(|fresh| self.take_over(fresh))
+    }
+
+    fn take_over(&self, fresh: Fresh<String, UserRecord>) {
+        let mut known = self.users.write();
+        match fresh {
+            Fresh::Anew => *known = Directory::default(),
+            Fresh::Put { record, .. } => known.add(record),
+            Fresh::Gone { key } => known.remove(&key),
+        }
+    }
+
+    /// Changes users by what all nodes know of them.
+    fn deciding<T>(&self, decide: impl FnMut(&mut Batch) -> Result<T, UserError>) -> Result<T, UserError> {
+        self.table.change(|fresh| self.take_over(fresh), decide)
     }
 
     /// Returns every user, oldest first.
@@ -249,10 +269,10 @@ impl Users {
                 last_login_at: None,
                 password,
             };
-            let mut known = users.users.write();
-            known.ensure_free(&name)?;
-            users.table.put_durable(&record.id, &record)?;
-            known.add(record.clone());
+            users.deciding(|batch| {
+                users.users.read().ensure_free(&name)?;
+                Ok(users.table.table().put_in(batch, &record.id, &record)?)
+            })?;
             Ok(record)
         })
         .await
@@ -275,18 +295,17 @@ impl Users {
         let hashes = password.is_some();
         let work = move |users: &Self| {
             let password = password.map(|it| PasswordHash::new(&it, users.cost, &users.secret));
-            let mut known = users.users.write();
-            let user = known.by_id.get_mut(&before.id).ok_or(UserError::Unknown)?;
-            let mut changed = user.clone();
-            changed.password = password.unwrap_or(changed.password);
-            changed.role = role.unwrap_or(changed.role);
-            changed.tier = tier.unwrap_or(changed.tier);
-            changed.disabled = disabled.unwrap_or(changed.disabled);
-            changed.generation += 1;
-            changed.updated_at = now;
-            users.table.put_durable(&changed.id, &changed)?;
-            *user = changed.clone();
-            Ok(changed)
+            users.deciding(|batch| {
+                let mut changed = users.get(&before.id).ok_or(UserError::Unknown)?;
+                changed.password = password.clone().unwrap_or(changed.password);
+                changed.role = role.unwrap_or(changed.role);
+                changed.tier = tier.unwrap_or(changed.tier);
+                changed.disabled = disabled.unwrap_or(changed.disabled);
+                changed.generation += 1;
+                changed.updated_at = now;
+                users.table.table().put_in(batch, &changed.id, &changed)?;
+                Ok(changed)
+            })
         };
         // Whoever has to go is not kept by a flood of logins.
         let done = if hashes { self.hashing(work).await } else { self.apart(work, ()).await };
@@ -298,14 +317,11 @@ impl Users {
     /// # Errors
     /// The store failed.
     pub fn delete(&self, id: &str) -> Result<bool, UserError> {
-        let mut known = self.users.write();
-        let Some(user) = known.by_id.get(id) else { return Ok(false) };
-        let name = user.name.clone();
-        self.table.delete(&user.id)?;
-        self.table.store().durable()?;
-        known.by_id.remove(id);
-        known.by_name.remove(&name);
-        Ok(true)
+        self.deciding(|batch| {
+            let Some(user) = self.get(id) else { return Ok(false) };
+            self.table.table().delete_in(batch, &user.id);
+            Ok(true)
+        })
     }
 
     /// Returns the user that a name and a password stand for.
@@ -344,14 +360,24 @@ impl Users {
         renewed: Option<PasswordHash>,
         now: Timestamp,
     ) -> Option<UserRecord> {
-        let mut known = self.users.write();
-        let kept = known.by_id.get_mut(&user.id).filter(|kept| kept.generation == user.generation)?;
-        kept.last_login_at = Some(now);
-        kept.password = renewed.unwrap_or_else(|| kept.password.clone());
-        if let Err(error) = self.table.put(&kept.id, kept) {
-            tracing::warn!(%error, user = kept.id, "the time of a login could not be kept");
-        }
-        Some(kept.clone())
+        let noted = |kept: UserRecord| {
+            let password = renewed.clone().unwrap_or(kept.password);
+            UserRecord { last_login_at: Some(now), password, ..kept }
+        };
+        let kept: Result<_, StoreError> = self.table.note(
+            |fresh| self.take_over(fresh),
+            |batch| {
+                let kept = self.in_generation(&user.id, user.generation).map(noted);
+                if let Some(kept) = &kept {
+                    self.table.table().put_in(batch, &kept.id, kept)?;
+                }
+                Ok(kept)
+            },
+        );
+        kept.unwrap_or_else(|error| {
+            tracing::warn!(%error, user = user.id, "the time of a login could not be kept");
+            self.in_generation(&user.id, user.generation).map(noted)
+        })
     }
 
     fn named(&self, name: &str) -> Option<UserRecord> {
@@ -387,6 +413,12 @@ impl Users {
 }
 
 impl Directory {
+    fn remove(&mut self, id: &str) {
+        if let Some(user) = self.by_id.remove(id) {
+            self.by_name.remove(&user.name);
+        }
+    }
+
     fn add(&mut self, user: UserRecord) {
         self.by_name.insert(user.name.clone(), user.id.clone());
         self.by_id.insert(user.id.clone(), user);

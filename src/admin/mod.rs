@@ -38,6 +38,7 @@ use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
+use crate::cluster::Members;
 use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
@@ -95,8 +96,10 @@ pub struct Office {
     pub notary: Notary,
     /// Holds, exports and erasures.
     pub privacy: Arc<Privacy>,
-    /// State on disk.
+    /// State that outlives the process.
     pub store: Store,
+    /// The nodes that share it; `None`: it lies on this one.
+    pub members: Option<Arc<Members>>,
     /// Metrics, today's figures, health.
     pub telemetry: Arc<Telemetry>,
     /// The time.

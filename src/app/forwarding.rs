@@ -28,7 +28,7 @@ pub(super) fn open(
 ) -> Result<Vec<Forwarder>, SinkError> {
     let around = Surroundings {
         log: state.log.clone(),
-        store: state.store.clone(),
+        store: state.local.clone(),
         folder: config.store.path.join(SIEM_FOLDER),
         read_secret: Arc::new(secret_at),
         clock: Arc::clone(&state.clock),

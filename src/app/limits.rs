@@ -18,7 +18,7 @@ use crate::proxy::gate::ByteBudget;
 pub(super) fn buckets(state: &State, clock: &dyn Clock) -> Arc<Buckets> {
     let rules = state.reloader.handle();
     let in_force = move || quotas(&rules.load().limits.tiers, Tier::quota);
-    let buckets = Arc::new(Buckets::open(in_force(), state.secret.clone(), &state.store, clock.now()));
+    let buckets = Arc::new(Buckets::open(in_force(), state.secret.clone(), &state.local, clock.now()));
     let followed = Arc::clone(&buckets);
     state.reloader.subscribe(move |_| followed.set_quotas(in_force()));
     buckets

@@ -6,6 +6,8 @@
 
 mod address;
 mod agents;
+mod certificates;
+pub mod control;
 mod ending;
 mod forwarding;
 mod frameworks;
@@ -21,6 +23,7 @@ mod ready;
 mod serving;
 mod sign_in;
 mod state;
+mod stores;
 pub mod streamed;
 mod task;
 mod usage;
@@ -33,6 +36,9 @@ use pingora::server::Server;
 use tokio::sync::Semaphore;
 
 use self::address::Listeners;
+use self::certificates::reload_certificates;
+use self::certificates::tell_expiry;
+use self::control::Control;
 use self::keeping::Kept;
 use self::listening::adapter_limits;
 use self::listening::certificates;
@@ -74,6 +80,7 @@ use crate::redact::mask::TenantKey;
 use crate::sample;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
+use crate::telemetry::logging;
 use crate::tls::CertificateStore;
 
 pub use self::ending::Invocation;
@@ -158,7 +165,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
         false => Vec::new(),
     });
     let config = config.map_err(StartError::Config)?;
-    crate::telemetry::logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
+    let log = logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
     let manager = Arc::new(Manager::of_environment());
     let (proxy_sockets, admin_sockets) = sockets(&wanted, &config, &manager)?;
     let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));
@@ -169,7 +176,9 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     follow_reloads(&state.reloader, &telemetry, &clock);
     follow_routes(&state, &upstreams);
     let certificates = certificates(&config)?;
+    tell_expiry(&certificates, &telemetry);
     let sign_in = sign_in::sign_in(&config, &state)?;
+    let shared_limits = stores::shared_limits(&config, &state, &buckets, &telemetry)?;
     let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
     let sinks = forwarders.iter().map(Forwarder::status).collect();
     let office = office(
@@ -198,7 +207,11 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let pulses = planes.add(&mut server, gateway, router)?;
 
     forwarding::add(&mut server, forwarders, &telemetry);
+    let control = Control { folder: config.store.path.clone(), store: state.store.clone(), clock };
+    server.add_service(task("control", &telemetry, None, |shutdown| control.run(shutdown)));
+    stores::add_tasks(&mut server, &telemetry, &state, &admin_sockets, shared_limits);
     add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);
+    server.add_service(task("log-switch", &telemetry, None, |shutdown| task::on_log_switch(shutdown, log)));
     if let Some(listener) = sample {
         server.add_service(task("sample", &telemetry, None, move |shutdown| {
             sample::serve_std(listener, shutdown)
@@ -259,7 +272,7 @@ fn add_tasks(
     telemetry: &Arc<Telemetry>,
 ) {
     let State {
-        store,
+        local,
         reloader,
         writer,
         log,
@@ -288,7 +301,7 @@ fn add_tasks(
     server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
     keeping::add_credentials(server, telemetry, authenticator, &clock);
     let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
-    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
+    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(local, time, shutdown)));
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
     let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());
@@ -326,19 +339,6 @@ fn watched_files(sources: &Sources, config: &Config, licensing: &Licensing) -> V
     let tls = config.proxy.tls.iter().chain(&config.admin.tls);
     paths.extend(tls.flat_map(|files| [files.cert.clone(), files.key.clone()]));
     paths
-}
-
-/// Reads every certificate again; one that cannot be read stays as it was.
-fn reload_certificates(certificates: &[(&str, Arc<CertificateStore>)], telemetry: &Telemetry) {
-    let faults: Vec<String> =
-        certificates.iter().filter_map(|(_, it)| it.reload().err()).map(|error| error.to_string()).collect();
-    for error in &faults {
-        tracing::error!(error, "a certificate could not be reloaded, the old one is still served");
-    }
-    match faults.is_empty() {
-        true => telemetry.health.up(Dependency::Certificates),
-        false => telemetry.health.down(Dependency::Certificates, faults.join("; ")),
-    }
 }
 
 fn follow_reloads(reloader: &Reloader, telemetry: &Arc<Telemetry>, clock: &Arc<dyn Clock>) {
@@ -384,6 +384,7 @@ fn office(
         notary: state.notary.clone(),
         privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
+        members: state.members.clone(),
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),
         ids: Arc::clone(&state.ids),

@@ -24,7 +24,7 @@ use crate::store::StoreError;
 /// Opens holds and erasures, with every provider there is. What may refuse to forget comes first, so that an
 /// erasure that is refused has changed nothing.
 pub fn open(
-    store: &Store,
+    (store, node): (&Store, &str),
     keyring: &Arc<Keyring>,
     log: &AuditLog,
     (authenticator, budgets): (&Authenticator, &Arc<Budgets>),
@@ -47,7 +47,8 @@ pub fn open(
         Box::new(AuditProvider(log.clone())),
         Box::new(TrustProvider { trust: Arc::clone(trust), clock: Arc::clone(clock) }),
     ];
-    let privacy = Privacy::open(store, Arc::clone(keyring), log.clone(), Arc::clone(clock), providers)?;
+    let privacy =
+        Privacy::open((store, node), Arc::clone(keyring), log.clone(), Arc::clone(clock), providers)?;
     Ok(Arc::new(privacy))
 }
 

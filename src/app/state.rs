@@ -9,6 +9,9 @@ use std::time::Duration;
 use super::agents::AgentFiles;
 use super::frameworks;
 use super::privacy;
+use super::stores;
+use super::stores::KEYS_FILE;
+use super::stores::Stores;
 use crate::access::authenticator::Authenticator;
 use crate::access::budget::Budgets;
 use crate::access::concurrency::Concurrency;
@@ -16,6 +19,7 @@ use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
+use crate::access::secret::TooShort;
 use crate::access::session::SessionStore;
 use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
@@ -23,6 +27,9 @@ use crate::access::sso::saml::SamlFault;
 use crate::access::token::Tokens;
 use crate::access::user::Users;
 use crate::clock::Clock;
+use crate::cluster::ClaimError;
+use crate::cluster::Members;
+use crate::cluster::NoRedisUrl;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
@@ -37,10 +44,12 @@ use crate::govern::audit::Durability;
 use crate::govern::audit::Notary;
 use crate::govern::audit::Opened;
 use crate::govern::audit::Recorder;
+use crate::govern::audit::Repair;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::govern::compliance::desk::Desk;
+use crate::govern::keyring::Keyring;
 use crate::govern::privacy::Privacy;
 use crate::govern::siem::SinkError;
 use crate::govern::trust::Trust;
@@ -51,16 +60,13 @@ use crate::policy::reload::Origin;
 use crate::policy::reload::Reloader;
 use crate::proxy::provider_key::PROVIDER_KEY_BYTES_MAX;
 use crate::proxy::provider_key::ProviderKeys;
+use crate::store::PostgresFault;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::open_sled;
 use crate::telemetry::Telemetry;
 use crate::tls::CertificateFault;
 
-const STORE_FOLDER: &str = "store";
 const AUDIT_FOLDER: &str = "audit";
-/// Beside the journal, not in it: backups of the two live differently long.
-const KEYS_FILE: &str = "subjects.keys";
 /// How long an exchange waits for the disk in `wait` before the log counts as failing.
 const RECORD_WAIT_MAX: Duration = Duration::from_secs(5);
 const SEGMENT_AGE_MAX: Duration = Duration::from_secs(86_400);
@@ -69,6 +75,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// What outlives the process, and what reads and writes it.
 pub struct State {
     pub(super) store: Store,
+    pub(super) local: Store,
+    pub(super) members: Option<Arc<Members>>,
     pub(super) secret: NodeSecret,
     pub(super) licensing: Arc<Licensing>,
     pub(super) provider_keys: Arc<ProviderKeys>,
@@ -80,6 +88,7 @@ pub struct State {
     pub(super) trust: Arc<Trust>,
     pub(super) notary: Notary,
     pub(super) pins: Arc<Pins>,
+    pub(super) keyring: Arc<Keyring>,
     pub(super) recorder: Recorder,
     pub(super) writer: Writer,
     pub(super) log: AuditLog,
@@ -103,6 +112,18 @@ pub enum StateError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The database cannot be used.
+    #[error(transparent)]
+    Database(#[from] PostgresFault),
+    /// Redis cannot be asked.
+    #[error(transparent)]
+    Redis(#[from] NoRedisUrl),
+    /// The secret that nodes share is none.
+    #[error(transparent)]
+    Secret(#[from] TooShort),
+    /// Another node has the database for itself.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// The keys cannot be opened.
     #[error(transparent)]
     Keys(#[from] KeyError),
@@ -142,43 +163,46 @@ impl State {
     ) -> Result<Self, StateError> {
         let folder = &config.store.path;
         std::fs::create_dir_all(folder).map_err(StateError::Folder)?;
-        let store = open_store(config)?;
-        let secret = NodeSecret::open(folder).map_err(StateError::Folder)?;
+        let Stores { shared: store, secret, node_id, local } = stores::open(config)?;
+        let members = stores::join(config, &store, &node_id, &clock)?;
         let ids = Arc::new(UlidSource::default());
         let licensing = Arc::new(Licensing::open(config.license.clone()));
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
-        let abtests = Arc::new(AbTests::open(&store)?);
-        let node_id: String =
-            secret.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let trust = Trust::open(&store, Arc::clone(&signing), node_id.clone(), config.trust)?;
+        let abtests = Arc::new(AbTests::open(&store, &local)?);
+        let trust = Trust::open(&local, Arc::clone(&signing), node_id.clone(), config.trust)?;
         let trust = Arc::new(trust);
         let authenticator = open_authenticator(config, &store, &secret, &keys, &signing)?;
         let budgets = Arc::new(Budgets::open(&store)?);
-        let pins = Arc::new(Pins::open(&store)?);
+        let pins = Arc::new(Pins::open(&local)?);
         let settings = journal_settings(&config.audit, folder);
-        let opened =
-            audit::open(settings, store.clone(), Arc::clone(&clock), Arc::clone(&telemetry.metrics))?;
-        let Opened { recorder, writer, log, keyring, repair } = opened;
-        if let Some(repair) = repair {
-            tracing::warn!(?repair, "the audit log had a torn end, which was mended");
-        }
+        let keyring = Arc::new(stores::open_keyring(config, &store, &secret)?);
+        let (metrics, time) = (Arc::clone(&telemetry.metrics), Arc::clone(&clock));
+        let opened = audit::open_with(settings, Arc::clone(&keyring), local.clone(), time, metrics)?;
+        let Opened { recorder, writer, log, repair, .. } = opened;
+        tell_repair(repair.as_ref());
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
-        let privacy =
-            privacy::open(&store, &keyring, &log, (&authenticator, &budgets), (&meter, &trust), &clock)?;
+        let privacy = privacy::open(
+            (&store, &node_id),
+            &keyring,
+            &log,
+            (&authenticator, &budgets),
+            (&meter, &trust),
+            &clock,
+        )?;
         privacy::resume(&privacy, &recorder);
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
         let reloader = open_rules(config, sources, &store, &clock)?;
         let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
-        let (keys_of_notary, time, journal) =
-            (Arc::clone(&signing), Arc::clone(&clock), folder.join(AUDIT_FOLDER));
-        let notary = Notary::new(log.clone(), keys_of_notary, time, node_id.clone(), &journal);
+        let notary = open_notary(&log, &signing, &clock, &node_id, folder);
         Ok(Self {
             store,
+            local,
+            members,
             secret,
             licensing,
             provider_keys,
@@ -190,6 +214,7 @@ impl State {
             authenticator,
             concurrency: Arc::default(),
             pins,
+            keyring,
             recorder,
             writer,
             log,
@@ -206,11 +231,15 @@ impl State {
     }
 }
 
-fn open_store(config: &Config) -> Result<Store, StoreError> {
-    match config.store.in_memory {
-        true => Ok(Store::in_memory()),
-        false => open_sled(&config.store.path.join(STORE_FOLDER)),
-    }
+fn open_notary(
+    log: &AuditLog,
+    signing: &Arc<KeyRing>,
+    clock: &Arc<dyn Clock>,
+    node_id: &str,
+    folder: &Path,
+) -> Notary {
+    let (keys, time) = (Arc::clone(signing), Arc::clone(clock));
+    Notary::new(log.clone(), keys, time, node_id.to_owned(), &folder.join(AUDIT_FOLDER))
 }
 
 fn open_authenticator(
@@ -299,6 +328,12 @@ fn journal_settings(config: &AuditConfig, folder: &Path) -> audit::AuditConfig {
         low_water_bytes: config.low_water_bytes,
         retention_age: (config.retention_days > 0).then(|| DAY * config.retention_days),
         retention_bytes: Some(config.retention_bytes),
+    }
+}
+
+fn tell_repair(repair: Option<&Repair>) {
+    if let Some(repair) = repair {
+        tracing::warn!(?repair, "the audit log had a torn end, which was mended");
     }
 }
 

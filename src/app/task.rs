@@ -20,6 +20,7 @@ use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 use crate::telemetry::lifecycle::Reached;
 use crate::telemetry::lifecycle::Stage;
+use crate::telemetry::logging::LogSwitch;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Start = Box<dyn FnOnce(Reached) -> Work + Send>;
@@ -98,6 +99,27 @@ pub async fn on_hangup(shutdown: Reached, reload: impl Fn() + Send + Sync + 'sta
                     tracing::error!("the reload panicked, the running configuration stays");
                 }
             }
+        }
+    }
+}
+
+/// Switches the level of the log at every SIGUSR1 until `shutdown` resolves.
+pub async fn on_log_switch(shutdown: Reached, mut log: LogSwitch) {
+    let mut asked = match signal(SignalKind::user_defined1()) {
+        Ok(asked) => asked,
+        Err(error) => {
+            tracing::error!(%error, "SIGUSR1 cannot be listened for");
+            return shutdown.await;
+        }
+    };
+    tokio::pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => return,
+            _ = asked.recv() => match log.toggle() {
+                Some(filter) => tracing::warn!(filter, "the level of the log was switched"),
+                None => tracing::error!("the level of the log cannot be switched"),
+            },
         }
     }
 }

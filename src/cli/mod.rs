@@ -5,7 +5,10 @@
 //! configuration (`EX_CONFIG` of sysexits.h).
 
 mod audit;
+mod backup;
+mod doctor;
 mod license;
+mod manual;
 mod rules;
 mod scan;
 
@@ -71,6 +74,19 @@ enum Command {
     /// Make licence keys and licences, and show what a licence says.
     #[command(subcommand)]
     License(license::LicenseCommand),
+    /// Look for what keeps a gateway from working: configuration, certificates, state, clock, limits, providers.
+    Doctor(doctor::DoctorArguments),
+    /// Back up the state directory to one file, while the gateway runs or while it does not.
+    Backup(backup::BackupArguments),
+    /// Verify a backup, and restore it into a new state directory.
+    Restore(backup::RestoreArguments),
+    /// Print the completions of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, in roff.
+    Man,
     /// Run only the built-in sample provider.
     Demo {
         /// Where to listen.
@@ -92,6 +108,11 @@ pub fn main() -> ExitCode {
         Command::Rules(command) => rules::run(&command),
         Command::Audit(command) => audit::run(&command),
         Command::License(command) => license::run(&command),
+        Command::Backup(arguments) => backup::backup(&arguments),
+        Command::Restore(arguments) => backup::restore(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man => manual::page(),
         Command::Demo { listen } => demo(listen),
     }
 }

@@ -22,6 +22,7 @@ use crate::access::session::SessionConfig;
 use crate::access::signing::SigningConfig;
 use crate::access::sso::SsoConfig;
 use crate::admin::config::AdminConfig;
+use crate::cluster::config::RedisConfig;
 use crate::config::env::Environment;
 use crate::document::Document;
 use crate::document::section;
@@ -46,6 +47,8 @@ pub struct Config {
     pub admin: AdminConfig,
     /// Where state lies.
     pub store: StoreConfig,
+    /// Where quotas are shared with other nodes; `None`: each counts for itself.
+    pub shared_limits: Option<RedisConfig>,
     /// Where packs lie that overlay the embedded ones.
     pub plugins: PluginsConfig,
     /// The audit log.
@@ -140,12 +143,14 @@ impl Config {
     pub fn read(document: Document) -> Result<Self, Vec<ConfigFault>> {
         section::read(&document, |root| {
             let admin = read::admin(&mut root.section("admin"));
+            let (together, shared_limits) = read::cluster(&mut root.section("cluster"));
             Self {
                 sso: sign_in::sso(&mut root.section("sso"), admin.public_url.as_ref()),
                 session: sign_in::session(&mut root.section("session")),
                 proxy: read::proxy(&mut root.section("proxy")),
                 admin,
-                store: read::store(&mut root.section("store")),
+                store: read::store(&mut root.section("store"), together),
+                shared_limits,
                 plugins: read::plugins(&mut root.section("plugins")),
                 audit: read::audit(&mut root.section("audit")),
                 analytics: read::analytics(&mut root.section("analytics")),

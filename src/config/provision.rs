@@ -9,12 +9,14 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
+use crate::access::secret::SHARED_CHARS_MIN;
 use crate::access::sso::ClientSecretPlace;
 use crate::access::sso::OidcConfig;
 use crate::access::sso::SsoConfig;
 use crate::access::sso::saml::SamlConfig;
 use crate::access::sso::saml::client::check_metadata;
 use crate::access::sso::saml::client::own_key;
+use crate::cluster::RedisUrl;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::env::named;
@@ -40,8 +42,43 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
     }
     faults.extend(provider_key_faults(config));
     faults.extend(sso_faults(config));
+    faults.extend(store_faults(config));
     faults.extend(price::load(config.analytics.prices.as_deref()).err().into_iter().flatten());
     faults
+}
+
+/// Returns what is wrong with the place of the database's URL, and with the certificates it is trusted by.
+fn store_faults(config: &Config) -> Vec<ConfigFault> {
+    let mut faults: Vec<ConfigFault> = redis_faults(config).into_iter().collect();
+    let Some(postgres) = &config.store.postgres else { return faults };
+    let key = |key: &str| format!("store.postgres.{key}");
+    for (place, keys, what) in [
+        (&postgres.url, ["url_file", "url_env"], "cannot be read, or holds no URL"),
+        (&postgres.secret, ["secret_file", "secret_env"], "cannot be read, or holds less than 32 characters"),
+    ] {
+        let (at, text) = match place {
+            SecretPlace::File(file) => (keys[0], fs::read_to_string(file).ok()),
+            SecretPlace::Environment(name) => (keys[1], named(name)),
+        };
+        let least = if keys[0] == "secret_file" { SHARED_CHARS_MIN } else { 1 };
+        if text.is_none_or(|text| text.trim().len() < least) {
+            faults.push(fault(config, key(at), what));
+        }
+    }
+    let ca = postgres.ca_file.as_deref().and_then(|file| certificates(file).err());
+    faults.extend(ca.map(|reason| fault(config, key("ca_file"), reason)));
+    faults
+}
+
+fn redis_faults(config: &Config) -> Option<ConfigFault> {
+    let redis = config.shared_limits.as_ref()?;
+    let (key, text) = match &redis.url {
+        SecretPlace::File(file) => ("url_file", fs::read_to_string(file).ok()),
+        SecretPlace::Environment(name) => ("url_env", named(name)),
+    };
+    let is_url = text.is_some_and(|text| text.parse::<RedisUrl>().is_ok());
+    let reason = "cannot be read, or holds no URL: redis://:PASSWORD@HOST:PORT, or rediss:// with TLS";
+    (!is_url).then(|| fault(config, format!("cluster.redis.{key}"), reason))
 }
 
 /// Returns what is wrong with the providers' keys that the routes name.

@@ -12,9 +12,12 @@ use crate::access::signing::SigningConfig;
 use crate::access::token::TTL_MAX;
 use crate::access::token::TokenConfig;
 use crate::admin::config::AdminConfig;
+use crate::cluster::WhenAway;
+use crate::cluster::config::RedisConfig;
 use crate::config::PluginsConfig;
 use crate::config::sign_in;
 use crate::document::Problem;
+use crate::document::secret::SecretPlace;
 use crate::document::section::Section;
 use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
@@ -23,6 +26,7 @@ use crate::govern::audit::config::AuditFailure;
 use crate::govern::trust::TrustConfig;
 use crate::proxy::config::ProxyConfig;
 use crate::proxy::config::Timeouts;
+use crate::store::config::PostgresConfig;
 use crate::store::config::StoreConfig;
 use crate::telemetry::config::LogFormat;
 use crate::telemetry::config::LogLevel;
@@ -87,14 +91,83 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
     config
 }
 
-pub(super) fn store(section: &mut Section<'_>) -> StoreConfig {
+/// Tells whether several nodes share a database, and how they share quotas.
+pub(super) fn cluster(section: &mut Section<'_>) -> (bool, Option<RedisConfig>) {
+    let (enabled, limits) = (section.flag("enabled"), section.text("limits"));
+    if !["local", "redis"].contains(&limits) {
+        section.invalid("limits", "expected local or redis", None);
+    }
+    let redis = redis(&mut section.section("redis"));
+    if limits == "redis" && (redis.is_none() || !enabled) {
+        let reason = "redis needs enabled = true, and url_file or url_env in [cluster.redis]";
+        section.invalid("limits", reason, None);
+    }
+    section.finish();
+    (enabled, redis.filter(|_| limits == "redis"))
+}
+
+/// `None` where it is not said where the URL lies.
+fn redis(section: &mut Section<'_>) -> Option<RedisConfig> {
+    let url = SecretPlace::read(section, "url_file", "url_env");
+    let ca_file = section.path_maybe("ca_file");
+    let timeout = Duration::from_millis(section.number("timeout_ms", 10..=10_000));
+    let when_away = match section.text("when_away") {
+        "local" => WhenAway::Local,
+        "refuse" => WhenAway::Refuse,
+        _ => {
+            section.invalid("when_away", "expected local or refuse", None);
+            WhenAway::Refuse
+        }
+    };
+    section.finish();
+    Some(RedisConfig { url: url?, ca_file, timeout, when_away })
+}
+
+pub(super) fn store(section: &mut Section<'_>, together: bool) -> StoreConfig {
+    let shared = section.text("backend");
+    if !["sled", "postgres"].contains(&shared) {
+        section.invalid("backend", "expected sled or postgres", None);
+    }
+    let postgres = postgres(&mut section.section("postgres"), together);
     let config = StoreConfig {
         path: path(section, "path"),
         in_memory: section.flag("in_memory"),
         cache_bytes: section.number("cache_bytes", MIB..=64 * GIB),
+        postgres: postgres.clone().filter(|_| shared == "postgres"),
     };
+    if shared == "postgres" && postgres.is_none() {
+        let reason = "postgres needs url_file or url_env, and secret_file or secret_env, in [store.postgres]";
+        section.invalid("backend", reason, None);
+    }
+    if together && shared != "postgres" {
+        section.invalid("backend", "[cluster] needs a database that nodes share: postgres", None);
+    }
+    if shared == "postgres" && config.in_memory {
+        section.invalid("in_memory", "what lies in a database outlives the process", None);
+    }
     section.finish();
     config
+}
+
+/// `None` where it is not said where the URL and the secret lie.
+fn postgres(section: &mut Section<'_>, together: bool) -> Option<PostgresConfig> {
+    let url = SecretPlace::read(section, "url_file", "url_env");
+    let secret = SecretPlace::read(section, "secret_file", "secret_env");
+    let (tls, ca_file) = (section.flag("tls"), section.path_maybe("ca_file"));
+    let connections = section.count("connections", 1..=1000);
+    let waiting_max = section.count("waiting", 1..=100_000);
+    let timeout = Duration::from_millis(section.number("timeout_ms", 100..=60_000));
+    section.finish();
+    Some(PostgresConfig {
+        url: url?,
+        secret: secret?,
+        together,
+        tls,
+        ca_file,
+        connections,
+        waiting_max,
+        timeout,
+    })
 }
 
 pub(super) fn plugins(section: &mut Section<'_>) -> PluginsConfig {

@@ -78,6 +78,21 @@
 //! above. Credentials come with `LoadCredential=NAME:FILE`, and are read from
 //! `/run/credentials/portcullis.service/NAME` by any `…_file` key.
 //!
+//! # Looking into it
+//! `portcullis doctor -c FILE` looks at configuration, certificates, state, clock, limits and providers, beside a running
+//! gateway or before the first start (`--json`, `--offline`; 0 well, 1 not, 78 a faulty configuration). SIGUSR1 switches
+//! the log to `portcullis=debug` and back. `conf/deploy/grafana/portcullis.json` is a dashboard,
+//! `conf/deploy/prometheus/` has alert rules with their tests, and a configuration that scrapes with an API key.
+//! `portcullis completions SHELL` and `portcullis man` print what shells and `man` read.
+//!
+//! # Backup
+//! `portcullis backup -c FILE OUT` writes the state directory to one file: from a running gateway by way of `control.sock` in
+//! that directory (mode 0600: who reads the state may back it up), else from the directory. Records are those of one
+//! moment; the audit log goes on a little further, and its keys come last. The file is read once more before it gets its
+//! name. `portcullis restore OUT` verifies it, and `--into DIRECTORY` restores it: its digest first, then the chain of the
+//! audit log; a directory that is not empty is left alone. Records keep the version they were written in, and a later
+//! release reads them. The file holds secrets, and what was erased after it was made: keep it shorter than the log.
+//!
 //! # Exit codes
 //! 0: asked to end. 1: the state, an address or a certificate cannot be used. 78: the configuration has faults, all of
 //! which were told.
@@ -96,4 +111,5 @@
 //!
 //! # Known tensions
 //! - The store is locked by one process: between two binaries there is a time in which callers wait. None is refused.
+//!   With the state in a database ([`crate::manual::cluster`]) that is so for the journal alone.
 //! - sled gives no disk space back after deletes. The audit journal is not in it; its segments are files, dropped whole.

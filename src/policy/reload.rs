@@ -7,7 +7,11 @@
 //! Every call here blocks for as long as compiling takes (some 0.3 s where packs changed): keep
 //! it off the request threads.
 
+mod follow;
+mod patch;
+
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -15,19 +19,18 @@ use parking_lot::RwLock;
 use serde_json::Map;
 use serde_json::Value;
 
+use self::patch::read_patch;
+use self::patch::refuse_new_secrets;
 use crate::clock::Clock;
 use crate::document::Document;
 use crate::document::Fault;
 use crate::document::Place;
-use crate::document::Problem;
-use crate::document::fault::nearest;
 use crate::document::patch::changed_keys;
 use crate::policy::build::Builder;
 use crate::policy::build::Loading;
 use crate::policy::build::rules_etag;
 use crate::policy::build::rules_of;
 use crate::policy::build::with_rules;
-use crate::policy::file::expand_modes;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::profile;
 use crate::policy::revision::Revision;
@@ -37,9 +40,6 @@ use crate::policy::ruleset::RELOADABLE_KEYS;
 use crate::policy::ruleset::Ruleset;
 use crate::store::Store;
 use crate::store::StoreError;
-
-/// The keys of a route that say where a secret lies.
-const SECRET_PLACES: [&str; 2] = ["provider_key_file", "provider_key_env"];
 
 /// Who is named as the author of what files and starts change.
 pub const SYSTEM_AUTHOR: &str = "portcullis";
@@ -54,6 +54,8 @@ pub struct Reloader {
     changing: Mutex<()>,
     preparers: RwLock<Vec<Preparer>>,
     listeners: RwLock<Vec<Listener>>,
+    /// The revision of another node that did not build here.
+    refused: AtomicU64,
 }
 
 /// What is in force: the effective document and the revision that brought it.
@@ -171,9 +173,26 @@ impl Reloader {
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Origin), ChangeError> {
         let revisions = Revisions::new(store);
+        loop {
+            match Self::try_start(&loading, &revisions, &clock) {
+                // Another node that starts, too, was faster: its revision is the newest now.
+                Err(ChangeError::Store(StoreError::Conflict)) => {}
+                Err(error) => return Err(error),
+                Ok((ruleset, current, origin)) => {
+                    return Ok((Self::assemble(ruleset, current, loading, revisions, clock), origin));
+                }
+            }
+        }
+    }
+
+    fn try_start(
+        loading: &Loading,
+        revisions: &Revisions,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<(Ruleset, Current, Origin), ChangeError> {
         let files = (loading.document)().map_err(ChangeError::Faulty)?;
         let file_etag = rules_etag(&files);
-        let builder = Builder { loading: &loading, running: None };
+        let builder = Builder { loading, running: None };
         let newest = revisions.newest(1)?.pop();
         let mut origin = match &newest {
             None => Origin::FirstStart,
@@ -185,7 +204,7 @@ impl Reloader {
             match builder.build(&document, newest.number) {
                 Ok(ruleset) => {
                     let current = Current { document, revision: newest.clone() };
-                    return Ok((Self::assemble(ruleset, current, loading, revisions, clock), origin));
+                    return Ok((ruleset, current, origin));
                 }
                 Err(faults) => origin = Origin::StoredRevisionFaulty(faults),
             }
@@ -203,9 +222,8 @@ impl Reloader {
             file_etag,
             rules: rules_of(&files),
         };
-        revisions.keep(&revision)?;
-        let current = Current { document: files, revision };
-        Ok((Self::assemble(ruleset, current, loading, revisions, clock), origin))
+        revisions.keep_next(&revision)?;
+        Ok((ruleset, Current { document: files, revision }, origin))
     }
 
     /// Returns where the running ruleset is found.
@@ -242,7 +260,7 @@ impl Reloader {
     ///
     /// As every change.
     pub fn reload_file(&self) -> Result<Option<Change>, ChangeError> {
-        let _one_at_a_time = self.changing.lock();
+        let _one_at_a_time = self.begin()?;
         let files = self.heard(RevisionSource::File, (self.loading.document)())?;
         let current = self.current();
         let file_etag = rules_etag(&files);
@@ -271,7 +289,7 @@ impl Reloader {
         if_match: Option<&str>,
         run: Run,
     ) -> Result<Change, ChangeError> {
-        let _one_at_a_time = self.changing.lock();
+        let _one_at_a_time = self.begin()?;
         self.patch_as(patch, author, RevisionSource::Api, if_match, run)
     }
 
@@ -282,7 +300,7 @@ impl Reloader {
     /// As every change, and for a name that no profile has.
     pub fn apply_profile(&self, id: &str, author: &str) -> Result<Change, ChangeError> {
         let profile = profile::find(id).ok_or(ChangeError::UnknownProfile)?;
-        let _one_at_a_time = self.changing.lock();
+        let _one_at_a_time = self.begin()?;
         self.patch_as(Value::Object(profile.patch), author, RevisionSource::Profile, None, Run::Real)
     }
 
@@ -292,7 +310,7 @@ impl Reloader {
     ///
     /// As every change, and for a revision that is not kept.
     pub fn rollback(&self, number: u64, author: &str, run: Run) -> Result<Change, ChangeError> {
-        let _one_at_a_time = self.changing.lock();
+        let _one_at_a_time = self.begin()?;
         let earlier = self.revisions.get(number)?.ok_or(ChangeError::UnknownRevision)?;
         let current = self.current();
         let draft = Draft {
@@ -371,11 +389,14 @@ impl Reloader {
             file_etag: draft.file_etag,
             rules: rules_of(&document),
         };
-        self.revisions.keep(&revision)?;
-        self.preparers.read().iter().for_each(|prepare| prepare(&ruleset));
-        self.handle.publish(Arc::new(ruleset));
-        self.current.store(Arc::new(Current { document, revision }));
-        self.announce(&Announcement::Published(change.clone()));
+        match self.revisions.keep_next(&revision) {
+            // Another node was faster.
+            Err(StoreError::Conflict) => {
+                return Err(ChangeError::Stale { etag: current.revision.etag.clone() });
+            }
+            kept => kept?,
+        }
+        self.put_in_force(ruleset, document, revision, change.clone());
         Ok(Some(change))
     }
 
@@ -395,6 +416,7 @@ impl Reloader {
             changing: Mutex::new(()),
             preparers: RwLock::default(),
             listeners: RwLock::new(Vec::new()),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -411,56 +433,6 @@ impl Reloader {
     }
 }
 
-/// The keys of `[a2a]` that say who agents are and what they may do.
-const AGENT_FILES: [&str; 3] = ["client_ca", "client_crl", "capabilities"];
-
-/// A patch comes over the network: with it, whoever may change routes could send any file of this machine
-/// to an address of their own, or make itself an agent. Where secrets lie, and who the agents are, is
-/// therefore said in files alone.
-fn refuse_new_secrets(current: &Document, wanted: &Document) -> Result<(), Vec<Fault>> {
-    let agents =
-        |document: &Document, key: &str| document.root().get("a2a").and_then(|it| it.get(key)).cloned();
-    if let Some(key) = AGENT_FILES.iter().find(|key| agents(current, key) != agents(wanted, key)) {
-        let reason = "can be changed only in the configuration file".to_owned();
-        let problem = Problem::Invalid { reason, suggestion: None };
-        return Err(vec![Fault { place: None, key: format!("a2a.{key}"), problem }]);
-    }
-    let places = |document: &Document| {
-        let routes = document.root().get("routes").and_then(Value::as_array).cloned().unwrap_or_default();
-        let of_route = |route: Value| SECRET_PLACES.map(|key| route.get(key).cloned());
-        routes.into_iter().flat_map(of_route).flatten().collect::<Vec<_>>()
-    };
-    let known = places(current);
-    if places(wanted).iter().all(|place| known.contains(place)) {
-        return Ok(());
-    }
-    let reason = "where a provider's key lies can be changed only in the configuration file".to_owned();
-    Err(vec![Fault {
-        place: None,
-        key: "routes".to_owned(),
-        problem: Problem::Invalid { reason, suggestion: None },
-    }])
-}
-
-fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
-    let whole = |problem| vec![Fault { place: Some(place.clone()), key: String::new(), problem }];
-    let mut layer = Document::from_json(patch, Some(place.clone()))
-        .ok_or_else(|| whole(Problem::WrongType { expected: "a table" }))?;
-    let fixed = layer.root().keys().filter(|key| !RELOADABLE_KEYS.contains(&key.as_str()));
-    let fault = |key: &String| {
-        let known = FIXED_KEYS.contains(&key.as_str());
-        let suggestion = nearest(key, RELOADABLE_KEYS);
-        let problem = if known { Problem::NeedsRestart } else { Problem::UnknownKey { suggestion } };
-        Fault { place: Some(place.clone()), key: key.clone(), problem }
-    };
-    let faults: Vec<Fault> = fixed.map(fault).collect();
-    if !faults.is_empty() {
-        return Err(faults);
-    }
-    expand_modes(layer.root_mut());
-    Ok(layer)
-}
-
 /// The top-level keys that change only with a restart.
 pub const FIXED_KEYS: &[&str] = &[
     "proxy",
@@ -468,6 +440,7 @@ pub const FIXED_KEYS: &[&str] = &[
     "session",
     "sso",
     "store",
+    "cluster",
     "plugins",
     "audit",
     "analytics",

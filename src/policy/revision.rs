@@ -75,18 +75,44 @@ impl Revisions {
         Self { store: store.clone(), table: store.table("policy.revisions") }
     }
 
+    /// Tells whether other nodes keep revisions, too.
+    pub fn is_shared(&self) -> bool {
+        self.store.is_shared()
+    }
+
+    /// Keeps a revision if none of its number, or a later one, is there yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] when there is one; and when the store cannot promise to keep it.
+    pub fn keep_next(&self, revision: &Revision) -> Result<(), StoreError> {
+        let mut batch = self.batch_of(revision)?;
+        if self.is_shared() {
+            let version = self.store.versions()?.get(self.table.name()).copied().unwrap_or_default();
+            if self.newest(1)?.first().is_some_and(|newest| newest.number >= revision.number) {
+                return Err(StoreError::Conflict);
+            }
+            batch.expect(self.table.name(), version);
+        }
+        self.store.commit_durable(&batch)
+    }
+
     /// Keeps a revision for good, and lets the oldest go past [`REVISIONS_MAX`].
     ///
     /// # Errors
     ///
     /// When the store cannot promise to keep it.
     pub fn keep(&self, revision: &Revision) -> Result<(), StoreError> {
+        self.store.commit_durable(&self.batch_of(revision)?)
+    }
+
+    fn batch_of(&self, revision: &Revision) -> Result<Batch, StoreError> {
         let mut batch = Batch::default();
         self.table.put_in(&mut batch, &revision.number, &RevisionRecord::of(revision))?;
         if let Some(old) = revision.number.checked_sub(REVISIONS_MAX as u64) {
             self.table.delete_in(&mut batch, &old);
         }
-        self.store.commit_durable(&batch)
+        Ok(batch)
     }
 
     /// Returns a revision by its number, if it is kept.

@@ -1,6 +1,10 @@
 //! The seam: ordered bytes in named tables.
 
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+
+use tokio::sync::watch;
 
 use super::KEY_BYTES_MAX;
 use super::StoreError;
@@ -23,7 +27,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Writes every change of a batch, over all its tables, or none of them.
     ///
     /// # Errors
-    /// When nothing was written.
+    /// When nothing was written: [`StoreError::Conflict`] where a table is not at the version that the batch
+    /// [expects](Batch::expect).
     fn apply(&self, batch: &Batch) -> Result<(), StoreError>;
 
     /// Shows the entries of a range in key order, either way, until `visit` breaks.
@@ -49,6 +54,41 @@ pub trait Backend: Send + Sync + 'static {
     /// # Errors
     /// When the size cannot be found out.
     fn size_bytes(&self) -> Result<u64, StoreError>;
+
+    /// Tells whether other processes may write, too: only then do tables have versions.
+    fn is_shared(&self) -> bool;
+
+    /// Returns the version of every table that was ever written: a number that rises by one with every batch.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError>;
+
+    /// Returns what became of a table since one of its versions; 0 asks for all of it.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError>;
+
+    /// Returns what is told when another process may have written something; `None`: nobody tells.
+    fn told(&self) -> Option<watch::Receiver<u64>>;
+
+    /// Forgets deletions that are long ago; who has not seen them by then reads whole tables.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    fn forget_deletions(&self) -> Result<(), StoreError>;
+}
+
+/// What became of a table since one of its versions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Keys and what they have now; `None`: they were deleted.
+    pub entries: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// The version that the table is at with them.
+    pub version: u64,
+    /// Whether the entries are the whole table, because what was deleted is not known that far back.
+    pub is_whole: bool,
 }
 
 /// The direction of a scan.
@@ -73,6 +113,8 @@ pub struct KeyRange {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     changes: Vec<Change>,
+    expected: BTreeMap<String, u64>,
+    is_quiet: bool,
 }
 
 /// One change: a value to put, or none to delete the key.
@@ -121,9 +163,35 @@ impl Batch {
         self.changes.push(Change { table: table.to_owned(), key, value: None });
     }
 
+    /// Lets the batch be written only if a table is still at a version, so that what was decided by what the
+    /// table held is still right. Means nothing where nobody else writes.
+    pub fn expect(&mut self, table: &str, version: u64) {
+        self.expected.insert(table.to_owned(), version);
+    }
+
+    /// Lets other nodes find the batch when they look, without a word to them: for what is written all the time.
+    pub fn quietly(&mut self) {
+        self.is_quiet = true;
+    }
+
+    /// Tells whether other nodes need no word of the batch.
+    pub fn is_quiet(&self) -> bool {
+        self.is_quiet
+    }
+
+    /// Returns the versions that tables are expected to have.
+    pub fn expected(&self) -> &BTreeMap<String, u64> {
+        &self.expected
+    }
+
     /// Returns the changes in the order they were added.
     pub fn changes(&self) -> &[Change] {
         &self.changes
+    }
+
+    /// Returns the tables that are changed, each once, in order.
+    pub fn tables(&self) -> BTreeSet<&str> {
+        self.changes.iter().map(|change| change.table.as_str()).collect()
     }
 
     /// Tells whether there is nothing to write.

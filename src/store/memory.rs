@@ -1,13 +1,17 @@
 //! State in memory: gone with the process.
+//!
+//! Keeps versions as a shared backend does, so that what follows other nodes can be tried in one process.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::ops::ControlFlow;
 
 use parking_lot::RwLock;
+use tokio::sync::watch;
 
 use super::Backend;
 use super::Batch;
+use super::Changes;
 use super::KeyRange;
 use super::Order;
 use super::StoreError;
@@ -15,13 +19,29 @@ use super::Visit;
 
 /// How many entries a scan copies at a time, so that `visit` runs without the lock.
 const PAGE: usize = 256;
+/// How many deletions of a table are remembered.
+const DELETED_MAX: usize = 4096;
 
-type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+/// One table.
+#[derive(Default)]
+struct Entries {
+    kept: BTreeMap<Vec<u8>, (Vec<u8>, u64)>,
+    deleted: BTreeMap<Vec<u8>, u64>,
+    version: u64,
+    /// Up to which version deletions were forgotten.
+    floor: u64,
+}
 
 /// Ordered maps behind one lock.
-#[derive(Default)]
 pub(super) struct Memory {
     tables: RwLock<BTreeMap<String, Entries>>,
+    told: watch::Sender<u64>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { tables: RwLock::default(), told: watch::Sender::new(0) }
+    }
 }
 
 impl Memory {
@@ -32,11 +52,31 @@ impl Memory {
         let tables = self.tables.read();
         let Some(entries) = tables.get(table) else { return Vec::new() };
         let end = range.end.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
-        let found = entries.range::<Vec<u8>, _>((Bound::Included(&range.start), end));
-        let copy = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+        let found = entries.kept.range::<Vec<u8>, _>((Bound::Included(&range.start), end));
+        let copy = |(key, (value, _)): (&Vec<u8>, &(Vec<u8>, u64))| (key.clone(), value.clone());
         match order {
             Order::Ascending => found.take(PAGE).map(copy).collect(),
             Order::Descending => found.rev().take(PAGE).map(copy).collect(),
+        }
+    }
+}
+
+impl Entries {
+    fn change(&mut self, key: &[u8], value: Option<&Vec<u8>>) {
+        match value {
+            Some(value) => {
+                self.deleted.remove(key);
+                self.kept.insert(key.to_vec(), (value.clone(), self.version));
+            }
+            None => {
+                if self.kept.remove(key).is_some() {
+                    self.deleted.insert(key.to_vec(), self.version);
+                }
+            }
+        }
+        if self.deleted.len() > DELETED_MAX {
+            self.deleted.clear();
+            self.floor = self.version;
         }
     }
 }
@@ -47,18 +87,25 @@ impl Backend for Memory {
     }
 
     fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(self.tables.read().get(table).and_then(|entries| entries.get(key)).cloned())
+        let tables = self.tables.read();
+        Ok(tables.get(table).and_then(|entries| entries.kept.get(key)).map(|(value, _)| value.clone()))
     }
 
     fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
         let mut tables = self.tables.write();
+        let version = |name: &String| tables.get(name).map_or(0, |entries| entries.version);
+        if batch.expected().iter().any(|(name, expected)| version(name) != *expected) {
+            return Err(StoreError::Conflict);
+        }
+        for table in batch.tables() {
+            tables.entry(table.to_owned()).or_default().version += 1;
+        }
         for change in batch.changes() {
             let entries = tables.entry(change.table.clone()).or_default();
-            match &change.value {
-                Some(value) => entries.insert(change.key.clone(), value.clone()),
-                None => entries.remove(&change.key),
-            };
+            entries.change(&change.key, change.value.as_ref());
         }
+        drop(tables);
+        self.told.send_modify(|count| *count += 1);
         Ok(())
     }
 
@@ -91,7 +138,40 @@ impl Backend for Memory {
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
         let tables = self.tables.read();
-        let sizes = tables.values().flatten().map(|(key, value)| key.len() + value.len());
-        Ok(sizes.sum::<usize>() as u64)
+        let kept = tables.values().flat_map(|entries| &entries.kept);
+        Ok(kept.map(|(key, (value, _))| key.len() + value.len()).sum::<usize>() as u64)
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        let tables = self.tables.read();
+        Ok(tables.iter().map(|(name, entries)| (name.clone(), entries.version)).collect())
+    }
+
+    fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError> {
+        let tables = self.tables.read();
+        let Some(entries) = tables.get(table) else {
+            return Ok(Changes { is_whole: true, ..Changes::default() });
+        };
+        let is_whole = after == 0 || after < entries.floor;
+        let after = if is_whole { 0 } else { after };
+        let kept = entries.kept.iter().filter(|(_, (_, version))| *version > after);
+        let mut found: Vec<_> = kept.map(|(key, (value, _))| (key.clone(), Some(value.clone()))).collect();
+        if !is_whole {
+            let deleted = entries.deleted.iter().filter(|(_, version)| **version > after);
+            found.extend(deleted.map(|(key, _)| (key.clone(), None)));
+        }
+        Ok(Changes { entries: found, version: entries.version, is_whole })
+    }
+
+    fn told(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.told.subscribe())
+    }
+
+    fn forget_deletions(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }

@@ -2,8 +2,14 @@
 //!
 //! In: typed records under typed keys ([`Table`]). Out: the same records, in key order. Below the tables
 //! lies a [`Backend`]: ordered bytes in named tables, with batches that are written whole or not at all.
-//! There are two: [`open_sled`] on disk and [`Store::in_memory`] for tests and for gateways that must
-//! leave nothing behind; one conformance suite is run against both.
+//! There are three: [`open_sled`] on disk, [`open_postgres`] for deployments that share a database, and
+//! [`Store::in_memory`] for tests and for gateways that must leave nothing behind; one conformance suite is run
+//! against all of them.
+//!
+//! Where several processes write, each table has a version, which rises with every batch. What a process
+//! decides by what it read it writes with the version it read ([`Batch::expect`]), and begins anew when that
+//! is [no longer the table's](StoreError::Conflict); what it keeps in memory follows by a
+//! [`Followed`].
 //!
 //! An ordinary write survives the death of the process once the backend's next flush is over; a write that
 //! must survive a power cut is made with the `_durable` calls, which come back after `fdatasync`. Callers
@@ -12,31 +18,46 @@
 //! The audit log does not live here, only what can be rebuilt from it: see [`crate::govern::audit`].
 
 mod backend;
+pub mod backup;
 pub mod config;
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod fixture;
+mod followed;
 mod group;
 mod key;
 mod memory;
+mod postgres;
 mod sled;
 mod table;
 
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use parking_lot::RwLock;
+use tokio::sync::watch;
 
 pub use self::backend::Backend;
 pub use self::backend::Batch;
 pub use self::backend::Change;
+pub use self::backend::Changes;
 pub use self::backend::KeyRange;
 pub use self::backend::Order;
 pub use self::backend::Visit;
+pub use self::followed::Followed;
+pub use self::followed::Fresh;
 pub use self::key::Key;
 pub use self::key::prefix_range;
+pub use self::postgres::PostgresFault;
+pub use self::postgres::open_postgres;
 pub use self::sled::open_sled;
 pub use self::table::Record;
 pub use self::table::Table;
+pub use self::table::TableChanges;
 
 /// The largest value that may be stored, in bytes.
 pub const VALUE_BYTES_MAX: usize = 8 << 20;
@@ -82,6 +103,15 @@ pub enum StoreError {
         /// The table the entry was meant for.
         table: String,
     },
+    /// Another process wrote first; nothing was written. Read again, and decide anew.
+    #[error("another node changed the same state first")]
+    Conflict,
+    /// The database does not answer, or has too many calls waiting already.
+    #[error("the {backend} store is away")]
+    Away {
+        /// The name of the backend.
+        backend: &'static str,
+    },
     /// The sync that should have made the write safe failed; the write may be lost with the power.
     #[error("a write could not be made durable")]
     NotDurable,
@@ -95,16 +125,22 @@ pub struct Store {
 
 struct Shared {
     backend: Box<dyn Backend>,
-    /// Held while a value is read in order to be changed, and by every write.
-    writes: Mutex<()>,
+    /// Held exclusively while all tables are read as of one moment, and shared by every write.
+    moment: RwLock<()>,
+    /// The names of all tables that were found or asked for.
+    tables: Mutex<BTreeSet<String>>,
     sync: group::GroupSync,
 }
 
 impl Store {
     /// Returns a store on the given backend.
     pub fn new(backend: impl Backend) -> Self {
-        let shared =
-            Shared { backend: Box::new(backend), writes: Mutex::new(()), sync: group::GroupSync::default() };
+        let shared = Shared {
+            backend: Box::new(backend),
+            moment: RwLock::default(),
+            tables: Mutex::default(),
+            sync: group::GroupSync::default(),
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -115,7 +151,20 @@ impl Store {
 
     /// Returns the typed table of the given name.
     pub fn table<K: Key, V: Record>(&self, name: &'static str) -> Table<K, V> {
+        self.shared.tables.lock().insert(name.to_owned());
         Table::new(self.clone(), name)
+    }
+
+    /// Calls `read` with the names of all tables, while nobody writes through this handle or its clones.
+    pub fn at_one_moment<T>(&self, read: impl FnOnce(&BTreeSet<String>) -> T) -> T {
+        let _nobody_else = self.shared.moment.write();
+        let tables = self.shared.tables.lock().clone();
+        read(&tables)
+    }
+
+    /// Notes tables that were found.
+    fn know(&self, tables: BTreeSet<String>) {
+        self.shared.tables.lock().extend(tables);
     }
 
     /// Writes a batch, whole or not at all.
@@ -123,8 +172,9 @@ impl Store {
     /// # Errors
     /// When a key or value is past its limit or the backend fails; then nothing was written.
     pub fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
-        let _writing = self.shared.writes.lock();
-        self.apply(batch)
+        batch.check()?;
+        let _writing = self.shared.moment.read();
+        self.shared.backend.apply(batch)
     }
 
     /// Writes a batch and comes back once it would survive a power cut. Blocks for a disk sync.
@@ -166,6 +216,40 @@ impl Store {
         self.shared.backend.scan(table, range, order, visit)
     }
 
+    /// Tells whether other processes may write to the same tables.
+    pub fn is_shared(&self) -> bool {
+        self.shared.backend.is_shared()
+    }
+
+    /// Returns the version of every table that was ever written; nothing where nobody else writes.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        self.shared.backend.versions()
+    }
+
+    /// Returns what became of a table since one of its versions; 0 asks for all of it.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError> {
+        self.shared.backend.changes(table, after)
+    }
+
+    /// Returns what changes whenever another process may have written something; `None`: nobody tells.
+    pub fn told(&self) -> Option<watch::Receiver<u64>> {
+        self.shared.backend.told()
+    }
+
+    /// Forgets deletions that are long ago; one node does it, from time to time.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub fn forget_deletions(&self) -> Result<(), StoreError> {
+        self.shared.backend.forget_deletions()
+    }
+
     /// Returns what the state takes on disk, in bytes; what it takes in memory where there is no disk.
     ///
     /// # Errors
@@ -177,20 +261,5 @@ impl Store {
     /// Returns the name of the backend, as shown to operators.
     pub fn backend_name(&self) -> &'static str {
         self.shared.backend.name()
-    }
-
-    /// Runs `change` while nobody else writes.
-    pub(crate) fn exclusively<T>(
-        &self,
-        change: impl FnOnce(&Self) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let _writing = self.shared.writes.lock();
-        change(self)
-    }
-
-    /// Writes a batch; the caller holds the write lock.
-    pub(crate) fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
-        batch.check()?;
-        self.shared.backend.apply(batch)
     }
 }

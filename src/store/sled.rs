@@ -5,6 +5,7 @@
 //! the file's length nor empties the disk's cache. [`Backend::durable`] therefore adds `fdatasync` of sled's
 //! log and of the blob files that are new since the last call.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,9 +15,11 @@ use std::path::Path;
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::Backend;
 use super::Batch;
+use super::Changes;
 use super::KeyRange;
 use super::Order;
 use super::Store;
@@ -51,7 +54,24 @@ pub fn open_sled(directory: &Path) -> Result<Store, StoreError> {
     })?;
     let tree = database.open_tree(TREE).map_err(broken)?;
     let directory = directory.to_owned();
-    Ok(Store::new(Sled { database, tree, directory, synced_blobs: Mutex::default() }))
+    let tables = tables(&tree)?;
+    let store = Store::new(Sled { database, tree, directory, synced_blobs: Mutex::default() });
+    store.know(tables);
+    Ok(store)
+}
+
+/// Returns the names of all tables, from the first key of each.
+fn tables(tree: &sled::Tree) -> Result<BTreeSet<String>, StoreError> {
+    let (mut names, mut from) = (BTreeSet::new(), Vec::new());
+    while let Some(entry) = tree.range(from..).next() {
+        let (key, _) = entry.map_err(broken)?;
+        let name: Vec<u8> = key.iter().copied().take_while(|byte| *byte != 0).collect();
+        names.insert(String::from_utf8_lossy(&name).into_owned());
+        // Behind every key of this table, whose names end with a NUL.
+        from = name;
+        from.push(1);
+    }
+    Ok(names)
 }
 
 impl Sled {
@@ -143,6 +163,33 @@ impl Backend for Sled {
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
         self.database.size_on_disk().map_err(broken)
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        Ok(BTreeMap::new())
+    }
+
+    fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError> {
+        let mut changes = Changes { is_whole: after == 0, ..Changes::default() };
+        if changes.is_whole {
+            self.scan(table, &KeyRange::all(), Order::Ascending, &mut |key, value| {
+                changes.entries.push((key.to_vec(), Some(value.to_vec())));
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(changes)
+    }
+
+    fn told(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
+    fn forget_deletions(&self) -> Result<(), StoreError> {
+        Ok(())
     }
 }
 

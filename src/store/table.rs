@@ -33,6 +33,17 @@ pub struct Table<K, V> {
     types: PhantomData<fn() -> (K, V)>,
 }
 
+/// What became of a table since one of its versions.
+#[derive(Debug)]
+pub struct TableChanges<K, V> {
+    /// Keys and their records; `None`: they were deleted.
+    pub entries: Vec<(K, Option<V>)>,
+    /// The version that the table is at with them.
+    pub version: u64,
+    /// Whether the entries are the whole table.
+    pub is_whole: bool,
+}
+
 #[derive(Serialize)]
 struct Written<'a, V> {
     v: u32,
@@ -117,26 +128,27 @@ impl<K: Key, V: Record> Table<K, V> {
         batch.delete(self.name, key.to_bytes());
     }
 
-    /// Changes a record while nobody else writes: `change` gets what is there, and returns what shall be
-    /// there (`None`: nothing). Returns what is there then.
+    /// Returns the table's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns what became of the table since one of its versions; 0 asks for all of it.
     ///
     /// # Errors
-    /// When the record cannot be read or written.
-    pub fn update(
-        &self,
-        key: &K,
-        change: impl FnOnce(Option<V>) -> Option<V>,
-    ) -> Result<Option<V>, StoreError> {
-        self.store.exclusively(|store| {
-            let mut batch = Batch::default();
-            let changed = change(self.get(key)?);
-            match &changed {
-                Some(record) => self.put_in(&mut batch, key, record)?,
-                None => self.delete_in(&mut batch, key),
-            }
-            store.apply(&batch)?;
-            Ok(changed)
-        })
+    /// When a record cannot be read.
+    pub fn changes(&self, after: u64) -> Result<TableChanges<K, V>, StoreError> {
+        let changes = self.store.changes(self.name, after)?;
+        let entries = changes.entries.iter().map(|(key, value)| self.read(key, value.as_deref()));
+        let entries = entries.collect::<Result<_, _>>()?;
+        Ok(TableChanges { entries, version: changes.version, is_whole: changes.is_whole })
+    }
+
+    /// Returns an entry as it was stored, read.
+    pub(super) fn read(&self, key: &[u8], value: Option<&[u8]>) -> Result<(K, Option<V>), StoreError> {
+        let unreadable = StoreError::UnreadableRecord { table: self.name, version: 0 };
+        let key = K::from_bytes(key).ok_or(unreadable)?;
+        Ok((key, value.map(|value| self.decode(value)).transpose()?))
     }
 
     /// Returns up to `limit` records of a range, in order.
@@ -214,27 +226,5 @@ mod tests {
         assert!(matches!(read("three"), Err(StoreError::UnreadableRecord { version: 3, .. })));
         assert!(matches!(read("four"), Err(StoreError::UnreadableRecord { version: 0, .. })));
         assert!(table.list(&KeyRange::all(), Order::Ascending, 9).is_err());
-    }
-
-    #[test]
-    fn updates_do_not_lose_each_other() {
-        let (_, table) = table();
-        let key = "shared".to_owned();
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    for _ in 0..100 {
-                        let more = |old: Option<Sample>| {
-                            let count = old.map_or(0, |old| old.count) + 1;
-                            Some(Sample { name: "n".into(), count })
-                        };
-                        table.update(&key, more).unwrap();
-                    }
-                });
-            }
-        });
-        assert_eq!(table.get(&key).unwrap().unwrap().count, 800);
-        table.delete(&key).unwrap();
-        assert_eq!(table.get(&key).unwrap(), None);
     }
 }

@@ -50,9 +50,11 @@ pub struct Metrics {
     audit_queue: IntGauge,
     audit_lost: IntCounter,
     siem_events: IntCounterVec,
+    shared_limits: IntCounterVec,
     reload_ok: IntGauge,
     reload_at: Gauge,
     revision: IntGauge,
+    certificate_ends: prometheus::IntGaugeVec,
 }
 
 /// One finished exchange, for the request metrics.
@@ -159,6 +161,12 @@ impl Metrics {
                 "Audit entries forwarded, attempts that failed, and entries that were refused for good.",
                 &["platform", "result"],
             ),
+            shared_limits: counters(
+                &registry,
+                "shared_limits_total",
+                "Callers whose use was told to the other nodes (`told`), and rounds that failed because Redis was away.",
+                &["result"],
+            ),
             reload_ok: gauge(
                 &registry,
                 "config_last_reload_successful",
@@ -170,6 +178,12 @@ impl Metrics {
                 "When a reload was last accepted.",
             ),
             revision: gauge(&registry, "config_revision", "The revision in force."),
+            certificate_ends: counters_gauge(
+                &registry,
+                "cert_expiry_timestamp_seconds",
+                "Until when the certificate of a listener counts.",
+                &["listener"],
+            ),
             registry,
         }
     }
@@ -288,6 +302,11 @@ impl Metrics {
         self.siem_events.with_label_values(&[platform, result]).inc_by(events);
     }
 
+    /// Counts callers whose use was `told` to other nodes, or rounds in which that could not be: `away`.
+    pub fn shared_limits(&self, result: &'static str, count: u64) {
+        self.shared_limits.with_label_values(&[result]).inc_by(count);
+    }
+
     /// Returns how many events the audit log did not take.
     pub fn audit_refusals(&self) -> u64 {
         self.audit_lost.get()
@@ -300,6 +319,11 @@ impl Metrics {
             self.reload_at.set(unix_seconds);
             self.revision.set(revision as i64);
         }
+    }
+
+    /// Shows until when the certificate of a listener counts, in Unix seconds.
+    pub fn certificate_ends(&self, listener: &'static str, unix_seconds: i64) {
+        self.certificate_ends.with_label_values(&[listener]).set(unix_seconds);
     }
 
     /// Returns the share of requests answered without a server error since the start; `None` before the first.

@@ -1,4 +1,4 @@
-//! TLS towards others, for what the gateway asks on its own account: identity providers.
+//! TLS towards others, for what the gateway asks on its own account: identity providers, receivers, databases.
 //!
 //! The system's certificates are trusted, and those of one file of the operator's; names are always checked.
 
@@ -11,12 +11,16 @@ use rustls::ClientConfig;
 use rustls::RootCertStore;
 use rustls::crypto::ring;
 use rustls::pki_types::ServerName;
-use tokio::net::TcpStream;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::CertificateFault;
 use super::certificates;
+
+/// A connection that is secured.
+pub type Secured<S> = TlsStream<S>;
 
 /// Opens TLS connections to servers whose certificates are trusted.
 #[derive(Clone)]
@@ -58,7 +62,11 @@ impl TlsClient {
     ///
     /// # Errors
     /// The name is none, or the server is not whom the certificates vouch for.
-    pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        host: &str,
+        stream: S,
+    ) -> io::Result<Secured<S>> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
         let name = ServerName::try_from(bare.to_owned()).map_err(io::Error::other)?;
         self.connector.connect(name, stream).await

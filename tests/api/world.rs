@@ -190,18 +190,20 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         Box::new(AuditProvider(opened.log.clone())),
         Box::new(TrustProvider { trust: trust.clone(), clock: clock.clone() }),
     ];
-    let privacy = Privacy::open(&store, opened.keyring, opened.log.clone(), clock.clone(), providers);
+    let privacy =
+        Privacy::open((&store, "node"), opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
         Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
+        members: None,
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
         sign_in: SignIn { provider: None, cookies: Some(CookieStyle::Loopback), public: None },
         refusals: Refusals::default(),
         trust,
         signing: signing.clone(),
-        abtests: Arc::new(AbTests::open(&store).unwrap()),
+        abtests: Arc::new(AbTests::open(&store, &store).unwrap()),
         keys,
         authenticator,
         concurrency: Arc::default(),

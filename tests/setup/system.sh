@@ -28,6 +28,9 @@ for purpose in "$@"; do
       need node nodejs
       need npm npm
       need promtool prometheus
+      # Servers are started by the tests themselves, on ports and in directories of their own.
+      [ -d /usr/lib/postgresql ] || missing+=(postgresql)
+      need redis-server redis-server
       need systemd-analyze systemd
       [ -x /usr/sbin/rsyslogd ] || missing+=(rsyslog rsyslog-openssl)
       need chromium chromium

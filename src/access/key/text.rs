@@ -1,9 +1,25 @@
 //! How a key is written: `pk_`, 32 random bytes in base 62, a checksum.
 
+use std::fmt;
+
+use serde::Deserialize;
+use serde::Serialize;
+
 const PREFIX: &str = "pk_";
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const BODY_DIGITS: usize = 43;
 const CHECKSUM_DIGITS: usize = 6;
+
+/// Which text of a key is meant, by its keyed hash: what was begun with a text ends when the text does.
+#[derive(Clone, Copy, Default, Eq, Hash, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KeyText(pub(super) [u8; 32]);
+
+impl fmt::Debug for KeyText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyText(***)")
+    }
+}
 
 /// Returns a new key.
 pub(super) fn generate() -> String {

@@ -1,4 +1,6 @@
 use super::*;
+use crate::store::KeyRange;
+use crate::store::Order;
 
 const CONFIG: SessionConfig = SessionConfig {
     idle: Duration::from_secs(1800),

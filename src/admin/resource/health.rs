@@ -89,7 +89,10 @@ fn is_up(office: &Office, dependency: Dependency) -> bool {
     let noted = office.telemetry.health.is_up(dependency);
     noted
         && match dependency {
-            Dependency::Persistence => office.recorder.health() == Health::Sound,
+            Dependency::Persistence => {
+                let in_touch = office.members.as_ref().is_none_or(|members| members.is_in_touch());
+                in_touch && office.recorder.health() == Health::Sound
+            }
             Dependency::License => office.licensing.standing(office.clock.now()).fault.is_none(),
             _ => true,
         }

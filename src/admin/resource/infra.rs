@@ -7,6 +7,8 @@ use utoipa::ToSchema;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
+use crate::cluster::Node;
+use crate::cluster::NodeFacts;
 use crate::tls::CertificateStore;
 use crate::tls::facts::CertificateFacts;
 
@@ -47,11 +49,15 @@ pub struct Certificate {
 pub struct ClusterHealth {
     /// Whether nodes share their state.
     pub enabled: bool,
-    /// `single`: the node keeps its own state.
+    /// `single`: the node keeps its own state; `cluster`: nodes share it.
     pub mode: &'static str,
+    /// `healthy`; `degraded` where a node is missing, behind or not well itself.
+    pub status: &'static str,
     /// The node that answers.
     pub node_id: String,
-    /// Every node.
+    /// The newest revision of the rules that a node serves.
+    pub revision: u64,
+    /// Every node that was heard of in the last day.
     pub nodes: Vec<ClusterNode>,
 }
 
@@ -62,12 +68,19 @@ pub struct ClusterNode {
     pub id: String,
     /// The first address of its management listener; `null` where it has none.
     pub address: Option<String>,
-    /// `healthy` or `degraded`.
+    /// `healthy`, `degraded` where it says so itself, `behind` where it serves an older revision than another
+    /// node, `missing` where it was not heard for 5 seconds.
     pub status: &'static str,
+    /// The release it runs.
+    pub release: String,
     /// The revision of the rules it serves.
     pub revision: u64,
-    /// When it was heard of last, in ISO 8601.
+    /// How many revisions of another node it does not serve yet.
+    pub lag: u64,
+    /// When it was heard of last, by its own clock, in ISO 8601.
     pub last_seen: String,
+    /// How long ago that was, by the clock of the node that answers, in milliseconds.
+    pub silent_ms: u64,
 }
 
 /// `GET /api/v1/certs`.
@@ -80,19 +93,60 @@ pub async fn certs(call: Call) -> Answer {
 /// `GET /api/v1/cluster/health`.
 pub async fn cluster(call: Call) -> Answer {
     let office = &call.office;
-    let node = ClusterNode {
+    let own = Node {
         id: office.facts.node_id.clone(),
-        address: office.facts.addresses.first().map(ToString::to_string),
-        status: if office.telemetry.health.is_healthy() { "healthy" } else { "degraded" },
-        revision: office.reloader.handle().load().revision,
-        last_seen: office.clock.now().to_string(),
+        facts: NodeFacts {
+            address: office.facts.addresses.first().map(ToString::to_string),
+            release: office.facts.build.version.clone(),
+            revision: office.reloader.handle().load().revision,
+            is_healthy: office.telemetry.health.is_healthy(),
+        },
+        at: office.clock.now(),
+        silent_ms: 0,
+        is_there: true,
     };
-    ok(&ClusterHealth {
-        enabled: false,
-        mode: "single",
-        node_id: office.facts.node_id.clone(),
-        nodes: vec![node],
-    })
+    let Some(members) = &office.members else { return ok(&nodes("single", &own.id.clone(), vec![own])) };
+    let mut all = members.nodes();
+    if !members.is_in_touch() {
+        // What it would be told of itself is old.
+        all.retain(|node| node.id != own.id);
+        all.push(Node { facts: NodeFacts { is_healthy: false, ..own.facts.clone() }, ..own.clone() });
+    }
+    ok(&nodes("cluster", &own.id, all))
+}
+
+fn nodes(mode: &'static str, node_id: &str, all: Vec<Node>) -> ClusterHealth {
+    let newest = all.iter().filter(|node| node.is_there).map(|node| node.facts.revision).max().unwrap_or(0);
+    let shown: Vec<ClusterNode> = all.into_iter().map(|node| node_of(node, newest)).collect();
+    let is_well = shown.iter().all(|node| node.status == "healthy");
+    ClusterHealth {
+        enabled: mode == "cluster",
+        mode,
+        status: if is_well { "healthy" } else { "degraded" },
+        node_id: node_id.to_owned(),
+        revision: newest,
+        nodes: shown,
+    }
+}
+
+fn node_of(node: Node, newest: u64) -> ClusterNode {
+    let lag = newest.saturating_sub(node.facts.revision);
+    let status = match (node.is_there, lag, node.facts.is_healthy) {
+        (false, ..) => "missing",
+        (true, 1.., _) => "behind",
+        (true, 0, false) => "degraded",
+        (true, 0, true) => "healthy",
+    };
+    ClusterNode {
+        id: node.id,
+        address: node.facts.address,
+        status,
+        release: node.facts.release,
+        revision: node.facts.revision,
+        lag,
+        last_seen: node.at.to_string(),
+        silent_ms: node.silent_ms,
+    }
 }
 
 fn show(name: &'static str, store: &CertificateStore, now: Timestamp) -> Option<Certificate> {

@@ -181,7 +181,8 @@ pub async fn change(call: Call) -> Answer {
     let (office, id, now) = (call.office.clone(), call.parameter("id").to_owned(), call.office.clock.now());
     let told = patch.told.join(", ");
     let changed =
-        tokio::task::spawn_blocking(move || office.keys.change(&id, |key| patch.apply(key), now)).await;
+        tokio::task::spawn_blocking(move || office.keys.change(&id, |key| patch.clone().apply(key), now))
+            .await;
     let record = changed.map_err(|_| call.office.panicked())??;
     let mut event = call.event("key_changed", format!("a key was changed: {told}"));
     event.entity = Some(record.id.clone());
@@ -232,7 +233,7 @@ pub async fn revoke(call: Call) -> Answer {
 }
 
 /// A change that was read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Patch {
     name: Option<String>,
     role: Option<Role>,

@@ -28,6 +28,8 @@ use crate::clock::Clock;
 use crate::policy::inspect::layer3::Trial;
 use crate::scan::classifier::shelf::Shelf;
 use crate::store::Batch;
+use crate::store::Followed;
+use crate::store::Fresh;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Store;
@@ -39,7 +41,7 @@ const WRITE_EVERY: Duration = Duration::from_secs(1);
 
 /// All tests.
 pub struct AbTests {
-    tests: Table<String, StoredTest>,
+    tests: Followed<String, StoredTest>,
     tallies: Table<String, Tally>,
     held: Mutex<BTreeMap<String, Held>>,
     /// The test that routes live traffic.
@@ -72,23 +74,74 @@ pub struct Enrolled {
 }
 
 impl AbTests {
-    /// Reads all tests of a store.
+    /// Reads all tests of a store, and the counts of this node, which are in a store of its own where it shares
+    /// the first.
     ///
     /// # Errors
     /// The store failed.
-    pub fn open(store: &Store) -> Result<Self, StoreError> {
-        let tests: Table<String, StoredTest> = store.table("abtests");
-        let tallies: Table<String, Tally> = store.table("abtest_tallies");
-        let mut held = BTreeMap::new();
-        for (id, stored) in tests.list(&KeyRange::all(), Order::Ascending, TESTS_MAX)? {
-            let unreadable = StoreError::UnreadableRecord { table: "abtests", version: 1 };
-            let test = stored.read(id.clone()).ok_or(unreadable)?;
-            let tally = tallies.get(&id)?.unwrap_or_else(|| Tally::of(&test));
-            held.insert(id, Held { test, tally, recent: Recent::default(), is_dirty: false });
-        }
-        let book = Self { tests, tallies, held: Mutex::new(held), live: ArcSwapOption::empty() };
-        book.choose_live(&book.held.lock());
+    pub fn open(store: &Store, local: &Store) -> Result<Self, StoreError> {
+        let tests = Followed::new(store.table("abtests"));
+        let tallies = local.table("abtest_tallies");
+        let book = Self { tests, tallies, held: Mutex::default(), live: ArcSwapOption::empty() };
+        let stored = book.tests.table().list(&KeyRange::all(), Order::Ascending, TESTS_MAX)?;
+        let unreadable = || StoreError::UnreadableRecord { table: "abtests", version: 1 };
+        stored.into_iter().try_for_each(|(id, test)| test.read(id).map(|_| ()).ok_or_else(unreadable))?;
+        book.follow()?;
         Ok(book)
+    }
+
+    /// Takes over what other nodes made of tests. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn follow(&self) -> Result<(), StoreError> {
+        self.tests.catch_up(|fresh| self.take_over(fresh))
+    }
+
+    fn take_over(&self, fresh: Fresh<String, StoredTest>) {
+        let mut held = self.held.lock();
+        match fresh {
+            Fresh::Anew => held.clear(),
+            Fresh::Gone { key } => {
+                held.remove(&key);
+            }
+            Fresh::Put { key, record, .. } => {
+                let Some(test) = record.read(key.clone()) else {
+                    return tracing::error!(
+                        id = key,
+                        "another node has stored an A/B test that cannot be read"
+                    );
+                };
+                self.hold(&mut held, test);
+            }
+        }
+        self.choose_live(&held);
+    }
+
+    /// Holds a test as it is now, with the counts there are of it.
+    fn hold(&self, held: &mut BTreeMap<String, Held>, test: AbTest) {
+        if let Some(known) = held.get_mut(&test.id) {
+            if test.status == Status::Started && known.test.status != Status::Started {
+                known.tally.restart();
+                known.is_dirty = true;
+            }
+            known.test = test;
+            return;
+        }
+        let tally = self.tallies.get(&test.id).unwrap_or_else(|error| {
+            tracing::error!(%error, id = test.id, "the counts of an A/B test cannot be read, they begin anew");
+            None
+        });
+        let tally = tally.unwrap_or_else(|| Tally::of(&test));
+        held.insert(test.id.clone(), Held { test, tally, recent: Recent::default(), is_dirty: false });
+    }
+
+    /// Changes tests by what all nodes know of them.
+    fn deciding<T>(
+        &self,
+        decide: impl FnMut(&mut Batch) -> Result<T, AbTestError>,
+    ) -> Result<T, AbTestError> {
+        self.tests.change(|fresh| self.take_over(fresh), decide)
     }
 
     /// Makes a test. Blocks for the disk, as all that changes a test does.
@@ -103,14 +156,12 @@ impl AbTests {
         now: Timestamp,
     ) -> Result<AbTest, AbTestError> {
         let test = new.read(id, shelf, now)?;
-        let mut held = self.held.lock();
-        if held.len() >= TESTS_MAX {
-            return Err(AbTestError::TooMany);
-        }
-        let tally = Tally::of(&test);
-        self.write(&test, &tally)?;
-        let entry = Held { test: test.clone(), tally, recent: Recent::default(), is_dirty: false };
-        held.insert(test.id.clone(), entry);
+        self.deciding(|batch| {
+            if self.held.lock().len() >= TESTS_MAX {
+                return Err(AbTestError::TooMany);
+            }
+            Ok(self.tests.table().put_in(batch, &test.id, &StoredTest::of(&test))?)
+        })?;
         Ok(test)
     }
 
@@ -141,12 +192,11 @@ impl AbTests {
     /// # Errors
     /// See [`AbTestError`].
     pub fn start(&self, id: &str, now: Timestamp) -> Result<AbTest, AbTestError> {
-        self.change(id, |held| {
-            if held.test.status != Status::Started {
-                held.test.started_at = Some(now);
-                held.tally.restart();
+        self.change(id, |test| {
+            if test.status != Status::Started {
+                test.started_at = Some(now);
             }
-            (held.test.status, held.test.is_archived, held.test.updated_at) = (Status::Started, false, now);
+            (test.status, test.is_archived, test.updated_at) = (Status::Started, false, now);
         })
     }
 
@@ -155,7 +205,7 @@ impl AbTests {
     /// # Errors
     /// See [`AbTestError`].
     pub fn stop(&self, id: &str, now: Timestamp) -> Result<AbTest, AbTestError> {
-        self.change(id, |held| (held.test.status, held.test.updated_at) = (Status::Stopped, now))
+        self.change(id, |test| (test.status, test.updated_at) = (Status::Stopped, now))
     }
 
     /// Stops a test and puts it away.
@@ -163,8 +213,8 @@ impl AbTests {
     /// # Errors
     /// See [`AbTestError`].
     pub fn archive(&self, id: &str, now: Timestamp) -> Result<AbTest, AbTestError> {
-        self.change(id, |held| {
-            (held.test.status, held.test.is_archived, held.test.updated_at) = (Status::Stopped, true, now);
+        self.change(id, |test| {
+            (test.status, test.is_archived, test.updated_at) = (Status::Stopped, true, now);
         })
     }
 
@@ -173,16 +223,14 @@ impl AbTests {
     /// # Errors
     /// See [`AbTestError`].
     pub fn delete(&self, id: &str) -> Result<(), AbTestError> {
-        let mut held = self.held.lock();
-        if held.get(id).ok_or(AbTestError::Unknown)?.test.status == Status::Started {
-            return Err(AbTestError::Started);
-        }
-        let mut batch = Batch::default();
-        self.tests.delete_in(&mut batch, &id.to_owned());
-        self.tallies.delete_in(&mut batch, &id.to_owned());
-        self.tests.store().commit_durable(&batch)?;
-        held.remove(id);
-        Ok(())
+        self.deciding(|batch| {
+            if self.held.lock().get(id).ok_or(AbTestError::Unknown)?.test.status == Status::Started {
+                return Err(AbTestError::Started);
+            }
+            self.tests.table().delete_in(batch, &id.to_owned());
+            Ok(())
+        })?;
+        Ok(self.tallies.delete(&id.to_owned())?)
     }
 
     /// Returns the name of the variant that a request belongs to, whatever state the test is in.
@@ -323,26 +371,15 @@ impl AbTests {
         Ok(())
     }
 
-    fn change(&self, id: &str, change: impl FnOnce(&mut Held)) -> Result<AbTest, AbTestError> {
-        let mut all = self.held.lock();
-        let held = all.get_mut(id).ok_or(AbTestError::Unknown)?;
-        let before = (held.test.clone(), held.tally.clone());
-        change(held);
-        if let Err(error) = self.write(&held.test, &held.tally) {
-            (held.test, held.tally) = before;
-            return Err(error.into());
-        }
-        held.is_dirty = false;
-        let test = held.test.clone();
-        self.choose_live(&all);
-        Ok(test)
-    }
-
-    fn write(&self, test: &AbTest, tally: &Tally) -> Result<(), StoreError> {
-        let mut batch = Batch::default();
-        self.tests.put_in(&mut batch, &test.id, &StoredTest::of(test))?;
-        self.tallies.put_in(&mut batch, &test.id, tally)?;
-        self.tests.store().commit_durable(&batch)
+    fn change(&self, id: &str, change: impl Fn(&mut AbTest)) -> Result<AbTest, AbTestError> {
+        let changed = self.deciding(|batch| {
+            let mut test = self.held.lock().get(id).ok_or(AbTestError::Unknown)?.test.clone();
+            change(&mut test);
+            self.tests.table().put_in(batch, &test.id, &StoredTest::of(&test))?;
+            Ok(test)
+        })?;
+        self.flush()?;
+        Ok(changed)
     }
 
     /// Lets the test that was started first route live traffic.

@@ -47,7 +47,7 @@ fn ids<'a>(book: &'a AbTests, id: &'a str, variant: &'a str) -> impl Iterator<It
 
 #[test]
 fn what_cannot_be_compared_is_refused() {
-    let book = AbTests::open(&Store::in_memory()).unwrap();
+    let book = AbTests::open(&Store::in_memory(), &Store::in_memory()).unwrap();
     let (a, b) = (("a", 1.0, "default"), ("b", 1.0, "off"));
     let cases: &[(&[Written<'_>], &str)] = &[
         (&[], "variants: expected 2 to 16"),
@@ -79,11 +79,11 @@ fn what_cannot_be_compared_is_refused() {
 #[test]
 fn tests_and_counts_outlive_the_process() {
     let store = Store::in_memory();
-    let book = AbTests::open(&store).unwrap();
+    let book = AbTests::open(&store, &store).unwrap();
     made(&book, "x");
     book.report("x", &report("a", None, true, false)).unwrap();
     book.start("x", moment(2)).unwrap();
-    let again = AbTests::open(&store).unwrap();
+    let again = AbTests::open(&store, &store).unwrap();
     assert_eq!(again.list(), book.list());
     assert_eq!(counts(&again, "x"), [Count { all: 1, hits: 1 }, Count::default()]);
     assert!(again.is_live("x"));
@@ -91,12 +91,12 @@ fn tests_and_counts_outlive_the_process() {
     assert!(matches!(again.delete("x"), Err(AbTestError::Started)));
     again.stop("x", moment(3)).unwrap();
     again.delete("x").unwrap();
-    assert!(AbTests::open(&store).unwrap().list().is_empty());
+    assert!(AbTests::open(&store, &store).unwrap().list().is_empty());
 }
 
 #[test]
 fn nobody_counts_twice_or_for_another() {
-    let book = AbTests::open(&Store::in_memory()).unwrap();
+    let book = AbTests::open(&Store::in_memory(), &Store::in_memory()).unwrap();
     made(&book, "x");
     let id = ids(&book, "x", "a").next().unwrap();
     assert!(matches!(book.report("x", &report("b", Some(&id), true, false)), Err(AbTestError::NotAssigned)));
@@ -114,7 +114,7 @@ fn nobody_counts_twice_or_for_another() {
 
 #[test]
 fn a_false_positive_of_live_traffic_counts_on_top_of_it() {
-    let (book, clock) = (AbTests::open(&Store::in_memory()).unwrap(), clock());
+    let (book, clock) = (AbTests::open(&Store::in_memory(), &Store::in_memory()).unwrap(), clock());
     made(&book, "x");
     book.start("x", moment(2)).unwrap();
     let id = ids(&book, "x", "a").next().unwrap();
@@ -133,7 +133,7 @@ fn a_false_positive_of_live_traffic_counts_on_top_of_it() {
 #[test]
 fn a_variant_that_blocks_too_much_gets_no_more_traffic() {
     let store = Store::in_memory();
-    let (book, clock) = (AbTests::open(&store).unwrap(), clock());
+    let (book, clock) = (AbTests::open(&store, &store).unwrap(), clock());
     made(&book, "x");
     book.start("x", moment(2)).unwrap();
     let blocked = Outcome { detected: true, false_positive: false, blocked: true, latency_us: 1 };
@@ -150,7 +150,7 @@ fn a_variant_that_blocks_too_much_gets_no_more_traffic() {
     let other = ids(&book, "x", "b").next().unwrap();
     assert!(book.enrol(&other, &Shelf::default(), &clock).is_some());
     book.flush().unwrap();
-    let again = AbTests::open(&store).unwrap();
+    let again = AbTests::open(&store, &store).unwrap();
     assert!(again.enrol(&known[10], &Shelf::default(), &clock).is_none());
     // Who starts it anew lets it try anew.
     again.stop("x", moment(4)).unwrap();
@@ -160,7 +160,7 @@ fn a_variant_that_blocks_too_much_gets_no_more_traffic() {
 
 #[test]
 fn the_test_that_was_started_first_routes_traffic() {
-    let (book, clock) = (AbTests::open(&Store::in_memory()).unwrap(), clock());
+    let (book, clock) = (AbTests::open(&Store::in_memory(), &Store::in_memory()).unwrap(), clock());
     for id in ["x", "y"] {
         made(&book, id);
     }
@@ -178,7 +178,7 @@ fn the_test_that_was_started_first_routes_traffic() {
 
 #[test]
 fn a_difference_shows_and_equal_variants_stay_equal() {
-    let book = AbTests::open(&Store::in_memory()).unwrap();
+    let book = AbTests::open(&Store::in_memory(), &Store::in_memory()).unwrap();
     for id in ["x", "y"] {
         made(&book, id);
     }
@@ -197,7 +197,7 @@ fn a_difference_shows_and_equal_variants_stay_equal() {
 
 #[test]
 fn what_comes_to_one_variant_alone_shows_no_difference() {
-    let (book, clock) = (AbTests::open(&Store::in_memory()).unwrap(), clock());
+    let (book, clock) = (AbTests::open(&Store::in_memory(), &Store::in_memory()).unwrap(), clock());
     made(&book, "x");
     book.start("x", moment(2)).unwrap();
     let outcome = |detected, blocked| Outcome { detected, false_positive: false, blocked, latency_us: 1 };

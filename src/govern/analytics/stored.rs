@@ -13,7 +13,7 @@ use crate::govern::keyring::Keyring;
 use crate::store::Record;
 
 /// The figures of an hour or of a day; lists are in the order of [`super::figures::Count`].
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct RollRecord {
     total: Vec<u64>,
     callers: RankedRecord,
@@ -23,7 +23,7 @@ pub(super) struct RollRecord {
     findings: RankedRecord,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct RankedRecord {
     named: BTreeMap<String, Vec<u64>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -59,6 +59,7 @@ pub use self::open::OpenError;
 pub use self::open::Opened;
 pub use self::open::VerifyError;
 pub use self::open::open;
+pub use self::open::open_with;
 pub use self::query::PAGE_ENTRIES_DEFAULT;
 pub use self::query::PAGE_ENTRIES_MAX;
 pub use self::query::Page;

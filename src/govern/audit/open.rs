@@ -185,8 +185,22 @@ pub fn open(
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
 ) -> Result<Opened, OpenError> {
-    let now = clock.now().as_millisecond();
     let keyring = Arc::new(Keyring::open(&config.keys)?);
+    open_with(config, keyring, store, clock, metrics)
+}
+
+/// Opens the log with the keys of names that are shared with other nodes, instead of those of a file.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(
+    config: AuditConfig,
+    keyring: Arc<Keyring>,
+    store: Store,
+    clock: Arc<dyn Clock>,
+    metrics: Arc<Metrics>,
+) -> Result<Opened, OpenError> {
+    let now = clock.now().as_millisecond();
     let (journal, repair) =
         Journal::open(&config.directory, Arc::clone(&keyring), config.segment_bytes_max, now)?;
     let log = journal.log();

@@ -8,12 +8,15 @@
 //! The keys lie in one small file (see [`file`]): a name is found there by a keyed hash, never by itself.
 //! [`Keyring::destroy`] overwrites the key where it lies and comes back after `fdatasync`.
 //!
+//! Where nodes share a database the keys lie there instead (see [`shared`]), sealed with the deployment's secret.
+//!
 //! What it does not promise: that a disk or file system which writes changed blocks elsewhere (flash translation,
 //! btrfs, snapshots, backups) forgets the old block. There the state directory belongs on an encrypted volume, and
 //! backups of the key file have to be shorter-lived than those of the journal.
 
 mod cipher;
 mod file;
+mod shared;
 #[cfg(test)]
 mod tests;
 
@@ -33,6 +36,11 @@ use self::cipher::Key;
 use self::file::Index;
 use self::file::KeyFile;
 use self::file::Slot;
+use self::shared::SharedKeys;
+use crate::access::secret::NodeSecret;
+use crate::store::Fresh;
+use crate::store::Store;
+use crate::store::StoreError;
 
 /// The most names that have keys. A name past it is recorded as [`UNLISTED`]: it cannot be read back.
 pub const NAMES_MAX: usize = 1 << 20;
@@ -56,6 +64,9 @@ pub enum KeyringError {
     /// Another process uses it.
     #[error("the file of subject keys is in use by another process")]
     InUse,
+    /// The database that holds the keys failed.
+    #[error("the keys of subjects cannot be read")]
+    Store(#[from] StoreError),
     /// It is not a key file, or its beginning is damaged: restore it.
     #[error("the file of subject keys is damaged")]
     Damaged,
@@ -63,7 +74,7 @@ pub enum KeyringError {
 
 /// Every key.
 pub struct Keyring {
-    file: KeyFile,
+    home: Home,
     known: RwLock<Known>,
     /// Tokens of names that were sealed lately.
     cache: RwLock<HashMap<Box<str>, Arc<str>>>,
@@ -71,6 +82,14 @@ pub struct Keyring {
     writing: Mutex<()>,
     is_dirty: AtomicBool,
     was_full: AtomicBool,
+    /// Whether the last name that was new got no key because the store failed.
+    was_away: AtomicBool,
+}
+
+/// Where keys lie.
+enum Home {
+    File(KeyFile),
+    Shared(SharedKeys),
 }
 
 #[derive(Default)]
@@ -103,14 +122,61 @@ impl Keyring {
                 }
             }
         }
-        Ok(Self {
-            file,
+        Ok(Self::of(Home::File(file), known))
+    }
+
+    /// Reads the keys that the nodes of a deployment share. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn shared(store: &Store, secret: NodeSecret) -> Result<Self, KeyringError> {
+        let keyring = Self::of(Home::Shared(SharedKeys::new(store, secret)), Known::default());
+        keyring.follow()?;
+        Ok(keyring)
+    }
+
+    fn of(home: Home, known: Known) -> Self {
+        Self {
+            home,
             known: RwLock::new(known),
             cache: RwLock::default(),
             writing: Mutex::new(()),
             is_dirty: AtomicBool::new(false),
             was_full: AtomicBool::new(false),
-        })
+            was_away: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes over the keys that other nodes made or destroyed. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn follow(&self) -> Result<(), StoreError> {
+        match &self.home {
+            Home::File(_) => Ok(()),
+            Home::Shared(keys) => keys.catch_up(|fresh| self.take_over(fresh)),
+        }
+    }
+
+    fn take_over(&self, fresh: Fresh<u64, Slot>) {
+        let mut known = self.known.write();
+        match fresh {
+            Fresh::Anew => *known = Known::default(),
+            Fresh::Put { key, record, .. } => known.put(key, record),
+            Fresh::Gone { key } => {
+                known.forget_slot(key);
+                // Whose it was nobody knows any more.
+                self.cache.write().clear();
+            }
+        }
+    }
+
+    /// Returns what a name is found by, also once its key was destroyed.
+    pub fn index_of(&self, name: &str) -> Index {
+        match &self.home {
+            Home::File(file) => file.index_of(name),
+            Home::Shared(keys) => keys.index_of(name),
+        }
     }
 
     /// Returns the token of a name, and makes its key where there is none. What is sealed under a new key may be
@@ -119,9 +185,24 @@ impl Keyring {
         if let Some(token) = self.cache.read().get(name) {
             return Arc::clone(token);
         }
-        let index = self.file.index_of(name);
+        let index = self.index_of(name);
+        let is_new = self.known.read().find(&index).is_none();
+        if let (Home::Shared(keys), true) = (&self.home, is_new) {
+            let made = keys.make(index, |fresh| self.take_over(fresh), || self.known.read().wants(&index));
+            if let Err(error) = made {
+                if !self.was_away.swap(true, Ordering::Relaxed) {
+                    tracing::error!(%error, "no new name gets a key: new names are unlisted");
+                }
+                return UNLISTED_TOKEN.into();
+            }
+            self.was_away.store(false, Ordering::Relaxed);
+        }
         let mut known = self.known.write();
-        let Some((slot, key)) = known.find_or_make(index) else {
+        let made = match &self.home {
+            Home::File(_) => known.find_or_make(index),
+            Home::Shared(_) => known.find(&index),
+        };
+        let Some((slot, key)) = made else {
             if !self.was_full.swap(true, Ordering::Relaxed) {
                 tracing::error!(names = NAMES_MAX, "no further name gets a key: new names are unlisted");
             }
@@ -145,7 +226,7 @@ impl Keyring {
         if let Some(token) = self.cache.read().get(name) {
             return Some(Arc::clone(token));
         }
-        let (slot, key) = self.known.read().find(&self.file.index_of(name))?;
+        let (slot, key) = self.known.read().find(&self.index_of(name))?;
         Some(token(slot, &key, name).into())
     }
 
@@ -168,7 +249,7 @@ impl Keyring {
     /// key exists. Where there is no room for the name the text is kept from nobody: it is left out.
     pub fn wrap_text(&self, name: &str, text: &str) -> String {
         self.seal(name);
-        let found = self.known.read().find(&self.file.index_of(name));
+        let found = self.known.read().find(&self.index_of(name));
         let Some((slot, key)) = found else { return UNLISTED_TOKEN.to_owned() };
         let mut bytes = slot.to_le_bytes().to_vec();
         bytes.extend_from_slice(&cipher::seal_text(&key, text));
@@ -193,13 +274,14 @@ impl Keyring {
     /// # Errors
     /// When the disk fails; the keys are tried again with the next call.
     pub fn flush(&self) -> io::Result<()> {
+        let Home::File(file) = &self.home else { return Ok(()) };
         if !self.is_dirty.load(Ordering::Acquire) {
             return Ok(());
         }
         let _writing = self.writing.lock();
         let slots = self.known.write().take_dirty();
-        let written = slots.iter().try_for_each(|(number, slot)| self.file.write(*number, Some(slot)));
-        let outcome = written.and_then(|()| self.file.sync());
+        let written = slots.iter().try_for_each(|(number, slot)| file.write(*number, Some(slot)));
+        let outcome = written.and_then(|()| file.sync());
         let mut known = self.known.write();
         if outcome.is_err() {
             known.dirty.extend(slots.iter().map(|(number, slot)| (*number, slot.index)));
@@ -215,11 +297,19 @@ impl Keyring {
     /// # Errors
     /// When the disk fails; whether the key is still there is only known once the call was repeated.
     pub fn destroy(&self, name: &str) -> io::Result<bool> {
-        let index = self.file.index_of(name);
+        let index = self.index_of(name);
+        let file = match &self.home {
+            Home::File(file) => file,
+            Home::Shared(keys) => {
+                let find = || self.known.read().find(&index).map(|(slot, _)| slot);
+                let gone = keys.destroy(|fresh| self.take_over(fresh), find);
+                return gone.map_err(io::Error::other);
+            }
+        };
         let _writing = self.writing.lock();
         let Some((slot, _)) = self.known.read().find(&index) else { return Ok(false) };
-        self.file.write(slot, None)?;
-        self.file.sync()?;
+        file.write(slot, None)?;
+        file.sync()?;
         let mut known = self.known.write();
         known.forget(&index);
         self.cache.write().remove(name);
@@ -237,12 +327,43 @@ impl Keyring {
     }
 
     fn key_in(&self, slot: [u8; SLOT_BYTES]) -> Option<Key> {
-        let known = self.known.read();
-        known.keys.get(u32::from_le_bytes(slot) as usize)?.clone()
+        let slot = u32::from_le_bytes(slot);
+        if let Home::Shared(keys) = &self.home
+            && u64::from(slot) >= keys.places()
+            && let Err(error) = self.follow()
+        {
+            // Another node made it since.
+            tracing::warn!(%error, "a name cannot be read: its key is not known here yet");
+        }
+        self.known.read().keys.get(slot as usize)?.clone()
     }
 }
 
 impl Known {
+    /// Tells whether a name has no key, and there is room for it.
+    fn wants(&self, index: &Index) -> bool {
+        self.by_index.len() < NAMES_MAX && !self.by_index.contains_key(index)
+    }
+
+    fn put(&mut self, slot: u64, Slot { index, key }: Slot) {
+        let Ok(slot) = u32::try_from(slot) else { return };
+        let at = slot as usize;
+        if self.keys.len() <= at {
+            self.keys.resize(at + 1, None);
+        }
+        if let Some(place) = self.keys.get_mut(at) {
+            *place = Some(key);
+            self.by_index.insert(index, slot);
+        }
+    }
+
+    fn forget_slot(&mut self, slot: u64) {
+        self.by_index.retain(|_, known| u64::from(*known) != slot);
+        if let Some(place) = usize::try_from(slot).ok().and_then(|at| self.keys.get_mut(at)) {
+            *place = None;
+        }
+    }
+
     fn find(&self, index: &Index) -> Option<(u32, Key)> {
         let slot = *self.by_index.get(index)?;
         Some((slot, self.keys.get(slot as usize)?.clone()?))

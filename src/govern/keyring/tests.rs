@@ -139,7 +139,7 @@ fn whoever_comes_back_from_a_flush_finds_the_key_in_the_file() {
                     start.wait();
                     keyring.flush().unwrap();
                     let written = std::fs::read(at(&folder)).unwrap();
-                    let index = keyring.file.index_of(&last);
+                    let index = keyring.index_of(&last);
                     assert!(
                         written.chunks(64).any(|slot| contains(slot, &index)),
                         "{last} is not in the file"

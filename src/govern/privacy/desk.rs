@@ -1,15 +1,17 @@
 //! The one desk at which holds and erasures take their places.
 
 use std::collections::BTreeMap;
-use std::collections::HashMap;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::erasure::EraseError;
 use super::erasure::Erased;
+use super::erasure::MARKS;
+use super::erasure::Mark;
 use super::erasure::NOTES;
 use super::erasure::Note;
 use super::hold::HOLDS;
@@ -17,6 +19,7 @@ use super::hold::Hold;
 use super::hold::HoldId;
 use super::hold::HoldRecord;
 use super::hold::NewHold;
+use super::places::Places;
 use super::provider::DataProvider;
 use super::provider::Facts;
 use super::provider::ProviderError;
@@ -24,11 +27,13 @@ use super::subject::Subject;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::keyring::Keyring;
+use crate::store::Batch;
+use crate::store::Followed;
+use crate::store::Fresh;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::Table;
 
 /// The most holds there may be, released ones included.
 pub const HOLDS_MAX: usize = 100_000;
@@ -39,24 +44,17 @@ const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// Holds, exports and erasures. All calls may block on the disk.
 pub struct Privacy {
-    holds: Table<u64, HoldRecord>,
-    notes: Table<String, Note>,
+    holds: Followed<u64, HoldRecord>,
+    notes: Followed<String, Note>,
+    marks: Followed<String, Mark>,
+    node: String,
     keyring: Arc<Keyring>,
     log: AuditLog,
     clock: Arc<dyn Clock>,
     providers: Vec<Box<dyn DataProvider>>,
-    desk: Mutex<Desk>,
-}
-
-/// Who has taken which place.
-#[derive(Default)]
-struct Desk {
-    /// The holds in force, by every name of their entities.
-    held: HashMap<String, HashSet<u64>>,
-    erasing: HashSet<String>,
-    /// When entities were erased lately, on the monotonic clock.
-    erased: HashMap<String, Duration>,
-    last_hold: u64,
+    places: Mutex<Places>,
+    /// Held while a hold or an erasure takes its place: each looks at the table of the other.
+    turn: Mutex<()>,
 }
 
 /// When a request came, so that it can be told whether it ran beside another.
@@ -85,6 +83,12 @@ pub enum HoldError {
     Privacy(#[from] PrivacyError),
 }
 
+impl From<StoreError> for HoldError {
+    fn from(error: StoreError) -> Self {
+        Self::Privacy(error.into())
+    }
+}
+
 /// Why holds or records could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivacyError {
@@ -108,22 +112,80 @@ impl Privacy {
     /// # Errors
     /// When it cannot be read.
     pub fn open(
-        store: &Store,
+        (store, node): (&Store, &str),
         keyring: Arc<Keyring>,
         log: AuditLog,
         clock: Arc<dyn Clock>,
         providers: Vec<Box<dyn DataProvider>>,
     ) -> Result<Self, StoreError> {
-        let holds: Table<u64, HoldRecord> = store.table(HOLDS);
-        let mut desk = Desk::default();
-        for (number, record) in holds.list(&KeyRange::all(), Order::Ascending, HOLDS_MAX)? {
-            desk.last_hold = desk.last_hold.max(number);
-            desk.hold(number, record.held(&keyring));
-        }
-        let notes = store.table(NOTES);
-        let privacy = Self { holds, notes, keyring, log, clock, providers, desk: Mutex::new(desk) };
-        privacy.tell_log(&privacy.desk.lock());
+        let privacy = Self {
+            holds: Followed::new(store.table(HOLDS)),
+            notes: Followed::new(store.table(NOTES)),
+            marks: Followed::new(store.table(MARKS)),
+            node: node.to_owned(),
+            keyring,
+            log,
+            clock,
+            providers,
+            places: Mutex::default(),
+            turn: Mutex::new(()),
+        };
+        privacy.follow()?;
         Ok(privacy)
+    }
+
+    /// Takes over the holds and erasures of other nodes. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn follow(&self) -> Result<(), StoreError> {
+        self.marks.catch_up(|fresh| self.take_over_mark(fresh))?;
+        self.notes.catch_up(|fresh| self.take_over_note(fresh))?;
+        self.holds.catch_up(|fresh| self.take_over_hold(fresh))
+    }
+
+    fn take_over_hold(&self, fresh: Fresh<u64, HoldRecord>) {
+        let mut places = self.places.lock();
+        match fresh {
+            Fresh::Anew => places.let_all_go(),
+            Fresh::Gone { key } => places.let_go(key),
+            Fresh::Put { key, record, .. } => places.hold(key, record, &self.keyring),
+        }
+        self.tell_log(&places);
+    }
+
+    fn take_over_note(&self, fresh: Fresh<String, Note>) {
+        let mut places = self.places.lock();
+        match fresh {
+            Fresh::Anew => places.erasing.clear(),
+            Fresh::Gone { key } => {
+                places.erasing.remove(&key);
+            }
+            Fresh::Put { key, record, .. } => {
+                // Without its key the entity is erased, and only the record of it is missing.
+                let names = record.names(&key, &self.keyring);
+                if !names.is_empty() {
+                    places.erasing.insert(key, names);
+                }
+            }
+        }
+    }
+
+    fn take_over_mark(&self, fresh: Fresh<String, Mark>) {
+        let now = self.clock.monotonic();
+        let mut places = self.places.lock();
+        match fresh {
+            Fresh::Anew | Fresh::Gone { .. } => {}
+            Fresh::Put { key, .. } => {
+                places.erased.insert(key, now);
+            }
+        }
+        places.erased.retain(|_, at| now.saturating_sub(*at) < REMEMBERED);
+    }
+
+    /// Returns what a name is found by, as it is written in a mark.
+    fn index_of(&self, entity: &str) -> String {
+        self.keyring.index_of(entity).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Returns the moment of a request that begins now.
@@ -139,30 +201,60 @@ impl Privacy {
         if let Some((field, bytes_max)) = told.odd_field() {
             return Err(HoldError::Field { field, bytes_max });
         }
-        let mut desk = self.desk.lock();
-        let Subject { names, .. } = Subject::of(&told.entity_id, &self.providers);
-        if names.iter().any(|name| desk.is_too_late(name, arrival)) {
-            return Err(HoldError::Erased);
-        }
-        let number = desk.last_hold + 1;
-        if number > HOLDS_MAX as u64 {
-            return Err(HoldError::TooMany);
-        }
-        let hold = Hold { id: HoldId(number), told, created_at: self.clock.now(), released_at: None };
-        self.store_hold(&hold, &names)?;
-        desk.last_hold = number;
-        desk.hold(number, names);
-        self.tell_log(&desk);
-        Ok(hold)
+        let created_at = self.clock.now();
+        self.changing_holds(|batch| {
+            let Subject { names, .. } = Subject::of(&told.entity_id, &self.providers);
+            let number = self.next_hold(&names, arrival)?;
+            if number > HOLDS_MAX as u64 {
+                return Err(HoldError::TooMany);
+            }
+            let hold = Hold { id: HoldId(number), told: told.clone(), created_at, released_at: None };
+            let record = self.sealed(&hold, &names)?;
+            self.holds.table().put_in(batch, &number, &record).map_err(PrivacyError::from)?;
+            Ok(hold)
+        })
     }
 
-    fn store_hold(&self, hold: &Hold, names: &[String]) -> Result<(), PrivacyError> {
+    /// Returns the number of a hold on an entity, unless it comes too late.
+    fn next_hold(&self, names: &[String], arrival: Arrival) -> Result<u64, HoldError> {
+        let places = self.places.lock();
+        let was_erased =
+            |name: &String| places.erased.get(&self.index_of(name)).is_some_and(|at| *at > arrival.0);
+        if places.is_being_erased(names) || names.iter().any(was_erased) {
+            return Err(HoldError::Erased);
+        }
+        Ok(places.last_hold + 1)
+    }
+
+    /// Changes holds by what all nodes know of holds and of erasures: neither may have changed since.
+    fn changing_holds<T>(
+        &self,
+        mut decide: impl FnMut(&mut Batch) -> Result<T, HoldError>,
+    ) -> Result<T, HoldError> {
+        let _turn = self.turn.lock();
+        self.holds.change(
+            |fresh| self.take_over_hold(fresh),
+            |batch| {
+                self.expect_erasures(batch)?;
+                decide(batch)
+            },
+        )
+    }
+
+    /// Lets a batch be written only as long as no erasure begins or ends.
+    fn expect_erasures(&self, batch: &mut Batch) -> Result<(), StoreError> {
+        // In this order: an erasure leaves its mark before it takes its note away.
+        self.notes.expect_in(batch, |fresh| self.take_over_note(fresh))?;
+        self.marks.catch_up(|fresh| self.take_over_mark(fresh))
+    }
+
+    fn sealed(&self, hold: &Hold, names: &[String]) -> Result<HoldRecord, PrivacyError> {
         let record = HoldRecord::seal(hold, names, &self.keyring);
         if record.held(&self.keyring).len() < names.len() {
             return Err(PrivacyError::Full);
         }
         self.keyring.flush()?;
-        Ok(self.holds.put_durable(&hold.id.0, &record)?)
+        Ok(record)
     }
 
     /// Returns every hold, oldest first, released ones included.
@@ -170,7 +262,7 @@ impl Privacy {
     /// # Errors
     /// When they cannot be read.
     pub fn holds(&self) -> Result<Vec<Hold>, PrivacyError> {
-        let records = self.holds.list(&KeyRange::all(), Order::Ascending, HOLDS_MAX)?;
+        let records = self.holds.table().list(&KeyRange::all(), Order::Ascending, HOLDS_MAX)?;
         Ok(records.into_iter().map(|(number, record)| record.open(HoldId(number), &self.keyring)).collect())
     }
 
@@ -179,7 +271,7 @@ impl Privacy {
     /// # Errors
     /// When it cannot be read.
     pub fn hold_of(&self, id: HoldId) -> Result<Option<Hold>, PrivacyError> {
-        Ok(self.holds.get(&id.0)?.map(|record| record.open(id, &self.keyring)))
+        Ok(self.holds.table().get(&id.0)?.map(|record| record.open(id, &self.keyring)))
     }
 
     /// Releases a hold, unless it was before; returns it, and whether that changed it. `None`: there is none.
@@ -187,23 +279,29 @@ impl Privacy {
     /// # Errors
     /// When it cannot be read or written.
     pub fn release(&self, id: HoldId) -> Result<Option<(Hold, bool)>, PrivacyError> {
-        let mut desk = self.desk.lock();
-        let Some(record) = self.holds.get(&id.0)? else { return Ok(None) };
-        let was = record.open(id, &self.keyring);
-        if was.released_at.is_some() {
-            return Ok(Some((was, false)));
-        }
-        let record = record.released(self.clock.now());
-        self.holds.put_durable(&id.0, &record)?;
-        desk.release(id.0);
-        self.tell_log(&desk);
-        Ok(Some((record.open(id, &self.keyring), true)))
+        self.holds.change(
+            |fresh| self.take_over_hold(fresh),
+            |batch| {
+                let Some(record) = self.holds.table().get(&id.0)? else { return Ok(None) };
+                let was = record.open(id, &self.keyring);
+                if was.released_at.is_some() {
+                    return Ok(Some((was, false)));
+                }
+                let record = record.released(self.clock.now());
+                self.holds.table().put_in(batch, &id.0, &record)?;
+                Ok(Some((record.open(id, &self.keyring), true)))
+            },
+        )
     }
 
     /// Tells whether a hold on an entity is in force, whichever of its names the hold has and it is asked by.
     pub fn is_held(&self, entity: &str) -> bool {
-        let desk = self.desk.lock();
-        Subject::of(entity, &self.providers).goes_by(|name| desk.held.contains_key(name))
+        self.holds_one(&Subject::of(entity, &self.providers))
+    }
+
+    fn holds_one(&self, subject: &Subject) -> bool {
+        let places = self.places.lock();
+        subject.goes_by(|name| places.held.contains_key(name))
     }
 
     /// Returns what each provider knows of an entity; those that know nothing are left out.
@@ -228,20 +326,45 @@ impl Privacy {
     pub fn erase(&self, entity: &str) -> Result<Erased, EraseError> {
         let (note, names) = self.begin(entity)?;
         let outcome = self.forget(&names);
-        let mut desk = self.desk.lock();
-        let (now, monotonic) = (self.clock.now(), self.clock.monotonic());
-        desk.erasing.retain(|name| !names.contains(name));
         match outcome {
             Ok(affected) => {
-                desk.erased.retain(|_, at| monotonic.saturating_sub(*at) < REMEMBERED);
-                desk.erased.extend(names.into_iter().map(|name| (name, monotonic)));
-                Ok(Erased { note, erased_at: now, affected: Some(affected) })
+                let erased_at = self.clock.now();
+                self.mark(&names, erased_at)?;
+                self.places.lock().erasing.remove(&note);
+                Ok(Erased { note, erased_at, affected: Some(affected) })
             }
             Err(error) => {
-                self.notes.delete(&note)?;
+                self.let_note_go(&note)?;
                 Err(error)
             }
         }
+    }
+
+    /// Notes that an entity of these names was erased, and forgets such notes that are old.
+    fn mark(&self, names: &[String], erased_at: Timestamp) -> Result<(), StoreError> {
+        let old = erased_at - REMEMBERED;
+        self.marks.change(
+            |fresh| self.take_over_mark(fresh),
+            |batch| {
+                for (key, mark) in self.marks.table().list(&KeyRange::all(), Order::Ascending, NOTES_MAX)? {
+                    if mark.erased_at < old {
+                        self.marks.table().delete_in(batch, &key);
+                    }
+                }
+                let mut indexes = names.iter().map(|name| self.index_of(name));
+                indexes.try_for_each(|index| self.marks.table().put_in(batch, &index, &Mark { erased_at }))
+            },
+        )
+    }
+
+    fn let_note_go(&self, note: &str) -> Result<(), StoreError> {
+        self.notes.change(
+            |fresh| self.take_over_note(fresh),
+            |batch| {
+                self.notes.table().delete_in(batch, &note.to_owned());
+                Ok(())
+            },
+        )
     }
 
     /// Lets go of the note of an erasure, once it is recorded.
@@ -249,7 +372,7 @@ impl Privacy {
     /// # Errors
     /// When the store fails; the erasure is recorded again at the next start then.
     pub fn settle(&self, erased: &Erased) -> Result<(), StoreError> {
-        self.notes.delete(&erased.note)
+        self.let_note_go(&erased.note)
     }
 
     /// Finishes the erasures that were cut short by the end of the last process; each is still to be recorded.
@@ -258,9 +381,11 @@ impl Privacy {
     /// See [`EraseError`].
     pub fn resume(&self) -> Result<Vec<Erased>, EraseError> {
         let mut finished = Vec::new();
-        for (note, Note { also, .. }) in self.notes.list(&KeyRange::all(), Order::Ascending, NOTES_MAX)? {
-            let tokens = std::iter::once(&note).chain(&also);
-            let names: Vec<String> = tokens.filter_map(|token| self.keyring.name_of(token)).collect();
+        for (note, left) in self.notes.table().list(&KeyRange::all(), Order::Ascending, NOTES_MAX)? {
+            if !left.node.is_empty() && left.node != self.node {
+                continue;
+            }
+            let names = left.names(&note, &self.keyring);
             if !names.is_empty() {
                 self.forget(&names)?;
             }
@@ -271,22 +396,45 @@ impl Privacy {
 
     /// Takes the place of an erasure and leaves its note; returns that and the entity's names.
     fn begin(&self, entity: &str) -> Result<(String, Vec<String>), EraseError> {
-        let mut desk = self.desk.lock();
-        let subject = Subject::of(entity, &self.providers);
-        if subject.goes_by(|name| desk.held.contains_key(name)) {
-            return Err(EraseError::Held);
+        let _turn = self.turn.lock();
+        self.notes.change(
+            |fresh| self.take_over_note(fresh),
+            |batch| {
+                self.holds.expect_in(batch, |fresh| self.take_over_hold(fresh))?;
+                self.keyring.follow()?;
+                self.read_again();
+                let subject = Subject::of(entity, &self.providers);
+                if self.holds_one(&subject) {
+                    return Err(EraseError::Held);
+                }
+                if self.places.lock().is_being_erased(&subject.names) {
+                    return Err(EraseError::UnderWay);
+                }
+                let (note, left) = self.note_of(&subject.names)?;
+                self.notes.table().put_in(batch, &note, &left)?;
+                Ok((note, subject.names))
+            },
+        )
+    }
+
+    fn read_again(&self) {
+        let mut places = self.places.lock();
+        if places.read_again(&self.keyring) {
+            self.tell_log(&places);
         }
-        let names = subject.names;
-        if names.iter().any(|name| desk.erasing.contains(name)) {
-            return Err(EraseError::UnderWay);
+    }
+
+    /// Returns the note of an erasure that begins now, and what it is found by.
+    fn note_of(&self, names: &[String]) -> Result<(String, Note), EraseError> {
+        let mut tokens = names.iter().map(|name| self.keyring.seal(name).as_ref().to_owned());
+        let note = tokens.next().unwrap_or_default();
+        let left = Note { begun_at: self.clock.now(), also: tokens.collect(), node: self.node.clone() };
+        if self.notes.table().store().is_shared() && left.names(&note, &self.keyring).len() < names.len() {
+            // Without the keys that nodes share nobody can be forgotten.
+            return Err(EraseError::Store(StoreError::NotDurable));
         }
-        let mut also: Vec<String> =
-            names.iter().map(|name| self.keyring.seal(name).as_ref().to_owned()).collect();
-        let note = also.remove(0);
         self.keyring.flush()?;
-        self.notes.put_durable(&note, &Note { begun_at: self.clock.now(), also })?;
-        desk.erasing.extend(names.iter().cloned());
-        Ok((note, names))
+        Ok((note, left))
     }
 
     /// Lets every provider forget an entity, then destroys the keys of its names.
@@ -304,28 +452,18 @@ impl Privacy {
         Ok(affected)
     }
 
+    /// Returns what names are found by that were erased lately, on whichever node.
+    pub fn erased_lately(&self) -> HashSet<String> {
+        self.places.lock().erased.keys().cloned().collect()
+    }
+
+    /// Tells whether a name is one of those.
+    pub fn is_among(&self, erased: &HashSet<String>, name: &str) -> bool {
+        erased.contains(&self.index_of(name))
+    }
+
     /// Tells the log whose entries are not to be dropped.
-    fn tell_log(&self, desk: &Desk) {
-        self.log.keep(desk.held.keys().cloned().collect());
-    }
-}
-
-impl Desk {
-    fn hold(&mut self, number: u64, names: Vec<String>) {
-        for name in names {
-            self.held.entry(name).or_default().insert(number);
-        }
-    }
-
-    fn release(&mut self, number: u64) {
-        self.held.retain(|_, holds| {
-            holds.remove(&number);
-            !holds.is_empty()
-        });
-    }
-
-    /// Tells whether somebody is being erased, or was since a hold was asked for.
-    fn is_too_late(&self, name: &str, arrival: Arrival) -> bool {
-        self.erasing.contains(name) || self.erased.get(name).is_some_and(|at| *at > arrival.0)
+    fn tell_log(&self, places: &Places) {
+        self.log.keep(places.held.keys().cloned().collect());
     }
 }

@@ -8,11 +8,15 @@ use serde::Serialize;
 
 use super::provider::ProviderError;
 use crate::govern::audit::AuditEvent;
+use crate::govern::keyring::Keyring;
 use crate::store::Record;
 use crate::store::StoreError;
 
 /// The table of erasures that were begun and are not recorded yet, by the entity's token.
 pub(super) const NOTES: &str = "erasures_under_way";
+
+/// The table of entities that were erased lately, by what their names are found by.
+pub(super) const MARKS: &str = "erased_lately";
 
 /// An erasure that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,10 +57,33 @@ pub(super) struct Note {
     /// The tokens of the entity's other names: who finishes it may no longer find them out.
     #[serde(default)]
     pub(super) also: Vec<String>,
+    /// The node that erases; empty where there is only one.
+    #[serde(default)]
+    pub(super) node: String,
+}
+
+/// That an entity was erased, known for some time by what its name is found by: for holds that were asked for on
+/// other nodes before it was.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Mark {
+    pub(super) erased_at: Timestamp,
+}
+
+impl Record for Mark {
+    const VERSION: u32 = 1;
 }
 
 impl Record for Note {
     const VERSION: u32 = 1;
+}
+
+impl Note {
+    /// Returns the names of whom it is about whose keys still exist, the one that was asked for first; `token` is
+    /// what the note is found by.
+    pub(super) fn names(&self, token: &str, keyring: &Keyring) -> Vec<String> {
+        let tokens = std::iter::once(token).chain(self.also.iter().map(String::as_str));
+        tokens.filter_map(|token| keyring.name_of(token)).collect()
+    }
 }
 
 impl Erased {

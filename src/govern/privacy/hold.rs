@@ -124,10 +124,18 @@ impl HoldRecord {
         Self { released_at: self.released_at.or(Some(at)), ..self }
     }
 
-    /// Returns the names it is in force for; none once it is released.
+    /// Returns how many names it is in force for; zero once it is released.
+    pub(super) fn count(&self) -> usize {
+        self.tokens().count()
+    }
+
+    /// Returns the names it is in force for, as far as they can be read.
     pub(super) fn held(&self, keyring: &Keyring) -> Vec<String> {
-        let tokens = std::iter::once(&self.entity).chain(&self.also).filter(|_| self.released_at.is_none());
-        tokens.filter_map(|token| keyring.name_of(token)).collect()
+        self.tokens().filter_map(|token| keyring.name_of(token)).collect()
+    }
+
+    fn tokens(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.entity).chain(&self.also).filter(|_| self.released_at.is_none())
     }
 }
 

@@ -2,16 +2,19 @@
 //!
 //! In: holds, requests of data subjects. Out: what every [`DataProvider`] knows of an entity, or that it has been
 //! forgotten. A hold forbids the erasure of its entity; of a hold and an erasure that meet exactly one wins: each
-//! takes its place at one desk, under one lock, before it does anything ([`Privacy`]). An entity is one by whatever
-//! name it is called: a user by its name in any spelling and by its id, whoever signed in elsewhere by the name there. An erasure leaves a note on
-//! the disk before its first deletion, so that one that was cut short is finished at the next start.
+//! takes its place at one desk, under one lock, and on all nodes, before it does anything ([`Privacy`]). An entity is
+//! one by whatever name it is called, as far as the node knows that is asked: a user by its name in any spelling and
+//! by its id, whoever signed in elsewhere by the name there. An erasure leaves a note on the disk before its first
+//! deletion, so that one that was cut short is finished at the next start.
 //!
 //! What it does not promise: that a hold keeps entries past their retention which are recorded under a name that the
-//! entity got after the hold was taken; copies of the record that left the gateway (exports, SIEM, backups) keep what they have.
+//! entity got after the hold was taken; copies of the record that left the gateway (exports, SIEM, backups) keep what
+//! they have.
 
 mod desk;
 mod erasure;
 mod hold;
+mod places;
 mod provider;
 mod subject;
 #[cfg(test)]

@@ -285,6 +285,15 @@ impl Trust {
         newest.into_iter().next().map(|(_, attestation)| attestation).ok_or(TrustError::NoAttestation)
     }
 
+    /// Forgets the agents that another node has erased.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn forget_those(&self, is_erased: impl Fn(&str) -> bool) -> Result<(), StoreError> {
+        let gone: Vec<String> = self.held.lock().keys().filter(|id| is_erased(id)).cloned().collect();
+        gone.iter().try_for_each(|id| self.forget(id).map(drop))
+    }
+
     /// Forgets an agent, its sessions and attestations; returns how many records that were. Blocks for the disk.
     ///
     /// # Errors

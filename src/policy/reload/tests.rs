@@ -7,6 +7,7 @@ use crate::clock::ManualClock;
 use crate::document::toml;
 use crate::policy::build::RuleFiles;
 use crate::policy::decision::Mode;
+use crate::policy::file::expand_modes;
 use crate::policy::fixture::detectors;
 use crate::policy::fixture::shipped;
 use crate::scan::classifier::shelf::ModelFiles;

@@ -41,6 +41,7 @@ impl Default for Known {
 
 impl Known {
     /// Returns what is said of a word, asking `learn` if it is not known.
+    #[inline]
     pub fn of(&mut self, key: Key, hash: u64, learn: impl FnOnce() -> Said) -> Said {
         let Some(slot) = self.0.get_mut((hash >> (u64::BITS - SLOTS_BITS)) as usize) else { return learn() };
         if slot.key != key {

@@ -41,7 +41,7 @@ const CITING_WORDS_MIN: u32 = 3;
 pub struct Weights {
     /// The logarithm of the number of buckets.
     pub bits: u32,
-    /// For each bucket the weight of each head, and nothing.
+    /// For each bucket the weight of each head, and zero.
     pub table: Vec<[i8; 4]>,
     /// What one unit of a weight is worth.
     pub scales: [f32; HEADS],
@@ -112,13 +112,13 @@ struct Adding<'p> {
 struct Pending {
     bucket: u32,
     block: u32,
-    worth: u32,
 }
 
 /// How many features are looked up at a time.
 const PENDING_MAX: usize = 512;
 
 impl Sink for Adding<'_> {
+    #[inline]
     fn word(&mut self, word: &Spelt<'_>) -> Meaning {
         let (lexicon, weights) = (self.lexicon, self.weights);
         let learn = || weights.said(lexicon, word);
@@ -130,9 +130,13 @@ impl Sink for Adding<'_> {
         said.meaning
     }
 
+    #[inline]
     fn feature(&mut self, at: u32, hash: u64, worth: u32) {
-        let bucket = feature::bucket(hash, self.weights.bits) as u32;
-        self.pending.push(Pending { bucket, block: feature::block(at) as u32, worth });
+        let (bucket, block) = (feature::bucket(hash, self.weights.bits), feature::block(at));
+        if worth != 1 {
+            return self.add(block, bucket, worth);
+        }
+        self.pending.push(Pending { bucket: bucket as u32, block: block as u32 });
         if self.pending.len() == PENDING_MAX {
             self.settle();
         }
@@ -140,17 +144,24 @@ impl Sink for Adding<'_> {
 }
 
 impl Adding<'_> {
+    /// Adds a feature that counts more than once: a concept, of which there are few.
+    #[cold]
+    fn add(&mut self, block: usize, bucket: usize, worth: u32) {
+        let row = self.weights.row(bucket);
+        self.sums.add(block, row.map(|weight| i32::from(weight) * worth.cast_signed()));
+    }
+
     /// Adds what is pending, block by block.
     fn settle(&mut self) {
         for block in self.pending.chunk_by(|one, other| one.block == other.block) {
-            let mut sum = [0i32; HEADS];
-            for Pending { bucket, worth, .. } in block {
-                let row = self.weights.row(*bucket as usize);
-                sum.iter_mut()
-                    .zip(row)
-                    .for_each(|(sum, weight)| *sum += i32::from(weight) * worth.cast_signed());
+            // The fourth is zero in every row, and makes the four fit a register.
+            let mut sum = [0i32; HEADS + 1];
+            for Pending { bucket, .. } in block {
+                let row = self.weights.table.get(*bucket as usize).copied().unwrap_or_default();
+                sum.iter_mut().zip(row).for_each(|(sum, weight)| *sum += i32::from(weight));
             }
-            self.sums.add(block.first().map_or(0, |first| first.block as usize), sum);
+            let [one, two, three, _] = sum;
+            self.sums.add(block.first().map_or(0, |first| first.block as usize), [one, two, three]);
         }
         self.pending.clear();
     }

@@ -1,0 +1,177 @@
+//! Where state lies: all of it in this node's directory, or most of it in a database that nodes share.
+
+use std::sync::Arc;
+
+use pingora::server::Server;
+
+use super::VERSION;
+use super::address::Listeners;
+use super::state::State;
+use super::state::StateError;
+use super::state::secret_at;
+use super::task::task;
+use crate::access::authenticator::Authenticator;
+use crate::access::limit::Buckets;
+use crate::access::secret::NodeSecret;
+use crate::clock::Clock;
+use crate::cluster::Follower;
+use crate::cluster::Members;
+use crate::cluster::NoRedisUrl;
+use crate::cluster::NodeFacts;
+use crate::cluster::RedisUrl;
+use crate::cluster::SharedLimits;
+use crate::cluster::Sharing;
+use crate::config::Config;
+use crate::govern::keyring::Keyring;
+use crate::store::PostgresFault;
+use crate::store::Store;
+use crate::store::open_postgres;
+use crate::store::open_sled;
+use crate::telemetry::Telemetry;
+use crate::tls::client::TlsClient;
+
+const FOLDER: &str = "store";
+/// Beside the journal, not in it: backups of the two live differently long.
+pub(super) const KEYS_FILE: &str = "subjects.keys";
+
+/// The two stores, which are one where nothing is shared.
+pub(super) struct Stores {
+    /// What every node of the deployment has to see.
+    pub(super) shared: Store,
+    /// What that is sealed with.
+    pub(super) secret: NodeSecret,
+    /// This node's name.
+    pub(super) node_id: String,
+    /// What is this node's own: the index of its journal, the places of its forwarders, what its callers have
+    /// left of their quotas, what it thinks of agents.
+    pub(super) local: Store,
+}
+
+/// Opens both.
+///
+/// # Errors
+/// One of them cannot be used.
+pub(super) fn open(config: &Config) -> Result<Stores, StateError> {
+    let own = NodeSecret::open(&config.store.path).map_err(StateError::Folder)?;
+    let node_id = own.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    if config.store.in_memory {
+        let only = Store::in_memory();
+        return Ok(Stores { shared: only.clone(), secret: own, node_id, local: only });
+    }
+    let local = open_sled(&config.store.path.join(FOLDER))?;
+    let Some(postgres) = &config.store.postgres else {
+        return Ok(Stores { shared: local.clone(), secret: own, node_id, local });
+    };
+    let url = secret_at(&postgres.url).ok_or(PostgresFault::Url)?;
+    let secret = NodeSecret::shared(&secret_at(&postgres.secret).unwrap_or_default())?;
+    Ok(Stores { shared: open_postgres(&url, postgres)?, secret, node_id, local })
+}
+
+/// Opens the keys that names are sealed under: in a file, or beside what they seal.
+///
+/// # Errors
+/// They cannot be read.
+pub(super) fn open_keyring(
+    config: &Config,
+    store: &Store,
+    secret: &NodeSecret,
+) -> Result<Keyring, StateError> {
+    let keyring = match config.store.postgres {
+        Some(_) => Keyring::shared(store, secret.clone()),
+        None => Keyring::open(&config.store.path.join(KEYS_FILE)),
+    };
+    keyring.map_err(|error| StateError::Audit(error.into()))
+}
+
+/// Takes the place of this node at a database, if there is one. Blocks.
+///
+/// # Errors
+/// Another node has it.
+pub(super) fn join(
+    config: &Config,
+    store: &Store,
+    node_id: &str,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<Arc<Members>>, StateError> {
+    let Some(postgres) = &config.store.postgres else { return Ok(None) };
+    let sharing = if postgres.together { Sharing::Together } else { Sharing::Alone };
+    let members = Members::new(store, node_id.to_owned(), sharing, Arc::clone(clock));
+    members.claim()?;
+    Ok(Some(Arc::new(members)))
+}
+
+/// Lets the other nodes know of this one as long as it runs.
+pub(super) fn add_tasks(
+    server: &mut Server,
+    telemetry: &Arc<Telemetry>,
+    state: &State,
+    addresses: &Listeners,
+    shared: Option<SharedLimits>,
+) {
+    let Some(members) = state.members.clone() else { return };
+    let address = addresses.bound().first().map(ToString::to_string);
+    let (rules, health) = (state.reloader.handle(), Arc::clone(telemetry));
+    let facts = move || NodeFacts {
+        address: address.clone(),
+        release: VERSION.to_owned(),
+        revision: rules.load().revision,
+        is_healthy: health.health.is_healthy(),
+    };
+    let follower = Arc::new(follower(state));
+    if let Some(shared) = shared {
+        server.add_service(task("shared-limits", telemetry, None, move |shutdown| shared.run(shutdown)));
+    }
+    server.add_service(task("cluster", telemetry, None, move |shutdown| members.run(facts, shutdown)));
+    server.add_service(task("cluster-follow", telemetry, None, move |shutdown| follower.run(shutdown)));
+}
+
+/// Returns what shares quotas with the other nodes, where they do.
+///
+/// # Errors
+/// Redis cannot be asked as it is configured.
+pub(super) fn shared_limits(
+    config: &Config,
+    state: &State,
+    buckets: &Arc<Buckets>,
+    telemetry: &Arc<Telemetry>,
+) -> Result<Option<SharedLimits>, StateError> {
+    let Some(redis) = &config.shared_limits else { return Ok(None) };
+    let url: Result<RedisUrl, NoRedisUrl> = secret_at(&redis.url).unwrap_or_default().parse();
+    Ok(Some(SharedLimits {
+        kinds: vec![("caller", Arc::clone(buckets))],
+        url: url?,
+        tls: TlsClient::new(redis.ca_file.as_deref())?,
+        timeout: redis.timeout,
+        when_away: redis.when_away,
+        clock: Arc::clone(&state.clock),
+        metrics: Arc::clone(&telemetry.metrics),
+    }))
+}
+
+/// Lets everything that is kept in memory follow what other nodes write.
+fn follower(state: &State) -> Follower {
+    let mut follower = Follower::new(state.store.clone());
+    let keyring = Arc::clone(&state.keyring);
+    follower.watch("keys of names", &["subject_keys"], move || keyring.follow());
+    let reloader = Arc::clone(&state.reloader);
+    follower.watch("rules", &["policy.revisions"], move || reloader.follow());
+    let keys = Arc::clone(&state.keys);
+    follower.watch("API keys", &["keys"], move || keys.follow());
+    let Authenticator { tokens, users, sessions, .. } = state.authenticator.clone();
+    follower.watch("users", &["users"], move || users.follow());
+    follower.watch("sessions", &["sessions"], move || sessions.follow());
+    follower.watch("revoked tokens", &["revoked_tokens"], move || tokens.follow());
+    let signing = Arc::clone(&state.signing);
+    follower.watch("signing keys", &["signing_keys"], move || signing.follow());
+    let budgets = Arc::clone(&state.budgets);
+    follower.watch("budgets", &["key_budgets", "key_spent"], move || budgets.follow());
+    let abtests = Arc::clone(&state.abtests);
+    follower.watch("A/B tests", &["abtests"], move || abtests.follow());
+    let (privacy, trust) = (Arc::clone(&state.privacy), Arc::clone(&state.trust));
+    follower.watch("holds", &["erased_lately", "erasures_under_way", "legal_holds"], move || {
+        privacy.follow()?;
+        let erased = privacy.erased_lately();
+        trust.forget_those(|agent| privacy.is_among(&erased, agent))
+    });
+    follower
+}

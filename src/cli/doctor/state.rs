@@ -1,0 +1,94 @@
+//! The state directory: is it there, ours, roomy, and free?
+
+use std::fs::File;
+use std::fs::TryLockError;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::Check;
+use super::Outcome;
+use crate::config::Config;
+
+const AREA: &str = "state";
+/// What each running gateway holds, below the state directory.
+const LOCK: &str = "audit/lock";
+/// Files that nobody else may read.
+const SECRETS: [&str; 3] = ["node.secret", "admin.key", "subjects.keys"];
+const OTHERS_MODE: u32 = 0o077;
+const MIB: u64 = 1 << 20;
+
+/// Looks at the state directory.
+pub(super) fn checks(config: &Config, _: Timestamp) -> Vec<Check> {
+    let folder = config.store.path.as_path();
+    if config.store.in_memory {
+        return vec![Check::new(
+            AREA,
+            "store",
+            Outcome::Warning,
+            "in memory: a restart forgets keys and revisions",
+        )];
+    }
+    if !folder.is_dir() {
+        let detail = format!("{} is made at the first start", folder.display());
+        return vec![Check::new(AREA, "directory", Outcome::Good, detail)];
+    }
+    let mut checks = vec![owner(folder), room(folder, config.audit.low_water_bytes)];
+    checks.extend(secrets(folder));
+    checks
+}
+
+fn owner(folder: &Path) -> Check {
+    let detail = |words: &str| format!("{} {words}", folder.display());
+    let Ok(lock) = File::options().write(true).open(folder.join(LOCK)) else {
+        return match tempfile_in(folder) {
+            Ok(()) => Check::new(AREA, "directory", Outcome::Good, detail("is writable, and new")),
+            Err(error) => {
+                Check::new(AREA, "directory", Outcome::Fault, detail(&format!("is not writable: {error}")))
+            }
+        };
+    };
+    match lock.try_lock() {
+        Ok(()) => Check::new(AREA, "directory", Outcome::Good, detail("is free: no gateway runs on it")),
+        Err(TryLockError::WouldBlock) => {
+            Check::new(AREA, "directory", Outcome::Good, detail("is in use: a gateway runs on it"))
+        }
+        Err(TryLockError::Error(error)) => {
+            Check::new(AREA, "directory", Outcome::Fault, detail(&format!("cannot be locked: {error}")))
+        }
+    }
+}
+
+fn tempfile_in(folder: &Path) -> std::io::Result<()> {
+    let probe = folder.join(".doctor");
+    File::create_new(&probe)?;
+    std::fs::remove_file(probe)
+}
+
+fn room(folder: &Path, low_water_bytes: u64) -> Check {
+    let disk = match rustix::fs::statvfs(folder) {
+        Ok(disk) => disk,
+        Err(error) => return Check::new(AREA, "disk", Outcome::Fault, format!("cannot be asked: {error}")),
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let detail =
+        format!("{} MiB are free, the log counts as failing below {}", free / MIB, low_water_bytes / MIB);
+    let outcome = match free {
+        free if free < low_water_bytes => Outcome::Fault,
+        free if free < low_water_bytes.saturating_mul(10) => Outcome::Warning,
+        _ => Outcome::Good,
+    };
+    Check::new(AREA, "disk", outcome, detail)
+}
+
+fn secrets(folder: &Path) -> Vec<Check> {
+    use std::os::unix::fs::PermissionsExt;
+    let readable = SECRETS.iter().filter_map(|name| {
+        let mode = folder.join(name).metadata().ok()?.permissions().mode();
+        (mode & OTHERS_MODE != 0).then(|| {
+            let detail = format!("others may read it (mode {:o}); chmod 600", mode & 0o777);
+            Check::new(AREA, *name, Outcome::Fault, detail)
+        })
+    });
+    readable.collect()
+}

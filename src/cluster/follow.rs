@@ -1,0 +1,111 @@
+//! What is kept in memory follows what other nodes write.
+//!
+//! Woken by their word where the database can pass it on, and by itself twice a second.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::store::Store;
+use crate::store::StoreError;
+
+/// How often it is looked whether something was written, whatever was told.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How many looks lie between two times that old deletions are forgotten: an hour, where nobody writes.
+const FORGET_EVERY: u64 = 7200;
+
+type Follow = Box<dyn Fn() -> Result<(), String> + Send + Sync>;
+
+/// Something that is kept in memory, and the tables it is made of.
+struct Watched {
+    name: &'static str,
+    tables: &'static [&'static str],
+    follow: Follow,
+}
+
+/// Lets what is kept in memory follow.
+pub struct Follower {
+    store: Store,
+    watched: Vec<Watched>,
+    /// The versions of the tables that memory is at.
+    seen: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl Follower {
+    /// Returns a follower of a store, of nothing yet.
+    pub fn new(store: Store) -> Self {
+        Self { store, watched: Vec::new(), seen: Mutex::default() }
+    }
+
+    /// Calls `follow` whenever one of the tables may have changed; in the order in which it was said. `follow` says
+    /// why it could not: it is called again then.
+    pub fn watch<E: std::fmt::Display>(
+        &mut self,
+        name: &'static str,
+        tables: &'static [&'static str],
+        follow: impl Fn() -> Result<(), E> + Send + Sync + 'static,
+    ) {
+        let follow: Follow = Box::new(move || follow().map_err(|error| error.to_string()));
+        self.watched.push(Watched { name, tables, follow });
+    }
+
+    /// Looks once what was written, and follows. Blocks.
+    ///
+    /// # Errors
+    /// The store failed; then nothing was followed.
+    pub fn look(&self) -> Result<(), StoreError> {
+        let versions = self.store.versions()?;
+        let mut seen = self.seen.lock();
+        for watched in &self.watched {
+            let now = |table: &str| versions.get(table).copied().unwrap_or_default();
+            if watched.tables.iter().all(|table| seen.get(table) == Some(&now(table))) {
+                continue;
+            }
+            match (watched.follow)() {
+                Ok(()) => seen.extend(watched.tables.iter().map(|table| (*table, now(table)))),
+                Err(error) => tracing::warn!(error, what = watched.name, "other nodes could not be followed"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows until `shutdown` resolves.
+    pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()>) {
+        let mut shutdown = pin!(shutdown);
+        let mut told = self.store.told();
+        for looks in 0u64.. {
+            let word = async {
+                let heard = match &mut told {
+                    Some(told) => told.changed().await.is_ok(),
+                    None => false,
+                };
+                // Nobody tells, or nobody any more.
+                if !heard {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return,
+                () = word => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+            let follower = Arc::clone(&self);
+            let looked = tokio::task::spawn_blocking(move || {
+                if looks % FORGET_EVERY == FORGET_EVERY - 1 {
+                    follower.store.forget_deletions()?;
+                }
+                follower.look()
+            });
+            match looked.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "what other nodes wrote could not be read"),
+                Err(_) => tracing::error!("following other nodes panicked"),
+            }
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Who is there: a row for each node, which it changes once a second.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Sharing;
+use super::millis;
+use crate::clock::Clock;
+use crate::store::Batch;
+use crate::store::KeyRange;
+use crate::store::Order;
+use crate::store::Record;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::Table;
+
+/// How often a node changes its row, and looks at the others'.
+pub const BEAT_EVERY: Duration = Duration::from_secs(1);
+/// After how long without a change a node counts as away.
+pub const AWAY_AFTER: Duration = Duration::from_secs(5);
+/// The most nodes that are looked at.
+pub const NODES_MAX: usize = 1000;
+/// After how long a node that is away is shown no more.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(86_400);
+/// How often a start looks whether another node is there.
+const CLAIM_STEP: Duration = Duration::from_millis(250);
+
+const TABLE: &str = "cluster.nodes";
+
+/// What a node tells of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeFacts {
+    /// Where its management plane listens.
+    pub address: Option<String>,
+    /// The release it runs.
+    pub release: String,
+    /// The revision of the rules it serves.
+    pub revision: u64,
+    /// Whether all it depends on is well.
+    pub is_healthy: bool,
+}
+
+/// A node as it is stored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct NodeRecord {
+    address: Option<String>,
+    release: String,
+    revision: u64,
+    is_healthy: bool,
+    /// Rises with every change of the row.
+    beat: u64,
+    /// When the row was changed, by the node's own clock: to be shown, never compared.
+    at: Timestamp,
+    /// Whether the node has the database for itself.
+    is_alone: bool,
+}
+
+impl Record for NodeRecord {
+    const VERSION: u32 = 1;
+}
+
+/// A node as this one sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// Its name.
+    pub id: String,
+    /// What it tells of itself.
+    pub facts: NodeFacts,
+    /// When it told it, by its own clock.
+    pub at: Timestamp,
+    /// How long ago that was seen here, in milliseconds.
+    pub silent_ms: u64,
+    /// Whether it counts as there.
+    pub is_there: bool,
+}
+
+/// Why a node may not use the database.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// Another node is there, and one of the two wants to be alone.
+    #[error(
+        "node {id} uses the same database: every node needs [cluster] enabled = true, or a database of its own"
+    )]
+    Taken {
+        /// The other node.
+        id: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The nodes, as this one sees them.
+pub struct Members {
+    table: Table<String, NodeRecord>,
+    id: String,
+    sharing: Sharing,
+    clock: Arc<dyn Clock>,
+    view: Mutex<View>,
+}
+
+#[derive(Default)]
+struct View {
+    seen: BTreeMap<String, Seen>,
+    beat: u64,
+    /// When this node last changed its row.
+    told: Option<Duration>,
+}
+
+/// A row, and when it last changed.
+struct Seen {
+    record: NodeRecord,
+    changed: Duration,
+}
+
+impl Members {
+    /// Returns the nodes of a store's deployment as the node of this name sees them: nobody yet.
+    pub fn new(store: &Store, id: String, sharing: Sharing, clock: Arc<dyn Clock>) -> Self {
+        Self { table: store.table(TABLE), id, sharing, clock, view: Mutex::default() }
+    }
+
+    /// Waits until it is clear whether this node may use the database: at once where no other node was ever
+    /// there, and no longer than [`AWAY_AFTER`]. Blocks.
+    ///
+    /// # Errors
+    /// See [`ClaimError`].
+    pub fn claim(&self) -> Result<(), ClaimError> {
+        let first = self.others()?;
+        let opposes = |record: &NodeRecord| self.sharing == Sharing::Alone || record.is_alone;
+        let rivals: BTreeMap<String, NodeRecord> =
+            first.into_iter().filter(|(_, record)| opposes(record)).collect();
+        if rivals.is_empty() {
+            self.view.lock().told = Some(self.clock.monotonic());
+            return Ok(());
+        }
+        let until = self.clock.monotonic() + AWAY_AFTER;
+        while self.clock.monotonic() < until {
+            std::thread::sleep(CLAIM_STEP);
+            let lives = |(id, record): &(String, NodeRecord)| {
+                opposes(record) && rivals.get(id).is_none_or(|before| before.beat != record.beat)
+            };
+            if let Some((id, _)) = self.others()?.into_iter().find(lives) {
+                return Err(ClaimError::Taken { id });
+            }
+        }
+        // They ended without a word.
+        rivals.keys().try_for_each(|id| self.table.delete(id))?;
+        self.view.lock().told = Some(self.clock.monotonic());
+        Ok(())
+    }
+
+    fn others(&self) -> Result<Vec<(String, NodeRecord)>, StoreError> {
+        let all = self.table.list(&KeyRange::all(), Order::Ascending, NODES_MAX)?;
+        Ok(all.into_iter().filter(|(id, _)| *id != self.id).collect())
+    }
+
+    /// Changes this node's row and looks at all of them. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn beat(&self, facts: NodeFacts) -> Result<(), StoreError> {
+        let begun = self.clock.monotonic();
+        let beat = self.view.lock().beat + 1;
+        let record = NodeRecord {
+            address: facts.address,
+            release: facts.release,
+            revision: facts.revision,
+            is_healthy: facts.is_healthy,
+            // A process that begins anew must not repeat what was seen of the one before it.
+            beat: beat ^ (self.clock.now().as_millisecond() as u64) << 20,
+            at: self.clock.now(),
+            is_alone: self.sharing == Sharing::Alone,
+        };
+        let mut batch = Batch::default();
+        self.table.put_in(&mut batch, &self.id, &record)?;
+        batch.quietly();
+        self.table.store().commit(&batch)?;
+        let all = self.table.list(&KeyRange::all(), Order::Ascending, NODES_MAX)?;
+        let mut view = self.view.lock();
+        view.beat = beat;
+        view.told = Some(begun);
+        view.see(all, self.clock.monotonic());
+        let gone = view.forgotten(self.clock.monotonic());
+        drop(view);
+        gone.iter().try_for_each(|id| self.table.delete(id))
+    }
+
+    /// Beats until `shutdown` resolves, and takes the row away then.
+    pub async fn run(
+        self: Arc<Self>,
+        facts: impl Fn() -> NodeFacts + Send + Sync + 'static,
+        shutdown: impl Future<Output = ()>,
+    ) {
+        let (mut shutdown, facts) = (pin!(shutdown), Arc::new(facts));
+        let mut tick = tokio::time::interval(BEAT_EVERY);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                _ = tick.tick() => {}
+            }
+            let (members, facts) = (Arc::clone(&self), Arc::clone(&facts));
+            match tokio::task::spawn_blocking(move || members.beat(facts())).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "the other nodes could not be told of this one"),
+                Err(_) => tracing::error!("telling the other nodes panicked"),
+            }
+        }
+        let left = tokio::task::spawn_blocking(move || self.table.delete(&self.id)).await;
+        if !matches!(left, Ok(Ok(()))) {
+            tracing::warn!("the other nodes could not be told that this one ends");
+        }
+    }
+
+    /// Returns this node's name.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Tells whether this node was heard lately: whoever is not must not count on what it holds.
+    pub fn is_in_touch(&self) -> bool {
+        let now = self.clock.monotonic();
+        self.view.lock().told.is_some_and(|told| now.saturating_sub(told) < AWAY_AFTER)
+    }
+
+    /// Returns every node that was seen lately, by name.
+    pub fn nodes(&self) -> Vec<Node> {
+        let now = self.clock.monotonic();
+        let view = self.view.lock();
+        let node = |(id, seen): (&String, &Seen)| {
+            let silent = now.saturating_sub(seen.changed);
+            let NodeRecord { address, release, revision, is_healthy, at, .. } = seen.record.clone();
+            Node {
+                id: id.clone(),
+                facts: NodeFacts { address, release, revision, is_healthy },
+                at,
+                silent_ms: millis(silent),
+                is_there: silent < AWAY_AFTER,
+            }
+        };
+        view.seen.iter().map(node).collect()
+    }
+}
+
+impl View {
+    fn see(&mut self, all: Vec<(String, NodeRecord)>, now: Duration) {
+        let mut before = std::mem::take(&mut self.seen);
+        for (id, record) in all {
+            let known = before.remove(&id).filter(|seen| seen.record.beat == record.beat);
+            let changed = known.map_or(now, |seen| seen.changed);
+            self.seen.insert(id, Seen { record, changed });
+        }
+    }
+
+    fn forgotten(&self, now: Duration) -> Vec<String> {
+        let gone = self.seen.iter().filter(|(_, seen)| now.saturating_sub(seen.changed) > FORGOTTEN_AFTER);
+        gone.map(|(id, _)| id.clone()).collect()
+    }
+}

@@ -1,0 +1,44 @@
+//! The nodes that share a database: who is there, and who of them does what only one may do.
+//!
+//! Everything here goes through the tables of the [store](crate::store), by compare-and-swap on their versions; no
+//! lock of the database is held between two calls, and no two clocks are compared. A node counts as there while
+//! its row changes: whoever looks measures by its own monotonic clock how long it has not.
+//!
+//! What it does not promise: that a node which was cut off knows it at once. It counts itself as away as soon as it
+//! could not write its row for as long as the others would wait for it.
+
+pub mod config;
+mod follow;
+mod limits;
+mod member;
+mod redis;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub use self::follow::Follower;
+pub use self::limits::SharedLimits;
+pub use self::limits::WhenAway;
+pub use self::member::AWAY_AFTER;
+pub use self::member::BEAT_EVERY;
+pub use self::member::ClaimError;
+pub use self::member::Members;
+pub use self::member::Node;
+pub use self::member::NodeFacts;
+pub use self::redis::NoRedisUrl;
+pub use self::redis::RedisUrl;
+
+/// How nodes share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// One node has the database for itself.
+    Alone,
+    /// Every node may write.
+    Together,
+}
+
+/// How long something has lasted, in whole milliseconds.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

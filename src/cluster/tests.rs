@@ -1,0 +1,62 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::clock::Clock;
+use crate::clock::ManualClock;
+use crate::clock::SystemClock;
+use crate::store::Store;
+
+fn manual() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new("2026-11-21T12:00:00Z".parse().unwrap()))
+}
+
+fn member(store: &Store, id: &str, sharing: Sharing, clock: &Arc<ManualClock>) -> Members {
+    let clock: Arc<dyn Clock> = Arc::clone(clock) as Arc<dyn Clock>;
+    Members::new(store, id.to_owned(), sharing, clock)
+}
+
+fn there(members: &Members) -> Vec<String> {
+    members.nodes().into_iter().filter(|node| node.is_there).map(|node| node.id).collect()
+}
+
+#[test]
+fn a_node_is_there_as_long_as_it_is_heard() {
+    let (store, clock) = (Store::in_memory(), manual());
+    let [one, two] = ["one", "two"].map(|id| member(&store, id, Sharing::Together, &clock));
+    assert!(!one.is_in_touch());
+    two.beat(NodeFacts { revision: 7, ..NodeFacts::default() }).unwrap();
+    one.beat(NodeFacts::default()).unwrap();
+    assert_eq!(there(&one), ["one", "two"]);
+    assert_eq!(one.nodes()[1].facts.revision, 7);
+    for _ in 0..AWAY_AFTER.as_secs() {
+        clock.advance(BEAT_EVERY);
+        one.beat(NodeFacts::default()).unwrap();
+    }
+    assert_eq!(there(&one), ["one"]);
+    assert_eq!(one.nodes()[1].silent_ms, 5000);
+    assert!(one.is_in_touch() && !two.is_in_touch());
+    two.beat(NodeFacts::default()).unwrap();
+    one.beat(NodeFacts::default()).unwrap();
+    assert_eq!(there(&one), ["one", "two"], "it is back");
+}
+
+#[test]
+fn who_wants_to_be_alone_is_not_let_in_beside_others() {
+    let (store, clock) = (Store::in_memory(), manual());
+    let first = member(&store, "first", Sharing::Alone, &clock);
+    first.claim().unwrap();
+    first.beat(NodeFacts::default()).unwrap();
+    assert!(first.claim().is_ok(), "the same node again");
+    let time: Arc<dyn Clock> = Arc::new(SystemClock);
+    let second = Members::new(&store, "second".to_owned(), Sharing::Together, time);
+    std::thread::scope(|scope| {
+        let beats = scope.spawn(|| {
+            for _ in 0..40 {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                first.beat(NodeFacts::default()).unwrap();
+            }
+        });
+        assert!(matches!(second.claim(), Err(ClaimError::Taken { id }) if id == "first"));
+        beats.join().unwrap();
+    });
+}

@@ -1,0 +1,141 @@
+//! Keys that the nodes of a deployment share: a row for each name, found by a keyed hash of it.
+//!
+//! The key of a row is sealed with the deployment's secret, so that the database alone opens no name. A name has one
+//! key, whichever node made it: the first one counts. Destroying it deletes the row, and every other node forgets the
+//! key as soon as it hears of that. Write-ahead logs and backups of the database keep what was deleted for as long as
+//! they are kept: like backups of the key file they have to be shorter-lived than the journal.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::cipher::Key;
+use super::file::Index;
+use super::file::Slot;
+use crate::access::secret::NodeSecret;
+use crate::store::Followed;
+use crate::store::Fresh;
+use crate::store::Record;
+use crate::store::Store;
+use crate::store::StoreError;
+
+const TABLE: &str = "subject_keys";
+const PURPOSE: &str = "subject-key";
+const INDEX_PURPOSE: &str = "subject-index";
+/// The place that holds how many places were ever taken.
+const PLACES: u64 = u64::MAX;
+
+/// A key as it is stored.
+#[derive(Serialize, Deserialize)]
+pub(super) struct KeyRecord {
+    /// What the name is found by, in base 64.
+    index: String,
+    /// The key, sealed, in base 64.
+    sealed: String,
+}
+
+impl Record for KeyRecord {
+    const VERSION: u32 = 1;
+}
+
+/// The table of keys.
+pub(super) struct SharedKeys {
+    table: Followed<u64, KeyRecord>,
+    secret: NodeSecret,
+    /// How many places were ever taken.
+    places: AtomicU64,
+}
+
+impl SharedKeys {
+    pub(super) fn new(store: &Store, secret: NodeSecret) -> Self {
+        Self { table: Followed::new(store.table(TABLE)), secret, places: AtomicU64::new(0) }
+    }
+
+    /// Returns how many places were ever taken, as far as it is known here.
+    pub(super) fn places(&self) -> u64 {
+        self.places.load(Ordering::Acquire)
+    }
+
+    pub(super) fn index_of(&self, name: &str) -> Index {
+        let hash = self.secret.hash(INDEX_PURPOSE, name.as_bytes());
+        let mut index = Index::default();
+        index.iter_mut().zip(hash).for_each(|(to, from)| *to = from);
+        index
+    }
+
+    /// Shows what other nodes made and destroyed.
+    pub(super) fn catch_up(&self, mut apply: impl FnMut(Fresh<u64, Slot>)) -> Result<(), StoreError> {
+        self.table.catch_up(|fresh| self.show(fresh, &mut apply))
+    }
+
+    /// Makes the key of a name at a place that nobody ever had, if it is still `wanted` then: a token of whoever
+    /// was erased must not seem to be of somebody else.
+    pub(super) fn make(
+        &self,
+        index: Index,
+        mut apply: impl FnMut(Fresh<u64, Slot>),
+        wanted: impl Fn() -> bool,
+    ) -> Result<(), StoreError> {
+        let key = Key::random();
+        self.table.change(
+            |fresh| self.show(fresh, &mut apply),
+            |batch| {
+                if !wanted() {
+                    return Ok(());
+                }
+                let place = self.places();
+                let record = KeyRecord {
+                    index: URL_SAFE_NO_PAD.encode(index),
+                    sealed: URL_SAFE_NO_PAD.encode(self.secret.seal(PURPOSE, &place.to_string(), &key.0)),
+                };
+                self.table.table().put_in(batch, &place, &record)?;
+                // A node that begins later has to know that the place was taken, whoever is forgotten until then.
+                let places = KeyRecord { index: (place + 1).to_string(), sealed: String::new() };
+                self.table.table().put_in(batch, &PLACES, &places)
+            },
+        )
+    }
+
+    /// Destroys the key at the place that `find` tells; tells whether there was one.
+    pub(super) fn destroy(
+        &self,
+        mut apply: impl FnMut(Fresh<u64, Slot>),
+        find: impl Fn() -> Option<u32>,
+    ) -> Result<bool, StoreError> {
+        self.table.change(
+            |fresh| self.show(fresh, &mut apply),
+            |batch| {
+                let Some(place) = find() else { return Ok(false) };
+                self.table.table().delete_in(batch, &u64::from(place));
+                Ok(true)
+            },
+        )
+    }
+
+    fn show(&self, fresh: Fresh<u64, KeyRecord>, apply: &mut impl FnMut(Fresh<u64, Slot>)) {
+        match fresh {
+            Fresh::Anew => apply(Fresh::Anew),
+            Fresh::Gone { key } => apply(Fresh::Gone { key }),
+            Fresh::Put { key: PLACES, record, .. } => {
+                self.places.fetch_max(record.index.parse().unwrap_or(0), Ordering::AcqRel);
+            }
+            Fresh::Put { key, record, is_own } => match self.open(key, &record) {
+                Some(slot) => apply(Fresh::Put { key, record: slot, is_own }),
+                None => {
+                    tracing::error!(key, "a key of a subject cannot be opened with this deployment's secret")
+                }
+            },
+        }
+    }
+
+    fn open(&self, place: u64, record: &KeyRecord) -> Option<Slot> {
+        let index = URL_SAFE_NO_PAD.decode(&record.index).ok()?.try_into().ok()?;
+        let sealed = URL_SAFE_NO_PAD.decode(&record.sealed).ok()?;
+        let key = self.secret.unseal(PURPOSE, &place.to_string(), &sealed)?;
+        Some(Slot { index, key: Key(key.try_into().ok()?) })
+    }
+}

@@ -1,0 +1,79 @@
+//! Putting in force what another node has published.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::MutexGuard;
+
+use super::Announcement;
+use super::Change;
+use super::ChangeError;
+use super::Current;
+use super::Reloader;
+use crate::document::Document;
+use crate::document::patch::changed_keys;
+use crate::policy::build::Builder;
+use crate::policy::build::with_rules;
+use crate::policy::revision::Revision;
+use crate::policy::ruleset::Ruleset;
+
+impl Reloader {
+    /// Puts the newest revision in force, if another node has brought one. Where it does not build here, because this
+    /// node's packs or files are others, what was in force stays, and it is tried again when there is a newer one.
+    ///
+    /// # Errors
+    /// As every change.
+    pub fn follow(&self) -> Result<(), ChangeError> {
+        self.begin().map(drop)
+    }
+
+    /// Takes the turn for a change, behind everything that other nodes have brought.
+    pub(super) fn begin(&self) -> Result<MutexGuard<'_, ()>, ChangeError> {
+        let turn = self.changing.lock();
+        if self.revisions.is_shared() {
+            self.take_over_newest()?;
+        }
+        Ok(turn)
+    }
+
+    fn take_over_newest(&self) -> Result<(), ChangeError> {
+        let Some(newest) = self.revisions.newest(1)?.pop() else { return Ok(()) };
+        let current = self.current();
+        if newest.number <= current.revision.number || newest.number == self.refused.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let running = self.handle.load();
+        let builder = Builder { loading: &self.loading, running: Some(&running) };
+        let document = with_rules(&current.document, newest.rules.clone()).placed_like(&Document::default());
+        let built = self.heard(newest.source, builder.build(&document, newest.number));
+        let ruleset = built.inspect_err(|_| self.refused.store(newest.number, Ordering::Relaxed))?;
+        let packs_changed = !Arc::ptr_eq(&running.scanner, &ruleset.scanner)
+            || !Arc::ptr_eq(&running.dialects, &ruleset.dialects);
+        let change = Change {
+            revision: newest.number,
+            author: newest.author.clone(),
+            source: newest.source,
+            etag: document.etag(),
+            changed: changed_keys(current.document.root(), document.root()),
+            packs_changed,
+            needs_restart: Vec::new(),
+            document: document.clone(),
+        };
+        self.put_in_force(ruleset, document, newest, change);
+        Ok(())
+    }
+
+    /// Publishes a ruleset and tells the subscribers.
+    pub(super) fn put_in_force(
+        &self,
+        ruleset: Ruleset,
+        document: Document,
+        revision: Revision,
+        change: Change,
+    ) {
+        self.preparers.read().iter().for_each(|prepare| prepare(&ruleset));
+        self.handle.publish(Arc::new(ruleset));
+        self.current.store(Arc::new(Current { document, revision }));
+        self.announce(&Announcement::Published(change));
+    }
+}

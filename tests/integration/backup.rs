@@ -1,0 +1,113 @@
+//! A state directory in one file, taken from a gateway under traffic, and put back.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use serde_json::Value;
+
+use crate::gateway::Gateway;
+use crate::gateway::UNLIMITED;
+use crate::upstream::Upstream;
+use crate::wire::exchange;
+use crate::wire::post;
+
+const BODY: &str = "{\"input\":\"hello\"}";
+const EXCHANGES: u64 = 20;
+
+fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .expect("the program was built");
+    let told = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(told).expect("it writes text"))
+}
+
+fn ask(gateway: &Gateway, key: &str, path: &str) -> Value {
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\nconnection: close\r\n\r\n");
+    exchange(gateway.admin, request.as_bytes()).json()
+}
+
+#[test]
+fn a_backup_under_traffic_is_whole_and_comes_back() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let config = format!(
+        "[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\n{UNLIMITED}",
+        upstream.address
+    );
+    let gateway = Gateway::start(&config);
+    let (key, directory) = (gateway.admin_key(), gateway.directory());
+    for _ in 0..EXCHANGES {
+        assert_eq!(exchange(gateway.proxy, &post("/v1/embeddings", "", BODY)).status, 200);
+    }
+    // What the restored one must know: a key that was made here.
+    let made = "{\"name\":\"ci\",\"role\":\"service\"}";
+    let made = format!(
+        "POST /api/v1/keys HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\nconnection: close\r\n\r\n{made}",
+        made.len()
+    );
+    let made = exchange(gateway.admin, made.as_bytes());
+    assert_eq!(made.status, 201, "{}", made.text());
+
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                assert_eq!(exchange(gateway.proxy, &post("/v1/embeddings", "", BODY)).status, 200);
+            }
+        });
+        let (code, told) = run(directory, &["backup", "-c", "gateway.toml", "one.backup"]);
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(code, Some(0), "{told}");
+        assert!(told.starts_with("one.backup: sound, "), "{told}");
+    });
+    let backup = directory.join("one.backup");
+    assert_eq!(fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        run(directory, &["backup", "-c", "gateway.toml", "one.backup"]).0,
+        Some(1),
+        "nothing is overwritten"
+    );
+    assert_eq!(run(directory, &["restore", "one.backup", "--into", "state"]).0, Some(1), "nor here");
+
+    let other = tempfile::tempdir().unwrap();
+    let into = other.path().join("state").display().to_string();
+    let (code, told) = run(directory, &["restore", "one.backup", "--into", &into]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("the audit log is sound: "), "{told}");
+    fs::write(other.path().join("gateway.toml"), &config).unwrap();
+    let file = other.path().join("gateway.toml").display().to_string();
+    let mut restored = Gateway::launched(other, vec!["--config".to_owned(), file]);
+    let names = ask(&restored, &key, "/api/v1/keys").to_string();
+    assert!(names.contains("\"ci\""), "{names}");
+    let audit = ask(&restored, &key, "/api/v1/audit?event_type=exchange");
+    assert!(audit["total"].as_u64() >= Some(EXCHANGES), "{}", audit["total"]);
+
+    // The same of a gateway that is stopped.
+    restored.signal("INT");
+    assert_eq!(restored.wait_for_end(), Some(0));
+    let (code, told) = run(restored.directory(), &["backup", "-c", "gateway.toml", "two.backup"]);
+    assert_eq!(code, Some(0), "{told}");
+    damaged_backups_are_refused(directory, &fs::read(&backup).unwrap());
+}
+
+fn damaged_backups_are_refused(directory: &Path, whole: &[u8]) {
+    let middle = whole.len() / 2;
+    let mut changed = whole.to_vec();
+    changed[middle] = if changed[middle] == b'A' { b'B' } else { b'A' };
+    let longer = [whole, b"\n"].concat();
+    for (name, bytes) in [("changed", changed.as_slice()), ("cut", &whole[..middle]), ("longer", &longer)] {
+        fs::write(directory.join(name), bytes).expect("the directory is writable");
+        let (code, told) = run(directory, &["restore", name, "--into", "nowhere"]);
+        assert_eq!(code, Some(4), "{name}: {told}");
+        assert!(!directory.join("nowhere").exists(), "{name}");
+    }
+}

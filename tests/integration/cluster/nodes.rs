@@ -1,0 +1,137 @@
+//! Three gateways on one database: what is made, changed or taken away on one of them is so on all of them.
+
+use std::thread;
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::CONVERGED;
+use super::Deployment;
+use super::call;
+use super::eventually;
+
+fn status(world: &Deployment, node: usize, key: &str, path: &str) -> u16 {
+    call(&world.nodes[node], key, "GET", path, &Value::Null).status
+}
+
+#[test]
+fn what_one_node_does_all_nodes_know() {
+    let world = Deployment::start(3);
+    let made = world.call(0, "POST", "/api/v1/keys", &json!({"name": "n", "role": "auditor"})).json();
+    let (key, id) = (made["key"].as_str().expect("a key"), made["id"].as_str().expect("an id"));
+    eventually(CONVERGED, "the key counts everywhere", || {
+        (0..3).all(|node| status(&world, node, key, "/api/v1/audit") == 200)
+    });
+    assert_eq!(world.call(2, "DELETE", &format!("/api/v1/keys/{id}"), &Value::Null).status, 200);
+    eventually(CONVERGED, "the key counts nowhere", || {
+        (0..3).all(|node| status(&world, node, key, "/api/v1/audit") == 401)
+    });
+
+    let before = world.call(0, "GET", "/api/v1/cluster/health", &Value::Null).json()["revision"].clone();
+    let patch = json!({"limits": {"json_depth_max": 32}});
+    assert_eq!(world.call(1, "PUT", "/api/v1/config", &patch).status, 200);
+    let took = eventually(CONVERGED, "every node serves the new revision", || {
+        (0..3).all(|node| {
+            let config = world.call(node, "GET", "/api/v1/config", &Value::Null).json();
+            config["limits"]["json_depth_max"] == 32
+        })
+    });
+    assert!(took < CONVERGED);
+    world.settle();
+    let after = world.call(2, "GET", "/api/v1/cluster/health", &Value::Null).json();
+    assert!(after["revision"].as_u64() > before.as_u64() && after["mode"] == "cluster", "{after}");
+    // Two at once: one of them is told that it was too late, and no number is given twice.
+    let patches = [16, 17, 18].map(|depth| json!({"limits": {"json_depth_max": depth}}));
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let calls: Vec<_> = patches
+            .iter()
+            .enumerate()
+            .map(|(node, patch)| {
+                let world = &world;
+                scope.spawn(move || world.call(node, "PUT", "/api/v1/config", patch).status)
+            })
+            .collect();
+        calls.into_iter().map(|call| call.join().expect("an answer")).collect()
+    });
+    assert!(statuses.contains(&200) && statuses.iter().all(|status| [200, 409, 412].contains(status)));
+    let depth = |node: usize| {
+        world.call(node, "GET", "/api/v1/config", &Value::Null).json()["limits"]["json_depth_max"].clone()
+    };
+    eventually(CONVERGED, "all serve the same", || depth(0) == depth(1) && depth(1) == depth(2));
+}
+
+#[test]
+fn holds_beat_erasures_on_whichever_node() {
+    let world = Deployment::start(2);
+    let hold = |entity: &str| json!({"entity_id": entity, "entity_type": "user", "reason": "r", "issued_by": "legal"});
+    let taken = world.call(0, "POST", "/api/v1/legal-holds", &hold("alice"));
+    assert_eq!(taken.status, 201, "{}", taken.text());
+    let id = taken.json()["id"].as_str().expect("an id").to_owned();
+    // At once, whatever the other node has heard: an erasure asks.
+    let refused = world.call(1, "POST", "/api/v1/dsar/erase", &json!({"entity_id": "alice"}));
+    assert_eq!(refused.status, 409, "{}", refused.text());
+    assert_eq!(world.call(1, "DELETE", &format!("/api/v1/legal-holds/{id}"), &Value::Null).status, 200);
+    let erased = world.call(0, "POST", "/api/v1/dsar/erase", &json!({"entity_id": "alice"}));
+    assert_eq!(erased.status, 200, "{}", erased.text());
+    let shown = world.call(1, "GET", "/api/v1/legal-holds", &Value::Null).text();
+    eventually(CONVERGED, "nobody can read the name", || {
+        !world.call(1, "GET", "/api/v1/legal-holds", &Value::Null).text().contains("alice")
+    });
+    assert!(shown.contains(&id), "a released hold is kept");
+    for round in 0..12 {
+        let entity = format!("bob-{round}");
+        let (held, erased) = thread::scope(|scope| {
+            let hold =
+                scope.spawn(|| world.call(round % 2, "POST", "/api/v1/legal-holds", &hold(&entity)).status);
+            let erase = scope.spawn(|| {
+                world.call(1 - round % 2, "POST", "/api/v1/dsar/erase", &json!({"entity_id": &entity})).status
+            });
+            (hold.join().expect("an answer"), erase.join().expect("an answer"))
+        });
+        // One after the other is fine; both at once must not be: a hold that was taken is in force.
+        assert!([(201, 409), (409, 200), (201, 200)].contains(&(held, erased)), "{held} {erased}");
+        let is_held =
+            world.call(0, "GET", &format!("/api/v1/legal-holds/check/{entity}"), &Value::Null).json();
+        assert_eq!(is_held["under_hold"], json!(held == 201), "{entity}: {held} {erased}");
+    }
+}
+
+#[test]
+fn people_and_what_they_used_are_known_everywhere() {
+    let world = Deployment::start(2);
+    let user = json!({"name": "ada", "password": "a long enough pass phrase", "role": "analyst"});
+    let made = world.call(0, "POST", "/api/v1/users", &user);
+    assert_eq!(made.status, 201, "{}", made.text());
+    let id = made.json()["id"].as_str().expect("an id").to_owned();
+    let login = json!({"username": "ada", "password": "a long enough pass phrase"});
+    eventually(CONVERGED, "the other node knows the user", || {
+        world.call(1, "GET", "/api/v1/users", &Value::Null).text().contains(&id)
+    });
+    let answer = world.call(1, "POST", "/api/v1/auth/token", &login);
+    let bearer = answer.json()["access_token"].as_str().expect("a token").to_owned();
+    let whoami = |node: usize| {
+        let request = format!(
+            "GET /api/v1/analytics/usage HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {bearer}\r\n\r\n",
+            world.nodes[node].admin
+        );
+        crate::wire::exchange(world.nodes[node].admin, request.as_bytes()).status
+    };
+    assert_eq!(whoami(0), 200, "a token of one node counts on the other");
+    assert_eq!(world.call(0, "DELETE", &format!("/api/v1/users/{id}"), &Value::Null).status, 200);
+    eventually(CONVERGED, "whoever is deleted is out everywhere", || whoami(0) == 401 && whoami(1) == 401);
+
+    for node in 0..2 {
+        for _ in 0..5 {
+            let body = r#"{"model":"m","messages":[{"role":"user","content":"hello"}]}"#;
+            let request = crate::wire::post("/v1/chat/completions", "", body);
+            assert_eq!(crate::wire::exchange(world.nodes[node].proxy, &request).status, 200);
+        }
+    }
+    eventually(CONVERGED * 5, "figures are of all nodes", || {
+        (0..2).all(|node| {
+            let usage = world.call(node, "GET", "/api/v1/analytics/usage", &Value::Null).json();
+            usage["request_count"] == 10
+        })
+    });
+    assert_eq!(world.upstream.received().len(), 10);
+}

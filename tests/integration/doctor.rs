@@ -1,0 +1,122 @@
+//! `doctor`, `completions` and `man` as an operator meets them, and the log's level while the gateway runs.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+
+use rcgen::CertificateParams;
+use rcgen::KeyPair;
+use serde_json::Value;
+
+use crate::gateway::Gateway;
+use crate::upstream::Upstream;
+
+fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(arguments)
+        .current_dir(directory)
+        .output()
+        .expect("the program was built");
+    (output.status.code(), String::from_utf8(output.stdout).expect("it writes text"))
+}
+
+/// Returns the result and the detail of one check.
+fn told(report: &Value, name: &str) -> (String, String) {
+    let checks = report["checks"].as_array().expect("checks");
+    let check = checks.iter().find(|check| check["name"] == name).expect("the check is made");
+    let text = |key: &str| check[key].as_str().expect("a text").to_owned();
+    (text("result"), text("detail"))
+}
+
+fn configured(directory: &Path, upstream: &str, days: i64) {
+    let key = KeyPair::generate().expect("a key");
+    let mut params = CertificateParams::new(vec!["gate.example".to_owned()]).expect("a name");
+    let now = std::time::SystemTime::now();
+    params.not_before = (now - std::time::Duration::from_secs(90_000)).into();
+    params.not_after = match days {
+        ..0 => (now - std::time::Duration::from_secs(60)).into(),
+        _ => (now + std::time::Duration::from_secs(days as u64 * 86_400 + 60)).into(),
+    };
+    let certificate = params.self_signed(&key).expect("a certificate");
+    fs::write(directory.join("cert.pem"), certificate.pem()).expect("writable");
+    fs::write(directory.join("key.pem"), key.serialize_pem()).expect("writable");
+    let text = format!(
+        "[proxy.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n[[routes]]\nname = \"provider\"\npath_prefix = \"/\"\n\
+         upstream = \"{upstream}\"\n"
+    );
+    fs::write(directory.join("gateway.toml"), text).expect("writable");
+}
+
+#[test]
+fn the_doctor_finds_what_keeps_a_gateway_from_working() {
+    let directory = tempfile::tempdir().unwrap();
+    let listening = TcpListener::bind("127.0.0.1:0").unwrap();
+    let there = listening.local_addr().unwrap();
+    let doctor = |more: &[&str]| {
+        let (code, text) =
+            run(directory.path(), &[&["doctor", "-c", "gateway.toml", "--json"], more].concat());
+        (code, serde_json::from_str::<Value>(&text).expect("JSON"))
+    };
+    configured(directory.path(), &format!("http://{there}"), 90);
+    let (code, report) = doctor(&[]);
+    assert_eq!((code, &report["well"]), (Some(0), &Value::Bool(true)), "{report}");
+    assert_eq!(told(&report, "provider"), ("ok".to_owned(), format!("{there} answers")));
+    assert_eq!(told(&report, "proxy").0, "ok");
+
+    // A certificate that is over, a state that others may read, and a provider that is gone.
+    drop(listening);
+    configured(directory.path(), &format!("http://{there}"), -1);
+    fs::create_dir(directory.path().join("state")).unwrap();
+    fs::write(directory.path().join("state/node.secret"), "x").unwrap();
+    let (code, report) = doctor(&[]);
+    assert_eq!((code, &report["well"]), (Some(1), &Value::Bool(false)));
+    for name in ["provider", "proxy", "node.secret"] {
+        assert_eq!(told(&report, name).0, "fault", "{name}: {report}");
+    }
+    let (_, report) = doctor(&["--offline"]);
+    assert!(report["checks"].as_array().unwrap().iter().all(|check| check["area"] != "providers"));
+
+    fs::write(directory.path().join("gateway.toml"), "[proxy]\nlisen = 1\n").unwrap();
+    let (code, report) = doctor(&[]);
+    assert_eq!(code, Some(78));
+    assert!(told(&report, "fault").1.starts_with("gateway.toml:2:1: proxy.lisen: unknown key"), "{report}");
+}
+
+#[test]
+fn the_doctor_sees_that_a_gateway_runs_and_the_log_is_switched() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::in_front_of(upstream.address, "");
+    let (code, table) = run(gateway.directory(), &["doctor", "-c", "gateway.toml"]);
+    assert_eq!(code, Some(0), "{table}");
+    assert!(table.contains("is in use: a gateway runs on it"), "{table}");
+
+    gateway.signal("USR1");
+    gateway.wait_for_log("the level of the log was switched filter=\"info,portcullis=debug\"", 1);
+    gateway.signal("USR1");
+    gateway.wait_for_log("the level of the log was switched filter=\"info\"", 1);
+}
+
+#[test]
+fn shells_and_man_know_every_command() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, page) = run(directory.path(), &["man"]);
+    assert_eq!(code, Some(0));
+    for command in ["run", "check", "scan", "doctor", "audit", "license"] {
+        assert!(page.contains(&format!(".SH \"PORTCULLIS {}\"", command.to_uppercase())), "{command}");
+        for shell in ["bash", "zsh", "fish"] {
+            let (code, script) = run(directory.path(), &["completions", shell]);
+            assert!(code == Some(0) && script.contains(command), "{shell} does not know {command}");
+        }
+    }
+    assert!(!page.contains("take-over"), "what only programs say is not told");
+    let linted =
+        Command::new("bash").args(["-n", "/dev/stdin"]).stdin(std::process::Stdio::piped()).spawn().and_then(
+            |mut shell| {
+                let (_, script) = run(directory.path(), &["completions", "bash"]);
+                std::io::Write::write_all(&mut shell.stdin.take().expect("a pipe"), script.as_bytes())?;
+                shell.wait()
+            },
+        );
+    assert!(linted.expect("bash runs").success());
+}
