@@ -91,9 +91,9 @@ fn whoever_has_the_state_directory_gets_in_again() {
     let (opened, folder) = (keys(&store, &secret), tempfile::tempdir().unwrap());
     let ensure = |id: &str, second| opened.ensure_admin(folder.path(), id.to_owned(), at(second)).unwrap();
     let path = ensure("a", 0).unwrap();
-    let first = std::fs::read_to_string(&path).unwrap();
     assert_eq!(ensure("b", 0), None);
-    opened.change("a", |new| new.expires_at = Some(at(10)), at(0)).unwrap();
+    let (_, first) = opened.create("e".into(), new(Role::Admin, Some(at(10))), at(0)).unwrap();
+    opened.revoke("a", at(0)).unwrap();
     assert_eq!(ensure("c", 9), None);
     assert_eq!(ensure("d", 10).as_ref(), Some(&path));
     let second = std::fs::read_to_string(&path).unwrap();
