@@ -30,6 +30,8 @@ export async function figures({ gateway, made, check }, page) {
   check('the gravest was blocked each time', told.top_findings[0], { category: 'secrets', type: 'aws_access_key_id', exchanges: 3, blocked: 3, redacted: 0 });
   check('the gateway is well', await page.locator('#health .state').first().innerText(), 'healthy');
   await page.locator('summary').first().click();
+  // The table is made as it is opened.
+  await page.locator('figure details[open] tbody tr').first().waitFor();
   const rows = await page.locator('figure details[open] tbody tr').allInnerTexts();
   check('the figures of a chart are there as a table', rows.some((row) => /\b3\b/.test(row) && /\b2\b/.test(row)));
   await page.visit('/ui/usage');
@@ -64,8 +66,8 @@ export async function live({ gateway, check }, page) {
   for (let at = 0; at < 3; at += 1) await gateway.say(`While nobody listened ${at}`);
   await page.context().setOffline(false);
   await page.evaluate(() => window.dispatchEvent(new Event('online')));
-  const { entries } = await gateway.ask('GET', '/api/v1/audit?limit=100');
   await until('what was missed comes', async () => (await rowIds(page)) >= Math.min(100, before + 4));
+  const { entries } = await gateway.ask('GET', '/api/v1/audit?limit=100');
   const shown = await page.locator('#entries tbody tr time').evaluateAll((all) => all.map((one) => one.getAttribute('datetime')));
   check('after a break nothing is missing and nothing is there twice', shown, entries.slice(0, shown.length).map((entry) => entry.timestamp));
   page.excuse(/ERR_INTERNET_DISCONNECTED/);
@@ -236,6 +238,7 @@ export async function reference({ gateway, check }, page) {
   await page.getByRole('searchbox').fill('/api/v1/legal-holds');
   const post = page.locator('.operation', { hasText: 'Takes a legal hold' });
   await post.locator('summary').first().click();
+  await post.getByText('curl -s').first().waitFor();
   const text = await post.innerText();
   check('with bodies, answers and an example', ['entity_id', 'issued_by', '201', '409', 'curl -s'].map((word) => text.includes(word)), [true, true, true, true, true]);
 }

@@ -84,7 +84,7 @@ fn holding(folder: &Path, bytes: &[u8]) -> Vec<String> {
         {
             if entry.is_dir() {
                 pending.push(entry);
-            } else if contains(&fs::read(&entry).expect("readable"), bytes) {
+            } else if entry.is_file() && contains(&fs::read(&entry).expect("readable"), bytes) {
                 found.push(entry.display().to_string());
             }
         }

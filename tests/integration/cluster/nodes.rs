@@ -38,8 +38,10 @@ fn what_one_node_does_all_nodes_know() {
     });
     assert!(took < CONVERGED);
     world.settle();
-    let after = world.call(2, "GET", "/api/v1/cluster/health", &Value::Null).json();
-    assert!(after["revision"].as_u64() > before.as_u64() && after["mode"] == "cluster", "{after}");
+    eventually(CONVERGED, "the nodes tell the new revision", || {
+        let after = world.call(2, "GET", "/api/v1/cluster/health", &Value::Null).json();
+        after["revision"].as_u64() > before.as_u64() && after["mode"] == "cluster"
+    });
     // Two at once: one of them is told that it was too late, and no number is given twice.
     let patches = [16, 17, 18].map(|depth| json!({"limits": {"json_depth_max": depth}}));
     let statuses: Vec<u16> = thread::scope(|scope| {

@@ -115,11 +115,10 @@ fn is_digit(character: char) -> bool {
     character.is_ascii_digit()
 }
 
-/// Returns the manual as running text.
+/// Returns pages of the manual that are running text.
 fn prose() -> String {
     let pages = [
         include_str!("../../../src/manual/compatibility.rs"),
-        include_str!("../../../src/manual/operations.rs"),
         include_str!("../../../src/manual/packs.rs"),
         include_str!("../../../src/manual/streaming.rs"),
     ];
