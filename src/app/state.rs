@@ -185,14 +185,8 @@ impl State {
         tell_repair(repair.as_ref());
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
-        let privacy = privacy::open(
-            (&store, &node_id),
-            &keyring,
-            &log,
-            (&authenticator, &budgets),
-            (&meter, &trust),
-            &clock,
-        )?;
+        let holders = (&authenticator, &budgets);
+        let privacy = privacy::open((&store, &node_id), &keyring, &log, holders, (&meter, &trust), &clock)?;
         privacy::resume(&privacy, &recorder);
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
