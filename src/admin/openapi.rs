@@ -190,7 +190,8 @@ fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
             .push(("403", "the role of the credential does not allow it, or a page of another origin asks"));
     }
     // Rows may be named in bodies too, and single sign-on may not be configured.
-    if route.path.contains('{') || writes || route.success == 303 {
+    let is_of_sign_on = route.success == 303 || route.media == Media::SamlMetadata;
+    if route.path.contains('{') || writes || is_of_sign_on {
         failures.push(("404", "nothing has this name"));
     }
     if writes {
