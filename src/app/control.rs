@@ -27,6 +27,9 @@ pub const BACKUP: &str = "backup\n";
 /// How long one read or write may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a connection that cannot be taken is left alone: most often no more files may be open.
+const RETRY: Duration = Duration::from_millis(100);
+
 /// Answers at the socket.
 pub(super) struct Control {
     pub(super) folder: PathBuf,
@@ -50,7 +53,10 @@ impl Control {
                 () = &mut shutdown => break,
                 accepted = listener.accept() => accepted,
             };
-            let Ok(caller) = accepted.and_then(|(caller, _)| caller.into_std()) else { continue };
+            let Ok(caller) = accepted.and_then(|(caller, _)| caller.into_std()) else {
+                tokio::time::sleep(RETRY).await;
+                continue;
+            };
             let answering = Arc::clone(&this);
             let answered = tokio::task::spawn_blocking(move || answering.answer(&caller));
             tokio::select! {

@@ -207,7 +207,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let pulses = planes.add(&mut server, gateway, router)?;
 
     forwarding::add(&mut server, forwarders, &telemetry);
-    let control = Control { folder: config.store.path.clone(), store: state.store.clone(), clock };
+    let control = Control { folder: config.store.path.clone(), store: state.local.clone(), clock };
     server.add_service(task("control", &telemetry, None, |shutdown| control.run(shutdown)));
     stores::add_tasks(&mut server, &telemetry, &state, &admin_sockets, shared_limits);
     add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);

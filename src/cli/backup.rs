@@ -101,7 +101,9 @@ fn make(folder: &Path, file: &Path) -> Result<Contents, BackupError> {
     if file.exists() {
         return Err(wrong(file)(io::ErrorKind::AlreadyExists.into()));
     }
-    let out = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft);
+    // What a backup left that was cut off. Never into a file of somebody else's, nor through a link: it holds secrets.
+    let _ = std::fs::remove_file(&draft);
+    let out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft);
     let out = out.map_err(wrong(&draft))?;
     fill(folder, &out)?;
     out.sync_all().map_err(wrong(&draft))?;
@@ -116,6 +118,10 @@ fn fill(folder: &Path, mut out: &File) -> Result<(), BackupError> {
             gateway.write_all(control::BACKUP.as_bytes())?;
             io::copy(&mut gateway, &mut out)?;
             Ok(())
+        }
+        // Else an empty store would be made, and its backup be sound.
+        Err(source) if !folder.join(STORE_FOLDER).is_dir() => {
+            Err(BackupError::File { path: folder.join(STORE_FOLDER), source })
         }
         Err(_) => {
             let store = open_sled(&folder.join(STORE_FOLDER))?;

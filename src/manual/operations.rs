@@ -91,7 +91,8 @@
 //! moment; the audit log goes on a little further, and its keys come last. The file is read once more before it gets its
 //! name. `portcullis restore OUT` verifies it, and `--into DIRECTORY` restores it: its digest first, then the chain of the
 //! audit log; a directory that is not empty is left alone. Records keep the version they were written in, and a later
-//! release reads them. The file holds secrets, and what was erased after it was made: keep it shorter than the log.
+//! release reads them. With PostgreSQL it holds what is this node's own; the database is backed up by its own tools. A
+//! `.partial` that an earlier attempt left is to be removed first. The file holds secrets, and what was erased after it was made: keep it shorter than the log.
 //!
 //! # Exit codes
 //! 0: asked to end. 1: the state, an address or a certificate cannot be used. 78: the configuration has faults, all of

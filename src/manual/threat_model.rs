@@ -109,12 +109,12 @@
 //!   keeps a recorded request away for as long as the replay window, not for ever. The replay memory is of one
 //!   process and is empty after a restart.
 //! - X.509 certificates of version 1, and certificates whose key the caller does not hold, end in a failed
-//!   handshake, not in an answer. Certificates are not asked whether they were revoked (CRL, OCSP): take the agent
-//!   out of the map. A certificate without an extended key usage is for every purpose (RFC 5280), clients included.
+//!   handshake, not in an answer. Whether one was revoked is asked where `a2a.client_crl` is set (never by OCSP): else
+//!   take the agent out of the map. A certificate without an extended key usage is for every purpose (RFC 5280), clients included.
 //! - An artifact that an agent streams in pieces is read across them by patterns; the model of the third layer
 //!   reads whole messages only. JSON-RPC batches are scanned without knowing whose words their strings are.
 //! - WebSocket connections are refused, unless a route allows them: then nothing in them is inspected.
-//! - Several gateways share no limits and no state.
+//! - Several gateways share no limits and no state without `[cluster]`; replay memory, trust and pins never.
 //! - Lock-outs end with the process: who can restart the gateway is inside.
 //! - A botnet can keep the two places for hashing passwords busy. Keys and tokens do not need them, nor does disabling
 //!   a user.

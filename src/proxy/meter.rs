@@ -101,8 +101,10 @@ impl Gateway {
             // A price may go while an exchange is under way.
             false => self.cost_as_asked(exchange, &used.tokens).unwrap_or(reserved.cost),
         };
-        let Outcome { service, usage, .. } = &exchange.outcome;
-        let is_unknown = *service == Service::Untold && usage.total().is_none() && model.is_some();
+        let Outcome { service, usage, is_stream, .. } = &exchange.outcome;
+        // What a stream tells as it begins is not all that it used.
+        let is_told = !is_stream && usage.total().is_some();
+        let is_unknown = *service == Service::Untold && !is_told && model.is_some();
         let counted = Amount { tokens: used.tokens.total, cost };
         match is_unknown {
             true => counted.at_least(reserved),

@@ -18,6 +18,7 @@ use std::io::Read;
 use std::io::Seek;
 use std::io::Write;
 use std::ops::ControlFlow;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Component;
@@ -250,8 +251,11 @@ pub fn restore(path: &Path, folder: &Path, check: impl FnOnce(&Path) -> bool) ->
     partial.push(".partial");
     let partial = PathBuf::from(partial);
     let wrong = |source| BackupError::File { path: partial.clone(), source };
-    std::fs::create_dir_all(&partial).map_err(wrong)?;
-    std::fs::set_permissions(&partial, std::fs::Permissions::from_mode(0o700)).map_err(wrong)?;
+    // What an earlier attempt left would become part of this one.
+    if partial.symlink_metadata().is_ok() {
+        return Err(BackupError::Occupied(partial));
+    }
+    std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&partial).map_err(wrong)?;
     let store = open_sled(&partial.join(STORE_FOLDER))?;
     let (mut batch, mut waiting) = (Batch::default(), 0);
     read(path, |line| match line {

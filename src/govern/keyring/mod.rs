@@ -161,7 +161,10 @@ impl Keyring {
     fn take_over(&self, fresh: Fresh<u64, Slot>) {
         let mut known = self.known.write();
         match fresh {
-            Fresh::Anew => *known = Known::default(),
+            Fresh::Anew => {
+                *known = Known::default();
+                self.cache.write().clear();
+            }
             Fresh::Put { key, record, .. } => known.put(key, record),
             Fresh::Gone { key } => {
                 known.forget_slot(key);

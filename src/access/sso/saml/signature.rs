@@ -28,6 +28,9 @@ const SHA256: &str = "http://www.w3.org/2001/04/xmlenc#sha256";
 const SHA384: &str = "http://www.w3.org/2001/04/xmldsig-more#sha384";
 const SHA512: &str = "http://www.w3.org/2001/04/xmlenc#sha512";
 
+/// The most prefixes a signature may list: each is looked up at every element, before any key is known.
+const PREFIXES_MAX: usize = 32;
+
 /// Why a signature does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureFault {
@@ -136,7 +139,11 @@ fn exclusive<'a>(node: Node<'a, '_>, name: &str) -> Result<&'a str, SignatureFau
     }
     match elements(node)?.as_slice() {
         [] => Ok(""),
-        [list] if is(*list, EXCLUSIVE, "InclusiveNamespaces") => Ok(attribute(*list, "PrefixList")?),
+        [list] if is(*list, EXCLUSIVE, "InclusiveNamespaces") => {
+            let prefixes = attribute(*list, "PrefixList")?;
+            let is_short = prefixes.split_ascii_whitespace().nth(PREFIXES_MAX).is_none();
+            is_short.then_some(prefixes).ok_or(SignatureFault::Shape)
+        }
         _ => Err(SignatureFault::Shape),
     }
 }
