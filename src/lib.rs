@@ -61,6 +61,7 @@ pub mod govern;
 pub mod id;
 pub mod llm;
 pub mod manual;
+pub mod otlp;
 pub mod policy;
 pub mod proxy;
 pub mod redact;

@@ -21,6 +21,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // What outlives the process, and what is seen of it from outside.
     ("telemetry", &["clock", "error", "id", "scan"]),
     ("tls", &["clock", "error", "telemetry"]),
+    ("otlp", &["document", "telemetry", "tls"]),
     ("store", &["clock", "document", "error", "id", "tls"]),
     // What is decided, who calls, what is written down: three that do not know each other, but for one arrow.
     ("policy", &["clock", "document", "error", "id", "llm", "redact", "scan", "store"]),
@@ -60,6 +61,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "govern",
             "id",
             "llm",
+            "otlp",
             "policy",
             "redact",
             "scan",
@@ -77,6 +79,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "document",
             "error",
             "govern",
+            "otlp",
             "policy",
             "proxy",
             "scan",
@@ -116,6 +119,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "govern",
             "id",
             "llm",
+            "otlp",
             "policy",
             "proxy",
             "redact",

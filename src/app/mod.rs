@@ -26,6 +26,7 @@ mod state;
 mod stores;
 pub mod streamed;
 mod task;
+mod traces;
 mod usage;
 
 use std::net::SocketAddr;
@@ -192,7 +193,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     );
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
-    let gateway = gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own);
+    let (otlp, exporting) = traces::open(&config, &state, &telemetry).map_err(StateError::from)?.unzip();
+    let gateway = Gateway { otlp, ..gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own) };
 
     let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
     server.bootstrap();
@@ -207,6 +209,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let pulses = planes.add(&mut server, gateway, router)?;
 
     forwarding::add(&mut server, forwarders, &telemetry);
+    traces::add(&mut server, exporting, &telemetry);
     let control = Control { folder: config.store.path.clone(), store: state.local.clone(), clock };
     server.add_service(task("control", &telemetry, None, |shutdown| control.run(shutdown)));
     stores::add_tasks(&mut server, &telemetry, &state, &admin_sockets, shared_limits);
@@ -450,6 +453,7 @@ fn gateway(
         meter: Arc::clone(&state.meter),
         budgets: Arc::clone(&state.budgets),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
+        otlp: None,
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),
         ids: UlidSource::default(),

@@ -54,6 +54,7 @@ use crate::govern::privacy::Privacy;
 use crate::govern::siem::SinkError;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
+use crate::otlp::OtlpError;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Origin;
@@ -142,6 +143,9 @@ pub enum StateError {
     /// A sink of the audit log cannot be made.
     #[error(transparent)]
     Sink(#[from] SinkError),
+    /// The collector of traces cannot be used.
+    #[error(transparent)]
+    Otlp(#[from] OtlpError),
     /// The rules do not build.
     #[error("the rules have {} faults", .0.len())]
     Rules(Vec<ConfigFault>),

@@ -7,6 +7,7 @@
 
 pub mod env;
 pub mod file;
+mod otlp;
 pub mod provision;
 mod read;
 mod siem;
@@ -30,6 +31,7 @@ use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::siem::config::SiemConfig;
 use crate::govern::trust::TrustConfig;
+use crate::otlp::config::OtlpConfig;
 use crate::policy::ruleset::RulesFile;
 use crate::proxy::config::ProxyConfig;
 use crate::store::config::StoreConfig;
@@ -69,6 +71,8 @@ pub struct Config {
     pub signing: SigningConfig,
     /// Where the audit log is forwarded to.
     pub siem: SiemConfig,
+    /// The collector that gets traces and metrics, where there is one.
+    pub otlp: Option<OtlpConfig>,
     /// Logs and metrics.
     pub telemetry: TelemetryConfig,
     /// Routes, policies and limits.
@@ -158,6 +162,7 @@ impl Config {
                 auth: read::auth(&mut root.section("auth")),
                 trust: read::trust(&mut root.section("trust")),
                 signing: read::signing(&mut root.section("signing")),
+                otlp: otlp::read(&mut root.section("otlp")),
                 siem: siem::read(&mut root.section("siem")),
                 telemetry: read::telemetry(&mut root.section("telemetry")),
                 rules: RulesFile::read(root),

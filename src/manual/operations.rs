@@ -13,7 +13,7 @@
 //!
 //! # What needs a restart
 //! `[proxy]`, `[admin]`, `[auth]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
-//! `[analytics]`, `[license]`, `[signing]`, `[trust]` and `[telemetry]`. A reload
+//! `[analytics]`, `[license]`, `[signing]`, `[trust]`, `[telemetry]` and `[otlp]`. A reload
 //! names those that differ and leaves them as they are.
 //!
 //! After changes by the API, a restart keeps the newest revision, unless the files changed meanwhile: then the files win.

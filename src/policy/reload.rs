@@ -445,6 +445,7 @@ pub const FIXED_KEYS: &[&str] = &[
     "audit",
     "analytics",
     "license",
+    "otlp",
     "siem",
     "signing",
     "auth",

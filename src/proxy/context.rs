@@ -17,6 +17,7 @@ use crate::govern::abtest::Enrolled;
 use crate::id::Ulid;
 use crate::llm::dialect::Detected;
 use crate::llm::usage::Usage;
+use crate::otlp::Trace;
 use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::inspect::Observation;
@@ -76,6 +77,8 @@ pub struct Exchange {
     pub vault: Vault,
     /// The A/B test it takes part in.
     pub enrolled: Option<Enrolled>,
+    /// Its place in a trace.
+    pub trace: Option<Trace>,
     /// What came out of it.
     pub outcome: Outcome,
     /// The budget its request body takes.
@@ -152,6 +155,8 @@ pub struct Outcome {
     pub is_local: bool,
     /// Whether the response was a stream.
     pub is_stream: bool,
+    /// From the beginning to the moment the provider was asked.
+    pub asked_after: Option<Duration>,
     /// From the request to the head of the provider's response.
     pub upstream: Option<Duration>,
     /// From the beginning to the first byte given to the caller.
@@ -187,6 +192,7 @@ impl Exchange {
             is_free: false,
             vault,
             enrolled: None,
+            trace: None,
             outcome: Outcome::default(),
             reserved: None,
             reservation: None,

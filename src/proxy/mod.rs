@@ -34,6 +34,7 @@ mod response;
 pub mod scope;
 mod signed;
 mod stream;
+mod trace;
 mod trial;
 mod trust;
 pub mod upstream;
@@ -79,6 +80,7 @@ use crate::govern::audit::Recorder;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::llm::dialect::Wire;
+use crate::otlp::Otlp;
 use crate::policy::decision::Cleared;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::pin::Pins;
@@ -132,6 +134,8 @@ pub struct Gateway {
     pub meter: Arc<Meter>,
     /// Whether traffic goes on while the audit log cannot be written.
     pub without_record: bool,
+    /// The collector of traces, where there is one.
+    pub otlp: Option<Otlp>,
     /// Metrics and today's statistics.
     pub telemetry: Arc<Telemetry>,
     /// The time.
@@ -317,6 +321,7 @@ impl Gateway {
         let offered = session.get_header("x-request-id").map(|id| id.as_bytes().to_vec());
         let offered = offered.filter(|_| self.config.trust_request_id);
         exchange.name(offered.as_deref(), || self.ids.next(self.clock.now().as_millisecond()));
+        exchange.trace = self.otlp.as_ref().and_then(|otlp| otlp.begin(&session.req_header().headers));
         self.check_head(session, exchange)?;
         if self.own.contains(&exchange.path) {
             self.serve_own(session, exchange).await?;
@@ -397,8 +402,10 @@ impl Gateway {
         let mut head = upstream::without_connection(session.req_header());
         self.exchange_key(&mut head, exchange, passage)?;
         a2a::introduce(&mut head, exchange, passage)?;
+        trace::tell(&mut head, exchange)?;
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
+        exchange.outcome.asked_after = Some(began.saturating_sub(exchange.began));
         let (sent, service) = ((&*path, cleared.into_bytes()), &mut exchange.outcome.service);
         let send = self.upstreams.send(passage.route(), head, sent, timeouts, service);
         let reply = tokio::select! {

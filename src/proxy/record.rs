@@ -93,6 +93,7 @@ impl Gateway {
         if is_local {
             return;
         }
+        self.trace(session, exchange, took);
         self.meter(exchange, took);
         if exchange.is_recorded {
             return;

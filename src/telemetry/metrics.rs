@@ -39,6 +39,7 @@ pub struct Metrics {
     tokens: IntCounterVec,
     unreadable: IntCounterVec,
     rejections: IntCounterVec,
+    spans_lost: IntCounterVec,
     rate_limited: IntCounter,
     refusals_unrecorded: IntCounter,
     agent_calls: IntCounterVec,
@@ -126,6 +127,12 @@ impl Metrics {
                 "rejections_total",
                 "Exchanges refused, by the code the caller got.",
                 &["code"],
+            ),
+            spans_lost: counters(
+                &registry,
+                "otlp_spans_lost_total",
+                "Spans that did not reach the collector: the queue was full, it refused them, or it was slow.",
+                &["reason"],
             ),
             rate_limited: counter(
                 &registry,
@@ -235,6 +242,11 @@ impl Metrics {
     /// Counts a refused exchange.
     pub fn rejected(&self, code: &'static str) {
         self.rejections.with_label_values(&[code]).inc();
+    }
+
+    /// Counts spans that the collector did not get.
+    pub fn spans_lost(&self, reason: &'static str, count: u64) {
+        self.spans_lost.with_label_values(&[reason]).inc_by(count);
     }
 
     /// Counts a request over its quota.

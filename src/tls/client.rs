@@ -58,6 +58,11 @@ impl TlsClient {
         Ok(Self { connector: TlsConnector::from(Arc::new(config)) })
     }
 
+    /// Returns the settings, for clients that open their connections themselves.
+    pub fn config(&self) -> ClientConfig {
+        ClientConfig::clone(self.connector.config())
+    }
+
     /// Shakes hands with the server of a name, or of an address, over an open connection.
     ///
     /// # Errors

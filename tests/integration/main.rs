@@ -37,6 +37,7 @@ mod signed;
 mod sso;
 mod streams;
 mod tls;
+mod traces;
 mod upstream;
 mod upstream_h2;
 mod usage;

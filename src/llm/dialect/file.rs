@@ -2,8 +2,8 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought |
-//! | `[[route]]` | a glob over request paths, and the wire behind it |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; the name (`provider`) that traces give whoever speaks it |
+//! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array` |
 //! | `[roles]` | role names and their channels |
@@ -133,6 +133,8 @@ struct Header {
     plain_events: Vec<String>,
     #[serde(default)]
     free: Vec<String>,
+    /// The provider's name in OpenTelemetry's conventions; its own name, where none is said.
+    provider: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -140,6 +142,7 @@ struct Header {
 struct RouteFile {
     path: String,
     wire: Wire,
+    operation: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -273,11 +276,12 @@ impl Reader<'_> {
         let DialectFile { dialect, route, shape, stream, roles, text, known, lane, end, usage } = written;
         let by_role_allowed = !roles.is_empty();
         Dialect {
+            provider: dialect.provider.unwrap_or_else(|| dialect.name.clone()),
             name: dialect.name,
             kind: dialect.kind,
             wire: dialect.wire,
             peers: dialect.peers,
-            routes: route.into_iter().map(|route| Route { path: route.path, wire: route.wire }).collect(),
+            routes: route.into_iter().map(route_rule).collect(),
             shapes: shape
                 .into_iter()
                 .map(|shape| Shape { has: shape.has, is: shape.is, wire: shape.wire })
@@ -369,6 +373,10 @@ fn spellings(known: &[KnownFile]) -> Spellings {
         }
     }
     spellings
+}
+
+fn route_rule(written: RouteFile) -> Route {
+    Route { path: written.path, wire: written.wire, operation: written.operation }
 }
 
 fn stream_rule(written: StreamFile) -> StreamRule {

@@ -68,6 +68,7 @@ impl Hasher for Hashed {
 #[derive(Debug)]
 pub struct Dialect {
     name: String,
+    provider: String,
     kind: DialectKind,
     wire: Wire,
     peers: bool,
@@ -95,6 +96,7 @@ pub struct Dialect {
 struct Route {
     path: String,
     wire: Wire,
+    operation: Option<String>,
 }
 
 /// What a body looks like.
@@ -238,6 +240,17 @@ impl Dialect {
     /// Returns the name used in the configuration.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the name of the provider in OpenTelemetry's conventions (`gen_ai.provider.name`).
+    pub fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// Returns what a model is asked to do at a path (no query), by the names of `gen_ai.operation.name`.
+    pub fn operation(&self, path: &str) -> Option<&str> {
+        let route = self.routes.iter().find(|route| pattern::glob(&route.path, path))?;
+        route.operation.as_deref()
     }
 
     /// Returns the provider it belongs to.

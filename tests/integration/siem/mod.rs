@@ -1,6 +1,6 @@
 //! Forwarding of the audit log, to scripted platforms and to a real syslog daemon.
 
-mod receiver;
+pub mod receiver;
 mod syslog;
 
 use std::time::Instant;

@@ -1,0 +1,134 @@
+//! Where an exchange stands in a trace (W3C Trace Context, <https://www.w3.org/TR/trace-context/>).
+
+use http::HeaderMap;
+use opentelemetry::Context;
+use opentelemetry::TraceFlags;
+use opentelemetry::propagation::TextMapPropagator;
+use opentelemetry::trace::SpanContext;
+use opentelemetry::trace::SpanId;
+use opentelemetry::trace::TraceContextExt;
+use opentelemetry::trace::TraceId;
+use opentelemetry::trace::TraceState;
+use opentelemetry_http::HeaderExtractor;
+use opentelemetry_http::HeaderInjector;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::IdGenerator;
+use opentelemetry_sdk::trace::RandomIdGenerator;
+
+/// The place of one exchange in a trace.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The span of the caller, where there is one.
+    pub(super) parent: Option<SpanContext>,
+    /// The span of the exchange.
+    pub(super) exchange: SpanContext,
+    /// The span of what is asked of the provider.
+    pub(super) provider: SpanContext,
+}
+
+/// Which traces are sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sampling {
+    pub(super) trust_caller: bool,
+    pub(super) percent: u8,
+}
+
+impl Trace {
+    /// Returns the place of an exchange whose request has these headers.
+    pub(super) fn begin(headers: &HeaderMap, sampling: Sampling) -> Self {
+        let parent = sampling.trust_caller.then(|| told(headers)).flatten();
+        let ids = RandomIdGenerator::default();
+        let (trace, flags, state) = match &parent {
+            Some(parent) => (parent.trace_id(), parent.trace_flags(), parent.trace_state().clone()),
+            None => {
+                let trace = ids.new_trace_id();
+                (trace, sampling.flags(trace), TraceState::default())
+            }
+        };
+        let span = || SpanContext::new(trace, ids.new_span_id(), flags, false, state.clone());
+        Self { exchange: span(), provider: span(), parent }
+    }
+
+    /// Tells whether its spans are to be sent.
+    pub fn is_sampled(&self) -> bool {
+        self.exchange.is_sampled()
+    }
+
+    /// Tells the provider where it stands, in `traceparent` and `tracestate`.
+    pub fn tell(&self, headers: &mut HeaderMap) {
+        let context = Context::new().with_remote_span_context(self.provider.clone());
+        let is_stateless = self.provider.trace_state().header().is_empty();
+        TraceContextPropagator::new().inject_context(&context, &mut HeaderInjector(headers));
+        if is_stateless {
+            headers.remove("tracestate");
+        }
+    }
+
+    pub(super) fn parent_id(&self) -> SpanId {
+        self.parent.as_ref().map_or(SpanId::INVALID, SpanContext::span_id)
+    }
+}
+
+impl Sampling {
+    /// Decides by the trace's own id, of which every part of a deployment knows the same.
+    fn flags(self, trace: TraceId) -> TraceFlags {
+        let [.., a, b, c, d] = trace.to_bytes();
+        let is_sampled = u32::from_be_bytes([a, b, c, d]) % 100 < u32::from(self.percent);
+        if is_sampled { TraceFlags::SAMPLED } else { TraceFlags::default() }
+    }
+}
+
+/// Returns what a caller tells, if it can be read and means anything.
+fn told(headers: &HeaderMap) -> Option<SpanContext> {
+    let context =
+        TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
+    let told = context.span().span_context().clone();
+    told.is_valid().then_some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+    fn headers(parent: &str) -> HeaderMap {
+        HeaderMap::from_iter([("traceparent".parse().expect("a name"), parent.parse().expect("a value"))])
+    }
+
+    fn sampling(trust_caller: bool, percent: u8) -> Sampling {
+        Sampling { trust_caller, percent }
+    }
+
+    #[test]
+    fn a_provider_is_told_the_callers_trace_and_our_span() {
+        let mut headers = headers(CALLER);
+        headers.insert("tracestate", "vendor=1".parse().expect("a value"));
+        let trace = Trace::begin(&headers, sampling(true, 0));
+        trace.tell(&mut headers);
+        let told = headers["traceparent"].to_str().expect("text").to_owned();
+        assert!(told.starts_with("00-4bf92f3577b34da6a3ce929d0e0e4736-") && told.ends_with("-01"), "{told}");
+        assert_ne!(told, CALLER);
+        assert_eq!(headers["tracestate"], "vendor=1");
+        assert!(trace.is_sampled());
+    }
+
+    #[test]
+    fn what_cannot_be_read_or_is_not_trusted_begins_a_trace() {
+        let unsampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+        assert!(!Trace::begin(&headers(unsampled), sampling(true, 100)).is_sampled());
+        for (parent, trust) in [(CALLER, false), ("00-zz-00-01", true), ("", true), ("00-0-0-0", true)] {
+            let trace = Trace::begin(&headers(parent), sampling(trust, 100));
+            assert!(trace.parent.is_none() && trace.is_sampled(), "{parent}");
+            assert!(!Trace::begin(&headers(parent), sampling(trust, 0)).is_sampled());
+        }
+    }
+
+    #[test]
+    fn about_as_many_are_sampled_as_is_said() {
+        let sampled = (0..2_000).filter(|_| Trace::begin(&HeaderMap::new(), sampling(true, 25)).is_sampled());
+        // Twelve deviations of a fair draw.
+        let count = sampled.count();
+        assert!((270..=730).contains(&count), "{count}");
+    }
+}

@@ -1,0 +1,68 @@
+//! What a trace tells of an exchange.
+
+use std::time::Duration;
+use std::time::SystemTime;
+
+use pingora::http::RequestHeader;
+use pingora::proxy::Session;
+
+use super::Gateway;
+use super::context::Exchange;
+use super::context::Outcome;
+use crate::otlp::Facts;
+use crate::policy::decision::Action;
+
+/// The headers of the W3C's trace context.
+const PARENT: &str = "traceparent";
+const STATE: &str = "tracestate";
+/// Who is asked where no dialect is known.
+const UNKNOWN: &str = "unknown";
+
+/// Tells the provider its place in the trace, where traces are sent.
+pub(super) fn tell(head: &mut RequestHeader, exchange: &Exchange) -> pingora::Result<()> {
+    let Some(trace) = &exchange.trace else { return Ok(()) };
+    let mut told = http::HeaderMap::new();
+    trace.tell(&mut told);
+    for name in [PARENT, STATE] {
+        head.remove_header(name);
+        if let Some(value) = told.remove(name) {
+            head.insert_header(name, value)?;
+        }
+    }
+    Ok(())
+}
+
+impl Gateway {
+    /// Tells the collector what is known of an exchange.
+    pub(super) fn trace(&self, session: &Session, exchange: &Exchange, took: Duration) {
+        let Some(otlp) = &self.otlp else { return };
+        let Outcome {
+            status, reason, action, request, response, usage, asked, scanning, asked_after, ..
+        } = &exchange.outcome;
+        let detected = exchange.detected.as_ref().map(|detected| &detected.dialect);
+        let route = exchange.passage.as_ref().map(|passage| passage.route());
+        let path = route.map(|route| route.forwarded(&exchange.path));
+        let models = exchange.models.iter().map(String::as_str);
+        let facts = Facts {
+            method: session.req_header().method.as_str(),
+            route: route.map(|route| route.name.as_str()),
+            status: status.map(|status| status.as_u16()),
+            reason: *reason,
+            request_id: &exchange.request_id,
+            decided_by: exchange.decided_by(),
+            action: action.unwrap_or(Action::Allow).as_str(),
+            findings: (request.len(), response.len()),
+            provider: detected.map_or(UNKNOWN, |dialect| dialect.provider()),
+            operation: detected.zip(path).and_then(|(dialect, path)| dialect.operation(path)),
+            request_model: asked.model.as_deref().or(models.clone().next()),
+            response_model: usage.model.as_deref(),
+            input_tokens: usage.prompt_tokens,
+            output_tokens: usage.completion_tokens,
+            ended: SystemTime::from(self.clock.now()),
+            took,
+            asked_after: *asked_after,
+            scanning: *scanning,
+        };
+        otlp.end(exchange.trace.as_ref(), &facts);
+    }
+}
