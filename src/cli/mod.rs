@@ -11,6 +11,7 @@ mod license;
 mod manual;
 mod rules;
 mod scan;
+mod top;
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -76,6 +77,8 @@ enum Command {
     License(license::LicenseCommand),
     /// Look for what keeps a gateway from working: configuration, certificates, state, clock, limits, providers.
     Doctor(doctor::DoctorArguments),
+    /// Show what a running gateway does: traffic, findings and latencies, drawn anew every few seconds.
+    Top(top::TopArguments),
     /// Back up the state directory to one file, while the gateway runs or while it does not.
     Backup(backup::BackupArguments),
     /// Verify a backup, and restore it into a new state directory.
@@ -110,6 +113,7 @@ pub fn main() -> ExitCode {
         Command::License(command) => license::run(&command),
         Command::Backup(arguments) => backup::backup(&arguments),
         Command::Restore(arguments) => backup::restore(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man => manual::page(),

@@ -4,6 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 use rcgen::CertificateParams;
 use rcgen::KeyPair;
@@ -11,6 +12,9 @@ use serde_json::Value;
 
 use crate::gateway::Gateway;
 use crate::upstream::Upstream;
+use crate::wire::PATIENCE;
+use crate::wire::exchange;
+use crate::wire::post;
 
 fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
@@ -119,4 +123,39 @@ fn shells_and_man_know_every_command() {
             },
         );
     assert!(linted.expect("bash runs").success());
+}
+
+#[test]
+fn top_shows_the_traffic_of_a_running_gateway_to_who_may_see_it() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::in_front_of(upstream.address, "");
+    for _ in 0..3 {
+        assert_eq!(exchange(gateway.proxy, &post("/v1/embeddings", "", "{\"input\":\"hello\"}")).status, 200);
+    }
+    let admin = format!("http://{}", gateway.admin);
+    let top = |admin: &str, key: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.args(["top", "--screens", "1", "--admin", admin]).env("PORTCULLIS_KEY", key);
+        let output = command.output().expect("the program was built");
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(text).expect("it writes text"))
+    };
+    let has_row = |screen: &str, begin: &[&str]| {
+        let starts = |line: &str| line.split_whitespace().take(begin.len()).eq(begin.iter().copied());
+        screen.lines().any(starts)
+    };
+    // What ended is counted once its answer has left.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let (code, screen) = top(&admin, &gateway.admin_key());
+        assert_eq!(code, Some(0), "{screen}");
+        if has_row(&screen, &["all", "3"]) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{screen}");
+    }
+    let (code, told) = top(&admin, "no-key");
+    assert!(code == Some(1) && told.contains("PORTCULLIS_KEY") && !told.contains("no-key"), "{told}");
+    let (code, told) = top("http://127.0.0.1:1", "");
+    assert!(code == Some(1) && told.contains("cannot be reached"), "{told}");
 }
