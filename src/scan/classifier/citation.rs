@@ -10,6 +10,9 @@ use std::ops::Range;
 /// A quotation has at least so many words before it; what begins with a quotation mark only looks like one.
 pub const WORDS_BEFORE_MIN: usize = 2;
 
+/// From here on scripts put no spaces between words, or particles right behind a quotation: each character is a word.
+const GLUED_MIN: u32 = 0x0e00;
+
 /// No more of the same mark in a row are one mark.
 const RUN_MAX: usize = 4;
 /// From so many on it is a fence, which has its line breaks within.
@@ -49,9 +52,8 @@ pub fn quotations(text: &[u8]) -> Vec<Range<usize>> {
             continue;
         }
         let is_letter = character.is_alphanumeric();
-        // A character of a script without spaces is a word.
-        words += usize::from(is_letter && (!in_word || character as u32 >= 0x0e00));
-        in_word = is_letter;
+        words += usize::from(is_letter && !(in_word && is_spaced(character)));
+        in_word = is_spaced(character);
         at += opens.filter(|_| !is_letter).map_or(character.len_utf8(), |mark| mark.bytes);
     }
     found
@@ -98,6 +100,11 @@ fn opening(text: &str, at: usize, character: char) -> Option<Opening> {
     begins.then_some(Opening { kind, run, bytes })
 }
 
+/// Tells whether a character is of a word with spaces around it.
+fn is_spaced(character: char) -> bool {
+    character.is_alphanumeric() && (character as u32) < GLUED_MIN
+}
+
 impl Closings {
     /// Returns where the quotation ends that begins at a place.
     fn end(&mut self, text: &str, at: usize, mark: Opening) -> Option<usize> {
@@ -114,7 +121,7 @@ impl Closings {
             let count = marks.take_while(|next| *next == close.as_bytes()).count();
             let end = at + mark.run * close.len();
             let before = text.get(..at)?.chars().next_back()?;
-            let goes_on = text.get(end..)?.chars().next().is_some_and(char::is_alphanumeric);
+            let goes_on = text.get(end..)?.chars().next().is_some_and(is_spaced);
             (count == mark.run && !goes_on && (mark.run >= FENCE_MIN || !before.is_whitespace()))
                 .then_some(end)
         };
