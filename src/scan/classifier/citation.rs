@@ -152,6 +152,6 @@ mod tests {
         assert!(quoted("Don't do what they don't do in dogs' homes").is_empty());
         let text = "one two three \"four\" five \"six\".";
         assert_eq!(without(text.as_bytes(), &quotations(text.as_bytes())), b"one two three   five  .");
-        assert_eq!(quotations(b"one two three \"a\" \xff \"b\""), [14..17]);
+        assert_eq!(quotations(b"one two three \"a\" \xff \"b\"").len(), 1);
     }
 }
