@@ -80,6 +80,10 @@ fn trust(keys: &[PathBuf], checkpoints: &[PathBuf]) -> Result<Trust, String> {
         let set: KeySet = serde_json::from_slice(&text).map_err(|error| wrong(&error))?;
         trust.keys.extend(set.keys.into_iter().map(|key| key.x));
     }
+    if !keys.is_empty() && trust.keys.is_empty() {
+        // No key would mean any key.
+        return Err("there is no key in what --keys names: nothing would be trusted".to_owned());
+    }
     for path in checkpoints {
         let read = Checkpoint::read_all(path);
         trust.checkpoints.extend(read.map_err(|error| format!("{}: {error}", path.display()))?);
