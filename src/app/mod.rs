@@ -178,7 +178,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     follow_routes(&state, &upstreams);
     let certificates = certificates(&config)?;
     tell_expiry(&certificates, &telemetry);
-    let sign_in = sign_in::sign_in(&config, &state)?;
+    let sign_in = sign_in::sign_in(&config);
     let shared_limits = stores::shared_limits(&config, &state, &buckets, &telemetry)?;
     let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
     let sinks = forwarders.iter().map(Forwarder::status).collect();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::agents::AgentFiles;
 use super::frameworks;
 use super::privacy;
+use super::sign_in;
 use super::stores;
 use super::stores::KEYS_FILE;
 use super::stores::Stores;
@@ -175,7 +176,7 @@ impl State {
         let abtests = Arc::new(AbTests::open(&store, &local)?);
         let trust = Trust::open(&local, Arc::clone(&signing), node_id.clone(), config.trust)?;
         let trust = Arc::new(trust);
-        let authenticator = open_authenticator(config, &store, &secret, &keys, &signing)?;
+        let authenticator = open_authenticator(config, (&store, &secret), &keys, &signing, &clock)?;
         let budgets = Arc::new(Budgets::open(&store)?);
         let pins = Arc::new(Pins::open(&local)?);
         let settings = journal_settings(&config.audit, folder);
@@ -239,16 +240,18 @@ fn open_notary(
 
 fn open_authenticator(
     config: &Config,
-    store: &Store,
-    secret: &NodeSecret,
+    (store, secret): (&Store, &NodeSecret),
     keys: &Arc<KeyStore>,
     signing: &Arc<KeyRing>,
+    clock: &Arc<dyn Clock>,
 ) -> Result<Authenticator, StateError> {
+    let provider = config.sso.as_ref().map(|sso| sign_in::provider(sso, secret, clock));
     Ok(Authenticator {
         keys: Arc::clone(keys),
         tokens: Arc::new(Tokens::open(store, secret, Arc::clone(signing), config.auth.tokens)?),
         users: Arc::new(Users::open(store, secret.clone(), config.auth.password_cost)?),
         sessions: Arc::new(SessionStore::open(store, secret.clone(), config.session)?),
+        provider: provider.transpose()?,
     })
 }
 
