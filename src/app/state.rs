@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::agents::AgentFiles;
 use super::frameworks;
+use super::jobs::Common;
 use super::privacy;
 use super::stores;
 use super::stores::KEYS_FILE;
@@ -87,6 +88,7 @@ pub struct State {
     pub(super) abtests: Arc<AbTests>,
     pub(super) trust: Arc<Trust>,
     pub(super) notary: Notary,
+    pub(super) common: Option<Common>,
     pub(super) pins: Arc<Pins>,
     pub(super) keyring: Arc<Keyring>,
     pub(super) recorder: Recorder,
@@ -182,6 +184,8 @@ impl State {
         let (metrics, time) = (Arc::clone(&telemetry.metrics), Arc::clone(&clock));
         let opened = audit::open_with(settings, Arc::clone(&keyring), local.clone(), time, metrics)?;
         let Opened { recorder, writer, log, repair, .. } = opened;
+        let log = stores::share(log, &store, &node_id, &telemetry);
+        let common = Common::open(&store, members.as_ref(), &signing, &clock, &node_id);
         tell_repair(repair.as_ref());
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
@@ -202,6 +206,7 @@ impl State {
             provider_keys,
             keys,
             notary,
+            common,
             signing,
             abtests,
             trust,

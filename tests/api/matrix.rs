@@ -71,6 +71,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/audit/stream", "operator auditor"),
     ("GET", "/api/v1/audit/export", "operator auditor"),
     ("GET", "/api/v1/audit/checkpoint", "operator auditor"),
+    ("GET", "/api/v1/audit/checkpoint/cluster", "operator auditor"),
     ("GET", "/api/v1/persistence", "operator auditor"),
     ("GET", "/api/v1/siem/status", "auditor"),
     ("GET", "/api/v1/certs", "operator auditor"),
