@@ -1,5 +1,5 @@
 //! What only one node of a deployment does at a time: it drops shipped audit entries past their age, signs where all
-//! chains are, and verifies what was shipped.
+//! chains are, verifies what was shipped, and finishes the erasures of nodes that are gone.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -21,7 +21,7 @@ use crate::govern::audit::kept_checkpoints;
 use crate::govern::audit::verify::Trust;
 use crate::govern::audit::verify_shipped;
 use crate::govern::privacy::HOLDS;
-use crate::govern::privacy::Privacy;
+use crate::govern::privacy::Keeper;
 use crate::store::Store;
 use crate::store::StoreError;
 use crate::telemetry::metrics::Metrics;
@@ -29,6 +29,7 @@ use crate::telemetry::metrics::Metrics;
 const CHECKPOINT: &str = "audit_checkpoint";
 const RETENTION: &str = "audit_retention";
 const VERIFICATION: &str = "audit_verification";
+const ERASURES: &str = "erasures";
 /// How often it is looked for entries past their age.
 const RETENTION_EVERY: Duration = Duration::from_secs(60);
 /// How often all chains are verified.
@@ -45,7 +46,8 @@ pub(super) struct Common {
 pub(super) struct Jobs {
     pub(super) common: Common,
     pub(super) log: AuditLog,
-    pub(super) privacy: Arc<Privacy>,
+    pub(super) keeper: Keeper,
+    pub(super) members: Arc<Members>,
     pub(super) store: Store,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) metrics: Arc<Metrics>,
@@ -62,7 +64,7 @@ impl Common {
         clock: &Arc<dyn Clock>,
         node: &str,
     ) -> Option<Self> {
-        let jobs = [CHECKPOINT, RETENTION, VERIFICATION];
+        let jobs = [CHECKPOINT, RETENTION, VERIFICATION, ERASURES];
         let leases = Leases::new(store, Arc::clone(members?), Arc::clone(clock), &jobs);
         let notary = ClusterNotary::new(store, Arc::clone(signing), Arc::clone(clock), node.to_owned())?;
         Some(Self { leases: Arc::new(leases), notary: Arc::new(notary) })
@@ -106,6 +108,24 @@ impl Jobs {
         if leases.held_at(VERIFICATION)?.is_some() && self.is_due(VERIFICATION, VERIFICATION_EVERY) {
             self.verify()?;
         }
+        if leases.held_at(ERASURES)?.is_some() {
+            self.take_over_erasures()?;
+        }
+        Ok(())
+    }
+
+    /// Finishes the erasures of nodes that are not there any more.
+    fn take_over_erasures(&self) -> Result<(), StoreError> {
+        let there: Vec<String> =
+            self.members.nodes().into_iter().filter(|node| node.is_there).map(|node| node.id).collect();
+        let is_gone = |node: &str| !there.iter().any(|id| id == node);
+        match self.keeper.privacy.adopt(is_gone)? {
+            0 => {}
+            count => {
+                tracing::warn!(count, "erasures of nodes that are gone are finished here");
+                self.keeper.look();
+            }
+        }
         Ok(())
     }
 
@@ -122,7 +142,7 @@ impl Jobs {
     fn drop_old(&self, leases: u64) -> Result<(), StoreError> {
         // First the version: the holds that are known then are at least as new.
         let holds = self.store.versions()?.get(HOLDS).copied().unwrap_or_default();
-        self.privacy.follow()?;
+        self.keeper.privacy.follow()?;
         let expected = BTreeMap::from([(HOLDS.to_owned(), holds), (LEASES.to_owned(), leases)]);
         match self.log.drop_shipped(&expected) {
             Ok(0) => {}

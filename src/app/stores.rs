@@ -30,6 +30,7 @@ use crate::govern::audit::AuditLog;
 use crate::govern::audit::ClusterCheckpoint;
 use crate::govern::audit::kept_checkpoints;
 use crate::govern::keyring::Keyring;
+use crate::govern::privacy::Keeper;
 use crate::store::PostgresFault;
 use crate::store::Store;
 use crate::store::archive::Archive;
@@ -144,7 +145,7 @@ pub(super) fn add_tasks(
         server.add_service(task("audit-shipping", telemetry, None, move |shutdown| shipping.run(shutdown)));
     }
     if let Some(common) = state.common.clone() {
-        let jobs = jobs_of(state, common, telemetry);
+        let jobs = jobs_of(state, common, &members, telemetry);
         server.add_service(task("cluster-jobs", telemetry, None, move |shutdown| jobs.run(shutdown)));
     }
     let (rules, health, own) = (state.reloader.handle(), Arc::clone(telemetry), Arc::clone(&members));
@@ -163,11 +164,12 @@ pub(super) fn add_tasks(
     server.add_service(task("cluster-follow", telemetry, None, move |shutdown| follower.run(shutdown)));
 }
 
-fn jobs_of(state: &State, common: Common, telemetry: &Arc<Telemetry>) -> Jobs {
+fn jobs_of(state: &State, common: Common, members: &Arc<Members>, telemetry: &Arc<Telemetry>) -> Jobs {
     Jobs {
         common,
+        members: Arc::clone(members),
         log: state.log.clone(),
-        privacy: Arc::clone(&state.privacy),
+        keeper: Keeper { privacy: Arc::clone(&state.privacy), recorder: state.recorder.clone() },
         store: state.store.clone(),
         clock: Arc::clone(&state.clock),
         metrics: Arc::clone(&telemetry.metrics),

@@ -112,12 +112,14 @@ impl Leases {
         Ok(())
     }
 
-    fn take_over(&self, fresh: Fresh<String, Lease>) {
+    fn take_over(&self, all: Vec<Fresh<String, Lease>>) {
         let mut known = self.known.lock();
-        match fresh {
-            Fresh::Anew => known.clear(),
-            Fresh::Gone { key } => drop(known.remove(&key)),
-            Fresh::Put { key, record, .. } => drop(known.insert(key, record)),
+        for fresh in all {
+            match fresh {
+                Fresh::Anew => known.clear(),
+                Fresh::Gone { key } => drop(known.remove(&key)),
+                Fresh::Put { key, record, .. } => drop(known.insert(key, record)),
+            }
         }
     }
 }

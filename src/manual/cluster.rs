@@ -60,7 +60,8 @@
 //! forwarded is in the database as far as it was shipped; fetch it by `/api/v1/audit/export?node=…&from=…`.
 //!
 //! # What only one node does
-//! Retention of what was shipped, the checkpoint of all chains and their verification belong to one node each
+//! Retention of what was shipped, the checkpoint of all chains, their verification, and the erasures that a node began
+//! which is gone belong to one node each
 //! (`jobs` in `/api/v1/cluster/health`). A row says which; another node takes it by compare-and-swap once that one was not
 //! heard for 5 seconds, and what a job changes it changes only while the row is as it was. Reports of compliance are
 //! made when they are asked for, of all nodes' entries; nothing is rolled up ahead.

@@ -69,7 +69,7 @@ pub struct ClusterHealth {
 /// What only one node does at a time.
 #[derive(Serialize, ToSchema)]
 pub struct ClusterJob {
-    /// What it is: `audit_checkpoint`, `audit_retention` or `audit_verification`.
+    /// What it is: `audit_checkpoint`, `audit_retention`, `audit_verification` or `erasures`.
     pub name: &'static str,
     /// The node that does it; `null` while nobody does.
     pub node_id: Option<String>,

@@ -7,10 +7,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
+use serde_json::json;
 
 use super::CONVERGED;
 use super::Deployment;
 use super::eventually;
+use crate::wire::Client;
 use crate::wire::exchange;
 use crate::wire::post;
 
@@ -183,4 +185,40 @@ fn what_one_node_does_moves_when_it_dies() {
     world.nodes[at].crash_and_restart();
     world.settle();
     assert_ne!(runner(&world, other), Some(first), "who comes back does not take it back");
+}
+
+#[test]
+fn an_erasure_of_a_node_that_never_returns_is_finished_by_another() {
+    let world = Deployment::start(2);
+    let known = json!({"entity_id": "mallory", "entity_type": "user", "reason": "r", "issued_by": "legal"});
+    let id =
+        world.call(0, "POST", "/api/v1/legal-holds", &known).json()["id"].as_str().expect("an id").to_owned();
+    assert_eq!(world.call(0, "DELETE", &format!("/api/v1/legal-holds/{id}"), &Value::Null).status, 200);
+    // The database takes its time in the midst of the erasure.
+    world.server.sql(
+        "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(1.8); RETURN NEW; END';
+         CREATE TRIGGER wait BEFORE INSERT ON portcullis_entries FOR EACH ROW
+         WHEN (NEW.name = 'erased_lately') EXECUTE FUNCTION wait()",
+    );
+    let notes =
+        "SELECT count(*) FROM portcullis_entries WHERE name = 'erasures_under_way' AND value IS NOT NULL";
+    let body = json!({"entity_id": "mallory"}).to_string();
+    let request = format!(
+        "POST /api/v1/dsar/erase HTTP/1.1\r\nhost: {}\r\nx-api-key: {}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        world.nodes[1].admin,
+        world.admin,
+        body.len()
+    );
+    let mut client = Client::try_connect(world.nodes[1].admin).expect("it listens");
+    client.send(request.as_bytes());
+    eventually(PATIENCE, "the erasure is under way", || world.server.sql(notes) == "1");
+    world.nodes[1].signal("KILL");
+    world.server.sql("DROP TRIGGER wait ON portcullis_entries");
+    assert_eq!(world.server.sql(notes), "1", "it was cut short");
+    eventually(PATIENCE, "another node has finished it", || world.server.sql(notes) == "0");
+    let own = world.node_id(0);
+    assert_eq!(world.audit(0, &format!("event_type=entity_erased&node={own}"))["total"], 1);
+    let holds = world.call(0, "GET", "/api/v1/legal-holds", &Value::Null).text();
+    assert!(holds.contains(&id) && !holds.contains("mallory"), "nobody can read the name");
 }
