@@ -186,7 +186,6 @@ impl State {
         let opened = audit::open_with(settings, Arc::clone(&keyring), local.clone(), time, metrics)?;
         let Opened { recorder, writer, log, repair, .. } = opened;
         let log = stores::share(log, &store, &node_id, &telemetry);
-        let common = Common::open(&store, members.as_ref(), &signing, &clock, &node_id);
         tell_repair(repair.as_ref());
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
@@ -199,6 +198,7 @@ impl State {
         let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         let notary = open_notary(&log, &signing, &clock, &node_id, folder);
         Ok(Self {
+            common: Common::open(&store, members.as_ref(), &signing, &clock, &node_id),
             store,
             local,
             members,
@@ -207,7 +207,6 @@ impl State {
             provider_keys,
             keys,
             notary,
-            common,
             signing,
             abtests,
             trust,

@@ -166,8 +166,8 @@ impl Shipping {
             }
             is_away = !self.round(is_away).await;
         }
-        let begun = tokio::time::Instant::now();
-        while !self.log.is_over.load(Ordering::Acquire) && begun.elapsed() < FAREWELL {
+        let until = self.clock.monotonic() + FAREWELL;
+        while !self.log.is_over.load(Ordering::Acquire) && self.clock.monotonic() < until {
             tokio::time::sleep(GATHER).await;
         }
         if !self.round(is_away).await {
