@@ -112,8 +112,8 @@
 //!
 //! # Scale plan
 //! Figures marked *m* were measured, those marked *e* follow from them. The measurements of a request are those of the
-//! README (commit `decc746`, two shared cores of an AMD EPYC); of shipping, see below. Measure your own traffic: a
-//! prompt of 128 KB costs forty times one of 2 KB.
+//! README (commit `decc746`, two shared cores of an AMD EPYC); shipping has not been measured at its limit. Measure
+//! your own traffic: a prompt of 128 KB costs forty times one of 2 KB.
 //!
 //! | | one node, one core | 100,000 requests a second |
 //! |---|---|---|
@@ -121,13 +121,13 @@
 //! | CPU of a 16 KB chat: at least 51 µs and 485 µs more (*m*) | 1,870 a second (*e*) | 54 cores (*e*), 90 at 60 % load |
 //! | nodes of 16 cores, two more than needed | | 5 for 2 KB, 8 for 16 KB (*e*) |
 //! | audit entries: one a request; some 650 bytes in the journal (*e*) | 3 MB/s | 65 MB/s, 5.6 TB a day |
-//! | the same as rows with their indexes, about 1.9 KB each (*m*, see below) | | 16 TB a day |
+//! | the same as rows with their eight indexes, about three times that (*e*) | 9 MB/s | 195 MB/s, 17 TB a day |
 //!
-//! *What breaks first* is none of the gateway's parts: it is one database that takes every audit entry. One node ships
-//! into one small PostgreSQL at the rate below; a database on its own machine with fast disks takes a few times that.
-//! So, in this order:
+//! *What breaks first* is none of the gateway's parts: it is the one database that takes every audit entry, in batches
+//! of 500, one at a time from each node. `portcullis_audit_ship_waiting_seconds` says when it is too slow; nothing else
+//! waits for it. In this order:
 //!
-//! 1. *Up to some thousand entries a second:* the table as the gateway makes it. Put the database's log on its own disk.
+//! 1. *Up to some thousand entries a second (*e*):* the table as the gateway makes it. Put the database's log on its own disk.
 //! 2. *Partition by day.* [`PARTITIONED`](crate::store::archive::PARTITIONED), run before the first start, makes the same
 //!    table in partitions; statements stay as they are, `day` being part of the key. Make each day's partition ahead of
 //!    time (pg_partman does), and let old ones be dropped by the gateway's retention, or detach them for an archive.

@@ -176,6 +176,7 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         (false, true) => &[403],
         // An empty log is nowhere yet.
         (true, _) if path.ends_with("/checkpoint") => &[200, 404],
+        (true, _) if path.ends_with("/checkpoint/cluster") => &[404],
         // Every entity may be asked about.
         (true, _) if path.contains("/check/") => &[200],
         // Nothing has the id that is asked for, and bodies are empty.

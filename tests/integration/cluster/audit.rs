@@ -9,7 +9,6 @@ use std::time::Duration;
 use serde_json::Value;
 use serde_json::json;
 
-use super::CONVERGED;
 use super::Deployment;
 use super::eventually;
 use crate::wire::Client;
@@ -87,7 +86,7 @@ fn every_node_shows_and_proves_the_log_of_all() {
     (0..3).for_each(|node| world.traffic(node, 4));
     let exchanges = "event_type=exchange";
     for node in 0..3 {
-        eventually(CONVERGED, "the entries of all nodes are found", || {
+        eventually(PATIENCE, "the entries of all nodes are found", || {
             world.audit(node, exchanges)["total"] == 12
         });
     }
