@@ -163,6 +163,8 @@ fn what_one_node_does_moves_when_it_dies() {
     let checkpoint = |world: &Deployment, asked: usize| {
         world.call(asked, "GET", "/api/v1/audit/checkpoint/cluster", &Value::Null).json()
     };
+    // Where nothing was recorded there is nothing to sign.
+    world.traffic(0, 2);
     eventually(PATIENCE, "somebody has the job", || runner(&world, 0).is_some());
     let first = runner(&world, 0).expect("a node");
     let at = names.iter().position(|name| *name == first).expect("one of the three");
