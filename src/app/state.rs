@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::agents::AgentFiles;
 use super::frameworks;
+use super::jobs::Common;
 use super::privacy;
 use super::sign_in;
 use super::stores;
@@ -89,6 +90,7 @@ pub struct State {
     pub(super) abtests: Arc<AbTests>,
     pub(super) trust: Arc<Trust>,
     pub(super) notary: Notary,
+    pub(super) common: Option<Common>,
     pub(super) pins: Arc<Pins>,
     pub(super) keyring: Arc<Keyring>,
     pub(super) recorder: Recorder,
@@ -184,6 +186,7 @@ impl State {
         let (metrics, time) = (Arc::clone(&telemetry.metrics), Arc::clone(&clock));
         let opened = audit::open_with(settings, Arc::clone(&keyring), local.clone(), time, metrics)?;
         let Opened { recorder, writer, log, repair, .. } = opened;
+        let log = stores::share(log, &store, &node_id, &telemetry);
         tell_repair(repair.as_ref());
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
@@ -196,6 +199,7 @@ impl State {
         let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         let notary = open_notary(&log, &signing, &clock, &node_id, folder);
         Ok(Self {
+            common: Common::open(&store, members.as_ref(), &signing, &clock, &node_id),
             store,
             local,
             members,

@@ -222,6 +222,8 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         budgets,
         meter,
         recorder: opened.recorder,
+        cluster_notary: None,
+        leases: None,
         notary: Notary::new(
             opened.log.clone(),
             signing.clone(),
