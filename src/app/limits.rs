@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::state::State;
 use crate::access::limit::Buckets;
+use crate::access::limit::Kind;
 use crate::access::limit::Quotas;
 use crate::access::tier::Quota;
 use crate::access::tier::Tier;
@@ -18,7 +19,8 @@ use crate::proxy::gate::ByteBudget;
 pub(super) fn buckets(state: &State, clock: &dyn Clock) -> Arc<Buckets> {
     let rules = state.reloader.handle();
     let in_force = move || quotas(&rules.load().limits.tiers, Tier::quota);
-    let buckets = Arc::new(Buckets::open(in_force(), state.secret.clone(), &state.local, clock.now()));
+    let buckets =
+        Arc::new(Buckets::open(Kind::Callers, in_force(), state.secret.clone(), &state.local, clock.now()));
     let followed = Arc::clone(&buckets);
     state.reloader.subscribe(move |_| followed.set_quotas(in_force()));
     buckets

@@ -19,7 +19,7 @@
 //! # How others failed, and what prevents it here
 //! | failure seen elsewhere | here |
 //! |---|---|
-//! | a crafted `Host` (`localhost:4000/#@x`) bypassed a gateway's admin authentication (CVE-2026-49468) | [`proxy::head`](crate::proxy::head) refuses a Host that is not `host[:port]`; the management API never decides by Host, and answers only to names it knows |
+//! | a crafted `Host` (`localhost:4000/#@x`) bypassed a gateway's admin authentication (CVE-2026-49468) | [`admin::head`](crate::admin::head) refuses a Host that is not `host[:port]`; the management API never decides by Host, and answers only to names it knows |
 //! | SQL injection in the check of API keys (CVE-2026-42208) | keys are looked up by a hash in a key-value table; there is no query language ([`access::key`](crate::access::key)) |
 //! | a package of a gateway was replaced by malware | releases build from `Cargo.lock`; `.deny.toml` names the licences and the sources that may be used |
 //! | an admin interface without protection from forged and excessive requests | the management plane has its own listener and thread, a credential on every call, limits of its own |
@@ -28,7 +28,7 @@
 //! | 40 KB of brackets overflowed a JSON parser's stack and ended the process | [`llm::json::walk`](crate::llm::json) is iterative and counts its depth |
 //! | duplicate keys, lone surrogates, BOMs: one decoder reads what was judged, another what was meant | the JSON gate accepts what all decoders read alike |
 //! | bodies were rebuilt from parsed values: numbers and signatures broke | [`redact::splice`](mod@crate::redact::splice) edits bytes in place |
-//! | two lengths, a list of codings, bare line feeds: request smuggling | [`proxy::head`](crate::proxy::head) refuses; nothing is repaired |
+//! | two lengths, a list of codings, bare line feeds: request smuggling | [`admin::head`](crate::admin::head) refuses; nothing is repaired |
 //! | 93 bytes of brotli unfolded to 100 MiB | [`proxy::coding`](crate::proxy::coding) limits size and ratio while unfolding |
 //! | a percent-encoded path reached another route than the one that was checked | routes are chosen, and requests forwarded, on one spelling ([`proxy::path`](crate::proxy::path)) |
 //! | a stream that merely stops looks like success to every SDK | a block ends it with the provider's error event ([`llm::refusal`](crate::llm::refusal)) |
@@ -86,7 +86,7 @@
 //! | a credential in the query, which ends in logs, however its name is escaped | 400 | `credential::none_in_the_query` |
 //! | a key that is limited to models or tools asks for others: in the path, the query (however it is escaped), a form, a batch, a fallback list, a tool choice, a hosted tool without a name, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; upgraded connections are | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use` |
 //! | `X-Portcullis-…` from a caller or a provider | counts for nothing, and is taken off in both directions | `quotas::one_caller_takes_no_more_than_its_share` |
-//! | oversized and repeated headers, two hosts | 431, 400: see `proxy::head`; a token past 16 KiB is none | `bounds`, `wire`, the matrix |
+//! | oversized and repeated headers, two hosts | 431, 400: see `admin::head`; a token past 16 KiB is none | `bounds`, `wire`, the matrix |
 //! | a million names to wash out a used-up quota | a bucket that is not full is never forgotten; without room newcomers share one | `limit::a_million_callers_neither_fill_the_memory_nor_refill_anybody` |
 //! | forcing a restart to refill quotas | levels are kept when the process ends; a killed one gives each caller one burst at most | `quotas::one_caller_takes_no_more_than_its_share` |
 //! | holding requests or connections | at most `limits.concurrent_requests_per_caller` under way, agents included, `max_connections_per_address` of each plane | the same test, `a2a::seats`, `bounds` |

@@ -82,7 +82,7 @@ pub struct Exchange {
     pub reserved: Option<Reserved>,
     /// What it reserved of its key's budget.
     pub reservation: Option<Reservation>,
-    /// Whether its event is on the disk already.
+    /// Whether its event is on the disk already, or is only counted.
     pub is_recorded: bool,
 }
 

@@ -143,3 +143,47 @@ async fn whoever_knocks_does_not_fill_the_log_whatever_the_tier() {
     let figures = world.office.telemetry.metrics.render();
     assert!(figures.contains("refusals_unrecorded_total 50"), "{figures}");
 }
+
+/// A licence ends while the gateway runs: everything that it paid for ends with it, at that second.
+#[tokio::test]
+async fn a_licence_ends_while_the_gateway_runs() {
+    let world = World::start(Tier::Professional);
+    let told = async |path: &str| {
+        let response = get(&world, path, "admin").await;
+        let (status, limit) = (response.status().as_u16(), number(&response, "x-ratelimit-limit"));
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, limit, serde_json::from_slice::<serde_json::Value>(&bytes).unwrap())
+    };
+    let standing = async || {
+        let (_, limit, license) = told("/api/v1/license/status").await;
+        let (health, _, dependencies) = told("/api/v1/health").await;
+        let (trust, ..) = told("/api/v1/trust/sessions").await;
+        let license = format!("{} {}", license["valid"], license["tier"]);
+        (license, limit, trust, health, dependencies["dependencies"]["license"].clone())
+    };
+    world.clock.advance(Duration::from_secs(365 * 24 * 3600 - 1));
+    assert_eq!(standing().await, ("true \"professional\"".to_owned(), 600, 200, 200, "up".into()));
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(standing().await, ("false \"community\"".to_owned(), 60, 403, 503, "down".into()));
+}
+
+/// No limit is no invitation: each knock may cost a hash, or the identity provider a question.
+#[tokio::test]
+async fn strangers_knock_so_often_whatever_the_tier() {
+    let world = World::start(Tier::Enterprise);
+    let knock = async |path: &str| {
+        let request = Request::get(path).header("host", "localhost").body(Body::empty()).unwrap();
+        world.send(request).await
+    };
+    let quota = Tier::Professional.quota().unwrap();
+    for _ in 0..quota.burst {
+        assert_ne!(knock("/auth/callback?state=x&code=y").await.status(), 429);
+    }
+    for path in ["/auth/callback?state=x&code=y", "/auth/login", "/login"] {
+        let refused = knock(path).await;
+        assert_eq!((refused.status().as_u16(), number(&refused, "retry-after")), (429, 1), "{path}");
+    }
+    // What asks for nothing is not concerned, nor is who shows a key.
+    assert_eq!(knock("/version").await.status(), 200);
+    assert_eq!(get(&world, "/login", "admin").await.status(), 200);
+}
