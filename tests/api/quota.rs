@@ -187,3 +187,39 @@ async fn strangers_knock_so_often_whatever_the_tier() {
     assert_eq!(knock("/version").await.status(), 200);
     assert_eq!(get(&world, "/login", "admin").await.status(), 200);
 }
+
+#[tokio::test]
+async fn a_caller_has_so_many_calls_under_way_unless_it_has_no_limit() {
+    for (tier, expected) in [(Tier::Community, 429), (Tier::Enterprise, 200)] {
+        let world = World::start(tier);
+        let whoami = get(&world, "/api/v1/auth/whoami", "analyst").await;
+        let bytes = whoami.into_body().collect().await.unwrap().to_bytes();
+        let id =
+            serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()["id"].as_str().unwrap().to_owned();
+        let max = world.office.reloader.handle().load().limits.concurrent_requests_per_caller;
+        let name = format!("key:{id}");
+        let mut under_way: Vec<_> =
+            (0..max).map(|_| world.office.concurrency.enter(&name, max).unwrap()).collect();
+        let told = get(&world, "/stats", "analyst").await;
+        assert_eq!(told.status().as_u16(), expected, "{tier:?}");
+        assert_eq!(told.headers().contains_key("retry-after"), expected == 429);
+        assert_eq!(get(&world, "/stats", "operator").await.status(), 200, "somebody else is not concerned");
+        under_way.pop();
+        assert_eq!(get(&world, "/stats", "analyst").await.status(), 200, "{tier:?}");
+    }
+}
+
+/// The map may say more than the deployment's licence: what is shown is what an agent gets.
+#[tokio::test]
+async fn an_agents_tier_is_shown_as_far_as_it_is_paid_for() {
+    let map = "capabilities:\n  ask:\nagents:\n  planner:\n    capabilities: [ask]\n    tier: professional\n    \
+               secrets: [{env: A}]\n";
+    for (tier, shown) in [(Tier::Community, "community"), (Tier::Enterprise, "professional")] {
+        let world = World::start(tier);
+        world.office.guardrails.directory.replace(map, "map.yaml").unwrap();
+        let told = get(&world, "/api/v1/guardrails", "operator").await;
+        let bytes = told.into_body().collect().await.unwrap().to_bytes();
+        let told: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(told["agents"][0]["tier"], shown, "{told}");
+    }
+}
