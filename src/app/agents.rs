@@ -49,12 +49,12 @@ impl AgentFiles {
         store: &Store,
         now: Timestamp,
         telemetry: Arc<Telemetry>,
-    ) -> Self {
+    ) -> Arc<Self> {
         let quotas = agent_quotas(&rules.load().a2a);
         let buckets = Buckets::open(Kind::Agents, quotas, secret, store, now);
         let guardrails = Guardrails::new(Arc::new(buckets), Box::new(secret_at));
         let (guardrails, authorities) = (Arc::new(guardrails), Arc::new(Authorities::default()));
-        let files = Self { rules, guardrails, authorities, telemetry };
+        let files = Arc::new(Self { rules, guardrails, authorities, telemetry });
         files.refresh();
         files
     }

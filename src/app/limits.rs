@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
+use pingora::server::Server;
+
 use super::state::State;
+use super::task::task;
 use crate::access::limit::Buckets;
 use crate::access::limit::Kind;
 use crate::access::limit::Quotas;
@@ -14,6 +17,8 @@ use crate::clock::Clock;
 use crate::policy::limits::TierLimit;
 use crate::policy::reload::Reloader;
 use crate::proxy::gate::ByteBudget;
+use crate::store::Store;
+use crate::telemetry::Telemetry;
 
 /// Returns what callers have left, under quotas that follow the rules.
 pub(super) fn buckets(state: &State, clock: &dyn Clock) -> Arc<Buckets> {
@@ -24,6 +29,24 @@ pub(super) fn buckets(state: &State, clock: &dyn Clock) -> Arc<Buckets> {
     let followed = Arc::clone(&buckets);
     state.reloader.subscribe(move |_| followed.set_quotas(in_force()));
     buckets
+}
+
+/// Lets what callers and agents have left be written down when the process ends.
+pub(super) fn add_tasks(
+    server: &mut Server,
+    telemetry: &Arc<Telemetry>,
+    all: [&Arc<Buckets>; 2],
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+) {
+    for buckets in all {
+        let name = match buckets.kind() {
+            Kind::Callers => "quotas",
+            Kind::Agents => "agent-quotas",
+        };
+        let (buckets, store, time) = (Arc::clone(buckets), store.clone(), Arc::clone(clock));
+        server.add_service(task(name, telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
+    }
 }
 
 /// Returns the room for bytes that wait, which follows the rules.

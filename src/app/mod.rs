@@ -308,10 +308,7 @@ fn add_tasks(
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
     server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
     keeping::add_credentials(server, telemetry, authenticator, &clock);
-    for (name, buckets) in [("quotas", buckets), ("agent-quotas", &agents.guardrails.buckets)] {
-        let (buckets, local, time) = (Arc::clone(buckets), local.clone(), Arc::clone(&clock));
-        server.add_service(task(name, telemetry, None, move |shutdown| buckets.run(local, time, shutdown)));
-    }
+    limits::add_tasks(server, telemetry, [buckets, &agents.guardrails.buckets], &local, &clock);
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
     let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());
