@@ -2,7 +2,7 @@
 //! spelling.
 //!
 //! In: the guarded text, once; then pieces of what goes out, cut anywhere. Out: a share in percent. Only letters and
-//! digits count, in the canonical view and without their case, so that spaces, dots, markup, percent and look-alikes hide
+//! digits count, in the canonical view and without the case of `a` to `z`, so that spaces, dots, markup, percent and look-alikes hide
 //! nothing. Every [`GRAM_LETTERS`] of them in a row have a fingerprint; where the text is long, one of some, chosen by its
 //! own value and so alike on both sides. The guarded text is known as it is, backwards, in ROT13, in hexadecimal, and in
 //! base64 wherever its first byte falls.
@@ -236,7 +236,7 @@ mod tests {
         let rotated = String::from_utf8_lossy(&PROMPT.bytes().map(rot13).collect::<Vec<u8>>()).into_owned();
         let spelt = [
             PROMPT.to_owned(),
-            PROMPT.to_uppercase(),
+            PROMPT.to_ascii_uppercase(),
             format!("> **{}**", PROMPT.replace(' ', "\n> ")),
             each(&|letter| format!("{letter} ")),
             each(&|letter| format!("{letter}.")),
