@@ -10,6 +10,8 @@
 //! Fingerprints are all that is kept. It does not promise to know a text again in other words or in another language.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::hash::Hasher;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +30,7 @@ pub const GUARDED_BYTES_MAX: usize = 32 << 10;
 /// How many spellings of the guarded text are known.
 const SPELLINGS: usize = 7;
 /// About how many fingerprints are kept of each.
-const FINGERPRINTS: usize = 1024;
+const FINGERPRINTS: usize = 128;
 /// What a fingerprint is a polynomial in; odd, and as good as any.
 const BASE: u64 = 0x0100_0000_01b3;
 /// Spreads a polynomial over all bits.
@@ -38,10 +40,32 @@ const BASE64_HEADS: [usize; 3] = [0, 2, 3];
 
 /// A text that is to stay where it is, by its fingerprints.
 pub struct Guarded {
-    marks: HashMap<u64, Mark>,
+    marks: Marks,
     totals: [usize; SPELLINGS],
     /// One fingerprint of so many is kept.
     one_of: u64,
+}
+
+/// Where fingerprints belong, by fingerprint.
+type Marks = HashMap<u64, Mark, BuildHasherDefault<Hashed>>;
+
+/// Takes what is a hash already as it is. Only what a caller's own prompt has is ever put in.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, fingerprint: u64) {
+        // Those that are kept have their lowest bits in common.
+        self.0 = fingerprint.rotate_left(32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// Where a fingerprint belongs.
@@ -110,7 +134,7 @@ impl Guarded {
             return None;
         }
         let one_of = (letters / FINGERPRINTS + 1) as u64;
-        let mut guarded = Self { marks: HashMap::new(), totals: [0; SPELLINGS], one_of };
+        let mut guarded = Self { marks: Marks::default(), totals: [0; SPELLINGS], one_of };
         for (spelling, written) in spellings(text, plain).iter().enumerate() {
             guarded.learn(spelling, written);
         }
@@ -265,7 +289,7 @@ mod tests {
         let long = &long[..GUARDED_BYTES_MAX];
         for tenths in [0, 2, 5, 9, 10] {
             let share = percent(long, &long[..long.len() * tenths / 10], 100);
-            assert!(share.abs_diff(tenths as u8 * 10) <= 6, "{share} % of {tenths} tenths");
+            assert!(share.abs_diff(tenths as u8 * 10) <= 12, "{share} % of {tenths} tenths");
         }
         assert!(Guarded::of(long.as_bytes()).expect("long").marks.len() < 3 * SPELLINGS * FINGERPRINTS);
         assert_eq!(percent(PROMPT, "Good morning! I am Ada. How may I help you with your refund?", 9), 0);
