@@ -145,7 +145,7 @@ impl Guarded {
         let mut letters = Letters::default();
         let Some(total) = self.totals.get_mut(spelling) else { return };
         for fingerprint in written.iter().filter_map(|byte| letters.push(*byte)) {
-            if fingerprint % self.one_of == 0
+            if fingerprint.is_multiple_of(self.one_of)
                 && let std::collections::hash_map::Entry::Vacant(free) = self.marks.entry(fingerprint)
             {
                 free.insert(Mark { spelling, at: *total });
@@ -214,7 +214,7 @@ impl Trace {
 
 fn follow(letters: &mut Letters, guarded: &Guarded, leak: &mut Leak, piece: Piece<'_>) {
     for fingerprint in piece.bytes.iter().filter_map(|byte| letters.push(*byte)) {
-        if fingerprint % guarded.one_of == 0
+        if fingerprint.is_multiple_of(guarded.one_of)
             && let Some(mark) = guarded.marks.get(&fingerprint)
         {
             leak.note(guarded, *mark);
