@@ -144,7 +144,7 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("axum", &["admin/", "app/", "proxy/local.rs", "sample/"], "HTTP belongs to the planes"),
     ("tokio_postgres", &["store/postgres/"], "SQL has one home"),
     ("cel::", &["scan/rule/condition.rs"], "conditions are ours: what they may say is checked in one place"),
-    ("prometheus", &["telemetry/metrics.rs"], "every metric and label in one file"),
+    ("prometheus", &["telemetry/metrics.rs", "telemetry/metrics/"], "every metric and label in one file"),
     ("saphyr_parser", &["document/yaml.rs"], "what of YAML is read is said in one place"),
     ("notify::", &["policy/watch.rs"], "files are watched in one place"),
     (

@@ -3,20 +3,28 @@
 //! Prometheus conventions: the prefix `portcullis_`, base units, `_total` on counters. Label values
 //! come from closed sets or from the configuration, never from what a caller sends.
 
+mod registering;
+
 use std::time::Duration;
 
 use prometheus::Encoder;
 use prometheus::Gauge;
 use prometheus::Histogram;
-use prometheus::HistogramOpts;
 use prometheus::HistogramVec;
 use prometheus::IntCounter;
 use prometheus::IntCounterVec;
 use prometheus::IntGauge;
-use prometheus::Opts;
 use prometheus::Registry;
 use prometheus::TextEncoder;
 use prometheus::core::Collector;
+
+use self::registering::counter;
+use self::registering::counters;
+use self::registering::counters_gauge;
+use self::registering::float_gauge;
+use self::registering::gauge;
+use self::registering::histogram;
+use self::registering::histograms;
 
 /// From 50 microseconds to a minute.
 const SECONDS: [f64; 16] =
@@ -439,46 +447,6 @@ impl Metrics {
 fn code_text(code: u16, digits: &mut [u8; 3]) -> &str {
     *digits = [b'0' + (code / 100 % 10) as u8, b'0' + (code / 10 % 10) as u8, b'0' + (code % 10) as u8];
     std::str::from_utf8(digits).unwrap_or("000")
-}
-
-fn opts(name: &str, help: &str) -> Opts {
-    Opts::new(name, help).namespace("portcullis")
-}
-
-fn register<C: Collector + Clone + 'static>(registry: &Registry, metric: prometheus::Result<C>) -> C {
-    let metric = metric.expect("the names and labels above are valid");
-    registry.register(Box::new(metric.clone())).expect("each name above is there once");
-    metric
-}
-
-fn counter(registry: &Registry, name: &str, help: &str) -> IntCounter {
-    register(registry, IntCounter::with_opts(opts(name, help)))
-}
-
-fn counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-    register(registry, IntCounterVec::new(opts(name, help), labels))
-}
-
-fn counters_gauge(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> prometheus::IntGaugeVec {
-    register(registry, prometheus::IntGaugeVec::new(opts(name, help), labels))
-}
-
-fn gauge(registry: &Registry, name: &str, help: &str) -> IntGauge {
-    register(registry, IntGauge::with_opts(opts(name, help)))
-}
-
-fn float_gauge(registry: &Registry, name: &str, help: &str) -> Gauge {
-    register(registry, Gauge::with_opts(opts(name, help)))
-}
-
-fn histogram(registry: &Registry, name: &str, help: &str, buckets: &[f64]) -> Histogram {
-    let opts = HistogramOpts::from(opts(name, help)).buckets(buckets.to_vec());
-    register(registry, Histogram::with_opts(opts))
-}
-
-fn histograms(registry: &Registry, name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
-    let opts = HistogramOpts::from(opts(name, help)).buckets(buckets.to_vec());
-    register(registry, HistogramVec::new(opts, labels))
 }
 
 #[cfg(test)]

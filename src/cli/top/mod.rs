@@ -10,7 +10,6 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use std::time::Instant;
 
 use clap::Args;
 use http::HeaderValue;
@@ -30,6 +29,9 @@ use hyper_util::rt::TokioExecutor;
 
 use self::figures::Figures;
 use super::complain;
+use crate::clock::Clock;
+use crate::clock::SystemClock;
+use crate::config::env;
 use crate::tls::client::TlsClient;
 
 /// The longest page of metrics that is read, in bytes.
@@ -97,10 +99,10 @@ fn draw(arguments: &TopArguments) -> Result<(), TopFault> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let source = Source::of(arguments)?;
     let is_terminal = std::io::stdout().is_terminal();
-    let mut before: Option<(Figures, Instant)> = None;
+    let mut before: Option<(Figures, Duration)> = None;
     for drawn in 1.. {
-        let now = (runtime.block_on(source.read())?, Instant::now());
-        let since = before.as_ref().map(|(figures, at)| (figures, now.1.duration_since(*at)));
+        let now = (runtime.block_on(source.read())?, SystemClock.monotonic());
+        let since = before.as_ref().map(|(figures, at)| (figures, now.1.saturating_sub(*at)));
         let text = screen::screen(&now.0, since);
         let mut out = std::io::stdout().lock();
         // Whoever no longer looks has seen enough.
@@ -129,14 +131,14 @@ impl<'a> Source<'a> {
         let mut parts = arguments.admin.clone().into_parts();
         parts.path_and_query = Some(PATH.parse().expect("a path"));
         let uri = Uri::from_parts(parts).map_err(|_| TopFault::Address)?;
-        let key = match std::env::var(&arguments.key_env) {
-            Ok(key) => {
+        let key = match env::named(&arguments.key_env) {
+            Some(key) => {
                 let mut key = HeaderValue::from_str(key.trim())
                     .map_err(|_| TopFault::Key(arguments.key_env.clone()))?;
                 key.set_sensitive(true);
                 Some(key)
             }
-            Err(_) => None,
+            None => None,
         };
         let tls = TlsClient::new(arguments.ca_file.as_deref())?.config();
         let connector =
