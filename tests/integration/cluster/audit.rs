@@ -219,7 +219,8 @@ fn an_erasure_of_a_node_that_never_returns_is_finished_by_another() {
     assert_eq!(world.server.sql(notes), "1", "it was cut short");
     eventually(PATIENCE, "another node has finished it", || world.server.sql(notes) == "0");
     let own = world.node_id(0);
-    assert_eq!(world.audit(0, &format!("event_type=entity_erased&node={own}"))["total"], 1);
+    let recorded = format!("event_type=entity_erased&node={own}");
+    eventually(PATIENCE, "it is recorded there", || world.audit(0, &recorded)["total"] == 1);
     let holds = world.call(0, "GET", "/api/v1/legal-holds", &Value::Null).text();
     assert!(holds.contains(&id) && !holds.contains("mallory"), "nobody can read the name");
 }
