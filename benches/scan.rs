@@ -1,4 +1,5 @@
-//! How fast texts are scanned: the shipped detectors over benign and hostile texts of several sizes.
+//! How fast texts are scanned: the shipped detectors over benign and hostile texts of several sizes; and how much of
+//! benign text a stream holds back.
 //!
 //! Every row is measured in turn with its denominators, round by round, and medians are compared: what disturbs
 //! the machine disturbs all of them. `cargo bench --bench scan -- --each` adds the slowest detectors alone.
