@@ -7,13 +7,15 @@ MAKEFLAGS += --no-print-directory
 # Where rustup puts cargo, for shells that were started before it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run build test cluster-test restart-test bench train eval setup clean
+.PHONY: help run build test cluster-test restart-test package package-test bench train eval setup clean
 
 help:
 	@echo "make run     build and start the gateway with a sample provider behind it [CONFIG=FILE]"
 	@echo "make test    check formatting, lints and licences, and run every test"
 	@echo "make cluster-test  only the tests of several gateways on one database, part of make test"
 	@echo "make restart-test  100,000 requests and long streams across 10 upgrades and 50 reloads, on a release build"
+	@echo "make package  a .deb, a tarball and an SBOM below target/package"
+	@echo "make package-test  lintian; installs, runs, upgrades and purges the .deb in a Debian of its own [PROFILE=dev]"
 	@echo "make bench   measure the gateway beside a bare proxy and nginx, and the scanner"
 	@echo "make train   train the model of the third layer anew, and measure it on sources it left out"
 	@echo "make eval    measure how often the scanner is right and wrong"
@@ -38,6 +40,16 @@ cluster-test:
 restart-test: setup
 	@PORTCULLIS_RESTART_FULL=1 cargo nextest run --locked --release --profile restart --test integration \
 	  -E 'test(=restart::upgrades_and_reloads_under_load_fail_nothing)'
+
+package: build
+	@tests/setup/system.sh package
+	@conf/deploy/package.sh
+
+PROFILE ?= release
+package-test: setup
+	@tests/setup/system.sh package
+	@cargo build --locked --profile $(PROFILE) --bin portcullis
+	@PROFILE=$(PROFILE) tests/packages/test.sh
 
 bench:
 	@tests/setup/system.sh build bench

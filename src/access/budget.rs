@@ -266,19 +266,24 @@ impl Budgets {
         self.spent.catch_up(|fresh| self.take_over_spent(fresh))
     }
 
-    fn take_over(&self, fresh: Fresh<String, Budget>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, Budget>>) {
         let mut accounts = self.accounts.write();
-        match fresh {
-            Fresh::Anew => accounts.values().for_each(|account| account.lock().budget = Budget::default()),
-            Fresh::Put { key, record, .. } => accounts.entry(key).or_default().lock().budget = record,
-            Fresh::Gone { key } => {
-                accounts.remove(&key);
+        for one in fresh {
+            match one {
+                Fresh::Anew => {
+                    accounts.values().for_each(|account| account.lock().budget = Budget::default());
+                }
+                Fresh::Put { key, record, .. } => accounts.entry(key).or_default().lock().budget = record,
+                Fresh::Gone { key } => {
+                    accounts.remove(&key);
+                }
             }
         }
     }
 
-    fn take_over_spent(&self, fresh: Fresh<String, Spent>) {
-        if let Fresh::Put { key, record, is_own } = fresh {
+    fn take_over_spent(&self, fresh: Vec<Fresh<String, Spent>>) {
+        for one in fresh {
+            let Fresh::Put { key, record, is_own } = one else { continue };
             // What is written of a budget that was taken away meanwhile means nothing.
             if let Some(account) = self.account(&key) {
                 account.lock().take_over(record, is_own);

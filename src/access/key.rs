@@ -227,14 +227,16 @@ impl KeyStore {
         self.table.catch_up(|fresh| self.take_over(fresh))
     }
 
-    fn take_over(&self, fresh: Fresh<String, KeyRecord>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, KeyRecord>>) {
         let mut known = self.known.write();
-        match fresh {
-            Fresh::Anew => *known = Known::default(),
-            Fresh::Put { record, .. } => known.put(record),
-            Fresh::Gone { key } => {
-                known.remove(&key);
-                self.last_used.write().remove(&key);
+        for one in fresh {
+            match one {
+                Fresh::Anew => *known = Known::default(),
+                Fresh::Put { record, .. } => known.put(record),
+                Fresh::Gone { key } => {
+                    known.remove(&key);
+                    self.last_used.write().remove(&key);
+                }
             }
         }
     }

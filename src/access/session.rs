@@ -210,19 +210,23 @@ impl SessionStore {
         self.table.catch_up(|fresh| self.take_over(fresh))
     }
 
-    fn take_over(&self, fresh: Fresh<String, SessionRecord>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, SessionRecord>>) {
         let mut live = self.live.write();
-        match fresh {
-            Fresh::Anew => live.clear(),
-            Fresh::Gone { key } => live.retain(|_, known| known.record.id != key),
-            Fresh::Put { mut record, .. } => {
-                let known = live.remove(&record.hash);
-                let stored_seen_at = record.seen_at;
-                let logout_hint = known.and_then(|known| {
-                    record.seen_at = record.seen_at.max(known.record.seen_at);
-                    known.logout_hint
-                });
-                live.insert(record.hash, Live { stored_seen_at, record, logout_hint });
+        // What is read anew is still known: uses and hints are kept here alone.
+        let mut known = HashMap::new();
+        for one in fresh {
+            match one {
+                Fresh::Anew => known = std::mem::take(&mut *live),
+                Fresh::Gone { key } => live.retain(|_, known| known.record.id != key),
+                Fresh::Put { mut record, .. } => {
+                    let known = live.remove(&record.hash).or_else(|| known.remove(&record.hash));
+                    let stored_seen_at = record.seen_at;
+                    let logout_hint = known.and_then(|known| {
+                        record.seen_at = record.seen_at.max(known.record.seen_at);
+                        known.logout_hint
+                    });
+                    live.insert(record.hash, Live { stored_seen_at, record, logout_hint });
+                }
             }
         }
     }

@@ -162,20 +162,22 @@ impl KeyRing {
         self.table.catch_up(|fresh| self.take_over(fresh))
     }
 
-    fn take_over(&self, fresh: Fresh<String, StoredKey>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, StoredKey>>) {
         let mut keys = self.staged.lock();
-        match fresh {
-            Fresh::Anew => keys.clear(),
-            Fresh::Gone { key } => keys.retain(|known| known.id != key),
-            Fresh::Put { key, record, .. } => match record.read(key, &self.secret) {
-                Ok(read) => {
-                    keys.retain(|known| known.id != read.id);
-                    keys.push(read);
-                }
-                Err(error) => tracing::error!(%error, "another node has stored a signing key"),
-            },
+        for one in fresh {
+            match one {
+                Fresh::Anew => keys.clear(),
+                Fresh::Gone { key } => keys.retain(|known| known.id != key),
+                Fresh::Put { key, record, .. } => match record.read(key, &self.secret) {
+                    Ok(read) => {
+                        keys.retain(|known| known.id != read.id);
+                        keys.push(read);
+                    }
+                    Err(error) => tracing::error!(%error, "another node has stored a signing key"),
+                },
+            }
         }
-        // A ring that is read anew is empty for a moment: what it was signs until then.
+        // Whoever cannot read any key goes on signing with those it has.
         if !keys.is_empty() {
             self.held.store(Arc::new(ordered(keys.clone())));
         }

@@ -236,15 +236,17 @@ impl Tokens {
         self.table.catch_up(|fresh| self.take_over(fresh))
     }
 
-    fn take_over(&self, fresh: Fresh<String, RevokedRecord>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, RevokedRecord>>) {
         let mut revoked = self.revoked.write();
-        match fresh {
-            Fresh::Anew => revoked.clear(),
-            Fresh::Put { key, record, .. } => {
-                revoked.insert(key, record.expires_at);
-            }
-            Fresh::Gone { key } => {
-                revoked.remove(&key);
+        for one in fresh {
+            match one {
+                Fresh::Anew => revoked.clear(),
+                Fresh::Put { key, record, .. } => {
+                    revoked.insert(key, record.expires_at);
+                }
+                Fresh::Gone { key } => {
+                    revoked.remove(&key);
+                }
             }
         }
     }

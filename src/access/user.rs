@@ -206,12 +206,14 @@ impl Users {
         self.table.catch_up(|fresh| self.take_over(fresh))
     }
 
-    fn take_over(&self, fresh: Fresh<String, UserRecord>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, UserRecord>>) {
         let mut known = self.users.write();
-        match fresh {
-            Fresh::Anew => *known = Directory::default(),
-            Fresh::Put { record, .. } => known.add(record),
-            Fresh::Gone { key } => known.remove(&key),
+        for one in fresh {
+            match one {
+                Fresh::Anew => *known = Directory::default(),
+                Fresh::Put { record, .. } => known.add(record),
+                Fresh::Gone { key } => known.remove(&key),
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! The tasks that keep what changes by itself: signing keys, counts of A/B tests, trust in agents.
+//! The tasks that keep what changes by itself: signing keys, counts of A/B tests, trust in agents, erasures.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use crate::access::authenticator::Authenticator;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::govern::abtest::AbTests;
+use crate::govern::privacy::Keeper;
 use crate::govern::trust::Trust;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
@@ -18,17 +19,19 @@ pub(super) struct Kept {
     pub(super) signing: Arc<KeyRing>,
     pub(super) abtests: Arc<AbTests>,
     pub(super) trust: Arc<Trust>,
+    pub(super) erasures: Keeper,
     pub(super) clock: Arc<dyn Clock>,
 }
 
 /// Adds a task for each of them.
 pub(super) fn add_tasks(server: &mut Server, telemetry: &Arc<Telemetry>, kept: Kept) {
-    let Kept { signing, abtests, trust, clock } = kept;
+    let Kept { signing, abtests, trust, erasures, clock } = kept;
     let persistence = Some(Dependency::Persistence);
     let time = Arc::clone(&clock);
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     server.add_service(task("abtest-counts", telemetry, persistence, |shutdown| abtests.run(shutdown)));
     server.add_service(task("trust", telemetry, persistence, |shutdown| trust.run(shutdown, clock)));
+    server.add_service(task("erasures", telemetry, None, |shutdown| erasures.run(shutdown)));
 }
 
 /// Adds the tasks that forget what has ended, and write down what was used.

@@ -64,6 +64,7 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::govern::audit::config::AuditFailure;
+use crate::govern::privacy::Keeper;
 use crate::govern::siem::Forwarder;
 use crate::govern::siem::SinkStatus;
 use crate::id::UlidSource;
@@ -277,6 +278,8 @@ fn add_tasks(
         writer,
         log,
         notary,
+        recorder,
+        privacy,
         licensing,
         provider_keys,
         agents,
@@ -290,7 +293,9 @@ fn add_tasks(
         clock,
         ..
     } = state;
-    keeping::add_tasks(server, telemetry, Kept { signing, abtests, trust, clock: Arc::clone(&clock) });
+    let erasures = Keeper { privacy, recorder };
+    let kept = Kept { signing, abtests, trust, erasures, clock: Arc::clone(&clock) };
+    keeping::add_tasks(server, telemetry, kept);
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
         if let Err(error) = writer.run(shutdown).await {

@@ -7,7 +7,6 @@ use crate::access::budget::Budgets;
 use crate::clock::Clock;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
-use crate::govern::audit::Recorder;
 use crate::govern::keyring::Keyring;
 use crate::govern::privacy::AnalyticsProvider;
 use crate::govern::privacy::AuditProvider;
@@ -50,22 +49,4 @@ pub fn open(
     let privacy =
         Privacy::open((store, node), Arc::clone(keyring), log.clone(), Arc::clone(clock), providers)?;
     Ok(Arc::new(privacy))
-}
-
-/// Finishes the erasures that the last process did not, and records them.
-pub fn resume(privacy: &Privacy, recorder: &Recorder) {
-    let finished = match privacy.resume() {
-        Ok(finished) => finished,
-        Err(error) => return tracing::error!(%error, "an erasure that was cut short could not be finished"),
-    };
-    for erased in finished {
-        tracing::warn!("an erasure that was cut short was finished");
-        let recorded = recorder.record_soon(erased.event());
-        if let Err(error) = recorded
-            .map_err(|error| error.to_string())
-            .and_then(|()| privacy.settle(&erased).map_err(|error| error.to_string()))
-        {
-            tracing::error!(error, "an erasure could not be recorded; it will be at the next start");
-        }
-    }
 }

@@ -50,6 +50,7 @@ use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::govern::compliance::desk::Desk;
 use crate::govern::keyring::Keyring;
+use crate::govern::privacy::Keeper;
 use crate::govern::privacy::Privacy;
 use crate::govern::siem::SinkError;
 use crate::govern::trust::Trust;
@@ -187,7 +188,7 @@ impl State {
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
         let holders = (&authenticator, &budgets);
         let privacy = privacy::open((&store, &node_id), &keyring, &log, holders, (&meter, &trust), &clock)?;
-        privacy::resume(&privacy, &recorder);
+        Keeper { privacy: Arc::clone(&privacy), recorder: recorder.clone() }.look();
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
         let reloader = open_rules(config, sources, &store, &clock)?;

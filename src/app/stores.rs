@@ -110,14 +110,14 @@ pub(super) fn add_tasks(
 ) {
     let Some(members) = state.members.clone() else { return };
     let address = addresses.bound().first().map(ToString::to_string);
-    let (rules, health) = (state.reloader.handle(), Arc::clone(telemetry));
+    let (rules, health, own) = (state.reloader.handle(), Arc::clone(telemetry), Arc::clone(&members));
     let facts = move || NodeFacts {
         address: address.clone(),
         release: VERSION.to_owned(),
         revision: rules.load().revision,
-        is_healthy: health.health.is_healthy(),
+        is_healthy: health.health.is_healthy() && own.keeps_up(),
     };
-    let follower = Arc::new(follower(state));
+    let follower = Arc::new(follower(state, &members));
     if let Some(shared) = shared {
         server.add_service(task("shared-limits", telemetry, None, move |shutdown| shared.run(shutdown)));
     }
@@ -149,8 +149,8 @@ pub(super) fn shared_limits(
 }
 
 /// Lets everything that is kept in memory follow what other nodes write.
-fn follower(state: &State) -> Follower {
-    let mut follower = Follower::new(state.store.clone());
+fn follower(state: &State, members: &Arc<Members>) -> Follower {
+    let mut follower = Follower::new(state.store.clone(), Arc::clone(members));
     let keyring = Arc::clone(&state.keyring);
     follower.watch("keys of names", &["subject_keys"], move || keyring.follow());
     let reloader = Arc::clone(&state.reloader);
@@ -170,8 +170,8 @@ fn follower(state: &State) -> Follower {
     let (privacy, trust) = (Arc::clone(&state.privacy), Arc::clone(&state.trust));
     follower.watch("holds", &["erased_lately", "erasures_under_way", "legal_holds"], move || {
         privacy.follow()?;
-        let erased = privacy.erased_lately();
-        trust.forget_those(|agent| privacy.is_among(&erased, agent))
+        let erased = privacy.erased();
+        trust.forget_those(|agent, first_seen| privacy.is_among(&erased, agent, first_seen))
     });
     follower
 }

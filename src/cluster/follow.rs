@@ -1,8 +1,11 @@
 //! What is kept in memory follows what other nodes write.
 //!
-//! Woken by their word where the database can pass it on, and by itself twice a second.
+//! Woken by their word where the database can pass it on, and by itself twice a second. A node that cannot take over
+//! what others wrote (the database is away, a record is newer than this program) goes on with what it has, and is out
+//! of touch: it counts as ready no more, see [`Members::is_in_touch`].
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,6 +13,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::Members;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -30,15 +34,23 @@ struct Watched {
 /// Lets what is kept in memory follow.
 pub struct Follower {
     store: Store,
+    members: Arc<Members>,
     watched: Vec<Watched>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
     /// The versions of the tables that memory is at.
-    seen: Mutex<BTreeMap<&'static str, u64>>,
+    versions: BTreeMap<&'static str, u64>,
+    /// What could not follow the last time.
+    stuck: BTreeSet<&'static str>,
 }
 
 impl Follower {
-    /// Returns a follower of a store, of nothing yet.
-    pub fn new(store: Store) -> Self {
-        Self { store, watched: Vec::new(), seen: Mutex::default() }
+    /// Returns a follower of a store, of nothing yet; `members` are told that this node keeps up, as long as it does.
+    pub fn new(store: Store, members: Arc<Members>) -> Self {
+        Self { store, members, watched: Vec::new(), seen: Mutex::default() }
     }
 
     /// Calls `follow` whenever one of the tables may have changed; in the order in which it was said. `follow` says
@@ -58,17 +70,14 @@ impl Follower {
     /// # Errors
     /// The store failed; then nothing was followed.
     pub fn look(&self) -> Result<(), StoreError> {
+        let moment = self.members.moment();
         let versions = self.store.versions()?;
         let mut seen = self.seen.lock();
         for watched in &self.watched {
-            let now = |table: &str| versions.get(table).copied().unwrap_or_default();
-            if watched.tables.iter().all(|table| seen.get(table) == Some(&now(table))) {
-                continue;
-            }
-            match (watched.follow)() {
-                Ok(()) => seen.extend(watched.tables.iter().map(|table| (*table, now(table)))),
-                Err(error) => tracing::warn!(error, what = watched.name, "other nodes could not be followed"),
-            }
+            seen.follow(watched, &versions);
+        }
+        if seen.stuck.is_empty() {
+            self.members.followed(moment);
         }
         Ok(())
     }
@@ -105,6 +114,34 @@ impl Follower {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "what other nodes wrote could not be read"),
                 Err(_) => tracing::error!("following other nodes panicked"),
+            }
+        }
+    }
+}
+
+impl Seen {
+    /// Lets something follow whose tables are not at these versions; says so once where it cannot, and once it can.
+    fn follow(&mut self, watched: &Watched, versions: &BTreeMap<String, u64>) {
+        let now = |table: &str| versions.get(table).copied().unwrap_or_default();
+        if watched.tables.iter().all(|table| self.versions.get(table) == Some(&now(table))) {
+            return;
+        }
+        let what = watched.name;
+        match (watched.follow)() {
+            Ok(()) => {
+                self.versions.extend(watched.tables.iter().map(|table| (*table, now(table))));
+                if self.stuck.remove(what) {
+                    tracing::info!(what, "other nodes are followed again");
+                }
+            }
+            Err(error) => {
+                if self.stuck.insert(what) {
+                    tracing::error!(
+                        error,
+                        what,
+                        "other nodes cannot be followed: what is known here grows old"
+                    );
+                }
             }
         }
     }

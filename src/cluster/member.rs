@@ -113,6 +113,8 @@ struct View {
     beat: u64,
     /// When this node last changed its row.
     told: Option<Duration>,
+    /// As of when all that it keeps in memory is what all nodes wrote.
+    followed: Option<Duration>,
 }
 
 /// A row, and when it last changed.
@@ -138,7 +140,7 @@ impl Members {
         let rivals: BTreeMap<String, NodeRecord> =
             first.into_iter().filter(|(_, record)| opposes(record)).collect();
         if rivals.is_empty() {
-            self.view.lock().told = Some(self.clock.monotonic());
+            self.begin();
             return Ok(());
         }
         let until = self.clock.monotonic() + AWAY_AFTER;
@@ -153,8 +155,15 @@ impl Members {
         }
         // They ended without a word.
         rivals.keys().try_for_each(|id| self.table.delete(id))?;
-        self.view.lock().told = Some(self.clock.monotonic());
+        self.begin();
         Ok(())
+    }
+
+    /// Counts this node as in touch from now on: what it keeps in memory is read from here on.
+    fn begin(&self) {
+        let now = self.clock.monotonic();
+        let mut view = self.view.lock();
+        (view.told, view.followed) = (Some(now), Some(now));
     }
 
     fn others(&self) -> Result<Vec<(String, NodeRecord)>, StoreError> {
@@ -225,10 +234,28 @@ impl Members {
         &self.id
     }
 
-    /// Tells whether this node was heard lately: whoever is not must not count on what it holds.
+    /// Tells whether this node was heard lately, and hears the others: whoever is not must not count on what it holds.
     pub fn is_in_touch(&self) -> bool {
-        let now = self.clock.monotonic();
-        self.view.lock().told.is_some_and(|told| now.saturating_sub(told) < AWAY_AFTER)
+        self.is_lately(self.view.lock().told) && self.keeps_up()
+    }
+
+    /// Tells whether what this node keeps in memory is, or lately was, what all nodes wrote.
+    pub fn keeps_up(&self) -> bool {
+        self.is_lately(self.view.lock().followed)
+    }
+
+    fn is_lately(&self, at: Option<Duration>) -> bool {
+        at.is_some_and(|at| self.clock.monotonic().saturating_sub(at) < AWAY_AFTER)
+    }
+
+    /// Returns the moment at which a look at what others wrote begins.
+    pub(super) fn moment(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    /// Notes that all that is kept in memory is as it was written at a moment.
+    pub(super) fn followed(&self, moment: Duration) {
+        self.view.lock().followed = Some(moment);
     }
 
     /// Returns every node that was seen lately, by name.

@@ -5,7 +5,7 @@
 //! its row changes: whoever looks measures by its own monotonic clock how long it has not.
 //!
 //! What it does not promise: that a node which was cut off knows it at once. It counts itself as away as soon as it
-//! could not write its row for as long as the others would wait for it.
+//! could not write its row for as long as the others would wait for it, or could not take over what they wrote.
 
 pub mod config;
 mod follow;

@@ -1,10 +1,14 @@
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use super::*;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::clock::SystemClock;
+use crate::store::Batch;
 use crate::store::Store;
+use crate::store::StoreError;
 
 fn manual() -> Arc<ManualClock> {
     Arc::new(ManualClock::new("2026-11-21T12:00:00Z".parse().unwrap()))
@@ -34,10 +38,50 @@ fn a_node_is_there_as_long_as_it_is_heard() {
     }
     assert_eq!(there(&one), ["one"]);
     assert_eq!(one.nodes()[1].silent_ms, 5000);
+    [&one, &two].iter().for_each(|node| node.followed(node.moment()));
     assert!(one.is_in_touch() && !two.is_in_touch());
     two.beat(NodeFacts::default()).unwrap();
     one.beat(NodeFacts::default()).unwrap();
     assert_eq!(there(&one), ["one", "two"], "it is back");
+}
+
+#[test]
+fn a_node_that_cannot_follow_is_out_of_touch_until_it_can() {
+    let (store, clock) = (Store::in_memory(), manual());
+    let members = Arc::new(member(&store, "one", Sharing::Together, &clock));
+    members.claim().unwrap();
+    let is_readable = Arc::new(AtomicBool::new(true));
+    let mut follower = Follower::new(store.clone(), Arc::clone(&members));
+    let readable = Arc::clone(&is_readable);
+    follower.watch("keys", &["keys"], move || match readable.load(Ordering::Relaxed) {
+        true => Ok(()),
+        false => Err(StoreError::UnreadableRecord { table: "keys", version: 9 }),
+    });
+    let wait = || {
+        for _ in 0..AWAY_AFTER.as_secs() {
+            clock.advance(BEAT_EVERY);
+            members.beat(NodeFacts::default()).unwrap();
+            follower.look().unwrap();
+        }
+    };
+    wait();
+    assert!(members.is_in_touch(), "nothing was written, and it looked");
+    is_readable.store(false, Ordering::Relaxed);
+    let mut newer = Batch::default();
+    newer.put("keys", b"k".to_vec(), b"{}".to_vec());
+    store.commit(&newer).unwrap();
+    follower.look().unwrap();
+    assert!(members.is_in_touch(), "as long as a lost database would be waited for");
+    wait();
+    assert!(!members.is_in_touch() && !members.keeps_up(), "it beats, and knows old keys");
+    is_readable.store(true, Ordering::Relaxed);
+    follower.look().unwrap();
+    assert!(members.is_in_touch() && members.keeps_up());
+    for _ in 0..AWAY_AFTER.as_secs() {
+        clock.advance(BEAT_EVERY);
+        members.beat(NodeFacts::default()).unwrap();
+    }
+    assert!(!members.is_in_touch(), "nobody looks any more");
 }
 
 #[test]

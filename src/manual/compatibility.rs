@@ -18,7 +18,7 @@
 //! # What the gateway changes in traffic
 //! - The path is forwarded in its one normal spelling; `strip_prefix` removes the route's prefix.
 //! - Answers are asked for without a content coding. An encoded request travels on decoded: what was scanned is what
-//!   is sent.
+//!   is sent. Where the caller's signature covers the body (AWS Signature Version 4) an encoded one is refused (415).
 //! - Hop-by-hop headers are not forwarded, nor the cookies of people who are signed in to the gateway itself.
 //!   Answers gain `X-Request-Id`, `X-Portcullis-Action`, `X-Portcullis-Policy` and
 //!   the three rate-limit headers.

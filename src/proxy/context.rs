@@ -125,6 +125,11 @@ impl Service {
     pub fn told(self) -> Self {
         if self == Self::Untold { Self::Told } else { self }
     }
+
+    /// Returns the service of a provider whose answer nobody read after all: what failed stays nothing.
+    pub fn unread(self) -> Self {
+        if self == Self::Told { Self::Untold } else { self }
+    }
 }
 
 /// What came out of an exchange.

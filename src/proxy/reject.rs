@@ -67,6 +67,8 @@ pub enum Rejection {
     RequestBlocked,
     /// The policy changes the request, which its caller's signature forbids.
     SignedRequest,
+    /// The request's body is encoded, and leaves decoded, which its caller's signature forbids.
+    SignedCoding,
     /// The policy blocks the response.
     ResponseBlocked,
     /// The provider gave no usable answer.
@@ -141,6 +143,7 @@ impl Rejection {
             | Self::UnreadableResponse(_)
             | Self::RequestBlocked
             | Self::SignedRequest
+            | Self::SignedCoding
             | Self::ResponseBlocked => false,
         }
     }
@@ -178,7 +181,9 @@ impl Rejection {
             Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::Gate(GateFault::Slow { .. }) => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
             Self::Gate(GateFault::Broken(_)) => (StatusCode::BAD_REQUEST, "malformed_body"),
-            Self::Coding(CodingFault::Unknown) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_coding"),
+            Self::Coding(CodingFault::Unknown) | Self::SignedCoding => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_coding")
+            }
             Self::Coding(CodingFault::Broken) => (StatusCode::BAD_REQUEST, "malformed_body"),
             Self::Coding(CodingFault::Bomb) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::UnreadableRequest(Unreadable::TooLarge(_)) => {
@@ -218,6 +223,7 @@ impl Rejection {
             Self::UnreadableResponse(_) => "the provider's response cannot be inspected".to_owned(),
             Self::RequestBlocked => "the request was blocked by a security policy".to_owned(),
             Self::SignedRequest => "a security policy redacts this request, but its signature covers the body: it cannot be changed".to_owned(),
+            Self::SignedCoding => "the request's signature covers its encoded body, which would leave decoded: sign and send it without a content coding".to_owned(),
             Self::ResponseBlocked => "the response was blocked by a security policy".to_owned(),
             Self::Upstream(fault) => fault.to_string(),
             Self::Unrecorded => "the gateway cannot record exchanges at the moment".to_owned(),
@@ -265,6 +271,7 @@ mod tests {
         let cases = [
             (Rejection::RequestBlocked, 403, false),
             (Rejection::SignedRequest, 403, false),
+            (Rejection::SignedCoding, 415, false),
             (Rejection::ResponseBlocked, 403, false),
             (Rejection::UnreadableResponse(Unreadable::TooLarge(1)), 502, false),
             (Rejection::RateLimited { retry_after: Duration::from_secs(2) }, 429, true),

@@ -58,6 +58,8 @@ impl Gateway {
         let signed = covers_body(session).then(|| held.bytes.clone());
         let coding = text_header(session, header::CONTENT_ENCODING).map_or(Ok(None), Coding::parse)?;
         let body = match coding {
+            // What was decoded would have to leave encoded as it came: nobody can promise that.
+            Some(_) if signed.is_some() => return Err(Rejection::SignedCoding),
             Some(coding) => {
                 let decoded = coding.decode(&held.bytes, coding_limits(&exchange.rules.limits))?;
                 exchange.reserved.iter_mut().try_for_each(|reserved| reserved.grow(decoded.len()))?;

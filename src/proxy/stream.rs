@@ -12,7 +12,6 @@ use super::Gateway;
 use super::Stop;
 use super::context::Exchange;
 use super::context::Passage;
-use super::context::Service;
 use super::reject::Rejection;
 use super::request::aside;
 use super::request::coding_limits;
@@ -68,6 +67,10 @@ impl Gateway {
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspector.shadow());
         exchange.outcome.response = inspector.take_observations();
         exchange.outcome.usage.merge(inspector.usage().clone());
+        if matches!(end, End::Gone(_)) && inspector.usage().text_bytes == 0 {
+            // Who leaves while the model still thinks has not seen what it costs.
+            exchange.outcome.service = exchange.outcome.service.unread();
+        }
         let end = match end {
             End::Finished => self.keep(exchange).await.map_or_else(End::Broken, |()| End::Finished),
             cut => cut,
@@ -119,7 +122,7 @@ impl Gateway {
                 return End::Gone(stop);
             }
             if let Flow::Open(unreadable) = &flow {
-                exchange.outcome.service = Service::Untold;
+                exchange.outcome.service = exchange.outcome.service.unread();
                 self.count_unreadable(Some(unreadable));
             }
             match flow {

@@ -66,7 +66,8 @@ impl Postgres {
     /// Runs SQL and returns what comes of it, as text, one row a line.
     pub fn sql(&self, text: &str) -> String {
         let output = as_user("psql")
-            .args(["-X", "-A", "-t", "-U", "portcullis", "-d", "postgres", "-c", text, "-h"])
+            .args(["-X", "-A", "-t", "-U", "portcullis", "-d", "postgres", "-c", text])
+            .args(["-p", &effective(self.port).to_string(), "-h"])
             .arg(self.folder.path())
             .output()
             .expect("psql runs");
@@ -98,7 +99,7 @@ impl Drop for Postgres {
 
 fn run(folder: &Path, data: &Path, port: u16) -> Child {
     let listen = if port == 0 { "listen_addresses=" } else { "listen_addresses=127.0.0.1" };
-    let port = format!("port={}", if port == 0 { 5432 } else { port });
+    let port = format!("port={}", effective(port));
     let mut server = as_user("postgres");
     server.arg("-D").arg(data).args([
         "-c",
@@ -124,6 +125,11 @@ fn run(folder: &Path, data: &Path, port: u16) -> Child {
     let _ = child.kill();
     let _ = child.wait();
     panic!("{}", std::fs::read_to_string(folder.join("log")).unwrap_or_default());
+}
+
+/// Returns the port that names the socket, too.
+fn effective(port: u16) -> u16 {
+    if port == 0 { 5432 } else { port }
 }
 
 fn port_of(setting: &str) -> [String; 2] {

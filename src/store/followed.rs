@@ -2,7 +2,8 @@
 //!
 //! The owner tells how a change is taken over; this tells what changed. What the owner decides by what it holds is
 //! written only if nobody else was faster, and decided anew otherwise ([`Followed::change`]). One change is made,
-//! or taken over, at a time, so that memory never goes back to what was.
+//! or taken over, at a time, so that memory never goes back to what was; what changed together is shown together,
+//! to be taken over under one lock, so that nobody sees a table that is read anew while it is half there.
 
 use parking_lot::Mutex;
 
@@ -58,7 +59,7 @@ impl<K: Key, V: Record> Followed<K, V> {
     ///
     /// # Errors
     /// When it cannot be read; what was shown until then stays known.
-    pub fn catch_up(&self, mut apply: impl FnMut(Fresh<K, V>)) -> Result<(), StoreError> {
+    pub fn catch_up(&self, mut apply: impl FnMut(Vec<Fresh<K, V>>)) -> Result<(), StoreError> {
         self.read(&mut self.at.lock(), &mut apply)
     }
 
@@ -68,7 +69,7 @@ impl<K: Key, V: Record> Followed<K, V> {
     /// As [`Followed::change`].
     pub fn note<T, E: From<StoreError>>(
         &self,
-        apply: impl FnMut(Fresh<K, V>),
+        apply: impl FnMut(Vec<Fresh<K, V>>),
         decide: impl FnMut(&mut Batch) -> Result<T, E>,
     ) -> Result<T, E> {
         self.write(apply, decide)
@@ -81,7 +82,7 @@ impl<K: Key, V: Record> Followed<K, V> {
     /// What `decide` says, and when the store fails; then nothing was written.
     pub fn change<T, E: From<StoreError>>(
         &self,
-        apply: impl FnMut(Fresh<K, V>),
+        apply: impl FnMut(Vec<Fresh<K, V>>),
         decide: impl FnMut(&mut Batch) -> Result<T, E>,
     ) -> Result<T, E> {
         let changed = self.write(apply, decide)?;
@@ -91,7 +92,7 @@ impl<K: Key, V: Record> Followed<K, V> {
 
     fn write<T, E: From<StoreError>>(
         &self,
-        mut apply: impl FnMut(Fresh<K, V>),
+        mut apply: impl FnMut(Vec<Fresh<K, V>>),
         mut decide: impl FnMut(&mut Batch) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut at = self.at.lock();
@@ -120,26 +121,27 @@ impl<K: Key, V: Record> Followed<K, V> {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn expect_in(&self, batch: &mut Batch, mut apply: impl FnMut(Fresh<K, V>)) -> Result<(), StoreError> {
+    pub fn expect_in(
+        &self,
+        batch: &mut Batch,
+        mut apply: impl FnMut(Vec<Fresh<K, V>>),
+    ) -> Result<(), StoreError> {
         let mut at = self.at.lock();
         self.read(&mut at, &mut apply)?;
         batch.expect(self.table.name(), at.unwrap_or_default());
         Ok(())
     }
 
-    fn read(&self, at: &mut Option<u64>, apply: &mut impl FnMut(Fresh<K, V>)) -> Result<(), StoreError> {
+    fn read(&self, at: &mut Option<u64>, apply: &mut impl FnMut(Vec<Fresh<K, V>>)) -> Result<(), StoreError> {
         if at.is_some() && !self.table.store().is_shared() {
             return Ok(());
         }
         let changes = self.table.changes(at.unwrap_or(0))?;
-        if changes.is_whole {
-            apply(Fresh::Anew);
-        }
-        for (key, record) in changes.entries {
-            apply(match record {
-                Some(record) => Fresh::Put { key, record, is_own: false },
-                None => Fresh::Gone { key },
-            });
+        let begin = changes.is_whole.then_some(Fresh::Anew);
+        let entries = changes.entries.into_iter().map(|(key, record)| fresh(key, record, false));
+        let shown: Vec<_> = begin.into_iter().chain(entries).collect();
+        if !shown.is_empty() {
+            apply(shown);
         }
         *at = Some(changes.version);
         Ok(())
@@ -149,20 +151,24 @@ impl<K: Key, V: Record> Followed<K, V> {
         &self,
         batch: &Batch,
         at: &mut Option<u64>,
-        apply: &mut impl FnMut(Fresh<K, V>),
+        apply: &mut impl FnMut(Vec<Fresh<K, V>>),
     ) -> Result<(), StoreError> {
-        let mut own = batch.changes().iter().filter(|change| change.table == self.table.name()).peekable();
-        if own.peek().is_some() {
+        let own = batch.changes().iter().filter(|change| change.table == self.table.name());
+        let read = own.map(|change| self.table.read(&change.key, change.value.as_deref()));
+        let shown = read.map(|entry| entry.map(|(key, record)| fresh(key, record, true)));
+        let shown = shown.collect::<Result<Vec<_>, StoreError>>()?;
+        if !shown.is_empty() {
             *at = at.map(|version| version + 1);
-        }
-        for change in own {
-            let (key, record) = self.table.read(&change.key, change.value.as_deref())?;
-            apply(match record {
-                Some(record) => Fresh::Put { key, record, is_own: true },
-                None => Fresh::Gone { key },
-            });
+            apply(shown);
         }
         Ok(())
+    }
+}
+
+fn fresh<K, V>(key: K, record: Option<V>, is_own: bool) -> Fresh<K, V> {
+    match record {
+        Some(record) => Fresh::Put { key, record, is_own },
+        None => Fresh::Gone { key },
     }
 }
 
@@ -194,15 +200,17 @@ mod tests {
             Self { followed: Followed::new(store.table("t")), held: Mutex::default() }
         }
 
-        fn apply(&self, fresh: Fresh<String, Count>) {
+        fn apply(&self, fresh: Vec<Fresh<String, Count>>) {
             let mut held = self.held.lock();
-            match fresh {
-                Fresh::Anew => held.clear(),
-                Fresh::Put { key, record, .. } => {
-                    held.insert(key, record.0);
-                }
-                Fresh::Gone { key } => {
-                    held.remove(&key);
+            for one in fresh {
+                match one {
+                    Fresh::Anew => held.clear(),
+                    Fresh::Put { key, record, .. } => {
+                        held.insert(key, record.0);
+                    }
+                    Fresh::Gone { key } => {
+                        held.remove(&key);
+                    }
                 }
             }
         }
@@ -243,6 +251,26 @@ mod tests {
         let again = Node::of(&store);
         again.followed.catch_up(|fresh| again.apply(fresh)).unwrap();
         assert_eq!(again.held.lock()["k"], 2);
+    }
+
+    #[test]
+    fn a_table_that_is_read_anew_is_shown_in_one_piece() {
+        let store = Store::in_memory();
+        let [one, other] = [Node::of(&store), Node::of(&store)];
+        one.add();
+        other.followed.catch_up(|fresh| other.apply(fresh)).unwrap();
+        // More deletions than a backend remembers.
+        let table = one.followed.table();
+        for number in 0..5000 {
+            let key = number.to_string();
+            table.put(&key, &Count(1)).unwrap();
+            table.delete(&key).unwrap();
+        }
+        let mut shown = Vec::new();
+        other.followed.catch_up(|fresh| shown.push(fresh)).unwrap();
+        let put = Fresh::Put { key: "k".to_owned(), record: Count(1), is_own: false };
+        assert_eq!(shown, [vec![Fresh::Anew, put]]);
+        other.followed.catch_up(|_| panic!("nothing is new")).unwrap();
     }
 
     #[test]

@@ -164,6 +164,10 @@ fn exchanges_under_way_hold_what_they_may_use() {
     assert_eq!(shop.ask(CHAT, &key, &ask).status, 200);
 }
 
+/// A stream whose second event two readers could read differently.
+const UNREAD: &str =
+    "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"a\":1,\"a\":2}\n\n";
+
 /// A provider of one kind behind a route of its own, what is asked there, and what the key then pays in tokens.
 struct Trouble {
     name: &'static str,
@@ -181,6 +185,7 @@ impl Trouble {
         let more = match self.name {
             "slow" => "timeouts = { upstream_first_byte_ms = 300 }\n",
             "generic" => "dialect = \"generic\"\n",
+            "unread" => "policy = \"open\"\n",
             _ => "",
         };
         format!(
@@ -211,7 +216,10 @@ fn what_a_provider_was_asked_is_paid_though_nobody_read_its_answer() {
         Trouble::new("slow", Upstream::start(vec![Step::Wait]), CHAT, 95),
         Trouble::new("ambiguous", json(r#"{"usage":1,"usage":2}"#), CHAT, 95),
         Trouble::new("sound", Upstream::answering("audio/mpeg", "bytes"), "/v1/audio/speech", 95),
-        Trouble::new("wordless", Upstream::start(silent), CHAT, 5),
+        // Its caller leaves while it thinks, as far as anybody knows.
+        Trouble::new("wordless", Upstream::start(silent), CHAT, 95),
+        // Nobody could read this stream, and it was let through.
+        Trouble::new("unread", Upstream::answering("text/event-stream", UNREAD), CHAT, 95),
         // Four bytes of what an API nobody knows calls its text make a token, too.
         Trouble::new("generic", json(r#"{"generated_text":"sixteen letters!"}"#), "/generate", 9),
     ];
@@ -219,7 +227,8 @@ fn what_a_provider_was_asked_is_paid_though_nobody_read_its_answer() {
     let unreachable = format!(
         "[[routes]]\nname = \"gone\"\npath_prefix = \"/gone\"\nauth = \"gateway_key\"\nupstream = \"http://{gone}\"\n"
     );
-    let gateway = Gateway::start(&format!("{routes}{unreachable}{UNLIMITED}{POLICY}"));
+    let open = "[policies.open]\nfail_mode = \"open\"\n";
+    let gateway = Gateway::start(&format!("{routes}{unreachable}{UNLIMITED}{POLICY}{open}"));
     let shop = Shop { upstream: Upstream::start(Vec::new()), gateway };
     let (key, id) = shop.key(&json!({ "tokens_per_day": 1_000_000 }));
     let ask = ASK.replacen('{', "{\"max_tokens\":90,", 1);

@@ -1,5 +1,9 @@
 //! Bodies that their caller has signed by AWS Signature Version 4.
 
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::framing::secret;
@@ -12,14 +16,43 @@ const REDACTING: &str = "[limits]\nscan_ms = 60000\n[policies.default]\nfail_mod
                          [policies.default.categories.secrets]\nmode = \"redact\"\n";
 const PATH: &str = "/model/anthropic.claude/invoke";
 
+const SIGNED: &str = "authorization: AWS4-HMAC-SHA256 Credential=x/20261121/us-east-1/bedrock/aws4_request, \
+                      SignedHeaders=host, Signature=0\r\n";
+
+#[test]
+fn a_signed_body_with_a_coding_is_refused_for_it_and_blocks_nothing() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::in_front_of(upstream.address, REDACTING);
+    let body = r#"{"messages":[{"role":"user","content":"hello"}]}"#;
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(body.as_bytes()).expect("it is written");
+    let encoded = encoder.finish().expect("it ends");
+    let send = |signature: &str| {
+        let head = format!(
+            "POST {PATH} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\n\
+             {signature}content-length: {}\r\n\r\n",
+            encoded.len()
+        );
+        exchange(gateway.proxy, &[head.as_bytes(), &encoded].concat())
+    };
+    assert_eq!(send("").status, 200);
+    let refused = send(SIGNED);
+    assert_eq!((refused.status, upstream.received().len()), (415, 1), "{}", refused.text());
+    assert!(
+        refused.text().contains("unsupported_coding") && refused.text().contains("decoded"),
+        "{}",
+        refused.text()
+    );
+    assert_ne!(refused.header("x-portcullis-action"), Some("block"));
+}
+
 #[test]
 fn a_signed_body_leaves_as_it_came_or_not_at_all() {
     let upstream = Upstream::answering("application/json", "{}");
     let gateway = Gateway::in_front_of(upstream.address, REDACTING);
     let clean = r#"{"messages":[{"role":"user","content":"hello"}],"max_tokens":5}"#.to_owned();
     let leaking = clean.replace("hello", &format!("my key is {}", secret()));
-    let header = "authorization: AWS4-HMAC-SHA256 Credential=x/20261121/us-east-1/bedrock/aws4_request, \
-                  SignedHeaders=host, Signature=0\r\n";
+    let header = SIGNED;
     let unsigned = format!("{header}x-amz-content-sha256: UNSIGNED-PAYLOAD\r\n");
     let presigned = format!("{PATH}?X-Amz-Signature=0");
     let send = |path: &str, headers: &str, body: &str| {

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that are missing. Arguments name what they are for:
 #   build    compiling the gateway        clients  running the official SDKs, and a browser
-#   bench    the servers to compare with
+#   bench    the servers to compare with      package  making packages, and judging them
 # Needs root, or sudo; needs neither when nothing is missing.
 set -euo pipefail
 
 missing=()
+package=
 need() { # need COMMAND PACKAGE
   command -v "$1" > /dev/null || missing+=("$2")
 }
@@ -40,6 +41,14 @@ for purpose in "$@"; do
       need python3 python3
       need nginx nginx
       ;;
+    package)
+      need python3 python3
+      python3 -c 'import ensurepip, venv' 2> /dev/null || missing+=(python3-venv)
+      need curl curl
+      need lintian lintian
+      need debootstrap debootstrap
+      package=1
+      ;;
     *)
       echo "system.sh: nothing is known about '$purpose'" >&2
       exit 2
@@ -73,4 +82,9 @@ fi
 if ! command -v cargo > /dev/null; then
   echo "Rust is missing: install it from https://rustup.rs, then run this again." >&2
   exit 1
+fi
+
+if [ -n "$package" ] && ! cargo deb --version > /dev/null 2>&1; then
+  echo "Installing cargo-deb"
+  cargo install --quiet --locked cargo-deb
 fi

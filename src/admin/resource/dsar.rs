@@ -119,7 +119,7 @@ pub async fn erase(call: Call) -> Answer {
     let office = call.office.clone();
     let settled = tokio::task::spawn_blocking(move || office.privacy.settle(&erased)).await;
     if let Err(error) = settled.map_err(|_| call.office.panicked())? {
-        tracing::warn!(%error, "the note of an erasure stays; it is recorded again at the next start");
+        tracing::warn!(%error, "the note of an erasure stays; it is recorded again soon");
     }
     ok(&told)
 }

@@ -98,21 +98,25 @@ impl AbTests {
         self.tests.catch_up(|fresh| self.take_over(fresh))
     }
 
-    fn take_over(&self, fresh: Fresh<String, StoredTest>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, StoredTest>>) {
         let mut held = self.held.lock();
-        match fresh {
-            Fresh::Anew => held.clear(),
-            Fresh::Gone { key } => {
-                held.remove(&key);
-            }
-            Fresh::Put { key, record, .. } => {
-                let Some(test) = record.read(key.clone()) else {
-                    return tracing::error!(
-                        id = key,
-                        "another node has stored an A/B test that cannot be read"
-                    );
-                };
-                self.hold(&mut held, test);
+        // What is read anew is still known: counts are kept here alone.
+        let mut known = BTreeMap::new();
+        for one in fresh {
+            match one {
+                Fresh::Anew => known = std::mem::take(&mut *held),
+                Fresh::Gone { key } => {
+                    held.remove(&key);
+                }
+                Fresh::Put { key, record, .. } => match record.read(key.clone()) {
+                    Some(test) => {
+                        held.extend(known.remove_entry(&key));
+                        self.hold(&mut held, test);
+                    }
+                    None => {
+                        tracing::error!(id = key, "another node has stored an A/B test that cannot be read");
+                    }
+                },
             }
         }
         self.choose_live(&held);

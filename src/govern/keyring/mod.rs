@@ -158,18 +158,20 @@ impl Keyring {
         }
     }
 
-    fn take_over(&self, fresh: Fresh<u64, Slot>) {
+    fn take_over(&self, fresh: Vec<Fresh<u64, Slot>>) {
         let mut known = self.known.write();
-        match fresh {
-            Fresh::Anew => {
-                *known = Known::default();
-                self.cache.write().clear();
-            }
-            Fresh::Put { key, record, .. } => known.put(key, record),
-            Fresh::Gone { key } => {
-                known.forget_slot(key);
-                // Whose it was nobody knows any more.
-                self.cache.write().clear();
+        for one in fresh {
+            match one {
+                Fresh::Anew => {
+                    *known = Known::default();
+                    self.cache.write().clear();
+                }
+                Fresh::Put { key, record, .. } => known.put(key, record),
+                Fresh::Gone { key } => {
+                    known.forget_slot(key);
+                    // Whose it was nobody knows any more.
+                    self.cache.write().clear();
+                }
             }
         }
     }

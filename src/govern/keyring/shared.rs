@@ -68,7 +68,7 @@ impl SharedKeys {
     }
 
     /// Shows what other nodes made and destroyed.
-    pub(super) fn catch_up(&self, mut apply: impl FnMut(Fresh<u64, Slot>)) -> Result<(), StoreError> {
+    pub(super) fn catch_up(&self, mut apply: impl FnMut(Vec<Fresh<u64, Slot>>)) -> Result<(), StoreError> {
         self.table.catch_up(|fresh| self.show(fresh, &mut apply))
     }
 
@@ -77,7 +77,7 @@ impl SharedKeys {
     pub(super) fn make(
         &self,
         index: Index,
-        mut apply: impl FnMut(Fresh<u64, Slot>),
+        mut apply: impl FnMut(Vec<Fresh<u64, Slot>>),
         wanted: impl Fn() -> bool,
     ) -> Result<(), StoreError> {
         let key = Key::random();
@@ -103,7 +103,7 @@ impl SharedKeys {
     /// Destroys the key at the place that `find` tells; tells whether there was one.
     pub(super) fn destroy(
         &self,
-        mut apply: impl FnMut(Fresh<u64, Slot>),
+        mut apply: impl FnMut(Vec<Fresh<u64, Slot>>),
         find: impl Fn() -> Option<u32>,
     ) -> Result<bool, StoreError> {
         self.table.change(
@@ -116,19 +116,26 @@ impl SharedKeys {
         )
     }
 
-    fn show(&self, fresh: Fresh<u64, KeyRecord>, apply: &mut impl FnMut(Fresh<u64, Slot>)) {
+    fn show(&self, fresh: Vec<Fresh<u64, KeyRecord>>, apply: &mut impl FnMut(Vec<Fresh<u64, Slot>>)) {
+        apply(fresh.into_iter().filter_map(|one| self.opened(one)).collect());
+    }
+
+    /// Returns a change as its owner knows it; `None` where it is not of a key, or not of ours.
+    fn opened(&self, fresh: Fresh<u64, KeyRecord>) -> Option<Fresh<u64, Slot>> {
         match fresh {
-            Fresh::Anew => apply(Fresh::Anew),
-            Fresh::Gone { key } => apply(Fresh::Gone { key }),
+            Fresh::Anew => Some(Fresh::Anew),
+            Fresh::Gone { key } => Some(Fresh::Gone { key }),
             Fresh::Put { key: PLACES, record, .. } => {
                 self.places.fetch_max(record.index.parse().unwrap_or(0), Ordering::AcqRel);
+                None
             }
-            Fresh::Put { key, record, is_own } => match self.open(key, &record) {
-                Some(slot) => apply(Fresh::Put { key, record: slot, is_own }),
-                None => {
-                    tracing::error!(key, "a key of a subject cannot be opened with this deployment's secret")
+            Fresh::Put { key, record, is_own } => {
+                let slot = self.open(key, &record);
+                if slot.is_none() {
+                    tracing::error!(key, "a key of a subject cannot be opened with this deployment's secret");
                 }
-            },
+                slot.map(|record| Fresh::Put { key, record, is_own })
+            }
         }
     }
 

@@ -1,11 +1,10 @@
 //! The one desk at which holds and erasures take their places.
 
 use std::collections::BTreeMap;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::erasure::EraseError;
@@ -19,6 +18,9 @@ use super::hold::Hold;
 use super::hold::HoldId;
 use super::hold::HoldRecord;
 use super::hold::NewHold;
+use super::keeper::HeldNote;
+use super::keeper::InHand;
+use super::places::Gone;
 use super::places::Places;
 use super::provider::DataProvider;
 use super::provider::Facts;
@@ -37,22 +39,19 @@ use crate::store::StoreError;
 
 /// The most holds there may be, released ones included.
 pub const HOLDS_MAX: usize = 100_000;
-/// The most erasures that may be under way at once.
-const NOTES_MAX: usize = 10_000;
-/// How long it is known that an entity was erased, for holds that were asked for before it was.
-const REMEMBERED: Duration = Duration::from_secs(600);
-
 /// Holds, exports and erasures. All calls may block on the disk.
 pub struct Privacy {
     holds: Followed<u64, HoldRecord>,
-    notes: Followed<String, Note>,
-    marks: Followed<String, Mark>,
-    node: String,
-    keyring: Arc<Keyring>,
+    pub(super) notes: Followed<String, Note>,
+    pub(super) marks: Followed<String, Mark>,
+    pub(super) node: String,
+    pub(super) keyring: Arc<Keyring>,
     log: AuditLog,
-    clock: Arc<dyn Clock>,
+    pub(super) clock: Arc<dyn Clock>,
     providers: Vec<Box<dyn DataProvider>>,
-    places: Mutex<Places>,
+    pub(super) places: Mutex<Places>,
+    /// The notes of the erasures that this process has in hand.
+    pub(super) in_hand: InHand,
     /// Held while a hold or an erasure takes its place: each looks at the table of the other.
     turn: Mutex<()>,
 }
@@ -128,6 +127,7 @@ impl Privacy {
             clock,
             providers,
             places: Mutex::default(),
+            in_hand: InHand::default(),
             turn: Mutex::new(()),
         };
         privacy.follow()?;
@@ -144,47 +144,59 @@ impl Privacy {
         self.holds.catch_up(|fresh| self.take_over_hold(fresh))
     }
 
-    fn take_over_hold(&self, fresh: Fresh<u64, HoldRecord>) {
+    /// Takes over what became of holds; neither who asks nor the log sees less than was or is in force.
+    fn take_over_hold(&self, fresh: Vec<Fresh<u64, HoldRecord>>) {
         let mut places = self.places.lock();
-        match fresh {
-            Fresh::Anew => places.let_all_go(),
-            Fresh::Gone { key } => places.let_go(key),
-            Fresh::Put { key, record, .. } => places.hold(key, record, &self.keyring),
+        for one in fresh {
+            match one {
+                Fresh::Anew => places.let_all_go(),
+                Fresh::Gone { key } => places.let_go(key),
+                Fresh::Put { key, record, .. } => places.hold(key, record, &self.keyring),
+            }
         }
         self.tell_log(&places);
     }
 
-    fn take_over_note(&self, fresh: Fresh<String, Note>) {
+    pub(super) fn take_over_note(&self, fresh: Vec<Fresh<String, Note>>) {
+        let now = self.clock.monotonic();
         let mut places = self.places.lock();
-        match fresh {
-            Fresh::Anew => places.erasing.clear(),
-            Fresh::Gone { key } => {
-                places.erasing.remove(&key);
-            }
-            Fresh::Put { key, record, .. } => {
-                // Without its key the entity is erased, and only the record of it is missing.
-                let names = record.names(&key, &self.keyring);
-                if !names.is_empty() {
-                    places.erasing.insert(key, names);
+        for one in fresh {
+            match one {
+                Fresh::Anew => {
+                    let known: Vec<String> = places.erasing.keys().cloned().collect();
+                    known.iter().for_each(|note| places.end(note, now, |name| self.index_of(name)));
+                }
+                Fresh::Gone { key } => places.end(&key, now, |name| self.index_of(name)),
+                Fresh::Put { key, record, .. } => {
+                    // Without its key the entity is erased, and only the record of it is missing.
+                    let names = record.names(&key, &self.keyring);
+                    if !names.is_empty() {
+                        places.erasing.insert(key, names);
+                    }
                 }
             }
         }
     }
 
-    fn take_over_mark(&self, fresh: Fresh<String, Mark>) {
+    pub(super) fn take_over_mark(&self, fresh: Vec<Fresh<String, Mark>>) {
         let now = self.clock.monotonic();
         let mut places = self.places.lock();
-        match fresh {
-            Fresh::Anew | Fresh::Gone { .. } => {}
-            Fresh::Put { key, .. } => {
-                places.erased.insert(key, now);
+        let mut before = HashMap::new();
+        for one in fresh {
+            match one {
+                Fresh::Anew => before = std::mem::take(&mut places.erased),
+                Fresh::Gone { key } => drop(places.erased.remove(&key)),
+                Fresh::Put { key, record: Mark { erased_at }, .. } => {
+                    let known = before.remove(&key).filter(|known: &Gone| known.erased_at == erased_at);
+                    let known_at = known.map_or(now, |known| known.known_at);
+                    places.erased.insert(key, Gone { erased_at, known_at });
+                }
             }
         }
-        places.erased.retain(|_, at| now.saturating_sub(*at) < REMEMBERED);
     }
 
     /// Returns what a name is found by, as it is written in a mark.
-    fn index_of(&self, entity: &str) -> String {
+    pub(super) fn index_of(&self, entity: &str) -> String {
         self.keyring.index_of(entity).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
@@ -218,8 +230,8 @@ impl Privacy {
     /// Returns the number of a hold on an entity, unless it comes too late.
     fn next_hold(&self, names: &[String], arrival: Arrival) -> Result<u64, HoldError> {
         let places = self.places.lock();
-        let was_erased =
-            |name: &String| places.erased.get(&self.index_of(name)).is_some_and(|at| *at > arrival.0);
+        let mark = |name: &String| places.erased.get(&self.index_of(name));
+        let was_erased = |name: &String| mark(name).is_some_and(|mark| mark.known_at > arrival.0);
         if places.is_being_erased(names) || names.iter().any(was_erased) {
             return Err(HoldError::Erased);
         }
@@ -243,7 +255,7 @@ impl Privacy {
 
     /// Lets a batch be written only as long as no erasure begins or ends.
     fn expect_erasures(&self, batch: &mut Batch) -> Result<(), StoreError> {
-        // In this order: an erasure leaves its mark before it takes its note away.
+        // In this order: an erasure leaves its marks before it takes its note away.
         self.notes.expect_in(batch, |fresh| self.take_over_note(fresh))?;
         self.marks.catch_up(|fresh| self.take_over_mark(fresh))
     }
@@ -325,39 +337,35 @@ impl Privacy {
     /// See [`EraseError`].
     pub fn erase(&self, entity: &str) -> Result<Erased, EraseError> {
         let (note, names) = self.begin(entity)?;
-        let outcome = self.forget(&names);
-        match outcome {
+        match self.forget(&names) {
             Ok(affected) => {
                 let erased_at = self.clock.now();
-                self.mark(&names, erased_at)?;
-                self.places.lock().erasing.remove(&note);
+                let now = self.clock.monotonic();
+                self.places.lock().end(note.token(), now, |name| self.index_of(name));
                 Ok(Erased { note, erased_at, affected: Some(affected) })
             }
             Err(error) => {
-                self.let_note_go(&note)?;
+                if let Err(fault) = self.let_note_go(note.token()) {
+                    tracing::error!(%fault, "an erasure broke off, and will be tried again by itself");
+                }
                 Err(error)
             }
         }
     }
 
-    /// Notes that an entity of these names was erased, and forgets such notes that are old.
-    fn mark(&self, names: &[String], erased_at: Timestamp) -> Result<(), StoreError> {
-        let old = erased_at - REMEMBERED;
+    /// Notes that the entity of these names is erased: for the other nodes, whenever they hear of it.
+    fn mark(&self, names: &[String]) -> Result<(), StoreError> {
+        let erased_at = self.clock.now();
         self.marks.change(
             |fresh| self.take_over_mark(fresh),
             |batch| {
-                for (key, mark) in self.marks.table().list(&KeyRange::all(), Order::Ascending, NOTES_MAX)? {
-                    if mark.erased_at < old {
-                        self.marks.table().delete_in(batch, &key);
-                    }
-                }
                 let mut indexes = names.iter().map(|name| self.index_of(name));
                 indexes.try_for_each(|index| self.marks.table().put_in(batch, &index, &Mark { erased_at }))
             },
         )
     }
 
-    fn let_note_go(&self, note: &str) -> Result<(), StoreError> {
+    pub(super) fn let_note_go(&self, note: &str) -> Result<(), StoreError> {
         self.notes.change(
             |fresh| self.take_over_note(fresh),
             |batch| {
@@ -370,32 +378,13 @@ impl Privacy {
     /// Lets go of the note of an erasure, once it is recorded.
     ///
     /// # Errors
-    /// When the store fails; the erasure is recorded again at the next start then.
+    /// When the store fails; the erasure is recorded again by [`Privacy::resume`] then.
     pub fn settle(&self, erased: &Erased) -> Result<(), StoreError> {
-        self.let_note_go(&erased.note)
-    }
-
-    /// Finishes the erasures that were cut short by the end of the last process; each is still to be recorded.
-    ///
-    /// # Errors
-    /// See [`EraseError`].
-    pub fn resume(&self) -> Result<Vec<Erased>, EraseError> {
-        let mut finished = Vec::new();
-        for (note, left) in self.notes.table().list(&KeyRange::all(), Order::Ascending, NOTES_MAX)? {
-            if !left.node.is_empty() && left.node != self.node {
-                continue;
-            }
-            let names = left.names(&note, &self.keyring);
-            if !names.is_empty() {
-                self.forget(&names)?;
-            }
-            finished.push(Erased { note, erased_at: self.clock.now(), affected: None });
-        }
-        Ok(finished)
+        self.let_note_go(erased.note.token())
     }
 
     /// Takes the place of an erasure and leaves its note; returns that and the entity's names.
-    fn begin(&self, entity: &str) -> Result<(String, Vec<String>), EraseError> {
+    fn begin(&self, entity: &str) -> Result<(HeldNote, Vec<String>), EraseError> {
         let _turn = self.turn.lock();
         self.notes.change(
             |fresh| self.take_over_note(fresh),
@@ -411,8 +400,10 @@ impl Privacy {
                     return Err(EraseError::UnderWay);
                 }
                 let (note, left) = self.note_of(&subject.names)?;
+                // Before anybody can see it: it is not to be finished by somebody else.
+                let held = self.in_hand.take(&note).ok_or(EraseError::UnderWay)?;
                 self.notes.table().put_in(batch, &note, &left)?;
-                Ok((note, subject.names))
+                Ok((held, subject.names))
             },
         )
     }
@@ -437,8 +428,9 @@ impl Privacy {
         Ok((note, left))
     }
 
-    /// Lets every provider forget an entity, then destroys the keys of its names.
-    fn forget(&self, names: &[String]) -> Result<BTreeMap<&'static str, u64>, EraseError> {
+    /// Lets every provider forget an entity, tells the other nodes, then destroys the keys of its names: as long as
+    /// these are there whoever resumes knows whom it was about.
+    pub(super) fn forget(&self, names: &[String]) -> Result<BTreeMap<&'static str, u64>, EraseError> {
         let mut affected = BTreeMap::new();
         for provider in &self.providers {
             let count = provider.erase(names)?;
@@ -446,20 +438,11 @@ impl Privacy {
                 affected.insert(provider.name(), count);
             }
         }
+        self.mark(names)?;
         for name in names {
             self.keyring.destroy(name)?;
         }
         Ok(affected)
-    }
-
-    /// Returns what names are found by that were erased lately, on whichever node.
-    pub fn erased_lately(&self) -> HashSet<String> {
-        self.places.lock().erased.keys().cloned().collect()
-    }
-
-    /// Tells whether a name is one of those.
-    pub fn is_among(&self, erased: &HashSet<String>, name: &str) -> bool {
-        erased.contains(&self.index_of(name))
     }
 
     /// Tells the log whose entries are not to be dropped.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::keeper::HeldNote;
 use super::provider::ProviderError;
 use crate::govern::audit::AuditEvent;
 use crate::govern::keyring::Keyring;
@@ -15,14 +16,13 @@ use crate::store::StoreError;
 /// The table of erasures that were begun and are not recorded yet, by the entity's token.
 pub(super) const NOTES: &str = "erasures_under_way";
 
-/// The table of entities that were erased lately, by what their names are found by.
+/// The table of entities that were erased, by what their names are found by.
 pub(super) const MARKS: &str = "erased_lately";
 
-/// An erasure that is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An erasure that is over, and whose note is still in hand: nobody else finishes it meanwhile.
+#[derive(Debug)]
 pub struct Erased {
-    /// What its note is found by.
-    pub(super) note: String,
+    pub(super) note: HeldNote,
     /// When it was over.
     pub erased_at: Timestamp,
     /// How many records of each provider it affected; those that knew nothing are left out. `None`: the process
@@ -62,8 +62,8 @@ pub(super) struct Note {
     pub(super) node: String,
 }
 
-/// That an entity was erased, known for some time by what its name is found by: for holds that were asked for on
-/// other nodes before it was.
+/// That an entity was erased, known by what its name is found by: for holds that were asked for on other nodes before
+/// it was, and for nodes that keep records of it and were away.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Mark {
     pub(super) erased_at: Timestamp,

@@ -5,15 +5,18 @@
 //! takes its place at one desk, under one lock, and on all nodes, before it does anything ([`Privacy`]). An entity is
 //! one by whatever name it is called, as far as the node knows that is asked: a user by its name in any spelling and
 //! by its id, whoever signed in elsewhere by the name there. An erasure leaves a note on the disk before its first
-//! deletion, so that one that was cut short is finished at the next start.
+//! deletion, so that one that was cut short is finished soon, or at the next start; and a mark before it destroys the keys,
+//! so that the other nodes hear of it.
 //!
 //! What it does not promise: that a hold keeps entries past their retention which are recorded under a name that the
-//! entity got after the hold was taken; copies of the record that left the gateway (exports, SIEM, backups) keep what
+//! entity got after the hold was taken; that a node which was away for longer than [`MARKS_KEPT`] hears of an erasure, and
+//! drops what only it keeps of the entity; copies of the record that left the gateway (exports, SIEM, backups) keep what
 //! they have.
 
 mod desk;
 mod erasure;
 mod hold;
+mod keeper;
 mod places;
 mod provider;
 mod subject;
@@ -30,6 +33,8 @@ pub use self::hold::Hold;
 pub use self::hold::HoldId;
 pub use self::hold::NAME_BYTES_MAX;
 pub use self::hold::NewHold;
+pub use self::keeper::Keeper;
+pub use self::keeper::MARKS_KEPT;
 pub use self::provider::Aliases;
 pub use self::provider::DataProvider;
 pub use self::provider::Fact;

@@ -1,8 +1,10 @@
-//! Who has taken which place: holds that are in force, erasures under way, and who was erased lately.
+//! Who has taken which place: holds that are in force, erasures under way, and who was erased.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::time::Duration;
+
+use jiff::Timestamp;
 
 use super::hold::HoldRecord;
 use crate::govern::keyring::Keyring;
@@ -16,11 +18,19 @@ pub(super) struct Places {
     unread: HashMap<u64, HoldRecord>,
     /// The names of the entities that are being erased, by the tokens of the erasures' notes.
     pub(super) erasing: HashMap<String, Vec<String>>,
-    /// When it became known that entities were erased lately, by what their names are found by, on the monotonic
-    /// clock.
-    pub(super) erased: HashMap<String, Duration>,
+    /// The entities that were erased, by what their names are found by.
+    pub(super) erased: HashMap<String, Gone>,
     /// The number of the newest hold.
     pub(super) last_hold: u64,
+}
+
+/// That an entity was erased.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gone {
+    /// When, by the clock of the node that did it.
+    pub(super) erased_at: Timestamp,
+    /// When that became known here, on the monotonic clock; while the erasure was under way it counts from its end.
+    pub(super) known_at: Duration,
 }
 
 impl Places {
@@ -65,6 +75,16 @@ impl Places {
     pub(super) fn let_all_go(&mut self) {
         self.held.clear();
         self.unread.clear();
+    }
+
+    /// Takes away that an erasure is under way; `index_of` tells what a name is found by. Whoever asked for a hold
+    /// before that asked too early, if it was not given up before it left its marks.
+    pub(super) fn end(&mut self, note: &str, now: Duration, index_of: impl Fn(&str) -> String) {
+        for name in self.erasing.remove(note).unwrap_or_default() {
+            if let Some(gone) = self.erased.get_mut(&index_of(&name)) {
+                gone.known_at = now;
+            }
+        }
     }
 
     /// Tells whether an entity is being erased under one of these names.

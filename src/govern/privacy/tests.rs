@@ -3,11 +3,13 @@ use std::sync::Barrier;
 use std::thread;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::Serialize;
 
 use super::*;
 use crate::clock::Clock;
+use crate::clock::ManualClock;
 use crate::clock::SystemClock;
 use crate::govern::audit;
 use crate::govern::audit::AuditConfig;
@@ -128,6 +130,46 @@ fn opened_with_log(
     (privacy, keyring, kept)
 }
 
+/// Cannot forget some, as long as it is not mended.
+#[derive(Clone, Default)]
+struct Stuck(Arc<Mutex<Vec<String>>>);
+
+impl DataProvider for Stuck {
+    fn name(&self) -> &'static str {
+        "stuck"
+    }
+
+    fn export(&self, _: &[String]) -> Result<Option<Facts>, ProviderError> {
+        Ok(None)
+    }
+
+    fn erase(&self, names: &[String]) -> Result<u64, ProviderError> {
+        let stuck = self.0.lock();
+        match names.iter().find(|name| stuck.contains(name)) {
+            Some(name) if name == "root" => Err(ProviderError::Refused("it stays".to_owned())),
+            Some(_) => Err(ProviderError::Unavailable("stuck")),
+            None => Ok(1),
+        }
+    }
+}
+
+/// Finishes what was cut short; all of it can be.
+fn finished(privacy: &Privacy) -> Vec<Erased> {
+    privacy.resume().unwrap().into_iter().map(Result::unwrap).collect()
+}
+
+/// Returns one more node of a deployment, with a memory of its own.
+fn node(
+    name: &str,
+    store: &Store,
+    keyring: &Arc<Keyring>,
+    log: &AuditLog,
+    clock: &Arc<ManualClock>,
+) -> Privacy {
+    let clock = Arc::clone(clock) as Arc<dyn Clock>;
+    Privacy::open((store, name), keyring.clone(), log.clone(), clock, vec![Box::new(Slow)]).unwrap()
+}
+
 fn hold_on(entity: &str) -> NewHold {
     NewHold {
         entity_id: entity.to_owned(),
@@ -211,10 +253,12 @@ fn an_erasure_that_was_cut_short_is_finished_by_the_next_process() {
     assert!(cut.is_err() && keyring.name_of(&token).is_some());
     drop((privacy, keyring));
     let (privacy, keyring) = opened(folder.path(), &store, Box::new(Slow));
-    let finished = privacy.resume().unwrap();
+    let finished = finished(&privacy);
     assert_eq!((finished.len(), keyring.name_of(&token)), (1, None));
+    assert!(privacy.resume().unwrap().is_empty(), "it is in hand until it is recorded");
     assert!(finished[0].event().message.contains("restart"));
     privacy.settle(&finished[0]).unwrap();
+    drop(finished);
     assert!(privacy.resume().unwrap().is_empty());
 }
 
@@ -263,5 +307,99 @@ fn records_of_entities_with_one_name_are_still_read() {
     assert!(privacy.is_held("alice"));
     assert_eq!(privacy.hold_of(HoldId(1)).unwrap().unwrap().told, hold_on("alice"));
     assert!(matches!(privacy.erase("bob"), Err(EraseError::UnderWay)));
-    assert_eq!((privacy.resume().unwrap().len(), keyring.name_of(&bob)), (1, None));
+    assert_eq!((finished(&privacy).len(), keyring.name_of(&bob)), (1, None));
+}
+
+#[test]
+fn one_erasure_that_cannot_be_finished_keeps_no_other_back() {
+    let (folder, store) = (tempfile::tempdir().unwrap(), Store::in_memory());
+    let names = ["alice", "bob", "carol", "dave", "erin", "root"];
+    let (privacy, keyring) = opened(folder.path(), &store, Box::new(Cut));
+    let tokens = names.map(|name| keyring.seal(name));
+    for name in names {
+        let cut = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| privacy.erase(name)));
+        assert!(cut.is_err());
+    }
+    drop((privacy, keyring));
+    let stuck = Stuck(Arc::new(Mutex::new(vec!["carol".to_owned(), "root".to_owned()])));
+    let (privacy, keyring) = opened(folder.path(), &store, Box::new(stuck.clone()));
+    let outcomes = privacy.resume().unwrap();
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 4, "{outcomes:?}");
+    let kept: Vec<&str> = names
+        .into_iter()
+        .zip(&tokens)
+        .filter(|(_, token)| keyring.name_of(token).is_some())
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(kept, ["carol", "root"]);
+    outcomes.iter().flatten().for_each(|erased| privacy.settle(erased).unwrap());
+    drop(outcomes);
+    // What must not be forgotten is given up; what could not be is tried again, while the process runs.
+    assert!(matches!(privacy.erase("carol"), Err(EraseError::UnderWay)));
+    stuck.0.lock().clear();
+    privacy.settle(&privacy.erase("root").unwrap()).unwrap();
+    let again = finished(&privacy);
+    assert_eq!((again.len(), keyring.name_of(&tokens[2])), (1, None));
+    privacy.settle(&again[0]).unwrap();
+    assert!(privacy.erase("carol").is_ok());
+}
+
+#[test]
+fn nodes_that_were_away_hear_of_every_erasure_for_a_year() {
+    let (folder, store) = (tempfile::tempdir().unwrap(), Store::in_memory());
+    let clock = Arc::new(ManualClock::new("2026-11-21T12:00:00Z".parse().unwrap()));
+    let (cut, keyring, log) = opened_with_log(folder.path(), &store, Box::new(Cut));
+    let seen_at = clock.now();
+    let gone = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cut.erase("alice")));
+    assert!(gone.is_err());
+    drop(cut);
+    let one = node("node", &store, &keyring, &log, &clock);
+    let resumed = finished(&one);
+    resumed.iter().for_each(|erased| one.settle(erased).unwrap());
+    let is_erased = |node: &Privacy, name: &str, since| node.is_among(&node.erased(), name, since);
+    let early = node("other", &store, &keyring, &log, &clock);
+    assert!(is_erased(&early, "alice", seen_at), "an erasure that was resumed is known elsewhere");
+    // The others are there while it goes on; one comes back after months.
+    clock.advance(std::time::Duration::from_secs(200 * 86_400));
+    one.erase("bob").unwrap();
+    one.forget_marks().unwrap();
+    early.follow().unwrap();
+    let late = node("late", &store, &keyring, &log, &clock);
+    for node in [&early, &late] {
+        assert!(is_erased(node, "alice", seen_at) && is_erased(node, "bob", seen_at));
+        assert!(!is_erased(node, "carol", seen_at));
+        assert!(!is_erased(node, "alice", clock.now()), "who came back since is somebody new");
+    }
+    clock.advance(MARKS_KEPT - std::time::Duration::from_secs(86_400));
+    one.forget_marks().unwrap();
+    late.follow().unwrap();
+    assert!(!is_erased(&late, "alice", seen_at) && is_erased(&late, "bob", seen_at));
+}
+
+#[test]
+fn a_hold_is_in_force_while_all_holds_are_read_anew() {
+    let (folder, store) = (tempfile::tempdir().unwrap(), Store::in_memory());
+    let (one, keyring, log) = opened_with_log(folder.path(), &store, Box::new(Slow));
+    let clock = Arc::new(ManualClock::new("2026-11-21T12:00:00Z".parse().unwrap()));
+    let other = node("other", &store, &keyring, &log, &clock);
+    (0..50).for_each(|number| drop(one.hold(hold_on(&format!("user-{number}")), one.arrival()).unwrap()));
+    other.follow().unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                assert!(other.is_held("user-49"));
+            }
+        });
+        for _ in 0..5 {
+            let holds = store.table::<u64, BareNote>(hold::HOLDS);
+            for number in 1000..5200_u64 {
+                holds.put(&number, &BareNote { begun_at: Timestamp::now() }).unwrap();
+                holds.delete(&number).unwrap();
+            }
+            other.follow().unwrap();
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        watching.join().unwrap();
+    });
 }

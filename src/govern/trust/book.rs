@@ -285,12 +285,15 @@ impl Trust {
         newest.into_iter().next().map(|(_, attestation)| attestation).ok_or(TrustError::NoAttestation)
     }
 
-    /// Forgets the agents that another node has erased.
+    /// Forgets the agents that another node has erased; `is_erased` is told who, and when that agent was first seen.
     ///
     /// # Errors
     /// The store failed.
-    pub fn forget_those(&self, is_erased: impl Fn(&str) -> bool) -> Result<(), StoreError> {
-        let gone: Vec<String> = self.held.lock().keys().filter(|id| is_erased(id)).cloned().collect();
+    pub fn forget_those(&self, is_erased: impl Fn(&str, Timestamp) -> bool) -> Result<(), StoreError> {
+        let held = self.held.lock();
+        let gone = held.iter().filter(|(id, held)| is_erased(id, held.agent.profile.first_seen));
+        let gone: Vec<String> = gone.map(|(id, _)| id.clone()).collect();
+        drop(held);
         gone.iter().try_for_each(|id| self.forget(id).map(drop))
     }
 

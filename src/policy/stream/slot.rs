@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::llm::dialect::Channel;
+use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::disjoint;
 use crate::policy::inspect::text::inside;
@@ -14,6 +15,8 @@ use crate::scan::lane::Lane;
 /// A text under way, in one choice, block or tool call.
 pub(super) struct Slot {
     pub(super) lane: Lane,
+    /// The model at the text, where one reads it.
+    pub(super) model: Option<Reading>,
     pub(super) channel: Channel,
     /// Text given to the lane, in bytes.
     pub(super) fed: usize,
@@ -29,9 +32,10 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(channel: Channel) -> Self {
+    pub(super) fn new(channel: Channel, model: Option<Reading>) -> Self {
         Self {
             lane: Lane::new(),
+            model,
             channel,
             fed: 0,
             judged_to: 0,

@@ -63,6 +63,32 @@ fn what_one_node_does_all_nodes_know() {
 }
 
 #[test]
+fn a_node_that_cannot_read_newer_keys_says_so() {
+    let world = Deployment::start(2);
+    // A newer release would write such a record; its version is what nobody here reads.
+    world.server.sql(
+        "UPDATE portcullis_tables SET version = version + 1 WHERE name = 'keys'; \
+         INSERT INTO portcullis_entries (name, key, value, version) \
+         SELECT 'keys', 'newer', convert_to('{\"v\":99,\"record\":{}}', 'UTF8'), version \
+         FROM portcullis_tables WHERE name = 'keys'",
+    );
+    eventually(CONVERGED * 20, "no node is ready, and all say so", || {
+        let shown = |node: usize| world.call(node, "GET", "/api/v1/cluster/health", &Value::Null).json();
+        (0..2).all(|node| world.call(node, "GET", "/ready", &Value::Null).status == 503)
+            && (0..2).all(|node| shown(node)["status"] == "degraded")
+    });
+    world.server.sql(
+        "UPDATE portcullis_tables SET version = version + 1 WHERE name = 'keys'; \
+         UPDATE portcullis_entries SET value = NULL, version = (SELECT version FROM portcullis_tables \
+         WHERE name = 'keys') WHERE name = 'keys' AND key = 'newer'",
+    );
+    eventually(CONVERGED * 5, "both are ready again", || {
+        (0..2).all(|node| world.call(node, "GET", "/ready", &Value::Null).status == 200)
+    });
+    world.settle();
+}
+
+#[test]
 fn holds_beat_erasures_on_whichever_node() {
     let world = Deployment::start(2);
     let hold = |entity: &str| json!({"entity_id": entity, "entity_type": "user", "reason": "r", "issued_by": "legal"});

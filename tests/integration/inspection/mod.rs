@@ -5,6 +5,7 @@ mod carrier;
 mod chunking;
 mod copies;
 mod endings;
+mod growing;
 mod layer2;
 mod memo;
 mod peers;
