@@ -1,13 +1,12 @@
 //! What leaves a stream, and what is recorded, depends on its text alone, never on how it was cut.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::thread;
 
 use base64::Engine as _;
+use parking_lot::Mutex;
 use portcullis::llm::stream::StreamFormat;
 use portcullis::policy::decision::Direction;
 use portcullis::scan::detector::Detector;
@@ -224,14 +223,13 @@ fn a_lane_of_all_detectors_sees_the_same_at_every_byte() {
             scope.spawn(|| {
                 while let Some(detector) = scanner.detectors().get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Err(fault) = prove(detector) {
-                        let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
-                        faults.push(format!("{}: {fault}", detector.name));
+                        faults.lock().push(format!("{}: {fault}", detector.name));
                     }
                 }
             });
         }
     });
-    let faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let faults = faults.into_inner();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
     let cuts = cuts.into_inner();
     assert!(cuts > 100_000, "only {cuts} ways");
