@@ -65,6 +65,7 @@ use crate::redact::token::Vault;
 use crate::scan::scanner::touches;
 use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
+use crate::scan::trace::Leak;
 use crate::scan::view;
 
 /// Short texts that were found clean and are likely to come again in the next event.
@@ -85,6 +86,8 @@ pub struct StreamInspector {
     observations: Vec<Observation>,
     shadow: Option<Action>,
     gathered: Gathered,
+    /// What of the request's system prompt has come out.
+    leak: Leak,
     action: Action,
     held_bytes: usize,
     /// Whether the stream could not be read and the policy lets it pass.
@@ -117,6 +120,7 @@ impl StreamInspector {
             observations: Vec::new(),
             shadow: None,
             gathered: Gathered::default(),
+            leak: Leak::default(),
             action: Action::Allow,
             held_bytes: 0,
             passes: false,
@@ -420,7 +424,7 @@ impl StreamInspector {
         if self.lanes.len() >= inspector.ruleset.limits.stream_lanes_max {
             return Err(Unreadable::TooManyLanes(inspector.ruleset.limits.stream_lanes_max).into());
         }
-        self.lanes.push(Slot::new(key.channel, model::reading(inspector, key.channel)));
+        self.lanes.push(Slot::new(key.channel, model::begin(inspector, key.channel)));
         self.by_key.insert(key, self.lanes.len() - 1);
         Ok(self.lanes.len() - 1)
     }

@@ -11,6 +11,7 @@ use super::Observation;
 use super::Unreadable;
 use super::layer2::Gathered;
 use super::layer3;
+use super::prompt::Prompt;
 use crate::llm::dialect::Channel;
 use crate::llm::json;
 use crate::llm::usage::Usage;
@@ -32,6 +33,7 @@ use crate::scan::threat::Finding;
 pub struct Sheet<'a, 'v> {
     pub(super) inspector: &'a Inspector<'a>,
     pub(super) usage: Usage,
+    pub(super) prompt: Prompt,
     vault: &'v mut Vault,
     wanted: Cow<'a, DetectorSet>,
     observations: Vec<Observation>,
@@ -83,6 +85,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         Self {
             inspector,
             usage,
+            prompt: Prompt::default(),
             vault,
             wanted,
             observations: Vec::new(),
@@ -324,8 +327,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
             }
         }
         let cleared = Cleared::release(action, bytes);
-        let Self { observations, shadow, usage, .. } = self;
-        Inspection { action, observations, unreadable, shadow, usage, cleared }
+        let Self { observations, shadow, usage, prompt, .. } = self;
+        Inspection { action, observations, unreadable, shadow, usage, cleared, prompt }
     }
 }
 

@@ -11,12 +11,15 @@ use crate::policy::inspect::text::inside;
 use crate::redact::restore;
 use crate::redact::token::Vault;
 use crate::scan::lane::Lane;
+use crate::scan::trace::Trace;
 
 /// A text under way, in one choice, block or tool call.
 pub(super) struct Slot {
     pub(super) lane: Lane,
     /// The model at the text, where one reads it.
     pub(super) model: Option<Reading>,
+    /// What follows it for the request's system prompt, where that is guarded.
+    pub(super) trace: Option<Trace>,
     pub(super) channel: Channel,
     /// Text given to the lane, in bytes.
     pub(super) fed: usize,
@@ -32,10 +35,11 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(channel: Channel, model: Option<Reading>) -> Self {
+    pub(super) fn new(channel: Channel, (model, trace): (Option<Reading>, Option<Trace>)) -> Self {
         Self {
             lane: Lane::new(),
             model,
+            trace,
             channel,
             fed: 0,
             judged_to: 0,
