@@ -1,20 +1,11 @@
 //! What leaves a stream, and what is recorded, depends on its text alone, never on how it was cut.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::thread;
 
 use base64::Engine as _;
-use parking_lot::Mutex;
 use portcullis::llm::stream::StreamFormat;
-use portcullis::policy::decision::Direction;
 use portcullis::scan::detector::Detector;
-use portcullis::scan::hold::Watch;
-use portcullis::scan::lane::Lane;
 use portcullis::scan::proof;
-use portcullis::scan::scanner::Scanner;
-use portcullis::scan::threat::Finding;
 use serde_json::Value;
 use serde_json::json;
 
@@ -31,10 +22,6 @@ use super::valid;
 const CHOICES: usize = 200;
 /// Of the places at which an event may end, one in so many is tried for each detector.
 const CUT_STEP: usize = 12;
-/// At how many places of a detector's example pairs of cuts are tried.
-const PAIR_PLACES: usize = 12;
-/// How many threads share the examples.
-const THREADS: usize = 2;
 /// Detectors of every kind of mask, check and width, and the text before and after a value.
 const REPRESENTATIVES: [(&str, &str, &str); 12] = [
     ("github_token", "k=", "!"),
@@ -147,7 +134,7 @@ fn every_detector_sees_the_same_at_every_cut() {
         if !whole.1.iter().any(|seen| seen.0 == detector.name) || whole.0 == text {
             faults.push(format!("{}: not masked in {text:?}", detector.name));
         }
-        // Every place is cut in a lane alone, below; here one in so many, spread detector by detector.
+        // Every place is cut in a lane alone, in `tests/plugins.rs`; here one in so many, spread detector by detector.
         let places = boundaries(&text).into_iter().skip(at % CUT_STEP).step_by(CUT_STEP);
         let ways: Vec<Vec<&str>> = places.map(|cut| vec![&text[..cut], &text[cut..]]).collect();
         cuts += ways.len();
@@ -156,83 +143,6 @@ fn every_detector_sees_the_same_at_every_cut() {
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
     assert!(cuts > 1500, "only {cuts} ways");
-}
-
-/// Feeds a text to a lane in pieces and returns what it finds, or what left too early.
-fn in_lane(
-    scanner: &Scanner,
-    watch: &Watch,
-    text: &[u8],
-    cuts: &[usize],
-) -> Result<Vec<Finding>, &'static str> {
-    let mut lane = Lane::new();
-    let (mut found, mut from, mut left) = (Vec::new(), 0, 0);
-    for cut in cuts.iter().copied().chain([text.len()]) {
-        let advance = lane.feed(scanner, watch, &text[from..cut]).map_err(|_| "the lane gave up")?;
-        if advance.findings.iter().any(|finding| finding.value.start < left) {
-            return Err("a byte of a value left before it was found");
-        }
-        left = advance.judged_to;
-        found.extend(advance.findings);
-        from = cut;
-    }
-    let last = lane.finish(scanner, watch).map_err(|_| "the lane gave up")?.findings;
-    if last.iter().any(|finding| finding.value.start < left) {
-        return Err("a byte of a value left before it was found");
-    }
-    found.extend(last);
-    found.sort_by_key(|finding| (finding.span.start, finding.detector));
-    Ok(found)
-}
-
-/// Returns every single cut of a text of so many bytes, and the pairs of some.
-fn cuts_of(bytes: usize) -> Vec<Vec<usize>> {
-    let step = bytes.div_ceil(PAIR_PLACES).max(1);
-    let places: Vec<usize> = (1..bytes).step_by(step).collect();
-    let pairs = |first: &usize| {
-        let first = *first;
-        (first + 1..bytes).step_by(step).map(move |second| vec![first, second])
-    };
-    (1..bytes).map(|cut| vec![cut]).chain(places.iter().flat_map(pairs)).collect()
-}
-
-#[test]
-fn a_lane_of_all_detectors_sees_the_same_at_every_byte() {
-    let bench = Bench::new(&policy_of_all("all", "redact", ""));
-    let (scanner, policy) = (&*bench.rules.scanner, bench.rules.policy("all").expect("a policy"));
-    let watch = policy.watch(Direction::Response);
-    let (next, cuts, faults) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Vec::new()));
-    let prove = |detector: &Detector| -> Result<(), String> {
-        let text = example(detector).into_bytes();
-        let whole = in_lane(scanner, watch, &text, &[])?;
-        let is_own = |finding: &Finding| scanner.detector(finding.detector) == Some(detector);
-        if !whole.iter().any(is_own) {
-            return Err("not found uncut".to_owned());
-        }
-        for way in cuts_of(text.len()) {
-            let found = in_lane(scanner, watch, &text, &way).map_err(|fault| format!("{way:?}: {fault}"))?;
-            if found != whole {
-                return Err(format!("cut at {way:?}: {found:?}, not {whole:?}"));
-            }
-            cuts.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
-                while let Some(detector) = scanner.detectors().get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(fault) = prove(detector) {
-                        faults.lock().push(format!("{}: {fault}", detector.name));
-                    }
-                }
-            });
-        }
-    });
-    let faults = faults.into_inner();
-    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
-    let cuts = cuts.into_inner();
-    assert!(cuts > 100_000, "only {cuts} ways");
 }
 
 #[test]
