@@ -226,15 +226,13 @@ impl Scanner {
 
     /// Returns where matches may begin of the wanted detectors that need a word before them.
     fn needy_starts(&self, runs: &[Run], is_wanted: impl Fn(u32) -> bool) -> Vec<Range<usize>> {
-        let mut starts = Vec::new();
-        for run in runs {
-            let needy = |at: &&u32| self.words.is_needy(**at) && is_wanted(**at);
-            let confirms = self.engine.shapes(run.group).iter().filter(needy);
-            starts.extend(
-                confirms.filter_map(|at| self.confirms.get(*at as usize)).map(|confirm| confirm.starts(run)),
-            );
-        }
-        starts
+        let starts = |run: &Run| {
+            let needy = |at: &u32| self.words.is_needy(*at) && is_wanted(*at);
+            // The detectors of a run have one shape, and so the same starts.
+            let at = self.engine.shapes(run.group).iter().copied().find(needy)?;
+            self.confirms.get(at as usize).map(|confirm| confirm.starts(run))
+        };
+        runs.iter().filter_map(starts).collect()
     }
 
     /// Returns whether an id in the engine's form is one of the wanted detectors.

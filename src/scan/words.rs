@@ -1,6 +1,6 @@
 //! Where the words stand without which some detectors find nothing.
 //!
-//! Many numbers have the form of some country's identity number; only the words before them tell. One pass over a
+//! Many numbers have the form of some country's identity number; only the words before them tell. One pass over
 //! the text before candidates finds the words of all detectors that need some, so that candidates without them cost
 //! nothing. What is found here is a necessary condition; whether a word speaks for a match is still for
 //! [`ContextWords::found`] to say.
@@ -20,6 +20,10 @@ use crate::scan::shape::Shape;
 
 /// Stretches this close to each other, in bytes, are searched as one: each search takes some time to begin.
 const JOIN_BYTES: usize = 128;
+
+/// How much behind the starts is searched too, in bytes: words stand right before them, and Hyperscan was seen to miss
+/// matches in the last bytes of what it searches.
+const BEHIND_BYTES: usize = 64;
 
 /// The words of all detectors that need one.
 pub struct WordIndex {
@@ -99,7 +103,9 @@ impl WordIndex {
     /// Returns the stretches in which words stand that are near enough before `starts`: ascending and disjoint.
     fn stretches(&self, mut starts: Vec<Range<usize>>) -> Vec<Range<usize>> {
         let before = CONTEXT_BYTES + self.longest;
-        starts.iter_mut().for_each(|range| range.start = range.start.saturating_sub(before));
+        for range in &mut starts {
+            *range = range.start.saturating_sub(before)..range.end.saturating_add(BEHIND_BYTES);
+        }
         starts.sort_unstable_by_key(|range| range.start);
         starts.dedup_by(|next, kept| {
             let is_near = next.start <= kept.end.saturating_add(JOIN_BYTES);
@@ -123,6 +129,7 @@ impl WordEnds {
 mod tests {
     use super::*;
     use crate::scan::fixture;
+    use crate::scan::pack;
 
     fn whole(text: &[u8]) -> Vec<Range<usize>> {
         std::iter::once(0..text.len()).collect()
@@ -147,6 +154,26 @@ mod tests {
         let ends = index.ends(b"pin", whole(b"pin"), |detector| detector == 7).unwrap();
         assert_eq!(ends, WordEnds::default());
     }
+
+    #[test]
+    fn every_shipped_word_is_found_right_before_a_candidate() {
+        let detectors = pack::builtin().unwrap();
+        let index = WordIndex::compile(&detectors).unwrap();
+        let mut seen = 0;
+        for (at, detector) in detectors.iter().enumerate().filter(|(at, _)| index.is_needy(*at as u32)) {
+            for word in detector.context.iter().flat_map(ContextWords::words) {
+                for (lead, gap) in [(0, 0), (7, 0), (400, 0), (400, CONTEXT_BYTES - 1)] {
+                    let text = [&b" ".repeat(lead), word, &b" ".repeat(gap), &b"1".repeat(300)].concat();
+                    let (end, start) = (lead + word.len(), lead + word.len() + gap);
+                    let found = index.ends(&text, vec![start..start + 1], |_| true).unwrap();
+                    assert!(found.of(at as u32).contains(&end), "{}: {word:?} {lead} {gap}", detector.name);
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 1000, "only {seen}");
+    }
+
     #[test]
     fn every_word_near_enough_is_found() {
         let words = ["pin".to_owned(), "secret code".to_owned()];
