@@ -165,7 +165,8 @@ mod tests {
                 for (lead, gap) in [(0, 0), (7, 0), (400, 0), (400, CONTEXT_BYTES - 1)] {
                     let text = [&b" ".repeat(lead), word, &b" ".repeat(gap), &b"1".repeat(300)].concat();
                     let (end, start) = (lead + word.len(), lead + word.len() + gap);
-                    let found = index.ends(&text, vec![start..start + 1], |_| true).unwrap();
+                    let near = std::iter::once(start..start + 1).collect();
+                    let found = index.ends(&text, near, |_| true).unwrap();
                     assert!(found.of(at as u32).contains(&end), "{}: {word:?} {lead} {gap}", detector.name);
                     seen += 1;
                 }
