@@ -32,6 +32,8 @@ use crate::scan::threat::Finding;
 pub struct Sheet<'a, 'v> {
     pub(super) inspector: &'a Inspector<'a>,
     pub(super) usage: Usage,
+    /// How many bytes were declared to hold no text, and hold none.
+    pub(super) opaque_bytes: usize,
     vault: &'v mut Vault,
     wanted: Cow<'a, DetectorSet>,
     observations: Vec<Observation>,
@@ -83,6 +85,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         Self {
             inspector,
             usage,
+            opaque_bytes: 0,
             vault,
             wanted,
             observations: Vec::new(),
@@ -308,8 +311,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
             }
         }
         let cleared = Cleared::release(action, bytes);
-        let Self { observations, shadow, usage, .. } = self;
-        Inspection { action, observations, unreadable, shadow, usage, cleared }
+        let Self { observations, shadow, usage, opaque_bytes, .. } = self;
+        Inspection { action, observations, unreadable, shadow, usage, opaque_bytes, cleared }
     }
 }
 
