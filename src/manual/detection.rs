@@ -19,8 +19,8 @@
 //!
 //! | | n | blocked | reported |
 //! |---|---|---|---|
-//! | attacks | 1,682 | 55.6 (53.2–57.9) | 69.6 (67.4–71.8) |
-//! | the same without BIPIA | 1,298 | 72.0 | 90.2 |
+//! | attacks | 1,682 | 59.2 (56.8–61.5) | 69.6 (67.4–71.8) |
+//! | the same without BIPIA | 1,298 | 76.7 | 90.2 |
 //! | harmless texts | 5,940 | 0.0 (0.0–0.1) | 0.2 (0.1–0.3) |
 //! | harmful questions without a technique | 1,056 | 0.2 (0.1–0.7) | 0.3 (0.1–0.8) |
 //!
@@ -30,6 +30,11 @@
 //!
 //! Needles: of 150 short attacks 88.0 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 66, 64 and 67
 //! (goal: two points less), and of such documents without one 0.0, 2.0 and 3.4 (goal: 1).
+//!
+//! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its
+//! calls) in windows of 1.5 kB at most, anew for every 512 bytes and at the end, without the other layers' findings. Read like that,
+//! none of the 5,940 harmless texts and of 1,529 long documents is reported; of the 1,298 attacks (without BIPIA) 67.2 are, 51.5 with
+//! high confidence. In a stream, a policy's `block` cuts the text where the window ended: up to there it has left. `redact` records.
 //!
 //! # Secrets and personal data
 //! Medium confidence or more:

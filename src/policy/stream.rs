@@ -6,12 +6,17 @@
 //! lanes; a [`Lane`](crate::scan::lane::Lane) says up to where its text is settled, and nothing behind that leaves. Events keep
 //! their order, so one lane under way holds the events after it. Nothing is ever released by a timer.
 //!
+//! A model reads a lane's text in windows, as it grows. It judges what was seen when a window ends, and what it finds
+//! stops the text there: what stood before may have left by then, and is not held back for it.
+//!
 //! What it does not promise: an event held by a word under way leaves only with the next text of its
-//! lane or with the lane's end.
+//! lane or with the lane's end. Words that a model takes for orders reach the caller, up to a window of them, before
+//! the stream is cut.
 
 mod continued;
 mod ending;
 mod held;
+mod model;
 mod outside;
 mod release;
 mod slot;
@@ -30,7 +35,6 @@ use smallvec::SmallVec;
 use self::held::Held;
 use self::slot::Slot;
 use self::slot::values;
-use self::stop::Found;
 use self::stop::Stop;
 use self::template::Template;
 use crate::llm::dialect::Channel;
@@ -310,7 +314,9 @@ impl StreamInspector {
                 continue;
             }
             let raw = &payload[string.raw.clone()];
+            let tells = || layer3::reads_alone(inspector.dialect.channel(&payload, &document, string));
             if is_message
+                || layer3::has_words(raw) && tells()
                 || touches(&suspects, &string.raw)
                 || string.escaped
                 || view::needs_views(raw)
@@ -373,23 +379,21 @@ impl StreamInspector {
         let (ruleset, is_message) = (inspector.ruleset, inspector.dialect.is_between_peers());
         let wanted = inspector.policy.looked_for(inspector.judged());
         let findings = match is_message {
-            true => under(name, text, |text| ruleset.scanner.scan_spelt(text, wanted)).map(|mut found| {
-                found.extend(layer3::find(
-                    ruleset,
-                    text,
-                    (inspector.judged(), channel),
-                    &found,
-                    wanted,
-                    inspector.trial,
-                ));
-                found
-            }),
+            true => under(name, text, |text| ruleset.scanner.scan_spelt(text, wanted)),
             false => ruleset.scanner.scan(text, wanted),
         };
-        let findings = findings.map_err(Unreadable::from)?;
+        let mut findings = findings.map_err(Unreadable::from)?;
+        if is_message || layer3::reads_alone(channel) {
+            let judge = layer3::Judge { ruleset, wanted, trial: inspector.trial };
+            findings.extend(layer3::find(judge, text, (inspector.judged(), channel), &findings));
+        }
         if findings.is_empty() && !restore::may_hold(vault, text) {
             // What a model finds depends on whose words they are, which the memory does not know.
-            if !is_message && text.len() <= CLEAN_MEMO_BYTES_MAX && self.clean.len() < CLEAN_MEMO_MAX {
+            if !is_message
+                && !layer3::reads_alone(channel)
+                && text.len() <= CLEAN_MEMO_BYTES_MAX
+                && self.clean.len() < CLEAN_MEMO_MAX
+            {
                 self.clean.insert(text.into());
             }
             return Ok(Vec::new());
@@ -397,74 +401,6 @@ impl StreamInspector {
         let (mut masks, blocked) = self.judge(inspector, vault, &findings, channel, |range| text.get(range));
         masks.extend(values(restore::find(vault, text, inside(channel), true), 0));
         if blocked.is_some() { Err(Stop::Alone) } else { Ok(disjoint(masks)) }
-    }
-
-    fn feed(
-        &mut self,
-        inspector: &Inspector<'_>,
-        vault: &mut Vault,
-        slot: usize,
-        text: &[u8],
-    ) -> Result<(), Stop> {
-        if (inspector.expired)() {
-            return Err(Unreadable::Late.into());
-        }
-        let watch = inspector.policy.watch(inspector.judged());
-        let lane = &mut self.lanes[slot];
-        lane.fed += text.len();
-        self.usage.text_bytes += text.len() as u64;
-        if lane.blocked_from.is_some() {
-            return Ok(());
-        }
-        if self.restores == Some(true) {
-            lane.unrestored.extend_from_slice(text);
-        }
-        let advance = lane.lane.feed(&inspector.ruleset.scanner, watch, text).map_err(Unreadable::from)?;
-        self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)
-    }
-
-    fn end_lane(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, slot: usize) -> Result<(), Stop> {
-        if std::mem::replace(&mut self.lanes[slot].ended, true) {
-            return Ok(());
-        }
-        let watch = inspector.policy.watch(inspector.judged());
-        let advance = self.lanes[slot].lane.finish(&inspector.ruleset.scanner, watch);
-        let advance = advance.map_err(Unreadable::from)?;
-        self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)
-    }
-
-    /// Takes a lane's progress: masks are noted, and a finding that blocks stops the stream.
-    fn settle(
-        &mut self,
-        inspector: &Inspector<'_>,
-        vault: &mut Vault,
-        slot: usize,
-        judged_to: usize,
-        findings: &[Finding],
-    ) -> Result<(), Stop> {
-        let mut blocked = None;
-        let findings = &*self.lanes[slot].news(findings)?;
-        if !findings.is_empty() {
-            let channel = self.lanes[slot].channel;
-            let lane = std::mem::take(&mut self.lanes[slot].lane);
-            let judged = self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
-            self.lanes[slot].lane = lane;
-            self.lanes[slot].add(judged.0);
-            blocked = judged.1;
-        }
-        let entry = &mut self.lanes[slot];
-        let mut judged_to = judged_to;
-        if self.restores == Some(true) {
-            entry.restore(vault);
-            judged_to = judged_to.min(entry.restored_to);
-        }
-        let Some(from) = blocked else {
-            entry.judged_to = judged_to.max(entry.judged_to);
-            return Ok(());
-        };
-        entry.blocked_from = Some(from);
-        entry.judged_to = judged_to.min(from).max(entry.judged_to);
-        Err(Stop::Finding(Found { slot, from }))
     }
 
     /// Judges findings; returns the masks, and where the first blocking one begins.

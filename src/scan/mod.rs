@@ -13,6 +13,7 @@ pub mod edges;
 pub mod engine;
 #[cfg(test)]
 mod fixture;
+pub mod growing;
 pub mod hold;
 pub mod kind;
 pub mod lane;

@@ -111,14 +111,9 @@ fn enabled(office: &Office, ruleset: &Ruleset, options: ScanOptions) -> Detector
 fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) -> Result<Scanned, ApiError> {
     let began = office.clock.monotonic();
     let findings = ruleset.scanner.scan_spelt(content.as_bytes(), wanted).map(|mut findings| {
-        findings.extend(layer3::find(
-            ruleset,
-            content.as_bytes(),
-            (Direction::Request, Channel::User),
-            &findings,
-            wanted,
-            None,
-        ));
+        let judge = layer3::Judge { ruleset, wanted, trial: None };
+        let of_person = (Direction::Request, Channel::User);
+        findings.extend(layer3::find(judge, content.as_bytes(), of_person, &findings));
         let of_rules = ruleset.layer2.over(content.as_bytes(), &findings, wanted);
         findings.extend(of_rules);
         findings

@@ -1,11 +1,14 @@
 //! Layer 3 at work: which texts of a body the model reads, and as whose words.
 //!
-//! The usual model judges, unless the exchange is a [`Trial`] of another one.
+//! A text of a request is read whole. A text of a response is read in windows as it grows ([`Reading`]), streamed or not,
+//! so that both tell the same. The usual model judges, unless the exchange is a [`Trial`] of another one.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use smallvec::SmallVec;
 
 use crate::clock::Clock;
 use crate::llm::dialect::Channel;
@@ -16,8 +19,17 @@ use crate::scan::classifier::Signals;
 use crate::scan::classifier::choice::ModelRef;
 use crate::scan::classifier::reading::TEXT_BYTES_MIN;
 use crate::scan::classifier::shelf::Shelf;
+use crate::scan::growing::Growing;
+use crate::scan::growing::Window;
+use crate::scan::threat::Confidence;
+use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
+
+/// Log odds that are taken off what the model says of a window within a longer text: there are many of them.
+const EXCERPT_COST: f32 = 1.5;
+/// Log odds that are taken off what it says of a model's own words: it writes prompts, and about attacks, when it is asked to.
+const OWN_WORDS_COST: f32 = 1.0;
 
 /// One exchange that tries a model: which one, and what is measured of it.
 pub struct Trial {
@@ -58,7 +70,8 @@ impl Trial {
         let ModelRef::Model { name, bias } = &self.model else { return None };
         let began = self.clock.monotonic();
         let model = shelf.model(name.as_deref())?;
-        let found = shelf.find_by(model, text, origin, &Signals { bias: *bias, ..signals }, wanted);
+        let bias = signals.bias + bias;
+        let found = shelf.find_by(model, text, origin, &Signals { bias, ..signals }, wanted);
         let took = self.clock.monotonic().saturating_sub(began);
         self.micros.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
         found
@@ -74,17 +87,125 @@ impl std::fmt::Debug for Trial {
     }
 }
 
-/// Returns whose words a channel carries, unless they are the protected model's own.
+/// What judges the windows of a text.
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    /// The models.
+    pub ruleset: &'a Ruleset,
+    /// The kinds of findings that are looked for.
+    pub wanted: &'a DetectorSet,
+    /// The model that is tried on this exchange.
+    pub trial: Option<&'a Trial>,
+}
+
+impl Judge<'_> {
+    /// Asks the model that is tried, or the usual one.
+    fn ask(&self, text: &[u8], origin: Origin, signals: Signals) -> Option<Finding> {
+        let shelf = &self.ruleset.layer3;
+        match self.trial {
+            Some(trial) => trial.find(shelf, text, origin, signals, self.wanted),
+            None => shelf.find(text, origin, &signals, self.wanted),
+        }
+    }
+}
+
+/// The model at a text that grows: what of it was read, and what was told.
 ///
-/// What a provider answers is its model's; but tools may answer through the gateway, too.
+/// It reads without what the first layer found, which is told on its own and may come later. Each kind of finding is
+/// told once, and once more when the model has become sure of it.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    growing: Growing,
+    origin: Origin,
+    told: SmallVec<[(DetectorId, Confidence); 2]>,
+}
+
+/// What the model found in a window.
+#[derive(Debug)]
+pub struct Heard {
+    /// The finding, in offsets of the text.
+    pub finding: Finding,
+    /// The bytes of its value.
+    pub value: Vec<u8>,
+    /// Where the window ended: what stood before was seen when it was found.
+    pub until: usize,
+}
+
+impl Reading {
+    /// Begins a text of a channel; none where the model does not read such texts, or nobody wants to know.
+    pub fn begin(judge: Judge<'_>, (direction, channel): (Direction, Channel)) -> Option<Self> {
+        let is_wanted = judge.ruleset.layer3.ids().any(|id| judge.wanted.contains(id));
+        let origin = origin(direction, channel).filter(|_| is_wanted)?;
+        Some(Self { growing: Growing::default(), origin, told: SmallVec::new() })
+    }
+
+    /// Parts a piece of the text: what may be read on before the model is asked, and the rest.
+    pub fn part<'p>(&self, piece: &'p [u8]) -> (&'p [u8], &'p [u8]) {
+        self.growing.part(piece)
+    }
+
+    /// Reads what [`Reading::part`] gave, and returns what there is to tell.
+    pub fn read(&mut self, judge: Judge<'_>, piece: &[u8], rest: &[u8]) -> Option<Heard> {
+        let window = self.growing.push(piece, rest)?;
+        hear(judge, window, self.origin, &mut self.told)
+    }
+
+    /// Ends the text, and returns what there is to tell.
+    pub fn finish(&mut self, judge: Judge<'_>) -> Option<Heard> {
+        let window = self.growing.finish()?;
+        hear(judge, window, self.origin, &mut self.told)
+    }
+
+    /// Reads a whole text as if it had grown.
+    fn whole(mut self, judge: Judge<'_>, text: &[u8]) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        Growing::windows(text, |window| {
+            findings.extend(hear(judge, window, self.origin, &mut self.told).map(|heard| heard.finding));
+        });
+        findings
+    }
+}
+
+/// Asks the model about a window; returns what is new.
+fn hear(
+    judge: Judge<'_>,
+    window: Window<'_>,
+    origin: Origin,
+    told: &mut SmallVec<[(DetectorId, Confidence); 2]>,
+) -> Option<Heard> {
+    if !has_words(window.text) {
+        return None;
+    }
+    let excerpt = if window.is_excerpt() { EXCERPT_COST } else { 0.0 };
+    let own = if origin == Origin::Assistant { OWN_WORDS_COST } else { 0.0 };
+    let signals = Signals { bias: -excerpt - own, ..Signals::default() };
+    let mut finding = judge.ask(window.text, origin, signals)?;
+    let level = if finding.confidence < Confidence::HIGH { Confidence::MEDIUM } else { Confidence::HIGH };
+    match told.iter_mut().find(|(kind, _)| *kind == finding.detector) {
+        Some((_, known)) if *known >= level => return None,
+        Some((_, known)) => *known = level,
+        None => told.push((finding.detector, level)),
+    }
+    let value = window.text.get(finding.value.clone()).unwrap_or_default().to_vec();
+    for range in [&mut finding.span, &mut finding.value] {
+        *range = range.start + window.from..range.end + window.from;
+    }
+    Some(Heard { finding, value, until: window.until() })
+}
+
+/// Returns whose words a channel carries, as far as the model reads them.
+///
+/// Of an answer it reads what the caller gets to read: what a model thinks to itself and the arguments of its calls it
+/// does not; nor what a model wrote earlier, which comes again in requests.
 pub fn origin(direction: Direction, channel: Channel) -> Option<Origin> {
-    match channel {
-        Channel::ToolResult => Some(Origin::Tool),
-        _ if direction == Direction::Response => None,
-        Channel::System => Some(Origin::System),
-        Channel::User | Channel::Metadata => Some(Origin::User),
-        Channel::ToolDefinition => Some(Origin::Definition),
-        Channel::Assistant | Channel::Reasoning | Channel::ToolCall => None,
+    match (direction, channel) {
+        (_, Channel::ToolResult) => Some(Origin::Tool),
+        (Direction::Response, Channel::Assistant) => Some(Origin::Assistant),
+        (Direction::Response, _) => None,
+        (_, Channel::System) => Some(Origin::System),
+        (_, Channel::User | Channel::Metadata) => Some(Origin::User),
+        (_, Channel::ToolDefinition) => Some(Origin::Definition),
+        (_, Channel::Assistant | Channel::Reasoning | Channel::ToolCall) => None,
     }
 }
 
@@ -95,23 +216,31 @@ pub fn reading(direction: Direction, channel: Channel) -> u8 {
 
 /// Tells whether the model has something to read in a text: more than a name, an id or a number.
 pub fn reads(text: &[u8], direction: Direction, channel: Channel) -> bool {
-    let has_words = || memchr::memchr(b' ', text).is_some() || !text.is_ascii();
-    origin(direction, channel).is_some() && text.len() >= TEXT_BYTES_MIN && has_words()
+    origin(direction, channel).is_some() && has_words(text)
+}
+
+/// Tells whether a text of a stream that comes whole is read: what a tool gave back. A model's own comes in pieces.
+pub fn reads_alone(channel: Channel) -> bool {
+    origin(Direction::Response, channel) == Some(Origin::Tool)
+}
+
+/// Tells whether a text is more than a name, an id or a number, by a glance.
+pub fn has_words(text: &[u8]) -> bool {
+    text.len() >= TEXT_BYTES_MIN && (memchr::memchr(b' ', text).is_some() || !text.is_ascii())
 }
 
 /// Returns what the model finds in a text in which the first layer found `findings`.
 pub fn find(
-    ruleset: &Ruleset,
+    judge: Judge<'_>,
     text: &[u8],
     (direction, channel): (Direction, Channel),
     findings: &[Finding],
-    wanted: &DetectorSet,
-    trial: Option<&Trial>,
-) -> Option<Finding> {
-    let origin = origin(direction, channel).filter(|_| reads(text, direction, channel))?;
-    let signals = Signals::of(findings, |id| ruleset.kind(id).map(|kind| kind.category));
-    match trial {
-        Some(trial) => trial.find(&ruleset.layer3, text, origin, signals, wanted),
-        None => ruleset.layer3.find(text, origin, &signals, wanted),
+) -> Vec<Finding> {
+    let Some(origin) = origin(direction, channel).filter(|_| has_words(text)) else { return Vec::new() };
+    if direction == Direction::Response {
+        let reading = Reading::begin(judge, (direction, channel));
+        return reading.map(|reading| reading.whole(judge, text)).unwrap_or_default();
     }
+    let signals = Signals::of(findings, |id| judge.ruleset.kind(id).map(|kind| kind.category));
+    judge.ask(text, origin, signals).into_iter().collect()
 }

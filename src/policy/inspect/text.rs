@@ -165,14 +165,9 @@ impl<'a, 'v> Sheet<'a, 'v> {
         mut findings: Vec<Finding>,
         raw: &mut dyn FnMut(Range<usize>) -> Range<usize>,
     ) {
-        findings.extend(layer3::find(
-            self.inspector.ruleset,
-            text,
-            (self.inspector.judged(), channel),
-            &findings,
-            &self.wanted,
-            self.inspector.trial,
-        ));
+        let Inspector { ruleset, trial, .. } = *self.inspector;
+        let judge = layer3::Judge { ruleset, wanted: &self.wanted, trial };
+        findings.extend(layer3::find(judge, text, (self.inspector.judged(), channel), &findings));
         self.found += findings.len();
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {

@@ -8,6 +8,7 @@ use std::hash::BuildHasher;
 use super::StreamInspector;
 use super::held::Held;
 use super::held::Segment;
+use super::model;
 use super::slot::Slot;
 use super::stop::Stop;
 use crate::llm::dialect::LaneKey;
@@ -50,8 +51,7 @@ impl StreamInspector {
         let hash = self.hasher.hash_one(text);
         let entry = &mut self.lanes[slot];
         if entry.ended && !new.is_empty() {
-            let lane = entry.resumable.take().ok_or(Unreadable::Resumed)?;
-            entry.lane = *lane;
+            (entry.lane, entry.model) = *entry.resumable.take().ok_or(Unreadable::Resumed)?;
             entry.ended = false;
             entry.left_to = entry.fed;
         }
@@ -137,7 +137,7 @@ impl StreamInspector {
             true => self.lanes.len(),
             false => self.free_slot().ok_or(Unreadable::TooManyLanes(limit))?,
         };
-        let entry = Slot::new(&key);
+        let entry = Slot::new(&key, model::reading(inspector, key.channel));
         match self.lanes.get_mut(slot) {
             Some(place) => *place = entry,
             None => self.lanes.push(entry),

@@ -8,6 +8,7 @@ use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
 use crate::policy::inspect::Unreadable;
+use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::disjoint;
 use crate::policy::inspect::text::inside;
@@ -20,6 +21,8 @@ use crate::scan::threat::Finding;
 /// A text under way, in one choice, block or tool call.
 pub(super) struct Slot {
     pub(super) lane: Lane,
+    /// The model at the text, where one reads it.
+    pub(super) model: Option<Reading>,
     pub(super) channel: Channel,
     /// Text given to the lane, in bytes.
     pub(super) fed: usize,
@@ -36,8 +39,8 @@ pub(super) struct Slot {
     /// How long the text was when it was last said whole, or its last piece where that may turn out to be one, and
     /// its hash.
     pub(super) said: Option<(usize, u64)>,
-    /// The lane as it was before an end that may not be one.
-    pub(super) resumable: Option<Box<Lane>>,
+    /// The lane and the model as they were before an end that may not be one.
+    pub(super) resumable: Option<Box<(Lane, Option<Reading>)>>,
     /// The values told at such an end, and up to where the text left.
     pub(super) told: Vec<(DetectorId, Range<usize>)>,
     pub(super) left_to: usize,
@@ -46,9 +49,10 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(key: &LaneKey) -> Self {
+    pub(super) fn new(key: &LaneKey, model: Option<Reading>) -> Self {
         Self {
             lane: Lane::new(),
+            model,
             channel: key.channel,
             kind: key.kind,
             is_whole: key.kind == LaneKind::Whole,

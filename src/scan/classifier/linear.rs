@@ -9,6 +9,7 @@ use super::Head;
 use super::Origin;
 use super::Signals;
 use super::Verdict;
+use super::citation;
 use super::feature::BLOCK_BYTES;
 use super::lexicon::Lexicon;
 use super::normal::Normal;
@@ -125,7 +126,8 @@ impl Judge {
             let told = levels.confidence(odds, origin).map(told_only);
             confidence = confidence.max(told);
         }
-        if pooled.cited && origin == Origin::User {
+        let is_sure = confidence.is_some_and(|it| it >= Confidence::HIGH);
+        if is_sure && origin == Origin::User && self.is_cited(room, text, &window, bonus) {
             // Who quotes an attack asks about it: that is told, and not stopped.
             confidence = confidence.map(told_only);
         }
@@ -135,6 +137,29 @@ impl Judge {
             window: window.start.min(text.len())..window.end.min(text.len()),
             confidence: confidence.filter(|_| bytes > 0),
         }
+    }
+}
+
+impl Judge {
+    /// Tells whether a text a person wrote speaks loudly only because it quotes something loud at its window: one of the
+    /// quotations there would be reported alone, and what stands around all quotations would not be stopped.
+    fn is_cited(&self, room: &mut Room, text: &[u8], window: &Range<usize>, bonus: f32) -> bool {
+        let quotations = citation::quotations(text);
+        let mut near = quotations.iter().filter(|it| it.start < window.end && window.start < it.end);
+        let is_loud = |it: &Range<usize>, room: &mut Room| {
+            self.told_alone(room, text.get(it.clone()).unwrap_or_default(), bonus).is_some()
+        };
+        near.any(|it| is_loud(it, room))
+            && self
+                .told_alone(room, &citation::without(text, &quotations), bonus)
+                .is_none_or(|around| around < Confidence::HIGH)
+    }
+
+    /// Returns how sure it is of a part of what a person wrote.
+    fn told_alone(&self, room: &mut Room, part: &[u8], bonus: f32) -> Option<Confidence> {
+        let Linear { stack, levels, .. } = &self.model;
+        let odds = stack.odds(&stack::inputs(&room.pooled(&self.model, part), Origin::User)) + bonus;
+        levels.confidence(odds, Origin::User)
     }
 }
 

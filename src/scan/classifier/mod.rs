@@ -16,6 +16,7 @@ use crate::scan::threat::Confidence;
 
 pub mod card;
 pub mod choice;
+pub mod citation;
 pub mod feature;
 pub mod format;
 pub mod known;

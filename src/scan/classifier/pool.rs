@@ -33,9 +33,6 @@ pub const WINDOWS: [(usize, usize); 3] = [(3, 1), (7, 2), (24, 4)];
 /// A window counts as at least this long, in bytes.
 pub const WINDOW_BYTES_MIN: usize = 64;
 
-/// A quotation has at least so many words before it; what begins with a quotation mark only looks like one.
-const CITING_WORDS_MIN: u32 = 3;
-
 /// The weights of one model, as whole numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
@@ -75,8 +72,6 @@ pub struct Pooled {
     pub concepts: usize,
     /// Words behind quotation marks for each word of that window.
     pub quoted: f32,
-    /// Whether a concept of that window begins a quotation within the text.
-    pub cited: bool,
     /// Words of the text.
     pub words: usize,
     /// The share of words of the text that are one character without spaces.
@@ -299,8 +294,6 @@ impl Pooling {
         let peak = pooled.peaks[OVERRIDE][1];
         let inside = |at: u32| (peak.from..peak.until).contains(&(at as usize / BLOCK_BYTES));
         pooled.concepts = self.sightings.iter().filter(|seen| inside(seen.at)).count();
-        let cites = |seen: &&Sighting| seen.gap & GAP_QUOTE != 0 && seen.word >= CITING_WORDS_MIN;
-        pooled.cited = self.sightings.iter().filter(cites).any(|seen| inside(seen.at));
         let words = normal.words();
         let first = words.partition_point(|word| (word.start as usize) < peak.from * BLOCK_BYTES);
         let last = words.partition_point(|word| (word.start as usize) < peak.until * BLOCK_BYTES);

@@ -54,9 +54,16 @@ fn read(
     }
     let told = Told { verdict, decoded_from };
     match read_within(model, text, origin, signals, depth, budget) {
-        Some(inner) if inner.verdict.odds > told.verdict.odds => Some(inner),
+        Some(inner) if is_worse(&inner, &told) => Some(inner),
         _ => Some(told),
     }
+}
+
+/// Tells whether a reading is worse than another: first by what is made of it, then by how loud it is. What is loud
+/// and only told must not hide what is stopped.
+fn is_worse(one: &Told, other: &Told) -> bool {
+    let rank = |told: &Told| (told.verdict.confidence, told.verdict.odds);
+    rank(one) > rank(other)
 }
 
 /// Judges what is encoded in a text and returns the worst verdict.
@@ -74,7 +81,7 @@ fn read_within(
         *budget = rest;
         let inner = read_run(model, &run, origin, signals, depth, budget);
         worst = match (worst, inner) {
-            (Some(worst), Some(inner)) if inner.verdict.odds <= worst.verdict.odds => Some(worst),
+            (Some(worst), Some(inner)) if !is_worse(&inner, &worst) => Some(worst),
             (worst, inner) => inner.or(worst),
         };
     }
@@ -103,4 +110,37 @@ fn read_run(
 /// Returns the encoded bytes of a window of what was decoded.
 fn covered(run: &decode::Run, window: Range<usize>) -> Range<usize> {
     run.view.source_range(window)
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+    use crate::scan::classifier::Head;
+    use crate::scan::threat::Confidence;
+
+    /// Stops what it reads, but for what is loud, which it only tells.
+    #[derive(Debug)]
+    struct Shy;
+
+    impl Classifier for Shy {
+        fn judge(&self, text: &[u8], _: Origin, _: &Signals) -> Verdict {
+            let is_loud = memchr::memmem::find(text, b"loud").is_some();
+            let (odds, confidence) =
+                if is_loud { (9.0, Confidence::MEDIUM) } else { (5.0, Confidence::HIGH) };
+            Verdict { odds, head: Head::Override, window: 0..text.len(), confidence: Some(confidence) }
+        }
+    }
+
+    #[test]
+    fn what_is_loud_and_told_does_not_hide_what_is_stopped() {
+        let loud = STANDARD.encode("something that is loud and told");
+        let calm = STANDARD.encode("something calm that is stopped");
+        for text in [format!("This is sure. {loud}"), format!("This is loud. {loud} {calm}")] {
+            let told = judge(&Shy, text.as_bytes(), Origin::User, &Signals::default()).expect("told");
+            assert_eq!(told.verdict.confidence, Some(Confidence::HIGH), "{text}");
+        }
+    }
 }

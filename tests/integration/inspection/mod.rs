@@ -5,6 +5,7 @@ mod carrier;
 mod chunking;
 mod copies;
 mod endings;
+mod growing;
 mod hidden;
 mod layer2;
 mod memo;

@@ -207,29 +207,3 @@ fn what_comes_at_once_waits_no_longer_than_what_comes_in_pieces() {
     let stream = events(&vec![content("so it is. "); 500]);
     assert_eq!(streamed(&bench, "openai", &stream).end, End::Finished);
 }
-
-#[test]
-fn texts_that_are_over_take_no_place() {
-    let bench = Bench::new(&policy_of_all("all", "redact", ""));
-    let item = |index: usize| {
-        ["response.output_text.delta", "response.output_text.done"].map(|kind| {
-            json!({ "type": kind, "output_index": index, "content_index": 0, "delta": "It is so 4",
-                    "logprobs": [{ "token": "It", "logprob": 0.0, "top_logprobs": [] }] })
-        })
-    };
-    let items: Vec<Value> = (0..400).flat_map(item).collect();
-    let stream = events(&items);
-    let result = streamed(&bench, "openai", &stream);
-    assert_eq!((result.end, String::from_utf8_lossy(&result.out).as_ref()), (End::Finished, &*stream));
-    let again = events(&[item(0)[0].clone()]);
-    assert_eq!(streamed(&bench, "openai", &(stream + &again)).end, End::Unreadable);
-    let top: Vec<Value> = (0..20).map(|at| json!({ "token": format!("t{at}"), "logprob": 0.0 })).collect();
-    let ranked = |index: usize| {
-        json!({ "choices": [{ "index": index, "delta": { "content": "so" },
-            "logprobs": { "content": [{ "token": "so", "logprob": 0.0, "top_logprobs": top }] } }] })
-    };
-    assert_eq!(
-        streamed(&bench, "openai", &events(&(0..12).map(ranked).collect::<Vec<_>>())).end,
-        End::Finished
-    );
-}

@@ -1,0 +1,171 @@
+//! A lane's text as it grows: fed to the lane and to the model, piece by piece, and settled.
+//!
+//! Where a model reads the text, it is fed in pieces that end where the model's windows do, so that what stops a text
+//! stops it at the same byte however the provider's events were cut.
+
+use super::StreamInspector;
+use super::stop::Found;
+use super::stop::Stop;
+use crate::llm::dialect::Channel;
+use crate::policy::decision::Action;
+use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Unreadable;
+use crate::policy::inspect::layer3::Heard;
+use crate::policy::inspect::layer3::Judge;
+use crate::policy::inspect::layer3::Reading;
+use crate::redact::token::Vault;
+use crate::scan::threat::Finding;
+
+/// Begins the model's reading of a text of a channel, where it reads such texts.
+pub(super) fn reading(inspector: &Inspector<'_>, channel: Channel) -> Option<Reading> {
+    Reading::begin(judge_of(inspector), (inspector.judged(), channel))
+}
+
+fn judge_of<'a>(inspector: &Inspector<'a>) -> Judge<'a> {
+    let wanted = inspector.policy.looked_for(inspector.judged());
+    Judge { ruleset: inspector.ruleset, wanted, trial: inspector.trial }
+}
+
+impl StreamInspector {
+    /// Takes the next text of a lane.
+    pub(super) fn feed(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        slot: usize,
+        text: &[u8],
+    ) -> Result<(), Stop> {
+        if (inspector.expired)() {
+            return Err(Unreadable::Late.into());
+        }
+        let start = self.lanes[slot].fed;
+        self.lanes[slot].fed += text.len();
+        self.usage.text_bytes += text.len() as u64;
+        if self.lanes[slot].blocked_from.is_some() {
+            return Ok(());
+        }
+        let Some(mut model) = self.lanes[slot].model.take() else {
+            return self.feed_piece(inspector, vault, slot, text);
+        };
+        let mut rest = text;
+        let mut fed = Ok(());
+        while fed.is_ok() && !rest.is_empty() {
+            let (piece, behind) = model.part(rest);
+            fed = self.feed_piece(inspector, vault, slot, piece);
+            if fed.is_ok()
+                && let Some(heard) = model.read(judge_of(inspector), piece, behind)
+            {
+                debug_assert_eq!(heard.until, start + text.len() - behind.len());
+                fed = self.heed(inspector, vault, slot, heard);
+            }
+            rest = behind;
+        }
+        self.lanes[slot].model = Some(model);
+        fed
+    }
+
+    fn feed_piece(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        slot: usize,
+        text: &[u8],
+    ) -> Result<(), Stop> {
+        let watch = inspector.policy.watch(inspector.judged());
+        let lane = &mut self.lanes[slot];
+        if self.restores == Some(true) {
+            lane.unrestored.extend_from_slice(text);
+        }
+        let advance = lane.lane.feed(&inspector.ruleset.scanner, watch, text).map_err(Unreadable::from)?;
+        self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)
+    }
+
+    /// Ends a lane: all of its text is judged.
+    pub(super) fn end_lane(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        slot: usize,
+    ) -> Result<(), Stop> {
+        if std::mem::replace(&mut self.lanes[slot].ended, true) {
+            return Ok(());
+        }
+        let watch = inspector.policy.watch(inspector.judged());
+        let advance = self.lanes[slot].lane.finish(&inspector.ruleset.scanner, watch);
+        let advance = advance.map_err(Unreadable::from)?;
+        self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)?;
+        let open = self.lanes[slot].blocked_from.is_none();
+        let model = self.lanes[slot].model.as_mut().filter(|_| open);
+        let Some(heard) = model.and_then(|model| model.finish(judge_of(inspector))) else { return Ok(()) };
+        let heeded = self.heed(inspector, vault, slot, heard);
+        if heeded.is_err()
+            && let Some(ending) = self.queue.back_mut()
+        {
+            // The text is refused as a whole: the event that says that it ended well stays behind.
+            ending.is_read = false;
+        }
+        heeded
+    }
+
+    /// Takes a lane's progress: masks are noted, and a finding that blocks stops the stream.
+    fn settle(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        slot: usize,
+        judged_to: usize,
+        findings: &[Finding],
+    ) -> Result<(), Stop> {
+        let mut blocked = None;
+        let findings = &*self.lanes[slot].news(findings)?;
+        if !findings.is_empty() {
+            let channel = self.lanes[slot].channel;
+            let lane = std::mem::take(&mut self.lanes[slot].lane);
+            let judged = self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
+            self.lanes[slot].lane = lane;
+            self.lanes[slot].add(judged.0);
+            blocked = judged.1;
+        }
+        let entry = &mut self.lanes[slot];
+        let mut judged_to = judged_to;
+        if self.restores == Some(true) {
+            entry.restore(vault);
+            judged_to = judged_to.min(entry.restored_to);
+        }
+        let Some(from) = blocked else {
+            entry.judged_to = judged_to.max(entry.judged_to);
+            return Ok(());
+        };
+        entry.judged_to = judged_to.min(from).max(entry.judged_to);
+        Err(self.stop_at(slot, from))
+    }
+
+    /// Judges what the model found; what stops the text stops it where the window ended.
+    ///
+    /// What has left cannot be masked: where a policy says `redact`, it is recorded.
+    fn heed(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        slot: usize,
+        heard: Heard,
+    ) -> Result<(), Stop> {
+        let channel = self.lanes[slot].channel;
+        let Heard { finding, value, until } = heard;
+        let (told, before) = (self.observations.len(), self.action);
+        self.judge(inspector, vault, &[finding], channel, |_| Some(&value));
+        let told = self.observations.iter_mut().skip(told);
+        let actions = told.map(|seen| {
+            seen.action = if seen.action == Action::Redact { Action::Monitor } else { seen.action };
+            seen.action
+        });
+        let action = Action::strictest(actions);
+        self.action = before.max(action);
+        if action == Action::Block { Err(self.stop_at(slot, until)) } else { Ok(()) }
+    }
+
+    fn stop_at(&mut self, slot: usize, from: usize) -> Stop {
+        self.lanes[slot].blocked_from = Some(from);
+        Stop::Finding(Found { slot, from })
+    }
+}
