@@ -10,6 +10,7 @@ use super::key::KeyStore;
 use super::session::Holder;
 use super::session::SessionRecord;
 use super::session::SessionStore;
+use super::sso::IdentityProvider;
 use super::tier::Tier;
 use super::token::Claims;
 use super::token::Tokens;
@@ -27,6 +28,9 @@ pub struct Authenticator {
     pub users: Arc<Users>,
     /// The sessions of those who signed in with a browser, which their tokens end with.
     pub sessions: Arc<SessionStore>,
+    /// Who vouches for people from elsewhere, where somebody does. What another one vouched for counts no more, nor
+    /// what would mean something else by today's configuration: such people sign in again.
+    pub provider: Option<IdentityProvider>,
 }
 
 impl Authenticator {
@@ -69,6 +73,7 @@ impl Authenticator {
                 Some(Principal { id, name: user.name, role: user.role, tier, scope, proof })
             }
             Holder::Sso(identity) => {
+                self.provider.as_ref().filter(|provider| provider.stands_by(identity))?;
                 let (name, role) = (identity.name.clone(), identity.role);
                 Some(Principal { id, name, role, tier: Tier::Enterprise, scope, proof })
             }
@@ -77,16 +82,17 @@ impl Authenticator {
 
     /// Returns whom verified claims stand for now.
     fn admit(&self, claims: Claims, now: Timestamp) -> Option<Principal> {
-        if let Some(session) = &claims.session {
-            self.sessions.of_id(session, now)?;
-        }
+        let session = match &claims.session {
+            Some(session) => Some(self.sessions.of_id(session, now)?),
+            None => None,
+        };
         let (id, name) = (claims.subject.clone(), claims.name.clone());
         let (role, tier) = match claims.via {
             Via::Local => {
                 let user = self.users.in_generation(&claims.subject, claims.generation)?;
                 (user.role, user.tier)
             }
-            Via::Oidc | Via::Saml => (claims.role, claims.tier),
+            Via::Oidc | Via::Saml => (self.holder(session.as_ref()?, now)?.role, claims.tier),
         };
         let tier = tier.unwrap_or(Tier::Enterprise);
         Some(Principal { id, name, role, tier, scope: Arc::default(), proof: Proof::Token(claims) })

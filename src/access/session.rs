@@ -100,6 +100,10 @@ pub struct Identity {
     /// When the session here ends at the latest, where the provider says so.
     #[serde(default)]
     pub until: Option<Timestamp>,
+    /// What the role follows from: the digest of the mapping by which it was found, see
+    /// [`Mapping::digest`](super::sso::Mapping::digest). Empty: it is not known, and the session counts no more.
+    #[serde(default)]
+    pub mapped_by: String,
 }
 
 /// What is kept of a session.

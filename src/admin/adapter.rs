@@ -35,6 +35,8 @@ use tower::ServiceExt;
 const UNASKED_BYTES_MAX: usize = 64 << 10;
 /// After so many of those bytes the worker turns to others.
 const UNASKED_BYTES_AT_ONCE: usize = 512;
+/// How long a client may leave what it asked for unread: who stops reading a stream gives its place back.
+const WRITE_MAX: Duration = Duration::from_secs(30);
 
 /// How much of a request is read, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +100,7 @@ impl HttpServerApp for AdminApp {
         mut session: ServerSession,
         shutdown: &ShutdownWatch,
     ) -> Option<ReusedHttpStream> {
+        session.set_write_timeout(Some(WRITE_MAX));
         match session.read_request().await {
             Ok(true) => {}
             Ok(false) => return None,

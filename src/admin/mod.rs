@@ -38,10 +38,12 @@ use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
+use crate::cluster::Leases;
 use crate::cluster::Members;
 use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
+use crate::govern::audit::ClusterNotary;
 use crate::govern::audit::Notary;
 use crate::govern::audit::Recorder;
 use crate::govern::compliance::desk::Desk;
@@ -94,6 +96,10 @@ pub struct Office {
     pub refusals: Refusals,
     /// Signs where the audit log is.
     pub notary: Notary,
+    /// Keeps signed words on where the audit logs of all nodes are; `None`: this node shares nothing.
+    pub cluster_notary: Option<Arc<ClusterNotary>>,
+    /// Who does what only one node may do; `None`: this one does.
+    pub leases: Option<Arc<Leases>>,
     /// Holds, exports and erasures.
     pub privacy: Arc<Privacy>,
     /// State that outlives the process.

@@ -16,16 +16,13 @@ use crate::access::cookie::CookieStyle;
 use crate::access::credential::Principal;
 use crate::access::session::SessionRecord;
 use crate::access::session::SessionSecret;
-use crate::access::sso::IdentityProvider;
 use crate::access::url::Origin;
 
 const FETCH_SITE: &str = "sec-fetch-site";
 const SAME_ORIGIN: &str = "same-origin";
 
-/// What people sign in with, and how their browsers keep it.
+/// How browsers keep that somebody has signed in.
 pub struct SignIn {
-    /// The identity provider, where there is one.
-    pub provider: Option<IdentityProvider>,
     /// How cookies travel; `None` where they would travel in the clear, and nobody can sign in.
     pub cookies: Option<CookieStyle>,
     /// How browsers call this plane, where the operator says so.

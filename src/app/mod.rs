@@ -12,6 +12,7 @@ mod ending;
 mod forwarding;
 mod frameworks;
 mod inherit;
+mod jobs;
 mod keeping;
 mod limits;
 mod listening;
@@ -48,6 +49,7 @@ use self::serving::Planes;
 use self::serving::serve;
 use self::serving::sockets;
 use self::state::State;
+pub use self::stores::shipped;
 use self::task::task;
 use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
@@ -178,7 +180,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     follow_routes(&state, &upstreams);
     let certificates = certificates(&config)?;
     tell_expiry(&certificates, &telemetry);
-    let sign_in = sign_in::sign_in(&config, &state)?;
+    let sign_in = sign_in::sign_in(&config);
     let shared_limits = stores::shared_limits(&config, &state, &buckets, &telemetry)?;
     let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
     let sinks = forwarders.iter().map(Forwarder::status).collect();
@@ -387,6 +389,8 @@ fn office(
         recorder: state.recorder.clone(),
         refusals: Refusals::default(),
         notary: state.notary.clone(),
+        cluster_notary: state.common.as_ref().map(|common| Arc::clone(&common.notary)),
+        leases: state.common.as_ref().map(|common| Arc::clone(&common.leases)),
         privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
         members: state.members.clone(),

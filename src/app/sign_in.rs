@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::sync::Arc;
 
-use super::state::State;
 use super::state::StateError;
 use crate::access::cookie::CookieStyle;
+use crate::access::secret::NodeSecret;
 use crate::access::sso::ClientSecretPlace;
 use crate::access::sso::Hidden;
 use crate::access::sso::IdentityProvider;
@@ -17,22 +17,22 @@ use crate::access::sso::oidc::OidcClient;
 use crate::access::sso::oidc::ReadClientSecret;
 use crate::access::sso::saml::client::SamlClient;
 use crate::admin::sign_in::SignIn;
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::env::named;
 
 /// The longest client secret, in bytes.
 const CLIENT_SECRET_BYTES_MAX: u64 = 8 * 1024;
 
-/// Makes the client of the identity provider where one is configured, and settles how cookies travel.
-pub(super) fn sign_in(config: &Config, state: &State) -> Result<SignIn, StateError> {
-    let provider = config.sso.as_ref().map(|sso| provider(sso, state)).transpose()?;
+/// Settles how cookies travel.
+pub(super) fn sign_in(config: &Config) -> SignIn {
     let cookies = cookies(config);
     if cookies.is_none() {
         tracing::warn!(
             "nobody can sign in with a browser: neither [admin.tls] nor an HTTPS `public_url` is set"
         );
     }
-    Ok(SignIn { provider, cookies, public: config.admin.public_url.clone() })
+    SignIn { cookies, public: config.admin.public_url.clone() }
 }
 
 /// Tells how cookies travel: over HTTPS, here or at a proxy in front; in the clear on this machine alone.
@@ -50,23 +50,34 @@ fn cookies(config: &Config) -> Option<CookieStyle> {
     }
 }
 
-fn provider(config: &SsoConfig, state: &State) -> Result<IdentityProvider, StateError> {
+/// Makes the client of the identity provider.
+///
+/// # Errors
+/// What it is to be known by cannot be used.
+pub(super) fn provider(
+    config: &SsoConfig,
+    secret: &NodeSecret,
+    clock: &Arc<dyn Clock>,
+) -> Result<IdentityProvider, StateError> {
     match config {
-        SsoConfig::Oidc(oidc) => Ok(IdentityProvider::Oidc(Arc::new(client(oidc, state)?))),
+        SsoConfig::Oidc(oidc) => Ok(IdentityProvider::Oidc(Arc::new(client(oidc, secret, clock)?))),
         SsoConfig::Saml(saml) => {
-            let (secret, clock) = (state.secret.clone(), Arc::clone(&state.clock));
-            let client = SamlClient::new(saml.clone(), secret, clock).map_err(StateError::Saml)?;
+            let client = SamlClient::new(saml.clone(), secret.clone(), Arc::clone(clock));
+            let client = client.map_err(StateError::Saml)?;
             Ok(IdentityProvider::Saml(Arc::new(client)))
         }
     }
 }
 
-fn client(config: &OidcConfig, state: &State) -> Result<OidcClient, StateError> {
+fn client(
+    config: &OidcConfig,
+    secret: &NodeSecret,
+    clock: &Arc<dyn Clock>,
+) -> Result<OidcClient, StateError> {
     let fetcher = Fetcher::new(config.ca_file.as_deref())?;
     let place = config.client_secret.clone();
     let read: ReadClientSecret = Box::new(move || secret_at(place.as_ref()?).map(Hidden));
-    let (secret, clock) = (state.secret.clone(), Arc::clone(&state.clock));
-    Ok(OidcClient::new(config.clone(), fetcher, read, secret, clock))
+    Ok(OidcClient::new(config.clone(), fetcher, read, secret.clone(), Arc::clone(clock)))
 }
 
 fn secret_at(place: &ClientSecretPlace) -> Option<String> {

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use super::agents::AgentFiles;
 use super::frameworks;
+use super::jobs::Common;
 use super::privacy;
+use super::sign_in;
 use super::stores;
 use super::stores::KEYS_FILE;
 use super::stores::Stores;
@@ -88,6 +90,7 @@ pub struct State {
     pub(super) abtests: Arc<AbTests>,
     pub(super) trust: Arc<Trust>,
     pub(super) notary: Notary,
+    pub(super) common: Option<Common>,
     pub(super) pins: Arc<Pins>,
     pub(super) keyring: Arc<Keyring>,
     pub(super) recorder: Recorder,
@@ -175,7 +178,7 @@ impl State {
         let abtests = Arc::new(AbTests::open(&store, &local)?);
         let trust = Trust::open(&local, Arc::clone(&signing), node_id.clone(), config.trust)?;
         let trust = Arc::new(trust);
-        let authenticator = open_authenticator(config, &store, &secret, &keys, &signing)?;
+        let authenticator = open_authenticator(config, (&store, &secret), &keys, &signing, &clock)?;
         let budgets = Arc::new(Budgets::open(&store)?);
         let pins = Arc::new(Pins::open(&local)?);
         let settings = journal_settings(&config.audit, folder);
@@ -183,6 +186,7 @@ impl State {
         let (metrics, time) = (Arc::clone(&telemetry.metrics), Arc::clone(&clock));
         let opened = audit::open_with(settings, Arc::clone(&keyring), local.clone(), time, metrics)?;
         let Opened { recorder, writer, log, repair, .. } = opened;
+        let log = stores::share(log, &store, &node_id, &telemetry);
         tell_repair(repair.as_ref());
         let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
         let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
@@ -195,6 +199,7 @@ impl State {
         let agents = Arc::new(AgentFiles::open(reloader.handle(), telemetry));
         let notary = open_notary(&log, &signing, &clock, &node_id, folder);
         Ok(Self {
+            common: Common::open(&store, members.as_ref(), &signing, &clock, &node_id),
             store,
             local,
             members,
@@ -239,16 +244,18 @@ fn open_notary(
 
 fn open_authenticator(
     config: &Config,
-    store: &Store,
-    secret: &NodeSecret,
+    (store, secret): (&Store, &NodeSecret),
     keys: &Arc<KeyStore>,
     signing: &Arc<KeyRing>,
+    clock: &Arc<dyn Clock>,
 ) -> Result<Authenticator, StateError> {
+    let provider = config.sso.as_ref().map(|sso| sign_in::provider(sso, secret, clock));
     Ok(Authenticator {
         keys: Arc::clone(keys),
         tokens: Arc::new(Tokens::open(store, secret, Arc::clone(signing), config.auth.tokens)?),
         users: Arc::new(Users::open(store, secret.clone(), config.auth.password_cost)?),
         sessions: Arc::new(SessionStore::open(store, secret.clone(), config.session)?),
+        provider: provider.transpose()?,
     })
 }
 

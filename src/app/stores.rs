@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pingora::server::Server;
 
 use super::VERSION;
 use super::address::Listeners;
+use super::jobs::Common;
+use super::jobs::Jobs;
 use super::state::State;
 use super::state::StateError;
 use super::state::secret_at;
@@ -13,6 +16,7 @@ use super::task::task;
 use crate::access::authenticator::Authenticator;
 use crate::access::limit::Buckets;
 use crate::access::secret::NodeSecret;
+use crate::admin::resource::infra::facts_of;
 use crate::clock::Clock;
 use crate::cluster::Follower;
 use crate::cluster::Members;
@@ -22,9 +26,14 @@ use crate::cluster::RedisUrl;
 use crate::cluster::SharedLimits;
 use crate::cluster::Sharing;
 use crate::config::Config;
+use crate::govern::audit::AuditLog;
+use crate::govern::audit::ClusterCheckpoint;
+use crate::govern::audit::kept_checkpoints;
 use crate::govern::keyring::Keyring;
+use crate::govern::privacy::Keeper;
 use crate::store::PostgresFault;
 use crate::store::Store;
+use crate::store::archive::Archive;
 use crate::store::open_postgres;
 use crate::store::open_sled;
 use crate::telemetry::Telemetry;
@@ -83,6 +92,19 @@ pub(super) fn open_keyring(
     keyring.map_err(|error| StateError::Audit(error.into()))
 }
 
+/// Opens what all nodes shipped to the database of a configuration, and the checkpoints that are kept of it; `None`:
+/// it has none. Blocks.
+///
+/// # Errors
+/// The database cannot be used.
+pub fn shipped(config: &Config) -> Result<Option<(Archive, Vec<ClusterCheckpoint>)>, StateError> {
+    let Some(postgres) = &config.store.postgres else { return Ok(None) };
+    let url = secret_at(&postgres.url).ok_or(PostgresFault::Url)?;
+    let store = open_postgres(&url, postgres)?;
+    let kept = kept_checkpoints(&store)?;
+    Ok(store.archive().map(|archive| (archive, kept)))
+}
+
 /// Takes the place of this node at a database, if there is one. Blocks.
 ///
 /// # Errors
@@ -100,6 +122,14 @@ pub(super) fn join(
     Ok(Some(Arc::new(members)))
 }
 
+/// Lets a node's audit log be shipped to the database that nodes share, if they do.
+pub(super) fn share(log: AuditLog, store: &Store, node_id: &str, telemetry: &Arc<Telemetry>) -> AuditLog {
+    match store.archive() {
+        Some(archive) => log.shared(node_id.to_owned(), archive, Arc::clone(&telemetry.metrics)),
+        None => log,
+    }
+}
+
 /// Lets the other nodes know of this one as long as it runs.
 pub(super) fn add_tasks(
     server: &mut Server,
@@ -110,11 +140,20 @@ pub(super) fn add_tasks(
 ) {
     let Some(members) = state.members.clone() else { return };
     let address = addresses.bound().first().map(ToString::to_string);
+    let shipped = state.log.shipping().cloned();
+    if let Some(shipping) = shipped.clone() {
+        server.add_service(task("audit-shipping", telemetry, None, move |shutdown| shipping.run(shutdown)));
+    }
+    if let Some(common) = state.common.clone() {
+        let jobs = jobs_of(state, common, &members, telemetry);
+        server.add_service(task("cluster-jobs", telemetry, None, move |shutdown| jobs.run(shutdown)));
+    }
     let (rules, health, own) = (state.reloader.handle(), Arc::clone(telemetry), Arc::clone(&members));
     let facts = move || NodeFacts {
         address: address.clone(),
         release: VERSION.to_owned(),
         revision: rules.load().revision,
+        audit: shipped.as_ref().map(|shipping| facts_of(&shipping.status())),
         is_healthy: health.health.is_healthy() && own.keeps_up(),
     };
     let follower = Arc::new(follower(state, &members));
@@ -123,6 +162,19 @@ pub(super) fn add_tasks(
     }
     server.add_service(task("cluster", telemetry, None, move |shutdown| members.run(facts, shutdown)));
     server.add_service(task("cluster-follow", telemetry, None, move |shutdown| follower.run(shutdown)));
+}
+
+fn jobs_of(state: &State, common: Common, members: &Arc<Members>, telemetry: &Arc<Telemetry>) -> Jobs {
+    Jobs {
+        common,
+        members: Arc::clone(members),
+        log: state.log.clone(),
+        keeper: Keeper { privacy: Arc::clone(&state.privacy), recorder: state.recorder.clone() },
+        store: state.store.clone(),
+        clock: Arc::clone(&state.clock),
+        metrics: Arc::clone(&telemetry.metrics),
+        done: Mutex::default(),
+    }
 }
 
 /// Returns what shares quotas with the other nodes, where they do.

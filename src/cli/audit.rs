@@ -2,20 +2,25 @@
 //!
 //! Exit codes: 0 it is sound; 1 it cannot be read, nothing is said about it; 4 it is not what was written.
 
-use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use serde::Deserialize;
 
+use super::EXIT_CONFIG;
 use super::complain;
+use super::complain_of;
 use super::say;
-use crate::govern::audit::Checkpoint;
+use super::sources;
+use crate::app;
+use crate::govern::audit::ShippedChain;
+use crate::govern::audit::checkpoint_lines;
 use crate::govern::audit::verify::Fault;
 use crate::govern::audit::verify::Trust;
 use crate::govern::audit::verify::Verified;
 use crate::govern::audit::verify::verify;
+use crate::govern::audit::verify_shipped;
 
 /// The copy is not what was written.
 const EXIT_BROKEN: u8 = 4;
@@ -23,15 +28,23 @@ const EXIT_BROKEN: u8 = 4;
 /// What to do with the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditCommand {
-    /// Verify an export (JSON lines), a journal's directory, or the state directory above it.
+    /// Verify an export (JSON lines), a journal's directory, the state directory above it, or what nodes shipped.
     Verify {
         /// The file or the directory.
-        path: PathBuf,
+        #[arg(required_unless_present = "shipped", conflicts_with = "shipped")]
+        path: Option<PathBuf>,
+        /// Verify what all nodes shipped to the database of a configuration.
+        #[arg(long, requires = "config")]
+        shipped: bool,
+        /// The configuration.
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
         /// The keys that may have signed checkpoints: a saved `/.well-known/jwks.json`; may be repeated. Without one
         /// every signature that is one counts.
         #[arg(long = "keys", value_name = "FILE")]
         keys: Vec<PathBuf>,
-        /// Checkpoints from elsewhere that it has to hold to, one JSON object a line; may be repeated.
+        /// Checkpoints from elsewhere that it has to hold to, of one node or of all, one JSON object a line; may be
+        /// repeated.
         #[arg(long = "checkpoint", value_name = "FILE")]
         checkpoints: Vec<PathBuf>,
     },
@@ -49,7 +62,7 @@ struct Key {
 
 /// Runs one of the commands.
 pub fn run(command: &AuditCommand) -> ExitCode {
-    let AuditCommand::Verify { path, keys, checkpoints } = command;
+    let AuditCommand::Verify { path, config, keys, checkpoints, .. } = command;
     let trust = match trust(keys, checkpoints) {
         Ok(trust) => trust,
         Err(problem) => {
@@ -57,17 +70,56 @@ pub fn run(command: &AuditCommand) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match verify(path, &trust) {
+    match path {
+        Some(path) => tell(&path.display().to_string(), verify(path, &trust), &trust),
+        None => shipped(config.clone(), &trust),
+    }
+}
+
+/// Says what was found in one copy or chain.
+fn tell(name: &str, found: Result<Verified, Fault>, trust: &Trust) -> ExitCode {
+    match found {
         Ok(verified) => {
-            say(&sentence(path, &verified, &trust));
+            say(&sentence(name, &verified, trust));
             ExitCode::SUCCESS
         }
         Err(fault) => {
-            complain(&format!("{}: {fault}", path.display()));
+            complain(&format!("{name}: {fault}"));
             match fault {
                 Fault::Unreadable(_) | Fault::Foreign => ExitCode::FAILURE,
                 _ => ExitCode::from(EXIT_BROKEN),
             }
+        }
+    }
+}
+
+/// Verifies what all nodes shipped, chain by chain.
+fn shipped(config: Option<PathBuf>, trust: &Trust) -> ExitCode {
+    let config = match sources(config).load() {
+        Ok(config) => config,
+        Err(faults) => {
+            complain_of(&faults);
+            return ExitCode::from(EXIT_CONFIG);
+        }
+    };
+    let chains = match app::shipped(&config) {
+        Ok(Some((archive, kept))) => {
+            verify_shipped(&archive, &kept, trust).map_err(|error| error.to_string())
+        }
+        Ok(None) => Err("this configuration has no database that nodes share".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    match chains {
+        Ok(chains) => {
+            let told = chains.into_iter().map(|ShippedChain { node, sequence, found }| {
+                tell(&format!("node {node}, shipped up to entry {sequence}"), found, trust)
+            });
+            let worst = told.filter(|code| *code != ExitCode::SUCCESS).last();
+            worst.unwrap_or(ExitCode::SUCCESS)
+        }
+        Err(problem) => {
+            complain(&problem);
+            ExitCode::FAILURE
         }
     }
 }
@@ -80,16 +132,21 @@ fn trust(keys: &[PathBuf], checkpoints: &[PathBuf]) -> Result<Trust, String> {
         let set: KeySet = serde_json::from_slice(&text).map_err(|error| wrong(&error))?;
         trust.keys.extend(set.keys.into_iter().map(|key| key.x));
     }
+    if !keys.is_empty() && trust.keys.is_empty() {
+        // No key would mean any key.
+        return Err("there is no key in what --keys names: nothing would be trusted".to_owned());
+    }
     for path in checkpoints {
-        let read = Checkpoint::read_all(path);
-        trust.checkpoints.extend(read.map_err(|error| format!("{}: {error}", path.display()))?);
+        let read = checkpoint_lines(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        trust.checkpoints.extend(read.0);
+        trust.clusters.extend(read.1);
     }
     Ok(trust)
 }
 
-fn sentence(path: &Path, verified: &Verified, trust: &Trust) -> String {
+fn sentence(name: &str, verified: &Verified, trust: &Trust) -> String {
     let Verified { entries, span, last_hash, checkpoints, torn_bytes } = verified;
-    let mut lines = vec![format!("{}: sound, {entries} entries", path.display())];
+    let mut lines = vec![format!("{name}: sound, {entries} entries")];
     if let Some(((first, last), hash)) = span.zip(*last_hash) {
         lines.push(format!("from {first} to {last}, whose hash is {hash}"));
     }

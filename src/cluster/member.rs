@@ -46,6 +46,19 @@ pub struct NodeFacts {
     pub revision: u64,
     /// Whether all it depends on is well.
     pub is_healthy: bool,
+    /// How far its audit log was shipped; `None`: it ships nothing, or is of a release that did not.
+    pub audit: Option<AuditFacts>,
+}
+
+/// How far a node's audit log was shipped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditFacts {
+    /// The number of the newest entry that was shipped.
+    pub shipped: u64,
+    /// How many were waiting.
+    pub waiting: u64,
+    /// How long the oldest of them had been, in milliseconds.
+    pub waiting_ms: u64,
 }
 
 /// A node as it is stored.
@@ -55,6 +68,8 @@ struct NodeRecord {
     release: String,
     revision: u64,
     is_healthy: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    audit: Option<AuditFacts>,
     /// Rises with every change of the row.
     beat: u64,
     /// When the row was changed, by the node's own clock: to be shown, never compared.
@@ -183,6 +198,7 @@ impl Members {
             release: facts.release,
             revision: facts.revision,
             is_healthy: facts.is_healthy,
+            audit: facts.audit,
             // A process that begins anew must not repeat what was seen of the one before it.
             beat: beat ^ (self.clock.now().as_millisecond() as u64) << 20,
             at: self.clock.now(),
@@ -264,10 +280,10 @@ impl Members {
         let view = self.view.lock();
         let node = |(id, seen): (&String, &Seen)| {
             let silent = now.saturating_sub(seen.changed);
-            let NodeRecord { address, release, revision, is_healthy, at, .. } = seen.record.clone();
+            let NodeRecord { address, release, revision, is_healthy, audit, at, .. } = seen.record.clone();
             Node {
                 id: id.clone(),
-                facts: NodeFacts { address, release, revision, is_healthy },
+                facts: NodeFacts { address, release, revision, is_healthy, audit },
                 at,
                 silent_ms: millis(silent),
                 is_there: silent < AWAY_AFTER,

@@ -9,6 +9,7 @@
 
 pub mod config;
 mod follow;
+mod lease;
 mod limits;
 mod member;
 mod redis;
@@ -18,9 +19,13 @@ mod tests;
 use std::time::Duration;
 
 pub use self::follow::Follower;
+pub use self::lease::LEASES;
+pub use self::lease::Lease;
+pub use self::lease::Leases;
 pub use self::limits::SharedLimits;
 pub use self::limits::WhenAway;
 pub use self::member::AWAY_AFTER;
+pub use self::member::AuditFacts;
 pub use self::member::BEAT_EVERY;
 pub use self::member::ClaimError;
 pub use self::member::Members;

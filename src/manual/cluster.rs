@@ -22,13 +22,49 @@
 //! # What is shared, and what is not
 //! | shared by all nodes, at once or within a second | each node's own |
 //! |---|---|
-//! | API keys, users, sessions, revoked tokens, signing keys | its audit journal, chain and checkpoints, and the places of its SIEM sinks |
+//! | API keys, users, sessions, revoked tokens, signing keys | its audit journal and its own checkpoints, and the places of its SIEM sinks |
 //! | revisions of the rules (routes, policies, limits) | quotas, unless `cluster.limits = "redis"`; those of agents on `a2a` routes always |
+//! | the entries of all audit journals, as they were shipped | the live stream `/api/v1/audit/stream`: entries of the node that is asked |
 //! | legal holds, erasures, the keys that names are sealed under | trust in agents, pins of tools, replay windows of `a2a` |
 //! | usage, cost, budgets | counts of A/B tests (the tests themselves are shared) |
 //!
-//! So the audit log, `/api/v1/audit` and its exports answer for the node that is asked: collect the nodes' logs with
-//! `[siem]`, or ask each node.
+//! # The audit log of all nodes
+//! Each node writes its own journal, with its own chain of hashes, as a single gateway does; an answer waits for that disk
+//! alone. What is in the journal is shipped to the database a moment later (some 50 ms), the same bytes in the same
+//! order: names stay sealed, and whoever is erased is gone from there as well. `GET /api/v1/audit` and its exports, on
+//! whichever node, are of all nodes: what was shipped, and what the asked node has still to ship. Each entry names its
+//! `node`, and `?node=` asks for one. Entries are ordered by id, newest first, which is the moment of recording by the clock
+//! of the node that recorded it; a cursor stays where it is, whatever is recorded meanwhile. Without the database a node
+//! answers from its own journal, and says `"complete": false`; an export is refused then, unless it is of the asked node.
+//!
+//! *What is not shipped yet* `/api/v1/cluster/health` names for each node (`audit.shipped`, `audit.waiting`,
+//! `audit.waiting_seconds`; of a node that is missing: as it was heard last), and each node's
+//! `portcullis_audit_ship_waiting_entries` and `…_seconds`. It waits in the node's journal, which may grow to twice
+//! `audit.retention_bytes` for it; past that the oldest entries are dropped, told as an error and counted
+//! (`portcullis_audit_shipped_total{result="lost"}`). Entries of the first release, whose names were not sealed, are not
+//! shipped; `?node=` of their node finds them there.
+//!
+//! *Verification.* `portcullis audit verify --shipped --config FILE` goes through all nodes' chains in the database: an
+//! entry that was changed, taken out, put in, or is found by something else than it says, is named with its node. An
+//! export of all nodes is verified chain by chain. One node signs where all chains are (`/api/v1/audit/checkpoint/cluster`, every
+//! ten minutes with new entries, and when the job has moved): kept elsewhere, `--checkpoint FILE` holds a later export or
+//! the database to it. One node verifies all of it every quarter of an hour (`portcullis_audit_shipped_chain_faults`).
+//! A journal that was restored from a backup does not go on where it had been shipped up to: the verification says so.
+//!
+//! *Retention.* What was shipped is dropped after `audit.retention_days`, in each chain up to the first entry about or by
+//! somebody under a legal hold, by one transaction that fails if a hold was taken meanwhile. A node's journal drops what
+//! is past its limits once it was shipped.
+//!
+//! *SIEM.* Each node forwards its own journal, from its own place: nothing is forwarded by two, no node waits for
+//! another, and a sink is never further behind than the node is. What a node that died for good had recorded but not
+//! forwarded is in the database as far as it was shipped; fetch it by `/api/v1/audit/export?node=…&from=…`.
+//!
+//! # What only one node does
+//! Retention of what was shipped, the checkpoint of all chains, their verification, and the erasures that a node began
+//! which is gone belong to one node each
+//! (`jobs` in `/api/v1/cluster/health`). A row says which; another node takes it by compare-and-swap once that one was not
+//! heard for 5 seconds, and what a job changes it changes only while the row is as it was. Reports of compliance are
+//! made when they are asked for, of all nodes' entries; nothing is rolled up ahead.
 //!
 //! # Quotas
 //! With `cluster.limits = "local"` a quota of 60 a minute is up to 60 a minute at each node. With `"redis"` the nodes tell
@@ -48,8 +84,8 @@
 //! # What each failure does
 //! | what fails | what happens |
 //! |---|---|
-//! | a node dies | the others go on, `/api/v1/cluster/health` shows it `missing` after 5 s, and `degraded` in all; what was in its journal is on its disk, and in the SIEM as far as it was forwarded |
-//! | the database is away | traffic goes on with the keys, users and rules that each node knows; whatever has to be written is refused with 503; a name that was never seen is recorded as `[unlisted]`; figures wait in memory; health is `degraded` after 5 s |
+//! | a node dies | the others go on, `/api/v1/cluster/health` shows it `missing` after 5 s, and `degraded` in all; its jobs move to another node; what it recorded is in the database but for what its last beat says was waiting, and on its disk |
+//! | the database is away | audit entries wait in each journal; traffic goes on with the keys, users and rules that each node knows; whatever has to be written is refused with 503; a name that was never seen is recorded as `[unlisted]`; figures wait in memory; health is `degraded` after 5 s |
 //! | Redis is away | `cluster.redis.when_away`: `local`, each node counts for itself and tells what was taken afterwards; `refuse`, 429 for what has a quota |
 //! | a node is cut off from the database | the same for that node alone; it serves the rules it has, and catches up when it is back |
 //! | a hold or an erasure at a node that is cut off | refused: neither is taken without the database |

@@ -110,6 +110,41 @@
 //! is asked to end and read at the next start; a process that is killed forgets it. Buckets are forgotten only when they
 //! are full. Requests that are refused for too many at once cost nothing.
 //!
+//! # Scale plan
+//! Figures marked *m* were measured, those marked *e* follow from them. The measurements of a request are those of the
+//! README (commit `decc746`, two shared cores of an AMD EPYC); shipping has not been measured at its limit. Measure
+//! your own traffic: a prompt of 128 KB costs forty times one of 2 KB.
+//!
+//! | | one node, one core | 100,000 requests a second |
+//! |---|---|---|
+//! | CPU of a 2 KB chat: the bare proxy's 51 µs and 164 µs more (*m*) | 4,650 a second (*e*) | 21.5 cores (*e*), 36 at 60 % load |
+//! | CPU of a 16 KB chat: at least 51 µs and 485 µs more (*m*) | 1,870 a second (*e*) | 54 cores (*e*), 90 at 60 % load |
+//! | nodes of 16 cores, two more than needed | | 5 for 2 KB, 8 for 16 KB (*e*) |
+//! | audit entries: one a request; some 650 bytes in the journal (*e*) | 3 MB/s | 65 MB/s, 5.6 TB a day |
+//! | the same as rows with their eight indexes, about three times that (*e*) | 9 MB/s | 195 MB/s, 17 TB a day |
+//!
+//! *What breaks first* is none of the gateway's parts: it is the one database that takes every audit entry, in batches
+//! of 500, one at a time from each node. `portcullis_audit_ship_waiting_seconds` says when it is too slow; nothing else
+//! waits for it. In this order:
+//!
+//! 1. *Up to some thousand entries a second (*e*):* the table as the gateway makes it. Put the database's log on its own disk.
+//! 2. *Partition by day.* [`PARTITIONED`](crate::store::archive::PARTITIONED), run before the first start, makes the same
+//!    table in partitions; statements stay as they are, `day` being part of the key. Make each day's partition ahead of
+//!    time (pg_partman does), and let old ones be dropped by the gateway's retention, or detach them for an archive.
+//!    Where there is no partition for a day, entries wait in the journals, and that is told. CockroachDB splits its
+//!    tables by itself, and knows no `PARTITION OF`.
+//! 3. *Read replicas* for people and reports: point `[store.postgres]` of a node that gets no traffic at the primary, and
+//!    ask others by SQL on the replica; payloads hold sealed names, which the gateway alone opens.
+//! 4. *Past that* shard by node: Citus distributes `portcullis_audit` by `node`, which every statement that writes names; or
+//!    keep days in PostgreSQL and forward everything by `[siem]` to a columnar store (`ocsf_file` or a webhook into
+//!    ClickHouse), with `audit.retention_days` short. At 100,000 requests a second do this from the start, with an own
+//!    database for each few nodes: deployments are independent, and their exports verify by themselves.
+//! 5. *The hour's usage record*, which all nodes add to by compare-and-swap, is next (see [`crate::manual::cluster`]): fine
+//!    for dozens of nodes, not for hundreds. *Names* are next: at most 1,048,576 have keys, and each new one is a
+//!    transaction that all nodes take part in: some hundreds a second.
+//! 6. *Redis:* each node tells at most 1,000 callers in each round of 5 ms; one Redis counts 100,000 and more scripts a
+//!    second (*e*, by its own documentation).
+//!
 //! # Known tensions
 //! - The store is locked by one process: between two binaries there is a time in which callers wait. None is refused.
 //!   With the state in a database ([`crate::manual::cluster`]) that is so for the journal alone.

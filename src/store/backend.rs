@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use super::KEY_BYTES_MAX;
 use super::StoreError;
 use super::VALUE_BYTES_MAX;
+use super::archive::Archive;
 
 /// What a scan shows each key and value to.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
@@ -72,6 +73,9 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Returns what is told when another process may have written something; `None`: nobody tells.
     fn told(&self) -> Option<watch::Receiver<u64>>;
+
+    /// Returns where nodes keep what each of them wrote; `None`: there is one node.
+    fn archive(&self) -> Option<Archive>;
 
     /// Forgets deletions that are long ago; who has not seen them by then reads whole tables.
     ///

@@ -158,7 +158,9 @@ pub fn write(
 fn put_aside(store: &Store, folder: &Path) -> Result<(File, u64), BackupError> {
     let path = folder.join(".backup");
     let wrong = |source| BackupError::File { path: path.clone(), source };
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path);
+    // What a process that was killed left. Never into a file of somebody else's, nor through a link: it holds secrets.
+    let _ = std::fs::remove_file(&path);
+    let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
     let file = file.map_err(wrong)?;
     std::fs::remove_file(&path).map_err(wrong)?;
     let mut aside = Hashed { out: BufWriter::new(file), digest: Sha256::new() };

@@ -90,7 +90,8 @@ fn open(url: &str) -> Store {
     open_postgres(url, &settings()).unwrap()
 }
 
-fn settings() -> PostgresConfig {
+/// Returns how a test's own server is reached.
+pub(crate) fn settings() -> PostgresConfig {
     PostgresConfig {
         url: SecretPlace::Environment("UNUSED".to_owned()),
         secret: SecretPlace::Environment("UNUSED".to_owned()),

@@ -16,6 +16,7 @@ use super::KeyRange;
 use super::Order;
 use super::StoreError;
 use super::Visit;
+use super::archive::Archive;
 
 /// How many entries a scan copies at a time, so that `visit` runs without the lock.
 const PAGE: usize = 256;
@@ -169,6 +170,10 @@ impl Backend for Memory {
 
     fn told(&self) -> Option<watch::Receiver<u64>> {
         Some(self.told.subscribe())
+    }
+
+    fn archive(&self) -> Option<Archive> {
+        None
     }
 
     fn forget_deletions(&self) -> Result<(), StoreError> {

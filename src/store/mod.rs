@@ -17,13 +17,14 @@
 //!
 //! The audit log does not live here, only what can be rebuilt from it: see [`crate::govern::audit`].
 
+pub mod archive;
 mod backend;
 pub mod backup;
 pub mod config;
 #[cfg(test)]
-mod conformance;
+pub(crate) mod conformance;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod followed;
 mod group;
 mod key;
@@ -41,6 +42,7 @@ use parking_lot::Mutex;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use self::archive::Archive;
 pub use self::backend::Backend;
 pub use self::backend::Batch;
 pub use self::backend::Change;
@@ -256,6 +258,11 @@ impl Store {
     /// When the backend fails.
     pub fn size_bytes(&self) -> Result<u64, StoreError> {
         self.shared.backend.size_bytes()
+    }
+
+    /// Returns where nodes keep what each of them wrote for itself; `None`: nobody else writes here.
+    pub fn archive(&self) -> Option<Archive> {
+        self.shared.backend.archive()
     }
 
     /// Returns the name of the backend, as shown to operators.

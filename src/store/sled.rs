@@ -25,6 +25,7 @@ use super::Order;
 use super::Store;
 use super::StoreError;
 use super::Visit;
+use super::archive::Archive;
 
 const NAME: &str = "sled";
 const TREE: &str = "tables";
@@ -185,6 +186,10 @@ impl Backend for Sled {
     }
 
     fn told(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
+    fn archive(&self) -> Option<Archive> {
         None
     }
 

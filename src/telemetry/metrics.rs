@@ -49,6 +49,10 @@ pub struct Metrics {
     audit_append_seconds: Histogram,
     audit_queue: IntGauge,
     audit_lost: IntCounter,
+    audit_shipped: IntCounterVec,
+    audit_waiting: IntGauge,
+    audit_waiting_seconds: Gauge,
+    audit_chain_faults: IntGauge,
     siem_events: IntCounterVec,
     shared_limits: IntCounterVec,
     reload_ok: IntGauge,
@@ -160,6 +164,28 @@ impl Metrics {
                 "siem_events_total",
                 "Audit entries forwarded, attempts that failed, and entries that were refused for good.",
                 &["platform", "result"],
+            ),
+            audit_shipped: counters(
+                &registry,
+                "audit_shipped_total",
+                "Audit entries shipped to the database nodes share, tries that failed, journals that did not go on where \
+                 they were shipped up to, and segments dropped before they were shipped.",
+                &["result"],
+            ),
+            audit_waiting: gauge(
+                &registry,
+                "audit_ship_waiting_entries",
+                "Audit entries of this node that are not shipped yet.",
+            ),
+            audit_waiting_seconds: float_gauge(
+                &registry,
+                "audit_ship_waiting_seconds",
+                "How long the oldest of them has been waiting.",
+            ),
+            audit_chain_faults: gauge(
+                &registry,
+                "audit_shipped_chain_faults",
+                "Nodes whose shipped chain did not verify, as the node saw it that verified last.",
             ),
             shared_limits: counters(
                 &registry,
@@ -300,6 +326,23 @@ impl Metrics {
     /// Counts audit entries that a platform took (`forwarded`) or refused for good (`dead`), or attempts that `failed`.
     pub fn siem_events(&self, platform: &'static str, result: &'static str, events: u64) {
         self.siem_events.with_label_values(&[platform, result]).inc_by(events);
+    }
+
+    /// Counts entries of the audit log that were `shipped`, tries that `failed`, journals that were `broken`, and
+    /// segments that were `lost`.
+    pub fn audit_shipped(&self, result: &'static str, count: u64) {
+        self.audit_shipped.with_label_values(&[result]).inc_by(count);
+    }
+
+    /// Notes how many entries of the audit log are still to be shipped, and for how long the oldest of them has been.
+    pub fn audit_waiting(&self, entries: u64, seconds: f64) {
+        self.audit_waiting.set(i64::try_from(entries).unwrap_or(i64::MAX));
+        self.audit_waiting_seconds.set(seconds);
+    }
+
+    /// Notes how many nodes' shipped chains did not verify.
+    pub fn audit_chain_faults(&self, nodes: usize) {
+        self.audit_chain_faults.set(nodes as i64);
     }
 
     /// Counts callers whose use was `told` to other nodes, or rounds in which that could not be: `away`.

@@ -240,7 +240,7 @@ impl Stage {
         };
         let world = World::start_as(Tier::Enterprise, |office| {
             let client = SamlClient::new(config, NodeSecret::random(), office.clock.clone()).unwrap();
-            office.sign_in.provider = Some(IdentityProvider::Saml(Arc::new(client)));
+            office.authenticator.provider = Some(IdentityProvider::Saml(Arc::new(client)));
         });
         Self { world, forger, folder }
     }

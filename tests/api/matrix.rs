@@ -71,6 +71,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/audit/stream", "operator auditor"),
     ("GET", "/api/v1/audit/export", "operator auditor"),
     ("GET", "/api/v1/audit/checkpoint", "operator auditor"),
+    ("GET", "/api/v1/audit/checkpoint/cluster", "operator auditor"),
     ("GET", "/api/v1/persistence", "operator auditor"),
     ("GET", "/api/v1/siem/status", "auditor"),
     ("GET", "/api/v1/certs", "operator auditor"),
@@ -175,6 +176,7 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         (false, true) => &[403],
         // An empty log is nowhere yet.
         (true, _) if path.ends_with("/checkpoint") => &[200, 404],
+        (true, _) if path.ends_with("/checkpoint/cluster") => &[404],
         // Every entity may be asked about.
         (true, _) if path.contains("/check/") => &[200],
         // Nothing has the id that is asked for, and bodies are empty.

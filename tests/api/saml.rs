@@ -192,6 +192,14 @@ fn a_signature_counts_in_one_shape_alone() {
     };
     let enveloped = "http://www.w3.org/2000/09/xmldsig#enveloped-signature";
     let exclusive = "http://www.w3.org/2001/10/xml-exc-c14n#";
+    let listing = |prefixes: usize| {
+        let list = (0..prefixes).map(|number| format!("p{number}")).collect::<Vec<_>>().join(" ");
+        format!(
+            "{}<ds:Transform Algorithm=\"{exclusive}\"><ec:InclusiveNamespaces xmlns:ec=\"{exclusive}\" \
+             PrefixList=\"{list}\"></ec:InclusiveNamespaces></ds:Transform>",
+            transforms(&[enveloped])
+        )
+    };
     let own_key = format!(
         "<ds:KeyInfo><ds:X509Data><ds:X509Certificate>{}</ds:X509Certificate></ds:X509Data></ds:KeyInfo>",
         STANDARD.encode(other.key.certificate())
@@ -219,6 +227,9 @@ fn a_signature_counts_in_one_shape_alone() {
         ("two references", of(Way { second_reference: true, ..Way::default() }), "one shape"),
         ("an object", of(Way { more: "<ds:Object></ds:Object>".to_owned(), ..Way::default() }), "one shape"),
         ("changed", said.response(&signed.replace(">readers<", ">bosses<")), "was changed"),
+        ("another's, and changed", said.response(&other.signed(&plain).replace(">readers<", ">bosses<")), "none of the provider's keys"),
+        ("prefixes", of(Way { transforms: listing(32), ..Way::default() }), "taken: u1"),
+        ("too many prefixes", of(Way { transforms: listing(33), ..Way::default() }), "one shape"),
         ("more in it", said.response(&signed.replace("<saml:NameID>", "<saml:NameID Format=\"x\">")), "was changed"),
         ("white space", said.response(&signed.replace("<saml:Subject>", "<saml:Subject> ")), "was changed"),
         ("a comment", said.response(&signed.replace(">u1<", ">u<!-- -->1<")), "comment"),

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::Hmac;
 use hmac::KeyInit;
 use hmac::Mac;
+use portcullis::access::authenticator::Authenticator;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
@@ -40,29 +41,33 @@ struct Stage {
     provider: Provider,
 }
 
+fn config(issuer: &str) -> OidcConfig {
+    OidcConfig {
+        issuer: Endpoint::parse(issuer).unwrap(),
+        client_id: "gate".to_owned(),
+        client_secret: Some(ClientSecretPlace::Environment("unused".to_owned())),
+        scopes: vec!["openid".to_owned(), "email".to_owned()],
+        redirect_url: Endpoint::parse("https://gate.example/auth/callback").unwrap(),
+        signed_out_url: Some("https://gate.example/login".to_owned()),
+        mapping: Mapping {
+            name: "email".to_owned(),
+            role: "groups".to_owned(),
+            role_map: vec![("bosses".to_owned(), Role::Admin), ("readers".to_owned(), Role::Auditor)],
+            default_role: None,
+        },
+        ca_file: None,
+    }
+}
+
 impl Stage {
     async fn set() -> Self {
         let provider = Provider::start().await;
-        let config = OidcConfig {
-            issuer: Endpoint::parse(&provider.issuer).unwrap(),
-            client_id: "gate".to_owned(),
-            client_secret: Some(ClientSecretPlace::Environment("unused".to_owned())),
-            scopes: vec!["openid".to_owned(), "email".to_owned()],
-            redirect_url: Endpoint::parse("https://gate.example/auth/callback").unwrap(),
-            signed_out_url: Some("https://gate.example/login".to_owned()),
-            mapping: Mapping {
-                name: "email".to_owned(),
-                role: "groups".to_owned(),
-                role_map: vec![("bosses".to_owned(), Role::Admin), ("readers".to_owned(), Role::Auditor)],
-                default_role: None,
-            },
-            ca_file: None,
-        };
+        let config = config(&provider.issuer);
         let world = World::start_as(Tier::Enterprise, |office| {
             let read = Box::new(|| Some(Hidden(SECRET.to_owned())));
             let fetcher = Fetcher::new(None).unwrap();
             let client = OidcClient::new(config, fetcher, read, NodeSecret::random(), office.clock.clone());
-            office.sign_in.provider = Some(IdentityProvider::Oidc(std::sync::Arc::new(client)));
+            office.authenticator.provider = Some(IdentityProvider::Oidc(std::sync::Arc::new(client)));
         });
         Self { world, provider }
     }
@@ -589,4 +594,51 @@ async fn a_logout_token_ends_what_it_names_once() {
     // Without a session, all of the user's end.
     assert_eq!(send(&stage.signed(&token(json!({ "jti": "t4", "sid": null })))).await.status, 200);
     assert_eq!(sessions().await, 0);
+}
+
+/// What a session is worth follows the configuration: it says today what a provider's words mean.
+#[tokio::test]
+async fn a_session_counts_as_long_as_its_words_would_mean_the_same() {
+    let stage = Stage::set().await;
+    let mut browser = Browser::open(&stage.world);
+    let shown = stage.sign_in(&mut browser, |nonce| stage.signed(&stage.claims(nonce, json!({})))).await;
+    assert_eq!(shown.status, 303, "{}", alert(&shown));
+    let granted: Value =
+        serde_json::from_str(&browser.call("POST", "/api/v1/auth/token", "").await.text).unwrap();
+    let token = granted["access_token"].as_str().unwrap();
+    let (now, office) = (stage.world.clock.now(), &stage.world.office);
+    let [session] = &office.authenticator.sessions.list(now)[..] else { panic!("one session") };
+    let as_configured = |change: &dyn Fn(&mut OidcConfig)| {
+        let mut config = config(&stage.provider.issuer);
+        change(&mut config);
+        let read = Box::new(|| None);
+        let client = OidcClient::new(
+            config,
+            Fetcher::new(None).unwrap(),
+            read,
+            NodeSecret::random(),
+            office.clock.clone(),
+        );
+        let provider = Some(IdentityProvider::Oidc(std::sync::Arc::new(client)));
+        Authenticator { provider, ..office.authenticator.clone() }
+    };
+    let counts = |authenticator: &Authenticator| {
+        let holder = authenticator.holder(session, now);
+        let program = authenticator.authenticate(token, now);
+        assert_eq!(holder.is_some(), program.is_some());
+        holder.map(|holder| holder.role)
+    };
+    assert_eq!(counts(&as_configured(&|_| {})), Some(Role::Auditor));
+    assert_eq!(counts(&as_configured(&|config| config.mapping.name = "sub".to_owned())), Some(Role::Auditor));
+    let changes: [&dyn Fn(&mut OidcConfig); 5] = [
+        &|config| config.mapping.role_map.truncate(1),
+        &|config| config.mapping.role_map[1].1 = Role::Analyst,
+        &|config| config.mapping.role = "teams".to_owned(),
+        &|config| config.mapping.default_role = Some(Role::Agent),
+        &|config| config.issuer = Endpoint::parse("https://elsewhere.example").unwrap(),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        assert_eq!(counts(&as_configured(change)), None, "change {number}");
+    }
+    assert_eq!(counts(&Authenticator { provider: None, ..office.authenticator.clone() }), None);
 }

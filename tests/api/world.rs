@@ -173,6 +173,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
         users: Arc::new(Users::open(&store, secret.clone(), CHEAP).unwrap()),
         sessions: Arc::new(SessionStore::open(&store, secret, SESSIONS).unwrap()),
+        provider: None,
     };
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider {
@@ -199,7 +200,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         members: None,
         reloader: Arc::new(reloader),
         licensing: Arc::new(licensing(tier, state, &*clock)),
-        sign_in: SignIn { provider: None, cookies: Some(CookieStyle::Loopback), public: None },
+        sign_in: SignIn { cookies: Some(CookieStyle::Loopback), public: None },
         refusals: Refusals::default(),
         trust,
         signing: signing.clone(),
@@ -221,6 +222,8 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         budgets,
         meter,
         recorder: opened.recorder,
+        cluster_notary: None,
+        leases: None,
         notary: Notary::new(
             opened.log.clone(),
             signing.clone(),

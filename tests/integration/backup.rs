@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::AtomicBool;
@@ -69,6 +70,7 @@ fn a_backup_under_traffic_is_whole_and_comes_back() {
         assert_eq!(code, Some(0), "{told}");
         assert!(told.starts_with("one.backup: sound, "), "{told}");
     });
+    nothing_of_others_is_written_to(directory);
     let backup = directory.join("one.backup");
     assert_eq!(fs::metadata(&backup).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(
@@ -80,6 +82,13 @@ fn a_backup_under_traffic_is_whole_and_comes_back() {
 
     let other = tempfile::tempdir().unwrap();
     let into = other.path().join("state").display().to_string();
+    // What an attempt that was cut off has left must not become part of this one.
+    let left = other.path().join("state.partial");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("admin.key"), "theirs").unwrap();
+    let (code, told) = run(directory, &["restore", "one.backup", "--into", &into]);
+    assert!(code == Some(1) && told.contains("state.partial is not empty"), "{told}");
+    fs::remove_dir_all(&left).unwrap();
     let (code, told) = run(directory, &["restore", "one.backup", "--into", &into]);
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains("the audit log is sound: "), "{told}");
@@ -97,6 +106,39 @@ fn a_backup_under_traffic_is_whole_and_comes_back() {
     let (code, told) = run(restored.directory(), &["backup", "-c", "gateway.toml", "two.backup"]);
     assert_eq!(code, Some(0), "{told}");
     damaged_backups_are_refused(directory, &fs::read(&backup).unwrap());
+}
+
+/// Backups hold secrets: none goes through a link, nor into a file of somebody else's, wherever it lies.
+fn nothing_of_others_is_written_to(directory: &Path) {
+    for (number, name) in
+        ["state/.backup", "linked-0.backup.partial", "linked-1.backup.partial"].iter().enumerate()
+    {
+        let theirs = directory.join(format!("theirs-{number}"));
+        fs::write(&theirs, "theirs").expect("the directory is writable");
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(0o644)).expect("it is ours");
+        match number {
+            // Of another name, of the same file.
+            2 => fs::hard_link(&theirs, directory.join(name)).expect("a link"),
+            _ => symlink(&theirs, directory.join(name)).expect("a link"),
+        }
+        let backup = format!("linked-{}.backup", number.saturating_sub(1));
+        let (code, told) = run(directory, &["backup", "-c", "gateway.toml", &backup]);
+        assert_eq!(code, Some(0), "{name}: {told}");
+        assert_eq!(fs::read_to_string(&theirs).expect("it is there"), "theirs", "{name}");
+        let mode = fs::metadata(directory.join(&backup)).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+        fs::remove_file(directory.join(&backup)).expect("it is ours");
+    }
+}
+
+#[test]
+fn a_state_that_is_not_there_has_no_backup() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("gateway.toml"), "[store]\npath = \"nowhere\"\n").expect("it is writable");
+    let (code, told) = run(folder.path(), &["backup", "-c", "gateway.toml", "none.backup"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("nowhere") && !folder.path().join("none.backup").exists(), "{told}");
+    assert!(!folder.path().join("nowhere").exists(), "and none is made");
 }
 
 fn damaged_backups_are_refused(directory: &Path, whole: &[u8]) {

@@ -206,6 +206,9 @@ fn verify_offline(world: &World) {
     // A part of it, and the journal while the gateway runs.
     let part = keep("part.jsonl", &get("/api/v1/audit/export?event_type=hold_created").body);
     assert!(verify(&[&part, "--keys", &keys]).1.contains("sound, 2 entries"), "{}", verify(&[&part]).1);
+    let nobody = keep("nobody.json", b"{\"keys\":[]}");
+    let unvouched = verify(&[file.as_str(), "--keys", &nobody]);
+    assert_eq!(unvouched.0, Some(1), "no key is not any key: {}", unvouched.1);
     let state = world.state().display().to_string();
     let journal = verify(&[&[state.as_str()], &trusted[..]].concat());
     assert_eq!(journal.0, Some(0), "{}", journal.1);

@@ -116,7 +116,8 @@ pub fn identity(claims: &Claims, issuer: &str, mapping: &Mapping) -> Option<Iden
     let name = named.or_else(|| NAMES.iter().find_map(|name| claims.get(*name).and_then(first_text)));
     let name = printable(name.unwrap_or(&subject));
     let session = text(claims, "sid").filter(|sid| sid.len() <= SUBJECT_BYTES_MAX).map(str::to_owned);
-    Some(Identity { issuer: issuer.to_owned(), subject, name, role, session, until: None })
+    let (issuer, mapped_by) = (issuer.to_owned(), mapping.digest());
+    Some(Identity { issuer, subject, name, role, session, until: None, mapped_by })
 }
 
 /// Returns a text, or the first of a list of texts.
@@ -268,6 +269,25 @@ mod tests {
         lenient.mapping.default_role = Some(Role::Analyst);
         assert_eq!(role(json!({}), &lenient), Some(Role::Analyst));
         assert_eq!(role(json!({ "realm": { "roles": ["bots"] } }), &lenient), Some(Role::Service));
+    }
+
+    #[test]
+    fn whatever_may_change_a_role_changes_the_digest_of_a_mapping() {
+        let mapping = config().mapping;
+        let named = Mapping { name: "sub".to_owned(), ..mapping.clone() };
+        let turned =
+            Mapping { role_map: mapping.role_map.iter().rev().cloned().collect(), ..mapping.clone() };
+        for same in [named, turned] {
+            assert_eq!(same.digest(), mapping.digest(), "{same:?}");
+        }
+        let fewer = Mapping { role_map: mapping.role_map[1..].to_vec(), ..mapping.clone() };
+        let mut other = mapping.clone();
+        other.role_map[1].1 = Role::Operator;
+        let elsewhere = Mapping { role: "realm".to_owned(), ..mapping.clone() };
+        let lenient = Mapping { default_role: Some(Role::Analyst), ..mapping.clone() };
+        for changed in [fewer, other, elsewhere, lenient] {
+            assert_ne!(changed.digest(), mapping.digest(), "{changed:?}");
+        }
     }
 
     #[test]

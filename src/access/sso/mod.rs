@@ -19,6 +19,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sha2::Digest;
+use sha2::Sha256;
+
 use super::role::Role;
 use super::session::Identity;
 use super::url::Endpoint;
@@ -57,6 +60,19 @@ pub struct Mapping {
     pub default_role: Option<Role>,
 }
 
+impl Mapping {
+    /// Returns a digest, in hex, of all that a role follows from: which claim, which of its values is which role, and
+    /// the role of those without any.
+    pub fn digest(&self) -> String {
+        let mut rows: Vec<(&str, &str)> =
+            self.role_map.iter().map(|(value, role)| (value.as_str(), role.as_str())).collect();
+        rows.sort_unstable();
+        let default = self.default_role.map(Role::as_str);
+        let told = serde_json::json!([self.role, rows, default]).to_string();
+        Sha256::digest(told).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 /// The identity provider that is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SsoConfig {
@@ -76,6 +92,16 @@ pub enum IdentityProvider {
 }
 
 impl IdentityProvider {
+    /// Tells whether it is this provider that vouched for somebody, and the role that was found then is the one that
+    /// would be found by the same words today.
+    pub fn stands_by(&self, identity: &Identity) -> bool {
+        let (issuer, mapping) = match self {
+            Self::Oidc(oidc) => (oidc.issuer().to_owned(), oidc.mapping()),
+            Self::Saml(saml) => (saml.issuer(), saml.mapping()),
+        };
+        identity.issuer == issuer && identity.mapped_by == mapping.digest()
+    }
+
     /// Returns the provider's host, which people know it by.
     pub fn host(&self) -> String {
         match self {

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Hidden;
+use super::Mapping;
 use super::OidcConfig;
 use super::SignedIn;
 use super::attempt::Attempt;
@@ -140,6 +141,11 @@ impl OidcClient {
         let provider = Provider::new(Arc::clone(&config), fetcher.clone(), Arc::clone(&clock));
         let (attempts, logouts) = (Attempts::new(node.clone()), Mutex::default());
         Self { config, fetcher, provider, attempts, node, logouts, secret, clock }
+    }
+
+    /// Returns which of its claims is what.
+    pub fn mapping(&self) -> &Mapping {
+        &self.config.mapping
     }
 
     /// Returns the provider's host, which people know it by.

@@ -295,7 +295,7 @@ pub async fn cost(call: Call) -> Answer {
     let model = |(name, figures): (&str, &Figures)| {
         let price = prices.of(name, now);
         let told = ModelCost {
-            cost: money(figures[Count::CostPico]),
+            cost: money(figures.cost_pico()),
             total_tokens: figures[Count::Total],
             unpriced_tokens: figures[Count::UnpricedTokens],
             price_source: price.map(|price| price.source.clone()),
@@ -305,13 +305,13 @@ pub async fn cost(call: Call) -> Answer {
     };
     let of_day = |(at, roll): (&Day, &Roll)| DayCost {
         day: day(*at),
-        cost: money(roll.total[Count::CostPico]),
+        cost: money(roll.total.cost_pico()),
         total_tokens: roll.total[Count::Total],
     };
     ok(&CostReport {
         currency: prices.currency.clone(),
-        total: money(sum.total[Count::CostPico]),
-        estimated: money(sum.total[Count::CostEstimatedPico]),
+        total: money(sum.total.cost_pico()),
+        estimated: money(sum.total.cost_estimated_pico()),
         unpriced_tokens: sum.total[Count::UnpricedTokens],
         unpriced_requests: sum.total[Count::UnpricedRequests],
         period_start: period.from.begins().to_string(),
@@ -331,7 +331,7 @@ pub async fn dashboard(call: Call) -> Answer {
     let nothing = Roll::default();
     let point = |hour: Hour| {
         let figures = &hours.get(&hour).unwrap_or(&nothing).total;
-        let cost = money(figures[Count::CostPico]);
+        let cost = money(figures.cost_pico());
         HourPoint { hour: hour.begins().to_string(), figures: figures.into(), cost }
     };
     ok(&Dashboard {
@@ -339,7 +339,7 @@ pub async fn dashboard(call: Call) -> Answer {
         period_end: period.to.begins().to_string(),
         currency: call.office.meter.prices().currency.clone(),
         totals: (&sum.total).into(),
-        cost: money(sum.total[Count::CostPico]),
+        cost: money(sum.total.cost_pico()),
         hours: period.each_hour().map(point).collect(),
         top_users: sum.callers.by_weight().into_iter().take(TOP).map(|of| user_cost(of, &names)).collect(),
         top_models: top(&sum.models),
@@ -408,7 +408,7 @@ fn user_cost((user, figures): (&str, &Figures), names: &HashMap<String, String>)
     UserCost {
         user: user.to_owned(),
         name: names.get(user).cloned(),
-        cost: money(figures[Count::CostPico]),
+        cost: money(figures.cost_pico()),
         total_tokens: figures[Count::Total],
         unpriced_tokens: figures[Count::UnpricedTokens],
     }
@@ -417,7 +417,7 @@ fn user_cost((user, figures): (&str, &Figures), names: &HashMap<String, String>)
 fn top(ranked: &Ranked) -> Vec<NamedCost> {
     let named = |(name, figures): (&str, &Figures)| NamedCost {
         name: name.to_owned(),
-        cost: money(figures[Count::CostPico]),
+        cost: money(figures.cost_pico()),
         total_tokens: figures[Count::Total],
         request_count: figures[Count::Requests],
     };
@@ -425,8 +425,8 @@ fn top(ranked: &Ranked) -> Vec<NamedCost> {
 }
 
 /// Returns a sum in the currency.
-pub(super) fn money(pico: u64) -> f64 {
-    pico as f64 / PICO_PER_UNIT
+pub(super) fn money(pico: impl Into<u128>) -> f64 {
+    pico.into() as f64 / PICO_PER_UNIT
 }
 
 fn day(day: Day) -> String {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
@@ -19,8 +20,8 @@ use crate::govern::audit::Query;
 use crate::govern::audit::QueryError;
 
 /// What may be asked by.
-pub const PARAMETERS: [&str; 9] =
-    ["from", "to", "category", "severity", "limit", "entity", "request_id", "event_type", "cursor"];
+pub const PARAMETERS: [&str; 10] =
+    ["from", "to", "category", "severity", "limit", "entity", "request_id", "event_type", "node", "cursor"];
 
 /// One page of the log.
 #[derive(Serialize, ToSchema)]
@@ -31,6 +32,8 @@ pub struct AuditPage {
     pub total: u64,
     /// Asks for the next page; `null` on the last one.
     pub cursor: Option<String>,
+    /// Whether the entries of all nodes were looked at; `false` while the database they share is away.
+    pub complete: bool,
 }
 
 /// One entry of the log.
@@ -38,6 +41,8 @@ pub struct AuditPage {
 pub struct AuditEntry {
     /// A ULID.
     pub id: String,
+    /// The node whose journal it is from.
+    pub node: String,
     /// When it was recorded, in ISO 8601.
     pub timestamp: String,
     /// What happened, e.g. `exchange`, `key_created`.
@@ -105,21 +110,32 @@ pub struct Asked {
     entity: Option<String>,
     request_id: Option<String>,
     event_type: Option<String>,
+    node: Option<String>,
     cursor: Option<String>,
 }
 
 /// `GET /api/v1/audit`.
 pub async fn query(call: Call) -> Answer {
     let query = call.query::<Asked>()?.read()?;
+    if is_of_another(&call.office, &query) {
+        return ok(&AuditPage { entries: Vec::new(), total: 0, cursor: None, complete: true });
+    }
     let page = call.office.audit.query(query).await.map_err(|error| match error {
         QueryError::Limit => ApiError::Invalid(error.to_string()),
         QueryError::Read(_) | QueryError::Store(_) | QueryError::Interrupted => ApiError::Unavailable,
     })?;
     ok(&AuditPage {
-        entries: page.entries.iter().map(show).collect(),
+        entries: page.entries.iter().map(|entry| show(entry, &call.office.facts.node_id)).collect(),
         total: page.total,
         cursor: page.cursor.map(|cursor| cursor.to_string()),
+        complete: page.is_complete,
     })
+}
+
+/// Tells whether entries of another node are asked for where there is none.
+pub(super) fn is_of_another(office: &Office, query: &Query) -> bool {
+    let is_other = query.node.as_ref().is_some_and(|node| *node != office.facts.node_id);
+    is_other && office.audit.shipping().is_none()
 }
 
 impl Asked {
@@ -160,10 +176,11 @@ impl Asked {
             severity: named("severity", "one of critical, high, medium, low", self.severity)?,
             event_type: filled("event_type", self.event_type)?,
             entity: filled("entity", self.entity)?,
-            subject: None,
             request_id: filled("request_id", self.request_id)?,
+            node: filled("node", self.node)?,
             cursor: named("cursor", "the cursor of a page", self.cursor)?,
             limit,
+            ..Query::default()
         })
     }
 }
@@ -194,11 +211,12 @@ pub(super) fn moment(name: &str, text: Option<String>) -> Result<Option<Timestam
     text.map(read).transpose()
 }
 
-/// Returns an entry as it is shown.
-pub fn show(entry: &Entry) -> AuditEntry {
+/// Returns an entry as the node of a name shows it.
+pub fn show(entry: &Entry, node: &str) -> AuditEntry {
     let event = &entry.event;
     AuditEntry {
         id: entry.id.to_string(),
+        node: entry.node.as_deref().unwrap_or(node).to_owned(),
         timestamp: entry.timestamp().to_string(),
         event_type: event.event_type.clone(),
         category: event.category.map(|category| category.as_str()),

@@ -18,6 +18,7 @@ use sha2::Sha256;
 use utoipa::ToSchema;
 
 use super::audit::Asked;
+use super::audit::is_of_another;
 use super::audit::show;
 use crate::admin::Office;
 use crate::admin::adapter::Streamed;
@@ -34,11 +35,12 @@ use crate::govern::audit::Query;
 use crate::id::Ulid;
 
 /// What an export may be asked by.
-pub const PARAMETERS: [&str; 8] =
-    ["format", "from", "to", "category", "severity", "entity", "request_id", "event_type"];
+pub const PARAMETERS: [&str; 9] =
+    ["format", "from", "to", "category", "severity", "entity", "request_id", "event_type", "node"];
 
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "id",
+    "node",
     "timestamp",
     "event_type",
     "category",
@@ -105,6 +107,49 @@ pub async fn checkpoint(call: Call) -> Answer {
     ok(&line)
 }
 
+/// Where the chains of all nodes were, signed.
+#[derive(Serialize, ToSchema)]
+pub struct ClusterCheckpointEntry {
+    /// The format's version.
+    pub v: u32,
+    /// The node that made it.
+    pub origin: String,
+    /// When it was signed, in ISO 8601.
+    pub at: String,
+    /// Each node's chain.
+    pub nodes: Vec<AnchorEntry>,
+    /// The key's thumbprint, as in `/.well-known/jwks.json`.
+    pub key_id: String,
+    /// The public key, as `x` of its JWK.
+    pub public_key: String,
+    /// An Ed25519 signature in base64url.
+    pub signature: String,
+}
+
+/// Where one chain was.
+#[derive(Serialize, ToSchema)]
+pub struct AnchorEntry {
+    /// The node.
+    pub node: String,
+    /// The number of the newest entry it had shipped.
+    pub sequence: u64,
+    /// That entry.
+    pub last_id: String,
+    /// Its hash, in hexadecimal.
+    pub last_hash: String,
+}
+
+/// `GET /api/v1/audit/checkpoint/cluster`.
+pub async fn cluster_checkpoint(call: Call) -> Answer {
+    let missing = || ApiError::NotFound("no checkpoint of several nodes was made".to_owned());
+    let notary = call.office.cluster_notary.clone().ok_or_else(missing)?;
+    let newest = tokio::task::spawn_blocking(move || notary.newest()).await;
+    let newest = newest.map_err(|_| ApiError::Internal)?.map_err(|_| ApiError::Unavailable)?;
+    let line = newest.ok_or_else(missing)?.to_line();
+    let shown: serde_json::Value = serde_json::from_str(&line).map_err(|_| ApiError::Internal)?;
+    ok(&shown)
+}
+
 /// `GET /api/v1/audit/export`.
 pub async fn export(call: Call) -> Answer {
     let (format, query) = call.query::<Asked>()?.read_export()?;
@@ -114,12 +159,16 @@ pub async fn export(call: Call) -> Answer {
         Some(_) => return Err(ApiError::Invalid("format: expected jsonl or csv".to_owned())),
     };
     call.ensure_recordable()?;
-    let filtered = query != Query::default();
+    // A node's entries are a whole chain.
+    let filtered = Query { node: None, ..query.clone() } != Query::default();
+    if is_of_another(&call.office, &query) {
+        return Err(ApiError::NotFound("there is no such node".to_owned()));
+    }
     call.office.record(call.event("audit_exported", "the audit log was exported".to_owned())).await;
     let export = call.office.audit.export(query).await.map_err(|_| ApiError::Unavailable)?;
     let now = call.office.clock.now();
     let (extension, media, head) = match format {
-        Format::Lines => ("jsonl", "application/x-ndjson", head_line(&call.office, filtered)?),
+        Format::Lines => ("jsonl", "application/x-ndjson", head_line(&call.office, filtered, &export)?),
         Format::Csv => ("csv", "text/csv; charset=utf-8", format!("{}\r\n", COLUMNS.join(","))),
     };
     let writing = Writing {
@@ -145,9 +194,9 @@ pub async fn export(call: Call) -> Answer {
     Ok(response)
 }
 
-fn head_line(office: &Office, filtered: bool) -> Result<String, ApiError> {
+fn head_line(office: &Office, filtered: bool, export: &Export) -> Result<String, ApiError> {
     let head = ExportHead {
-        portcullis_audit_export: 1,
+        portcullis_audit_export: if export.is_of_all_nodes() { 2 } else { 1 },
         origin: office.notary.origin().to_owned(),
         exported_at: office.clock.now().to_string(),
         filtered,
@@ -175,7 +224,7 @@ impl Writing {
                         text += &exported.to_line().inspect_err(|error| broke_off(error)).ok()?;
                         text.push('\n');
                     }
-                    Format::Csv => text += &row(exported),
+                    Format::Csv => text += &row(exported, self.office.notary.origin()),
                 }
             }
             return Some(self.counted(text));
@@ -196,12 +245,13 @@ impl Writing {
     }
 }
 
-fn row(exported: &Exported) -> String {
-    let entry = show(&exported.entry);
+fn row(exported: &Exported, node: &str) -> String {
+    let entry = show(&exported.entry, node);
     let text = |text: Option<String>| text.unwrap_or_default();
     let findings = entry.findings.iter().map(|found| format!("{} {}", found.detector, found.redacted_match));
     let cells: [String; COLUMNS.len()] = [
         entry.id,
+        entry.node,
         entry.timestamp,
         entry.event_type,
         entry.category.unwrap_or_default().to_owned(),

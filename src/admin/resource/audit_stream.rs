@@ -92,7 +92,7 @@ impl Subscription {
             }
             entries = self.tail.next_batch() => {
                 let entries = entries.inspect_err(|error| tracing::warn!(%error, "an audit stream broke off")).ok()?;
-                Some(entries.iter().filter_map(event).collect::<String>().into())
+                Some(entries.iter().filter_map(|entry| event(entry, &self.office.facts.node_id)).collect::<String>().into())
             }
         }
     }
@@ -103,8 +103,8 @@ impl Subscription {
     }
 }
 
-fn event(entry: &Entry) -> Option<String> {
+fn event(entry: &Entry, node: &str) -> Option<String> {
     // JSON has no line breaks of its own, so that one line of data holds it.
-    let data = serde_json::to_string(&show(entry)).ok()?;
+    let data = serde_json::to_string(&show(entry, node)).ok()?;
     Some(format!("event: audit\nid: {}\ndata: {data}\n\n", entry.id))
 }

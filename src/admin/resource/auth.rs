@@ -123,7 +123,7 @@ async fn token_of_session(call: &Call) -> Answer {
             return Err(ApiError::Invalid("the session stands for an API key: programs use that".to_owned()));
         }
         Holder::User { generation, .. } => (Via::Local, *generation),
-        Holder::Sso(_) => match &call.office.sign_in.provider {
+        Holder::Sso(_) => match &call.office.authenticator.provider {
             Some(IdentityProvider::Saml(_)) => (Via::Saml, 0),
             Some(IdentityProvider::Oidc(_)) | None => (Via::Oidc, 0),
         },

@@ -23,7 +23,7 @@ struct Form {
 
 /// `POST /auth/backchannel-logout`.
 pub async fn logout(call: Call) -> Answer {
-    let Some(IdentityProvider::Oidc(oidc)) = &call.office.sign_in.provider else {
+    let Some(IdentityProvider::Oidc(oidc)) = &call.office.authenticator.provider else {
         return Err(ApiError::NotFound("no OpenID provider is configured".to_owned()));
     };
     let form: Form = call.form(FORM_BYTES_MAX)?;

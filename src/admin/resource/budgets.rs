@@ -132,7 +132,8 @@ pub(super) async fn set(call: &Call, id: &str, budget: Budget) -> Result<(), Api
         let month = now.to_zoned(TimeZone::UTC).date().first_of_month().to_zoned(TimeZone::UTC);
         let begins = month.map_or(now, |month| month.timestamp());
         let days = office.meter.by_day(Period::touching(begins, now))?;
-        let of = |figures: &Figures| Amount { tokens: figures[Count::Total], cost: figures[Count::CostPico] };
+        let cost = |figures: &Figures| u64::try_from(figures.cost_pico()).unwrap_or(u64::MAX);
+        let of = |figures: &Figures| Amount { tokens: figures[Count::Total], cost: cost(figures) };
         let used: BTreeMap<Day, Figures> =
             days.into_iter().filter_map(|(day, roll)| Some((day, *roll.callers.named.get(&id)?))).collect();
         let today = used.get(&Hour::of(now).day()).map(of).unwrap_or_default();

@@ -7,8 +7,11 @@ use utoipa::ToSchema;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
+use crate::cluster::AuditFacts;
+use crate::cluster::Lease;
 use crate::cluster::Node;
 use crate::cluster::NodeFacts;
+use crate::govern::audit::ShipStatus;
 use crate::tls::CertificateStore;
 use crate::tls::facts::CertificateFacts;
 
@@ -59,6 +62,30 @@ pub struct ClusterHealth {
     pub revision: u64,
     /// Every node that was heard of in the last day.
     pub nodes: Vec<ClusterNode>,
+    /// What only one node does at a time, and which one does it.
+    pub jobs: Vec<ClusterJob>,
+}
+
+/// What only one node does at a time.
+#[derive(Serialize, ToSchema)]
+pub struct ClusterJob {
+    /// What it is: `audit_checkpoint`, `audit_retention`, `audit_verification` or `erasures`.
+    pub name: &'static str,
+    /// The node that does it; `null` while nobody does.
+    pub node_id: Option<String>,
+    /// Since when, in ISO 8601.
+    pub since: Option<String>,
+}
+
+/// How far a node's audit log was shipped to the database that nodes share.
+#[derive(Serialize, ToSchema)]
+pub struct ClusterAudit {
+    /// The number of the newest entry that was shipped; 0: none was.
+    pub shipped: u64,
+    /// How many entries were waiting to be, when the node was heard of last.
+    pub waiting: u64,
+    /// How long the oldest of them had been, in seconds.
+    pub waiting_seconds: f64,
 }
 
 /// One node.
@@ -81,6 +108,8 @@ pub struct ClusterNode {
     pub last_seen: String,
     /// How long ago that was, by the clock of the node that answers, in milliseconds.
     pub silent_ms: u64,
+    /// How far its audit log was shipped; `null` where nothing is shipped.
+    pub audit: Option<ClusterAudit>,
 }
 
 /// `GET /api/v1/certs`.
@@ -100,22 +129,37 @@ pub async fn cluster(call: Call) -> Answer {
             release: office.facts.build.version.clone(),
             revision: office.reloader.handle().load().revision,
             is_healthy: office.telemetry.health.is_healthy(),
+            audit: office.audit.shipping().map(|shipping| facts_of(&shipping.status())),
         },
         at: office.clock.now(),
         silent_ms: 0,
         is_there: true,
     };
-    let Some(members) = &office.members else { return ok(&nodes("single", &own.id.clone(), vec![own])) };
+    let Some(members) = &office.members else {
+        return ok(&nodes("single", &own.id.clone(), vec![own], Vec::new()));
+    };
     let mut all = members.nodes();
     if !members.is_in_touch() {
         // What it would be told of itself is old.
         all.retain(|node| node.id != own.id);
         all.push(Node { facts: NodeFacts { is_healthy: false, ..own.facts.clone() }, ..own.clone() });
     }
-    ok(&nodes("cluster", &own.id, all))
+    let held = office.leases.as_ref().map(|leases| leases.held()).unwrap_or_default();
+    let job = |(name, lease): (&'static str, Option<Lease>)| ClusterJob {
+        name,
+        since: lease.as_ref().map(|lease| lease.since.to_string()),
+        node_id: lease.map(|lease| lease.node),
+    };
+    ok(&nodes("cluster", &own.id, all, held.into_iter().map(job).collect()))
 }
 
-fn nodes(mode: &'static str, node_id: &str, all: Vec<Node>) -> ClusterHealth {
+/// Returns what a node tells of its audit log.
+pub fn facts_of(status: &ShipStatus) -> AuditFacts {
+    let waiting_ms = u64::try_from(status.waiting_for.as_millis()).unwrap_or(u64::MAX);
+    AuditFacts { shipped: status.sequence, waiting: status.waiting, waiting_ms }
+}
+
+fn nodes(mode: &'static str, node_id: &str, all: Vec<Node>, jobs: Vec<ClusterJob>) -> ClusterHealth {
     let newest = all.iter().filter(|node| node.is_there).map(|node| node.facts.revision).max().unwrap_or(0);
     let shown: Vec<ClusterNode> = all.into_iter().map(|node| node_of(node, newest)).collect();
     let is_well = shown.iter().all(|node| node.status == "healthy");
@@ -126,6 +170,7 @@ fn nodes(mode: &'static str, node_id: &str, all: Vec<Node>) -> ClusterHealth {
         node_id: node_id.to_owned(),
         revision: newest,
         nodes: shown,
+        jobs,
     }
 }
 
@@ -146,6 +191,11 @@ fn node_of(node: Node, newest: u64) -> ClusterNode {
         lag,
         last_seen: node.at.to_string(),
         silent_ms: node.silent_ms,
+        audit: node.facts.audit.map(|audit| ClusterAudit {
+            shipped: audit.shipped,
+            waiting: audit.waiting,
+            waiting_seconds: audit.waiting_ms as f64 / 1000.0,
+        }),
     }
 }
 

@@ -138,7 +138,7 @@ impl Call {
 }
 
 fn provider(call: &Call) -> Result<(Arc<SamlClient>, CookieStyle), ApiError> {
-    match (&call.office.sign_in.provider, call.office.sign_in.cookies) {
+    match (&call.office.authenticator.provider, call.office.sign_in.cookies) {
         (Some(IdentityProvider::Saml(saml)), Some(style)) => Ok((Arc::clone(saml), style)),
         _ => Err(ApiError::NotFound(NO_PROVIDER.to_owned())),
     }

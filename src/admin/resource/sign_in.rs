@@ -142,7 +142,7 @@ pub async fn sso(call: Call) -> Answer {
     let wanted = call.query::<Next>().unwrap_or_default();
     let next = safe_next(wanted.next.as_deref());
     let sign_in = &call.office.sign_in;
-    let (Some(provider), Some(style)) = (&sign_in.provider, sign_in.cookies) else {
+    let (Some(provider), Some(style)) = (&call.office.authenticator.provider, sign_in.cookies) else {
         return redirect("/login");
     };
     let oidc = match provider {
@@ -161,7 +161,8 @@ pub async fn sso(call: Call) -> Answer {
 /// `GET /auth/callback`: what the identity provider sends the browser back to.
 pub async fn callback(call: Call) -> Answer {
     let sign_in = &call.office.sign_in;
-    let (Some(IdentityProvider::Oidc(oidc)), Some(style)) = (&sign_in.provider, sign_in.cookies) else {
+    let provider = &call.office.authenticator.provider;
+    let (Some(IdentityProvider::Oidc(oidc)), Some(style)) = (provider, sign_in.cookies) else {
         return Err(ApiError::NotFound("no OpenID provider is configured".to_owned()));
     };
     let cleared = [Cookie::Attempt.clear(style)];
@@ -190,8 +191,7 @@ pub async fn logout(call: Call) -> Answer {
     if call.office.leaves_on_purpose(&call.headers) {
         return end(&call).await;
     }
-    let sign_in = &call.office.sign_in;
-    let provider = sign_in.provider.as_ref().filter(|_| is_sso(&own.record.holder));
+    let provider = call.office.authenticator.provider.as_ref().filter(|_| is_sso(&own.record.holder));
     confirm_logout(
         &call.office.authenticator.sessions.form_token(&own.secret),
         provider.and_then(IdentityProvider::logout_origin),
@@ -249,7 +249,7 @@ async fn end(call: &Call) -> Answer {
     event.actor = Some(record.holder.id());
     event.entity = Some(record.id);
     call.office.record(event).await;
-    let place = match (&call.office.sign_in.provider, &record.holder) {
+    let place = match (&call.office.authenticator.provider, &record.holder) {
         (Some(provider), Holder::Sso(identity)) => provider.logout_address(identity, hint.as_deref()).await,
         _ => None,
     };
@@ -271,7 +271,7 @@ fn shown(call: &Call, next: &str, denied: Option<Denied>) -> Answer {
         (Some(_), None) => (StatusCode::OK, None),
     };
     let has_users = !call.office.authenticator.users.is_empty();
-    let provider = sign_in.provider.as_ref().map(IdentityProvider::host);
+    let provider = call.office.authenticator.provider.as_ref().map(IdentityProvider::host);
     login_page(&LoginPage { status, fault: fault.as_deref(), provider: provider.as_deref(), has_users, next })
 }
 

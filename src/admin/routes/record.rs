@@ -36,5 +36,12 @@ pub(super) fn rows() -> Vec<Route> {
             "Signs where the audit log is now",
         )
         .gives(schema::<audit_export::CheckpointEntry>()),
+        get(
+            "/api/v1/audit/checkpoint/cluster",
+            "audit:read",
+            by!(audit_export::cluster_checkpoint),
+            "Gives the newest signed word on where the audit logs of all nodes are",
+        )
+        .gives(schema::<audit_export::ClusterCheckpointEntry>()),
     ]
 }

@@ -1,7 +1,10 @@
 //! What is out of the ordinary: hours whose figures lie far from those of comparable hours before.
 //!
-//! Traffic has a rhythm of days, so an hour is compared with the same hour of the days before, as soon as a week
-//! of them is known; until then with all hours before. What is ordinary is their median, and how much they vary
+//! Traffic has a rhythm of days and of weeks, so an hour is compared with the same hour of the days before, as soon as
+//! a week of them is known: of working days or of week-ends (in UTC), whichever its day is. Until then it is compared
+//! with all hours before. Whoever is new is measured by having been silent before for a day, and from then on by what
+//! they did since they came. Hours whose figures do not name somebody who may have been among the others say nothing
+//! of them. What is ordinary is their median, and how much they vary
 //! is the median of their distances from it (MAD): one spike in the past moves neither. The score is how many
 //! times the ordinary variation an hour lies away; quiet series get a least variation, so that three requests
 //! after none are no alarm. Everything here is a function of the figures: the same figures, the same anomalies.
@@ -26,6 +29,10 @@ pub const SCORE_MIN: f64 = 5.0;
 pub const ANOMALIES_MAX: usize = 500;
 /// The same hour of so many days has to be known before it is compared with those alone.
 const SAME_HOUR_MIN: usize = 7;
+/// And of so many days of its kind: an hour of the first week-ends is not judged.
+const SAME_KIND_MIN: usize = 3;
+/// For how long somebody is new.
+const NEWCOMER_H: u64 = DAY_H;
 /// So many hours have to be known before anything is compared.
 const SAMPLES_MIN: usize = 24;
 /// Callers and models that are looked at one by one: those that use most.
@@ -66,7 +73,7 @@ pub enum Subject {
 /// Which hours an hour was compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Baseline {
-    /// The same hour of the days before.
+    /// The same hour of the days before that are of its kind: working days, or week-ends.
     SameHour,
     /// All hours before.
     AllHours,
@@ -185,11 +192,10 @@ pub fn find(hours: &BTreeMap<Hour, Roll>, judged: Period, now: Hour) -> Vec<Anom
     let Some(first) = hours.keys().next().copied() else { return Vec::new() };
     let mut found = Vec::new();
     for subject in subjects(hours, judged) {
-        let series =
-            |hour: Hour| hours.get(&hour).and_then(|roll| subject.figures(roll)).copied().unwrap_or_default();
         let from = Hour(first.0.max(judged.from.0.saturating_sub(HISTORY_H)));
-        let figures: BTreeMap<Hour, Figures> =
-            (from.0..judged.to.0.min(now.0 + 1)).map(|hour| (Hour(hour), series(Hour(hour)))).collect();
+        let figures: BTreeMap<Hour, Figures> = (from.0..judged.to.0.min(now.0 + 1))
+            .filter_map(|hour| Some((Hour(hour), subject.at(hours.get(&Hour(hour)))?)))
+            .collect();
         for measure in Measure::ALL {
             let judged = judged.each_hour().filter(|hour| *hour <= now && *hour > first);
             found.extend(judged.filter_map(|hour| judge(&figures, measure, &subject, hour, now)));
@@ -209,18 +215,7 @@ fn judge(
     now: Hour,
 ) -> Option<Anomaly> {
     let value = measure.of(series.get(&hour)?)?;
-    let before = || series.range(hour.back(HISTORY_H)..hour).rev();
-    let same: Vec<f64> = before()
-        .filter(|(other, _)| other.of_day() == hour.of_day())
-        .filter_map(|(_, figures)| measure.of(figures))
-        .collect();
-    let (baseline, samples) = match same.len() >= SAME_HOUR_MIN {
-        true => (Baseline::SameHour, same),
-        false => (Baseline::AllHours, before().filter_map(|(_, figures)| measure.of(figures)).collect()),
-    };
-    if baseline == Baseline::AllHours && samples.len() < SAMPLES_MIN {
-        return None;
-    }
+    let (baseline, samples) = ordinary(series, measure, hour)?;
     let (count, middle) = (samples.len(), median(samples.clone())?);
     let mad = median(samples.into_iter().map(|sample| (sample - middle).abs()).collect())?;
     let variation = (mad * MAD_TO_DEVIATION).max(middle * VARIATION_SHARE_MIN).max(measure.variation_min());
@@ -244,7 +239,39 @@ fn judge(
     })
 }
 
+/// Returns what an hour is compared with; nothing while too little is known.
+fn ordinary(series: &BTreeMap<Hour, Figures>, measure: Measure, hour: Hour) -> Option<(Baseline, Vec<f64>)> {
+    let came = series.iter().find(|(_, figures)| figures[Count::Requests] > 0).map(|(hour, _)| *hour)?;
+    let is_new = hour.0 < came.0 + NEWCOMER_H;
+    let from = if is_new { hour.back(HISTORY_H) } else { came.max(hour.back(HISTORY_H)) };
+    let before = || series.range(from..hour.max(from)).rev();
+    let same = || before().filter(|(other, _)| other.of_day() == hour.of_day());
+    if values(same(), measure).len() < SAME_HOUR_MIN {
+        let all = values(before(), measure);
+        return (all.len() >= SAMPLES_MIN).then_some((Baseline::AllHours, all));
+    }
+    let kind = same().filter(|(other, _)| other.is_of_weekend() == hour.is_of_weekend());
+    let kind = values(kind, measure);
+    (kind.len() >= SAME_KIND_MIN).then_some((Baseline::SameHour, kind))
+}
+
+fn values<'s>(hours: impl Iterator<Item = (&'s Hour, &'s Figures)>, measure: Measure) -> Vec<f64> {
+    hours.filter_map(|(_, figures)| measure.of(figures)).collect()
+}
+
 impl Subject {
+    /// Returns the figures in an hour: none where nothing is known of any traffic, and nothing where it may have been
+    /// among those that are not named.
+    fn at(&self, roll: Option<&Roll>) -> Option<Figures> {
+        let Some(roll) = roll else { return Some(Figures::default()) };
+        let folded = match self {
+            Self::Everything => 0,
+            Self::Caller(_) => roll.callers.folded,
+            Self::Model(_) => roll.models.folded,
+        };
+        self.figures(roll).copied().or((folded == 0).then(Figures::default))
+    }
+
     fn figures<'r>(&self, roll: &'r Roll) -> Option<&'r Figures> {
         match self {
             Self::Everything => Some(&roll.total),

@@ -117,7 +117,7 @@ pub enum Count {
     Estimated,
     /// Time taken, in microseconds.
     LatencyUs,
-    /// Cost, in millionths of a millionth of the currency.
+    /// Cost, in millionths of a millionth of the currency, without what is in [`Count::CostCarry`].
     CostPico,
     /// The part of the cost that rests on estimates.
     CostEstimatedPico,
@@ -127,10 +127,20 @@ pub enum Count {
     UnpricedTokens,
     /// Exchanges out of which something was taken.
     Redacted,
+    /// Cost in millions of the currency, where sums are that large.
+    CostCarry,
+    /// The part of that which rests on estimates.
+    CostEstimatedCarry,
 }
 
 /// How many things are counted.
-pub const COUNTS: usize = Count::Redacted as usize + 1;
+pub const COUNTS: usize = Count::CostEstimatedCarry as usize + 1;
+
+/// What is carried over when it is large: a currency may have small units, and a sum must not stop at 64 bits.
+const CARRIED: [(Count, Count); 2] =
+    [(Count::CostPico, Count::CostCarry), (Count::CostEstimatedPico, Count::CostEstimatedCarry)];
+/// How much of the lower count is one of the higher.
+const CARRY_PICO: u64 = 1_000_000_000_000_000_000;
 
 /// Sums of everything that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -210,9 +220,28 @@ impl Figures {
 
     /// Adds others to these; a sum that is too large stays at the largest number.
     pub fn add(&mut self, others: &Self) {
+        let sums = CARRIED.map(|(low, _)| u128::from(self[low]) + u128::from(others[low]));
         for (mine, other) in self.0.iter_mut().zip(others.0) {
             *mine = mine.saturating_add(other);
         }
+        for ((low, high), sum) in CARRIED.into_iter().zip(sums) {
+            self[low] = (sum % u128::from(CARRY_PICO)) as u64;
+            self[high] = self[high].saturating_add((sum / u128::from(CARRY_PICO)) as u64);
+        }
+    }
+
+    /// Returns the cost, in millionths of a millionth of the currency.
+    pub fn cost_pico(&self) -> u128 {
+        self.carried(CARRIED[0])
+    }
+
+    /// Returns the part of the cost that rests on estimates.
+    pub fn cost_estimated_pico(&self) -> u128 {
+        self.carried(CARRIED[1])
+    }
+
+    fn carried(&self, (low, high): (Count, Count)) -> u128 {
+        u128::from(self[high]) * u128::from(CARRY_PICO) + u128::from(self[low])
     }
 
     /// Returns the figures in their order, as they are stored.
@@ -432,5 +461,16 @@ mod tests {
         fn long_names_are_cut_between_characters(name in "\\PC{0,200}") {
             prop_assert!(cut(&name).len() <= NAME_BYTES_MAX && name.starts_with(cut(&name)));
         }
+    }
+
+    #[test]
+    fn the_cost_of_a_small_currency_does_not_stop() {
+        let dear = Cost { pico: 9_000_000_000_000_000_000, unpriced_tokens: 0 };
+        let mut sum = Figures::default();
+        (0..50).for_each(|_| sum.add(&Figures::of(&Use::default(), dear)));
+        assert_eq!(sum.cost_pico(), 450_000_000_000_000_000_000);
+        let mut twice = Figures::of_list(&sum.to_list());
+        twice.add(&sum);
+        assert_eq!(twice.cost_pico(), 2 * sum.cost_pico());
     }
 }

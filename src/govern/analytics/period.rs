@@ -49,6 +49,12 @@ impl Hour {
         self.0 % DAY_H
     }
 
+    /// Tells whether it is of a Saturday or a Sunday.
+    pub fn is_of_weekend(self) -> bool {
+        // The first day of all, 1970-01-01, was a Thursday.
+        matches!((self.0 / DAY_H + 4) % 7, 0 | 6)
+    }
+
     /// Returns when it begins.
     pub fn begins(self) -> Timestamp {
         let seconds = i64::try_from(self.0).unwrap_or(i64::MAX).saturating_mul(HOUR_S);

@@ -1,5 +1,7 @@
 //! What is recorded: an event as it happened, an entry as it stands in the log.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::id::Ulid;
@@ -61,7 +63,9 @@ pub struct AuditFinding {
 /// An event in its place in the chain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Rises from entry to entry; holds the moment of recording in its first 48 bits.
+    /// Whose journal it is from; `None`: this node's.
+    pub node: Option<Arc<str>>,
+    /// Rises from entry to entry of a node; holds the moment of recording in its first 48 bits.
     pub id: Ulid,
     /// What happened.
     pub event: AuditEvent,

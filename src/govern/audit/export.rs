@@ -2,8 +2,10 @@
 //!
 //! As JSON lines an export can be verified by whoever has it (see [`super::verify`]): a first line says what it is,
 //! each further line holds an entry's canonical bytes with both hashes, beside the names that the gateway could
-//! still read; the last one is a signed checkpoint over the whole file.
+//! still read; the last one is a signed checkpoint over the whole file. Where nodes share a database each line names its
+//! node as well, and each node's entries are a chain of their own.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,21 +21,43 @@ use super::log::Log;
 use super::log::Position;
 use super::log::ReadError;
 use super::query::Query;
+use super::shipping::Shipping;
 use super::stored;
 use crate::id::Ulid;
+use crate::store::archive::ArchiveFilter;
 
 /// How many entries are looked at for one batch.
 const LOOKED_AT: usize = 2048;
 /// How many entries a batch holds.
-const BATCH_ENTRIES: usize = 256;
+pub(super) const BATCH_ENTRIES: usize = 256;
 
 /// An export under way.
 pub struct Export {
+    source: Source,
+}
+
+/// Where it is taken from.
+enum Source {
+    Journal(FromJournal),
+    Shipped(FromShipped),
+}
+
+struct FromJournal {
     log: Arc<Log>,
     query: Query,
     ids: Range<Ulid>,
     next: Position,
     end: Position,
+    node: Option<Arc<str>>,
+}
+
+/// The entries of all nodes, as far as they were shipped when it began.
+pub(super) struct FromShipped {
+    pub(super) shipping: Arc<Shipping>,
+    pub(super) filter: ArchiveFilter,
+    pub(super) heads: BTreeMap<String, u64>,
+    /// The last one that was looked at, and its node.
+    pub(super) last: Option<(Ulid, String)>,
 }
 
 /// An entry, and the bytes its hash is of.
@@ -48,9 +72,9 @@ pub struct Exported {
 /// The first line of an export.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExportHead {
-    /// The format's version.
+    /// The format's version: 1 is of one node, in 2 each line names its node.
     pub portcullis_audit_export: u32,
-    /// The node whose log it is of.
+    /// The node whose log it is of, or which made it of all nodes' logs.
     pub origin: String,
     /// When it was begun.
     pub exported_at: String,
@@ -61,6 +85,8 @@ pub struct ExportHead {
 /// A line that holds an entry.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Line<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<String>,
     #[serde(borrow)]
     pub(super) record: &'a RawValue,
     pub(super) hash: String,
@@ -72,8 +98,13 @@ pub(super) struct Line<'a> {
 }
 
 impl Export {
-    /// Begins an export of what is committed now.
-    pub(super) fn begin(log: Arc<Log>, index: &Index, query: &Query) -> Result<Self, QueryError> {
+    /// Begins an export of what is committed now in a node's own journal.
+    pub(super) fn begin(
+        log: Arc<Log>,
+        index: &Index,
+        query: &Query,
+        node: Option<Arc<str>>,
+    ) -> Result<Self, QueryError> {
         let query = index.resolved(query)?;
         let ids = query.first_id()..query.end_id();
         let next = match ids.start {
@@ -81,14 +112,33 @@ impl Export {
             Ulid(first) => index.position_after(Ulid(first - 1))?,
         };
         let end = log.committed();
-        Ok(Self { log, query, ids, next, end })
+        Ok(Self { source: Source::Journal(FromJournal { log, query, ids, next, end, node }) })
+    }
+
+    /// Begins an export of what was shipped.
+    pub(super) fn of_shipped(from: FromShipped) -> Self {
+        Self { source: Source::Shipped(from) }
+    }
+
+    /// Tells whether its lines have to name their nodes.
+    pub fn is_of_all_nodes(&self) -> bool {
+        matches!(self.source, Source::Shipped(_))
     }
 
     /// Returns the next entries, oldest first; none once it is over, which a short batch does not mean.
     ///
     /// # Errors
-    /// When the journal cannot be read.
+    /// When the journal, or what was shipped, cannot be read.
     pub async fn next_batch(&mut self) -> Result<Vec<Exported>, QueryError> {
+        match &mut self.source {
+            Source::Journal(journal) => journal.next_batch().await,
+            Source::Shipped(shipped) => shipped.next_batch().await,
+        }
+    }
+}
+
+impl FromJournal {
+    async fn next_batch(&mut self) -> Result<Vec<Exported>, QueryError> {
         loop {
             if self.next >= self.end {
                 return Ok(Vec::new());
@@ -96,8 +146,33 @@ impl Export {
             let (log, query, ids) = (Arc::clone(&self.log), self.query.clone(), self.ids.clone());
             let (from, end) = (self.next, self.end);
             let read = tokio::task::spawn_blocking(move || read(&log, &query, &ids, from..end));
-            let (found, next) = read.await.map_err(|_| QueryError::Interrupted)??;
+            let (mut found, next) = read.await.map_err(|_| QueryError::Interrupted)??;
             self.next = next;
+            if !found.is_empty() {
+                found.iter_mut().for_each(|exported| exported.entry.node = self.node.clone());
+                return Ok(found);
+            }
+        }
+    }
+}
+
+impl FromShipped {
+    async fn next_batch(&mut self) -> Result<Vec<Exported>, QueryError> {
+        loop {
+            let (shipping, filter, after) =
+                (Arc::clone(&self.shipping), self.filter.clone(), self.last.clone());
+            let read = tokio::task::spawn_blocking(move || shipping.exported(&filter, after));
+            let found = read.await.map_err(|_| QueryError::Interrupted)??;
+            let Some((exported, _)) = found.last() else { return Ok(Vec::new()) };
+            let node = exported.entry.node.as_deref().unwrap_or_default().to_owned();
+            self.last = Some((exported.entry.id, node));
+            // What was shipped since it began would leave a gap behind it.
+            let was_there = |(exported, sequence): &(Exported, u64)| {
+                let head = exported.entry.node.as_deref().and_then(|node| self.heads.get(node));
+                head.is_some_and(|head| sequence <= head)
+            };
+            let found: Vec<Exported> =
+                found.into_iter().filter(was_there).map(|(exported, _)| exported).collect();
             if !found.is_empty() {
                 return Ok(found);
             }
@@ -140,8 +215,9 @@ impl Exported {
     /// # Errors
     /// The bytes are no JSON, which is damage.
     pub fn to_line(&self) -> Result<String, serde_json::Error> {
-        let Entry { event, hash, previous_hash, .. } = &self.entry;
+        let Entry { node, event, hash, previous_hash, .. } = &self.entry;
         serde_json::to_string(&Line {
+            node: node.as_deref().map(str::to_owned),
             record: serde_json::from_slice(&self.canonical)?,
             hash: hash.to_string(),
             previous_hash: previous_hash.to_string(),

@@ -10,6 +10,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -118,6 +121,8 @@ impl Journal {
             keyring,
             closed: RwLock::new(closed),
             committed: watch::Sender::new(committed),
+            appended: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
         };
         let last_id = tail.last_id.max(last_id_before(&log, header.sequence));
         let journal = Self {
@@ -176,7 +181,10 @@ impl Journal {
             return Err(error);
         }
         self.last_hash = last_hash;
-        self.log.committed.send_replace(Position { offset: committed.offset + bytes, ..committed });
+        self.log.committed.send_modify(|end| {
+            end.offset += bytes;
+            self.log.appended.fetch_add(ids.len() as u64, Ordering::AcqRel);
+        });
         Ok(ids)
     }
 

@@ -6,6 +6,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -43,6 +46,14 @@ pub enum ReadError {
         /// Where the damage begins.
         offset: u64,
     },
+    /// A shipped entry is not what was written.
+    #[error("entry {sequence} of node {node} is damaged in the database")]
+    DamagedRow {
+        /// Whose it is.
+        node: String,
+        /// Its place among that node's.
+        sequence: u64,
+    },
 }
 
 /// A segment that is no longer written to.
@@ -62,6 +73,10 @@ pub(super) struct Log {
     pub(super) closed: RwLock<BTreeMap<u64, Closed>>,
     /// Where the next frame will begin: everything before is safe on disk.
     pub(super) committed: watch::Sender<Position>,
+    /// How many entries this process wrote; changes with `committed`.
+    pub(super) appended: AtomicU64,
+    /// Whether the writer has ended: nothing follows.
+    pub(super) is_over: AtomicBool,
 }
 
 /// Goes through frames in the order they were written.
@@ -78,6 +93,12 @@ pub(super) struct Reader<'a> {
 impl Log {
     pub(super) fn committed(&self) -> Position {
         *self.committed.borrow()
+    }
+
+    /// Returns where the committed part ends, and how many entries this process has written of it.
+    pub(super) fn committed_and_appended(&self) -> (Position, u64) {
+        let committed = self.committed.borrow();
+        (*committed, self.appended.load(Ordering::Acquire))
     }
 
     /// Returns the position of the oldest frame there may be.

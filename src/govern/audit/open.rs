@@ -1,5 +1,6 @@
 //! Builds the log's parts and holds its reading side.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -16,6 +17,7 @@ use crate::govern::keyring::KeyringError;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::store::Store;
+use crate::store::archive::Archive;
 use crate::telemetry::metrics::Metrics;
 
 use super::chain::ChainCheck;
@@ -35,6 +37,8 @@ use super::recorder::Durability;
 use super::recorder::Recorder;
 use super::recorder::State;
 use super::segment;
+use super::shipping::Shipping;
+use super::shipping::UNSHIPPED_FACTOR;
 use super::space::Space;
 use super::stored;
 use super::tail::Tail;
@@ -98,6 +102,8 @@ pub struct AuditLog {
     retention_bytes: Option<u64>,
     /// Whose entries are not dropped.
     kept: Arc<RwLock<Vec<String>>>,
+    /// What is shared with other nodes; `None`: nothing is.
+    shipping: Option<Arc<Shipping>>,
 }
 
 /// What the log knows of somebody.
@@ -221,17 +227,34 @@ pub fn open_with(
     };
     let (retention_age, retention_bytes) = (config.retention_age, config.retention_bytes);
     let kept = Arc::default();
-    let log = AuditLog { log, index, clock, retention_age, retention_bytes, kept };
+    let log = AuditLog { log, index, clock, retention_age, retention_bytes, kept, shipping: None };
     Ok(Opened { recorder, writer: Writer { queue, hand }, log, keyring, repair })
 }
 
 impl AuditLog {
-    /// Answers a query, newest first, from everything that is safe on disk by now.
+    /// Lets the log of a node be one of those that are kept in common, and answer for all of them.
+    pub fn shared(mut self, node: String, archive: Archive, metrics: Arc<Metrics>) -> Self {
+        let parts = (Arc::clone(&self.log), Arc::clone(&self.index));
+        let clock = Arc::clone(&self.clock);
+        self.shipping = Some(Arc::new(Shipping::new((node, archive), parts, clock, metrics)));
+        self
+    }
+
+    /// Returns what ships the journal, which must be run; `None`: nothing is shared.
+    pub fn shipping(&self) -> Option<&Arc<Shipping>> {
+        self.shipping.as_ref()
+    }
+
+    /// Answers a query, newest first, from everything that is safe on disk by now, and from what other nodes shipped.
     ///
     /// # Errors
-    /// When the limit is out of range or the disk fails.
+    /// When the limit is out of range, the disk fails, or the database does and one other node is asked for.
     pub async fn query(&self, query: Query) -> Result<Page, QueryError> {
-        self.blocking(move |log| log.index.query(&query)).await
+        self.blocking(move |log| match &log.shipping {
+            Some(shipping) => shipping.query(&query),
+            None => log.index.query(&query),
+        })
+        .await
     }
 
     /// Returns a live subscriber that begins after the entry `after`, or with the next new entry.
@@ -251,16 +274,21 @@ impl AuditLog {
     /// # Errors
     /// When the disk fails.
     pub async fn export(&self, query: Query) -> Result<Export, QueryError> {
-        self.blocking(move |log| Export::begin(Arc::clone(&log.log), &log.index, &query)).await
+        self.blocking(move |log| match &log.shipping {
+            Some(shipping) => shipping.export(&query),
+            None => Export::begin(Arc::clone(&log.log), &log.index, &query, None),
+        })
+        .await
     }
 
-    /// Returns the figures of the log.
+    /// Returns the figures of this node's log.
     ///
     /// # Errors
     /// When the disk fails.
     pub async fn status(&self) -> Result<LogStatus, QueryError> {
         let all = Query { limit: 1, ..Query::default() };
-        let newest = self.query(all.clone()).await?;
+        let asked = all.clone();
+        let newest = self.blocking(move |log| log.index.query(&asked)).await?;
         let oldest = self.blocking(move |log| log.index.oldest(&all)).await?;
         Ok(LogStatus {
             entry_count: newest.total,
@@ -275,9 +303,12 @@ impl AuditLog {
     /// Returns what is known of somebody; `None`: nothing. Blocks.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// When the disk fails, or the database that nodes share.
     pub fn about(&self, name: &str) -> Result<Option<About>, QueryError> {
         let query = Query { subject: Some(name.to_owned()), limit: 1, ..Query::default() };
+        if let Some(shipping) = &self.shipping {
+            return shipping.about(&query);
+        }
         let newest = self.index.query(&query)?;
         let oldest = self.index.oldest(&query)?;
         let Some((last, first)) = newest.entries.first().zip(oldest) else { return Ok(None) };
@@ -296,6 +327,17 @@ impl AuditLog {
     /// Says whose entries are not dropped, however old they are and however large the journal is.
     pub fn keep(&self, names: Vec<String>) {
         *self.kept.write() = names;
+    }
+
+    /// Drops what was shipped by any node and is past its age, but for the entries that are [kept](AuditLog::keep), as
+    /// long as tables are at the versions they are expected at; returns how many. Blocks.
+    ///
+    /// # Errors
+    /// When the database fails, or a table has another version.
+    pub fn drop_shipped(&self, expected: &BTreeMap<String, u64>) -> Result<u64, QueryError> {
+        let Some((shipping, age)) = self.shipping.as_ref().zip(self.retention_age) else { return Ok(0) };
+        let kept = self.kept.read().clone();
+        shipping.drop_old(age, &kept, expected)
     }
 
     /// Goes through the whole journal, oldest entry first, and checks every hash and link. Blocks.
@@ -345,6 +387,13 @@ impl AuditLog {
                     "an audit segment past its retention is kept: it is under a legal hold"
                 );
                 break;
+            }
+            if let Some(shipping) = self.shipping.as_ref().filter(|it| it.is_waiting_for(segment)) {
+                let most = self.retention_bytes.map(|bytes| bytes.saturating_mul(UNSHIPPED_FACTOR));
+                if most.is_none_or(|most| self.log.size_bytes() <= most) {
+                    break;
+                }
+                shipping.lost(segment);
             }
             self.index.forget(segment)?;
             self.log.closed.write().remove(&segment);

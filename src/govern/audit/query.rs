@@ -32,6 +32,10 @@ pub struct Query {
     pub subject: Option<String>,
     /// Of this request.
     pub request_id: Option<String>,
+    /// Of this node; [`super::AuditLog`] of a node that shares nothing has entries of its own only.
+    pub node: Option<String>,
+    /// Newer than this entry.
+    pub after: Option<Ulid>,
     /// Older than this entry: the cursor of the page before.
     pub cursor: Option<Ulid>,
     /// How many entries to return, 1 to [`PAGE_ENTRIES_MAX`].
@@ -47,6 +51,8 @@ pub struct Page {
     pub total: u64,
     /// Asks for the next page; `None` on the last one.
     pub cursor: Option<Ulid>,
+    /// Whether entries of all nodes were looked at; not so while the database they share is away.
+    pub is_complete: bool,
 }
 
 impl Default for Query {
@@ -60,6 +66,8 @@ impl Default for Query {
             entity: None,
             subject: None,
             request_id: None,
+            node: None,
+            after: None,
             cursor: None,
             limit: PAGE_ENTRIES_DEFAULT,
         }
@@ -69,7 +77,8 @@ impl Default for Query {
 impl Query {
     /// Returns the smallest id that may match.
     pub(super) fn first_id(&self) -> Ulid {
-        self.from.map_or(Ulid(0), |from| at_ms(ceil_ms(from)))
+        let newer = self.after.map_or(Ulid(0), |after| Ulid(after.0.saturating_add(1)));
+        self.from.map_or(Ulid(0), |from| at_ms(ceil_ms(from))).max(newer)
     }
 
     /// Returns the id that is past every match, on whatever page.

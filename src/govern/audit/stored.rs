@@ -13,6 +13,7 @@ use crate::govern::keyring::Keyring;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
+use crate::store::archive::ArchiveRow;
 
 use super::chain::Hash;
 use super::event::AuditEvent;
@@ -262,7 +263,27 @@ pub(super) fn entry(payload: &[u8], keyring: &Keyring) -> Result<Entry, Unreadab
     for name in [&mut event.actor, &mut event.entity].into_iter().flatten().filter(|_| is_sealed) {
         *name = keyring.shown(name);
     }
-    Ok(Entry { id, event, hash, previous_hash })
+    Ok(Entry { node: None, id, event, hash, previous_hash })
+}
+
+/// Returns the entry of a frame's payload as it is shipped; `None` where its names are in plain text.
+pub(super) fn row(sequence: u64, payload: &[u8]) -> Result<Option<ArchiveRow>, UnreadableEntry> {
+    let Outline { id, names, .. } = outline(payload)?;
+    if names.v == VERSION_PLAIN {
+        return Ok(None);
+    }
+    let text = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned());
+    Ok(Some(ArchiveRow {
+        sequence,
+        id,
+        category: text(names.category),
+        severity: text(names.severity),
+        event_type: names.event_type.0.into_owned(),
+        entity: text(names.entity),
+        actor: text(names.actor),
+        request_id: text(names.request_id),
+        payload: payload.to_vec(),
+    }))
 }
 
 /// Returns the id of an entry by its canonical bytes.
@@ -357,7 +378,8 @@ mod tests {
     #[test]
     fn both_versions_stay_as_they_were() {
         let (event, keyring) = (sample::event(11), sample::keyring());
-        let expected = Entry { id: Ulid(11), event, hash: Hash([1; 32]), previous_hash: Hash::default() };
+        let expected =
+            Entry { node: None, id: Ulid(11), event, hash: Hash([1; 32]), previous_hash: Hash::default() };
         let newer = fixture_v2(&keyring);
         for fixture in [FIXTURE_V1, &newer] {
             let payload = payload(Hash::default(), Hash([1; 32]), fixture.as_bytes());

@@ -15,6 +15,7 @@ use std::io::BufRead;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use jiff::Timestamp;
 use sha2::Digest;
 use sha2::Sha256;
 
@@ -23,6 +24,7 @@ use super::chain::ChainFault;
 use super::chain::Hash;
 use super::checkpoint::CHECKPOINTS_FILE;
 use super::checkpoint::Checkpoint;
+use super::cluster_checkpoint::ClusterCheckpoint;
 use super::export::ExportHead;
 use super::export::Line;
 use super::segment;
@@ -43,6 +45,8 @@ pub struct Trust {
     pub keys: Vec<String>,
     /// Checkpoints from elsewhere.
     pub checkpoints: Vec<Checkpoint>,
+    /// Checkpoints of several nodes' chains from elsewhere.
+    pub clusters: Vec<ClusterCheckpoint>,
 }
 
 /// What was found sound.
@@ -80,6 +84,22 @@ pub enum Fault {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// An entry that was shipped is damaged, or was taken out.
+    #[error("entry {sequence} of what was shipped is {what}")]
+    Shipped {
+        /// Its number.
+        sequence: u64,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// One of several nodes' chains is at fault.
+    #[error("the chain of node {node}: {fault}")]
+    Node {
+        /// The node.
+        node: String,
+        /// What is wrong.
+        fault: Box<Fault>,
+    },
     /// A line of an export is damaged.
     #[error("line {0} is not what was written")]
     Line(u64),
@@ -98,6 +118,9 @@ pub enum Fault {
     /// A checkpoint is not signed, or by a key that is not trusted.
     #[error("the checkpoint of entry {0} is not signed by a trusted key")]
     Unsigned(Ulid),
+    /// A checkpoint of several chains is not signed, or by a key that is not trusted.
+    #[error("the cluster checkpoint of {0} is not signed by a trusted key")]
+    UnsignedCluster(Timestamp),
 }
 
 /// Verifies a journal's directory (or the state directory above it) or the file of an export.
@@ -116,8 +139,8 @@ pub fn verify(path: &Path, trust: &Trust) -> Result<Verified, Fault> {
 }
 
 /// A chain as it is gone through, and the checkpoints it has to meet.
-struct Walk {
-    check: ChainCheck,
+pub(super) struct Walk {
+    pub(super) check: ChainCheck,
     first: Option<Ulid>,
     last: Option<Ulid>,
     wanted: BTreeMap<Ulid, Hash>,
@@ -128,20 +151,65 @@ struct Walk {
 
 impl Walk {
     fn begin(check: ChainCheck, checkpoints: &[Checkpoint], trust: &Trust) -> Result<Self, Fault> {
-        let mut wanted = BTreeMap::new();
+        let mut anchors = Vec::new();
         for checkpoint in checkpoints.iter().chain(&trust.checkpoints) {
             ensure_trusted(checkpoint, trust)?;
-            if let Some(other) = wanted.insert(checkpoint.last_id, checkpoint.last_hash)
-                && other != checkpoint.last_hash
-            {
-                return Err(Fault::Forked(checkpoint.last_id));
-            }
+            anchors.push((checkpoint.last_id, checkpoint.last_hash));
         }
         let elsewhere = trust.checkpoints.iter().map(|checkpoint| checkpoint.last_id).collect();
+        Self::meeting(check, &anchors, elsewhere)
+    }
+
+    /// Begins the chain of one of several nodes, which has to meet the given checkpoints that are about it, and those
+    /// of all nodes that are `kept`.
+    pub(super) fn of_node(
+        check: ChainCheck,
+        node: &str,
+        kept: &[ClusterCheckpoint],
+        trust: &Trust,
+    ) -> Result<Self, Fault> {
+        let (mut anchors, mut elsewhere) = (Vec::new(), BTreeSet::new());
+        for checkpoint in trust.checkpoints.iter().filter(|checkpoint| checkpoint.origin == node) {
+            ensure_trusted(checkpoint, trust)?;
+            anchors.push((checkpoint.last_id, checkpoint.last_hash));
+            elsewhere.insert(checkpoint.last_id);
+        }
+        for (checkpoint, is_elsewhere) in
+            kept.iter().map(|it| (it, false)).chain(trust.clusters.iter().map(|it| (it, true)))
+        {
+            let is_known = trust.keys.is_empty() || trust.keys.contains(&checkpoint.public_key);
+            if !is_known || !checkpoint.is_signed() {
+                return Err(Fault::UnsignedCluster(checkpoint.at));
+            }
+            for anchor in checkpoint.nodes.iter().filter(|anchor| anchor.node == node) {
+                anchors.push((anchor.last_id, anchor.last_hash));
+                elsewhere.extend(is_elsewhere.then_some(anchor.last_id));
+            }
+        }
+        Self::meeting(check, &anchors, elsewhere)
+    }
+
+    fn meeting(
+        check: ChainCheck,
+        anchors: &[(Ulid, Hash)],
+        elsewhere: BTreeSet<Ulid>,
+    ) -> Result<Self, Fault> {
+        let mut wanted = BTreeMap::new();
+        for (id, hash) in anchors {
+            if wanted.insert(*id, *hash).is_some_and(|other| other != *hash) {
+                return Err(Fault::Forked(*id));
+            }
+        }
         Ok(Self { check, first: None, last: None, wanted, elsewhere, met: 0 })
     }
 
-    fn step(&mut self, id: Ulid, previous: Hash, hash: Hash, canonical: &[u8]) -> Result<(), Fault> {
+    pub(super) fn step(
+        &mut self,
+        id: Ulid,
+        previous: Hash,
+        hash: Hash,
+        canonical: &[u8],
+    ) -> Result<(), Fault> {
         self.check.push(id, previous, hash, canonical)?;
         if self.first.is_none() {
             // What was dropped by retention is no part of the copy.
@@ -165,7 +233,7 @@ impl Walk {
         Ok(())
     }
 
-    fn end(self, torn_bytes: u64) -> Result<Verified, Fault> {
+    pub(super) fn end(self, torn_bytes: u64) -> Result<Verified, Fault> {
         if let Some(missing) = self.wanted.keys().next() {
             return Err(Fault::EndsBefore(*missing));
         }
@@ -259,10 +327,10 @@ fn export(path: &Path, trust: &Trust) -> Result<Verified, Fault> {
     let (mut line, mut number, mut digest) = (Vec::new(), 1, Sha256::new());
     read_line(&mut reader, &mut line)?;
     let head: ExportHead = serde_json::from_slice(&line).map_err(|_| Fault::Foreign)?;
-    if head.portcullis_audit_export != 1 || line.last() != Some(&b'\n') {
+    if !(1..=2).contains(&head.portcullis_audit_export) || line.last() != Some(&b'\n') {
         return Err(Fault::Foreign);
     }
-    let mut walk = Walk::begin(ChainCheck::default(), &[], trust)?;
+    let mut walks = Walks::of(&head, trust)?;
     loop {
         digest.update(&line);
         number += 1;
@@ -277,10 +345,7 @@ fn export(path: &Path, trust: &Trust) -> Result<Verified, Fault> {
         let (previous, hash) = read.hashes().ok_or_else(wrong)?;
         let canonical = read.record.get().as_bytes();
         let id = stored::id_of(canonical).map_err(|_| wrong())?;
-        if head.filtered {
-            walk.check.skip();
-        }
-        walk.step(id, previous, hash, canonical)?;
+        walks.step(read.node.as_deref(), (id, previous, hash), canonical)?;
     }
     let seal =
         std::str::from_utf8(&line).ok().and_then(|text| text.strip_prefix(SEALED)?.strip_suffix("}\n"));
@@ -293,9 +358,68 @@ fn export(path: &Path, trust: &Trust) -> Result<Verified, Fault> {
     if seal.sha256 != Some(Hash(digest.finalize().into())) {
         return Err(Fault::Line(number));
     }
-    let mut verified = walk.end(0)?;
+    let mut verified = walks.end()?;
     verified.checkpoints += 1;
     Ok(verified)
+}
+
+/// The chains of an export: one, or one for each node.
+struct Walks<'a> {
+    head: &'a ExportHead,
+    trust: &'a Trust,
+    by_node: BTreeMap<String, Walk>,
+}
+
+impl<'a> Walks<'a> {
+    fn of(head: &'a ExportHead, trust: &'a Trust) -> Result<Self, Fault> {
+        let mut by_node = BTreeMap::new();
+        if head.portcullis_audit_export == 1 {
+            by_node.insert(String::new(), Walk::begin(ChainCheck::default(), &[], trust)?);
+        }
+        Ok(Self { head, trust, by_node })
+    }
+
+    fn step(
+        &mut self,
+        node: Option<&str>,
+        (id, previous, hash): (Ulid, Hash, Hash),
+        canonical: &[u8],
+    ) -> Result<(), Fault> {
+        let node = if self.head.portcullis_audit_export == 1 { "" } else { node.ok_or(Fault::Foreign)? };
+        if !self.by_node.contains_key(node) {
+            let walk = Walk::of_node(ChainCheck::default(), node, &[], self.trust)?;
+            self.by_node.insert(node.to_owned(), walk);
+        }
+        let Some(walk) = self.by_node.get_mut(node) else { return Err(Fault::Foreign) };
+        if self.head.filtered {
+            walk.check.skip();
+        }
+        walk.step(id, previous, hash, canonical).map_err(|fault| of_node(node, fault))
+    }
+
+    fn end(self) -> Result<Verified, Fault> {
+        let mut all = Verified { entries: 0, span: None, last_hash: None, checkpoints: 0, torn_bytes: 0 };
+        for (node, walk) in self.by_node {
+            let one = walk.end(0).map_err(|fault| of_node(&node, fault))?;
+            all.entries += one.entries;
+            all.checkpoints += one.checkpoints;
+            let newest = all.span.zip(one.span).is_none_or(|(known, found)| found.1 > known.1);
+            all.last_hash = if newest { one.last_hash } else { all.last_hash };
+            all.span = match (all.span, one.span) {
+                (Some(known), Some(found)) => Some((known.0.min(found.0), known.1.max(found.1))),
+                (known, found) => known.or(found),
+            };
+        }
+        Ok(all)
+    }
+}
+
+/// Names the node whose chain is at fault, where there are several.
+fn of_node(node: &str, fault: Fault) -> Fault {
+    match node.is_empty() {
+        true => fault,
+        false => Fault::Node { node: node.to_owned(), fault: Box::new(fault) },
+    }
 }
 
 fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -92,6 +93,7 @@ impl Writer {
             hand = turn(hand, group).await?;
         }
         hand = turn(hand, Vec::new()).await?;
+        hand.journal.log().is_over.store(true, Ordering::Release);
         match hand.backlog.len() {
             0 => Ok(()),
             lost => Err(WriterError::Lost(lost)),

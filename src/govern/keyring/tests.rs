@@ -149,3 +149,28 @@ fn whoever_comes_back_from_a_flush_finds_the_key_in_the_file() {
         });
     }
 }
+
+#[test]
+fn a_node_that_reads_all_keys_anew_forgets_whose_are_gone() {
+    let store = crate::store::Store::in_memory();
+    let secret = crate::access::secret::NodeSecret::random();
+    let [one, other] = [(); 2].map(|()| Keyring::shared(&store, secret.clone()).unwrap());
+    let (alice, bob) = (one.seal("alice"), one.seal("bob"));
+    other.follow().unwrap();
+    assert_eq!((other.known("alice"), other.known("bob")), (Some(alice.clone()), Some(bob.clone())));
+    assert_eq!(other.seal("alice"), alice);
+    one.destroy("alice").unwrap();
+    // More deletions than a backend remembers, so that the other node is not told of each.
+    for number in 0..5000_u64 {
+        let mut batch = crate::store::Batch::default();
+        batch.put("subject_keys", (1000 + number).to_be_bytes().to_vec(), b"{}".to_vec());
+        store.commit(&batch).unwrap();
+        let mut batch = crate::store::Batch::default();
+        batch.delete("subject_keys", (1000 + number).to_be_bytes().to_vec());
+        store.commit(&batch).unwrap();
+    }
+    other.follow().unwrap();
+    assert_eq!((other.known("alice"), other.shown(&alice)), (None, ERASED.into()));
+    assert_eq!((other.known("bob"), other.shown(&bob)), (Some(bob.clone()), "bob".into()));
+    assert_ne!(other.seal("alice"), alice, "who comes back is somebody else");
+}

@@ -14,7 +14,7 @@ use crate::govern::keyring::Keyring;
 use crate::store::Record;
 
 /// The table of holds, by number.
-pub(super) const HOLDS: &str = "legal_holds";
+pub const HOLDS: &str = "legal_holds";
 
 const PREFIX: &str = "hold_";
 /// The longest name of an entity or an issuer, in bytes: it has to fit into the path of a check.

@@ -85,6 +85,28 @@ impl Privacy {
         Ok(free.filter_map(|(note, left)| self.finish(note, &left)).collect())
     }
 
+    /// Takes over the erasures of nodes that are gone, so that [`Privacy::resume`] finishes them here; returns how many.
+    /// A node that comes back after all finds that the erasure is not its own any more.
+    ///
+    /// # Errors
+    /// The store failed; nothing was taken over.
+    pub fn adopt(&self, is_gone: impl Fn(&str) -> bool) -> Result<usize, StoreError> {
+        self.notes.change(
+            |fresh| self.take_over_note(fresh),
+            |batch| {
+                let mut adopted = 0;
+                for (token, left) in self.notes.table().list(&KeyRange::all(), Order::Ascending, NOTES_MAX)? {
+                    if left.node.is_empty() || left.node == self.node || !is_gone(&left.node) {
+                        continue;
+                    }
+                    self.notes.table().put_in(batch, &token, &Note { node: self.node.clone(), ..left })?;
+                    adopted += 1;
+                }
+                Ok(adopted)
+            },
+        )
+    }
+
     /// Finishes one; `None`: whoever had it in hand has just finished it.
     fn finish(&self, note: HeldNote, left: &Note) -> Option<Result<Erased, EraseError>> {
         match self.notes.table().get(&note.token) {

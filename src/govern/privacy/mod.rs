@@ -29,6 +29,7 @@ pub use self::desk::Privacy;
 pub use self::desk::PrivacyError;
 pub use self::erasure::EraseError;
 pub use self::erasure::Erased;
+pub use self::hold::HOLDS;
 pub use self::hold::Hold;
 pub use self::hold::HoldId;
 pub use self::hold::NAME_BYTES_MAX;

@@ -154,7 +154,8 @@ impl Forwarder {
     /// is read, so that nothing recorded from then on is missed.
     async fn tail(&mut self) -> Result<Tail, String> {
         if self.cursor.after.is_none() {
-            let newest = Query { limit: 1, ..Query::default() };
+            let node = Some(self.around.node.clone());
+            let newest = Query { limit: 1, node, ..Query::default() };
             let newest = self.around.log.query(newest).await.map_err(|error| error.to_string())?;
             let newest = newest.entries.first().map_or(Ulid(0), |entry| entry.id);
             self.cursor.after = Some(newest.to_string());

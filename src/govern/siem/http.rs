@@ -2,8 +2,10 @@
 //!
 //! HTTP/1.1 (RFC 9112), no redirections, no cookies, answers bounded in time and size.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,13 +34,15 @@ const ANSWER_BYTES_MAX: usize = 4 << 20;
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
+/// Who asks, and who carries it.
+type Connection = (SendRequest<Full<Bytes>>, Driver);
 
 /// A receiver and, between requests, the connection to it.
 pub(super) struct HttpClient {
     peer: Peer,
     tls: Option<TlsClient>,
     timeout: Duration,
-    open: Option<(SendRequest<Full<Bytes>>, Driver)>,
+    open: Option<Connection>,
 }
 
 /// What a receiver said.
@@ -71,9 +75,9 @@ impl HttpClient {
         body: Vec<u8>,
     ) -> Result<HttpAnswer, Trouble> {
         let request = self.request(path, headers, body)?;
-        let (mut sender, mut driver) = match self.open.take() {
-            Some((sender, driver)) if !sender.is_closed() => (sender, driver),
-            _ => open(&self.peer, self.tls.as_ref()).await?,
+        let (mut sender, mut driver) = match self.standing().await {
+            Some(standing) => standing,
+            None => open(&self.peer, self.tls.as_ref()).await?,
         };
         let exchange = async {
             let response = sender.send_request(request).await.map_err(|_| Trouble::Broken)?;
@@ -87,20 +91,28 @@ impl HttpClient {
                 retry_after: retry_after.map(Duration::from_secs),
             })
         };
-        let exchange = async {
+        let exchange = async move {
             tokio::pin!(exchange);
             tokio::select! {
                 biased;
-                answer = &mut exchange => (answer, true),
-                // The connection may end with the last byte of the answer.
-                _ = &mut driver => (exchange.await, false),
+                answer = &mut exchange => return (answer, Some(driver)),
+                _ = &mut driver => {}
             }
+            // The connection may end with the last byte of the answer. A request that it never wrote is given back
+            // only when it is gone.
+            drop(driver);
+            (exchange.await, None)
         };
-        let (answer, stands) = timeout(self.timeout, exchange).await.map_err(|_| Trouble::Slow)?;
-        if stands && answer.is_ok() {
-            self.open = Some((sender, driver));
-        }
+        let (answer, driver) = timeout(self.timeout, exchange).await.map_err(|_| Trouble::Slow)?;
+        self.open = driver.filter(|_| answer.is_ok()).map(|driver| (sender, driver));
         answer
+    }
+
+    /// Returns the connection of the request before, unless the receiver has closed it since: nobody has looked.
+    async fn standing(&mut self) -> Option<Connection> {
+        let (sender, mut driver) = self.open.take()?;
+        let has_ended = poll_fn(|context| Poll::Ready(driver.as_mut().poll(context).is_ready())).await;
+        (!has_ended && !sender.is_closed()).then_some((sender, driver))
     }
 
     fn request(
@@ -118,14 +130,14 @@ impl HttpClient {
     }
 }
 
-async fn open(peer: &Peer, tls: Option<&TlsClient>) -> Result<(SendRequest<Full<Bytes>>, Driver), Trouble> {
+async fn open(peer: &Peer, tls: Option<&TlsClient>) -> Result<Connection, Trouble> {
     match connect(peer, tls).await? {
         Stream::Plain(stream) => shake(stream).await,
         Stream::Tls(stream) => shake(*stream).await,
     }
 }
 
-async fn shake<S>(stream: S) -> Result<(SendRequest<Full<Bytes>>, Driver), Trouble>
+async fn shake<S>(stream: S) -> Result<Connection, Trouble>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
@@ -166,4 +178,68 @@ fn host(peer: &Peer) -> String {
     let host = if peer.host.contains(':') { format!("[{}]", peer.host) } else { peer.host.clone() };
     let default = if peer.tls { 443 } else { 80 };
     if peer.port == default { host } else { format!("{host}:{}", peer.port) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use tokio::io::AsyncReadExt;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// No receiver of these tests is waited for so long.
+    const TIMEOUT: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_connection_that_was_closed_while_it_was_idle_is_opened_anew() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (closed, mut is_closed) = tokio::sync::mpsc::channel(1);
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut read = Vec::new();
+                while !read.ends_with(b"{}") {
+                    assert!(stream.read_buf(&mut read).await.unwrap() > 0);
+                }
+                stream.write_all(b"HTTP/1.1 204 X\r\n\r\n").await.unwrap();
+                drop(stream);
+                closed.send(()).await.unwrap();
+            }
+        });
+        let host = "127.0.0.1".to_owned();
+        let peer = Peer { host, port, tls: false, ca: None, allow_private: true };
+        let mut client = HttpClient::new(peer, None, TIMEOUT);
+        let begun = Instant::now();
+        for _ in 0..3 {
+            let answer = client.post("/", &[], b"{}".to_vec()).await.unwrap();
+            assert_eq!(answer.status, StatusCode::NO_CONTENT);
+            is_closed.recv().await.unwrap();
+            // The reactor hears of it when it is asked.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "nobody waited for what was gone");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_ends_instead_of_an_answer_is_told_at_once() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut read = [0; 1024];
+            for answer in [b"HTTP/1.1 204 X\r\n\r\n".as_slice(), b""] {
+                assert!(stream.read(&mut read).await.unwrap() > 0);
+                stream.write_all(answer).await.unwrap();
+            }
+        });
+        let host = "127.0.0.1".to_owned();
+        let peer = Peer { host, port, tls: false, ca: None, allow_private: true };
+        let mut client = HttpClient::new(peer, None, TIMEOUT);
+        assert!(client.post("/", &[], b"{}".to_vec()).await.is_ok());
+        assert!(matches!(client.post("/", &[], b"{}".to_vec()).await, Err(Trouble::Broken)));
+    }
 }

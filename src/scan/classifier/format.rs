@@ -24,6 +24,8 @@ pub const MODEL_BYTES_MAX: usize = 64 << 20;
 
 /// How hard a model is compressed; deterministic for one version of the library.
 const COMPRESSION: i32 = 19;
+/// No scale, bias or weight of a model is larger: sums over windows stay far from what a number can hold.
+const NUMBER_MAX: f32 = 1e6;
 /// The most bytes the numbers of a model take.
 const NUMBERS_BYTES_MAX: usize = (HEADS << BITS_MAX) + (ENTRIES_MAX * 10) + 4096;
 
@@ -102,7 +104,12 @@ pub fn read(file: &[u8]) -> Result<Linear, FormatFault> {
     for (head, plane) in weights.chunks_exact(rows).enumerate() {
         table.iter_mut().zip(plane).for_each(|(row, weight)| row[head] = *weight as i8);
     }
-    Ok(Linear { weights: Weights { bits, table, scales, biases }, lexicon, stack, levels })
+    let read = Linear { weights: Weights { bits, table, scales, biases }, lexicon, stack, levels };
+    // Finite numbers may be so large that what is reckoned with them is none: such a model would never report.
+    if !scales.iter().chain(&biases).chain(&read.stack.weights).all(|number| number.abs() <= NUMBER_MAX) {
+        return Err(FormatFault::Bounds("a number"));
+    }
+    Ok(read)
 }
 
 fn read_lexicon(numbers: &mut Numbers<'_>) -> Result<Lexicon, FormatFault> {
@@ -184,6 +191,9 @@ mod tests {
             file.extend(zstd::bulk::compress(numbers, 1).unwrap());
             read(&file).unwrap_err()
         };
+        let mut vast = small();
+        vast.weights.scales[1] = f32::MAX;
+        assert!(matches!(read(&write(&vast).unwrap()), Err(FormatFault::Bounds(_))));
         assert!(matches!(refused(&[]), FormatFault::Short));
         assert!(matches!(refused(&[255; 64]), FormatFault::Bounds(_)));
         let whole = zstd::bulk::decompress(&file[4..], 1 << 20).unwrap();

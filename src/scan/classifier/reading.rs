@@ -75,8 +75,11 @@ fn read_within(
     depth: usize,
     budget: &mut usize,
 ) -> Option<Told> {
+    if depth == 0 {
+        return None;
+    }
     let mut worst: Option<Told> = None;
-    for run in decode::runs(text, 0).into_iter().take(if depth > 0 { usize::MAX } else { 0 }) {
+    for run in decode::runs(text, 0) {
         let Some(rest) = budget.checked_sub(run.view.bytes().len()) else { break };
         *budget = rest;
         let inner = read_run(model, &run, origin, signals, depth, budget);

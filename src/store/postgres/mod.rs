@@ -13,6 +13,8 @@
 //! What it does not promise: a call that ends with an error may have been written all the same, where the
 //! connection broke between the commit and the answer to it.
 
+mod archive;
+mod conditions;
 mod listen;
 mod pool;
 mod session;
@@ -30,6 +32,8 @@ use tokio::runtime::Builder;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
+pub use self::archive::Archive;
+pub use self::archive::Counted;
 use self::pool::Pool;
 use self::session::Since;
 use super::Backend;
@@ -68,10 +72,15 @@ pub enum PostgresFault {
 }
 
 struct Postgres {
+    link: Arc<Link>,
+    told: watch::Receiver<u64>,
+}
+
+/// The way to the database: the runtime that talks, and the connections.
+struct Link {
     runtime: Option<Runtime>,
     pool: Arc<Pool>,
     timeout: Duration,
-    told: watch::Receiver<u64>,
 }
 
 /// Opens the state in a database, and makes its tables where they are missing. Blocks.
@@ -84,17 +93,31 @@ pub fn open_postgres(url: &str, config: &PostgresConfig) -> Result<Store, Postgr
     let runtime = threads.build().map_err(PostgresFault::Threads)?;
     let pool = Arc::new(Pool::new(url, config, runtime.handle().clone())?);
     let (tell, told) = watch::channel(0);
-    let backend = Postgres { runtime: Some(runtime), pool: Arc::clone(&pool), timeout: config.timeout, told };
+    let link = Arc::new(Link { runtime: Some(runtime), pool: Arc::clone(&pool), timeout: config.timeout });
     let making = Arc::clone(&pool);
-    let made = backend.wait(async move { Ok(making.make_tables().await) });
+    let made = link.wait(async move { Ok(making.make_tables().await) });
     made.map_err(|error| PostgresFault::Refused(io::Error::other(error)))?.map_err(PostgresFault::Refused)?;
-    if let Some(runtime) = &backend.runtime {
+    if let Some(runtime) = &link.runtime {
         runtime.spawn(listen::listen(pool, tell));
     }
-    Ok(Store::new(backend))
+    Ok(Store::new(Postgres { link, told }))
 }
 
 impl Postgres {
+    /// Does work on the runtime and waits for it on this thread.
+    fn wait<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.link.wait(work)
+    }
+
+    fn pool(&self) -> Arc<Pool> {
+        Arc::clone(&self.link.pool)
+    }
+}
+
+impl Link {
     /// Does work on the runtime and waits for it on this thread.
     fn wait<T: Send + 'static>(
         &self,
@@ -115,9 +138,26 @@ impl Postgres {
         });
         told.recv_timeout(timeout + MARGIN).unwrap_or(Err(AWAY))
     }
+
+    /// Does work that may take its time: that it does not end says nothing about the database.
+    fn wait_long<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        const AWAY: StoreError = StoreError::Away { backend: NAME };
+        let (tell, told) = mpsc::sync_channel(1);
+        let Some(runtime) = &self.runtime else { return Err(AWAY) };
+        runtime.spawn(async move {
+            let done = tokio::time::timeout(limit, work).await.unwrap_or(Err(AWAY));
+            // Who asked may have given up.
+            let _ = tell.send(done);
+        });
+        told.recv_timeout(limit + MARGIN).unwrap_or(Err(AWAY))
+    }
 }
 
-impl Drop for Postgres {
+impl Drop for Link {
     fn drop(&mut self) {
         // Not by itself: that would wait, and must not on a thread of another runtime.
         if let Some(runtime) = self.runtime.take() {
@@ -132,7 +172,7 @@ impl Backend for Postgres {
     }
 
     fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let (pool, table, key) = (Arc::clone(&self.pool), table.to_owned(), key.to_vec());
+        let (pool, table, key) = (self.pool(), table.to_owned(), key.to_vec());
         self.wait(async move {
             let mut session = pool.session().await?;
             session.get(&table, &key).await
@@ -143,7 +183,7 @@ impl Backend for Postgres {
         if batch.is_empty() && batch.expected().is_empty() {
             return Ok(());
         }
-        let (pool, batch) = (Arc::clone(&self.pool), batch.clone());
+        let (pool, batch) = (self.pool(), batch.clone());
         self.wait(async move {
             let mut session = pool.session().await?;
             session.apply(&batch).await?;
@@ -163,7 +203,7 @@ impl Backend for Postgres {
     ) -> Result<(), StoreError> {
         let mut rest = range.clone();
         while !rest.is_empty() {
-            let (pool, table, asked) = (Arc::clone(&self.pool), table.to_owned(), rest.clone());
+            let (pool, table, asked) = (self.pool(), table.to_owned(), rest.clone());
             let page = self.wait(async move {
                 let mut session = pool.session().await?;
                 session.page(&table, &asked, order, PAGE).await
@@ -188,7 +228,7 @@ impl Backend for Postgres {
     }
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
-        let pool = Arc::clone(&self.pool);
+        let pool = self.pool();
         self.wait(async move {
             let mut session = pool.session().await?;
             session.size_bytes().await
@@ -200,7 +240,7 @@ impl Backend for Postgres {
     }
 
     fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
-        let pool = Arc::clone(&self.pool);
+        let pool = self.pool();
         self.wait(async move {
             let mut session = pool.session().await?;
             session.versions().await
@@ -208,7 +248,7 @@ impl Backend for Postgres {
     }
 
     fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError> {
-        let (pool, name) = (Arc::clone(&self.pool), table.to_owned());
+        let (pool, name) = (self.pool(), table.to_owned());
         let since = self.wait(async move {
             let mut session = pool.session().await?;
             session.changes(&name, after).await
@@ -230,8 +270,12 @@ impl Backend for Postgres {
         Some(self.told.clone())
     }
 
+    fn archive(&self) -> Option<Archive> {
+        Some(Archive::new(Arc::clone(&self.link)))
+    }
+
     fn forget_deletions(&self) -> Result<(), StoreError> {
-        let pool = Arc::clone(&self.pool);
+        let pool = self.pool();
         self.wait(async move {
             let mut session = pool.session().await?;
             session.forget_deletions().await

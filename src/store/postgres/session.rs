@@ -24,7 +24,7 @@ use crate::store::StoreError;
 /// How often a transaction is tried that the database ended because of another one.
 const TRIES_MAX: usize = 5;
 
-type Arguments<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub(super) type Arguments<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// A connection, and the statements that are prepared on it.
 pub(super) struct Prepared {
@@ -59,7 +59,7 @@ impl Prepared {
         Self { client, statements: HashMap::new() }
     }
 
-    async fn statement(&mut self, sql: &'static str) -> Result<Statement, tokio_postgres::Error> {
+    pub(super) async fn statement(&mut self, sql: &'static str) -> Result<Statement, tokio_postgres::Error> {
         if let Some(known) = self.statements.get(sql) {
             return Ok(known.clone());
         }
@@ -68,7 +68,7 @@ impl Prepared {
         Ok(prepared)
     }
 
-    async fn rows(
+    pub(super) async fn rows(
         &mut self,
         sql: &'static str,
         arguments: Arguments<'_>,
@@ -144,7 +144,9 @@ impl Session {
         Self { prepared: Some(prepared), pool, is_open: false, _place: place }
     }
 
-    fn begin(&mut self) -> Result<&mut Prepared, StoreError> {
+    /// Returns the connection for a piece of work; unless it is [said to have ended well](Session::ended_well) the
+    /// connection is given up.
+    pub(super) fn begin(&mut self) -> Result<&mut Prepared, StoreError> {
         self.is_open = true;
         self.prepared.as_mut().ok_or(StoreError::Away { backend: super::NAME })
     }
@@ -160,6 +162,11 @@ impl Session {
         self.begin()?.client.batch_execute(sql).await.map_err(broken)?;
         self.is_open = false;
         Ok(())
+    }
+
+    /// Lets the connection go back to the pool.
+    pub(super) fn ended_well(&mut self) {
+        self.is_open = false;
     }
 
     pub(super) async fn get(&mut self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {

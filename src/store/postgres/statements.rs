@@ -6,9 +6,14 @@
 //!
 //! The tables only ever get more, never other, columns: a program of the version before goes on working beside
 //! one that has made a step. [`STEPS`] is therefore added to, and never changed.
+//!
+//! What was shipped of audit journals lies in one table. `day` (whole days since 1970) is part of its primary key, so
+//! that it can be partitioned by day with the statements as they are; it is not by itself, because CockroachDB takes
+//! no `PARTITION OF`. [`crate::manual::operations`] says how to make it so before the first start.
 
 /// Steps that make the tables, in order. Each may be run again.
-pub(super) const STEPS: [&str; 1] = ["
+pub(super) const STEPS: [&str; 2] = [
+    "
     CREATE TABLE IF NOT EXISTS portcullis_tables (
         name text PRIMARY KEY,
         version bigint NOT NULL,
@@ -23,7 +28,53 @@ pub(super) const STEPS: [&str; 1] = ["
         PRIMARY KEY (name, key)
     );
     CREATE INDEX IF NOT EXISTS portcullis_entries_by_version ON portcullis_entries (name, version);
-"];
+",
+    "
+    CREATE TABLE IF NOT EXISTS portcullis_audit (
+        node text NOT NULL,
+        seq bigint NOT NULL,
+        day bigint NOT NULL,
+        id bytea NOT NULL,
+        category text,
+        severity text,
+        event_type text NOT NULL,
+        entity text,
+        actor text,
+        request_id text,
+        payload bytea NOT NULL,
+        PRIMARY KEY (node, seq, day)
+    );
+    CREATE INDEX IF NOT EXISTS portcullis_audit_by_id ON portcullis_audit (id, node);
+    CREATE INDEX IF NOT EXISTS portcullis_audit_by_entity ON portcullis_audit (entity, id)
+        WHERE entity IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS portcullis_audit_by_actor ON portcullis_audit (actor, id)
+        WHERE actor IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS portcullis_audit_by_request ON portcullis_audit (request_id)
+        WHERE request_id IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS portcullis_audit_by_category ON portcullis_audit (category, id)
+        WHERE category IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS portcullis_audit_by_severity ON portcullis_audit (severity, id)
+        WHERE severity IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS portcullis_audit_by_type ON portcullis_audit (event_type, id);
+    CREATE TABLE IF NOT EXISTS portcullis_audit_heads (
+        node text PRIMARY KEY,
+        seq bigint NOT NULL,
+        id bytea NOT NULL,
+        hash bytea NOT NULL,
+        floor bigint NOT NULL,
+        floor_hash bytea NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS portcullis_audit_tallies (
+        hour bigint NOT NULL,
+        node text NOT NULL,
+        category text NOT NULL,
+        severity text NOT NULL,
+        event_type text NOT NULL,
+        count bigint NOT NULL,
+        PRIMARY KEY (hour, node, category, severity, event_type)
+    );
+",
+];
 
 /// Where it is written which steps were made.
 pub(super) const MAKE_STEPS_TABLE: &str = "
@@ -94,6 +145,43 @@ pub(super) const RAISE_FLOOR: &str =
     "UPDATE portcullis_tables SET floor = greatest(floor, $2) WHERE name = $1";
 pub(super) const FORGET_DELETIONS: &str =
     "DELETE FROM portcullis_entries WHERE name = $1 AND value IS NULL AND version <= $2";
+
+/// A node's newest row, and what it had of older ones.
+pub(super) const MAKE_HEAD: &str = "
+    INSERT INTO portcullis_audit_heads (node, seq, id, hash, floor, floor_hash)
+    VALUES ($1, 0, $2, $3, 0, $3) ON CONFLICT DO NOTHING";
+pub(super) const HEADS: &str =
+    "SELECT node, seq, id, hash, floor, floor_hash FROM portcullis_audit_heads ORDER BY node";
+pub(super) const HEAD: &str =
+    "SELECT node, seq, id, hash, floor, floor_hash FROM portcullis_audit_heads WHERE node = $1";
+/// Moves a head on, if it is where it is thought to be.
+pub(super) const MOVE_HEAD: &str = "
+    UPDATE portcullis_audit_heads SET seq = $3, id = $4, hash = $5, floor_hash = $6
+    WHERE node = $1 AND seq = $2";
+pub(super) const MOVE_FLOOR: &str = "
+    UPDATE portcullis_audit_heads SET floor = $3, floor_hash = $4
+    WHERE node = $1 AND floor = $2 AND seq >= $3";
+pub(super) const ARCHIVE: &str = "
+    INSERT INTO portcullis_audit
+        (node, seq, day, id, category, severity, event_type, entity, actor, request_id, payload)
+    SELECT $1, * FROM unnest(
+        $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+        $10::text[], $11::bytea[])
+    ON CONFLICT DO NOTHING";
+pub(super) const TALLY: &str = "
+    INSERT INTO portcullis_audit_tallies (hour, node, category, severity, event_type, count)
+    SELECT h, $1, c, s, t, n
+    FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[]) AS u (h, c, s, t, n)
+    ON CONFLICT (hour, node, category, severity, event_type)
+    DO UPDATE SET count = portcullis_audit_tallies.count + excluded.count";
+pub(super) const FORGET_TALLIES: &str = "DELETE FROM portcullis_audit_tallies WHERE node = $1 AND count <= 0";
+pub(super) const ROWS: &str = "
+    SELECT seq, id, category, severity, event_type, entity, actor, request_id, payload FROM portcullis_audit
+    WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+pub(super) const DROP_ROWS: &str = "DELETE FROM portcullis_audit WHERE node = $1 AND seq <= $2";
+pub(super) const BEGIN_SEARCH: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// Lets the statements of a transaction take their time; `$MS` is how much.
+pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = $MS";
 
 /// The channel on which writers tell the others.
 pub(super) const LISTEN: &str = "LISTEN portcullis";

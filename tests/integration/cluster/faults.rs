@@ -1,5 +1,6 @@
-//! Three gateways under load, and one thing after the other that goes wrong: a node dies, the database dies, a node
-//! is cut off from it. No answer is wrong meanwhile, and afterwards all agree.
+//! Three gateways under load, and one thing after the other that goes wrong: a node dies, the database dies or is cut
+//! off, Redis is cut off, a node is cut off from the database. No answer is wrong meanwhile; afterwards all agree, and
+//! the audit log of all of them is complete and holds together.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +14,8 @@ use serde_json::json;
 
 use super::Deployment;
 use super::eventually;
+use super::limits::Redis;
+use super::relay::Relay;
 use crate::framing::secret;
 use crate::wire::Client;
 use crate::wire::post;
@@ -61,9 +64,31 @@ fn load(counts: &Counts, nodes: &parking_lot::RwLock<Vec<SocketAddr>>, first: us
     }
 }
 
+/// Starts three nodes that share quotas, too, none of which is ever reached; returns the way to Redis.
+fn start(redis: &Redis) -> (Deployment, Relay) {
+    let relay = Relay::to(redis.port);
+    let more = "[cluster]\nenabled = true\nlimits = \"redis\"\n[cluster.redis]\nurl_file = \"redis.url\"\n\
+                when_away = \"local\"\n[limits.tiers.community]\nrequests_per_minute = 600000\nburst = 100000\n\
+                [limits.tiers.enterprise]\nrequests_per_minute = 0\nburst = 0";
+    let world = Deployment::start_with(3, more, &[("redis.url", Redis::url_at(relay.port))]);
+    (world, relay)
+}
+
+/// Cuts the database off from all nodes, and mends that.
+fn cut_database(world: &Deployment, go_on: &impl Fn(&str)) {
+    world.relays.iter().for_each(Relay::cut);
+    go_on("traffic goes on without a word from the database");
+    let refused = world.call(0, "POST", "/api/v1/keys", &json!({"name": "y", "role": "auditor"}));
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    world.relays.iter().for_each(Relay::mend);
+    world.settle();
+    go_on("the database answers again");
+}
+
 #[test]
 fn no_answer_is_wrong_whatever_fails() {
-    let mut world = Deployment::start(3);
+    let redis = Redis::start();
+    let (mut world, to_redis) = start(&redis);
     let counts = Counts::default();
     let addresses: Vec<SocketAddr> = world.nodes.iter().map(|node| node.proxy).collect();
     let nodes = parking_lot::RwLock::new(addresses);
@@ -89,6 +114,13 @@ fn no_answer_is_wrong_whatever_fails() {
         world.server.restart();
         world.settle();
         go_on("the database is back");
+
+        cut_database(&world, &go_on);
+
+        // Redis is cut off: each node counts for itself.
+        to_redis.cut();
+        go_on("traffic goes on without Redis");
+        to_redis.mend();
 
         // One node is cut off: it goes on with what it knows, takes no holds, and catches up.
         world.relays[2].cut();
@@ -127,13 +159,18 @@ fn no_answer_is_wrong_whatever_fails() {
         counts.is_over.store(true, Ordering::Relaxed);
     });
     assert_eq!(counts.wrong.load(Ordering::Relaxed), 0);
-    // No answer was complete before its event was on the disk: nothing that was answered is missing.
-    let recorded: u64 = (0..3)
+    // No answer was complete before its event was on the disk: nothing that was answered is missing, wherever it is
+    // asked for, and the chains of all nodes hold together.
+    world.all_shipped();
+    let totals: Vec<u64> = (0..3)
         .map(|node| {
-            let found =
-                world.call(node, "GET", "/api/v1/audit?event_type=exchange&limit=1", &Value::Null).json();
+            let query = "/api/v1/audit?event_type=exchange&limit=1";
+            let found = world.call(node, "GET", query, &Value::Null).json();
+            assert_eq!(found["complete"], true);
             found["total"].as_u64().expect("a count")
         })
-        .sum();
-    assert!(recorded >= counts.right.load(Ordering::Relaxed) as u64, "{recorded}");
+        .collect();
+    let right = counts.right.load(Ordering::Relaxed) as u64;
+    assert!(totals.iter().all(|total| *total == totals[0] && *total >= right), "{totals:?} {right}");
+    assert!(world.verified(0) >= right);
 }

@@ -12,6 +12,7 @@ use super::Deployment;
 use super::call;
 use super::eventually;
 use super::free_port;
+use super::relay::Relay;
 use crate::wire::exchange;
 use crate::wire::post;
 
@@ -22,14 +23,14 @@ const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"hello"}
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A Redis of a test's own; it ends with this.
-struct Redis {
+pub(super) struct Redis {
     server: Child,
     folder: tempfile::TempDir,
-    port: u16,
+    pub(super) port: u16,
 }
 
 impl Redis {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
         let server = run(&folder, port);
         Self { server, folder, port }
@@ -44,8 +45,9 @@ impl Redis {
         self.server = run(&self.folder, self.port);
     }
 
-    fn url(&self) -> String {
-        format!("redis://:{PASSWORD}@127.0.0.1:{}", self.port)
+    /// Returns its URL at a port: its own, or that of a relay.
+    pub(super) fn url_at(port: u16) -> String {
+        format!("redis://:{PASSWORD}@127.0.0.1:{port}")
     }
 }
 
@@ -64,13 +66,13 @@ fn run(folder: &tempfile::TempDir, port: u16) -> Child {
 }
 
 /// Starts two nodes that allow one request a second, after a burst.
-fn start(redis: &Redis, when_away: &str) -> Deployment {
+fn start(port: u16, when_away: &str) -> Deployment {
     let more = format!(
         "[cluster]\nenabled = true\nlimits = \"redis\"\n[cluster.redis]\nurl_file = \"redis.url\"\n\
          when_away = \"{when_away}\"\n[limits.tiers.community]\nrequests_per_minute = 6\nburst = {BURST}\n\
          [limits.tiers.enterprise]\nrequests_per_minute = 0\nburst = 0"
     );
-    Deployment::start_with(2, &more, &[("redis.url", redis.url())])
+    Deployment::start_with(2, &more, &[("redis.url", Redis::url_at(port))])
 }
 
 /// Sends a request as a caller of a name, and tells whether it was let through.
@@ -95,7 +97,7 @@ fn count(world: &Deployment, result: &str) -> u64 {
 #[test]
 fn a_quota_is_that_of_all_nodes_together() {
     let mut redis = Redis::start();
-    let world = start(&redis, "local");
+    let world = start(redis.port, "local");
     eventually(PATIENCE, "Redis is there", || passes(&world, 0, "sk-first") && count(&world, "told") > 0);
     // One after the other, at either node: what one let through the other knows a few milliseconds later.
     let mut passed = 0;
@@ -124,10 +126,33 @@ fn a_quota_is_that_of_all_nodes_together() {
 #[test]
 fn without_redis_traffic_is_refused_where_that_is_wanted() {
     let mut redis = Redis::start();
-    let world = start(&redis, "refuse");
+    let world = start(redis.port, "refuse");
     eventually(PATIENCE, "Redis is there", || passes(&world, 0, "sk-first") && count(&world, "told") > 0);
     redis.kill();
     eventually(PATIENCE, "traffic is refused", || (0..2).all(|node| !passes(&world, node, "sk-second")));
     redis.restart();
     eventually(PATIENCE, "and let through again", || (0..2).all(|node| passes(&world, node, "sk-third")));
+}
+
+#[test]
+fn what_was_taken_while_redis_was_cut_off_counts_afterwards() {
+    let redis = Redis::start();
+    let relay = Relay::to(redis.port);
+    let world = start(relay.port, "local");
+    eventually(PATIENCE, "Redis is there", || passes(&world, 0, "sk-first") && count(&world, "told") > 0);
+    let away = count(&world, "away");
+    // Nothing passes any more, and nobody is told.
+    relay.cut();
+    eventually(PATIENCE, "it is noticed", || {
+        passes(&world, 0, "sk-first");
+        count(&world, "away") > away
+    });
+    let passed = (0..2 * BURST + 40).filter(|number| passes(&world, number % 2, "sk-two")).count();
+    assert!((2 * BURST..=2 * BURST + 10).contains(&passed), "each node counts for itself: {passed}");
+    relay.mend();
+    let told = count(&world, "told");
+    eventually(PATIENCE, "what was taken meanwhile is told", || count(&world, "told") > told);
+    // Both bursts are gone now, and one more token came every ten seconds.
+    let passed = (0..60).filter(|number| passes(&world, number % 2, "sk-two")).count();
+    assert!(passed <= 10, "{passed}");
 }

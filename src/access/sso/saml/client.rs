@@ -34,6 +34,7 @@ use super::response::NameId;
 use crate::access::secret::NodeSecret;
 use crate::access::session::Identity;
 use crate::access::sso::Hidden;
+use crate::access::sso::Mapping;
 use crate::access::sso::SignedIn;
 use crate::access::sso::attempt::ATTEMPT_LIFETIME;
 use crate::access::sso::attempt::Attempt;
@@ -52,6 +53,7 @@ const KEY_BYTES_MAX: usize = 64 * 1024;
 pub struct SamlClient {
     config: SamlConfig,
     own: Option<OwnKey>,
+    issuer: Mutex<String>,
     attempts: Attempts,
     used: Mutex<HashMap<[u8; 32], Timestamp>>,
     node: NodeSecret,
@@ -103,9 +105,20 @@ impl SamlClient {
             Some(files) => Some(own_key(&files.key, &files.certificate).ok_or(SamlFault::OwnKey)?),
         };
         let (attempts, started_at) = (Attempts::new(node.clone()), clock.now());
-        let client = Self { config, own, attempts, used: Mutex::default(), node, started_at, clock };
+        let (issuer, used) = (Mutex::default(), Mutex::default());
+        let client = Self { config, own, issuer, attempts, used, node, started_at, clock };
         client.trusted()?;
         Ok(client)
+    }
+
+    /// Returns the provider's name, as its metadata gave it when they were read last.
+    pub fn issuer(&self) -> String {
+        self.issuer.lock().clone()
+    }
+
+    /// Returns which of its attributes is what.
+    pub fn mapping(&self) -> &Mapping {
+        &self.config.mapping
     }
 
     /// Returns the provider's host, which people know it by; empty where its metadata cannot be read now.
@@ -236,7 +249,9 @@ impl SamlClient {
     fn trusted(&self) -> Result<Trusted, MetadataFault> {
         let bytes = bounded(&self.config.metadata_file, DOCUMENT_BYTES_MAX);
         let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or(MetadataFault::Unreadable)?;
-        metadata::read(&text)
+        let trusted = metadata::read(&text)?;
+        self.issuer.lock().clone_from(&trusted.entity_id);
+        Ok(trusted)
     }
 }
 

@@ -46,6 +46,12 @@ async function read(response) {
 
 // Reads; a quota that is used up is waited for, once, where that is not long.
 export async function get(address, parameters) {
+  const [told] = await tagged(address, parameters);
+  return told;
+}
+
+// Reads, and returns with what was read its tag, by which a change tells that nothing came between.
+export async function tagged(address, parameters) {
   const whole = address + query(parameters);
   let response = await answer(whole);
   const seconds = Number(response.headers.get('retry-after') ?? 'x');
@@ -55,7 +61,7 @@ export async function get(address, parameters) {
   }
   const told = await read(response);
   if (!response.ok) throw new Refusal(response.status, told);
-  return told;
+  return [told, response.headers.get('etag')];
 }
 
 // Reads what may be missing; a refusal is a value.

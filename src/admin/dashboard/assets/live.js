@@ -18,6 +18,7 @@ export async function show(root) {
   const [first] = await Promise.all([get('/api/v1/audit', { limit: 100 }), learnNames()]);
   const entries = first.entries;
   const fresh = new Set();
+  // How many came since it was paused; nothing while it is not.
   let paused = null;
   let came = 0;
 
@@ -34,10 +35,10 @@ export async function show(root) {
   const detail = h('span', { class: 'quiet small' });
   const counted = h('span', { class: 'quiet small', id: 'counted' });
   const pause = button('Pause', () => {
-    paused = paused ? null : [];
-    pause.textContent = paused ? 'Resume' : 'Pause';
-    pause.setAttribute('aria-pressed', String(Boolean(paused)));
-    if (!paused) draw();
+    paused = paused === null ? 0 : null;
+    pause.textContent = paused === null ? 'Pause' : 'Resume';
+    pause.setAttribute('aria-pressed', String(paused !== null));
+    if (paused === null) draw();
   }, { 'aria-pressed': 'false' });
   const clear = button('Clear', () => { entries.length = 0; draw(); });
   const list = h('div', { id: 'entries' });
@@ -76,9 +77,10 @@ export async function show(root) {
       came += 1;
       entries.unshift(entry);
       fresh.add(entry.id);
-      entries.length = Math.min(entries.length, KEPT);
-      if (!paused) later();
-      else { paused.push(entry.id); pause.textContent = `Resume (${count(paused.length)} new)`; }
+      // A page that nobody looks at is not drawn, and must not grow either.
+      for (const old of entries.splice(KEPT)) fresh.delete(old.id);
+      if (paused === null) later();
+      else { paused += 1; pause.textContent = `Resume (${count(paused)} new)`; }
     },
     state: (name, told) => {
       connection.textContent = TOLD[name];

@@ -22,8 +22,13 @@ export async function show(root) {
   const period = select('period', PERIODS, '24');
   const updated = h('span', { class: 'quiet small', role: 'status' });
   const content = h('div', { class: 'fill' });
+  let reads = 0;
   const refresh = async () => {
-    content.replaceChildren(...await read(Number(period.value)));
+    const mine = (reads += 1);
+    const shown = await read(Number(period.value));
+    // A slow answer does not take the place of a newer one.
+    if (mine !== reads) return;
+    content.replaceChildren(...shown);
     updated.textContent = `Read at ${clock(new Date())}`;
   };
   period.addEventListener('change', () => refresh());

@@ -1,6 +1,6 @@
 // Policies: what each does, changed with a check before, the revisions, which one is live, and the way back.
 import { h } from './dom.js';
-import { get, may, path, send } from './api.js';
+import { get, may, path, send, tagged } from './api.js';
 import { time } from './format.js';
 import { confirm, form, open } from './dialog.js';
 import { difference, patchOf } from './difference.js';
@@ -29,7 +29,7 @@ function policies({ policies: all, revision }, refresh) {
 function onePolicy(policy, refresh) {
   const categories = Object.entries(policy.categories);
   const side = [
-    button(may('config:write') ? 'Edit' : 'View', () => edit(policy.id, policy.definition, refresh), { 'aria-label': `Edit policy ${policy.id}` }),
+    acting(may('config:write') ? 'Edit' : 'View', () => change(policy.id, refresh), { 'aria-label': `Edit policy ${policy.id}` }),
     may('config:write') && policy.routes.length === 0 && button('Remove', () => confirm(`Remove ${policy.id}?`, 'Only a policy that nothing uses can be removed. A rollback brings it back.', 'Remove', async () => {
       await send('DELETE', path`/api/v1/policies/${policy.id}`);
       await refresh();
@@ -49,7 +49,13 @@ function onePolicy(policy, refresh) {
 
 const mode = (name) => (name === 'off' ? h('span', { class: 'quiet' }, 'off') : badge(name));
 
-function edit(id, definition, refresh) {
+// What is edited is read anew, with the tag of the revision it is of: what others change meanwhile is not undone.
+async function change(id, refresh) {
+  const [policy, tag] = await tagged(path`/api/v1/policies/${id}`);
+  edit(id, policy.definition, refresh, tag);
+}
+
+function edit(id, definition, refresh, tag) {
   const before = written(definition);
   const text = h('textarea', { name: 'definition', class: 'code', spellcheck: 'false', required: true, value: before, readonly: !may('config:write') });
   if (!may('config:write')) { open(`Policy ${id}`, field('Definition', text)); return; }
@@ -74,10 +80,8 @@ function edit(id, definition, refresh) {
     fields: [!id && field('Id', h('input', { name: 'id', required: true, pattern: '[a-z0-9_\\-]+' }), '(lower case letters, digits, - and _)'), field('Definition', text), h('div', { class: 'actions' }, acting('Check', check, { id: 'check' })), outcome],
     send: async (values) => {
       const wanted = read();
-      if (id) {
-        const { revisions: known } = await get('/api/v1/config/revisions', { limit: 1 });
-        await send('PUT', path`/api/v1/policies/${id}`, wanted, { 'if-match': known[0]?.etag ?? '*' });
-      } else await send('POST', '/api/v1/policies', { id: values.get('id').trim(), ...wanted });
+      if (id) await send('PUT', path`/api/v1/policies/${id}`, wanted, { 'if-match': tag });
+      else await send('POST', '/api/v1/policies', { id: values.get('id').trim(), ...wanted });
       await refresh();
     },
   });

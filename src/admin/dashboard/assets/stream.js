@@ -11,7 +11,8 @@ const SILENCE_MS = 40_000;
 export function follow({ last, entry, state }) {
   let [seen, retry, failures, over] = [last, RETRY_MS, 0, false];
   let abort = new AbortController();
-  let timer;
+  // Whether the next attempt is not to wait, and what ends the wait that is under way.
+  let [hurry, wake] = [false, () => {}];
 
   const take = (block) => {
     const fields = { data: [] };
@@ -30,7 +31,6 @@ export function follow({ last, entry, state }) {
   };
 
   const read = async () => {
-    abort = new AbortController();
     const headers = seen ? { 'last-event-id': seen } : {};
     const response = await fetch('/api/v1/audit/stream', { headers, cache: 'no-store', signal: abort.signal });
     if (response.status === 401) signIn();
@@ -49,27 +49,38 @@ export function follow({ last, entry, state }) {
     }
   };
 
-  const again = async () => {
-    state('connecting');
-    try { await read(); } catch (error) {
-      failures += 1;
+  const sleep = (wait) => new Promise((done) => {
+    const timer = setTimeout(done, wait);
+    wake = () => { clearTimeout(timer); done(); };
+  });
+
+  // One connection after the other: whatever happens, there is never a second loop.
+  const run = async () => {
+    while (!over) {
+      hurry = false;
+      abort = new AbortController();
+      state('connecting');
+      try { await read(); } catch (error) {
+        failures += 1;
+        if (over) return;
+        if (error.status === 403) { state('refused', error.message); return; }
+        if (error.status) state('waiting', error.message);
+      }
       if (over) return;
-      if (error.status === 403) { state('refused', error.message); return; }
-      if (error.status) state('waiting', error.message);
+      if (hurry) continue;
+      const wait = Math.min(RETRY_MS_MAX, retry * 2 ** Math.max(0, failures - 1)) * (0.8 + 0.4 * Math.random());
+      state('waiting', `trying again in ${Math.max(1, Math.round(wait / 1000))} s`);
+      await sleep(wait);
     }
-    if (over) return;
-    const wait = Math.min(RETRY_MS_MAX, retry * 2 ** Math.max(0, failures - 1)) * (0.8 + 0.4 * Math.random());
-    state('waiting', `trying again in ${Math.max(1, Math.round(wait / 1000))} s`);
-    timer = setTimeout(again, wait);
   };
 
-  const online = () => { clearTimeout(timer); abort.abort(); timer = setTimeout(again, 0); };
+  const online = () => { hurry = true; abort.abort(); wake(); };
   window.addEventListener('online', online);
-  again();
+  run();
   return () => {
     over = true;
-    clearTimeout(timer);
     abort.abort();
+    wake();
     window.removeEventListener('online', online);
   };
 }

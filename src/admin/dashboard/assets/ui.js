@@ -109,8 +109,13 @@ export function tabs(label, all, first) {
 // Something that is read, shown, and read again: `refresh` runs it anew.
 export function live(read, show) {
   const place = h('div', {}, waiting());
+  let reads = 0;
   const refresh = async () => {
-    try { place.replaceChildren(...[show(await read(), refresh)].flat()); } catch (error) { place.replaceChildren(problem(error, refresh)); }
+    const mine = (reads += 1);
+    let shown;
+    try { shown = [show(await read(), refresh)].flat(); } catch (error) { shown = [problem(error, refresh)]; }
+    // A slow answer does not take the place of a newer one.
+    if (mine === reads) place.replaceChildren(...shown);
   };
   refresh();
   return { place, refresh };

@@ -2,28 +2,33 @@
 import { h } from './dom.js';
 import { get } from './api.js';
 import { bars, chart } from './chart.js';
-import { compact, count, day, money, ms, percent } from './format.js';
+import { compact, count, money, ms, percent } from './format.js';
 import { card, code, empty, field, problem, table, tiles, waiting } from './ui.js';
 
 const DAYS = 30;
 
+// The days of reports are those of UTC, wherever somebody looks at them.
+const day = (at) => at.toISOString().slice(0, 10);
+
 export async function show(root) {
   const first = new Date();
-  first.setDate(first.getDate() - DAYS + 1);
+  first.setUTCDate(first.getUTCDate() - DAYS + 1);
   const form = h('form', { class: 'toolbar' },
     field('From', h('input', { name: 'from', type: 'date', required: true, value: day(first) })),
     field('To', h('input', { name: 'to', type: 'date', required: true, value: day(new Date()) }), '(that day included)'),
     h('button', { class: 'main' }, 'Show'));
   const content = h('div', { class: 'fill' });
+  let reads = 0;
   const refresh = async () => {
+    const mine = (reads += 1);
     content.replaceChildren(waiting());
     const last = new Date(form.elements.to.value);
     last.setUTCDate(last.getUTCDate() + 1);
     const period = { from: form.elements.from.value, to: new Date(Math.min(last, Date.now())).toISOString() };
     try {
       const [usage, cost] = await Promise.all([get('/api/v1/analytics/usage', period), get('/api/v1/analytics/cost', period)]);
-      content.replaceChildren(...report(usage, cost));
-    } catch (error) { content.replaceChildren(problem(error, refresh)); }
+      if (mine === reads) content.replaceChildren(...report(usage, cost));
+    } catch (error) { if (mine === reads) content.replaceChildren(problem(error, refresh)); }
   };
   form.addEventListener('submit', (event) => { event.preventDefault(); refresh(); });
   root.replaceChildren(form, content);

@@ -6,7 +6,7 @@ use crate::govern::analytics::figures::Use;
 use crate::govern::analytics::figures::Verdict;
 use crate::govern::analytics::price::Cost;
 
-/// Some hour in 2026, at midnight.
+/// Some hour in 2026, at midnight, of a Sunday.
 const START: u64 = 494_000 / DAY_H * DAY_H;
 
 /// Traffic of a caller: busy by day, silent at night, a little different every day.
@@ -68,7 +68,7 @@ fn traffic_at_night_is_seen_although_by_day_it_is_usual() {
         (spike.hour, spike.value, spike.median, spike.mad),
         (Hour(START + 9 * DAY_H + 3), 180.0, 0.0, 0.0)
     );
-    assert_eq!((spike.score, spike.samples, spike.baseline), (18.0, 8, Baseline::SameHour));
+    assert_eq!((spike.score, spike.samples, spike.baseline), (18.0, 6, Baseline::SameHour));
     assert_eq!(spike.grade(), Grade::High);
     assert!(found.iter().any(|it| it.subject == Subject::Caller("usual".to_owned())), "{found:?}");
 }
@@ -106,4 +106,42 @@ fn failures_and_silence_are_seen() {
     let now = Hour(START + 9 * DAY_H + 15);
     let early = find(&hours, Period { from: now, to: Hour(now.0 + 1) }, now);
     assert_eq!(early, []);
+}
+
+#[test]
+fn a_weekend_is_no_anomaly() {
+    let mut hours = BTreeMap::new();
+    for hour in 0..28 * DAY_H {
+        let count = if Hour(START + hour).is_of_weekend() { 30 } else { 300 };
+        add(&mut hours, hour, "usual", if rhythm(hour) > 0 { count } else { 0 }, false);
+    }
+    assert_eq!(judged(&hours, 7 * DAY_H, 28 * DAY_H), []);
+    // A week-end as busy as a working day is one.
+    add(&mut hours, 27 * DAY_H + 12, "usual", 270, false);
+    assert!(judged(&hours, 27 * DAY_H, 28 * DAY_H).iter().any(|it| it.kind() == "request_spike"));
+}
+
+#[test]
+fn who_came_to_stay_is_new_for_a_day() {
+    let mut hours = ordinary(10);
+    (7 * DAY_H..10 * DAY_H).for_each(|hour| add(&mut hours, hour, "newcomer", 200, false));
+    let of = |from: u64, to: u64| {
+        let newcomer = Subject::Caller("newcomer".to_owned());
+        judged(&hours, from, to).into_iter().filter(|it| it.subject == newcomer).count()
+    };
+    assert!(of(7 * DAY_H, 8 * DAY_H) > 0);
+    assert_eq!(of(8 * DAY_H, 10 * DAY_H), 0);
+}
+
+#[test]
+fn who_is_not_named_in_an_hour_was_not_silent() {
+    let mut hours = ordinary(27);
+    let caller = Subject::Caller("usual".to_owned());
+    for (hour, roll) in &mut hours {
+        if (hour.0 - START) / DAY_H % 3 != 2 {
+            assert!(roll.callers.forget("usual"));
+        }
+    }
+    let found = judged(&hours, 26 * DAY_H, 27 * DAY_H);
+    assert!(!found.iter().any(|it| it.subject == caller), "{found:?}");
 }

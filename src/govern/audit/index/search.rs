@@ -19,7 +19,6 @@ use crate::govern::audit::query::Page;
 use crate::govern::audit::query::Query;
 use crate::govern::audit::stored;
 use crate::govern::audit::stored::Outline;
-use crate::govern::audit::tally::HOUR_MS;
 use crate::govern::audit::tally::Tally;
 use crate::id::Ulid;
 use crate::store::Key;
@@ -62,7 +61,7 @@ impl Index {
         let more = entries.len() > query.limit;
         entries.truncate(query.limit);
         let cursor = entries.last().filter(|_| more).map(|entry: &Entry| entry.id);
-        Ok(Page { entries, total, cursor })
+        Ok(Page { entries, total, cursor, is_complete: true })
     }
 
     /// Returns the query as the journal's entries are compared with it: by tokens.
@@ -71,11 +70,11 @@ impl Index {
         self.by_tokens(query, reach.at)
     }
 
-    /// Returns the oldest entry that holds to the query's names and facts.
+    /// Returns the oldest entry that holds to the query, its cursor left aside.
     pub(in crate::govern::audit) fn oldest(&self, query: &Query) -> Result<Option<Entry>, QueryError> {
         let reach = self.catch_up()?;
         let query = &self.by_tokens(query, reach.at)?;
-        let all = Ulid(0)..Ulid(u128::MAX);
+        let all = query.first_id()..query.end_id();
         let mut found = Vec::new();
         let search = Search { query, ids: &all, reach, hours: &[], order: Order::Ascending };
         self.each_candidate(&search, |candidate| {
@@ -287,6 +286,10 @@ fn outline(at: Position, payload: &[u8]) -> Result<Outline<'_>, QueryError> {
 
 /// Returns the hours that lie wholly within the asked time, counted from 1970.
 fn whole_hours(query: &Query) -> Range<u64> {
-    let first = (query.first_id().unix_ms() + HOUR_MS - 1).div_euclid(HOUR_MS) as u64;
+    // An hour counts as whole only from its first id on.
+    let first = match query.first_id() {
+        Ulid(0) => 0,
+        Ulid(start) => block::hour(Ulid(start - 1)) + 1,
+    };
     first..query.to.map_or(u64::MAX, |_| block::hour(query.end_id()))
 }

@@ -80,7 +80,7 @@ impl Copy {
     }
 
     fn verdict(&self, path: &Path) -> Result<Verified, Fault> {
-        verify(path, &Trust { keys: vec![self.key.clone()], checkpoints: Vec::new() })
+        verify(path, &Trust { keys: vec![self.key.clone()], ..Trust::default() })
     }
 }
 
@@ -95,7 +95,7 @@ fn what_was_written_is_sound() {
     assert_eq!(copy.verdict(copy.folder.path()).unwrap(), journal);
     assert!(matches!(copy.verdict(Path::new("src")), Err(Fault::Foreign)));
     assert!(matches!(copy.verdict(Path::new("Cargo.toml")), Err(Fault::Foreign)));
-    let stranger = Trust { keys: vec!["x".into()], checkpoints: Vec::new() };
+    let stranger = Trust { keys: vec!["x".into()], ..Trust::default() };
     assert!(matches!(verify(&copy.export, &stranger), Err(Fault::Unsigned(_))));
     assert!(matches!(verify(&copy.journal(), &stranger), Err(Fault::Unsigned(_))));
 }
@@ -166,11 +166,11 @@ fn what_is_taken_out_moved_or_written_anew_is_found() {
     assert!(copy.verdict(&copy.journal()).unwrap().entries < 20);
     let other = self::copy();
     let kept = Checkpoint::read_all(&copy.journal().join(CHECKPOINTS_FILE)).unwrap();
-    let elsewhere = Trust { keys: Vec::new(), checkpoints: kept };
+    let elsewhere = Trust { checkpoints: kept, ..Trust::default() };
     assert!(matches!(verify(&other.journal(), &elsewhere), Err(Fault::BeginsAfter(_))));
     for path in [copy.journal(), copy.export.clone()] {
         std::fs::write(&copy.export, &whole).unwrap();
-        let anew = Trust { keys: Vec::new(), checkpoints: vec![copy.other.clone()] };
+        let anew = Trust { checkpoints: vec![copy.other.clone()], ..Trust::default() };
         assert!(matches!(verify(&path, &anew), Err(Fault::Forked(_))));
     }
 }

@@ -105,6 +105,7 @@ mod tests {
         };
         let sessions = SessionStore::open(&Store::in_memory(), NodeSecret::random(), config).unwrap();
         let identity = Identity {
+            mapped_by: String::new(),
             issuer: "https://id.example".to_owned(),
             subject: "u1".to_owned(),
             name: "ada@people.example".to_owned(),

@@ -1,0 +1,59 @@
+//! Drops shipped entries that are past their age.
+//!
+//! A chain has no holes, here as in the journal: an entry about or by somebody under a legal hold keeps all that its node
+//! wrote after it. Dropping is one transaction with the versions of the tables that were looked at before, so that no
+//! hold is overtaken that any node has taken by then, and nobody drops who has lost the right to.
+
+use std::collections::BTreeMap;
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::Shipping;
+use crate::govern::audit::index::QueryError;
+use crate::govern::audit::log::ReadError;
+use crate::govern::audit::query::at_ms;
+use crate::govern::audit::stored;
+use crate::store::archive::ArchiveHead;
+use crate::store::archive::ArchiveRow;
+
+/// How many rows are dropped at a time.
+const ROWS_AT_ONCE: usize = 1000;
+
+impl Shipping {
+    /// Drops what is older than `age` and about nobody among `kept`, of all nodes; returns how many entries.
+    pub(in crate::govern::audit) fn drop_old(
+        &self,
+        age: Duration,
+        kept: &[String],
+        expected: &BTreeMap<String, u64>,
+    ) -> Result<u64, QueryError> {
+        let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        let until = at_ms(self.clock.now().as_millisecond().saturating_sub(age_ms));
+        let known = kept.iter().filter_map(|name| self.log.keyring.known(name));
+        let tokens: HashSet<String> = known.map(|token| token.as_ref().to_owned()).collect();
+        let is_kept = |row: &ArchiveRow| {
+            let names = [&row.entity, &row.actor];
+            row.id >= until || names.into_iter().flatten().any(|token| tokens.contains(token))
+        };
+        let mut dropped = 0;
+        for mut head in self.archive.heads()? {
+            loop {
+                let mut rows = self.archive.rows(&head.node, head.floor, ROWS_AT_ONCE)?;
+                let found = rows.len();
+                rows.truncate(rows.iter().position(is_kept).unwrap_or(found));
+                let count = rows.len();
+                let Some(last) = rows.last() else { break };
+                let damaged = |_| ReadError::DamagedRow { node: head.node.clone(), sequence: last.sequence };
+                let (_, hash, _) = stored::split(&last.payload).map_err(damaged)?;
+                let floor = last.sequence;
+                self.archive.drop_first(&head, rows, hash.0, expected.clone())?;
+                dropped += count as u64;
+                head = ArchiveHead { floor, floor_hash: hash.0, ..head };
+                if count < found || found < ROWS_AT_ONCE {
+                    break;
+                }
+            }
+        }
+        Ok(dropped)
+    }
+}

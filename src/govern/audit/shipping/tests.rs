@@ -1,0 +1,254 @@
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use super::*;
+use crate::access::secret::NodeSecret;
+use crate::clock::ManualClock;
+use crate::govern::audit::AuditConfig;
+use crate::govern::audit::Opened;
+use crate::govern::audit::Page;
+use crate::govern::audit::Query;
+use crate::govern::audit::open_with;
+use crate::govern::audit::sample;
+use crate::govern::audit::verify::Fault;
+use crate::govern::audit::verify::Trust;
+use crate::govern::keyring::Keyring;
+use crate::store::Store;
+use crate::store::StoreError;
+use crate::store::conformance::settings;
+use crate::store::fixture::Postgres;
+use crate::store::open_postgres;
+
+const SECRET: &str = "a-secret-of-thirty-two-characters-or-more";
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A node of a test: its journal, and its way to the database.
+struct Node {
+    store: Store,
+    opened: Opened,
+    clock: Arc<ManualClock>,
+}
+
+impl Node {
+    fn open(server: &Postgres, name: &str, config: AuditConfig, clock: &Arc<ManualClock>) -> Self {
+        let store = open_postgres(&server.url(), &settings()).unwrap();
+        let secret = NodeSecret::shared(SECRET).unwrap();
+        let keyring = Arc::new(Keyring::shared(&store, secret).unwrap());
+        let metrics = Arc::new(Metrics::new("0", "0"));
+        let (clock, time) = (Arc::clone(clock), Arc::clone(clock) as Arc<dyn Clock>);
+        let mut opened = open_with(config, keyring, Store::in_memory(), time, Arc::clone(&metrics)).unwrap();
+        opened.log = opened.log.shared(name.to_owned(), store.archive().unwrap(), metrics);
+        Self { store, opened, clock }
+    }
+
+    /// Writes events, one a second.
+    fn write(&mut self, numbers: std::ops::Range<usize>) {
+        for number in numbers {
+            self.clock.advance(Duration::from_secs(1));
+            let body = stored::body(&sample::event(number), &self.opened.keyring);
+            let now = self.clock.now().as_millisecond();
+            self.opened.writer.hand.journal.append([body.as_slice()].into_iter(), now).unwrap();
+        }
+    }
+
+    fn shipping(&self) -> &Arc<Shipping> {
+        self.opened.log.shipping().unwrap()
+    }
+
+    fn query(&self, query: Query) -> Page {
+        self.shipping().query(&query).unwrap()
+    }
+
+    fn total(&self, query: Query) -> u64 {
+        let page = self.query(Query { limit: 1000, ..query });
+        assert!(page.is_complete);
+        assert_eq!(page.total, page.entries.len() as u64);
+        page.total
+    }
+
+    /// Returns what the verification says of each node's chain.
+    fn verified(&self) -> BTreeMap<String, Result<u64, Fault>> {
+        let chains = verify_shipped(&self.store.archive().unwrap(), &[], &Trust::default()).unwrap();
+        chains.into_iter().map(|chain| (chain.node, chain.found.map(|found| found.entries))).collect()
+    }
+}
+
+fn config(folder: &tempfile::TempDir) -> AuditConfig {
+    AuditConfig { reserve_bytes: 1 << 16, low_water_bytes: 0, ..AuditConfig::at(folder.path().to_owned()) }
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new("2026-11-22T12:00:00Z".parse().unwrap()))
+}
+
+fn folders() -> [tempfile::TempDir; 2] {
+    [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()]
+}
+
+fn entity(name: &str) -> Query {
+    Query { entity: Some(name.to_owned()), ..Query::default() }
+}
+
+#[test]
+fn every_node_answers_for_all_of_them() {
+    let (server, folders, clock) = (Postgres::start(), folders(), clock());
+    let [mut one, mut two] =
+        [0, 1].map(|at| Node::open(&server, ["one", "two"][at], config(&folders[at]), &clock));
+    let begun = clock.now();
+    for round in 0..3 {
+        one.write(round * 10..round * 10 + 10);
+        two.write(round * 10..round * 10 + 10);
+    }
+    one.shipping().ship_all().unwrap();
+    assert_eq!(
+        (one.total(Query::default()), two.total(Query::default())),
+        (30, 60),
+        "its own are there at once"
+    );
+    two.shipping().ship_all().unwrap();
+    // Whatever part of its own a node has still to ship.
+    one.write(30..34);
+    for (node, count) in [(&one, 64), (&two, 60)] {
+        assert_eq!(node.total(Query::default()), count);
+        let (mut seen, mut query) = (Vec::new(), Query { limit: 7, ..Query::default() });
+        loop {
+            let page = node.query(query.clone());
+            assert_eq!(page.total, count);
+            seen.extend(page.entries.into_iter().map(|entry| (entry.id, entry.node.unwrap())));
+            let Some(cursor) = page.cursor else { break };
+            query.cursor = Some(cursor);
+        }
+        assert_eq!(seen.iter().collect::<BTreeSet<_>>().len() as u64, count);
+        assert!(seen.is_sorted_by(|newer, older| newer.0 > older.0));
+        assert_eq!(seen.iter().filter(|(_, node)| **node == *"two").count(), 30);
+    }
+    one.shipping().ship_all().unwrap();
+    for node in [&one, &two] {
+        assert_eq!(node.total(entity("user-3")), 7);
+        assert_eq!(node.total(Query { subject: Some("key-1".to_owned()), ..Query::default() }), 64);
+        assert_eq!(node.total(Query { node: Some("one".to_owned()), ..Query::default() }), 34);
+        assert_eq!(node.total(Query { node: Some("three".to_owned()), ..Query::default() }), 0);
+        let within =
+            Query { from: Some(begun), to: Some(begun + Duration::from_secs(25)), ..Query::default() };
+        assert_eq!(node.total(within), 25);
+        let about = node.opened.log.about("user-3").unwrap().unwrap();
+        assert_eq!((about.events, about.with_findings), (7, 7));
+        assert!(node.opened.log.about("nobody").unwrap().is_none());
+    }
+    // Whoever is erased at one node is gone from what the other shipped.
+    assert!(two.opened.keyring.destroy("user-3").unwrap());
+    one.opened.keyring.follow().unwrap();
+    assert_eq!(one.total(entity("user-3")), 0);
+    let shown = one.query(Query { limit: 1000, ..Query::default() }).entries;
+    let is_erased = |entry: &crate::govern::audit::Entry| entry.event.entity.as_deref() == Some("[erased]");
+    assert_eq!(shown.iter().filter(|entry| is_erased(entry)).count(), 7);
+    let plain = "SELECT count(*) FROM portcullis_audit WHERE encode(payload, 'escape') LIKE '%user-%'";
+    assert_eq!(server.sql(plain), "0", "no name lies there");
+    // It verifies all the same, until somebody changes it.
+    assert!(matches!(one.verified().get("one"), Some(Ok(34))));
+    server.sql("UPDATE portcullis_audit SET entity = 'x' WHERE node = 'two' AND seq = 5");
+    assert!(matches!(one.verified().get("two"), Some(Err(Fault::Shipped { sequence: 5, .. }))));
+    server.sql("DELETE FROM portcullis_audit WHERE node = 'one' AND seq = 34");
+    assert!(matches!(one.verified().get("one"), Some(Err(Fault::Shipped { sequence: 34, what: "missing" }))));
+}
+
+#[test]
+fn shipping_goes_on_where_it_was() {
+    let (mut server, folders, clock) = (Postgres::start(), folders(), clock());
+    let [mut one, two] =
+        [0, 1].map(|at| Node::open(&server, ["one", "two"][at], config(&folders[at]), &clock));
+    one.write(0..700);
+    one.shipping().ship_all().unwrap();
+    assert_eq!(one.shipping().status(), ShipStatus { sequence: 700, ..ShipStatus::default() });
+    server.kill();
+    one.write(700..710);
+    assert!(one.shipping().ship_all().is_err());
+    clock.advance(Duration::from_secs(5));
+    let status = one.shipping().status();
+    assert_eq!((status.sequence, status.waiting), (700, 10));
+    assert!(status.waiting_for >= Duration::from_secs(5));
+    // Without the database it answers for itself, and says so.
+    let page = one.query(Query::default());
+    assert_eq!((page.is_complete, page.total), (false, 710));
+    assert_eq!(one.query(Query { node: Some("one".to_owned()), ..Query::default() }).total, 710);
+    assert!(one.shipping().query(&Query { node: Some("two".to_owned()), ..Query::default() }).is_err());
+    server.restart();
+    let begun = Instant::now();
+    while let Err(error) = one.shipping().ship_all() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{error}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(one.shipping().status().waiting, 0);
+    assert_eq!(two.query(Query::default()).total, 710);
+    // A process that begins anew finds its place; nothing is there twice.
+    drop(one);
+    let mut one = Node::open(&server, "one", config(&folders[0]), &clock);
+    one.write(710..713);
+    assert_eq!(one.query(Query::default()).total, 713);
+    one.shipping().ship_all().unwrap();
+    assert_eq!(
+        (one.total(Query { from: Some(clock.now()), ..Query::default() }), two.query(Query::default()).total),
+        (1, 713)
+    );
+    assert!(matches!(two.verified().get("one"), Some(Ok(713))));
+    // A journal that was set back does not go on where it was: it is shipped, and found.
+    let another = tempfile::tempdir().unwrap();
+    let mut other = Node::open(&server, "one", config(&another), &clock);
+    other.write(0..2);
+    other.shipping().ship_all().unwrap();
+    assert!(matches!(two.verified().get("one"), Some(Err(Fault::Chain(_)))));
+}
+
+#[test]
+fn what_is_under_a_hold_or_not_shipped_is_not_dropped() {
+    let (server, folders, clock) = (Postgres::start(), folders(), clock());
+    let limits = AuditConfig { retention_bytes: Some(20 << 10), ..config(&folders[0]) };
+    let [mut one, mut two] = [limits, config(&folders[1])].map(|config| {
+        let name = if config.directory == folders[0].path() { "one" } else { "two" };
+        Node::open(&server, name, config, &clock)
+    });
+    one.write(0..20);
+    two.write(0..20);
+    one.opened.writer.hand.journal.rotate(clock.now().as_millisecond()).unwrap();
+    clock.advance(400 * DAY);
+    // Not shipped yet: the journal keeps it, old as it is.
+    one.shipping().ship_all().unwrap();
+    two.shipping().ship_all().unwrap();
+    one.write(20..30);
+    one.opened.writer.hand.journal.rotate(clock.now().as_millisecond()).unwrap();
+    clock.advance(400 * DAY);
+    one.opened.log.maintain().unwrap();
+    let own = Query { node: Some("one".to_owned()), ..Query::default() };
+    assert_eq!(one.query(own.clone()).total, 10, "what was shipped is dropped, and nothing else");
+    one.shipping().ship_all().unwrap();
+    one.opened.log.maintain().unwrap();
+    assert_eq!(one.query(own.clone()).total, 0);
+    assert_eq!(one.query(Query::default()).total, 50, "what was shipped is there");
+
+    let holds = "legal_holds".to_owned();
+    let drop_old =
+        |node: &Node, version| node.opened.log.drop_shipped(&BTreeMap::from([(holds.clone(), version)]));
+    one.opened.log.keep(vec!["user-7".to_owned()]);
+    let conflict = drop_old(&one, 3);
+    assert!(matches!(conflict, Err(QueryError::Store(StoreError::Conflict))), "a hold was taken meanwhile");
+    assert_eq!(drop_old(&one, 0).unwrap(), 14, "up to the first entry about them, at each node");
+    assert_eq!(two.query(Query::default()).total, 36);
+    one.opened.log.keep(Vec::new());
+    one.write(30..31);
+    one.shipping().ship_all().unwrap();
+    assert_eq!(drop_old(&one, 0).unwrap(), 36);
+    let left = two.verified();
+    assert!(matches!(left.get("one"), Some(Ok(1))) && matches!(left.get("two"), Some(Ok(0))), "{left:?}");
+
+    // A database that is away for too long: the oldest go, and that is told.
+    let mut written = one.query(own.clone()).total;
+    for _ in 0..20 {
+        one.write(0..20);
+        written += 20;
+        one.opened.writer.hand.journal.rotate(clock.now().as_millisecond()).unwrap();
+        one.opened.log.maintain().unwrap();
+        assert!(one.shipping().log.size_bytes() <= UNSHIPPED_FACTOR * (20 << 10));
+    }
+    assert!(one.query(own).total < written);
+}

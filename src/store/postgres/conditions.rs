@@ -1,0 +1,93 @@
+//! What is asked of the rows of all nodes, as SQL. Only the names of columns are written; what comes from outside is
+//! an argument.
+
+use tokio_postgres::types::ToSql;
+
+use crate::id::Ulid;
+use crate::store::Order;
+use crate::store::archive::ArchiveFilter;
+use crate::store::archive::ArchivePage;
+use crate::store::key::Key;
+
+/// The conditions of a search, and their arguments.
+#[derive(Default)]
+pub(super) struct Conditions {
+    pub(super) sql: String,
+    arguments: Vec<Box<dyn ToSql + Sync + Send>>,
+}
+
+impl Conditions {
+    pub(super) fn of(filter: &ArchiveFilter) -> Self {
+        let mut all = Self::default();
+        all.add("id >= $", filter.ids.start.to_bytes());
+        if filter.ids.end < Ulid(u128::MAX) {
+            all.add("id < $", filter.ids.end.to_bytes());
+        }
+        if let Some((node, newest)) = &filter.but {
+            all.add("(node <> $", node.clone());
+            let number = all.push(newest.to_bytes());
+            all.sql += &format!(" OR id <= ${number})");
+        }
+        if filter.has_category {
+            all.sql += " AND category IS NOT NULL";
+        }
+        all.add_some("node = $", &filter.node);
+        all.add_some("category = $", &filter.category);
+        all.add_some("severity = $", &filter.severity);
+        all.add_some("event_type = $", &filter.event_type);
+        all.add_some("entity = $", &filter.entity);
+        all.add_some("request_id = $", &filter.request_id);
+        if let Some(subject) = &filter.subject {
+            all.add("(entity = $", subject.clone());
+            let number = all.push(subject.clone());
+            all.sql += &format!(" OR actor = ${number})");
+        }
+        all
+    }
+
+    /// Returns the same for the tallies of whole hours; nobody is asked for there.
+    pub(super) fn of_tallies(filter: &ArchiveFilter) -> Self {
+        let (mut all, whole) = (Self::default(), filter.whole_hours());
+        all.add("hour >= $", whole.start);
+        all.add("hour < $", whole.end);
+        if filter.has_category {
+            all.sql += " AND category <> ''";
+        }
+        all.add_some("node = $", &filter.node);
+        all.add_some("category = $", &filter.category);
+        all.add_some("severity = $", &filter.severity);
+        all.add_some("event_type = $", &filter.event_type);
+        all
+    }
+
+    /// Lets only those through that come after the ones of the page before.
+    pub(super) fn beyond(&mut self, wanted: &ArchivePage) {
+        let Some((id, node)) = &wanted.beyond else { return };
+        let after = if wanted.order == Order::Ascending { '>' } else { '<' };
+        self.add(&format!("(id, node) {after} ($"), id.to_bytes());
+        let number = self.push(node.clone());
+        self.sql += &format!(", ${number})");
+    }
+
+    /// Adds a condition, which ends with the sign of its argument.
+    fn add(&mut self, condition: &str, argument: impl ToSql + Sync + Send + 'static) {
+        let number = self.push(argument);
+        let and = if self.sql.is_empty() { "" } else { " AND " };
+        self.sql += &format!("{and}{condition}{number}");
+    }
+
+    fn add_some(&mut self, condition: &str, argument: &Option<String>) {
+        if let Some(argument) = argument {
+            self.add(condition, argument.clone());
+        }
+    }
+
+    fn push(&mut self, argument: impl ToSql + Sync + Send + 'static) -> usize {
+        self.arguments.push(Box::new(argument));
+        self.arguments.len()
+    }
+
+    pub(super) fn borrowed(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.arguments.iter().map(|argument| -> &(dyn ToSql + Sync) { &**argument }).collect()
+    }
+}
