@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   caller                                                                                     provider
-//!     │  head ───▶ proxy::head, proxy::path      one meaning, or 400                               │
+//!     │  head ───▶ admin::head, proxy::path      one meaning, or 400                               │
 //!     │            access                        who calls, and how often                          │
 //!     │  body ───▶ proxy::gate                   all of it, before anything is connected           │
 //!     │            llm::json, media, multipart   every string, with its byte range                 │

@@ -1,5 +1,6 @@
 //! Which credential a request carries, and whom it stands for.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use http::HeaderMap;
@@ -133,6 +134,47 @@ pub fn presented(
     Ok(found.filter(|found| !found.credential.is_empty()))
 }
 
+/// Returns the credential that a request carries for its provider, wherever that may look for one: in
+/// [`ALL_PLACES`] or in the query, where Gemini's has one too. An empty one is none (SDKs send those), and any scheme
+/// of `Authorization` is taken; what follows `Bearer` is the credential however the scheme is written.
+///
+/// # Errors
+/// There are two: which of them counts, only the provider knows, and the caller could be a new one with each request.
+/// A bearer token with white space in it, or a byte beyond ASCII, can be read in two ways.
+pub fn of_provider<'r>(
+    headers: &'r HeaderMap,
+    query: Option<&'r str>,
+) -> Result<Option<Cow<'r, str>>, CredentialFault> {
+    let mut found: Option<Cow<'r, str>> = None;
+    let mut take = |credential: Cow<'r, str>| match &found {
+        _ if credential.is_empty() => Ok(()),
+        Some(other) if *other != credential => Err(CredentialFault::Ambiguous),
+        _ => {
+            found = Some(credential);
+            Ok(())
+        }
+    };
+    for name in ALL_PLACES {
+        for value in headers.get_all(name) {
+            let text = value.to_str().map_err(|_| CredentialFault::Malformed)?.trim();
+            let token = match name {
+                "authorization" if text.eq_ignore_ascii_case("bearer") => Some(""),
+                "authorization" => bearer(text),
+                _ => None,
+            };
+            if token.is_some_and(|token| token.contains(char::is_whitespace)) {
+                return Err(CredentialFault::Malformed);
+            }
+            take(Cow::Borrowed(token.unwrap_or(text)))?;
+        }
+    }
+    for pair in query.unwrap_or_default().split('&').filter(|pair| names_credential(pair)) {
+        let (_, value) = pair.split_once('=').unwrap_or_default();
+        take(Cow::Owned(unescaped(value)))?;
+    }
+    Ok(found)
+}
+
 /// Returns what follows `Bearer` (RFC 6750, section 2.1).
 fn bearer(value: &str) -> Option<&str> {
     let (scheme, token) = value.split_once(' ')?;
@@ -204,6 +246,40 @@ mod tests {
         ] {
             let found = given(&[(name, value)], Some("alt=sse"), &ALL_PLACES);
             assert_eq!(found, Ok(Some(format!("{name} k"))));
+        }
+    }
+
+    #[test]
+    fn a_provider_gets_one_credential_too() {
+        type Case<'a> =
+            (&'a [(&'static str, &'a str)], Option<&'a str>, Result<Option<&'a str>, CredentialFault>);
+        let cases: &[Case<'_>] = &[
+            (&[], None, Ok(None)),
+            (&[("authorization", "Bearer k")], None, Ok(Some("k"))),
+            (&[("authorization", "bEARER   k ")], Some("alt=sse"), Ok(Some("k"))),
+            (&[("authorization", "Bearer k"), ("x-api-key", "")], None, Ok(Some("k"))),
+            (&[("authorization", "Bearer "), ("x-api-key", "k")], None, Ok(Some("k"))),
+            (&[("authorization", "Bearer k"), ("api-key", "k")], None, Ok(Some("k"))),
+            (&[("authorization", "AWS4-HMAC-SHA256 a, b")], None, Ok(Some("AWS4-HMAC-SHA256 a, b"))),
+            (&[], Some("alt=sse&key=k"), Ok(Some("k"))),
+            (&[("x-goog-api-key", "k")], Some("%6Bey=%6B"), Ok(Some("k"))),
+            (&[("authorization", "Bearer k"), ("x-api-key", "l")], None, Err(CredentialFault::Ambiguous)),
+            (&[("x-api-key", "k"), ("x-api-key", "l")], None, Err(CredentialFault::Ambiguous)),
+            (&[("x-goog-api-key", "k"), ("x-api-token", "l")], None, Err(CredentialFault::Ambiguous)),
+            (&[("x-api-key", "l")], Some("key=k"), Err(CredentialFault::Ambiguous)),
+            (&[], Some("key=k&key=l"), Err(CredentialFault::Ambiguous)),
+            (&[("authorization", "Bearer k junk")], None, Err(CredentialFault::Malformed)),
+        ];
+        for (fields, query, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in *fields {
+                headers.append(HeaderName::from_static(name), value.parse().unwrap());
+            }
+            assert_eq!(
+                of_provider(&headers, *query).map(|it| it.map(Cow::into_owned)),
+                expected.map(|it| it.map(str::to_owned)),
+                "{fields:?} {query:?}"
+            );
         }
     }
 

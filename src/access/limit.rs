@@ -52,10 +52,35 @@ const SHARED: u64 = 0;
 /// When to come back where nothing can be counted.
 const REFUSED_FOR_NS: i128 = 1_000_000_000;
 const PURPOSE: &str = "bucket";
-const TABLE: &str = "buckets";
 
 /// The quota of each tier.
 pub type Quotas = [Option<Quota>; 4];
+
+/// Whose quotas buckets hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Callers of both planes: keys, users, addresses, the credentials of providers.
+    Callers,
+    /// Agents of A2A routes.
+    Agents,
+}
+
+impl Kind {
+    /// Returns the name that the kind goes by among nodes.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Callers => "caller",
+            Self::Agents => "agent",
+        }
+    }
+
+    fn table(self) -> &'static str {
+        match self {
+            Self::Callers => "buckets",
+            Self::Agents => "agent_buckets",
+        }
+    }
+}
 
 /// What is left of a caller's quota after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +110,7 @@ pub struct Taken {
 
 /// Every caller's bucket.
 pub struct Buckets {
+    kind: Kind,
     quotas: ArcSwap<Quotas>,
     shards: Vec<Mutex<Shard>>,
     secret: NodeSecret,
@@ -131,23 +157,28 @@ impl LimitState {
 impl Buckets {
     /// Returns full buckets of these quotas, which end with the process.
     pub fn new(quotas: Quotas) -> Self {
-        Self::keyed(quotas, NodeSecret::random())
+        Self::keyed(Kind::Callers, quotas, NodeSecret::random())
     }
 
     /// Returns the buckets that a process before has left in a store. What cannot be read counts as full.
-    pub fn open(quotas: Quotas, secret: NodeSecret, store: &Store, now: Timestamp) -> Self {
-        let buckets = Self::keyed(quotas, secret);
-        match levels(store).list(&KeyRange::all(), Order::Ascending, SHARDS) {
+    pub fn open(kind: Kind, quotas: Quotas, secret: NodeSecret, store: &Store, now: Timestamp) -> Self {
+        let buckets = Self::keyed(kind, quotas, secret);
+        match buckets.levels(store).list(&KeyRange::all(), Order::Ascending, SHARDS) {
             Ok(found) => found.into_iter().for_each(|(_, levels)| buckets.restore(levels, now)),
             Err(error) => tracing::warn!(%error, "the levels of quotas cannot be read: all begin full"),
         }
         buckets
     }
 
-    fn keyed(quotas: Quotas, secret: NodeSecret) -> Self {
+    fn keyed(kind: Kind, quotas: Quotas, secret: NodeSecret) -> Self {
         let shards = (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect();
         let (is_shared, refuses) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { quotas: ArcSwap::from_pointee(quotas), shards, secret, is_shared, refuses }
+        Self { kind, quotas: ArcSwap::from_pointee(quotas), shards, secret, is_shared, refuses }
+    }
+
+    /// Returns whose they are.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// Changes the quotas; what callers have used stays used.
@@ -227,7 +258,7 @@ impl Buckets {
     /// # Errors
     /// The store failed.
     pub fn save(&self, store: &Store, now: Timestamp) -> Result<(), StoreError> {
-        let (table, mut batch) = (levels(store), Batch::default());
+        let (table, mut batch) = (self.levels(store), Batch::default());
         for (at, shard) in self.shards.iter().enumerate() {
             let (shard, key) = (shard.lock(), format!("{at:02}"));
             let kept = shard.full_at.iter().filter(|(_, full_at)| **full_at > now.as_nanosecond());
@@ -241,6 +272,10 @@ impl Buckets {
             }
         }
         store.commit_durable(&batch)
+    }
+
+    fn levels(&self, store: &Store) -> Table<String, Levels> {
+        store.table(self.kind.table())
     }
 
     fn restore(&self, levels: Levels, now: Timestamp) {
@@ -347,10 +382,6 @@ impl Shard {
         }
         self.place(caller)
     }
-}
-
-fn levels(store: &Store) -> Table<String, Levels> {
-    store.table(TABLE)
 }
 
 #[cfg(test)]

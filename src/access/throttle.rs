@@ -6,8 +6,9 @@
 //! nothing, and given back when the password was right. While somebody is locked out nothing is tried
 //! and nothing is counted, so that waiting always helps.
 //!
-//! Locking a name would let a stranger keep its owner out. So an address from which a user has logged in
-//! is known, and counts by itself for that user: what strangers do does not lock it.
+//! Locking a name, or an address that many share (a company's, a proxy's in front), would let a stranger keep
+//! others out. So an address from which a user has logged in is known, and counts by itself for that user: what
+//! strangers do, under that name elsewhere or under other names there, does not lock it.
 //!
 //! Memory is bounded: past [`ENTRIES_MAX`] names what is over is forgotten, and where nothing is, new
 //! names share one count. All is forgotten with the process.
@@ -63,7 +64,8 @@ pub struct Throttle {
 #[derive(Debug)]
 pub struct Attempt {
     user: u64,
-    address: u64,
+    /// `None` where the user is known at the address, whose count is not theirs.
+    address: Option<u64>,
     pair: u64,
 }
 
@@ -73,6 +75,14 @@ pub struct Attempt {
 pub struct LockedOut {
     /// How long to wait; never less than a second.
     pub retry_after: Duration,
+}
+
+impl Attempt {
+    /// Returns what the try counts against, with how many failures of each cost nothing.
+    fn keys(&self) -> impl Iterator<Item = (u64, u32)> + use<> {
+        let address = self.address.map(|address| (address, ADDRESS_FREE));
+        [(self.user, USER_FREE)].into_iter().chain(address)
+    }
 }
 
 impl Throttle {
@@ -86,15 +96,15 @@ impl Throttle {
         let mut counts = self.counts.lock();
         let is_known = counts.known.contains_key(&pair);
         let user = if is_known { pair } else { self.hasher.hash_one((0, user)) };
-        let attempt = Attempt { user, address: self.hasher.hash_one((1, address)), pair };
-        let locked = [attempt.user, attempt.address].map(|key| counts.locked_until(key, now));
-        let until = locked.into_iter().max().unwrap_or_default();
+        let address = (!is_known).then(|| self.hasher.hash_one((1, address)));
+        let attempt = Attempt { user, address, pair };
+        let locked = attempt.keys().map(|(key, _)| counts.locked_until(key, now));
+        let until = locked.max().unwrap_or_default();
         if until > now {
             let wait = Duration::from_secs((until - now).as_millis().div_ceil(1000) as u64);
             return Err(LockedOut { retry_after: wait });
         }
-        counts.count(attempt.user, USER_FREE, now);
-        counts.count(attempt.address, ADDRESS_FREE, now);
+        attempt.keys().for_each(|(key, free)| counts.count(key, free, now));
         Ok(attempt)
     }
 
@@ -103,7 +113,7 @@ impl Throttle {
         let mut counts = self.counts.lock();
         counts.failures.remove(&attempt.user);
         // What others failed at from the same address stays: who has one password may guess at others.
-        if let Some(failures) = counts.failures.get_mut(&attempt.address) {
+        if let Some(failures) = attempt.address.and_then(|address| counts.failures.get_mut(&address)) {
             failures.count = failures.count.saturating_sub(1);
             failures.locked_until = Duration::ZERO;
         }
@@ -214,6 +224,18 @@ mod tests {
         assert!(wait(&throttle, "ada", AWAY, 0) > 0 && wait(&throttle, "ada", [10, 0, 0, 3], 0) > 0);
         let free = (0..20).take_while(|_| wait(&throttle, "ada", HOME, 0) == 0).count();
         assert_eq!(free as u32, USER_FREE + 1, "and guesses there are counted, too");
+    }
+
+    #[test]
+    fn strangers_behind_the_same_proxy_lock_nobody_out_who_lives_there() {
+        let throttle = Throttle::default();
+        let attempt = throttle.attempt("ada", Some(HOME.into()), at(0)).unwrap();
+        throttle.succeeded(&attempt, at(0));
+        (0..50).for_each(|n| drop(throttle.attempt(&n.to_string(), Some(HOME.into()), at(0))));
+        assert!(wait(&throttle, "stranger", HOME, 0) > 0, "the address is locked for everybody else");
+        let attempt = throttle.attempt("ada", Some(HOME.into()), at(0)).unwrap();
+        throttle.succeeded(&attempt, at(0));
+        assert!(wait(&throttle, "stranger", HOME, 0) > 0, "and her password does not unlock it");
     }
 
     #[test]

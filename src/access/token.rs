@@ -16,9 +16,11 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::jose::TokenFault;
+use super::limit::Buckets;
 use super::role::Role;
 use super::secret::NodeSecret;
 use super::signing::KeyRing;
+use super::tier::Quota;
 use super::tier::Tier;
 use crate::clock::Clock;
 use crate::store::Followed;
@@ -33,6 +35,9 @@ pub const TTL_MAX: Duration = Duration::from_secs(86_400);
 pub const ISSUED_AHEAD_MAX: Duration = Duration::from_secs(60);
 /// The most tokens that are remembered as revoked at once.
 pub const REVOKED_MAX: usize = 1_000_000;
+/// How many of their own tokens one subject revokes: so many at once, and another each minute. What is remembered is
+/// bounded, and nobody alone fills it.
+pub const OWN_REVOCATIONS: Quota = Quota { requests_per_minute: 1, burst: 1000 };
 /// The longest id of a token, in bytes.
 pub const ID_BYTES_MAX: usize = 64;
 
@@ -156,6 +161,12 @@ pub enum RevokeError {
     /// The id cannot be one.
     #[error("a token's id has 1 to {ID_BYTES_MAX} letters, digits, - and _")]
     Id,
+    /// The subject revoked too many of its own lately.
+    #[error("too many of your tokens were revoked lately, try again in {retry_after_s} s")]
+    TooOften {
+        /// When to come back, in seconds.
+        retry_after_s: u64,
+    },
     /// More are revoked than are remembered.
     #[error("{REVOKED_MAX} tokens are revoked already; rotate the signing key instead")]
     TooMany,
@@ -182,6 +193,8 @@ pub struct Tokens {
     ring: Arc<KeyRing>,
     table: Followed<String, RevokedRecord>,
     revoked: RwLock<HashMap<String, i64>>,
+    /// How many of its own each subject may still revoke.
+    own: Buckets,
 }
 
 impl Via {
@@ -223,7 +236,8 @@ impl Tokens {
             secret.hash("issuer", &[]).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         let issuer = format!("portcullis:{name}");
         let table = Followed::new(store.table(REVOKED_TABLE));
-        let tokens = Self { config, issuer, ring, table, revoked: RwLock::default() };
+        let own = Buckets::new([Some(OWN_REVOCATIONS); 4]);
+        let tokens = Self { config, issuer, ring, table, revoked: RwLock::default(), own };
         tokens.follow()?;
         Ok(tokens)
     }
@@ -301,6 +315,18 @@ impl Tokens {
         }
         let is_revoked = self.revoked.read().contains_key(&claims.id);
         if is_revoked { Err(TokenRefusal::Revoked) } else { Ok(()) }
+    }
+
+    /// Makes a token of a subject's own count no more, as [`Tokens::revoke`] does; not too many of them.
+    ///
+    /// # Errors
+    /// See [`RevokeError`].
+    pub fn revoke_own(&self, id: &str, subject: &str, now: Timestamp) -> Result<(), RevokeError> {
+        let left = self.own.take(subject, Tier::Community, now);
+        match left.allowed {
+            true => self.revoke(id, now),
+            false => Err(RevokeError::TooOften { retry_after_s: left.retry_after_s }),
+        }
     }
 
     /// Makes a token count no more, whether or not there is one of that id. Blocks for a disk sync.

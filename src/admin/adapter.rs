@@ -31,6 +31,10 @@ use pingora::protocols::http::ServerSession;
 use pingora::server::ShutdownWatch;
 use tower::ServiceExt;
 
+use super::head as heads;
+use super::head::HeadFault;
+use super::head::HeadLimits;
+
 /// How much a caller may write behind its request, within one wait, and still be waiting for its answer.
 const UNASKED_BYTES_MAX: usize = 64 << 10;
 /// After so many of those bytes the worker turns to others.
@@ -41,6 +45,8 @@ const WRITE_MAX: Duration = Duration::from_secs(30);
 /// How much of a request is read, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct AdapterLimits {
+    /// The largest head.
+    pub head: HeadLimits,
     /// Bytes of a request body.
     pub body_bytes_max: usize,
     /// For a whole request body.
@@ -67,6 +73,9 @@ pub enum ReadFault {
     /// The request is no HTTP, or its body broke off.
     #[error("the request is malformed or ended early")]
     Malformed(#[source] Box<pingora::Error>),
+    /// The head could mean two things, or is too large.
+    #[error(transparent)]
+    Head(HeadFault),
     /// More bytes than the limit.
     #[error("the request body is larger than {0} bytes")]
     TooLarge(usize),
@@ -79,7 +88,9 @@ impl ReadFault {
     /// Returns the status of the answer.
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Malformed(_) => StatusCode::BAD_REQUEST,
+            Self::Head(HeadFault::TooLarge) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::Head(HeadFault::Expectation) => StatusCode::EXPECTATION_FAILED,
+            Self::Malformed(_) | Self::Head(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
         }
@@ -105,9 +116,15 @@ impl HttpServerApp for AdminApp {
             Ok(true) => {}
             Ok(false) => return None,
             Err(error) => {
-                refuse(&mut session, &ReadFault::Malformed(error)).await;
+                refuse(&mut session, self.router.clone(), ReadFault::Malformed(error)).await;
                 return None;
             }
+        }
+        if let Err(fault) = check_head(&session, self.limits.head) {
+            // The connection's end is all that may follow: where the next request begins is not known.
+            let _ = turn_away(&mut session, self.router.clone(), ReadFault::Head(fault)).await;
+            let _ = session.finish().await;
+            return None;
         }
         if *shutdown.borrow() {
             session.set_keepalive(None);
@@ -134,7 +151,26 @@ pub async fn serve(
         Ok(body) => return answer(session, request(session, body), router, shutdown).await,
         Err(fault) => fault,
     };
-    // The edge says why, dressed as every answer is; what is left of the body is not waited for.
+    turn_away(session, router, fault).await
+}
+
+/// Checks the head as the data plane does; but which methods a path takes, the router knows.
+fn check_head(session: &ServerSession, limits: HeadLimits) -> Result<(), HeadFault> {
+    let head = session.req_header();
+    let raw = session.as_http1().map(|session| session.get_headers_raw_bytes());
+    match heads::check((&head.method, &head.uri, head.version, &head.headers), raw.as_deref(), limits) {
+        Ok(()) | Err(HeadFault::Method) => Ok(()),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// Lets the edge say why a request is not read, dressed as every answer is; what is left of its body is not waited
+/// for.
+async fn turn_away(
+    session: &mut ServerSession,
+    router: Router,
+    fault: ReadFault,
+) -> Result<StatusCode, Box<pingora::Error>> {
     session.set_keepalive(None);
     let mut request = request(session, Bytes::new());
     request.extensions_mut().insert(Arc::new(fault));
@@ -211,8 +247,7 @@ fn request(session: &ServerSession, body: Bytes) -> Request<Body> {
     {
         request.headers_mut().insert(header::HOST, host);
     }
-    let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
-    request.extensions_mut().insert(PeerAddress(address));
+    request.extensions_mut().insert(peer_address(session));
     request
 }
 
@@ -285,15 +320,23 @@ fn head(
 }
 
 /// Answers a request whose head cannot be read, and which nobody can route.
-async fn refuse(session: &mut ServerSession, fault: &ReadFault) {
-    let body = Bytes::from(serde_json::json!({ "error": fault.to_string() }).to_string());
-    let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+async fn refuse(session: &mut ServerSession, router: Router, fault: ReadFault) {
     session.set_keepalive(None);
-    if let Ok(head) = head(fault.status(), &headers, Some(body.len())) {
+    let mut request = Request::new(Body::empty());
+    request.extensions_mut().insert(peer_address(session));
+    request.extensions_mut().insert(Arc::new(fault));
+    let response = router.oneshot(request).await.unwrap_or_else(|never: Infallible| match never {});
+    let (parts, body) = response.into_parts();
+    let Ok(body) = body.collect().await else { return };
+    let body = body.to_bytes();
+    if let Ok(head) = head(parts.status, &parts.headers, Some(body.len())) {
         // The client is at fault and may be gone; there is nobody else to tell.
         let _ = session.write_error_response(head, body).await;
     }
+}
+
+fn peer_address(session: &ServerSession) -> PeerAddress {
+    PeerAddress(session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip()))
 }
 
 fn into_pingora(error: axum::Error) -> Box<pingora::Error> {

@@ -181,9 +181,10 @@ impl Arrival {
         };
         let limit = match route.quota {
             Quota::Exempt => self.office.peek(&payer),
-            Quota::Counted => self.office.buckets.take(&payer.name, payer.tier, now),
+            Quota::Knock if principal.is_none() => self.office.knock(&payer),
+            Quota::Counted | Quota::Knock => self.office.buckets.take(&payer.name, payer.tier, now),
         };
-        if route.quota == Quota::Counted && !limit.allowed {
+        if route.quota != Quota::Exempt && !limit.allowed {
             self.office.telemetry.metrics.rate_limited();
             let error = ApiError::RateLimited { retry_after_s: limit.retry_after_s };
             return (error.into_response(), limit);
@@ -270,6 +271,14 @@ impl Office {
     fn payer(&self, principal: &Principal) -> Payer {
         let tier = principal.tier.min(self.tier());
         Payer { name: principal.payer(), tier }
+    }
+
+    /// Takes a token for a stranger who asks to be let in, where there is a finite quota even if the tier has none:
+    /// each such call may cost us a hash, or the identity provider a question.
+    fn knock(&self, payer: &Payer) -> LimitState {
+        let now = self.clock.now();
+        let knock = self.knocks.take(&payer.name, Tier::Professional, now);
+        if knock.allowed { self.buckets.take(&payer.name, payer.tier, now) } else { knock }
     }
 
     fn peek(&self, payer: &Payer) -> LimitState {

@@ -3,39 +3,15 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::Office;
 use super::call::Call;
 use super::error::ApiError;
-use crate::access::limit::Buckets;
-use crate::access::tier::Tier;
 use crate::govern::audit::AuditEvent;
 use crate::govern::audit::Health;
 use crate::govern::audit::Recorder;
 use crate::policy::reload::Announcement;
 use crate::policy::reload::Reloader;
 use crate::policy::revision::RevisionSource;
-
-/// Under what name the refusals of all are counted.
-const EVERYBODY: &str = "everybody";
-
-/// How often refusals are recorded, whatever quota the refused have: nobody fills the log by knocking. One address or
-/// caller has the quota of the smallest tier, all together that of a team.
-pub struct Refusals(Buckets);
-
-impl Default for Refusals {
-    fn default() -> Self {
-        Self(Buckets::new(Tier::ALL.map(Tier::quota)))
-    }
-}
-
-impl Refusals {
-    fn admit(&self, whom: &str, now: Timestamp) -> bool {
-        self.0.take(whom, Tier::Community, now).allowed
-            && self.0.take(EVERYBODY, Tier::Professional, now).allowed
-    }
-}
 
 /// Returns the event of a call that was turned away at a row with that path.
 pub fn denied(actor: Option<String>, path: &str, request_id: &str, error: &ApiError) -> AuditEvent {

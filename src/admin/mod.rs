@@ -13,6 +13,7 @@ pub mod dashboard;
 pub mod edge;
 pub mod error;
 mod guard;
+pub mod head;
 pub mod journal;
 pub mod openapi;
 pub mod resource;
@@ -27,7 +28,6 @@ use axum::Router;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
-use self::journal::Refusals;
 use self::sign_in::SignIn;
 use crate::access::a2a::Guardrails;
 use crate::access::authenticator::Authenticator;
@@ -36,6 +36,7 @@ use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
+use crate::access::refusals::Refusals;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::cluster::Leases;
@@ -94,6 +95,8 @@ pub struct Office {
     pub recorder: Recorder,
     /// How often refusals are recorded.
     pub refusals: Refusals,
+    /// How often strangers may ask to be let in, whatever the tier.
+    pub knocks: Buckets,
     /// Signs where the audit log is.
     pub notary: Notary,
     /// Keeps signed words on where the audit logs of all nodes are; `None`: this node shares nothing.

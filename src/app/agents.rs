@@ -6,11 +6,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::limits::quotas;
 use super::state::secret_at;
 use crate::access::a2a::Guardrails;
 use crate::access::a2a::directory::Agents;
 use crate::access::a2a::directory::ReadSecret;
+use crate::access::limit::Buckets;
+use crate::access::limit::Kind;
+use crate::access::secret::NodeSecret;
 use crate::access::tier::Quota;
 use crate::access::tier::Tier;
 use crate::config::Config;
@@ -22,6 +27,7 @@ use crate::document::Problem;
 use crate::policy::a2a::A2aSettings;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::route::Route;
+use crate::store::Store;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 use crate::tls::CertificateFault;
@@ -36,11 +42,19 @@ pub struct AgentFiles {
 }
 
 impl AgentFiles {
-    /// Returns the guardrails as the files say now.
-    pub fn open(rules: RulesetHandle, telemetry: Arc<Telemetry>) -> Self {
-        let guardrails = Guardrails::new(agent_quotas(&rules.load().a2a), Box::new(secret_at));
+    /// Returns the guardrails as the files say now, with what the process before has left of agents' quotas.
+    pub fn open(
+        rules: RulesetHandle,
+        secret: NodeSecret,
+        store: &Store,
+        now: Timestamp,
+        telemetry: Arc<Telemetry>,
+    ) -> Arc<Self> {
+        let quotas = agent_quotas(&rules.load().a2a);
+        let buckets = Buckets::open(Kind::Agents, quotas, secret, store, now);
+        let guardrails = Guardrails::new(Arc::new(buckets), Box::new(secret_at));
         let (guardrails, authorities) = (Arc::new(guardrails), Arc::new(Authorities::default()));
-        let files = Self { rules, guardrails, authorities, telemetry };
+        let files = Arc::new(Self { rules, guardrails, authorities, telemetry });
         files.refresh();
         files
     }

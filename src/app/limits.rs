@@ -4,8 +4,12 @@
 
 use std::sync::Arc;
 
+use pingora::server::Server;
+
 use super::state::State;
+use super::task::task;
 use crate::access::limit::Buckets;
+use crate::access::limit::Kind;
 use crate::access::limit::Quotas;
 use crate::access::tier::Quota;
 use crate::access::tier::Tier;
@@ -13,15 +17,36 @@ use crate::clock::Clock;
 use crate::policy::limits::TierLimit;
 use crate::policy::reload::Reloader;
 use crate::proxy::gate::ByteBudget;
+use crate::store::Store;
+use crate::telemetry::Telemetry;
 
 /// Returns what callers have left, under quotas that follow the rules.
 pub(super) fn buckets(state: &State, clock: &dyn Clock) -> Arc<Buckets> {
     let rules = state.reloader.handle();
     let in_force = move || quotas(&rules.load().limits.tiers, Tier::quota);
-    let buckets = Arc::new(Buckets::open(in_force(), state.secret.clone(), &state.local, clock.now()));
+    let buckets =
+        Arc::new(Buckets::open(Kind::Callers, in_force(), state.secret.clone(), &state.local, clock.now()));
     let followed = Arc::clone(&buckets);
     state.reloader.subscribe(move |_| followed.set_quotas(in_force()));
     buckets
+}
+
+/// Lets what callers and agents have left be written down when the process ends.
+pub(super) fn add_tasks(
+    server: &mut Server,
+    telemetry: &Arc<Telemetry>,
+    all: [&Arc<Buckets>; 2],
+    store: &Store,
+    clock: &Arc<dyn Clock>,
+) {
+    for buckets in all {
+        let name = match buckets.kind() {
+            Kind::Callers => "quotas",
+            Kind::Agents => "agent-quotas",
+        };
+        let (buckets, store, time) = (Arc::clone(buckets), store.clone(), Arc::clone(clock));
+        server.add_service(task(name, telemetry, None, move |shutdown| buckets.run(store, time, shutdown)));
+    }
 }
 
 /// Returns the room for bytes that wait, which follows the rules.

@@ -16,6 +16,7 @@ use super::StartError;
 use super::StateError;
 use super::address::Listeners;
 use crate::admin::adapter::AdapterLimits;
+use crate::admin::head::HeadLimits;
 use crate::config::Config;
 use crate::proxy::guard::GuardConfig;
 use crate::tls::CertificateStore;
@@ -47,7 +48,8 @@ pub(super) fn admin_guard_config(config: &Config) -> GuardConfig {
 /// Returns what a request of the management API may weigh, and how long it may take to arrive.
 pub(super) fn adapter_limits(config: &Config) -> AdapterLimits {
     let body_deadline = Duration::from_millis(config.proxy.timeouts.body_ms);
-    AdapterLimits { body_bytes_max: config.admin.max_body_bytes, body_deadline }
+    let head = HeadLimits { bytes_max: config.proxy.max_header_bytes, fields_max: config.proxy.max_headers };
+    AdapterLimits { head, body_bytes_max: config.admin.max_body_bytes, body_deadline }
 }
 
 /// Returns what is asked of HTTP/1 connections.

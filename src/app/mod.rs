@@ -54,11 +54,12 @@ use self::task::task;
 use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
+use crate::access::refusals::Refusals;
+use crate::access::tier::Tier;
 use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
-use crate::admin::journal::Refusals;
 use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
@@ -307,8 +308,7 @@ fn add_tasks(
     server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
     server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
     keeping::add_credentials(server, telemetry, authenticator, &clock);
-    let (buckets, time) = (Arc::clone(buckets), Arc::clone(&clock));
-    server.add_service(task("quotas", telemetry, None, move |shutdown| buckets.run(local, time, shutdown)));
+    limits::add_tasks(server, telemetry, [buckets, &agents.guardrails.buckets], &local, &clock);
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
     let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());
@@ -388,6 +388,7 @@ fn office(
         compliance: Arc::clone(&state.compliance),
         recorder: state.recorder.clone(),
         refusals: Refusals::default(),
+        knocks: Buckets::new(Tier::ALL.map(Tier::quota)),
         notary: state.notary.clone(),
         cluster_notary: state.common.as_ref().map(|common| Arc::clone(&common.notary)),
         leases: state.common.as_ref().map(|common| Arc::clone(&common.leases)),
@@ -453,6 +454,7 @@ fn gateway(
         pins: Arc::clone(&state.pins),
         masker: Arc::new(masker(state)),
         authenticator: state.authenticator.clone(),
+        refusals: Refusals::default(),
         provider_keys: Arc::clone(&state.provider_keys),
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),

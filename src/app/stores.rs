@@ -190,7 +190,7 @@ pub(super) fn shared_limits(
     let Some(redis) = &config.shared_limits else { return Ok(None) };
     let url: Result<RedisUrl, NoRedisUrl> = secret_at(&redis.url).unwrap_or_default().parse();
     Ok(Some(SharedLimits {
-        kinds: vec![("caller", Arc::clone(buckets))],
+        kinds: vec![Arc::clone(buckets), Arc::clone(&state.agents.guardrails.buckets)],
         url: url?,
         tls: TlsClient::new(redis.ca_file.as_deref())?,
         timeout: redis.timeout,

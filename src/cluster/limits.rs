@@ -54,8 +54,8 @@ pub enum WhenAway {
 
 /// Shares the buckets of two kinds of callers.
 pub struct SharedLimits {
-    /// The buckets of each kind, with the name it goes by in keys.
-    pub kinds: Vec<(&'static str, Arc<Buckets>)>,
+    /// The buckets of each kind.
+    pub kinds: Vec<Arc<Buckets>>,
     /// Where Redis is.
     pub url: RedisUrl,
     /// How it is reached where its URL says so.
@@ -74,7 +74,7 @@ impl SharedLimits {
     /// Tells and learns until `shutdown` resolves.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
-        self.kinds.iter().for_each(|(_, buckets)| buckets.share());
+        self.kinds.iter().for_each(|buckets| buckets.share());
         let mut connection = None;
         let mut was_away = false;
         loop {
@@ -102,7 +102,7 @@ impl SharedLimits {
                 tracing::info!("Redis is back: quotas are shared");
             }
             let refuses = is_away && self.when_away == WhenAway::Refuse;
-            self.kinds.iter().for_each(|(_, buckets)| buckets.refuse(refuses));
+            self.kinds.iter().for_each(|buckets| buckets.refuse(refuses));
             was_away = is_away;
         }
     }
@@ -114,12 +114,13 @@ impl SharedLimits {
         }
         let Some((open, script)) = connection else { return Ok(0) };
         let mut told = 0;
-        for (kind, buckets) in &self.kinds {
+        for buckets in &self.kinds {
             let taken = buckets.taken(ROUND_MAX);
             if taken.is_empty() {
                 continue;
             }
-            let commands: Vec<Vec<Vec<u8>>> = taken.iter().map(|it| command(script, kind, it)).collect();
+            let commands: Vec<Vec<Vec<u8>>> =
+                taken.iter().map(|it| command(script, buckets.kind().as_str(), it)).collect();
             match open.ask_all(&commands).await.and_then(|answers| left(&answers)) {
                 Ok(left) => {
                     told += taken.len();

@@ -28,6 +28,8 @@ const BACKOFF_MAX_MS: u64 = 60_000;
 const HOUR_MS: u64 = 3_600_000;
 /// What every receiver of RFC 5424 messages should take is 2 KiB; rsyslog and syslog-ng take 8 KiB as shipped.
 const MESSAGE_BYTES: u64 = 8 << 10;
+/// What a datagram holds at most: 64 KiB less the headers of IPv4 and UDP.
+const DATAGRAM_BYTES_MAX: u64 = 65_507;
 const FILE_BYTES: u64 = 256 << 20;
 const FILES_KEPT: u64 = 8;
 const HEC_PATH: &str = "/services/collector/event";
@@ -134,7 +136,10 @@ fn syslog(section: &mut Section<'_>) -> Target {
             SyslogPayload::Json
         }
     };
-    let bytes = section.number_maybe("message_bytes", 480..=1 << 20).unwrap_or(MESSAGE_BYTES);
+    // A datagram holds no more, whatever is asked for.
+    let bytes_max = if transport == SyslogTransport::Udp { DATAGRAM_BYTES_MAX } else { 1 << 20 };
+    let bytes =
+        section.number_maybe("message_bytes", 480..=bytes_max).unwrap_or(MESSAGE_BYTES.min(bytes_max));
     Target::Syslog(SyslogTarget { peer, transport, payload, message_bytes_max: bytes as usize })
 }
 

@@ -36,6 +36,13 @@
 //! none of the 5,940 harmless texts and of 1,529 long documents is reported; of the 1,298 attacks (without BIPIA) 67.2 are, 51.5 with
 //! high confidence. In a stream, a policy's `block` cuts the text where the window ended: up to there it has left. `redact` records.
 //!
+//! # System prompts that come out
+//! The first 32 kB of what a request tells its model as its operator are known by fingerprints of 24 letters or digits in a row while its
+//! answer comes, streamed or not: as they are (whatever stands between the letters), backwards, in ROT13, hexadecimal, base64, and in what
+//! the canonical view undoes (percent, entities, escapes, look-alikes, invisible characters). From half of them on the rule
+//! `system_prompt_leak` fires; a policy's `redact` records it, `block` refuses the answer or cuts the stream. Prompts of fewer than 96
+//! letters are not looked for, nor is a prompt in other words or another language.
+//!
 //! # Secrets and personal data
 //! Medium confidence or more:
 //!

@@ -7,6 +7,7 @@
 //! Every call here blocks for as long as compiling takes (some 0.3 s where packs changed): keep
 //! it off the request threads.
 
+mod author;
 mod follow;
 mod patch;
 
@@ -19,6 +20,8 @@ use parking_lot::RwLock;
 use serde_json::Map;
 use serde_json::Value;
 
+pub use self::author::Author;
+pub use self::author::Reach;
 use self::patch::read_patch;
 use self::patch::refuse_new_secrets;
 use crate::clock::Clock;
@@ -117,6 +120,9 @@ pub enum ChangeError {
     /// Something is wrong with it; here is all of it.
     #[error("{} faults", .0.len())]
     Faulty(Vec<Fault>),
+    /// It would lead a provider's key elsewhere, or bring back other keys or agents, and its author may not.
+    #[error("where a provider's key goes, and who the agents are, is not for this author to change")]
+    OutOfReach,
     /// Somebody else changed the document first.
     #[error("the configuration has changed; it is now {etag}")]
     Stale {
@@ -281,11 +287,12 @@ impl Reloader {
     ///
     /// # Errors
     ///
-    /// As every change; keys that need a restart are faults, each by its name.
+    /// As every change; keys that need a restart are faults, each by its name; an author who may not lead a
+    /// provider's key elsewhere would.
     pub fn patch(
         &self,
         patch: Value,
-        author: &str,
+        author: &Author,
         if_match: Option<&str>,
         run: Run,
     ) -> Result<Change, ChangeError> {
@@ -298,7 +305,7 @@ impl Reloader {
     /// # Errors
     ///
     /// As every change, and for a name that no profile has.
-    pub fn apply_profile(&self, id: &str, author: &str) -> Result<Change, ChangeError> {
+    pub fn apply_profile(&self, id: &str, author: &Author) -> Result<Change, ChangeError> {
         let profile = profile::find(id).ok_or(ChangeError::UnknownProfile)?;
         let _one_at_a_time = self.begin()?;
         self.patch_as(Value::Object(profile.patch), author, RevisionSource::Profile, None, Run::Real)
@@ -308,16 +315,18 @@ impl Reloader {
     ///
     /// # Errors
     ///
-    /// As every change, and for a revision that is not kept.
-    pub fn rollback(&self, number: u64, author: &str, run: Run) -> Result<Change, ChangeError> {
+    /// As every change, for a revision that is not kept, and for one that is out of the author's reach.
+    pub fn rollback(&self, number: u64, author: &Author, run: Run) -> Result<Change, ChangeError> {
         let _one_at_a_time = self.begin()?;
         let earlier = self.revisions.get(number)?.ok_or(ChangeError::UnknownRevision)?;
         let current = self.current();
+        let wanted = with_rules(&current.document, earlier.rules.clone());
+        author.ensure_reaches(&current.document, &wanted)?;
         let draft = Draft {
             rules: earlier.rules,
             places: Document::default(),
             file_etag: current.revision.file_etag.clone(),
-            author: author.to_owned(),
+            author: author.name.clone(),
             source: RevisionSource::Rollback,
             needs_restart: Vec::new(),
         };
@@ -327,7 +336,7 @@ impl Reloader {
     fn patch_as(
         &self,
         patch: Value,
-        author: &str,
+        author: &Author,
         source: RevisionSource,
         if_match: Option<&str>,
         run: Run,
@@ -342,11 +351,12 @@ impl Reloader {
         let mut document = current.document.clone();
         document.overlay(layer);
         self.heard(source, refuse_new_secrets(&current.document, &document))?;
+        author.ensure_reaches(&current.document, &document)?;
         let draft = Draft {
             rules: rules_of(&document),
             places: document,
             file_etag: current.revision.file_etag.clone(),
-            author: author.to_owned(),
+            author: author.name.clone(),
             source,
             needs_restart: Vec::new(),
         };

@@ -67,6 +67,7 @@ use crate::redact::token::Vault;
 use crate::scan::scanner::touches;
 use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
+use crate::scan::trace::Leak;
 use crate::scan::view;
 
 /// Short texts that were found clean and are likely to come again in the next event.
@@ -87,6 +88,8 @@ pub struct StreamInspector {
     observations: Vec<Observation>,
     shadow: Option<Action>,
     gathered: Gathered,
+    /// What of the request's system prompt has come out.
+    leak: Leak,
     action: Action,
     held_bytes: usize,
     /// Whether the stream could not be read and the policy lets it pass.
@@ -124,6 +127,7 @@ impl StreamInspector {
             observations: Vec::new(),
             shadow: None,
             gathered: Gathered::default(),
+            leak: Leak::default(),
             action: Action::Allow,
             held_bytes: 0,
             passes: false,

@@ -12,6 +12,7 @@ use super::reject::Rejection;
 use crate::access::credential::ALL_PLACES;
 use crate::access::credential::Presented;
 use crate::access::credential::Principal;
+use crate::access::credential::of_provider;
 use crate::access::credential::presented;
 use crate::access::limit::LimitState;
 use crate::access::role::Permission;
@@ -33,10 +34,14 @@ impl Gateway {
     ) -> Result<(), Rejection> {
         match &passage.route().auth {
             RouteAuth::Transparent => {
-                let caller = self.callers.of_headers(&session.req_header().headers);
+                let head = session.req_header();
+                let credential = of_provider(&head.headers, head.uri.query());
+                let caller =
+                    credential.as_ref().ok().and_then(|it| it.as_deref()).map(|it| self.callers.of(it));
                 let name = caller.clone().unwrap_or_else(|| stranger(session));
                 exchange.caller = caller.map(CallerId::new);
-                self.take(exchange, &name, self.licensing.tier(self.clock.now()))
+                self.take(exchange, &name, self.licensing.tier(self.clock.now()))?;
+                credential.map(drop).map_err(Rejection::Credential)
             }
             RouteAuth::GatewayKey(_) => self.admit_key(session, exchange, passage),
             RouteAuth::A2a => self.admit_agent(session, exchange),

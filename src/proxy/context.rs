@@ -20,11 +20,13 @@ use crate::llm::usage::Usage;
 use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::inspect::Observation;
+use crate::policy::inspect::prompt::Prompt;
 use crate::policy::route::Route;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
 use crate::redact::token::Vault;
+use crate::scan::trace::Guarded;
 
 /// The most types that a refusal names.
 const NAMED_MAX: usize = 5;
@@ -74,6 +76,10 @@ pub struct Exchange {
     pub is_free: bool,
     /// Placeholders to restore for this caller.
     pub vault: Vault,
+    /// The system prompt of its request, until its answer comes.
+    pub prompt: Prompt,
+    /// The same, where its answer must not tell it.
+    pub guarded: Option<Guarded>,
     /// The A/B test it takes part in.
     pub enrolled: Option<Enrolled>,
     /// What came out of it.
@@ -82,7 +88,7 @@ pub struct Exchange {
     pub reserved: Option<Reserved>,
     /// What it reserved of its key's budget.
     pub reservation: Option<Reservation>,
-    /// Whether its event is on the disk already.
+    /// Whether its event is on the disk already, or is only counted.
     pub is_recorded: bool,
 }
 
@@ -191,12 +197,19 @@ impl Exchange {
             models: Vec::new(),
             is_free: false,
             vault,
+            prompt: Prompt::default(),
+            guarded: None,
             enrolled: None,
             outcome: Outcome::default(),
             reserved: None,
             reservation: None,
             is_recorded: false,
         }
+    }
+
+    /// Keeps of the system prompt what tells it in an answer, now that there is one.
+    pub fn guard_prompt(&mut self) {
+        self.guarded = std::mem::take(&mut self.prompt).guarded();
     }
 
     /// Takes over the caller's request id if it is sane: 1 to 128 visible ASCII characters.

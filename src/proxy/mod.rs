@@ -21,7 +21,6 @@ mod contain;
 pub mod context;
 pub mod gate;
 pub mod guard;
-pub mod head;
 pub mod local;
 mod meter;
 pub mod path;
@@ -57,7 +56,6 @@ use self::context::Exchange;
 use self::context::Passage;
 use self::context::Service;
 use self::gate::ByteBudget;
-use self::head::HeadLimits;
 use self::provider_key::ProviderKeys;
 use self::reject::Rejection;
 use self::scope::ScopeRefusal;
@@ -71,7 +69,10 @@ use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
 use crate::access::limit::LimitState;
+use crate::access::refusals::Refusals;
 use crate::admin::adapter::caller_left;
+use crate::admin::head;
+use crate::admin::head::HeadLimits;
 use crate::clock::Clock;
 use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
@@ -118,6 +119,8 @@ pub struct Gateway {
     pub masker: Arc<Masker>,
     /// Knows our credentials, for routes that take them.
     pub authenticator: Authenticator,
+    /// How many refusals are recorded.
+    pub refusals: Refusals,
     /// What calls of agents are judged by.
     pub guardrails: Arc<Guardrails>,
     /// What keys may use.

@@ -10,6 +10,7 @@ use pingora::proxy::Session;
 
 use super::Gateway;
 use super::a2a;
+use super::admit::stranger;
 use super::context::Exchange;
 use super::reject::Answer;
 use super::reject::Rejection;
@@ -60,6 +61,7 @@ impl Gateway {
             // Anthropic's own name for what everybody else calls `x-request-id`.
             head.insert_header("request-id", &exchange.request_id)?;
         }
+        self.bound_record(session, exchange, rejection);
         // A refusal is one, recorded or not; the recorder counts what is lost.
         if !matches!(rejection, Rejection::Unrecorded) && !exchange.outcome.is_local {
             let _ = self.keep(exchange).await;
@@ -73,6 +75,20 @@ impl Gateway {
         }
         session.as_downstream_mut().response_duplex_vec(tasks).await?;
         Ok(())
+    }
+
+    /// Lets a refusal that says little be counted only, where such come too often: nobody fills the audit log, or
+    /// pushes evidence out of it, by knocking.
+    fn bound_record(&self, session: &Session, exchange: &mut Exchange, rejection: &Rejection) {
+        let caller = exchange.caller.as_ref().map(|caller| caller.as_str().to_owned());
+        if !rejection.is_knock(caller.is_some()) || exchange.is_recorded {
+            return;
+        }
+        let whom = caller.unwrap_or_else(|| stranger(session));
+        if !self.refusals.admit(&whom, self.clock.now()) {
+            self.telemetry.metrics.refusal_unrecorded();
+            exchange.is_recorded = true;
+        }
     }
 
     /// Reads what is left of a request body, within bounds; past them the connection is closed.

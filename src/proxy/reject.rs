@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::access::a2a::denial::Code;
 use crate::access::a2a::denial::Denial;
 use crate::access::budget::BudgetFault;
 use crate::access::credential::CredentialFault;
+use crate::admin::head::HeadFault;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::CodingFault;
 use crate::proxy::gate::GateFault;
-use crate::proxy::head::HeadFault;
 use crate::proxy::path::PathFault;
 use crate::proxy::scope::ScopeRefusal;
 use crate::proxy::upstream::UpstreamFault;
@@ -114,6 +115,24 @@ impl Rejection {
                 | Self::UnreadableRequest(_)
                 | Self::UnreadableResponse(_)
         )
+    }
+
+    /// Tells whether somebody was refused at the door, of whom no more is known than that: where such come without
+    /// end, counting them has to do.
+    pub fn is_knock(&self, is_known: bool) -> bool {
+        let is_of_an_agent = matches!(self, Self::A2a(it) if !is_known || it.code == Code::RateLimited);
+        is_of_an_agent
+            || matches!(
+                self,
+                Self::Head(_)
+                    | Self::Path(_)
+                    | Self::NoRoute
+                    | Self::NoKey
+                    | Self::Credential(_)
+                    | Self::UnknownKey
+                    | Self::TooManyAtOnce
+                    | Self::RateLimited { .. }
+            )
     }
 
     /// Tells what passes by itself from what the same request would meet again.

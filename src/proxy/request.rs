@@ -75,6 +75,7 @@ impl Gateway {
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
         exchange.outcome.request = inspection.observations;
         exchange.outcome.asked = inspection.usage;
+        exchange.prompt = inspection.prompt;
         match (inspection.cleared, inspection.unreadable) {
             (Some(cleared), _) if signed.is_some_and(|signed| signed != *cleared.bytes()) => {
                 exchange.acted(Action::Block);
@@ -156,6 +157,7 @@ impl Gateway {
             now: self.clock.now(),
             masker: &self.masker,
             trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
+            guarded: exchange.guarded.as_ref().filter(|_| direction == Direction::Response),
             expired: &expired,
         };
         let vault = &mut exchange.vault;

@@ -117,6 +117,7 @@ impl Gateway {
         };
         let body = body.map_err(|_| Rejection::UnreadableResponse(Unreadable::Coding))?;
         let _texts = self.room_for_texts(&body, &media).map_err(Rejection::from)?;
+        exchange.guard_prompt();
         let inspection = self.inspect(exchange, passage, Direction::Response, body, media);
         exchange.acted(inspection.action);
         exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);

@@ -61,6 +61,7 @@ impl Gateway {
         exchange.outcome.service = exchange.outcome.service.told();
         self.keep_begin(exchange).await?;
         session.as_downstream_mut().write_response_header(Box::new(head)).await?;
+        exchange.guard_prompt();
         let mut inspector = StreamInspector::new(format, exchange.rules.limits.stream_event_bytes_max);
         let end = self.pump(session, exchange, passage, &mut reply, &mut decoder, &mut inspector).await;
         exchange.acted(inspector.action());
@@ -163,6 +164,7 @@ impl Gateway {
             now: self.clock.now(),
             masker: &self.masker,
             trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
+            guarded: exchange.guarded.as_ref(),
             expired: &expired,
         };
         let mut cleared = Vec::new();

@@ -8,6 +8,7 @@ use crate::access::a2a::denial::Code;
 use crate::govern::audit::AuditEvent;
 use crate::govern::trust::Act;
 use crate::govern::trust::Found;
+use crate::govern::trust::Sizes;
 use crate::govern::trust::Turn;
 use crate::govern::trust::Verdict;
 use crate::llm::json;
@@ -55,13 +56,13 @@ impl Gateway {
             let kind = exchange.rules.kind(found.detector)?;
             Some(Found { category: kind.category, severity: kind.severity, action: found.action })
         };
+        let sizes = Sizes { request_bytes: call.request_bytes, response_bytes: call.response_bytes };
         let act = Act {
             at: self.clock.now(),
             capability: call.capability.clone(),
             tools: exchange.tool.iter().cloned().collect(),
             denied: call.denied.map(Code::as_str),
-            request_bytes: call.request_bytes,
-            response_bytes: call.response_bytes,
+            sizes: call.is_granted.then_some(sizes),
             findings: exchange.outcome.request.iter().filter_map(found).collect(),
         };
         let Some(turn) = self.trust.observe(agent, &act) else { return };

@@ -25,5 +25,6 @@ pub mod score;
 pub mod shape;
 pub mod spelling;
 pub mod threat;
+pub mod trace;
 pub mod view;
 pub mod words;

@@ -143,3 +143,83 @@ async fn whoever_knocks_does_not_fill_the_log_whatever_the_tier() {
     let figures = world.office.telemetry.metrics.render();
     assert!(figures.contains("refusals_unrecorded_total 50"), "{figures}");
 }
+
+/// A licence ends while the gateway runs: everything that it paid for ends with it, at that second.
+#[tokio::test]
+async fn a_licence_ends_while_the_gateway_runs() {
+    let world = World::start(Tier::Professional);
+    let told = async |path: &str| {
+        let response = get(&world, path, "admin").await;
+        let (status, limit) = (response.status().as_u16(), number(&response, "x-ratelimit-limit"));
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, limit, serde_json::from_slice::<serde_json::Value>(&bytes).unwrap())
+    };
+    let standing = async || {
+        let (_, limit, license) = told("/api/v1/license/status").await;
+        let (health, _, dependencies) = told("/api/v1/health").await;
+        let (trust, ..) = told("/api/v1/trust/sessions").await;
+        let license = format!("{} {}", license["valid"], license["tier"]);
+        (license, limit, trust, health, dependencies["dependencies"]["license"].clone())
+    };
+    world.clock.advance(Duration::from_secs(365 * 24 * 3600 - 1));
+    assert_eq!(standing().await, ("true \"professional\"".to_owned(), 600, 200, 200, "up".into()));
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(standing().await, ("false \"community\"".to_owned(), 60, 403, 503, "down".into()));
+}
+
+/// No limit is no invitation: each knock may cost a hash, or the identity provider a question.
+#[tokio::test]
+async fn strangers_knock_so_often_whatever_the_tier() {
+    let world = World::start(Tier::Enterprise);
+    let knock = async |path: &str| {
+        let request = Request::get(path).header("host", "localhost").body(Body::empty()).unwrap();
+        world.send(request).await
+    };
+    let quota = Tier::Professional.quota().unwrap();
+    for _ in 0..quota.burst {
+        assert_ne!(knock("/auth/callback?state=x&code=y").await.status(), 429);
+    }
+    for path in ["/auth/callback?state=x&code=y", "/auth/login", "/login"] {
+        let refused = knock(path).await;
+        assert_eq!((refused.status().as_u16(), number(&refused, "retry-after")), (429, 1), "{path}");
+    }
+    // What asks for nothing is not concerned, nor is who shows a key.
+    assert_eq!(knock("/version").await.status(), 200);
+    assert_eq!(get(&world, "/login", "admin").await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_caller_has_so_many_calls_under_way_unless_it_has_no_limit() {
+    for (tier, expected) in [(Tier::Community, 429), (Tier::Enterprise, 200)] {
+        let world = World::start(tier);
+        let whoami = get(&world, "/api/v1/auth/whoami", "analyst").await;
+        let bytes = whoami.into_body().collect().await.unwrap().to_bytes();
+        let id =
+            serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()["id"].as_str().unwrap().to_owned();
+        let max = world.office.reloader.handle().load().limits.concurrent_requests_per_caller;
+        let name = format!("key:{id}");
+        let mut under_way: Vec<_> =
+            (0..max).map(|_| world.office.concurrency.enter(&name, max).unwrap()).collect();
+        let told = get(&world, "/stats", "analyst").await;
+        assert_eq!(told.status().as_u16(), expected, "{tier:?}");
+        assert_eq!(told.headers().contains_key("retry-after"), expected == 429);
+        assert_eq!(get(&world, "/stats", "operator").await.status(), 200, "somebody else is not concerned");
+        under_way.pop();
+        assert_eq!(get(&world, "/stats", "analyst").await.status(), 200, "{tier:?}");
+    }
+}
+
+/// The map may say more than the deployment's licence: what is shown is what an agent gets.
+#[tokio::test]
+async fn an_agents_tier_is_shown_as_far_as_it_is_paid_for() {
+    let map = "capabilities:\n  ask:\nagents:\n  planner:\n    capabilities: [ask]\n    tier: professional\n    \
+               secrets: [{env: A}]\n";
+    for (tier, shown) in [(Tier::Community, "community"), (Tier::Enterprise, "professional")] {
+        let world = World::start(tier);
+        world.office.guardrails.directory.replace(map, "map.yaml").unwrap();
+        let told = get(&world, "/api/v1/guardrails", "operator").await;
+        let bytes = told.into_body().collect().await.unwrap().to_bytes();
+        let told: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(told["agents"][0]["tier"], shown, "{told}");
+    }
+}

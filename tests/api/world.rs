@@ -20,6 +20,7 @@ use portcullis::access::license::LicenseConfig;
 use portcullis::access::license::Licensing;
 use portcullis::access::limit::Buckets;
 use portcullis::access::password::Cost;
+use portcullis::access::refusals::Refusals;
 use portcullis::access::role::Role;
 use portcullis::access::scope::Scope;
 use portcullis::access::secret::NodeSecret;
@@ -35,7 +36,6 @@ use portcullis::admin;
 use portcullis::admin::Build;
 use portcullis::admin::Facts;
 use portcullis::admin::Office;
-use portcullis::admin::journal::Refusals;
 use portcullis::admin::sign_in::SignIn;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
@@ -202,6 +202,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         licensing: Arc::new(licensing(tier, state, &*clock)),
         sign_in: SignIn { cookies: Some(CookieStyle::Loopback), public: None },
         refusals: Refusals::default(),
+        knocks: Buckets::new(Tier::ALL.map(Tier::quota)),
         trust,
         signing: signing.clone(),
         abtests: Arc::new(AbTests::open(&store, &store).unwrap()),
@@ -215,7 +216,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
             clock.clone(),
         )),
         guardrails: Arc::new(Guardrails::new(
-            Tier::ALL.map(Tier::agent_quota),
+            Arc::new(Buckets::new(Tier::ALL.map(Tier::agent_quota))),
             Box::new(|_| Some("a secret of the tests".to_owned())),
         )),
         audit: opened.log.clone(),

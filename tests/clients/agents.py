@@ -1,8 +1,8 @@
 """The official A2A and MCP SDKs for Python through the gateway, whose built-in policy must be in force.
 
 Usage: agents.py BASE_URL GUARDED_URL DIRECTORY. BASE_URL/a2a leads to the agent and BASE_URL/mcp to the
-tools of peers.py. GUARDED_URL leads to the agent by a route for agents, and the directory holds what it
-takes: `planner.pem`, `planner.key`, `cert.pem` (whom to trust) and `planner.secret`.
+tools of peers.py. GUARDED_URL/agents and GUARDED_URL/tools lead to both by routes for agents, and the directory
+holds what these take: `planner.pem`, `planner.key`, `cert.pem` (whom to trust) and `planner.secret`.
 """
 
 import asyncio
@@ -14,10 +14,12 @@ import ssl
 import sys
 
 import httpx
+import httpx2
 from a2a.client import A2AClientError, ClientConfig, create_client
 from a2a.helpers.proto_helpers import get_message_text, new_text_message
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, Role, SendMessageRequest
 from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
 
 import harness
 from harness import equal, github_token, holds
@@ -108,7 +110,7 @@ def test_a2a_what_must_not_be_said_raises():
 
 # === Guardrails ===
 
-class Signed(httpx.Auth):
+class Signing:
     """Names the agent and its capability, and signs each body: all that an SDK needs to pass guardrails."""
     requires_request_body = True
 
@@ -124,12 +126,30 @@ class Signed(httpx.Auth):
         yield request
 
 
-def guarded(capability, with_certificate=True):
+class Signed(Signing, httpx.Auth):
+    """For the SDK of A2A."""
+
+
+class SignedToo(Signing, httpx2.Auth):
+    """For the SDK of MCP."""
+
+
+def trusting(with_certificate):
     context = ssl.create_default_context(cafile=FILES / "cert.pem")
     if with_certificate:
         context.load_cert_chain(FILES / "planner.pem", FILES / "planner.key")
-    http = httpx.AsyncClient(verify=context, auth=Signed(capability))
-    return ask("plain", False, GUARDED, http)
+    return context
+
+
+def guarded(capability, with_certificate=True):
+    http = httpx.AsyncClient(verify=trusting(with_certificate), auth=Signed(capability))
+    return ask("plain", False, GUARDED + "/agents", http)
+
+
+async def guarded_tool(name, capability="ask", with_certificate=True):
+    async with httpx2.AsyncClient(verify=trusting(with_certificate), auth=SignedToo(capability)) as http:
+        async with Client(streamable_http_client(GUARDED + "/tools/mcp", http_client=http)) as client:
+            return (await client.call_tool("read_note", {"name": name})).content[0].text
 
 
 def test_guardrails_let_a_signed_call_of_the_sdk_pass():
@@ -144,6 +164,31 @@ def test_guardrails_refuse_what_was_not_granted():
             holds("403" in str(error), f"another error: {error}")
         else:
             raise AssertionError("a call passed that should not")
+
+
+def test_guardrails_let_a_signed_call_of_a_tool_pass():
+    equal(asyncio.run(guarded_tool("plain")), PLAIN)
+
+
+def test_guardrails_read_what_tools_say():
+    try:
+        said = asyncio.run(guarded_tool("leak"))
+    except BaseException as error:
+        told(error)
+    else:
+        raise AssertionError(f"nothing was raised, but {said!r} said")
+
+
+def test_guardrails_refuse_tools_that_were_not_granted():
+    for call in (guarded_tool("plain", "fly"), guarded_tool("plain", with_certificate=False)):
+        try:
+            said = asyncio.run(call)
+        except BaseException as error:
+            while isinstance(error, BaseExceptionGroup):
+                error = error.exceptions[0]
+            holds("A2A_" in repr(error) or "403" in repr(error) or isinstance(error, MCPError), f"another: {error!r}")
+        else:
+            raise AssertionError(f"a call passed that should not, and said {said!r}")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,10 @@ fn route(upstream: &Upstream, name: &str, more: &str) -> String {
 }
 
 fn world() -> World {
+    world_with("")
+}
+
+fn world_with(more: &str) -> World {
     let upstream = Upstream::answering("application/json", "{}");
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::write(directory.path().join("provider.key"), "provider-one\n").expect("it is writable");
@@ -38,7 +42,9 @@ fn world() -> World {
         route(&upstream, "other", file),
         route(&upstream, "varied", &format!("provider_key_env = \"{VARIABLE}\"")),
         route(&upstream, "keyless", ""),
+        route(&upstream, "plain", "").replace("auth = \"gateway_key\"\n", ""),
         POLICY.to_owned(),
+        more.to_owned(),
     ];
     fs::write(directory.path().join("gateway.toml"), config.concat()).expect("it is writable");
     let gateway = Gateway::launched(directory, vec!["--config".to_owned(), "gateway.toml".to_owned()]);
@@ -47,7 +53,11 @@ fn world() -> World {
 
 impl World {
     fn admin(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
-        let (body, key) = (body.to_string(), self.gateway.admin_key());
+        self.managed(&self.gateway.admin_key(), method, path, body)
+    }
+
+    fn managed(&self, key: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let body = body.to_string();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
              content-length: {}\r\n\r\n{body}",
@@ -284,4 +294,98 @@ fn a_providers_key_is_exchanged_while_the_gateway_runs() {
     let (status, told) = world.admin("PUT", "/api/v1/config", &json!({ "routes": routes }));
     assert_eq!(status, 400, "{told}");
     assert!(told.to_string().contains("only in the configuration file"), "{told}");
+}
+
+#[test]
+fn an_operator_cannot_lead_a_providers_key_elsewhere() {
+    let world = world();
+    let elsewhere = Upstream::answering("application/json", "{}");
+    let (key, _) = world.key(json!({ "name": "app", "role": "service" }));
+    let (operator, _) = world.key(json!({ "name": "ops", "role": "operator" }));
+    let before = world.admin("GET", "/api/v1/config", &json!({})).1;
+    let (routes, revision) = (before["routes"].clone(), before["revision"].clone());
+    let with = |key: &str, value: Value| {
+        let mut routes = routes.clone();
+        let at = routes.as_array().expect("a list").iter().position(|it| it["name"] == "varied");
+        routes[at.expect("the route is there")][key] = value;
+        json!({ "routes": routes })
+    };
+    let moved = with("upstream", json!(format!("http://{}", elsewhere.address)));
+    let bearer = format!("authorization: Bearer {key}\r\n");
+    for target in ["/api/v1/config", "/api/v1/config?dry_run=true"] {
+        let (status, told) = world.managed(&operator, "PUT", target, &moved);
+        assert_eq!(status, 403, "{told}");
+        assert!(told["error"].as_str().is_some_and(|it| it.contains("provider_keys:move")), "{told}");
+    }
+    assert_eq!(world.managed(&operator, "PUT", "/api/v1/config", &with("websocket", json!(true))).0, 200);
+    assert_eq!(world.call("/varied/v1/chat/completions", &bearer).status, 200);
+    assert!(elsewhere.take().is_empty(), "the provider's key went elsewhere");
+    world.upstream.take();
+
+    // An admin may; and an operator may not bring back where it went then.
+    assert_eq!(world.admin("PUT", "/api/v1/config", &moved).0, 200);
+    assert_eq!(world.call("/varied/v1/chat/completions", &bearer).status, 200);
+    assert_eq!(elsewhere.take().len(), 1);
+    let back = json!({ "revision": revision });
+    assert_eq!(world.managed(&operator, "POST", "/api/v1/config/rollback", &back).0, 403);
+    assert_eq!(world.admin("POST", "/api/v1/config/rollback", &back).0, 200);
+    assert_eq!(world.call("/varied/v1/chat/completions", &bearer).status, 200);
+    assert!(world.forwarded().contains("bearer portcullis"));
+}
+
+/// Of two credentials only the provider knows which counts: with a new one beside it, a caller would be a new one.
+#[test]
+fn nobody_is_a_new_caller_with_each_request() {
+    // Next to nothing comes back meanwhile.
+    let world = world_with("[limits.tiers.community]\nrequests_per_minute = 1\nburst = 100\n");
+    let (openai, anthropic) = ("/plain/v1/chat/completions", "/plain/v1/messages");
+    let gemini = "/plain/v1beta/models/m:generateContent";
+    let refused = [
+        (openai, "authorization: Bearer real\r\nx-api-key: junk\r\n", "code", json!("ambiguous_credential")),
+        (openai, "api-key: real\r\nauthorization: Bearer junk\r\n", "code", json!("ambiguous_credential")),
+        (openai, "x-api-key: real\r\nx-api-key: junk\r\n", "code", json!("ambiguous_credential")),
+        (
+            anthropic,
+            "x-api-key: real\r\nauthorization: Bearer junk\r\n",
+            "type",
+            json!("invalid_request_error"),
+        ),
+        (gemini, "x-goog-api-key: real\r\nx-api-key: junk\r\n", "status", json!("INVALID_ARGUMENT")),
+        (
+            "/plain/v1beta/models/m:generateContent?key=real",
+            "x-api-key: junk\r\n",
+            "status",
+            json!("INVALID_ARGUMENT"),
+        ),
+    ];
+    for (path, fields, name, expected) in refused {
+        let answer = world.call(path, fields);
+        assert_eq!(
+            (answer.status, &answer.json()["error"][name]),
+            (400, &expected),
+            "{path} {fields}: {}",
+            answer.text()
+        );
+    }
+    assert_eq!(world.call(openai, "authorization: Bearer real junk\r\n").status, 401);
+    assert!(world.upstream.take().is_empty(), "a refused request reached the provider");
+    let caller = |path: &str, fields: &str| {
+        let answer = world.call(path, fields);
+        assert_eq!(answer.status, 200, "{path} {fields}: {}", answer.text());
+        world.upstream.take();
+        answer.header("x-ratelimit-remaining").and_then(|left| left.parse::<i64>().ok()).expect("a number")
+    };
+    // One caller however it writes its credential, and wherever.
+    let first = caller(openai, "authorization: Bearer real\r\n");
+    let same = [
+        (openai, "authorization: bearer   real\r\n"),
+        (openai, "authorization: Bearer real\r\napi-key: real\r\n"),
+        (anthropic, "x-api-key: real\r\nauthorization: Bearer real\r\n"),
+        (anthropic, "x-api-key: \r\nauthorization: Bearer real\r\n"),
+        ("/plain/v1beta/models/m:generateContent?key=real", ""),
+    ];
+    for (path, fields) in same {
+        let left = caller(path, fields);
+        assert!(left < first, "{fields} is another caller: {left} of {first}");
+    }
 }

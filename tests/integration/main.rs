@@ -27,6 +27,7 @@ mod management;
 mod metrics;
 mod pressure;
 mod privacy;
+mod prompt_leak;
 mod quotas;
 mod readme;
 mod reload;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::gateway::Gateway;
@@ -66,6 +67,11 @@ const ACCEPTED: &[(&str, &str)] = &[
     ("own_chunked", "an ordinary chunked request"),
 ];
 
+/// The statuses of heads that are not read.
+const HEAD_STATUSES: [u16; 3] = [400, 417, 431];
+/// What the data plane refuses for another reason than the head.
+const NOT_THE_HEAD: &[&str] = &[];
+
 /// Our own messages, for where the collection is not at hand.
 const OWN: &[(&str, &str)] = &[
     ("own_plain", "GET /v1/models HTTP/1.1\r\nHost: a\r\n\r\n"),
@@ -121,9 +127,40 @@ fn nothing_ambiguous_reaches_the_upstream() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
+/// What one plane cannot read, the other does not read differently: proxies stand in front of both.
+#[test]
+fn the_management_plane_refuses_the_same_heads() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::in_front_of(upstream.address, POLICY);
+    let mut faults = Vec::new();
+    let mut compared = 0;
+    for (id, message) in messages() {
+        let Ok(status) = send_to(gateway.proxy, &message) else { continue };
+        if !HEAD_STATUSES.contains(&status) || NOT_THE_HEAD.contains(&id.as_str()) {
+            continue;
+        }
+        compared += 1;
+        match send_to(gateway.admin, &message) {
+            Ok(answered) if answered == status => {}
+            other => faults.push(format!("{id}: {status} on the data plane, {other:?} here")),
+        }
+    }
+    assert!(compared >= 10, "{compared}");
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+    // Which methods a path takes is told there.
+    let trace = b"TRACE /version HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert_eq!(send_to(gateway.admin, trace).expect("an answer"), 405);
+    let old = b"GET /version HTTP/1.0\r\n\r\n";
+    assert_eq!(send_to(gateway.admin, old).expect("an answer"), 200, "load balancers ask so");
+}
+
 /// Sends a message as it is and returns the status of the last answer to it.
 fn send(gateway: &Gateway, message: &[u8]) -> Result<u16, WireFault> {
-    let mut client = Client::connect(gateway.proxy);
+    send_to(gateway.proxy, message)
+}
+
+fn send_to(address: SocketAddr, message: &[u8]) -> Result<u16, WireFault> {
+    let mut client = Client::connect(address);
     client.patience(SILENCE);
     client.send(message);
     client.response().map(|response| response.status)

@@ -15,8 +15,9 @@ pub mod directory;
 pub mod map;
 pub mod replay;
 
+use std::sync::Arc;
+
 use super::limit::Buckets;
-use super::limit::Quotas;
 use directory::Directory;
 use directory::ReadSecret;
 use replay::Replays;
@@ -26,7 +27,7 @@ pub struct Guardrails {
     /// The agents and what they may do.
     pub directory: Directory,
     /// How much each agent has asked for.
-    pub buckets: Buckets,
+    pub buckets: Arc<Buckets>,
     /// What each agent has signed lately.
     pub replays: Replays,
 }
@@ -42,7 +43,7 @@ pub struct Rules {
 
 impl Guardrails {
     /// Returns guardrails that know no agent yet; secrets are read with `read`.
-    pub fn new(quotas: Quotas, read: ReadSecret) -> Self {
-        Self { directory: Directory::new(read), buckets: Buckets::new(quotas), replays: Replays::default() }
+    pub fn new(buckets: Arc<Buckets>, read: ReadSecret) -> Self {
+        Self { directory: Directory::new(read), buckets, replays: Replays::default() }
     }
 }

@@ -114,19 +114,22 @@ fn without_room_newcomers_share_and_others_keep_theirs() {
 #[test]
 fn a_restart_is_no_refill() {
     let (store, secret) = (Store::in_memory(), NodeSecret::random());
-    let open = |ms| Buckets::open(quotas(), secret.clone(), &store, at(ms));
+    let open = |ms| Buckets::open(Kind::Callers, quotas(), secret.clone(), &store, at(ms));
     let buckets = open(0);
     for _ in 0..100 {
         buckets.take("a", Tier::Community, at(0));
     }
     buckets.take("b", Tier::Community, at(0));
     buckets.save(&store, at(500)).unwrap();
+    let agents = Buckets::open(Kind::Agents, quotas(), secret.clone(), &store, at(500));
+    assert_eq!(agents.peek("a", Tier::Community, at(500)).remaining, 100, "an agent is another caller");
+    agents.save(&store, at(500)).unwrap();
     let again = open(2000);
     let passed = (0..50).filter(|_| again.take("a", Tier::Community, at(3500)).allowed).count();
     assert_eq!(passed, 3, "what three and a half seconds bring");
     assert_eq!(again.peek("b", Tier::Community, at(2000)).remaining, 100);
     // What was full by then is not kept, and a bucket of long ago is full.
     again.save(&store, at(200_000)).unwrap();
-    assert!(levels(&store).list(&KeyRange::all(), Order::Ascending, SHARDS).unwrap().is_empty());
+    assert!(again.levels(&store).list(&KeyRange::all(), Order::Ascending, SHARDS).unwrap().is_empty());
     assert_eq!(open(200_000).peek("a", Tier::Community, at(200_000)).remaining, 100);
 }

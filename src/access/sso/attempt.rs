@@ -2,8 +2,9 @@
 //!
 //! All of it follows from a seed of 256 random bits that only the browser keeps, in a cookie that the node's
 //! secret has sealed: `state`, `nonce` and the PKCE verifier are keyed hashes of it. Whoever starts sign-ins
-//! without end therefore fills no memory here. A seed that has come back once counts no more, which is all
-//! that is remembered, for as long as the cookie would be taken.
+//! without end therefore fills no memory here. A seed with which somebody was let in counts no more, which is all
+//! that is remembered, for as long as the cookie would be taken; one that led nowhere is forgotten again, so that
+//! only the provider's own users can make us remember.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::access::secret::NodeSecret;
 
 /// How long somebody may take to sign in at the provider.
 pub const ATTEMPT_LIFETIME: Duration = Duration::from_secs(600);
-/// The most attempts that are remembered as used; past it nobody signs in until some are forgotten.
+/// The most attempts that are remembered as used, or are being judged; past it nobody signs in until some are forgotten.
 pub const USED_MAX: usize = 100_000;
 const SEED_BYTES: usize = 32;
 const SEAL_PURPOSE: &str = "sso-attempt";
@@ -59,6 +60,15 @@ pub enum AttemptFault {
     TooMany,
 }
 
+/// An attempt that has come back and is being judged: nobody else has it meanwhile. Unless it
+/// [leads in](Judged::lead_in), it is given back when dropped.
+#[derive(Debug)]
+pub struct Judged<'a> {
+    attempts: &'a Attempts,
+    attempt: Attempt,
+    leads_in: bool,
+}
+
 /// Makes attempts, and takes each back once.
 pub struct Attempts {
     secret: NodeSecret,
@@ -74,6 +84,36 @@ impl Attempt {
     /// Returns what is shown of the verifier beforehand, by method S256.
     pub fn challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()))
+    }
+}
+
+impl Judged<'_> {
+    /// Uses the attempt up; returns where it leads.
+    pub fn lead_in(mut self) -> String {
+        self.leads_in = true;
+        self.attempt.next.clone()
+    }
+}
+
+impl std::ops::Deref for Judged<'_> {
+    type Target = Attempt;
+
+    fn deref(&self) -> &Attempt {
+        &self.attempt
+    }
+}
+
+impl Drop for Judged<'_> {
+    fn drop(&mut self) {
+        if !self.leads_in {
+            self.attempts.used.lock().remove(&self.attempts.used_as(&self.attempt));
+        }
+    }
+}
+
+impl std::fmt::Debug for Attempts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attempts").finish_non_exhaustive()
     }
 }
 
@@ -98,7 +138,7 @@ impl Attempts {
         self.of_seed(seed, next, Timestamp::from_second(expires_at).unwrap_or(Timestamp::MAX))
     }
 
-    /// Takes back the attempt of a cookie, with the state that came with it; each counts once.
+    /// Takes back the attempt of a cookie, with the state that came with it; each lets in once.
     ///
     /// # Errors
     /// See [`AttemptFault`].
@@ -107,7 +147,7 @@ impl Attempts {
         cookie: Option<&str>,
         state: Option<&str>,
         now: Timestamp,
-    ) -> Result<Attempt, AttemptFault> {
+    ) -> Result<Judged<'_>, AttemptFault> {
         let attempt = cookie.and_then(|cookie| self.unsealed(cookie)).ok_or(AttemptFault::None)?;
         if attempt.expires_at <= now {
             return Err(AttemptFault::None);
@@ -123,10 +163,14 @@ impl Attempts {
         if used.len() >= USED_MAX {
             return Err(AttemptFault::TooMany);
         }
-        match used.insert(self.secret.hash(USED_PURPOSE, attempt.state.as_bytes()), attempt.expires_at) {
+        match used.insert(self.used_as(&attempt), attempt.expires_at) {
             Some(_) => Err(AttemptFault::Used),
-            None => Ok(attempt),
+            None => Ok(Judged { attempts: self, attempt, leads_in: false }),
         }
+    }
+
+    fn used_as(&self, attempt: &Attempt) -> [u8; 32] {
+        self.secret.hash(USED_PURPOSE, attempt.state.as_bytes())
     }
 
     fn unsealed(&self, cookie: &str) -> Option<Attempt> {
@@ -169,21 +213,38 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_comes_back_once_and_in_time() {
+    fn an_attempt_leads_in_once_and_in_time() {
         let attempts = Attempts::new(NodeSecret::random());
         let begun = attempts.begin("/x", at(0));
         let (cookie, state) = (begun.sealed.clone(), begun.state.clone());
-        let back = |cookie: Option<&str>, state: Option<&str>, now| attempts.take_back(cookie, state, now);
-        assert_eq!(back(None, Some(&state), at(1)), Err(AttemptFault::None));
-        assert_eq!(back(Some(&cookie), None, at(1)), Err(AttemptFault::Foreign));
+        let fault =
+            |cookie: Option<&str>, state: Option<&str>, now| attempts.take_back(cookie, state, now).err();
+        assert_eq!(fault(None, Some(&state), at(1)), Some(AttemptFault::None));
+        assert_eq!(fault(Some(&cookie), None, at(1)), Some(AttemptFault::Foreign));
+        let other = attempts.begin("/", at(0)).state;
+        assert_eq!(fault(Some(&cookie), Some(&other), at(1)), Some(AttemptFault::Foreign));
+        assert_eq!(fault(Some(&cookie), Some(&state), at(600)), Some(AttemptFault::None));
+        let judged = attempts.take_back(Some(&cookie), Some(&state), at(598)).unwrap();
+        assert_eq!(judged.nonce, begun.nonce);
         assert_eq!(
-            back(Some(&cookie), Some(&attempts.begin("/", at(0)).state), at(1)),
-            Err(AttemptFault::Foreign)
+            fault(Some(&cookie), Some(&state), at(598)),
+            Some(AttemptFault::Used),
+            "nobody else has it"
         );
-        assert_eq!(back(Some(&cookie), Some(&state), at(600)), Err(AttemptFault::None));
-        let taken = back(Some(&cookie), Some(&state), at(599)).unwrap();
-        assert_eq!((taken.next.as_str(), taken.nonce), ("/x", begun.nonce));
-        assert_eq!(back(Some(&cookie), Some(&state), at(599)), Err(AttemptFault::Used));
+        drop(judged);
+        let judged = attempts.take_back(Some(&cookie), Some(&state), at(599)).unwrap();
+        assert_eq!(judged.lead_in(), "/x");
+        assert_eq!(fault(Some(&cookie), Some(&state), at(599)), Some(AttemptFault::Used));
+    }
+
+    #[test]
+    fn who_is_not_let_in_leaves_nothing_behind() {
+        let attempts = Attempts::new(NodeSecret::random());
+        for _ in 0..100 {
+            let begun = attempts.begin("/", at(0));
+            drop(attempts.take_back(Some(&begun.sealed), Some(&begun.state), at(1)).unwrap());
+        }
+        assert!(attempts.used.lock().is_empty());
     }
 
     #[test]

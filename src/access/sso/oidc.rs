@@ -182,7 +182,7 @@ impl OidcClient {
     /// Completes a sign-in with what the browser brought back.
     ///
     /// # Errors
-    /// See [`SsoFault`]; the attempt is used up in every case but that it is not ours.
+    /// See [`SsoFault`]; the attempt is used up only where it lets somebody in.
     pub async fn complete(&self, returned: Returned<'_>) -> Result<SignedIn, SsoFault> {
         let attempt = self.attempts.take_back(returned.cookie, returned.state, self.clock.now())?;
         let metadata = self.provider.metadata().await?;
@@ -200,7 +200,7 @@ impl OidcClient {
         }
         let issuer = self.config.issuer.as_str();
         let identity = claims::identity(&claims, issuer, &self.config.mapping).ok_or(SsoFault::NoRole)?;
-        Ok(SignedIn { identity, next: attempt.next, logout_hint: Hidden(bought.id_token) })
+        Ok(SignedIn { identity, next: attempt.lead_in(), logout_hint: Hidden(bought.id_token) })
     }
 
     /// Takes a logout token that the provider sends by itself; each counts once.

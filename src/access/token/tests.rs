@@ -77,6 +77,17 @@ fn a_revoked_token_stays_revoked() {
 }
 
 #[test]
+fn nobody_alone_fills_what_is_remembered() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let tokens = open(&store, &secret);
+    let revoked = (0..2000).take_while(|n| tokens.revoke_own(&format!("t{n}"), "ada", at(0)).is_ok()).count();
+    assert_eq!(revoked, OWN_REVOCATIONS.burst as usize);
+    assert!(matches!(tokens.revoke_own("x", "ada", at(0)), Err(RevokeError::TooOften { .. })));
+    assert!(tokens.revoke_own("x", "bob", at(0)).is_ok() && tokens.revoke("y", at(0)).is_ok());
+    assert!(tokens.revoke_own("z", "ada", at(60)).is_ok());
+}
+
+#[test]
 fn what_a_token_says_must_fit() {
     let (store, secret) = (Store::in_memory(), NodeSecret::random());
     let tokens = open(&store, &secret);

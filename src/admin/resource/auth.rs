@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::access::credential::Principal;
 use crate::access::credential::Proof;
 use crate::access::role::Role;
 use crate::access::session::Holder;
@@ -182,7 +183,13 @@ pub async fn revoke(call: Call) -> Answer {
     let id = meant(&call, wanted)?;
     let (office, token) = (call.office.clone(), id.clone());
     let now = office.clock.now();
-    let done = tokio::task::spawn_blocking(move || office.authenticator.tokens.revoke(&token, now)).await;
+    // Only admins end whatever token they like.
+    let own_of = call.principal.as_ref().filter(|it| it.role != Role::Admin).map(Principal::id);
+    let done = tokio::task::spawn_blocking(move || {
+        let tokens = &office.authenticator.tokens;
+        own_of.map_or_else(|| tokens.revoke(&token, now), |subject| tokens.revoke_own(&token, &subject, now))
+    })
+    .await;
     done.map_err(|_| call.office.panicked())??;
     let mut event = call.event("token_revoked", "a token was revoked".to_owned());
     event.entity = Some(id.clone());
@@ -243,6 +250,7 @@ impl From<RevokeError> for ApiError {
     fn from(error: RevokeError) -> Self {
         match error {
             RevokeError::Id => Self::Invalid(error.to_string()),
+            RevokeError::TooOften { retry_after_s } => Self::RateLimited { retry_after_s },
             RevokeError::TooMany => Self::Conflict(error.to_string()),
             RevokeError::Store(_) => Self::Unavailable,
         }

@@ -9,19 +9,24 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::access::role::Permission;
 use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
 use crate::document::Document;
+use crate::policy::reload::Author;
 use crate::policy::reload::Change;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Current;
 use crate::policy::reload::FIXED_KEYS;
+use crate::policy::reload::Reach;
 use crate::policy::reload::Reloader;
 use crate::policy::reload::Run;
 
+/// What it takes to lead a provider's key elsewhere.
+const MOVE_KEYS: Permission = Permission("provider_keys:move");
 const REVISION_KEY: &str = "revision";
 
 /// Whether a change is only tried.
@@ -54,7 +59,7 @@ pub async fn change(call: Call) -> Answer {
     };
     let patch = without_echoes(patch, &call.office.reloader.current());
     let if_match = call.if_match()?;
-    let author = call.actor().unwrap_or_default();
+    let author = call.author();
     let change = changed(&call, run, move |reloader| {
         reloader.patch(Value::Object(patch), &author, if_match.as_deref(), run)
     })
@@ -141,6 +146,13 @@ fn without_echoes(mut patch: Map<String, Value>, current: &Current) -> Map<Strin
 }
 
 impl Call {
+    /// Returns who makes the change that this call asks for.
+    pub fn author(&self) -> Author {
+        let may_move = self.principal.as_ref().is_some_and(|it| it.may(MOVE_KEYS));
+        let reach = if may_move { Reach::Secrets } else { Reach::Rules };
+        Author { name: self.actor().unwrap_or_default(), reach }
+    }
+
     /// Returns the digest the caller believes to be in force; of several, the one that is.
     ///
     /// # Errors
@@ -162,6 +174,7 @@ impl From<ChangeError> for ApiError {
                 message: "the configuration is faulty; nothing was changed",
                 faults: faults.iter().map(ToString::to_string).collect(),
             },
+            ChangeError::OutOfReach => Self::Forbidden(MOVE_KEYS),
             ChangeError::Stale { .. } => Self::PreconditionFailed,
             ChangeError::UnknownRevision => {
                 Self::NotFound("there is no such revision, or it is not kept any more".to_owned())

@@ -85,7 +85,7 @@ pub struct AgentEntry {
     pub id: String,
     /// What it may ask for.
     pub capabilities: Vec<String>,
-    /// Its tier.
+    /// Its tier: the map's as far as the deployment is entitled to it. A licence that it brings itself may give more.
     pub tier: &'static str,
 }
 
@@ -137,7 +137,7 @@ fn entries(map: &CapabilityMap, deployment: Tier) -> Vec<AgentEntry> {
     let entry = |(id, agent): (&String, &crate::access::a2a::map::Agent)| AgentEntry {
         id: id.clone(),
         capabilities: agent.capabilities.iter().cloned().collect(),
-        tier: agent.tier.unwrap_or(deployment).as_str(),
+        tier: agent.tier.map_or(deployment, |own| own.min(deployment)).as_str(),
     };
     map.agents.iter().map(entry).collect()
 }

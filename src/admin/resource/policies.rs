@@ -171,7 +171,7 @@ pub async fn remove(call: Call) -> Answer {
 /// Patches one policy and records it.
 async fn put(call: &Call, id: &str, definition: Value, event_type: &str) -> Result<Change, ApiError> {
     let patch = json!({ "policies": { id: definition } });
-    let (author, if_match) = (call.actor().unwrap_or_default(), call.if_match()?);
+    let (author, if_match) = (call.author(), call.if_match()?);
     let change = config::changed(call, Run::Real, move |reloader| {
         reloader.patch(patch, &author, if_match.as_deref(), Run::Real)
     })

@@ -77,7 +77,7 @@ pub async fn apply(call: Call) -> Answer {
         let message = "there is no such profile".to_owned();
         return Err(ApiError::UnknownName { message, key: "valid_profiles", known });
     };
-    let author = call.actor().unwrap_or_default();
+    let author = call.author();
     let change =
         config::changed(&call, Run::Real, move |reloader| reloader.apply_profile(found.id, &author)).await?;
     config::announce(&call, Run::Real, "profile_applied", &change).await;

@@ -75,7 +75,7 @@ pub async fn list(call: Call) -> Answer {
 pub async fn rollback(call: Call) -> Answer {
     let run = call.query::<DryRun>()?.run();
     let wanted = call.json::<Rollback>()?.revision;
-    let author = call.actor().unwrap_or_default();
+    let author = call.author();
     let change = config::changed(&call, run, move |reloader| reloader.rollback(wanted, &author, run)).await?;
     config::announce(&call, run, "config_rolled_back", &change).await;
     config::answer(run, &change, call.office.reloader.current().revision.number)

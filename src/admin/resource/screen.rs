@@ -220,6 +220,7 @@ impl Bench {
             now: clock.now(),
             masker: &self.office.masker,
             trial: None,
+            guarded: None,
             expired: &|| clock.monotonic() >= deadline,
         };
         let only = self.options.wanted(&self.ruleset);

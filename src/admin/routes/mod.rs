@@ -44,6 +44,8 @@ pub enum Access {
 pub enum Quota {
     /// It takes one.
     Counted,
+    /// It takes one; and strangers have a finite quota even where the tier has none, for it asks to be let in.
+    Knock,
     /// It takes none, and still tells what is left.
     Exempt,
 }
@@ -124,6 +126,11 @@ impl Route {
         if let Access::Permission(permission) = self.access {
             self.access = Access::Figures(permission);
         }
+        self
+    }
+
+    fn knock(mut self) -> Self {
+        self.quota = Quota::Knock;
         self
     }
 

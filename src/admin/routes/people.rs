@@ -15,6 +15,7 @@ pub(super) fn rows() -> Vec<Route> {
     vec![
         post("/api/v1/auth/token", "", by!(auth::token), "Gives a bearer token for a name and a password")
             .public()
+            .knock()
             .takes(schema::<auth::TokenRequest>())
             .gives(schema::<auth::TokenGrant>()),
         Route {

@@ -25,6 +25,7 @@ fn pages() -> Vec<Route> {
     vec![
         get("/login", READ, by!(sign_in::page), "Shows the page to sign in")
             .public()
+            .knock()
             .media(Media::Html)
             .query(&["next"]),
         post(
@@ -34,6 +35,7 @@ fn pages() -> Vec<Route> {
             "Signs in with a key or a password, from the page to sign in",
         )
         .public()
+        .knock()
         .leads_on(),
         get(
             "/auth/logout",
@@ -42,6 +44,7 @@ fn pages() -> Vec<Route> {
             "Ends the session, and leads to where that ends at the provider",
         )
         .public()
+        .knock()
         .leads_on(),
         post(
             "/auth/logout",
@@ -50,6 +53,7 @@ fn pages() -> Vec<Route> {
             "Ends the session, from the page that asks first",
         )
         .public()
+        .knock()
         .leads_on(),
     ]
 }
@@ -59,6 +63,7 @@ fn providers() -> Vec<Route> {
     vec![
         get("/auth/login", READ, by!(sign_in::sso), "Leads to the identity provider, to sign in")
             .public()
+            .knock()
             .leads_on()
             .query(&["next"]),
         get(
@@ -68,10 +73,12 @@ fn providers() -> Vec<Route> {
             "Takes the identity provider's answer, and leads on",
         )
         .public()
+        .knock()
         .leads_on()
         .query(&["code", "state", "iss", "error"]),
         post("/auth/callback", WRITE, by!(saml::callback), "Takes a SAML provider's answer, and leads on")
             .public()
+            .knock()
             .open_to_all_origins()
             .leads_on(),
         post(
@@ -80,7 +87,8 @@ fn providers() -> Vec<Route> {
             by!(backchannel::logout),
             "Takes an OpenID provider's logout token, and ends the sessions that it names",
         )
-        .public(),
+        .public()
+        .knock(),
         get(
             "/auth/saml/metadata",
             READ,
@@ -88,6 +96,7 @@ fn providers() -> Vec<Route> {
             "Tells a SAML provider who this gateway is, and where",
         )
         .public()
+        .knock()
         .media(Media::SamlMetadata),
         get(
             "/auth/saml/logout",
@@ -96,6 +105,7 @@ fn providers() -> Vec<Route> {
             "Takes a SAML provider's logout message, and leads on",
         )
         .public()
+        .knock()
         .leads_on()
         .query(&["SAMLRequest", "SAMLResponse", "RelayState", "SigAlg", "Signature"]),
     ]

@@ -189,7 +189,7 @@ impl Forwarder {
         while let Some(part) = parts.pop() {
             match self.sink.deliver(&part).await {
                 Ok(Delivery::Taken) => self.taken(&part)?,
-                Ok(Delivery::Partly { refused, again }) => {
+                Ok(Delivery::Partly { refused, again, because }) => {
                     let pick = |places: &[usize]| -> Vec<&Entry> {
                         places.iter().filter_map(|at| part.get(*at).copied()).collect()
                     };
@@ -200,7 +200,7 @@ impl Forwarder {
                     self.taken(&done)?;
                     refused.iter().try_for_each(|entry| self.bury(entry))?;
                     if !again.is_empty() {
-                        self.failed(&Trouble::Nonsense, None).await?;
+                        self.failed(&because, None).await?;
                         parts.push(again);
                     }
                 }
@@ -216,9 +216,12 @@ impl Forwarder {
                         _ => None,
                     };
                     let in_doubt = self.sink.in_doubt();
-                    self.failed(&trouble, asked).await?;
+                    // Before the wait, in which the gateway may be stopped.
                     if in_doubt > 0 {
                         self.rewind(in_doubt)?;
+                    }
+                    self.failed(&trouble, asked).await?;
+                    if in_doubt > 0 {
                         return Ok(Step::Rewound);
                     }
                     parts.push(part);

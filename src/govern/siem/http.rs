@@ -197,6 +197,7 @@ mod tests {
     async fn a_connection_that_was_closed_while_it_was_idle_is_opened_anew() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
+        let (close, mut is_to_close) = tokio::sync::mpsc::channel::<()>(1);
         let (closed, mut is_closed) = tokio::sync::mpsc::channel(1);
         tokio::spawn(async move {
             loop {
@@ -206,6 +207,7 @@ mod tests {
                     assert!(stream.read_buf(&mut read).await.unwrap() > 0);
                 }
                 stream.write_all(b"HTTP/1.1 204 X\r\n\r\n").await.unwrap();
+                is_to_close.recv().await.unwrap();
                 drop(stream);
                 closed.send(()).await.unwrap();
             }
@@ -217,6 +219,7 @@ mod tests {
         for _ in 0..3 {
             let answer = client.post("/", &[], b"{}".to_vec()).await.unwrap();
             assert_eq!(answer.status, StatusCode::NO_CONTENT);
+            close.send(()).await.unwrap();
             is_closed.recv().await.unwrap();
             // The reactor hears of it when it is asked.
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -79,20 +79,22 @@ impl Baseline {
     pub fn judge(&mut self, act: &Act) -> Odd {
         self.turn_hour(act);
         self.hour.1 += 1;
-        let sizes = [
-            self.requests.odd(act.request_bytes, "bytes in a request"),
-            self.responses.odd(act.response_bytes, "bytes in an answer"),
-            self.hourly.more(self.hour.1, "calls within an hour"),
-        ];
-        let others = [self.odd_hour(act), self.odd_tool(act)];
-        let all = sizes.into_iter().chain(others);
+        let sizes = act.sizes.map(|sizes| {
+            let request = self.requests.odd(sizes.request_bytes, "bytes in a request");
+            [request, self.responses.odd(sizes.response_bytes, "bytes in an answer")]
+        });
+        let hourly = self.hourly.more(self.hour.1, "calls within an hour");
+        let others = [hourly, self.odd_hour(act), self.odd_tool(act)];
+        let all = sizes.into_iter().flatten().chain(others);
         all.max_by(|one, other| one.anomaly.total_cmp(&other.anomaly)).unwrap_or_default()
     }
 
     /// Learns from a call that counts.
     pub fn learn(&mut self, act: &Act) {
-        self.requests.push(act.request_bytes);
-        self.responses.push(act.response_bytes);
+        if let Some(sizes) = act.sizes {
+            self.requests.push(sizes.request_bytes);
+            self.responses.push(sizes.response_bytes);
+        }
         self.by_hour.resize(HOURS, 0.0);
         if let Some(calls) = self.by_hour.get_mut(hour_of_day(act.at)) {
             *calls += 1.0;

@@ -459,6 +459,12 @@ impl Held {
             Agent { profile: Profile::new(now), sessions: Vec::new(), verdict: None, attested_at: None };
         Self { agent, is_dirty: true, has_turned: false }
     }
+
+    /// Orders agents by who is forgotten first. One that is blocked does not call, and would soon be silent longest:
+    /// forgotten, it would come back as if it were new.
+    fn last_to_go(&self) -> (bool, Timestamp) {
+        (self.agent.verdict == Some(Verdict::Blocked), self.agent.profile.last_seen)
+    }
 }
 
 /// Forgets the agent that was silent longest, where there is no room for another one.
@@ -466,7 +472,7 @@ fn make_room(all: &mut BTreeMap<String, Held>, agents: &Table<String, Agent>) {
     if all.len() < AGENTS_MAX {
         return;
     }
-    let silent = all.iter().min_by_key(|(_, held)| held.agent.profile.last_seen).map(|(id, _)| id.clone());
+    let silent = all.iter().min_by_key(|(_, held)| held.last_to_go()).map(|(id, _)| id.clone());
     if let Some(id) = silent {
         all.remove(&id);
         forget_silent(agents, &id);

@@ -38,6 +38,7 @@ pub use self::book::TrustError;
 pub use self::book::Turn;
 pub use self::session::Listed;
 pub use self::session::Session;
+use crate::access::a2a::map;
 use crate::policy::decision::Action;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
@@ -48,8 +49,9 @@ pub const NEUTRAL: f64 = 0.6;
 pub const TRUSTED_FROM: f64 = 75.0;
 /// Below this score an agent is blocked, where that is enforced.
 pub const BLOCKED_BELOW: f64 = 50.0;
-/// The most agents that are known; past it the one that was silent longest is forgotten.
-pub const AGENTS_MAX: usize = 4096;
+/// The most agents that are known, as many as a capability map may have; past it the one that was silent longest is
+/// forgotten, and one that is blocked only where all are.
+pub const AGENTS_MAX: usize = map::AGENTS_MAX;
 /// The most sessions that are listed at once, the newest.
 pub const LISTED_MAX: usize = 10_000;
 /// The longest name that is kept, of an agent, a capability or a tool, in bytes.
@@ -68,12 +70,19 @@ pub struct Act {
     pub tools: Vec<String>,
     /// Why it was denied, in the contract's code; none: it was granted.
     pub denied: Option<&'static str>,
-    /// The bytes of its request's body.
+    /// How much was said; none where the call was refused before its body was read: that tells nothing of the agent.
+    pub sizes: Option<Sizes>,
+    /// What was found in its request.
+    pub findings: Vec<Found>,
+}
+
+/// How much was said in a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// The bytes of the request's body.
     pub request_bytes: u64,
     /// The bytes of the answer's body.
     pub response_bytes: u64,
-    /// What was found in its request.
-    pub findings: Vec<Found>,
 }
 
 /// Something that was found in an agent's request.

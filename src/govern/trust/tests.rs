@@ -24,14 +24,17 @@ fn act(minutes: i64) -> Act {
         capability: Some("search".to_owned()),
         tools: Vec::new(),
         denied: None,
-        request_bytes: 1000,
-        response_bytes: 4000,
+        sizes: Some(Sizes { request_bytes: 1000, response_bytes: 4000 }),
         findings: Vec::new(),
     }
 }
 
+fn sizes(request_bytes: u64, response_bytes: u64) -> Option<Sizes> {
+    Some(Sizes { request_bytes, response_bytes })
+}
+
 fn denied(minutes: i64, code: &'static str) -> Act {
-    Act { denied: Some(code), capability: Some("payments".to_owned()), ..act(minutes) }
+    Act { denied: Some(code), sizes: None, capability: Some("payments".to_owned()), ..act(minutes) }
 }
 
 fn found(minutes: i64, category: Category, severity: Severity, action: Action) -> Act {
@@ -142,8 +145,8 @@ fn incidents_count_by_severity_and_fade() {
 #[test]
 fn what_is_unlike_an_agent_is_odd_and_explained() {
     let cases: [(&str, Act); 4] = [
-        ("bytes in a request", Act { request_bytes: 5_000_000, ..act(0) }),
-        ("bytes in an answer", Act { response_bytes: 50_000_000, ..act(0) }),
+        ("bytes in a request", Act { sizes: sizes(5_000_000, 4000), ..act(0) }),
+        ("bytes in an answer", Act { sizes: sizes(1000, 50_000_000), ..act(0) }),
         ("the tool delete_all", Act { tools: vec!["delete_all".to_owned()], ..act(0) }),
         ("a call at 2:00 UTC", Act { at: after(10 * 60), ..act(0) }),
     ];
@@ -266,4 +269,33 @@ fn names_and_memory_are_bounded() {
     (0..AGENTS_MAX + 10).for_each(|id| drop(trust.observe(&format!("agent-{id}"), &act(id as i64))));
     assert!(trust.score("agent-0", start()).is_err());
     assert!(trust.score("agent-10", start()).is_ok());
+}
+
+/// A call that is refused at its head has no body that anybody read: that is no oddity of the agent.
+#[test]
+fn what_nobody_read_is_not_odd() {
+    let trust = open(&Store::in_memory());
+    work(&trust, 5);
+    let from = at_end_of(5);
+    for call in 0..100 {
+        let act = Act { denied: Some("A2A_RATE_LIMITED"), sizes: None, ..act(from + call / 20) };
+        trust.observe("a", &act);
+    }
+    let score = trust.score("a", after(from + 5)).unwrap();
+    assert_ne!(score.verdict, Verdict::Blocked, "{score:?}");
+    let reasons = &score.reasons.behavioral_anomaly;
+    assert!(reasons.iter().all(|reason| !reason.text.contains("bytes in")), "{reasons:?}");
+}
+
+/// Whoever is blocked calls no more, and would be the first to be forgotten, and then be new.
+#[test]
+fn an_agent_that_is_blocked_is_not_forgotten_before_others() {
+    let trust = open(&Store::in_memory());
+    (0..40).for_each(|call| drop(trust.observe("bad", &denied(call, "A2A_CAP_DENIED"))));
+    let verdict = |trust: &Trust| trust.verdict("bad", after(100));
+    assert_eq!(verdict(&trust), Some(Verdict::Blocked));
+    for number in 0..=AGENTS_MAX as i64 {
+        trust.observe(&format!("agent-{number}"), &act(50));
+    }
+    assert_eq!(verdict(&trust), Some(Verdict::Blocked));
 }

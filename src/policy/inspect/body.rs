@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::cell::RefCell;
 use std::ops::Range;
 
 use super::Inspector;
@@ -9,6 +10,8 @@ use super::Pinning;
 use super::Unreadable;
 use super::layer2;
 use super::layer3;
+use super::prompt;
+use super::prompt::Prompt;
 use super::text::Sheet;
 use super::text::Written;
 use crate::llm::dialect::Channel;
@@ -129,6 +132,8 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     pin_tools(sheet, text, &document);
     let recall = Recall::of(sheet);
     let text_bytes = Cell::new(0);
+    let is_guarded = prompt::is_guarded(sheet.inspector);
+    let prompt = RefCell::new(Prompt::default());
     let texts = Texts::of(text, &document, |at, string, alone| {
         // A key belongs to no model; only one that is long is worth asking whose it is.
         let is_asked = !string.key || alone.len() >= memo::TEXT_BYTES_MIN;
@@ -136,9 +141,14 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
         let words = channel.map(|channel| words_of(channel, dialect, text, &document, string));
         let bytes = words.map_or(0, |words| bytes_of_model(alone, (direction, words), string));
         text_bytes.set(text_bytes.get() + bytes);
+        if is_guarded && channel == Some(Channel::System) {
+            prompt.borrow_mut().add(alone);
+        }
         Known { channel, standing: recall.standing(sheet, (text, &document, at), channel, alone) }
     });
     sheet.usage.text_bytes += text_bytes.get();
+    sheet.prompt.append(&prompt.into_inner());
+    trace_prompt(sheet, text, &document, &texts);
     let mut suspects = Vec::new();
     let edits = sheet.edit_count();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
@@ -177,6 +187,20 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
         }
     }
     Ok(())
+}
+
+/// Looks for the request's system prompt in what an answer tells.
+fn trace_prompt(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document, texts: &Texts) {
+    let Some(guarded) = sheet.inspector.guarded else { return };
+    let dialect = sheet.inspector.dialect;
+    let places = document.strings.iter().zip(texts.places()).filter(|(string, _)| !string.key);
+    let told = places.filter_map(|(string, (place, known))| {
+        let channel = known.channel.unwrap_or_else(|| dialect.channel(text, document, string));
+        let told = prompt::is_told(words_of(channel, dialect, text, document, string));
+        texts.joined.get(place).filter(|_| told)
+    });
+    let percent = prompt::leaked(guarded, told);
+    sheet.gathered().note_leaked(percent);
 }
 
 /// Returns whose words a string of a channel is; where nothing is known of an API, what names of pieces of text tell.

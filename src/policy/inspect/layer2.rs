@@ -85,6 +85,12 @@ impl Gathered {
         self.facts.tools.extend(tools);
     }
 
+    /// Adds how many percent of the system prompt came out, as far as that is more than was known.
+    pub fn note_leaked(&mut self, percent: u8) {
+        self.is_new |= percent > self.facts.leaked;
+        self.facts.leaked = self.facts.leaked.max(percent);
+    }
+
     /// Returns how many facts there are.
     pub fn len(&self) -> usize {
         self.facts.list().len()
@@ -149,10 +155,16 @@ impl Gathered {
 
     /// Returns a rule as it is reported: at the first finding it is about, or with the tools it is about.
     fn observation(&self, fired: &Fired, action: Action, confidence: Confidence) -> Observation {
-        let about_tools = fired.facts.is_empty() && !self.facts.tools.is_empty();
+        let about_body = fired.facts.is_empty();
+        let about_tools = about_body && !self.facts.tools.is_empty();
+        let about_prompt = about_body && !about_tools && self.facts.leaked > 0;
         let first = fired.facts.first().map_or(0, |first| *first);
-        let shown = self.shown.get(first).filter(|_| !about_tools);
-        let channel = if about_tools { Channel::ToolDefinition } else { Channel::Metadata };
+        let shown = self.shown.get(first).filter(|_| !about_tools && !about_prompt);
+        let channel = match (about_tools, about_prompt) {
+            (true, _) => Channel::ToolDefinition,
+            (false, true) => Channel::Assistant,
+            (false, false) => Channel::Metadata,
+        };
         Observation {
             detector: fired.id,
             action,

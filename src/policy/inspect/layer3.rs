@@ -116,7 +116,8 @@ impl Judge<'_> {
 #[derive(Clone, Debug)]
 pub struct Reading {
     growing: Growing,
-    origin: Origin,
+    /// Whose words the model takes it for; none where it only tells where windows end.
+    origin: Option<Origin>,
     told: SmallVec<[(DetectorId, Confidence); 2]>,
 }
 
@@ -127,8 +128,6 @@ pub struct Heard {
     pub finding: Finding,
     /// The bytes of its value.
     pub value: Vec<u8>,
-    /// Where the window ended: what stood before was seen when it was found.
-    pub until: usize,
 }
 
 impl Reading {
@@ -136,7 +135,12 @@ impl Reading {
     pub fn begin(judge: Judge<'_>, (direction, channel): (Direction, Channel)) -> Option<Self> {
         let is_wanted = judge.ruleset.layer3.ids().any(|id| judge.wanted.contains(id));
         let origin = origin(direction, channel).filter(|_| is_wanted)?;
-        Some(Self { growing: Growing::default(), origin, told: SmallVec::new() })
+        Some(Self { origin: Some(origin), ..Self::silent() })
+    }
+
+    /// Begins a text that no model reads: it is parted like others.
+    pub fn silent() -> Self {
+        Self { growing: Growing::default(), origin: None, told: SmallVec::new() }
     }
 
     /// Parts a piece of the text: what may be read on before the model is asked, and the rest.
@@ -144,10 +148,10 @@ impl Reading {
         self.growing.part(piece)
     }
 
-    /// Reads what [`Reading::part`] gave, and returns what there is to tell.
-    pub fn read(&mut self, judge: Judge<'_>, piece: &[u8], rest: &[u8]) -> Option<Heard> {
+    /// Reads what [`Reading::part`] gave; tells where a window ended and what the model has to say of it.
+    pub fn read(&mut self, judge: Judge<'_>, piece: &[u8], rest: &[u8]) -> Option<(usize, Option<Heard>)> {
         let window = self.growing.push(piece, rest)?;
-        hear(judge, window, self.origin, &mut self.told)
+        Some((window.until(), hear(judge, window, self.origin, &mut self.told)))
     }
 
     /// Ends the text, and returns what there is to tell.
@@ -170,12 +174,10 @@ impl Reading {
 fn hear(
     judge: Judge<'_>,
     window: Window<'_>,
-    origin: Origin,
+    origin: Option<Origin>,
     told: &mut SmallVec<[(DetectorId, Confidence); 2]>,
 ) -> Option<Heard> {
-    if !has_words(window.text) {
-        return None;
-    }
+    let origin = origin.filter(|_| has_words(window.text))?;
     let excerpt = if window.is_excerpt() { EXCERPT_COST } else { 0.0 };
     let own = if origin == Origin::Assistant { OWN_WORDS_COST } else { 0.0 };
     let signals = Signals { bias: -excerpt - own, ..Signals::default() };
@@ -190,7 +192,7 @@ fn hear(
     for range in [&mut finding.span, &mut finding.value] {
         *range = range.start + window.from..range.end + window.from;
     }
-    Some(Heard { finding, value, until: window.until() })
+    Some(Heard { finding, value })
 }
 
 /// Returns whose words a channel carries, as far as the model reads them.

@@ -8,6 +8,7 @@
 pub(super) mod body;
 pub mod layer2;
 pub mod layer3;
+pub mod prompt;
 pub mod text;
 
 use std::ops::Range;
@@ -29,6 +30,7 @@ use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::layer3::Trial;
+use crate::policy::inspect::prompt::Prompt;
 use crate::policy::pin::Pins;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
@@ -41,6 +43,7 @@ use crate::scan::threat::Decoded;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Layer;
+use crate::scan::trace::Guarded;
 
 /// One finding, judged.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,6 +133,8 @@ pub struct Inspection {
     pub opaque_bytes: usize,
     /// What may leave; `None` when the action is to block.
     pub cleared: Option<Cleared>,
+    /// What a request tells its model as its operator, to be known again in the answer.
+    pub prompt: Prompt,
 }
 
 /// The pins of tools, and the route they are for.
@@ -161,6 +166,8 @@ pub struct Inspector<'a> {
     pub masker: &'a Masker,
     /// The model that is tried on this exchange; none: the usual one judges.
     pub trial: Option<&'a Trial>,
+    /// The request's system prompt, where a response must not tell it.
+    pub guarded: Option<&'a Guarded>,
     /// Tells whether the time for this body is over.
     pub expired: &'a (dyn Fn() -> bool + Sync),
 }

@@ -11,6 +11,7 @@ use super::Observation;
 use super::Unreadable;
 use super::layer2::Gathered;
 use super::layer3;
+use super::prompt::Prompt;
 use crate::llm::dialect::Channel;
 use crate::llm::json;
 use crate::llm::usage::Usage;
@@ -34,6 +35,7 @@ pub struct Sheet<'a, 'v> {
     pub(super) usage: Usage,
     /// How many bytes were declared to hold no text, and hold none.
     pub(super) opaque_bytes: usize,
+    pub(super) prompt: Prompt,
     vault: &'v mut Vault,
     wanted: Cow<'a, DetectorSet>,
     observations: Vec<Observation>,
@@ -86,6 +88,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             inspector,
             usage,
             opaque_bytes: 0,
+            prompt: Prompt::default(),
             vault,
             wanted,
             observations: Vec::new(),
@@ -306,8 +309,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
             }
         }
         let cleared = Cleared::release(action, bytes);
-        let Self { observations, shadow, usage, opaque_bytes, .. } = self;
-        Inspection { action, observations, unreadable, shadow, usage, opaque_bytes, cleared }
+        let Self { observations, shadow, usage, opaque_bytes, prompt, .. } = self;
+        Inspection { action, observations, unreadable, shadow, usage, opaque_bytes, cleared, prompt }
     }
 }
 

@@ -14,24 +14,27 @@ use crate::policy::ruleset::RELOADABLE_KEYS;
 /// The keys of a route that say where a secret lies.
 const SECRET_PLACES: [&str; 2] = ["provider_key_file", "provider_key_env"];
 
+/// The key of a route that says whose certificates its upstream may show.
+const CA_FILE: &str = "upstream_ca_file";
+
 /// The keys of `[a2a]` that say who agents are and what they may do.
 const AGENT_FILES: [&str; 3] = ["client_ca", "client_crl", "capabilities"];
 
-/// A patch comes over the network: with it, whoever may change routes could send any file of this machine
+/// A change comes over the network: with it, whoever may change routes could send any file of this machine
 /// to an address of their own, or make itself an agent. Where secrets lie, and who the agents are, is
 /// therefore said in files alone.
 pub(super) fn refuse_new_secrets(current: &Document, wanted: &Document) -> Result<(), Vec<Fault>> {
-    let agents =
-        |document: &Document, key: &str| document.root().get("a2a").and_then(|it| it.get(key)).cloned();
-    if let Some(key) = AGENT_FILES.iter().find(|key| agents(current, key) != agents(wanted, key)) {
+    if let Some(key) = changed_agent_file(current, wanted) {
         let reason = "can be changed only in the configuration file".to_owned();
         let problem = Problem::Invalid { reason, suggestion: None };
         return Err(vec![Fault { place: None, key: format!("a2a.{key}"), problem }]);
     }
     let places = |document: &Document| {
-        let routes = document.root().get("routes").and_then(Value::as_array).cloned().unwrap_or_default();
-        let of_route = |route: Value| SECRET_PLACES.map(|key| route.get(key).cloned());
-        routes.into_iter().flat_map(of_route).flatten().collect::<Vec<_>>()
+        let routes = key_routes(document).into_iter();
+        routes
+            .flat_map(|route| SECRET_PLACES.map(|key| route.get(key).cloned()))
+            .flatten()
+            .collect::<Vec<_>>()
     };
     let known = places(current);
     if places(wanted).iter().all(|place| known.contains(place)) {
@@ -43,6 +46,38 @@ pub(super) fn refuse_new_secrets(current: &Document, wanted: &Document) -> Resul
         key: "routes".to_owned(),
         problem: Problem::Invalid { reason, suggestion: None },
     }])
+}
+
+/// Tells whether a change would lead a provider's key to where it does not go now (an address, or whoever a
+/// certificate file vouches for), or bring back other agents: whoever may change rules alone may not.
+pub(super) fn moves_secrets(current: &Document, wanted: &Document) -> bool {
+    let ways = |document: &Document| key_routes(document).iter().flat_map(ways_of).collect::<Vec<_>>();
+    let known = ways(current);
+    changed_agent_file(current, wanted).is_some() || ways(wanted).iter().any(|way| !known.contains(way))
+}
+
+fn changed_agent_file(current: &Document, wanted: &Document) -> Option<&'static str> {
+    let agents =
+        |document: &Document, key: &str| document.root().get("a2a").and_then(|it| it.get(key)).cloned();
+    AGENT_FILES.into_iter().find(|key| agents(current, key) != agents(wanted, key))
+}
+
+/// Returns the routes that hold a provider's key.
+fn key_routes(document: &Document) -> Vec<Value> {
+    let routes = document.root().get("routes").and_then(Value::as_array).cloned().unwrap_or_default();
+    let holds_key = |route: &Value| SECRET_PLACES.iter().any(|key| route.get(key).is_some());
+    routes.into_iter().filter(holds_key).collect()
+}
+
+/// Returns each way that a route's key can take: the key's places, one upstream, and who vouches for it.
+fn ways_of(route: &Value) -> Vec<Vec<Option<Value>>> {
+    let upstreams = match route.get("upstream") {
+        Some(Value::Array(several)) => several.clone(),
+        one => one.cloned().into_iter().collect(),
+    };
+    let fixed = SECRET_PLACES.into_iter().chain([CA_FILE]).map(|key| route.get(key).cloned());
+    let fixed: Vec<_> = fixed.collect();
+    upstreams.into_iter().map(|upstream| [fixed.clone(), vec![Some(upstream)]].concat()).collect()
 }
 
 pub(super) fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {

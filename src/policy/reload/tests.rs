@@ -69,6 +69,10 @@ fn secrets(reloader: &Reloader) -> Mode {
     reloader.handle().load().policies["default"].file.category(Category::Secrets).request
 }
 
+fn by(name: &str) -> Author {
+    Author { name: name.to_owned(), reach: Reach::Rules }
+}
+
 fn set_secrets(mode: &str) -> Value {
     json!({"policies": {"default": {"categories": {"secrets": {"mode": mode}}}}})
 }
@@ -110,7 +114,7 @@ fn a_file_is_obeyed_and_a_bad_one_changes_nothing() {
 fn packs_are_compiled_and_proven_only_when_they_change() {
     let mut world = World::default();
     let (reloader, _) = world.start();
-    reloader.patch(set_secrets("off"), "ann", None, Run::Real).unwrap();
+    reloader.patch(set_secrets("off"), &by("ann"), None, Run::Real).unwrap();
     assert_eq!(*world.proven.lock(), 1);
     world.packs.lock().push("extra");
     let change = reloader.reload_file().unwrap().unwrap();
@@ -125,12 +129,12 @@ fn patches_are_guarded_tried_and_refused_whole() {
     let mut world = World::default();
     let (reloader, _) = world.start();
     let etag = reloader.current().revision.etag.clone();
-    let dry = reloader.patch(set_secrets("monitor"), "ann", Some(&etag), Run::Dry).unwrap();
+    let dry = reloader.patch(set_secrets("monitor"), &by("ann"), Some(&etag), Run::Dry).unwrap();
     assert_eq!((dry.revision, reloader.handle().load().revision), (2, 1));
     assert_eq!(secrets(&reloader), Mode::Block);
-    let made = reloader.patch(set_secrets("monitor"), "ann", Some(&etag), Run::Real).unwrap();
+    let made = reloader.patch(set_secrets("monitor"), &by("ann"), Some(&etag), Run::Real).unwrap();
     assert_eq!((&made.etag, secrets(&reloader)), (&dry.etag, Mode::Monitor));
-    let stale = reloader.patch(set_secrets("off"), "bob", Some(&etag), Run::Real).unwrap_err();
+    let stale = reloader.patch(set_secrets("off"), &by("bob"), Some(&etag), Run::Real).unwrap_err();
     assert!(matches!(stale, ChangeError::Stale { etag } if etag == made.etag));
     let cases = [
         (
@@ -148,7 +152,7 @@ fn patches_are_guarded_tried_and_refused_whole() {
         ),
     ];
     for (patch, expected) in cases {
-        let found = faults(reloader.patch(patch, "ann", None, Run::Real).unwrap_err());
+        let found = faults(reloader.patch(patch, &by("ann"), None, Run::Real).unwrap_err());
         expected
             .iter()
             .for_each(|line| assert!(found.iter().any(|fault| fault == line), "{line} in {found:?}"));
@@ -163,12 +167,12 @@ fn a_way_back_is_a_new_revision() {
     let mut world = World::default();
     let (reloader, _) = world.start();
     let first = reloader.current().revision.etag.clone();
-    reloader.apply_profile("quickstart", "ann").unwrap();
+    reloader.apply_profile("quickstart", &by("ann")).unwrap();
     assert_eq!(secrets(&reloader), Mode::Monitor);
-    let back = reloader.rollback(1, "bob", Run::Real).unwrap();
+    let back = reloader.rollback(1, &by("bob"), Run::Real).unwrap();
     assert_eq!((back.revision, back.etag, secrets(&reloader)), (3, first, Mode::Block));
-    assert!(matches!(reloader.rollback(9, "bob", Run::Real), Err(ChangeError::UnknownRevision)));
-    assert!(matches!(reloader.apply_profile("nobody", "x"), Err(ChangeError::UnknownProfile)));
+    assert!(matches!(reloader.rollback(9, &by("bob"), Run::Real), Err(ChangeError::UnknownRevision)));
+    assert!(matches!(reloader.apply_profile("nobody", &by("x")), Err(ChangeError::UnknownProfile)));
     let kept = reloader.revisions().newest(9).unwrap();
     let story: Vec<&str> = kept.iter().map(|revision| revision.source.as_str()).collect();
     assert_eq!(story, ["rollback", "profile", "start"]);
@@ -178,7 +182,7 @@ fn a_way_back_is_a_new_revision() {
 fn a_restart_takes_the_newer_of_files_and_revisions() {
     let mut world = World::default();
     let (reloader, _) = world.start();
-    reloader.patch(set_secrets("monitor"), "ann", None, Run::Real).unwrap();
+    reloader.patch(set_secrets("monitor"), &by("ann"), None, Run::Real).unwrap();
     drop(reloader);
     let (reloader, origin) = world.start();
     assert!(matches!(origin, Origin::StoredRevision));
@@ -188,7 +192,7 @@ fn a_restart_takes_the_newer_of_files_and_revisions() {
     let (reloader, origin) = world.start();
     assert!(matches!(origin, Origin::FilesChanged));
     assert_eq!((secrets(&reloader), reloader.handle().load().revision), (Mode::Block, 3));
-    reloader.patch(json!({"detectors": {"disabled": ["key"]}}), "ann", None, Run::Real).unwrap();
+    reloader.patch(json!({"detectors": {"disabled": ["key"]}}), &by("ann"), None, Run::Real).unwrap();
     let mut shrunk = World { packs: Arc::default(), ..world.clone() };
     shrunk.packs.lock().push("other");
     drop(reloader);
@@ -205,4 +209,47 @@ fn what_a_ruleset_needs_is_made_ready_before_it_is_in_force() {
     world.write("[policies.default.categories.secrets]\nmode = 'monitor'");
     reloader.reload_file().unwrap();
     assert_eq!(*seen.lock(), [(1, 2)]);
+}
+
+#[test]
+fn only_some_lead_a_providers_key_elsewhere() {
+    const ROUTE: &str =
+        "[[routes]]\nname = 'a'\nauth = 'gateway_key'\nprovider_key_env = 'A_KEY'\npolicy = 'default'\n";
+    let mut world = World::default();
+    world.write(&format!("{ROUTE}upstream = ['https://old.example', 'https://one.example']"));
+    let (reloader, _) = world.start();
+    world.write(&format!("{ROUTE}upstream = 'https://one.example'"));
+    reloader.reload_file().unwrap();
+    let route = reloader.current().document.root()["routes"][0].clone();
+    let with = |key: &str, value: Value| {
+        let mut route = route.clone();
+        route[key] = value;
+        json!({ "routes": [route] })
+    };
+    let mut second = route.clone();
+    (second["name"], second["path_prefix"]) = (json!("b"), json!("/b"));
+    let mut led_away = second.clone();
+    led_away["upstream"] = json!("https://evil.example");
+    let moves = [
+        with("upstream", json!("https://evil.example")),
+        with("upstream", json!(["https://one.example", "https://evil.example"])),
+        with("upstream", json!("http://one.example")),
+        with("upstream_ca_file", json!("evil.pem")),
+        json!({ "routes": [route, led_away] }),
+    ];
+    let out_of_reach = |made: Result<Change, ChangeError>| matches!(made, Err(ChangeError::OutOfReach));
+    for patch in moves {
+        assert!(out_of_reach(reloader.patch(patch.clone(), &by("ann"), None, Run::Dry)), "{patch}");
+    }
+    assert!(out_of_reach(reloader.rollback(1, &by("ann"), Run::Real)), "the key went elsewhere then");
+    for patch in
+        [with("path_prefix", json!("/x")), json!({ "routes": [route, second] }), json!({ "routes": [] })]
+    {
+        reloader.patch(patch, &by("ann"), None, Run::Dry).unwrap();
+    }
+    let root = Author { name: "root".to_owned(), reach: Reach::Secrets };
+    let moved =
+        reloader.patch(with("upstream", json!("https://two.example")), &root, None, Run::Real).unwrap();
+    assert_eq!((moved.revision, moved.changed.join(",")), (3, "routes".to_owned()));
+    reloader.rollback(1, &root, Run::Real).unwrap();
 }

@@ -51,7 +51,7 @@ impl StreamInspector {
         let hash = self.hasher.hash_one(text);
         let entry = &mut self.lanes[slot];
         if entry.ended && !new.is_empty() {
-            (entry.lane, entry.model) = *entry.resumable.take().ok_or(Unreadable::Resumed)?;
+            (entry.lane, entry.model, entry.trace) = *entry.resumable.take().ok_or(Unreadable::Resumed)?;
             entry.ended = false;
             entry.left_to = entry.fed;
         }
@@ -137,7 +137,7 @@ impl StreamInspector {
             true => self.lanes.len(),
             false => self.free_slot().ok_or(Unreadable::TooManyLanes(limit))?,
         };
-        let entry = Slot::new(&key, model::reading(inspector, key.channel));
+        let entry = Slot::new(&key, model::begin(inspector, key.channel));
         match self.lanes.get_mut(slot) {
             Some(place) => *place = entry,
             None => self.lanes.push(entry),

@@ -38,7 +38,7 @@ impl StreamInspector {
             let Some(entry) = self.lanes.get_mut(slot).filter(|entry| !entry.ended && entry.fed > 0) else {
                 continue;
             };
-            entry.resumable = Some(Box::new((entry.lane.clone(), entry.model.clone())));
+            entry.resumable = Some(Box::new((entry.lane.clone(), entry.model.clone(), entry.trace.clone())));
             ended.push(slot);
         }
         ended

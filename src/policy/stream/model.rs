@@ -1,7 +1,7 @@
-//! A lane's text as it grows: fed to the lane and to the model, piece by piece, and settled.
+//! A lane's text as it grows: fed to the lane, to the model and to the trace of the system prompt, and settled.
 //!
-//! Where a model reads the text, it is fed in pieces that end where the model's windows do, so that what stops a text
-//! stops it at the same byte however the provider's events were cut.
+//! Where one of the two reads the text, it is fed in pieces that end where the model's windows do, so that what stops a
+//! text stops it at the same byte however the provider's events were cut.
 
 use super::StreamInspector;
 use super::stop::Found;
@@ -13,12 +13,18 @@ use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::layer3::Heard;
 use crate::policy::inspect::layer3::Judge;
 use crate::policy::inspect::layer3::Reading;
+use crate::policy::inspect::prompt;
 use crate::redact::token::Vault;
 use crate::scan::threat::Finding;
+use crate::scan::trace::Trace;
 
-/// Begins the model's reading of a text of a channel, where it reads such texts.
-pub(super) fn reading(inspector: &Inspector<'_>, channel: Channel) -> Option<Reading> {
-    Reading::begin(judge_of(inspector), (inspector.judged(), channel))
+/// Begins the model's reading of a text of a channel, where it reads such texts, and the trace of the system prompt.
+pub(super) fn begin(inspector: &Inspector<'_>, channel: Channel) -> (Option<Reading>, Option<Trace>) {
+    let reading = Reading::begin(judge_of(inspector), (inspector.judged(), channel));
+    match inspector.guarded.filter(|_| prompt::is_told(channel)) {
+        Some(_) => (Some(reading.unwrap_or_else(Reading::silent)), Some(Trace::default())),
+        None => (reading, None),
+    }
 }
 
 fn judge_of<'a>(inspector: &Inspector<'a>) -> Judge<'a> {
@@ -38,7 +44,6 @@ impl StreamInspector {
         if (inspector.expired)() {
             return Err(Unreadable::Late.into());
         }
-        let start = self.lanes[slot].fed;
         self.lanes[slot].fed += text.len();
         self.usage.text_bytes += text.len() as u64;
         if self.lanes[slot].blocked_from.is_some() {
@@ -53,10 +58,9 @@ impl StreamInspector {
             let (piece, behind) = model.part(rest);
             fed = self.feed_piece(inspector, vault, slot, piece);
             if fed.is_ok()
-                && let Some(heard) = model.read(judge_of(inspector), piece, behind)
+                && let Some((until, heard)) = model.read(judge_of(inspector), piece, behind)
             {
-                debug_assert_eq!(heard.until, start + text.len() - behind.len());
-                fed = self.heed(inspector, vault, slot, heard);
+                fed = self.heed(inspector, vault, (slot, until), heard);
             }
             rest = behind;
         }
@@ -76,6 +80,9 @@ impl StreamInspector {
         if self.restores == Some(true) {
             lane.unrestored.extend_from_slice(text);
         }
+        if let (Some(trace), Some(guarded)) = (&mut lane.trace, inspector.guarded) {
+            trace.push(guarded, &mut self.leak, text);
+        }
         let advance = lane.lane.feed(&inspector.ruleset.scanner, watch, text).map_err(Unreadable::from)?;
         self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)
     }
@@ -94,10 +101,16 @@ impl StreamInspector {
         let advance = self.lanes[slot].lane.finish(&inspector.ruleset.scanner, watch);
         let advance = advance.map_err(Unreadable::from)?;
         self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)?;
-        let open = self.lanes[slot].blocked_from.is_none();
-        let model = self.lanes[slot].model.as_mut().filter(|_| open);
-        let Some(heard) = model.and_then(|model| model.finish(judge_of(inspector))) else { return Ok(()) };
-        let heeded = self.heed(inspector, vault, slot, heard);
+        let lane = &mut self.lanes[slot];
+        if lane.blocked_from.is_some() {
+            return Ok(());
+        }
+        if let (Some(trace), Some(guarded)) = (&mut lane.trace, inspector.guarded) {
+            trace.finish(guarded, &mut self.leak);
+        }
+        let (until, heard) =
+            (lane.fed, lane.model.as_mut().and_then(|model| model.finish(judge_of(inspector))));
+        let heeded = self.heed(inspector, vault, (slot, until), heard);
         if heeded.is_err()
             && let Some(ending) = self.queue.back_mut()
         {
@@ -140,20 +153,24 @@ impl StreamInspector {
         Err(self.stop_at(slot, from))
     }
 
-    /// Judges what the model found; what stops the text stops it where the window ended.
+    /// Judges what the model found, and what came out of the system prompt; what stops the text stops it where the
+    /// window ended.
     ///
     /// What has left cannot be masked: where a policy says `redact`, it is recorded.
     fn heed(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,
-        slot: usize,
-        heard: Heard,
+        (slot, until): (usize, usize),
+        heard: Option<Heard>,
     ) -> Result<(), Stop> {
+        if let Some(guarded) = inspector.guarded {
+            self.gathered.note_leaked(self.leak.percent(guarded));
+        }
         let channel = self.lanes[slot].channel;
-        let Heard { finding, value, until } = heard;
+        let (finding, value) = heard.map(|heard| (heard.finding, heard.value)).unzip();
         let (told, before) = (self.observations.len(), self.action);
-        self.judge(inspector, vault, &[finding], channel, |_| Some(&value));
+        self.judge(inspector, vault, finding.as_slice(), channel, |_| value.as_deref());
         let told = self.observations.iter_mut().skip(told);
         let actions = told.map(|seen| {
             seen.action = if seen.action == Action::Redact { Action::Monitor } else { seen.action };

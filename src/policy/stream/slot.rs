@@ -17,12 +17,15 @@ use crate::redact::token::Vault;
 use crate::scan::lane::Lane;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::Finding;
+use crate::scan::trace::Trace;
 
 /// A text under way, in one choice, block or tool call.
 pub(super) struct Slot {
     pub(super) lane: Lane,
     /// The model at the text, where one reads it.
     pub(super) model: Option<Reading>,
+    /// What follows it for the request's system prompt, where that is guarded.
+    pub(super) trace: Option<Trace>,
     pub(super) channel: Channel,
     /// Text given to the lane, in bytes.
     pub(super) fed: usize,
@@ -39,8 +42,8 @@ pub(super) struct Slot {
     /// How long the text was when it was last said whole, or its last piece where that may turn out to be one, and
     /// its hash.
     pub(super) said: Option<(usize, u64)>,
-    /// The lane and the model as they were before an end that may not be one.
-    pub(super) resumable: Option<Box<(Lane, Option<Reading>)>>,
+    /// The lane, the model and the trace as they were before an end that may not be one.
+    pub(super) resumable: Option<Box<(Lane, Option<Reading>, Option<Trace>)>>,
     /// The values told at such an end, and up to where the text left.
     pub(super) told: Vec<(DetectorId, Range<usize>)>,
     pub(super) left_to: usize,
@@ -49,10 +52,11 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(key: &LaneKey, model: Option<Reading>) -> Self {
+    pub(super) fn new(key: &LaneKey, (model, trace): (Option<Reading>, Option<Trace>)) -> Self {
         Self {
             lane: Lane::new(),
             model,
+            trace,
             channel: key.channel,
             kind: key.kind,
             is_whole: key.kind == LaneKind::Whole,

@@ -36,13 +36,14 @@ pub const CONDITION_BYTES_MAX: usize = 4096;
 pub const NESTING_MAX: usize = 2;
 
 /// What a condition may name, beside the variables that it introduces itself.
-pub const VARIABLES: [&str; 13] = [
+pub const VARIABLES: [&str; 14] = [
     "findings",
     "counts",
     "distinct",
     "messages",
     "types",
     "tools",
+    "leaked",
     "risk",
     "direction",
     "dialect",
@@ -275,6 +276,7 @@ impl Variables {
             ("messages", messages(facts, known)),
             ("types", types(facts, known)),
             ("tools", list(tools)),
+            ("leaked", Value::Int(i64::from(scene.facts.leaked))),
             ("risk", risk),
             ("direction", text(scene.direction)),
             ("dialect", text(scene.dialect)),

@@ -74,6 +74,8 @@ pub struct Facts {
     counts: HashMap<DetectorId, Count>,
     /// Tools whose definitions are worth a look.
     pub tools: Vec<ToolFact>,
+    /// How many percent of the request's system prompt came out in the answer.
+    pub leaked: u8,
 }
 
 /// How often a detector found something.
@@ -142,6 +144,6 @@ impl Facts {
 
     /// Tells whether there is nothing to look at.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty() && self.tools.is_empty()
+        self.list.is_empty() && self.tools.is_empty() && self.leaked == 0
     }
 }

@@ -191,6 +191,12 @@ impl Rules {
         self.rules.iter().position(|rule| rule.id == name).map(|at| self.id(at))
     }
 
+    /// Tells whether one of some rules is about what came out of a system prompt.
+    pub fn guard_prompts(&self, wanted: &DetectorSet) -> bool {
+        let mut rules = self.rules.iter().enumerate();
+        rules.any(|(at, rule)| rule.needs.guards_prompts() && wanted.contains(self.id(at)))
+    }
+
     /// Returns the detectors that conditions know, in the order of their ids.
     pub fn known(&self) -> &[Known] {
         &self.known

@@ -15,6 +15,8 @@ use crate::scan::threat::UnknownName;
 const DECODED: &str = "decoded";
 /// The word for tools whose definitions are worth a look.
 const TOOLS: &str = "tools";
+/// The word for a system prompt of which something came out.
+const LEAKED: &str = "leaked";
 
 /// What a rule needs: everything named must be there, in whichever findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +42,12 @@ impl Needs {
         let categories = self.0 & bits(&Category::ALL.map(Category::as_str));
         let of_others = bits(&["request", "system", "user", "tool_result", "tool_definition"]);
         let rests = categories == 0 || categories & bits(&[category.as_str()]) != 0;
-        rests && self.0 & of_others == 0
+        rests && self.0 & (of_others | bits(&[LEAKED])) == 0
+    }
+
+    /// Tells whether the rule is about what came out of a system prompt.
+    pub fn guards_prompts(self) -> bool {
+        words().any(|(bit, word)| word == LEAKED && self.0 & bit != 0)
     }
 
     pub(super) fn met_by(self, seen: &Seen) -> bool {
@@ -55,6 +62,9 @@ impl Seen {
         see(scene.direction);
         if !scene.facts.tools.is_empty() {
             see(TOOLS);
+        }
+        if scene.facts.leaked > 0 {
+            see(LEAKED);
         }
         for fact in scene.facts.list() {
             see(fact.channel);
@@ -74,7 +84,7 @@ impl Seen {
 fn words() -> impl Iterator<Item = (u32, &'static str)> {
     let layers = [Layer::L1Regex, Layer::L2Rules, Layer::L3Ml].map(Layer::as_str);
     let closed = CHANNELS.into_iter().chain(DIRECTIONS).chain(layers);
-    let words = closed.chain(Category::ALL.map(Category::as_str)).chain([DECODED, TOOLS]);
+    let words = closed.chain(Category::ALL.map(Category::as_str)).chain([DECODED, TOOLS, LEAKED]);
     words.enumerate().map(|(at, word)| (1 << at, word))
 }
 

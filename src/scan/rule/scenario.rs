@@ -38,6 +38,9 @@ pub struct Scenario {
     /// Tools whose definitions changed or shadow others.
     #[serde(default)]
     pub tools: Vec<ToldTool>,
+    /// How many percent of the request's system prompt came out.
+    #[serde(default)]
+    pub leaked: u8,
 }
 
 /// One message.
@@ -156,6 +159,7 @@ impl Scenario {
             }
         }
         facts.tools = self.tools.iter().map(ToolFact::from).collect();
+        facts.leaked = self.leaked;
         Ok(facts)
     }
 }
@@ -178,7 +182,8 @@ impl fmt::Display for Scenario {
             format!("tool {}: {what}", tool.name)
         };
         let lines = self.parts.iter().map(part).chain(self.findings.iter().map(told));
-        let lines: Vec<String> = lines.chain(self.tools.iter().map(tool)).collect();
+        let leaked = (self.leaked > 0).then(|| format!("{} % of the system prompt", self.leaked));
+        let lines: Vec<String> = lines.chain(self.tools.iter().map(tool)).chain(leaked).collect();
         write!(f, "{}: {}", self.direction, lines.join("; "))
     }
 }

@@ -6,13 +6,13 @@ use http::HeaderValue;
 use http::Method;
 use http::Uri;
 use http::Version;
+use portcullis::admin::head;
+use portcullis::admin::head::HeadLimits;
 use portcullis::llm::media::Media;
 use portcullis::llm::multipart;
 use portcullis::proxy::coding::Coding;
 use portcullis::proxy::coding::CodingLimits;
 use portcullis::proxy::coding::StreamDecoder;
-use portcullis::proxy::head;
-use portcullis::proxy::head::HeadLimits;
 use portcullis::proxy::path::normalise;
 
 use super::cuttings;

@@ -132,6 +132,12 @@ fn each_code_behind_the_certificate_has_its_cause() {
 
 #[test]
 fn an_agent_is_paced_by_itself_and_told_how_long() {
+    for protocol in ["h2", "http/1.1"] {
+        an_agent_is_paced_in(protocol);
+    }
+}
+
+fn an_agent_is_paced_in(protocol: &str) {
     let deployment = Deployment::make();
     let upstream = Upstream::answering("application/json", "{}");
     let gateway = deployment.start(upstream.address, "");
@@ -140,7 +146,7 @@ fn an_agent_is_paced_by_itself_and_told_how_long() {
     Runtime::new().expect("a runtime").block_on(async {
         let mut passed = 0;
         let told = loop {
-            let told = call(at, Some(&planner), "h2", "/agents/x", &sound()).await;
+            let told = call(at, Some(&planner), protocol, "/agents/x", &sound()).await;
             if told.status != 200 {
                 break told;
             }
@@ -152,8 +158,31 @@ fn an_agent_is_paced_by_itself_and_told_how_long() {
         assert_eq!((told.status, &told.body["code"]), (429, &json!("A2A_RATE_LIMITED")));
         assert!(told.headers.contains_key("retry-after") && told.headers["x-ratelimit-remaining"] == "0");
         let other = but("x-a2a-agent-id", "busy");
-        assert_eq!(call(at, Some(&busy), "h2", "/agents/x", &other).await.status, 200);
+        assert_eq!(call(at, Some(&busy), protocol, "/agents/x", &other).await.status, 200);
     });
+}
+
+#[test]
+fn a_restart_refills_no_agent() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let slowly =
+        "[a2a.tiers.community]\nrequests_per_minute = 1\nburst = 20\n[proxy]\nshutdown_notice_ms = 0\n";
+    let mut gateway = deployment.start(upstream.address, slowly);
+    let planner = deployment.authority.agent("planner");
+    let runtime = Runtime::new().expect("a runtime");
+    let left = |gateway: &Gateway| {
+        let at = (gateway.proxy, &deployment.server);
+        let told = runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", &sound()));
+        told.headers["x-ratelimit-remaining"].to_str().ok().and_then(|it| it.parse::<u32>().ok())
+    };
+    for _ in 0..9 {
+        left(&gateway).expect("a number");
+    }
+    let before = left(&gateway).expect("a number");
+    gateway.end_and_restart();
+    // One comes back each minute.
+    assert!(left(&gateway).is_some_and(|left| left <= before + 1), "more than {before}");
 }
 
 #[test]

@@ -27,9 +27,18 @@ fn without_a_map_agents_wait_and_with_a_broken_one_the_old_counts() {
     let planner = deployment.authority.agent("planner");
     let at = (gateway.proxy, &deployment.server);
     let runtime = Runtime::new().expect("a runtime");
-    let told = || runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", &sound()));
-    let missing = told();
-    assert_eq!((missing.status, &missing.body["code"]), (500, &json!("A2A_CAP_CHECK_FAILED")));
+    let told_in =
+        |protocol: &str| runtime.block_on(call(at, Some(&planner), protocol, "/agents/x", &sound()));
+    let told = || told_in("h2");
+    for protocol in ["h2", "http/1.1"] {
+        let missing = told_in(protocol);
+        assert_eq!(
+            (missing.status, &missing.body["code"]),
+            (500, &json!("A2A_CAP_CHECK_FAILED")),
+            "{protocol}"
+        );
+        assert_eq!(missing.body.as_object().map(|it| it.len()), Some(2), "{}", missing.body);
+    }
     assert_eq!(health(&gateway), "down");
     fs::write(&map, MAP).expect("it is writable");
     gateway.signal("HUP");

@@ -1,7 +1,10 @@
 //! Guardrails between agents, over real TLS with real certificates, on HTTP/1 and HTTP/2.
 
+mod bodies;
 mod chain;
+mod expiry;
 mod files;
+mod inside;
 mod internal;
 mod pki;
 mod sdk;
@@ -9,6 +12,7 @@ mod seats;
 mod talk;
 mod trust;
 
+use std::convert::Infallible;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -24,6 +28,7 @@ use http::HeaderMap;
 use http::Request;
 use http_body_util::BodyExt;
 use http_body_util::Full;
+use hyper::body::Body;
 use hyper::client::conn::http1;
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioExecutor;
@@ -162,12 +167,27 @@ pub fn but(name: &'static str, value: &str) -> Headers {
 
 /// Makes one call on a connection of its own.
 pub async fn call(
-    (address, server): (SocketAddr, &Certificate),
+    at: (SocketAddr, &Certificate),
     client: Option<&Identity>,
     protocol: &str,
     path: &str,
     headers: &[(&'static str, String)],
 ) -> Told {
+    call_with(at, client, protocol, path, headers, Full::new(Bytes::from_static(BODY.as_bytes()))).await
+}
+
+/// Makes one with another body, in whatever pieces that comes.
+pub async fn call_with<B>(
+    (address, server): (SocketAddr, &Certificate),
+    client: Option<&Identity>,
+    protocol: &str,
+    path: &str,
+    headers: &[(&'static str, String)],
+    body: B,
+) -> Told
+where
+    B: Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static,
+{
     let stream = TokioIo::new(connect(address, server, client, protocol).await);
     let mut request = Request::post(path).header("content-type", "application/json");
     if protocol == "h2" {
@@ -176,7 +196,7 @@ pub async fn call(
         request = request.header("host", "localhost");
     }
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
-    let request = request.body(Full::new(Bytes::from_static(BODY.as_bytes()))).expect("a request");
+    let request = request.body(body).expect("a request");
     let answer = if protocol == "h2" {
         let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await.expect("HTTP/2");
         tokio::spawn(connection);

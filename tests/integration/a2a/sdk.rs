@@ -66,21 +66,27 @@ fn official_sdks_talk_through_the_gateway_and_raise_what_it_refuses() {
     let open =
         Gateway::start(&format!("{unlimited}[limits]\nscan_ms = 60000\n{}{}", route("a2a"), route("mcp")));
     let deployment = Deployment::make();
-    let guarded =
-        deployment.start(peers.address("a2a"), "[a2a.tiers.community]\nrequests_per_minute = 0\nburst = 0\n");
+    let guarded = deployment.start(
+        peers.address("a2a"),
+        &format!(
+            "[a2a.tiers.community]\nrequests_per_minute = 0\nburst = 0\n[[routes]]\nname = \"tools\"\n\
+             path_prefix = \"/tools\"\nstrip_prefix = true\nupstream = \"http://{}\"\nauth = \"a2a\"\n\
+             policy = \"default\"\ndialect = \"mcp\"\n",
+            peers.address("mcp")
+        ),
+    );
     let planner = deployment.authority.agent("planner");
     let write =
         |name: &str, text: &str| fs::write(guarded.directory().join(name), text).expect("it is writable");
     write("planner.pem", &planner.cert_pem);
     write("planner.key", &planner.key_pem);
     let base = format!("http://{}", open.proxy);
+    let guarded_base = format!("https://localhost:{}", guarded.proxy.port());
     let mut of_python = python("agents.py");
-    of_python
-        .arg(&base)
-        .arg(format!("https://localhost:{}/agents", guarded.proxy.port()))
-        .arg(guarded.directory());
+    of_python.arg(&base).arg(&guarded_base).arg(guarded.directory());
     passes(of_python);
     let mut of_node = Command::new(format!("{INSTALLED}/bin/node"));
-    of_node.env("CLIENTS_NODE", format!("{INSTALLED}/node")).arg(format!("{CLIENTS}/agents.mjs")).arg(&base);
+    of_node.env("CLIENTS_NODE", format!("{INSTALLED}/node")).arg(format!("{CLIENTS}/agents.mjs"));
+    of_node.arg(&base).arg(&guarded_base).arg(guarded.directory());
     passes(of_node);
 }

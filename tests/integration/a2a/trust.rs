@@ -13,9 +13,9 @@ const ENFORCED: &str = "trust = \"enforce\"\n[a2a.tiers.professional]\nrequests_
                         [limits.tiers.professional]\nrequests_per_minute = 0\nburst = 0\n";
 
 /// Starts a gateway whose deployment is of the professional tier.
-fn start(deployment: &Deployment, upstream: SocketAddr) -> Gateway {
+pub fn start(deployment: &Deployment, upstream: SocketAddr, more: &str) -> Gateway {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    deployment.install(directory.path(), upstream, ENFORCED);
+    deployment.install(directory.path(), upstream, more);
     let file = directory.path().join("gateway.toml");
     let config = fs::read_to_string(&file).expect("it was just written");
     let licensed = config.replace("[license]\n", "[license]\nfile = \"license.jwt\"\n");
@@ -52,7 +52,7 @@ fn rotate(gateway: &Gateway) -> Value {
 fn an_agent_that_probes_is_kept_out_and_that_is_attested() {
     let deployment = Deployment::make();
     let upstream = Upstream::answering("application/json", "{}");
-    let mut gateway = start(&deployment, upstream.address);
+    let mut gateway = start(&deployment, upstream.address, ENFORCED);
     let planner = deployment.authority.agent("planner");
     let runtime = Runtime::new().expect("a runtime");
     let send = |gateway: &Gateway, headers: &Headers| {

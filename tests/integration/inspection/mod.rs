@@ -49,6 +49,7 @@ use portcullis::scan::classifier::shelf::Shelf;
 use portcullis::scan::pack;
 use portcullis::scan::rule::Rules;
 use portcullis::scan::scanner::Scanner;
+use portcullis::scan::trace::Guarded;
 
 /// When everything here happens.
 const NOW: &str = "2026-11-21T12:00:00Z";
@@ -64,6 +65,8 @@ pub struct Bench {
     pub now: Timestamp,
     /// Whether the time for scanning is over.
     pub is_late: bool,
+    /// The system prompt that answers must not tell.
+    pub guarded: Option<Guarded>,
 }
 
 /// Who judges, and which way the body goes.
@@ -138,6 +141,7 @@ impl Bench {
             pins: None,
             now: NOW.parse().expect("a time"),
             is_late: false,
+            guarded: None,
         }
     }
 
@@ -159,6 +163,7 @@ impl Bench {
             now: self.now,
             masker: &self.masker,
             trial: None,
+            guarded: self.guarded.as_ref(),
             expired: &|| self.is_late,
         })
     }

@@ -227,9 +227,9 @@ fn a_webhook_is_signed_and_one_bad_entry_does_not_hold_the_others_up() {
     send(&gateway, 3);
     let log = recorded(&gateway, 7);
     let told = status(&gateway, |told| told["cursor"] == Value::String(log[6].clone()));
-    let expected =
-        told["events_forwarded"].as_u64().unwrap_or(0) + told["dead_letters"].as_u64().unwrap_or(0);
-    assert_eq!(expected, 7, "{told}");
+    assert_eq!((&told["events_forwarded"], &told["dead_letters"]), (&6.into(), &1.into()), "{told}");
+    let letters = gateway.directory().join("state/siem/soc.dead");
+    assert!(std::fs::read_to_string(letters).expect("dead letters").starts_with(&log[3]));
     let requests = webhook.wait_for(|_| true);
     let request = requests.first().expect("a request");
     let signature = request.header("x-portcullis-signature");
@@ -289,7 +289,8 @@ fn what_is_wrong_with_a_sink_is_told_before_the_start() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("gateway.toml");
     let config = "[[siem.sinks]]\nname = \"A b\"\nplatform = \"splunk\"\nurl = \"ftp://x\"\n\
-                  [[siem.sinks]]\nname = \"b\"\nplatform = \"syslog\"\nurl = \"tcp://user:word@host\"\ntoken = \"x\"\n";
+                  [[siem.sinks]]\nname = \"b\"\nplatform = \"syslog\"\nurl = \"tcp://user:word@host\"\ntoken = \"x\"\n\
+                  [[siem.sinks]]\nname = \"c\"\nplatform = \"syslog\"\nurl = \"udp://127.0.0.1:514\"\nmessage_bytes = 100000\n";
     std::fs::write(&file, config).expect("the directory is writable");
     let ran = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"))
         .args(["check", "--config", "gateway.toml"])
@@ -298,7 +299,14 @@ fn what_is_wrong_with_a_sink_is_told_before_the_start() {
         .expect("the program was built");
     let said = String::from_utf8_lossy(&ran.stderr).into_owned() + &String::from_utf8_lossy(&ran.stdout);
     assert_eq!(ran.status.code(), Some(78), "{said}");
-    for told in ["siem.sinks[0].name", "splunk_hec", "siem.sinks[1].url", "siem.sinks[1].token"] {
+    let named = [
+        "siem.sinks[0].name",
+        "splunk_hec",
+        "siem.sinks[1].url",
+        "siem.sinks[1].token",
+        "siem.sinks[2].message_bytes",
+    ];
+    for told in named {
         assert!(said.contains(told), "{told} in {said}");
     }
     assert!(!said.contains("user:word"), "{said}");

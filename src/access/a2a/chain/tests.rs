@@ -3,6 +3,7 @@ use crate::access::a2a::directory::ReadSecret;
 use crate::access::jose::SigningKey;
 use crate::access::license::License;
 use crate::access::license::LicenseConfig;
+use crate::access::limit::Buckets;
 use crate::access::tier::Quota;
 
 const NEW: &str = "the-new-secret-of-planner";
@@ -43,7 +44,7 @@ impl World {
         });
         let quota = |requests_per_minute, burst| Some(Quota { requests_per_minute, burst });
         let quotas = [quota(30, 5), quota(60, 10), quota(120, 20), None];
-        let guardrails = Guardrails::new(quotas, secrets);
+        let guardrails = Guardrails::new(Arc::new(Buckets::new(quotas)), secrets);
         guardrails.directory.replace(MAP, "map.yaml").unwrap();
         let rules = Rules { replay_window_s: 0, signed_timestamp: false };
         let now = Timestamp::from_second(NOW).unwrap();
@@ -135,6 +136,51 @@ fn each_code_has_its_cause() {
     assert_eq!(world.call(planner(), &claims(), b"{}").unwrap_err().code, Code::IntegrityInvalid);
     world.guardrails.directory.clear();
     assert_eq!(world.code(|_| {}), Some(Code::CapCheckFailed));
+}
+
+/// Two faults in one call: the earlier step tells its own, and whoever fails before the rate pays nobody's quota.
+#[test]
+fn the_steps_have_their_order() {
+    let world = World::new();
+    let left = |world: &World| world.guardrails.buckets.peek("planner", Tier::Community, world.now).remaining;
+    let code =
+        |certificate: Certificate, claims: &Claims| world.call(certificate, claims, BODY).unwrap_err().code;
+    let stranger = Claims { agent: given("stranger"), license: given("a.b.c"), ..claims() };
+    let cases = [
+        (Certificate::Refused, stranger.clone(), Code::AuthFailed),
+        (Certificate::Absent, Claims { capability: given("pay"), ..stranger.clone() }, Code::AuthNoCert),
+        (planner(), stranger.clone(), Code::AuthFailed),
+        (Certificate::Named("stranger".to_owned()), stranger, Code::CapUnknownAgent),
+        (
+            planner(),
+            Claims { capability: given("pay"), signature: Claim::Absent, ..claims() },
+            Code::LicenseMissing,
+        ),
+        (
+            planner(),
+            Claims { capability: Claim::Absent, license: given("a.b.c"), ..claims() },
+            Code::LicenseInvalid,
+        ),
+    ];
+    for (certificate, claims, expected) in cases {
+        assert_eq!(code(certificate, &claims), expected, "{claims:?}");
+        assert_eq!(left(&world), 5, "{expected:?} took from the agent's quota");
+    }
+    let cases = [
+        (Claims { capability: given("fly"), signature: Claim::Absent, ..claims() }, Code::CapDenied),
+        (Claims { capability: Claim::Absent, signature: given("?"), ..claims() }, Code::CapMissing),
+        (Claims { signature: given("?"), ..claims() }, Code::IntegrityMalformed),
+    ];
+    for (taken, (claims, expected)) in (1..).zip(cases) {
+        assert_eq!((code(planner(), &claims), left(&world)), (expected, 5 - taken));
+    }
+    // With an empty bucket: what comes before the rate still tells its own, what comes behind is not asked.
+    while world.code(|_| {}).is_none() {}
+    assert_eq!(left(&world), 0);
+    let unlicensed = Claims { capability: given("pay"), ..claims() };
+    assert_eq!(code(planner(), &unlicensed), Code::LicenseMissing);
+    let denied = Claims { capability: given("fly"), signature: Claim::Absent, ..claims() };
+    assert_eq!(code(planner(), &denied), Code::RateLimited);
 }
 
 #[test]

@@ -161,7 +161,7 @@ impl SamlClient {
     /// Completes a sign-in with what the browser brought back.
     ///
     /// # Errors
-    /// See [`SamlFault`]; the attempt is used up in every case but that it is not ours.
+    /// See [`SamlFault`]; the attempt is used up only where it lets somebody in.
     pub fn complete(&self, posted: &Posted<'_>) -> Result<SignedIn, SamlFault> {
         let now = self.clock.now();
         let attempt = self.attempts.take_back(posted.cookie, posted.relay, now)?;
@@ -185,7 +185,7 @@ impl SamlClient {
         let mut identity = identity.ok_or(SamlFault::NoRole)?;
         (identity.session, identity.until) = (vouched.session, vouched.until);
         let hint = serde_json::to_string(&vouched.name).unwrap_or_default();
-        Ok(SignedIn { identity, next: attempt.next, logout_hint: Hidden(hint) })
+        Ok(SignedIn { identity, next: attempt.lead_in(), logout_hint: Hidden(hint) })
     }
 
     /// Returns where to send a browser to sign somebody out at the provider; `None` where it offers no such place, or

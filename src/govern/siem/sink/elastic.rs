@@ -6,6 +6,7 @@
 
 use async_trait::async_trait;
 use http::HeaderValue;
+use http::StatusCode;
 use serde::Deserialize;
 
 use super::Delivery;
@@ -18,6 +19,8 @@ use crate::govern::siem::format::Teller;
 use crate::govern::siem::format::ecs;
 
 const CONFLICT: u16 = 409;
+/// What is asked of the answer: a batch that is sent again is answered with a long excuse for each document.
+const ANSWERED: &str = "filter_path=items.*.status";
 /// A document that does not fit the index, is too large, or makes no sense.
 const MALFORMED: [u16; 3] = [400, 413, 422];
 
@@ -59,17 +62,29 @@ impl Sink for Elastic {
     }
 }
 
+/// Returns an HTTP side that asks for no more of an answer than is read.
+pub(super) fn asking(mut side: HttpSide) -> HttpSide {
+    let mark = if side.path.contains('?') { '&' } else { '?' };
+    side.path = format!("{}{mark}{ANSWERED}", side.path);
+    side
+}
+
 fn sorted(items: &[Item]) -> Delivery {
-    let (mut refused, mut again) = (Vec::new(), Vec::new());
+    let (mut refused, mut again, mut because) = (Vec::new(), Vec::new(), Trouble::Nonsense);
     for (at, item) in items.iter().enumerate() {
         match item.create.status {
             200..300 | CONFLICT => {}
             status if MALFORMED.contains(&status) => refused.push(at),
-            _ => again.push(at),
+            status => {
+                again.push(at);
+                if let Ok(status) = StatusCode::from_u16(status) {
+                    because = Trouble::Status { status, retry_after: None };
+                }
+            }
         }
     }
     match refused.is_empty() && again.is_empty() {
         true => Delivery::Taken,
-        false => Delivery::Partly { refused, again },
+        false => Delivery::Partly { refused, again, because },
     }
 }

@@ -44,6 +44,8 @@ pub(super) enum Delivery {
         refused: Vec<usize>,
         /// To be sent again.
         again: Vec<usize>,
+        /// Why those have to be sent again.
+        because: Trouble,
     },
 }
 
@@ -113,9 +115,12 @@ pub(super) fn open(
             Box::new(splunk::Splunk { side: http(target)?, index: index.clone(), teller })
         }
         Target::Elastic(target, index) => {
-            Box::new(elastic::Elastic { side: http(target)?, index: index.clone(), teller })
+            let side = elastic::asking(http(target)?);
+            Box::new(elastic::Elastic { side, index: index.clone(), teller })
         }
-        Target::Webhook(target) => Box::new(webhook::Webhook { side: http(target)? }),
+        Target::Webhook(target) => {
+            Box::new(webhook::Webhook { side: http(target)?, clock: Arc::clone(clock) })
+        }
         Target::Syslog(target) => {
             let tls = tls(&target.peer)?;
             Box::new(syslog::Syslog::new(target.clone(), tls, config.timeout_ms, teller, Arc::clone(clock)))

@@ -1,8 +1,11 @@
 //! Any HTTP receiver: `{"entries": […]}`, signed.
 //!
 //! `X-Portcullis-Signature: t=UNIX_SECONDS,v1=HEX`, where HEX is the HMAC-SHA256, under the shared secret, of the
-//! seconds, a full stop and the body as it was sent, before compression. `X-Portcullis-Delivery` is the id of the
-//! last entry: a batch that is sent again has the same one.
+//! seconds, a full stop and the body as it was sent, before compression. The seconds are when it is sent, so that
+//! receivers can refuse what is old and still take a backlog. `X-Portcullis-Delivery` is the id of the last entry: a
+//! batch that is sent again has the same one.
+
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use hmac::Hmac;
@@ -16,11 +19,13 @@ use super::Delivery;
 use super::HttpSide;
 use super::Sink;
 use super::Trouble;
+use crate::clock::Clock;
 use crate::govern::audit::Entry;
 use crate::govern::siem::format::plain::Plain;
 
 pub(super) struct Webhook {
     pub(super) side: HttpSide,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 #[derive(Serialize)]
@@ -38,7 +43,7 @@ impl Sink for Webhook {
             let id = HeaderValue::try_from(last.id.to_string()).map_err(|_| Trouble::Unsendable)?;
             headers.push(("x-portcullis-delivery", id));
             if let Some(secret) = self.side.secret()? {
-                let signature = sign(&secret, last.timestamp().as_second(), &body);
+                let signature = sign(&secret, self.clock.now().as_second(), &body);
                 let signature = HeaderValue::try_from(signature).map_err(|_| Trouble::Unsendable)?;
                 headers.push(("x-portcullis-signature", signature));
             }

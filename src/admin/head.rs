@@ -1,7 +1,7 @@
 //! Which request heads are read at all: one meaning for us and for whoever comes after us.
 //!
 //! Pingora rejects much by itself; what it lets through but another parser might read differently is
-//! refused here (RFC 9112 §3.2, §5.1, §6.3; RFC 9110 §7.2, §9.3.8). Nothing is repaired.
+//! refused here, on both planes (RFC 9112 §3.2, §5.1, §6.3; RFC 9110 §7.2, §9.3.8). Nothing is repaired.
 
 use http::HeaderMap;
 use http::HeaderName;
@@ -9,7 +9,7 @@ use http::Method;
 use http::Uri;
 use http::Version;
 use http::header;
-use pingora::http::RequestHeader;
+use http::request::Parts;
 
 /// The largest request heads that are read.
 #[derive(Clone, Copy, Debug)]
@@ -74,14 +74,14 @@ pub enum HeadFault {
     TooLarge,
 }
 
-/// Checks one request head; `raw` holds its bytes on HTTP/1.
+/// Checks one request head; `raw` holds its bytes on HTTP/1. Whether the method is one of ours is asked last: who
+/// knows which methods a path takes may tell that instead.
 pub fn check(
     (method, uri, version, headers): (&Method, &Uri, Version, &HeaderMap),
     raw: Option<&[u8]>,
     limits: HeadLimits,
 ) -> Result<(), HeadFault> {
     check_size(headers, raw, limits)?;
-    check_method(method)?;
     raw.map_or(Ok(()), check_raw)?;
     check_fields(headers)?;
     check_host(uri, version, headers)?;
@@ -89,13 +89,13 @@ pub fn check(
     let expectation = headers.get(header::EXPECT).map(|value| value.as_bytes());
     match expectation {
         Some(value) if !value.eq_ignore_ascii_case(b"100-continue") => Err(HeadFault::Expectation),
-        _ => Ok(()),
+        _ => check_method(method),
     }
 }
 
 /// Tells whether a request asks for a WebSocket (RFC 6455 §4.1). Other upgrades are offers that may be
 /// ignored (RFC 9110 §7.8), and are: some clients offer `h2c` with every request.
-pub fn is_websocket(head: &RequestHeader) -> bool {
+pub fn is_websocket(head: &Parts) -> bool {
     let asks = |name| {
         let values = head.headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         values.flat_map(|value| value.split(',')).any(|token| token.trim().eq_ignore_ascii_case("websocket"))
@@ -104,7 +104,7 @@ pub fn is_websocket(head: &RequestHeader) -> bool {
 }
 
 /// Checks what a WebSocket handshake has to be: anything else could carry a body that nobody reads.
-pub fn check_websocket(head: &RequestHeader) -> Result<(), HeadFault> {
+pub fn check_websocket(head: &Parts) -> Result<(), HeadFault> {
     let carries = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
     let is_bare = head.method == Method::GET && !carries.iter().any(|name| head.headers.contains_key(name));
     let is_keyed = head.headers.contains_key(header::SEC_WEBSOCKET_KEY);
@@ -175,7 +175,8 @@ fn check_fields(headers: &HeaderMap) -> Result<(), HeadFault> {
     if SINGLE_FIELDS.iter().any(is_repeated) { Err(HeadFault::Repeated) } else { Ok(()) }
 }
 
-/// On HTTP/1.1 there is a Host even beside an absolute target (RFC 9112, section 3.2).
+/// On HTTP/1.1 there is a Host even beside an absolute target (RFC 9112, section 3.2). HTTP/1.0 knows none: load
+/// balancers still ask so for the health.
 fn check_host(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), HeadFault> {
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = match (hosts.next(), hosts.next()) {
@@ -185,6 +186,7 @@ fn check_host(uri: &Uri, version: Version, headers: &HeaderMap) -> Result<(), He
     };
     let target = uri.authority().map(|authority| authority.as_str());
     match (host, target) {
+        (None, None) if version == Version::HTTP_10 => Ok(()),
         (None, None) => Err(HeadFault::HostCount),
         (None, Some(_)) if version == Version::HTTP_11 => Err(HeadFault::HostCount),
         (Some(host), Some(target)) if !host.eq_ignore_ascii_case(target) => Err(HeadFault::HostMismatch),
@@ -246,12 +248,16 @@ mod tests {
     const LIMITS: HeadLimits = HeadLimits { bytes_max: 1000, fields_max: 8 };
 
     fn verdict(target: &str, fields: &[(&str, &str)]) -> Result<(), HeadFault> {
+        verdict_of(Version::HTTP_11, target, fields)
+    }
+
+    fn verdict_of(version: Version, target: &str, fields: &[(&str, &str)]) -> Result<(), HeadFault> {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        check((&Method::POST, &target.parse().unwrap(), Version::HTTP_11, &headers), None, LIMITS)
+        check((&Method::POST, &target.parse().unwrap(), version, &headers), None, LIMITS)
     }
 
     #[test]
@@ -261,6 +267,7 @@ mod tests {
         }
         assert_eq!(verdict("http://a/v1", &[("host", "A")]), Ok(()));
         assert_eq!(verdict("/", &[("host", "a"), ("transfer-encoding", "Chunked")]), Ok(()));
+        assert_eq!(verdict_of(Version::HTTP_10, "/", &[]), Ok(()));
     }
 
     #[test]
