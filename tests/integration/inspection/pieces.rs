@@ -207,3 +207,18 @@ fn what_comes_at_once_waits_no_longer_than_what_comes_in_pieces() {
     let stream = events(&vec![content("so it is. "); 500]);
     assert_eq!(streamed(&bench, "openai", &stream).end, End::Finished);
 }
+
+#[test]
+fn texts_that_are_over_make_room_for_others() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let event = |index: usize, end: &str, word: &str| {
+        let mut payload = json!({ "type": format!("response.output_text.{end}"), "item_id": "a", "output_index": index,
+            "content_index": 0, "logprobs": [{ "token": word, "logprob": 0 }] });
+        payload[if end == "done" { "text" } else { "delta" }] = json!(word);
+        format!("event: response.output_text.{end}\ndata: {payload}\n\n")
+    };
+    let items = |index| [event(index, "delta", "So."), event(index, "done", "So.")].concat();
+    let stream: String = (0..300).map(items).collect();
+    let result = streamed(&bench, "openai", &stream);
+    assert_eq!((result.end, String::from_utf8_lossy(&result.out).as_ref()), (End::Finished, &*stream));
+}
