@@ -19,6 +19,9 @@ use crate::scan::threat::DetectorId;
 use crate::scan::threat::Finding;
 use crate::scan::trace::Trace;
 
+/// The lane, the model and the trace of a text, as they were at some place of it.
+type Before = (Lane, Option<Reading>, Option<Trace>);
+
 /// A text under way, in one choice, block or tool call.
 pub(super) struct Slot {
     pub(super) lane: Lane,
@@ -42,8 +45,8 @@ pub(super) struct Slot {
     /// How long the text was when it was last said whole, or its last piece where that may turn out to be one, and
     /// its hash.
     pub(super) said: Option<(usize, u64)>,
-    /// The lane, the model and the trace as they were before an end that may not be one.
-    pub(super) resumable: Option<Box<(Lane, Option<Reading>, Option<Trace>)>>,
+    /// How it was before an end that may not be one.
+    pub(super) resumable: Option<Box<Before>>,
     /// The values told at such an end, and up to where the text left.
     pub(super) told: Vec<(DetectorId, Range<usize>)>,
     pub(super) left_to: usize,
