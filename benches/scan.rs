@@ -1,4 +1,5 @@
-//! How fast texts are scanned: the shipped detectors over benign and hostile texts of several sizes.
+//! How fast texts are scanned: the shipped detectors over benign and hostile texts of several sizes; and how much of
+//! benign text a stream holds back.
 //!
 //! Every row is measured in turn with its denominators, round by round, and medians are compared: what disturbs
 //! the machine disturbs all of them. `cargo bench --bench scan -- --each` adds the slowest detectors alone.
@@ -7,14 +8,27 @@
 //! Texts of one kind repeat the same 64 KB, so that a longer one is nothing but longer.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
+use portcullis::document::Document;
+use portcullis::document::section;
+use portcullis::document::toml;
+use portcullis::llm::dialect::Dialects;
+use portcullis::policy::decision::Direction;
+use portcullis::policy::reload::FIXED_KEYS;
+use portcullis::policy::ruleset::Parts;
+use portcullis::policy::ruleset::RulesFile;
+use portcullis::policy::ruleset::Ruleset;
 use portcullis::scan::classifier::Origin;
 use portcullis::scan::classifier::Signals;
 use portcullis::scan::classifier::shelf::Shelf;
+use portcullis::scan::hold::Watch;
+use portcullis::scan::lane::Lane;
 use portcullis::scan::pack;
 use portcullis::scan::proof::rate;
+use portcullis::scan::rule::Rules;
 use portcullis::scan::scanner::Scanner;
 use portcullis::scan::spelling;
 use portcullis::scan::threat::DetectorSet;
@@ -78,15 +92,20 @@ const HOSTILE: [(&str, &str); 14] = [
     ("escapes", "\\u0041%41"),
 ];
 
+/// Detectors whose values begin with something that prose does not hold.
+const ANCHORED: [&str; 5] =
+    ["github_token", "slack_bot_token", "huggingface_token", "django_secret_key", "newrelic_key"];
+
 fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let began = Instant::now();
     let detectors = pack::builtin().expect("shipped packs can be read");
-    let scanner = Scanner::compile(detectors.clone()).expect("shipped packs compile");
+    let scanner = Arc::new(Scanner::compile(detectors.clone()).expect("shipped packs compile"));
     writeln!(out, "{} detectors, compiled in {:?}\n", detectors.len(), began.elapsed())?;
     benign(&mut out, &scanner)?;
     beside(&mut out, &scanner)?;
     hostile(&mut out, &scanner)?;
+    held(&mut out, &scanner)?;
     if std::env::args().any(|argument| argument == "--each") {
         let clock = || began.elapsed();
         let mut rates: Vec<(f64, &str)> = Vec::new();
@@ -170,6 +189,68 @@ fn hostile(out: &mut impl Write, scanner: &Scanner) -> std::io::Result<()> {
         writeln!(out, "{name:<12} {hostile:>9.1} {:>18.1}  {found}", hostile / benign)?;
     }
     Ok(())
+}
+
+/// Prints how much of a stream that comes byte by byte waits, and how much of that is not the word under way.
+fn held(out: &mut impl Write, scanner: &Arc<Scanner>) -> std::io::Result<()> {
+    let ruleset = shipped(scanner);
+    let policy = ruleset.policy("default").expect("a shipped policy");
+    let anchored: DetectorSet = ANCHORED.iter().filter_map(|name| scanner.find(name)).collect();
+    let anchored = Watch::compile(scanner.detectors(), &anchored, &anchored);
+    writeln!(out, "\nheld back 64 KB     waits at  longest  beyond the word  longest beyond (must: 0)")?;
+    for (name, watch) in [("default", policy.watch(Direction::Response)), ("anchored", &anchored)] {
+        for (kind, pieces) in [("prose", &PROSE[..]), ("docs", &DOCS), ("code", &CODE), ("mixed", &MIXED)] {
+            let text = text(pieces, UNIT_BYTES);
+            let (mut lane, mut word) = (Lane::new(), 0);
+            let (mut waits, mut longest, mut beyond, mut longest_beyond) = (0, 0, 0, 0);
+            for (at, byte) in text.iter().enumerate() {
+                let advance = lane.feed(scanner, watch, &[*byte]).expect("benign text can be judged");
+                word = if byte.is_ascii_whitespace() { at + 1 } else { word };
+                let held = at + 1 - advance.judged_to;
+                let extra = word.saturating_sub(advance.judged_to);
+                waits += usize::from(held > 0);
+                beyond += usize::from(extra > 0);
+                (longest, longest_beyond) = (longest.max(held), longest_beyond.max(extra));
+            }
+            let share = |count: usize| 100.0 * count as f64 / text.len() as f64;
+            let (waits, beyond) = (share(waits), share(beyond));
+            writeln!(
+                out,
+                "{name:<9} {kind:<6} {waits:>9.1} % {longest:>6} B {beyond:>14.2} % {longest_beyond:>14} B"
+            )?;
+        }
+    }
+    writeln!(out, "waits at: the share of places at which an event would be held if it ended there")
+}
+
+/// Returns what the shipped configuration is compiled to.
+fn shipped(scanner: &Arc<Scanner>) -> Ruleset {
+    let parsed = |text: &str| toml::parse(text, "shipped").expect("shipped configuration is TOML");
+    let mut document = parsed(include_str!("../conf/gateway.toml"));
+    let policies = [
+        ("default", include_str!("../conf/policies/default.toml")),
+        ("strict", include_str!("../conf/policies/strict.toml")),
+        ("monitor", include_str!("../conf/policies/monitor.toml")),
+    ];
+    policies.into_iter().for_each(|(name, text)| document.overlay(parsed(text).nested(&["policies", name])));
+    let mut root = document.root().clone();
+    FIXED_KEYS.iter().for_each(|key| drop(root.remove(*key)));
+    let document = Document::from_json(root.into(), None).expect("an object");
+    let rules = section::read(&document, RulesFile::read).expect("shipped rules are sound");
+    let names: Vec<&str> = scanner.detectors().iter().map(|detector| detector.name.as_str()).collect();
+    let layer3 = Shelf::read(pack::builtin_models(), &names).expect("shipped models can be read");
+    let layer2 = Rules::compile_beside(pack::builtin_rules(), scanner.detectors(), layer3.kinds());
+    let parts = Parts {
+        revision: 1,
+        rules: &rules,
+        places: document.places(),
+        scanner: Arc::clone(scanner),
+        layer2: Arc::new(layer2.expect("shipped rules compile")),
+        layer3: Arc::new(layer3),
+        dialects: Arc::new(Dialects::embedded().expect("shipped dialects can be read")),
+        dialect_files: Vec::new(),
+    };
+    Ruleset::build(parts).expect("shipped policies compile")
 }
 
 /// Returns the median time of each run, in microseconds; the runs take turns.

@@ -160,6 +160,16 @@ impl Confirm {
         })
     }
 
+    /// Returns where a match may begin that one of the candidates of a run is of.
+    pub fn starts(&self, run: &Run) -> Range<usize> {
+        match self.start {
+            Start::Known { back } => run.first.saturating_sub(back)..run.last.saturating_sub(back) + 1,
+            Start::Within { back_min, back_max } => {
+                run.first.saturating_sub(back_max)..run.last.saturating_sub(back_min) + 1
+            }
+        }
+    }
+
     /// Calls `accept` with each match one of `runs` allows, from left to right.
     ///
     /// `runs` are of this detector, in ascending order.
@@ -175,12 +185,7 @@ impl Confirm {
     ) -> Result<(), Exhausted> {
         let mut cursor = field.starts.start;
         for run in runs {
-            let starts = match self.start {
-                Start::Known { back } => run.first.saturating_sub(back)..run.last.saturating_sub(back) + 1,
-                Start::Within { back_min, back_max } => {
-                    run.first.saturating_sub(back_max)..run.last.saturating_sub(back_min) + 1
-                }
-            };
+            let starts = self.starts(run);
             cursor = match self.one_by_one {
                 true => self.place_each(field, starts, cursor, work, &mut accept)?,
                 false => self.place_among(field, starts, cursor, work, &mut accept)?,

@@ -205,13 +205,15 @@ impl Scanner {
     ) -> Result<(), ScanFault> {
         let is_wanted = self.is_wanted(wanted);
         let mut words: Option<WordEnds> = None;
+        let all = runs;
         let mut runs = runs.to_vec();
         runs.sort_by_key(|run| run.group);
         for runs in runs.chunk_by(|one, other| one.group == other.group) {
             let group = runs.first().map_or(&[][..], |run| self.engine.shapes(run.group));
             for at in group.iter().copied().filter(|at| is_wanted(*at)) {
                 if self.words.is_needy(at) && words.is_none() {
-                    words = Some(self.words.ends(field.text, &is_wanted)?);
+                    let starts = self.needy_starts(all, &is_wanted);
+                    words = Some(self.words.ends(field.text, starts, &is_wanted)?);
                 }
                 let needed = words.as_ref().filter(|_| self.words.is_needy(at)).map(|words| words.of(at));
                 if needed.is_none_or(|ends| !ends.is_empty()) {
@@ -220,6 +222,17 @@ impl Scanner {
             }
         }
         Ok(())
+    }
+
+    /// Returns where matches may begin of the wanted detectors that need a word before them.
+    fn needy_starts(&self, runs: &[Run], is_wanted: impl Fn(u32) -> bool) -> Vec<Range<usize>> {
+        let starts = |run: &Run| {
+            let needy = |at: &u32| self.words.is_needy(*at) && is_wanted(*at);
+            // The detectors of a run have one shape, and so the same starts.
+            let at = self.engine.shapes(run.group).iter().copied().find(needy)?;
+            self.confirms.get(at as usize).map(|confirm| confirm.starts(run))
+        };
+        runs.iter().filter_map(starts).collect()
     }
 
     /// Returns whether an id in the engine's form is one of the wanted detectors.
@@ -290,6 +303,16 @@ impl<'s> Pass<'s> {
             return Ok(());
         }
         self.search(text, region.clone(), reading)?;
+        self.read_beyond(text, region, reading)
+    }
+
+    /// Reads what a text's reader takes it for, then what is encoded in it.
+    fn read_beyond(
+        &mut self,
+        text: &[u8],
+        region: Range<usize>,
+        reading: &Reading<'_>,
+    ) -> Result<(), ScanFault> {
         if reading.decoded.0.len() == DECODING_DEPTH_MAX {
             return Ok(());
         }

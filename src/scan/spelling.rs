@@ -111,7 +111,24 @@ impl Scanner {
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
     pub fn scan_spelt(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
-        let mut found = self.scan(text, wanted)?;
+        self.spelt_beside(self.scan(text, wanted)?, text, wanted)
+    }
+
+    /// Finds the same in a text that has nothing for the `wanted` detectors as it stands, without looking there again.
+    ///
+    /// # Errors
+    /// The text could not be judged; see [`ScanFault`].
+    pub fn scan_spelt_beyond(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
+        self.spelt_beside(self.scan_beyond(text, wanted)?, text, wanted)
+    }
+
+    /// Adds what is found in other spellings of a text to what was found in it.
+    fn spelt_beside(
+        &self,
+        mut found: Vec<Finding>,
+        text: &[u8],
+        wanted: &DetectorSet,
+    ) -> Result<Vec<Finding>, ScanFault> {
         let plain = found.len();
         for piece in pieces(text.len()) {
             self.scan_piece(text, piece, wanted, &mut found)?;

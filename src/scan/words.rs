@@ -1,19 +1,29 @@
 //! Where the words stand without which some detectors find nothing.
 //!
-//! Many numbers have the form of some country's identity number; only the words before them tell. One pass over a
-//! text finds the words of all detectors that need some, so that candidates without them cost nothing. What is found
-//! here is a necessary condition; whether a word speaks for a match is still for [`ContextWords::found`] to say.
+//! Many numbers have the form of some country's identity number; only the words before them tell. One pass over
+//! the text before candidates finds the words of all detectors that need some, so that candidates without them cost
+//! nothing. What is found here is a necessary condition; whether a word speaks for a match is still for
+//! [`ContextWords::found`] to say.
 //!
 //! [`ContextWords::found`]: crate::scan::detector::ContextWords::found
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::ContextWords;
 use crate::scan::detector::Detector;
 use crate::scan::engine::Engine;
 use crate::scan::engine::EngineFault;
 use crate::scan::engine::Run;
 use crate::scan::shape::Shape;
+
+/// Stretches this close to each other, in bytes, are searched as one: each search takes some time to begin.
+const JOIN_BYTES: usize = 128;
+
+/// How much behind the starts is searched too, in bytes: words stand right before them, and Hyperscan was seen to miss
+/// matches in the last bytes of what it searches.
+const BEHIND_BYTES: usize = 64;
 
 /// The words of all detectors that need one.
 pub struct WordIndex {
@@ -22,6 +32,8 @@ pub struct WordIndex {
     owners: Vec<u32>,
     /// By detector: whether it needs a word.
     needy: Vec<bool>,
+    /// The length of the longest word, in bytes.
+    longest: usize,
 }
 
 /// Where words end in a text.
@@ -43,9 +55,12 @@ impl WordIndex {
                 owners.push(at as u32);
             }
         }
+        let words =
+            detectors.iter().filter_map(|detector| detector.context.as_ref()).flat_map(ContextWords::words);
+        let longest = words.map(<[u8]>::len).max().unwrap_or(0);
         let first = |faults: Vec<(Option<usize>, EngineFault)>| faults.into_iter().map(|(_, it)| it).next();
         match Engine::compile(&shapes).map_err(first) {
-            Ok(engine) => Ok(Self { engine, owners, needy }),
+            Ok(engine) => Ok(Self { engine, owners, needy, longest }),
             Err(fault) => Err(fault.unwrap_or(EngineFault::TooLong)),
         }
     }
@@ -55,23 +70,51 @@ impl WordIndex {
         self.needy.get(detector as usize).copied().unwrap_or(false)
     }
 
-    /// Finds the words of the `wanted` detectors.
+    /// Finds the words of the `wanted` detectors that are near enough before one of `starts` to speak for a match.
+    ///
+    /// What is found elsewhere may be missing.
     ///
     /// # Errors
     /// The text could not be searched.
-    pub fn ends(&self, text: &[u8], wanted: impl Fn(u32) -> bool) -> Result<WordEnds, EngineFault> {
+    pub fn ends(
+        &self,
+        text: &[u8],
+        starts: Vec<Range<usize>>,
+        wanted: impl Fn(u32) -> bool,
+    ) -> Result<WordEnds, EngineFault> {
         let owner = |shape: u32| self.owners.get(shape as usize).copied();
         let is_wanted = |shape: u32| owner(shape).is_some_and(&wanted);
-        self.engine.scan(text, is_wanted, |runs| {
-            let mut ends: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
-            for Run { group, first, last } in runs {
-                for detector in self.engine.shapes(*group).iter().filter_map(|shape| owner(*shape)) {
-                    ends.entry(detector).or_default().extend(*first..=*last);
+        let mut ends: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for stretch in self.stretches(starts) {
+            let from = stretch.start.min(text.len());
+            let part = text.get(from..stretch.end.min(text.len())).unwrap_or_default();
+            self.engine.scan(part, is_wanted, |runs| {
+                for Run { group, first, last } in runs {
+                    for detector in self.engine.shapes(*group).iter().filter_map(|shape| owner(*shape)) {
+                        ends.entry(detector).or_default().extend(from + first..=from + last);
+                    }
                 }
+            })?;
+        }
+        ends.values_mut().for_each(|ends| ends.sort_unstable());
+        Ok(WordEnds(ends))
+    }
+
+    /// Returns the stretches in which words stand that are near enough before `starts`: ascending and disjoint.
+    fn stretches(&self, mut starts: Vec<Range<usize>>) -> Vec<Range<usize>> {
+        let before = CONTEXT_BYTES + self.longest;
+        for range in &mut starts {
+            *range = range.start.saturating_sub(before)..range.end.saturating_add(BEHIND_BYTES);
+        }
+        starts.sort_unstable_by_key(|range| range.start);
+        starts.dedup_by(|next, kept| {
+            let is_near = next.start <= kept.end.saturating_add(JOIN_BYTES);
+            if is_near {
+                kept.end = kept.end.max(next.end);
             }
-            ends.values_mut().for_each(|ends| ends.sort_unstable());
-            WordEnds(ends)
-        })
+            is_near
+        });
+        starts
     }
 }
 
@@ -86,6 +129,11 @@ impl WordEnds {
 mod tests {
     use super::*;
     use crate::scan::fixture;
+    use crate::scan::pack;
+
+    fn whole(text: &[u8]) -> Vec<Range<usize>> {
+        std::iter::once(0..text.len()).collect()
+    }
 
     #[test]
     fn words_are_found_whatever_their_case() {
@@ -100,9 +148,52 @@ mod tests {
             [needing(&["PIN", "código"], true), needing(&["pin"], false), needing(&["pin"], true)];
         let index = WordIndex::compile(&detectors).unwrap();
         assert_eq!([0, 1, 2, 3].map(|at| index.is_needy(at)), [true, false, true, false]);
-        let ends = index.ends("Pin, my código, spinning".as_bytes(), |_| true).unwrap();
+        let text = "Pin, my código, spinning".as_bytes();
+        let ends = index.ends(text, whole(text), |_| true).unwrap();
         assert_eq!((ends.of(0), ends.of(1), ends.of(2)), (&[3, 15, 21][..], &[][..], &[3, 21][..]));
-        let ends = index.ends(b"pin", |detector| detector == 7).unwrap();
+        let ends = index.ends(b"pin", whole(b"pin"), |detector| detector == 7).unwrap();
         assert_eq!(ends, WordEnds::default());
+    }
+
+    #[test]
+    fn every_shipped_word_is_found_right_before_a_candidate() {
+        let detectors = pack::builtin().unwrap();
+        let index = WordIndex::compile(&detectors).unwrap();
+        let mut seen = 0;
+        for (at, detector) in detectors.iter().enumerate().filter(|(at, _)| index.is_needy(*at as u32)) {
+            for word in detector.context.iter().flat_map(ContextWords::words) {
+                for (lead, gap) in [(0, 0), (7, 0), (400, 0), (400, CONTEXT_BYTES - 1)] {
+                    let text = [&b" ".repeat(lead), word, &b" ".repeat(gap), &b"1".repeat(300)].concat();
+                    let (end, start) = (lead + word.len(), lead + word.len() + gap);
+                    let near = std::iter::once(start..start + 1).collect();
+                    let found = index.ends(&text, near, |_| true).unwrap();
+                    assert!(found.of(at as u32).contains(&end), "{}: {word:?} {lead} {gap}", detector.name);
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 1000, "only {seen}");
+    }
+
+    #[test]
+    fn every_word_near_enough_is_found() {
+        let words = ["pin".to_owned(), "secret code".to_owned()];
+        let needing = Detector {
+            context: Some(ContextWords::new(&words, true)),
+            ..fixture::detector("needy", "[0-9]{4}")
+        };
+        let index = WordIndex::compile(&[needing]).unwrap();
+        let text = "a PIN, and the Secret Code of old: a pin ".repeat(40).into_bytes();
+        let whole = index.ends(&text, whole(&text), |_| true).unwrap();
+        assert_eq!(whole.of(0).len(), 120);
+        for start in 0..text.len() {
+            let starts = vec![start..start + 1, start / 2..start / 2 + 7];
+            let near = index.ends(&text, starts.clone(), |_| true).unwrap();
+            for Range { start, end } in starts {
+                let speaks = |at: &usize| *at > start.saturating_sub(CONTEXT_BYTES) && *at < end;
+                let of = |ends: &WordEnds| ends.of(0).iter().copied().filter(speaks).collect::<Vec<usize>>();
+                assert_eq!(of(&near), of(&whole), "before {start}..{end}");
+            }
+        }
     }
 }

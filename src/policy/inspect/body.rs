@@ -161,18 +161,23 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
         }
         let alone = &texts.joined[place.clone()];
         let name = name_of_secret(text, &document, at);
-        let may_match = name.is_some()
-            || touches(&suspects, &place)
-            || view::needs_views(alone)
+        let depth = if name.is_some() || touches(&suspects, &place) {
+            Depth::Whole
+        } else if view::needs_views(alone)
             || is_spelt && spelling::may_be_spelt(alone)?
-            || sheet.may_restore(alone);
+            || sheet.may_restore(alone)
+        {
+            Depth::Beyond
+        } else {
+            Depth::Model
+        };
         let found = sheet.found();
         let may_tell = asks_model && alone.len() >= TEXT_BYTES_MIN;
-        if may_match || may_tell {
+        if depth != Depth::Model || may_tell {
             let channel = known.channel.unwrap_or_else(|| dialect.channel(text, &document, string));
-            if may_match || layer3::reads(alone, direction, channel) {
-                let name = may_match.then(|| name.unwrap_or_default());
-                scan_string(sheet, text, offset, (&document, string, channel), name.as_deref())?;
+            if depth != Depth::Model || layer3::reads(alone, direction, channel) {
+                let name = name.unwrap_or_default();
+                scan_string(sheet, text, offset, (&document, string, channel), (depth, &name))?;
             }
         }
         if let Standing::New(tag) = known.standing
@@ -268,6 +273,17 @@ pub fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
         let told = pins.check(caller, route, &tools, sheet.inspector.now);
         sheet.gathered().note_tools(told);
     }
+}
+
+/// How a text is read once the first pass over all texts is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// By all layers, in every reading.
+    Whole,
+    /// The same, but for the text as it stands: nothing can match there.
+    Beyond,
+    /// By the model alone.
+    Model,
 }
 
 /// What is known of a text before it is read.
@@ -373,15 +389,16 @@ fn scan_string(
     text: &[u8],
     offset: usize,
     (document, string, channel): (&Document, &JsonString, Channel),
-    name: Option<&[u8]>,
+    (depth, name): (Depth, &[u8]),
 ) -> Result<(), Unreadable> {
     let decoded = document.text(text, string);
     let mut cursor = RawCursor::new(text, string);
     let before = sheet.gathered().len();
     let raw = |range| shifted(cursor.raw_range(range), offset);
-    match name {
-        Some(name) => sheet.named_text(name, &decoded, channel, Written::Json, raw)?,
-        None => sheet.plain_text(&decoded, channel, Written::Json, raw)?,
+    match depth {
+        Depth::Whole => sheet.named_text(name, &decoded, channel, Written::Json, raw)?,
+        Depth::Beyond => sheet.text_beyond(&decoded, channel, Written::Json, raw)?,
+        Depth::Model => sheet.plain_text(&decoded, channel, Written::Json, raw)?,
     }
     if sheet.gathered().len() > before {
         let place = layer2::place(sheet.inspector.direction, channel, text, document, string);

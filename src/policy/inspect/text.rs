@@ -144,6 +144,27 @@ impl<'a, 'v> Sheet<'a, 'v> {
         Ok(())
     }
 
+    /// Scans one text of the body in which no pattern can match as it stands: what its reader takes it for, and what
+    /// is encoded in it.
+    pub fn text_beyond(
+        &mut self,
+        text: &[u8],
+        channel: Channel,
+        written: Written,
+        mut raw: impl FnMut(Range<usize>) -> Range<usize>,
+    ) -> Result<(), Unreadable> {
+        if (self.inspector.expired)() {
+            return Err(Unreadable::Late);
+        }
+        let scanner = &self.inspector.ruleset.scanner;
+        let findings = match self.inspector.judged() {
+            Direction::Request => scanner.scan_spelt_beyond(text, &self.wanted),
+            Direction::Response => scanner.scan_beyond(text, &self.wanted),
+        }?;
+        self.report(text, channel, written, findings, &mut raw);
+        Ok(())
+    }
+
     /// Lets the model alone read one text of the body, in which no pattern can match.
     pub fn plain_text(
         &mut self,

@@ -13,11 +13,14 @@ use crate::scan::confirm::Placed;
 use crate::scan::confirm::Work;
 use crate::scan::engine::EngineFault;
 use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Finding;
 
 use super::Detector;
+use super::Pass;
 use super::Reading;
 use super::ScanFault;
 use super::Scanner;
+use super::merged;
 use super::passes;
 
 /// What may stand between two texts.
@@ -47,6 +50,17 @@ impl Scanner {
         }
         join_stretches(out);
         Ok(())
+    }
+
+    /// Finds what the `wanted` detectors see in a text that has nothing for them as it stands, as [`Scanner::suspects`]
+    /// tells: what [`Scanner::scan`] finds, without looking there again.
+    ///
+    /// # Errors
+    /// The text could not be judged; see [`ScanFault`].
+    pub fn scan_beyond(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
+        let mut pass = Pass::new(self, wanted, text.len());
+        pass.read_beyond(text, 0..text.len(), &Reading::plain())?;
+        Ok(merged(pass.found))
     }
 
     fn search_parts(

@@ -143,6 +143,9 @@ proptest! {
         let text = gapped.concat();
         KINDS.with(|(scanner, all)| {
             let whole = scanner.scan(text.as_bytes(), all).unwrap();
+            if scanner.search_plain(text.as_bytes(), all).unwrap().is_empty() {
+                prop_assert_eq!(&scanner.scan_beyond(text.as_bytes(), all).unwrap(), &whole, "{:?}", &text);
+            }
             let matched = SHAPES.with(|(shapes, all)| shapes.scan(text.as_bytes(), all).unwrap());
             let runs: Vec<Range<usize>> = decode::runs(text.as_bytes(), 0).into_iter().map(|run| run.source).collect();
             let mut at: Vec<usize> = cuts.iter().map(|cut| gapped.iter().take(*cut).map(String::len).sum()).collect();
