@@ -31,9 +31,18 @@ pub enum MediaFault {
     /// A multipart type without a usable boundary.
     #[error("the multipart boundary is missing or malformed")]
     Boundary,
+    /// A parameter stands there twice, or in pieces: some parsers take the first, others the last.
+    #[error("a parameter of the content type is repeated")]
+    Repeated,
 }
 
 const BOUNDARY_BYTES_MAX: usize = 70;
+/// The parameters by which a body is read.
+const PARAMETERS: [&str; 2] = ["boundary", "charset"];
+/// Of so many bytes, in percent, a text in wide characters has at least a NUL at one place of two or four …
+const WIDE_NULS_MIN: usize = 50;
+/// … and at most so many bytes at the others that are no ASCII text.
+const WIDE_OTHERS_MAX: usize = 10;
 const OPAQUE_APPLICATION: [&str; 8] =
     ["octet-stream", "pdf", "zip", "gzip", "x-tar", "wasm", "x-protobuf", "vnd.amazon.eventstream"];
 
@@ -44,6 +53,14 @@ impl Media {
         let mut parts = content_type.split(';');
         let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
         let parameters: Vec<(String, String)> = parts.filter_map(parameter).collect();
+        let called =
+            |name: &str| parameters.iter().filter(|(known, _)| known.split('*').next() == Some(name)).count();
+        let in_pieces = |name: &str| {
+            parameters.iter().any(|(known, _)| known != name && known.split('*').next() == Some(name))
+        };
+        if PARAMETERS.iter().any(|name| called(name) > 1 || in_pieces(name)) {
+            return Err(MediaFault::Repeated);
+        }
         let find = |name: &str| parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value);
         let media = match essence.split_once('/') {
             Some(("multipart", _)) => {
@@ -80,7 +97,30 @@ impl Media {
         matches!(body, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 0, 0xfe, 0xff, ..])
             || matches!(body, [b'{' | b'[' | b'"' | b' ', 0, ..] | [0, b'{' | b'[' | b'"' | b' ', ..])
             || matches!(body, [0, 0, 0, b'{' | b'[' | b'"', ..])
+            || is_wide(body, 2)
+            || is_wide(body, 4)
     }
+
+    /// Tells whether bytes are those of no text in any encoding of eight bits: control characters are among them.
+    pub fn looks_binary(body: &[u8]) -> bool {
+        body.iter().any(|byte| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
+    }
+}
+
+/// Tells whether a text of wide characters, `width` bytes each, would look so: NULs beside ASCII.
+fn is_wide(body: &[u8], width: usize) -> bool {
+    let length = body.len() / width;
+    // The byte that tells is the first or the last of each character.
+    [0, width - 1].into_iter().any(|telling| {
+        let bytes = || body.chunks_exact(width);
+        let is_told = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
+        let told = bytes().filter(|it| it.get(telling).is_some_and(|byte| is_told(*byte))).count();
+        let wide =
+            bytes().filter(|it| it.iter().enumerate().all(|(at, byte)| at == telling || *byte == 0)).count();
+        length > 0
+            && wide * 100 >= length * WIDE_NULS_MIN
+            && (length - told) * 100 <= length * WIDE_OTHERS_MAX
+    })
 }
 
 fn parameter(text: &str) -> Option<(String, String)> {
@@ -114,6 +154,11 @@ mod tests {
             (Some("multipart/form-data; boundary=\"a b\""), Ok(Media::Multipart { boundary: "a b".into() })),
             (Some("multipart/form-data"), Err(MediaFault::Boundary)),
             (Some("nonsense"), Ok(Media::Undeclared)),
+            (Some("multipart/form-data; boundary=A; boundary=B"), Err(MediaFault::Repeated)),
+            (Some("multipart/form-data; boundary=A; Boundary=A"), Err(MediaFault::Repeated)),
+            (Some("multipart/form-data; boundary=A; boundary*=utf-8''B"), Err(MediaFault::Repeated)),
+            (Some("multipart/form-data; boundary*0=A"), Err(MediaFault::Repeated)),
+            (Some("text/plain; charset=utf-8; charset=utf-16"), Err(MediaFault::Repeated)),
             (None, Ok(Media::Undeclared)),
         ];
         for (declared, media) in cases {
@@ -127,5 +172,14 @@ mod tests {
             assert!(Media::looks_wide(body));
         }
         assert!(!Media::looks_wide(b"{\"a\":1}") && !Media::looks_wide(b"\x89PNG"));
+        let text = "\nuse it, caf\u{e9}";
+        let two: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let swapped: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+        let four: Vec<u8> = text.chars().flat_map(|it| u32::from(it).to_le_bytes()).collect();
+        assert!([&two, &swapped, &four].into_iter().all(|it| Media::looks_wide(it)));
+        let archive = [text.as_bytes(), &[0; 512][..]].concat();
+        let silence = [0; 64];
+        let sound: Vec<u8> = (0..64_i16).flat_map(i16::to_le_bytes).collect();
+        assert!(![&archive[..], &silence, &sound].into_iter().any(Media::looks_wide));
     }
 }

@@ -18,6 +18,8 @@ pub struct Part {
     pub content: Range<usize>,
     /// The declared Content-Type.
     pub content_type: Option<String>,
+    /// Whether it is a file: its disposition names one.
+    pub is_file: bool,
 }
 
 /// Why a multipart body is not read.
@@ -73,16 +75,23 @@ fn part(body: &[u8], range: Range<usize>) -> Result<Part, MultipartFault> {
     let split = memmem::find(bytes, b"\r\n\r\n").ok_or(MultipartFault::PartHead)?;
     let head = range.start..range.start + split;
     let text = std::str::from_utf8(&body[head.clone()]).map_err(|_| MultipartFault::PartHead)?;
-    let content_type = check_head(text)?;
-    Ok(Part { head, content: range.start + split + 4..range.end, content_type })
+    let Declared { content_type, is_file } = check_head(text)?;
+    Ok(Part { head, content: range.start + split + 4..range.end, content_type, is_file })
 }
 
-/// Returns the Content-Type of a part whose header lines have one meaning.
-fn check_head(head: &str) -> Result<Option<String>, MultipartFault> {
+/// What the header lines of a part say of it.
+struct Declared {
+    content_type: Option<String>,
+    is_file: bool,
+}
+
+/// Returns what the header lines of a part say, if they have one meaning.
+fn check_head(head: &str) -> Result<Declared, MultipartFault> {
     if head.len() > PART_HEAD_BYTES_MAX {
         return Err(MultipartFault::PartHead);
     }
     let mut content_type = None;
+    let mut is_file = false;
     let mut dispositions = 0;
     for line in head.split("\r\n") {
         let (name, value) = line.split_once(':').ok_or(MultipartFault::PartHead)?;
@@ -94,6 +103,7 @@ fn check_head(head: &str) -> Result<Option<String>, MultipartFault> {
             "content-disposition" => {
                 dispositions += 1;
                 check_disposition(value)?;
+                is_file = names_file(value);
             }
             "content-type" if content_type.is_some() => return Err(MultipartFault::PartHead),
             "content-type" => content_type = Some(value.trim().to_owned()),
@@ -110,7 +120,7 @@ fn check_head(head: &str) -> Result<Option<String>, MultipartFault> {
         content_type.as_deref().is_some_and(|t: &str| t.to_ascii_lowercase().starts_with("multipart/"));
     match (nested, dispositions) {
         (true, _) => Err(MultipartFault::Nested),
-        (false, 1) => Ok(content_type),
+        (false, 1) => Ok(Declared { content_type, is_file }),
         (false, _) => Err(MultipartFault::PartHead),
     }
 }
@@ -121,6 +131,19 @@ fn check_disposition(value: &str) -> Result<(), MultipartFault> {
     let count = |name: &str| lower.split(';').filter(|part| part.trim_start().starts_with(name)).count();
     let fits = count("name=") <= 1 && count("filename=") + count("filename*") <= 1;
     if fits { Ok(()) } else { Err(MultipartFault::PartHead) }
+}
+
+/// Tells whether a disposition has a file's name; what stands within quotes is none.
+fn names_file(value: &str) -> bool {
+    let mut quoted = false;
+    let ends = |byte: char| {
+        quoted ^= byte == '"';
+        byte == ';' && !quoted
+    };
+    value.split(ends).any(|part| {
+        let name = part.split('=').next().unwrap_or_default().trim().trim_end_matches('*');
+        name.eq_ignore_ascii_case("filename")
+    })
 }
 
 #[cfg(test)]
@@ -148,6 +171,20 @@ mod tests {
         let body = self::body(&[FIELD]);
         let found = parts(&body, "B", PARTS_MAX).unwrap();
         assert_eq!(&body[found[0].content.clone()], b"whisper-1");
+    }
+
+    #[test]
+    fn a_file_is_what_is_named_as_one() {
+        let cases = [
+            (r#"form-data; name="a"; filename="b.txt""#, true),
+            (r#"form-data; name="a"; FileName = b"#, true),
+            (r#"form-data; name="a"; filename*=UTF-8''b"#, true),
+            (r#"form-data; name="a; filename=b""#, false),
+            (r#"form-data; name="filename""#, false),
+        ];
+        for (disposition, is_file) in cases {
+            assert_eq!(names_file(disposition), is_file, "{disposition}");
+        }
     }
 
     #[test]

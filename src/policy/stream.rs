@@ -13,6 +13,8 @@
 //! lane or with the lane's end. Words that a model takes for orders reach the caller, up to a window of them, before
 //! the stream is cut.
 
+mod continued;
+mod ending;
 mod held;
 mod model;
 mod outside;
@@ -24,13 +26,13 @@ mod template;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::collections::VecDeque;
+use std::hash::RandomState;
 use std::ops::Range;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
 
 use self::held::Held;
-use self::held::Segment;
 use self::slot::Slot;
 use self::slot::values;
 use self::stop::Stop;
@@ -92,6 +94,11 @@ pub struct StreamInspector {
     held_bytes: usize,
     /// Whether the stream could not be read and the policy lets it pass.
     passes: bool,
+    /// Texts that are over and whose place another took.
+    over: HashSet<LaneKey>,
+    hasher: RandomState,
+    /// Whether the request hid values, which are put back; known from the first bytes on.
+    restores: Option<bool>,
 }
 
 /// What became of the stream so far.
@@ -124,6 +131,9 @@ impl StreamInspector {
             action: Action::Allow,
             held_bytes: 0,
             passes: false,
+            over: HashSet::new(),
+            hasher: RandomState::new(),
+            restores: None,
         }
     }
 
@@ -139,6 +149,8 @@ impl StreamInspector {
             out.extend(Cleared::release(Action::Monitor, Bytes::copy_from_slice(bytes)));
             return Flow::Continue;
         }
+        // What is masked in the answer itself is in the vault too, and is never put back.
+        self.restores.get_or_insert(!vault.is_empty());
         let pieces = match self.parser.push(bytes) {
             Ok(pieces) => pieces,
             Err(fault) => return self.stop(Stop::Unreadable(fault.into()), inspector, out),
@@ -147,8 +159,15 @@ impl StreamInspector {
             if let Err(stop) = self.take(inspector, vault, piece) {
                 return self.stop(stop, inspector, out);
             }
+            if let Flow::Block(unreadable) = self.release(out) {
+                return Flow::Block(unreadable);
+            }
+            let limit = inspector.ruleset.limits.stream_hold_bytes_max;
+            if self.held_bytes > limit {
+                return self.stop(Unreadable::TooLarge(limit).into(), inspector, out);
+            }
         }
-        self.release(out)
+        Flow::Continue
     }
 
     /// Ends the stream: everything is settled, and leaves or not.
@@ -168,7 +187,12 @@ impl StreamInspector {
                 return self.stop(stop, inspector, out);
             }
         }
-        self.release(out)
+        match self.release(out) {
+            Flow::Continue if !self.queue.is_empty() => {
+                self.stop(Unreadable::Unjudged.into(), inspector, out)
+            }
+            flow => flow,
+        }
     }
 
     /// Returns the strictest action taken so far.
@@ -210,16 +234,13 @@ impl StreamInspector {
         self.held_bytes += piece.raw.len();
         let mut held = Held::new(piece);
         let known = self.template.as_ref().and_then(|template| template.text(&held));
-        let taken = match known.filter(|(slot, _)| !self.lanes[*slot].ended) {
+        let taken = match known.filter(|(slot, string)| self.takes_piece(*slot, string.raw.len())) {
             Some((slot, string)) => self.read_known(inspector, vault, &mut held, slot, string),
             None => self.read_new(inspector, vault, &mut held),
         };
         self.queue.push_back(held);
         for slot in taken? {
             self.end_lane(inspector, vault, slot)?;
-        }
-        if self.held_bytes > inspector.ruleset.limits.stream_hold_bytes_max {
-            return Err(Unreadable::TooLarge(inspector.ruleset.limits.stream_hold_bytes_max).into());
         }
         Ok(())
     }
@@ -235,6 +256,7 @@ impl StreamInspector {
     ) -> Result<SmallVec<[usize; 2]>, Stop> {
         let payload = held.payload.clone();
         let text = payload.get(string.raw.clone()).unwrap_or_default();
+        self.lanes[slot].said = None;
         held.holds_only(slot, self.lanes[slot].fed, string);
         self.feed(inspector, vault, slot, text).map(|()| SmallVec::new())
     }
@@ -250,7 +272,7 @@ impl StreamInspector {
         let ended = self.read(inspector, vault, held)?;
         self.template = None;
         if ended.is_empty() && self.observations.len() == told {
-            self.template = Template::of(held);
+            self.template = Template::of(held).filter(|it| !self.lanes[it.slot()].is_whole);
         }
         Ok(ended)
     }
@@ -276,6 +298,7 @@ impl StreamInspector {
             return self.scan_plain(inspector, vault, held);
         }
         let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
+        inspector.dialect.check_keys(&payload, &document).map_err(Unreadable::from)?;
         self.usage.merge(Usage::read(inspector.dialect, &payload, &document));
         self.pin_tools(inspector, vault, &payload, &document)?;
         let mut suspects = Vec::new();
@@ -286,12 +309,8 @@ impl StreamInspector {
         let mut stop = None;
         for (at, string) in document.strings.iter().enumerate() {
             if let Some(key) = inspector.dialect.lane(event.as_deref(), &payload, &document, string) {
-                let slot = self.slot(inspector, key)?;
                 let text = document.text(&payload, string);
-                let start = self.lanes[slot].fed;
-                let segment = Segment { slot, text: start..start + text.len(), string: string.clone() };
-                held.segments.push(segment);
-                match self.feed(inspector, vault, slot, &text) {
+                match self.continued(inspector, vault, held, (key, string), &text) {
                     // The rest of the event is read first: what stands before the match may only leave with it.
                     Err(Stop::Finding(found)) => drop(stop.get_or_insert(Stop::Finding(found))),
                     fed => fed?,
@@ -319,14 +338,13 @@ impl StreamInspector {
             }
         }
         let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
-        let ended = |key: &LaneKey| ends.iter().any(|end| end.covers(key));
         held.copies.extend(inspector.dialect.copies(&payload, &document).into_iter().map(|(range, none)| {
             Edit { range: held.piece.raw_range(range), replacement: none.as_bytes().to_vec() }
         }));
         held.document = Some(document);
         held.is_read = true;
         stop.map_or(Ok(()), Err)?;
-        Ok(self.by_key.iter().filter(|(key, _)| ended(key)).map(|(_, slot)| *slot).collect())
+        Ok(self.ended_by(held, &ends))
     }
 
     /// Compares the tools that an event offers with those that its caller knows.
@@ -415,17 +433,5 @@ impl StreamInspector {
         self.shadow = self.shadow.max(shadow);
         self.observations.extend(observations);
         (masks, blocked)
-    }
-
-    fn slot(&mut self, inspector: &Inspector<'_>, key: LaneKey) -> Result<usize, Stop> {
-        if let Some(slot) = self.by_key.get(&key).copied().filter(|slot| !self.lanes[*slot].ended) {
-            return Ok(slot);
-        }
-        if self.lanes.len() >= inspector.ruleset.limits.stream_lanes_max {
-            return Err(Unreadable::TooManyLanes(inspector.ruleset.limits.stream_lanes_max).into());
-        }
-        self.lanes.push(Slot::new(key.channel, model::begin(inspector, key.channel)));
-        self.by_key.insert(key, self.lanes.len() - 1);
-        Ok(self.lanes.len() - 1)
     }
 }

@@ -164,6 +164,7 @@ impl Gateway {
         let inspection = aside(body.len(), || inspector.body(body, media, vault));
         exchange.outcome.scanning += self.clock.monotonic() - began;
         self.count_unreadable(inspection.unreadable.as_ref());
+        self.telemetry.metrics.opaque(inspection.opaque_bytes);
         inspection
     }
 

@@ -43,7 +43,7 @@ pub const STREAM_HOLD_BYTES_MAX: usize = 256 << 10;
 const REPORT_BYTES: usize = 1 << 10;
 
 /// One text of a stream.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Lane {
     text: Buffer,
     reader: Canonicaliser,
@@ -84,7 +84,7 @@ struct Reading {
 }
 
 /// What the readings passed by.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Noted {
     /// Encoded runs, within which no region may begin.
     runs: Vec<Range<usize>>,

@@ -84,14 +84,14 @@ pub struct Leak {
 }
 
 /// A text that goes out, as it is followed.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Trace {
     reader: Canonicaliser,
     letters: Letters,
 }
 
 /// The last letters of a text, and their fingerprint.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Letters {
     ring: [u8; GRAM_LETTERS],
     count: usize,

@@ -126,6 +126,12 @@ fn uploads(gateway: &Gateway, upstream: &Upstream) {
     assert!(received[0].bytes[at..] == clean, "the upload was changed");
     let leak = [part("", format!("take {}", secret()).as_bytes()), part(file, &binary), end.clone()].concat();
     assert_eq!(send(gateway.proxy, "/v1/files", form, &leak).status, 403);
+    let unread = [&part("", &[secret().as_bytes(), b"\xff"].concat())[..], &end].concat();
+    assert_eq!(send(gateway.proxy, "/v1/files", form, &unread).status, 400);
+    let wide: Vec<u8> = secret().encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(send(gateway.proxy, "/v1/files", "content-type: text/plain\r\n", &wide).status, 400);
+    let twice = "content-type: multipart/form-data; boundary=XyZ; boundary=other\r\n";
+    assert_eq!(send(gateway.proxy, "/v1/files", twice, &clean).status, 400);
     let malformed = [
         [b"before\r\n".to_vec(), part("", b"a"), end.clone()].concat(),
         part("", b"no end"),

@@ -2,14 +2,14 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; the name (`provider`) that traces give whoever speaks it |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`) whose strings never come in pieces, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; the name (`provider`) that traces give whoever speaks it |
 //! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array` |
 //! | `[roles]` | role names and their channels |
 //! | `[[text]]` | a path below `at`, and the channel of its strings; none: by the `role` of the value at `at`; `when` asks members there. The first rule that fits counts |
 //! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
-//! | `[[lane]]` | where deltas of a text are, in which event; told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]` |
+//! | `[[lane]]` | where deltas of a text are, in which event; told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]`. A path that ends in `**` is for what no other rule names, labels and metadata aside; `kind` says how it comes: in `pieces` (the usual way), in `brief` ones, `whole` each time |
 //! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so |
 //! | `[usage]` | alternatives of sums of paths; `[name=text]` in a path leads to the element whose member is that text |
 
@@ -32,6 +32,7 @@ use super::TextRule;
 use super::UsagePaths;
 use super::Wire;
 use super::lane::EndRule;
+use super::lane::LaneKind;
 use super::lane::LaneRule;
 use super::pattern::PathPattern;
 use crate::llm::json::folded_hash;
@@ -126,6 +127,8 @@ struct Header {
     #[serde(default)]
     lane_leaves: Vec<String>,
     #[serde(default)]
+    labels: Vec<String>,
+    #[serde(default)]
     copies: Vec<String>,
     #[serde(default)]
     terminators: Vec<String>,
@@ -202,6 +205,8 @@ struct LaneFile {
     name: String,
     channel: Channel,
     event: Option<String>,
+    #[serde(default)]
+    kind: LaneKind,
     path: Spanned<String>,
     #[serde(default)]
     key: Vec<String>,
@@ -297,6 +302,7 @@ impl Reader<'_> {
                 .collect(),
             lanes: lane.into_iter().map(|rule| self.lane_rule(rule)).collect(),
             lane_leaves: dialect.lane_leaves,
+            labels: dialect.labels,
             copies: dialect.copies,
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
             terminators: dialect.terminators,
@@ -336,6 +342,7 @@ impl Reader<'_> {
             name: written.name,
             channel: written.channel,
             event: written.event,
+            kind: written.kind,
             keys: written.key.iter().map(|path| keys(path)).collect(),
         }
     }

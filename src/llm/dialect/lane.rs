@@ -24,6 +24,23 @@ pub struct LaneKey {
     pub channel: Channel,
     /// Its choice, its tool call, its block, in this order.
     pub parts: SmallVec<[LanePart; 3]>,
+    /// How it comes.
+    pub kind: LaneKind,
+}
+
+/// How a text comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LaneKind {
+    /// In pieces that are put together.
+    #[default]
+    Pieces,
+    /// In pieces, if in more than one, that follow one another: it is over when an event goes on without it.
+    Brief,
+    /// Whole, each time as far as it is known; over like the brief ones.
+    Whole,
+    /// In pieces or whole: its first pieces show which.
+    Either,
 }
 
 /// A position or an id.
@@ -44,6 +61,8 @@ pub struct LaneEnd {
     pub names: Vec<String>,
     /// What the keys of those lanes begin with.
     pub parts: SmallVec<[LanePart; 3]>,
+    /// Whether only a member tells it: some providers write it into every event.
+    pub is_by_member: bool,
 }
 
 impl LaneEnd {
@@ -60,6 +79,7 @@ pub(super) struct LaneRule {
     pub(super) name: String,
     pub(super) channel: Channel,
     pub(super) event: Option<String>,
+    pub(super) kind: LaneKind,
     pub(super) path: PathPattern,
     pub(super) keys: Vec<Vec<String>>,
 }
@@ -92,7 +112,17 @@ impl LaneRule {
                 parts.push(element(body, doc, *node));
             }
         }
-        Some(LaneKey { name: self.name.clone(), channel: self.channel, parts })
+        if self.is_open() {
+            let (name, inner) = way_below(body, doc, way, self.path.steps.len() - 1);
+            parts.push(LanePart::Text(clipped(&name).into()));
+            parts.extend(inner);
+        }
+        Some(LaneKey { name: self.name.clone(), channel: self.channel, parts, kind: self.kind })
+    }
+
+    /// Tells whether it is about everything below a place.
+    pub(super) fn is_open(&self) -> bool {
+        self.path.steps.last() == Some(&Wanted::Below)
     }
 }
 
@@ -115,8 +145,13 @@ impl EndRule {
                 .flat_map(|(node, parts)| step_into(wanted, body, doc, node, parts))
                 .collect();
         }
-        places.retain(|(node, _)| doc.is_set(*node) && doc.bool_of(*node) != Some(false));
-        places.into_iter().map(|(_, parts)| LaneEnd { names: self.names.clone(), parts }).collect()
+        let is_told = |node| {
+            let is_empty = doc.str_of(body, node).is_some_and(|text| text.is_empty());
+            doc.is_set(node) && doc.bool_of(node) != Some(false) && !is_empty
+        };
+        let is_by_member = !self.path.steps.is_empty();
+        let end = |parts| LaneEnd { names: self.names.clone(), parts, is_by_member };
+        places.into_iter().filter(|(node, _)| is_told(*node)).map(|(_, parts)| end(parts)).collect()
     }
 }
 
@@ -153,9 +188,15 @@ fn with(parts: &[LanePart], part: LanePart) -> SmallVec<[LanePart; 3]> {
 pub(super) fn by_leaf(leaves: &[String], body: &[u8], doc: &Document, way: &Ancestry) -> Option<LaneKey> {
     let leaf = way.last_key(body, doc)?;
     leaves.iter().find(|known| known.as_bytes() == &*leaf)?;
+    let (name, parts) = way_below(body, doc, way, 0);
+    Some(LaneKey { name, channel: Channel::Assistant, parts, kind: LaneKind::Either })
+}
+
+/// Returns the members on a way, from a step on, joined by dots, and its elements.
+fn way_below(body: &[u8], doc: &Document, way: &Ancestry, from: usize) -> (String, SmallVec<[LanePart; 3]>) {
     let mut name = String::new();
     let mut parts = SmallVec::new();
-    for node in way.steps() {
+    for node in way.steps().iter().skip(from) {
         match doc.step(body, *node) {
             StepView::Key(key) => {
                 let separator = if name.is_empty() { "" } else { "." };
@@ -166,7 +207,7 @@ pub(super) fn by_leaf(leaves: &[String], body: &[u8], doc: &Document, way: &Ance
             StepView::Root => {}
         }
     }
-    Some(LaneKey { name, channel: Channel::Assistant, parts })
+    (name, parts)
 }
 
 /// Returns what an event says it is: its outermost `type`.
@@ -194,14 +235,18 @@ fn part_at(body: &[u8], doc: &Document, path: &[String]) -> LanePart {
 }
 
 fn part(body: &[u8], doc: &Document, node: NodeId) -> LanePart {
-    let number = || {
-        doc.number_text(body, node).map(|text| match text.parse() {
-            Ok(number) => LanePart::Number(number),
-            Err(_) => LanePart::Text(clipped(text).into()),
-        })
-    };
-    let text = || doc.str_of(body, node).map(|text| LanePart::Text(clipped(&text).into()));
+    let number = || doc.number_text(body, node).map(position);
+    let text = || doc.str_of(body, node).map(|text| position(&text));
     number().or_else(text).unwrap_or(LanePart::None)
+}
+
+/// Reads a position however it is written, as `0`, `0.0` or `"0"`; everything else is an id.
+fn position(text: &str) -> LanePart {
+    let digits = text.strip_suffix(".0").unwrap_or(text);
+    match digits.parse::<u64>() {
+        Ok(number) if number.to_string() == digits => LanePart::Number(number),
+        _ => LanePart::Text(clipped(text).into()),
+    }
 }
 
 fn clipped(text: &str) -> &str {

@@ -22,6 +22,7 @@ pub use self::file::DialectFault;
 pub use self::file::DialectProblem;
 pub use self::lane::LaneEnd;
 pub use self::lane::LaneKey;
+pub use self::lane::LaneKind;
 pub use self::lane::LanePart;
 use self::lane::LaneRule;
 pub use self::names::Channel;
@@ -84,6 +85,7 @@ pub struct Dialect {
     spellings: Spellings,
     lanes: Vec<LaneRule>,
     lane_leaves: Vec<String>,
+    labels: Vec<String>,
     copies: Vec<String>,
     ends: Vec<lane::EndRule>,
     terminators: Vec<String>,
@@ -333,7 +335,14 @@ impl Dialect {
         }
         let steps = pattern::Ancestry::of(doc, string.node);
         let kind = lane::event_kind(body, doc);
-        let by_rule = |rule: &LaneRule| rule.key(event, kind.as_deref(), body, doc, &steps);
+        let is_label = || {
+            let leaf = steps.last_key(body, doc);
+            let mut labels = self.metadata_keys.iter().chain(&self.labels);
+            leaf.is_some_and(|leaf| labels.any(|label| label.as_bytes() == &*leaf))
+        };
+        let by_rule = |rule: &LaneRule| {
+            rule.key(event, kind.as_deref(), body, doc, &steps).filter(|_| !rule.is_open() || !is_label())
+        };
         self.lanes.iter().find_map(by_rule).or_else(|| lane::by_leaf(&self.lane_leaves, body, doc, &steps))
     }
 

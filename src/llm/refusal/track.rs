@@ -93,7 +93,9 @@ impl StreamTrack {
             let told =
                 doc.child(body, choice, "index").and_then(|index| doc.number_text(body, index)?.parse().ok());
             let index = told.unwrap_or(position as u64);
-            let finished = doc.child(body, choice, "finish_reason").is_some_and(|reason| doc.is_set(reason));
+            let told =
+                |reason| doc.is_set(reason) && doc.str_of(body, reason).is_none_or(|it| !it.is_empty());
+            let finished = doc.child(body, choice, "finish_reason").is_some_and(told);
             self.choices_seen = true;
             match finished {
                 true => self.end(index),

@@ -67,12 +67,24 @@ pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(),
 
 /// What is not bound to be JSON: read as JSON where it is, as text where it is text.
 fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -> Result<(), Unreadable> {
-    if Media::looks_wide(body) {
+    let limit = sheet.inspector.ruleset.limits.max_inspect_bytes;
+    let is_opaque = *media == Media::Opaque;
+    if Media::looks_wide(body) || !is_opaque && body.contains(&0) {
         return Err(Unreadable::NotText);
     }
     if std::str::from_utf8(body).is_err() {
-        // Only what is declared to hold no text passes unread, and is counted by the caller.
-        return if *media == Media::Opaque { Ok(()) } else { Err(Unreadable::NotText) };
+        if !is_opaque {
+            return Err(Unreadable::NotText);
+        }
+        // Only what is declared to hold no text passes unread. What holds no byte that is none of a text is one, in
+        // an older encoding, and its ASCII is read.
+        if Media::looks_binary(body) {
+            sheet.opaque_bytes += body.len();
+            return Ok(());
+        }
+    }
+    if body.len() > limit {
+        return Err(Unreadable::TooLarge(limit));
     }
     if Media::may_be_json(body) && json::walk(body, &sheet.inspector.ruleset.limits.json()).is_ok() {
         return json(sheet, body, offset);
@@ -98,11 +110,10 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
         sheet.text(&body[head.clone()], Channel::Metadata, Written::Plain, |range| {
             shifted(range, head.start)
         })?;
-        // A part without a type is a form field or a file, whichever its bytes are.
-        let media = part
-            .content_type
-            .as_deref()
-            .map_or(Ok(Media::Opaque), |declared| Media::parse(Some(declared)))?;
+        // A form field without a type is text (RFC 7578, section 4.4); a file is whatever its bytes are.
+        let untyped = if part.is_file { Media::Opaque } else { Media::Text };
+        let declared = part.content_type.as_deref();
+        let media = declared.map_or(Ok(untyped), |declared| Media::parse(Some(declared)))?;
         loose(sheet, &body[content.clone()], &media, content.start)?;
     }
     Ok(())

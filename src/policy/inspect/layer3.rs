@@ -113,7 +113,7 @@ impl Judge<'_> {
 ///
 /// It reads without what the first layer found, which is told on its own and may come later. Each kind of finding is
 /// told once, and once more when the model has become sure of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reading {
     growing: Growing,
     /// Whose words the model takes it for; none where it only tells where windows end.

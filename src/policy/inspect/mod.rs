@@ -93,6 +93,12 @@ pub enum Unreadable {
     /// More lanes than the limit.
     #[error("it has more than {0} texts under way at once")]
     TooManyLanes(usize),
+    /// A text of a stream goes on behind its end, where nothing is known any more of how it began.
+    #[error("it has a text that goes on behind its end")]
+    Resumed,
+    /// A part of a stream was never judged.
+    #[error("a part of it was not judged")]
+    Unjudged,
     /// The time for scanning ran out.
     #[error("it could not be scanned in time")]
     Late,
@@ -123,6 +129,8 @@ pub struct Inspection {
     pub shadow: Option<Action>,
     /// The model and the tokens that the body tells.
     pub usage: Usage,
+    /// How many bytes pass unread, because they were declared to hold no text and hold none.
+    pub opaque_bytes: usize,
     /// What may leave; `None` when the action is to block.
     pub cleared: Option<Cleared>,
     /// What a request tells its model as its operator, to be known again in the answer.
@@ -176,7 +184,7 @@ impl Unreadable {
             Self::TooLarge(_) | Self::TooManyLanes(_) => "too_large",
             Self::Late => "late",
             Self::Scan(_) | Self::Lane(_) => "scan",
-            Self::Stream(_) => "stream",
+            Self::Stream(_) | Self::Resumed | Self::Unjudged => "stream",
             Self::Splice => "splice",
         }
     }

@@ -33,6 +33,8 @@ use crate::scan::threat::Finding;
 pub struct Sheet<'a, 'v> {
     pub(super) inspector: &'a Inspector<'a>,
     pub(super) usage: Usage,
+    /// How many bytes were declared to hold no text, and hold none.
+    pub(super) opaque_bytes: usize,
     pub(super) prompt: Prompt,
     vault: &'v mut Vault,
     wanted: Cow<'a, DetectorSet>,
@@ -85,6 +87,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         Self {
             inspector,
             usage,
+            opaque_bytes: 0,
             prompt: Prompt::default(),
             vault,
             wanted,
@@ -327,8 +330,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
             }
         }
         let cleared = Cleared::release(action, bytes);
-        let Self { observations, shadow, usage, prompt, .. } = self;
-        Inspection { action, observations, unreadable, shadow, usage, cleared, prompt }
+        let Self { observations, shadow, usage, opaque_bytes, prompt, .. } = self;
+        Inspection { action, observations, unreadable, shadow, usage, opaque_bytes, cleared, prompt }
     }
 }
 

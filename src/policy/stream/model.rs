@@ -77,7 +77,7 @@ impl StreamInspector {
     ) -> Result<(), Stop> {
         let watch = inspector.policy.watch(inspector.judged());
         let lane = &mut self.lanes[slot];
-        if !vault.is_empty() {
+        if self.restores == Some(true) {
             lane.unrestored.extend_from_slice(text);
         }
         if let (Some(trace), Some(guarded)) = (&mut lane.trace, inspector.guarded) {
@@ -130,6 +130,7 @@ impl StreamInspector {
         findings: &[Finding],
     ) -> Result<(), Stop> {
         let mut blocked = None;
+        let findings = &*self.lanes[slot].news(findings)?;
         if !findings.is_empty() {
             let channel = self.lanes[slot].channel;
             let lane = std::mem::take(&mut self.lanes[slot].lane);
@@ -139,10 +140,13 @@ impl StreamInspector {
             blocked = judged.1;
         }
         let entry = &mut self.lanes[slot];
-        entry.restore(vault);
-        let judged_to = if vault.is_empty() { judged_to } else { judged_to.min(entry.restored_to) };
+        let mut judged_to = judged_to;
+        if self.restores == Some(true) {
+            entry.restore(vault);
+            judged_to = judged_to.min(entry.restored_to);
+        }
         let Some(from) = blocked else {
-            entry.judged_to = judged_to;
+            entry.judged_to = judged_to.max(entry.judged_to);
             return Ok(());
         };
         entry.judged_to = judged_to.min(from).max(entry.judged_to);

@@ -54,7 +54,10 @@ impl StreamInspector {
                 let text = covered.start - segment.text.start..covered.end - segment.text.start;
                 edits.push(Edit { range: piece.raw_range(cursor.raw_range(text)), replacement });
             }
-            while slot.masks.front().is_some_and(|masked| masked.range.end <= segment.text.end) {
+            // What is said whole again is masked again.
+            while !slot.is_whole
+                && slot.masks.front().is_some_and(|masked| masked.range.end <= segment.text.end)
+            {
                 slot.masks.pop_front();
             }
         }

@@ -1,9 +1,13 @@
 //! One text of a stream: its lane, and what is to be put into it before it leaves.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::llm::dialect::Channel;
+use crate::llm::dialect::LaneKey;
+use crate::llm::dialect::LaneKind;
+use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::disjoint;
@@ -11,7 +15,12 @@ use crate::policy::inspect::text::inside;
 use crate::redact::restore;
 use crate::redact::token::Vault;
 use crate::scan::lane::Lane;
+use crate::scan::threat::DetectorId;
+use crate::scan::threat::Finding;
 use crate::scan::trace::Trace;
+
+/// The lane, the model and the trace of a text, as they were at some place of it.
+type Before = (Lane, Option<Reading>, Option<Trace>);
 
 /// A text under way, in one choice, block or tool call.
 pub(super) struct Slot {
@@ -30,17 +39,34 @@ pub(super) struct Slot {
     pub(super) unrestored: Vec<u8>,
     pub(super) restored_to: usize,
     pub(super) ended: bool,
+    pub(super) kind: LaneKind,
+    /// Whether each piece is the whole text so far.
+    pub(super) is_whole: bool,
+    /// How long the text was when it was last said whole, or its last piece where that may turn out to be one, and
+    /// its hash.
+    pub(super) said: Option<(usize, u64)>,
+    /// How it was before an end that may not be one.
+    pub(super) resumable: Option<Box<Before>>,
+    /// The values told at such an end, and up to where the text left.
+    pub(super) told: Vec<(DetectorId, Range<usize>)>,
+    pub(super) left_to: usize,
     /// Where a finding begins that ends the stream; text after it is not judged any more.
     pub(super) blocked_from: Option<usize>,
 }
 
 impl Slot {
-    pub(super) fn new(channel: Channel, (model, trace): (Option<Reading>, Option<Trace>)) -> Self {
+    pub(super) fn new(key: &LaneKey, (model, trace): (Option<Reading>, Option<Trace>)) -> Self {
         Self {
             lane: Lane::new(),
             model,
             trace,
-            channel,
+            channel: key.channel,
+            kind: key.kind,
+            is_whole: key.kind == LaneKind::Whole,
+            said: None,
+            resumable: None,
+            told: Vec::new(),
+            left_to: 0,
             fed: 0,
             judged_to: 0,
             masks: VecDeque::new(),
@@ -53,14 +79,28 @@ impl Slot {
 
     /// Looks for placeholders in the text that is left, and notes the values that they stand for.
     pub(super) fn restore(&mut self, vault: &Vault) {
-        if vault.is_empty() {
-            return;
-        }
         let found = restore::find(vault, &self.unrestored, inside(self.channel), self.ended);
         let (settled_to, from) = (found.settled_to, self.restored_to);
         self.add(values(found, from));
         self.unrestored.drain(..settled_to);
         self.restored_to += settled_to;
+    }
+
+    /// Leaves out the findings that were told when the text seemed to be over; one that is new and begins in what
+    /// left then comes too late.
+    pub(super) fn news<'f>(&mut self, findings: &'f [Finding]) -> Result<Cow<'f, [Finding]>, Unreadable> {
+        let is_told = |it: &Finding| self.told.contains(&(it.detector, it.value.clone()));
+        let news: Cow<'f, [Finding]> = match findings.iter().any(|it| it.value.start < self.left_to) {
+            true => findings.iter().filter(|it| !is_told(it)).cloned().collect(),
+            false => Cow::Borrowed(findings),
+        };
+        if news.iter().any(|it| it.value.start < self.left_to) {
+            return Err(Unreadable::Resumed);
+        }
+        if self.ended && self.resumable.is_some() {
+            self.told.extend(news.iter().map(|it| (it.detector, it.value.clone())));
+        }
+        Ok(news)
     }
 
     pub(super) fn add(&mut self, masks: Vec<Masked>) {

@@ -45,6 +45,11 @@ impl Template {
         })
     }
 
+    /// Returns the lane of its text.
+    pub(super) fn slot(&self) -> usize {
+        self.slot
+    }
+
     /// Returns the lane and the text, as a string of its payload, of an event that has this form.
     pub(super) fn text(&self, held: &Held) -> Option<(usize, JsonString)> {
         let [data] = held.piece.data.as_slice() else { return None };

@@ -12,7 +12,7 @@ use crate::scan::threat::Finding;
 pub(super) const SLACK_BYTES: usize = 2048;
 
 /// The text that is still needed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Buffer {
     pub bytes: Vec<u8>,
     /// The offset in the lane of the first byte.

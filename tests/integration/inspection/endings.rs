@@ -189,7 +189,7 @@ fn what_stands_beside_payloads_is_read_too() {
 fn what_cannot_be_read_ends_a_stream_or_passes_as_the_policy_says() {
     let open = policy_of_all("open", "redact", "fail_mode = \"open\"");
     let bench = Bench::new(&format!("{}{open}", policy_of_all("closed", "redact", "fail_mode = \"closed\"")));
-    let before = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"fine.\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let before = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"fine.\"}}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
     for broken in [
         "data: {\"a\":1,\"a\":2}\n\n",
         "data: {\"a\":\"\\ud800\"}\n\n",

@@ -1,0 +1,163 @@
+//! Which text a string of an event continues, and what of it is new.
+//!
+//! Most texts come in pieces. Some are said whole each time, as far as they are known: only what is new of these is
+//! fed, and all of the string waits for it.
+
+use std::hash::BuildHasher;
+
+use super::StreamInspector;
+use super::held::Held;
+use super::held::Segment;
+use super::model;
+use super::slot::Slot;
+use super::stop::Stop;
+use crate::llm::dialect::LaneKey;
+use crate::llm::dialect::LaneKind;
+use crate::llm::json::JsonString;
+use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Unreadable;
+use crate::redact::token::Vault;
+use crate::scan::lane::Lane;
+
+/// From how many bytes on a piece that the next one begins with is taken for the whole text so far.
+const WHOLE_BYTES_MIN: usize = 16;
+/// How many texts that are over are remembered when others need their places.
+const OVER_MAX: usize = 1 << 16;
+
+/// Where a string of an event lies in its lane.
+struct Place {
+    slot: usize,
+    /// Where it begins there.
+    start: usize,
+    /// How many of its bytes are known already.
+    known: usize,
+}
+
+impl StreamInspector {
+    /// Feeds what is new of a text to its lane, and notes where the event has it.
+    pub(super) fn continued(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+        (key, string): (LaneKey, &JsonString),
+        text: &[u8],
+    ) -> Result<(), Stop> {
+        if self.over.contains(&key) {
+            return if text.is_empty() { Ok(()) } else { Err(Unreadable::Resumed.into()) };
+        }
+        let Place { slot, start, known } = self.place(inspector, vault, key, text)?;
+        let new = text.get(known..).unwrap_or_default();
+        let hash = self.hasher.hash_one(text);
+        let entry = &mut self.lanes[slot];
+        if entry.ended && !new.is_empty() {
+            (entry.lane, entry.model, entry.trace) = *entry.resumable.take().ok_or(Unreadable::Resumed)?;
+            entry.ended = false;
+            entry.left_to = entry.fed;
+        }
+        if (entry.is_whole || entry.kind == LaneKind::Either) && !text.is_empty() {
+            entry.said = Some((text.len(), hash));
+        }
+        held.segments.push(Segment { slot, text: start..start + text.len(), string: string.clone() });
+        self.feed(inspector, vault, slot, new)
+    }
+
+    /// Tells whether a text of so many bytes can only be the next piece of a lane.
+    pub(super) fn takes_piece(&self, slot: usize, bytes: usize) -> bool {
+        self.lanes.get(slot).is_some_and(|entry| {
+            !entry.ended && !entry.is_whole && (entry.kind != LaneKind::Either || bytes < WHOLE_BYTES_MIN)
+        })
+    }
+
+    /// Returns where a text lies.
+    fn place(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        key: LaneKey,
+        text: &[u8],
+    ) -> Result<Place, Stop> {
+        let Some(slot) = self.by_key.get(&key).copied() else {
+            return Ok(Place { slot: self.open(inspector, key)?, start: 0, known: 0 });
+        };
+        let entry = &self.lanes[slot];
+        let said = entry.said.filter(|(length, hash)| {
+            text.get(..*length).is_some_and(|begin| self.hasher.hash_one(begin) == *hash)
+        });
+        let is_pieces = Place { slot, start: entry.fed, known: 0 };
+        match said {
+            Some((known, _)) if entry.is_whole => Ok(Place { slot, start: 0, known }),
+            None if entry.is_whole && entry.fed > 0 && !text.is_empty() => {
+                self.end_lane(inspector, vault, slot)?;
+                Ok(Place { slot: self.open(inspector, key)?, start: 0, known: 0 })
+            }
+            Some((known, _)) if known >= WHOLE_BYTES_MIN && known < text.len() && !entry.ended => {
+                let new = self.open(inspector, key)?;
+                self.lanes[new].is_whole = true;
+                self.move_held(inspector, vault, (slot, new), text)?;
+                Ok(Place { slot: new, start: 0, known: 0 })
+            }
+            Some(_) | None => Ok(is_pieces),
+        }
+    }
+
+    /// Lets the strings that wait belong to the lane in which they are said whole.
+    fn move_held(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        (old, new): (usize, usize),
+        text: &[u8],
+    ) -> Result<(), Stop> {
+        let mut is_left = false;
+        for held in &mut self.queue {
+            let (payload, document) = (&held.payload, &held.document);
+            for segment in held.segments.iter_mut().filter(|segment| segment.slot == old) {
+                let raw = || payload.get(segment.string.raw.clone()).unwrap_or_default().into();
+                let said = document.as_ref().map_or_else(raw, |it| it.text(payload, &segment.string));
+                match text.starts_with(&said) {
+                    true => (segment.slot, segment.text) = (new, 0..said.len()),
+                    false => is_left = true,
+                }
+            }
+        }
+        if is_left {
+            return self.end_lane(inspector, vault, old);
+        }
+        // Pieces that are none make no text: what they seemed to say is not judged.
+        let entry = &mut self.lanes[old];
+        (entry.ended, entry.lane) = (true, Lane::new());
+        Ok(())
+    }
+
+    /// Begins a text, in the place of one that is over where there is no other.
+    fn open(&mut self, inspector: &Inspector<'_>, key: LaneKey) -> Result<usize, Stop> {
+        let limit = inspector.ruleset.limits.stream_lanes_max;
+        let slot = match self.lanes.len() < limit {
+            true => self.lanes.len(),
+            false => self.free_slot().ok_or(Unreadable::TooManyLanes(limit))?,
+        };
+        let entry = Slot::new(&key, model::begin(inspector, key.channel));
+        match self.lanes.get_mut(slot) {
+            Some(place) => *place = entry,
+            None => self.lanes.push(entry),
+        }
+        self.by_key.insert(key, slot);
+        Ok(slot)
+    }
+
+    /// Returns the place of a text that is over and has nothing in an event that waits.
+    fn free_slot(&mut self) -> Option<usize> {
+        let waits = |slot: usize| {
+            self.queue.iter().any(|held| held.segments.iter().any(|segment| segment.slot == slot))
+        };
+        let is_over = |slot: usize| self.lanes[slot].ended && self.lanes[slot].resumable.is_none();
+        let free = (0..self.lanes.len()).find(|slot| is_over(*slot) && !waits(*slot))?;
+        let key = self.by_key.iter().find(|(_, slot)| **slot == free).map(|(key, _)| key.clone());
+        if let Some(key) = key {
+            self.by_key.remove(&key);
+            self.over.insert(key);
+        }
+        (self.over.len() <= OVER_MAX).then_some(free)
+    }
+}

@@ -1,0 +1,85 @@
+//! What would be read otherwise behind the gateway: wide characters, older encodings, forms that split in two ways.
+
+use portcullis::policy::decision::Action;
+use portcullis::policy::inspect::Unreadable;
+
+use super::Bench;
+use super::Case;
+use super::github_token;
+
+fn form(parts: &[(&str, &[u8])], boundary: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (head, content) in parts {
+        let head = format!("--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n");
+        body.extend([head.as_bytes(), content, b"\r\n"].concat());
+    }
+    [body, format!("--{boundary}--\r\n").into_bytes()].concat()
+}
+
+#[test]
+fn text_in_wide_characters_is_never_taken_for_text_without_a_match() {
+    let bench = Bench::new("");
+    let text =
+        format!("\n{{\"messages\":[{{\"role\":\"user\",\"content\":\"use {}\"}}]}}", github_token(&bench));
+    let wides: [Vec<u8>; 4] = [
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+        text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+        text.chars().flat_map(|it| u32::from(it).to_le_bytes()).collect(),
+        text.chars().flat_map(|it| u32::from(it).to_be_bytes()).collect(),
+    ];
+    for wide in &wides {
+        for media in ["text/plain", "application/octet-stream", "foo/bar", "application/json", "image/png"] {
+            let judged = bench.declared(Case::request("default", "openai"), &mut bench.vault(), wide, media);
+            assert_eq!(judged.action, Action::Block, "{media}");
+        }
+        let file = form(&[("name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain", wide)], "B");
+        let media = "multipart/form-data; boundary=B";
+        let judged = bench.declared(Case::request("default", "openai"), &mut bench.vault(), &file, media);
+        assert!(matches!(judged.unreadable, Some(Unreadable::NotText)), "{:?}", judged.unreadable);
+    }
+}
+
+#[test]
+fn a_bad_byte_hides_nothing_in_a_form() {
+    let bench = Bench::new("");
+    let text = [format!("use {} \u{e9}", github_token(&bench)).as_bytes(), b"\xff"].concat();
+    let (png, media) = (b"\x89PNG\xff\xfe\x00 AK".as_slice(), "multipart/form-data; boundary=B");
+    let cases: [(&str, &[u8], Action); 6] = [
+        ("name=\"prompt\"", &text, Action::Block),
+        ("name=\"a; filename=b\"", &text, Action::Block),
+        ("name=\"file\"; filename=\"a\"", &text, Action::Block),
+        ("name=\"file\"; filename=\"a\"\r\nContent-Type: application/octet-stream", &text, Action::Block),
+        ("name=\"file\"; filename=\"a\"\r\nContent-Type: image/png", png, Action::Allow),
+        ("name=\"prompt\"", "caf\u{e9}".as_bytes(), Action::Allow),
+    ];
+    for (head, content, action) in cases {
+        let body = form(&[(head, content)], "B");
+        let judged = bench.declared(Case::request("default", "openai"), &mut bench.vault(), &body, media);
+        assert_eq!(judged.action, action, "{head}");
+        assert_eq!(judged.opaque_bytes, if content == png { png.len() } else { 0 }, "{head}");
+    }
+}
+
+#[test]
+fn a_form_with_two_boundaries_is_refused() {
+    let bench = Bench::new("");
+    let inner = form(&[("name=\"prompt\"", github_token(&bench).as_bytes())], "REAL");
+    let outer = form(&[("name=\"x\"; filename=\"f\"", &[b"\0\xff\r\n", &inner[..]].concat())], "A");
+    for more in ["; boundary=REAL", "; Boundary=REAL", "; boundary*=utf-8''REAL", "; boundary*0=REAL"] {
+        let media = format!("multipart/form-data; boundary=A{more}");
+        let judged = bench.declared(Case::request("default", "openai"), &mut bench.vault(), &outer, &media);
+        assert_eq!(judged.action, Action::Block, "{media}");
+    }
+}
+
+#[test]
+fn a_long_text_in_a_form_is_as_long_as_any_other() {
+    let bench = Bench::new("[limits]\nmax_inspect_bytes = 4096\n");
+    let file = "name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain";
+    let media = "multipart/form-data; boundary=B";
+    for (bytes, is_read) in [(4000, true), (5000, false)] {
+        let body = form(&[(file, &b"so it is. ".repeat(bytes / 10))], "B");
+        let judged = bench.declared(Case::request("default", "openai"), &mut bench.vault(), &body, media);
+        assert_eq!(judged.unreadable.is_none(), is_read, "{:?}", judged.unreadable);
+    }
+}
