@@ -190,8 +190,7 @@ fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
             .push(("403", "the role of the credential does not allow it, or a page of another origin asks"));
     }
     // Rows may be named in bodies too, and single sign-on may not be configured.
-    let is_of_sign_on = route.success == 303 || route.media == Media::SamlMetadata;
-    if route.path.contains('{') || writes || is_of_sign_on {
+    if route.path.contains('{') || writes || route.success == 303 || route.may_be_missing {
         failures.push(("404", "nothing has this name"));
     }
     if writes {

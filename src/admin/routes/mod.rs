@@ -104,6 +104,8 @@ pub struct Route {
     pub request: Option<SchemaOf>,
     /// The body it answers with.
     pub response: Option<SchemaOf>,
+    /// Whether there may be nothing to answer with yet.
+    pub may_be_missing: bool,
     /// The query parameters it takes.
     pub query: &'static [&'static str],
     /// Whose pages may send a changing call.
@@ -166,6 +168,11 @@ impl Route {
         self
     }
 
+    fn maybe(mut self) -> Self {
+        self.may_be_missing = true;
+        self
+    }
+
     fn media(mut self, media: Media) -> Self {
         self.media = media;
         self
@@ -193,6 +200,7 @@ fn row(
         summary,
         success: 200,
         media: Media::Json,
+        may_be_missing: false,
         request: None,
         response: None,
         query: &[],

@@ -97,7 +97,8 @@ fn providers() -> Vec<Route> {
         )
         .public()
         .knock()
-        .media(Media::SamlMetadata),
+        .media(Media::SamlMetadata)
+        .maybe(),
         get(
             "/auth/saml/logout",
             READ,
