@@ -25,6 +25,7 @@ use pingora::server::ShutdownSignalWatch;
 use tokio::signal::unix::Signal;
 use tokio::signal::unix::SignalKind;
 use tokio::signal::unix::signal;
+use tokio::sync::watch;
 
 use super::address::Named;
 use super::inherit;
@@ -68,6 +69,8 @@ pub(super) struct Ending {
     pub(super) sockets: Arc<Mutex<Vec<Named>>>,
     pub(super) invocation: Option<Invocation>,
     pub(super) line: Line,
+    /// Told once signals are heard: nobody is told that the process is ready before.
+    pub(super) hears: watch::Sender<bool>,
 }
 
 enum Asked {
@@ -98,7 +101,9 @@ impl Invocation {
 #[async_trait]
 impl ShutdownSignalWatch for Ending {
     async fn recv(&self) -> ShutdownSignal {
-        let mut signals = match Signals::listen() {
+        let listening = Signals::listen();
+        self.hears.send_replace(true);
+        let mut signals = match listening {
             Ok(signals) => signals,
             Err(error) => {
                 tracing::error!(%error, "signals cannot be listened for: only a kill ends the process");
@@ -213,6 +218,10 @@ fn start(invocation: &Invocation, sockets: &[Named]) -> io::Result<(UnixStream, 
 
 impl Signals {
     fn listen() -> io::Result<Self> {
+        // The tasks that heed these may begin a moment later: until then they must not end the process.
+        for kind in [SignalKind::hangup(), SignalKind::user_defined1()] {
+            drop(signal(kind)?);
+        }
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             quit: signal(SignalKind::quit())?,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::address::Named;
 use super::manager::Manager;
@@ -19,14 +20,18 @@ pub(super) struct Announcer {
     pub(super) file: Option<PathBuf>,
     pub(super) manager: Arc<Manager>,
     pub(super) sockets: Arc<Mutex<Vec<Named>>>,
+    /// Whether signals are heard yet.
+    pub(super) hears: watch::Receiver<bool>,
 }
 
 impl Announcer {
     /// Waits, tells, and keeps the service manager's watchdog quiet until the process ends.
-    pub(super) async fn run(self, shutdown: impl Future<Output = ()> + Unpin) {
+    pub(super) async fn run(mut self, shutdown: impl Future<Output = ()> + Unpin) {
         for pulse in &self.pulses {
             pulse.started().await;
         }
+        // A signal that nobody listens for yet would end the process. Whoever would tell lives as long as it.
+        let _ = self.hears.wait_for(|hears| *hears).await;
         self.tell();
         self.manager.watch(&self.pulses, shutdown).await;
     }

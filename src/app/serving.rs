@@ -10,6 +10,7 @@ use pingora::proxy::http_proxy;
 use pingora::server::RunArgs;
 use pingora::server::Server;
 use pingora::services::listening::Service;
+use tokio::sync::watch;
 
 use super::Served;
 use super::StartError;
@@ -113,6 +114,7 @@ pub(super) fn serve(
     let bound = (proxy.bound().to_vec(), admin.bound().to_vec());
     let sockets = proxy.into_sockets().into_iter().chain(admin.into_sockets()).collect();
     let sockets = Arc::new(Mutex::new(sockets));
+    let (hears, heard) = watch::channel(false);
     let ready = Announcer {
         pulses,
         proxy: bound.0,
@@ -120,6 +122,7 @@ pub(super) fn serve(
         file: wanted.ready_file,
         manager: Arc::clone(&manager),
         sockets: Arc::clone(&sockets),
+        hears: heard,
     };
     server.add_service(task("ready", telemetry, None, |shutdown| ready.run(shutdown)));
     // Closes with the process, not before: whoever takes over waits for that.
@@ -134,6 +137,7 @@ pub(super) fn serve(
         sockets,
         invocation: wanted.invocation,
         line: Arc::clone(&line),
+        hears,
     };
     server.run(RunArgs { shutdown_signal: Box::new(ending) });
     if let Some(line) = line.lock().take() {
