@@ -97,8 +97,7 @@ impl Media {
         matches!(body, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 0, 0xfe, 0xff, ..])
             || matches!(body, [b'{' | b'[' | b'"' | b' ', 0, ..] | [0, b'{' | b'[' | b'"' | b' ', ..])
             || matches!(body, [0, 0, 0, b'{' | b'[' | b'"', ..])
-            || is_wide(body, 2)
-            || is_wide(body, 4)
+            || body.contains(&0) && (is_wide(body, 2) || is_wide(body, 4))
     }
 
     /// Tells whether bytes are those of no text in any encoding of eight bits: control characters are among them.

@@ -26,6 +26,7 @@ use crate::policy::decision::PolicyId;
 use crate::policy::decision::StreamBlock;
 use crate::policy::file::DetectorFacts;
 use crate::policy::file::PolicyFile;
+use crate::policy::inspect::prompt::Prompts;
 use crate::policy::limits::Limits;
 use crate::policy::memo::Memo;
 use crate::policy::route::ROUTES_MAX;
@@ -67,6 +68,8 @@ pub struct Ruleset {
     pub limits: Limits,
     /// The texts that were clean under this ruleset.
     pub memo: Memo,
+    /// The system prompts that came last, by their fingerprints.
+    pub prompts: Prompts,
     /// How calls between agents are judged.
     pub a2a: A2aSettings,
     /// Automata of earlier rulesets, the latest first.
@@ -182,6 +185,7 @@ impl Ruleset {
             routes: parts.rules.routes.clone().into(),
             limits: parts.rules.limits.clone(),
             memo: Memo::default(),
+            prompts: Prompts::default(),
             a2a: parts.rules.a2a.clone(),
             spare_watches,
         })

@@ -94,8 +94,8 @@ pub struct StreamInspector {
     held_bytes: usize,
     /// Whether the stream could not be read and the policy lets it pass.
     passes: bool,
-    /// Texts that are over and whose place another took.
-    over: HashSet<LaneKey>,
+    /// The hashes of texts that are over and whose place another took.
+    over: HashSet<u64>,
     hasher: RandomState,
     /// Whether the request hid values, which are put back; known from the first bytes on.
     restores: Option<bool>,

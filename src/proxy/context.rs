@@ -80,7 +80,7 @@ pub struct Exchange {
     /// The system prompt of its request, until its answer comes.
     pub prompt: Prompt,
     /// The same, where its answer must not tell it.
-    pub guarded: Option<Guarded>,
+    pub guarded: Option<Arc<Guarded>>,
     /// The A/B test it takes part in.
     pub enrolled: Option<Enrolled>,
     /// Its place in a trace.
@@ -215,7 +215,9 @@ impl Exchange {
 
     /// Keeps of the system prompt what tells it in an answer, now that there is one.
     pub fn guard_prompt(&mut self) {
-        self.guarded = std::mem::take(&mut self.prompt).guarded();
+        let prompt = std::mem::take(&mut self.prompt);
+        let caller = self.caller.as_ref().map_or("", CallerId::as_str);
+        self.guarded = self.rules.prompts.guarded(&self.rules.memo, caller, &prompt);
     }
 
     /// Takes over the caller's request id if it is sane: 1 to 128 visible ASCII characters.

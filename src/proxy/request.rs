@@ -157,7 +157,7 @@ impl Gateway {
             now: self.clock.now(),
             masker: &self.masker,
             trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
-            guarded: exchange.guarded.as_ref().filter(|_| direction == Direction::Response),
+            guarded: exchange.guarded.as_deref().filter(|_| direction == Direction::Response),
             expired: &expired,
         };
         let vault = &mut exchange.vault;

@@ -164,7 +164,7 @@ impl Gateway {
             now: self.clock.now(),
             masker: &self.masker,
             trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
-            guarded: exchange.guarded.as_ref(),
+            guarded: exchange.guarded.as_deref(),
             expired: &expired,
         };
         let mut cleared = Vec::new();

@@ -9,8 +9,10 @@ use pingora::proxy::Session;
 use super::Gateway;
 use super::context::Exchange;
 use super::context::Outcome;
+use crate::llm::dialect::Channel;
 use crate::otlp::Facts;
 use crate::policy::decision::Action;
+use crate::policy::inspect::Observation;
 
 /// The headers of the W3C's trace context.
 const PARENT: &str = "traceparent";
@@ -42,7 +44,10 @@ impl Gateway {
         let detected = exchange.detected.as_ref().map(|detected| &detected.dialect);
         let route = exchange.passage.as_ref().map(|passage| passage.route());
         let path = route.map(|route| route.forwarded(&exchange.path));
-        let models = exchange.models.iter().map(String::as_str);
+        // What names a model may be a secret as well: of a body in whose metadata something was found, none is told.
+        let is_clean = |found: &[Observation]| found.iter().all(|seen| seen.channel != Channel::Metadata);
+        let (asked_for, answered) = (is_clean(request), is_clean(response));
+        let asked = asked.model.as_deref().or_else(|| exchange.models.first().map(String::as_str));
         let facts = Facts {
             method: session.req_header().method.as_str(),
             route: route.map(|route| route.name.as_str()),
@@ -54,8 +59,8 @@ impl Gateway {
             findings: (request.len(), response.len()),
             provider: detected.map_or(UNKNOWN, |dialect| dialect.provider()),
             operation: detected.zip(path).and_then(|(dialect, path)| dialect.operation(path)),
-            request_model: asked.model.as_deref().or(models.clone().next()),
-            response_model: usage.model.as_deref(),
+            request_model: asked.filter(|_| asked_for),
+            response_model: usage.model.as_deref().filter(|_| asked_for && answered),
             input_tokens: usage.prompt_tokens,
             output_tokens: usage.completion_tokens,
             ended: SystemTime::from(self.clock.now()),

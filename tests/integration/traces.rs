@@ -113,6 +113,23 @@ fn what_is_blocked_is_an_error_without_its_content_and_asks_no_provider() {
 }
 
 #[test]
+fn a_secret_in_the_place_of_a_model_is_told_to_no_collector() {
+    let (upstream, collector) = (Upstream::answering("application/json", ANSWER), collector());
+    let otlp = format!("[otlp]\nendpoint = \"http://{}\"\n", collector.address);
+    let gateway =
+        Gateway::in_front_of(upstream.address, &format!("{}{otlp}", POLICY.replace("block", "monitor")));
+    let asked = ASKED.replace("small-1", &secret());
+    assert_eq!(exchange(gateway.proxy, &post("/v1/chat/completions", "", &asked)).status, 200);
+    let requests = collector.wait_for(|requests| spans(requests).len() >= 2);
+    let spans = spans(&requests);
+    assert_eq!(of_kind(&spans, SpanKind::Client).name, "chat");
+    assert_eq!(attribute(&of_kind(&spans, SpanKind::Server).attributes, "portcullis.findings.request"), "1");
+    let secret = secret();
+    let holds = |request: &Request| request.body.windows(secret.len()).any(|part| part == secret.as_bytes());
+    assert!(!requests.iter().any(holds));
+}
+
+#[test]
 fn a_trace_that_is_not_sampled_is_told_to_the_provider_and_not_to_the_collector() {
     let (upstream, collector) = (Upstream::answering("application/json", ANSWER), collector());
     let gateway = gateway(&upstream, collector.address, "sample_percent = 0\n");

@@ -137,7 +137,7 @@ impl Measure {
         match self {
             Self::Requests => Some(figures[Count::Requests] as f64),
             Self::Tokens => Some(figures[Count::Total] as f64),
-            Self::Cost => Some(figures[Count::CostPico] as f64 / PICO_PER_UNIT),
+            Self::Cost => Some(figures.cost_pico() as f64 / PICO_PER_UNIT),
             Self::ErrorRate => has_enough.then(|| figures.error_rate()),
             Self::LatencyMs => has_enough.then(|| figures.latency_ms_mean()),
         }

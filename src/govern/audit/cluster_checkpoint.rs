@@ -186,8 +186,11 @@ impl ClusterNotary {
     /// # Errors
     /// When the store fails.
     pub fn newest(&self) -> Result<Option<ClusterCheckpoint>, StoreError> {
-        let newest = self.table.list(&KeyRange::all(), Order::Descending, 1)?;
-        Ok(newest.into_iter().find_map(|(_, written)| ClusterCheckpoint::read(written).ok()))
+        Ok(self.newest_kept()?.and_then(|(_, written)| ClusterCheckpoint::read(written).ok()))
+    }
+
+    fn newest_kept(&self) -> Result<Option<(u64, Written)>, StoreError> {
+        Ok(self.table.list(&KeyRange::all(), Order::Descending, 1)?.into_iter().next())
     }
 
     /// Signs and keeps a checkpoint where one is due, as long as tables are at the versions they are `expected` at;
@@ -196,7 +199,8 @@ impl ClusterNotary {
     /// # Errors
     /// When the store fails, or a table has another version.
     pub fn keep(&self, expected: &[(&str, u64)]) -> Result<Option<ClusterCheckpoint>, StoreError> {
-        let newest = self.newest()?;
+        let (last_key, newest) = self.newest_kept()?.unzip();
+        let newest = newest.and_then(|written| ClusterCheckpoint::read(written).ok());
         let now = self.clock.now();
         let age = |before: &ClusterCheckpoint| now.duration_since(before.at).unsigned_abs();
         if newest.as_ref().is_some_and(|before| before.origin == self.origin && age(before) < EVERY) {
@@ -209,7 +213,8 @@ impl ClusterNotary {
         let signed = self.seal(nodes);
         let mut batch = Batch::default();
         expected.iter().for_each(|(table, version)| batch.expect(table, *version));
-        let key = now.as_millisecond().max(0) as u64;
+        // The clock of whoever signed before may have been ahead.
+        let key = (now.as_millisecond().max(0) as u64).max(last_key.map_or(0, |key| key + 1));
         self.table.put_in(&mut batch, &key, &signed.written())?;
         for (old, _) in
             self.table.list(&KeyRange::all(), Order::Descending, usize::MAX)?.iter().skip(CHECKPOINTS_MAX)

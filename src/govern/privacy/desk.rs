@@ -141,7 +141,11 @@ impl Privacy {
     pub fn follow(&self) -> Result<(), StoreError> {
         self.marks.catch_up(|fresh| self.take_over_mark(fresh))?;
         self.notes.catch_up(|fresh| self.take_over_note(fresh))?;
-        self.holds.catch_up(|fresh| self.take_over_hold(fresh))
+        self.holds.catch_up(|fresh| self.take_over_hold(fresh))?;
+        // Keys are there before the holds that need them, but may be heard of after these.
+        self.keyring.follow()?;
+        self.read_again();
+        Ok(())
     }
 
     /// Takes over what became of holds; neither who asks nor the log sees less than was or is in force.
@@ -334,7 +338,7 @@ impl Privacy {
     /// Erases an entity everywhere. Once the call is back nothing ties what is left to it.
     ///
     /// # Errors
-    /// See [`EraseError`].
+    /// See [`EraseError`]. What broke off is under way still, and finished by [`Privacy::resume`], unless it was refused.
     pub fn erase(&self, entity: &str) -> Result<Erased, EraseError> {
         let (note, names) = self.begin(entity)?;
         match self.forget(&names) {
@@ -345,8 +349,11 @@ impl Privacy {
                 Ok(Erased { note, erased_at, affected: Some(affected) })
             }
             Err(error) => {
-                if let Err(fault) = self.let_note_go(note.token()) {
-                    tracing::error!(%fault, "an erasure broke off, and will be tried again by itself");
+                // Some of the names may be forgotten by now: the note alone knows them all, and is finished later.
+                if matches!(error, EraseError::Provider(ProviderError::Refused(_)))
+                    && let Err(fault) = self.let_note_go(note.token())
+                {
+                    tracing::error!(%fault, "the note of a refused erasure could not be taken away");
                 }
                 Err(error)
             }

@@ -1,17 +1,30 @@
 //! The system prompt of an exchange: gathered from its request, looked for in its answer.
 //!
-//! The text is kept until the answer begins, its fingerprints until the answer ends, and neither is shown or stored. It
+//! The text is kept until the answer begins; its fingerprints until others took their place, under a keyed hash of it
+//! and its caller, so that how fast a call is answered tells nobody what others sent. None is shown or stored, and it
 //! is gathered only where a policy looks for rules about it.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::Inspector;
 use crate::llm::dialect::Channel;
 use crate::policy::decision::Direction;
+use crate::policy::memo::Memo;
+use crate::policy::memo::Tag;
+use crate::scan::threat::DetectorSet;
 use crate::scan::trace::GUARDED_BYTES_MAX;
 use crate::scan::trace::Guarded;
 use crate::scan::trace::Leak;
 use crate::scan::trace::Trace;
+
+/// Prompts whose fingerprints are kept, some 40 kB each.
+const KEPT_MAX: usize = 32;
+/// Keeps their tags apart from those of texts that were clean.
+const ORIGIN: u8 = u8::MAX;
 
 /// What a request tells its model as its operator.
 #[derive(Default)]
@@ -29,9 +42,42 @@ impl Prompt {
         self.add(&other.0);
     }
 
-    /// Returns its fingerprints, unless it is too short to be known again.
-    pub fn guarded(&self) -> Option<Guarded> {
-        Guarded::of(&self.0)
+    /// Tells whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// The fingerprints of the last prompts: an application sends its own with every call.
+#[derive(Default)]
+pub struct Prompts {
+    kept: Mutex<VecDeque<(Tag, Option<Arc<Guarded>>)>>,
+}
+
+impl Prompts {
+    /// Returns the fingerprints of a prompt of a caller, unless it is too short to be known again.
+    pub fn guarded(&self, memo: &Memo, caller: &str, prompt: &Prompt) -> Option<Arc<Guarded>> {
+        if prompt.is_empty() {
+            return None;
+        }
+        let make = || Guarded::of(prompt.bytes()).map(Arc::new);
+        let circumstances = memo.circumstances(&DetectorSet::default(), caller);
+        let Some(tag) = circumstances.and_then(|it| memo.tag(it, ORIGIN, prompt.bytes())) else {
+            return make();
+        };
+        if let Some((_, known)) = self.kept.lock().iter().find(|(other, _)| *other == tag) {
+            return known.clone();
+        }
+        let made = make();
+        let mut kept = self.kept.lock();
+        kept.truncate(KEPT_MAX - 1);
+        kept.push_front((tag, made.clone()));
+        made
     }
 }
 
@@ -61,4 +107,25 @@ pub(super) fn leaked<'t>(guarded: &Guarded, texts: impl Iterator<Item = &'t [u8]
         trace.finish(guarded, &mut leak);
     }
     leak.percent(guarded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_comes_again_has_the_same_fingerprints_and_others_have_their_own() {
+        let (prompts, memo) = (Prompts::default(), Memo::default());
+        let prompt =
+            |number: usize| Prompt(format!("{number}: {}", "Never speak of it. ".repeat(9)).into_bytes());
+        let guarded = |caller: &str, number: usize| {
+            prompts.guarded(&memo, caller, &prompt(number)).expect("it is long enough")
+        };
+        let first = guarded("ann", 0);
+        assert!(Arc::ptr_eq(&first, &guarded("ann", 0)));
+        assert!(!Arc::ptr_eq(&first, &guarded("bob", 0)) && !Arc::ptr_eq(&first, &guarded("ann", 1)));
+        (2..2 * KEPT_MAX).for_each(|number| drop(guarded("ann", number)));
+        assert!(prompts.kept.lock().len() == KEPT_MAX && !Arc::ptr_eq(&first, &guarded("ann", 0)));
+        assert!(prompts.guarded(&memo, "ann", &Prompt::default()).is_none());
+    }
 }

@@ -43,7 +43,7 @@ impl StreamInspector {
         (key, string): (LaneKey, &JsonString),
         text: &[u8],
     ) -> Result<(), Stop> {
-        if self.over.contains(&key) {
+        if !self.over.is_empty() && self.over.contains(&self.hasher.hash_one(&key)) {
             return if text.is_empty() { Ok(()) } else { Err(Unreadable::Resumed.into()) };
         }
         let Place { slot, start, known } = self.place(inspector, vault, key, text)?;
@@ -153,11 +153,15 @@ impl StreamInspector {
         };
         let is_over = |slot: usize| self.lanes[slot].ended && self.lanes[slot].resumable.is_none();
         let free = (0..self.lanes.len()).find(|slot| is_over(*slot) && !waits(*slot))?;
-        let key = self.by_key.iter().find(|(_, slot)| **slot == free).map(|(key, _)| key.clone());
-        if let Some(key) = key {
-            self.by_key.remove(&key);
-            self.over.insert(key);
-        }
+        let hasher = &self.hasher;
+        let over = &mut self.over;
+        self.by_key.retain(|key, slot| {
+            let is_other = *slot != free;
+            if !is_other {
+                over.insert(hasher.hash_one(key));
+            }
+            is_other
+        });
         (self.over.len() <= OVER_MAX).then_some(free)
     }
 }

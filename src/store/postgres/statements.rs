@@ -154,9 +154,11 @@ pub(super) const HEADS: &str =
     "SELECT node, seq, id, hash, floor, floor_hash FROM portcullis_audit_heads ORDER BY node";
 pub(super) const HEAD: &str =
     "SELECT node, seq, id, hash, floor, floor_hash FROM portcullis_audit_heads WHERE node = $1";
-/// Moves a head on, if it is where it is thought to be.
+/// Moves a head on, if it is where it is thought to be. What stands before its first row is said with the first ones;
+/// afterwards only what is dropped moves it.
 pub(super) const MOVE_HEAD: &str = "
-    UPDATE portcullis_audit_heads SET seq = $3, id = $4, hash = $5, floor_hash = $6
+    UPDATE portcullis_audit_heads SET seq = $3, id = $4, hash = $5,
+        floor_hash = CASE WHEN seq = 0 THEN $6::bytea ELSE floor_hash END
     WHERE node = $1 AND seq = $2";
 pub(super) const MOVE_FLOOR: &str = "
     UPDATE portcullis_audit_heads SET floor = $3, floor_hash = $4

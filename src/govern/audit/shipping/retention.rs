@@ -36,6 +36,7 @@ impl Shipping {
             row.id >= until || names.into_iter().flatten().any(|token| tokens.contains(token))
         };
         let mut dropped = 0;
+        let mut damaged = None;
         for mut head in self.archive.heads()? {
             loop {
                 let mut rows = self.archive.rows(&head.node, head.floor, ROWS_AT_ONCE)?;
@@ -43,8 +44,12 @@ impl Shipping {
                 rows.truncate(rows.iter().position(is_kept).unwrap_or(found));
                 let count = rows.len();
                 let Some(last) = rows.last() else { break };
-                let damaged = |_| ReadError::DamagedRow { node: head.node.clone(), sequence: last.sequence };
-                let (_, hash, _) = stored::split(&last.payload).map_err(damaged)?;
+                let Ok((_, hash, _)) = stored::split(&last.payload) else {
+                    // It keeps back what is behind it, but no other node's.
+                    let (node, sequence) = (head.node.clone(), last.sequence);
+                    damaged.get_or_insert(ReadError::DamagedRow { node, sequence });
+                    break;
+                };
                 let floor = last.sequence;
                 self.archive.drop_first(&head, rows, hash.0, expected.clone())?;
                 dropped += count as u64;
@@ -54,6 +59,9 @@ impl Shipping {
                 }
             }
         }
-        Ok(dropped)
+        match damaged {
+            Some(row) => Err(row.into()),
+            None => Ok(dropped),
+        }
     }
 }

@@ -237,6 +237,11 @@ fn what_is_under_a_hold_or_not_shipped_is_not_dropped() {
     one.opened.log.keep(Vec::new());
     one.write(30..31);
     one.shipping().ship_all().unwrap();
+    let between = two.verified();
+    assert!(
+        matches!(between.get("one"), Some(Ok(24))),
+        "a chain goes on behind what was dropped: {between:?}"
+    );
     assert_eq!(drop_old(&one, 0).unwrap(), 36);
     let left = two.verified();
     assert!(matches!(left.get("one"), Some(Ok(1))) && matches!(left.get("two"), Some(Ok(0))), "{left:?}");
