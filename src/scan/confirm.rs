@@ -336,8 +336,8 @@ mod tests {
         detector.anchor = anchor.map(|anchor| Pattern::parse(anchor).unwrap());
         let shape = Shape::of(&detector);
         let confirm = Confirm::compile(&detector, shape.start).unwrap();
-        let runs =
-            Engine::compile(&[shape]).unwrap().scan(text.as_bytes(), |_| true, <[Run]>::to_vec).unwrap();
+        let engine = Engine::compile(&[shape]).unwrap();
+        let runs = engine.scan(text.as_bytes(), 0..text.len(), |_| true, <[Run]>::to_vec).unwrap();
         let mut found = Vec::new();
         let field = Field { text: text.as_bytes(), starts, words: None, changed: None };
         let even = |value: &str| value.bytes().last().is_some_and(|byte| byte % 2 == 0);

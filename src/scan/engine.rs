@@ -9,6 +9,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -63,6 +64,8 @@ pub struct Engine {
     is_small: bool,
     heads: Heads,
     groups: Vec<Group>,
+    /// How far behind the begin of a match its candidate ends at most.
+    reach: usize,
     idle: Mutex<Vec<Workspace>>,
 }
 
@@ -71,6 +74,8 @@ pub struct Engine {
 struct Group {
     /// The indexes of the shapes.
     shapes: SmallVec<[u32; 2]>,
+    /// The fewest and the most bytes between the begin of a match and an end.
+    back: (usize, usize),
     /// How far apart two ends may be to belong to one run.
     gap: usize,
 }
@@ -137,7 +142,7 @@ impl Engine {
         for (at, shape) in shapes.iter().enumerate() {
             let index = *known.entry(shape).or_insert_with(|| {
                 let group = groups.len();
-                groups.push(Group { shapes: SmallVec::new(), gap: gap(shape.start) });
+                groups.push(Group::new(shape.start));
                 match &shape.lead {
                     Some(lead) => heads.add(group as u32, lead),
                     None => distinct.push((group, shape)),
@@ -148,7 +153,8 @@ impl Engine {
         }
         let is_small = distinct.len() < SPLIT_SHAPES_MIN;
         let databases = databases(parts(distinct)).map_err(|faults| by_shape(faults, &groups))?;
-        Ok(Self { databases, is_small, heads, groups, idle: Mutex::new(Vec::new()) })
+        let reach = groups.iter().map(|group| group.back.1).max().unwrap_or(0);
+        Ok(Self { databases, is_small, heads, groups, reach, idle: Mutex::new(Vec::new()) })
     }
 
     /// Returns the indexes of the shapes of a group.
@@ -156,7 +162,8 @@ impl Engine {
         self.groups.get(group as usize).map_or(&[], |group| &group.shapes)
     }
 
-    /// Calls `each` with the runs of candidates in `text`, those of a group in ascending order.
+    /// Calls `each` with the runs of candidates for matches that begin at one of the `starts` in `text`, those of a
+    /// group in ascending order.
     ///
     /// A group counts if one of its shapes is `wanted`.
     ///
@@ -165,9 +172,13 @@ impl Engine {
     pub fn scan<R>(
         &self,
         text: &[u8],
+        starts: Range<usize>,
         wanted: impl Fn(u32) -> bool,
         each: impl FnOnce(&[Run]) -> R,
     ) -> Result<R, EngineFault> {
+        // One byte more: the edge of a word shows behind it.
+        let behind = starts.end.saturating_add(self.reach).saturating_add(1);
+        let text = text.get(..behind).unwrap_or(text);
         if text.is_empty() || self.groups.is_empty() {
             return Ok(each(&[]));
         }
@@ -176,10 +187,14 @@ impl Engine {
         }
         let mut workspace = self.workspace()?;
         let Workspace { scratch, runs, open } = &mut workspace;
-        let is_wanted = |group: u32| self.shapes(group).iter().any(|shape| wanted(*shape));
+        let is_wanted = |group: u32, end: usize| {
+            let group = self.groups.get(group as usize).filter(|group| group.begins_in(&starts, end));
+            group.is_some_and(|group| group.shapes.iter().any(|shape| wanted(*shape)))
+        };
         let limit = RUNS_BASE + text.len();
-        let headed =
-            self.heads.scan(text, |group, end| !is_wanted(group) || self.note(runs, open, group, end, limit));
+        let headed = self
+            .heads
+            .scan(text, |group, end| !is_wanted(group, end) || self.note(runs, open, group, end, limit));
         let limit = runs.len() + RUNS_BASE + text.len() / BYTES_PER_RUN;
         let mut scanned = match headed {
             true => Ok(()),
@@ -190,7 +205,10 @@ impl Engine {
             scanned = scanned.and_then(|()| {
                 database.scan(&*padded, scratch, |group, _, end, _| {
                     let end = usize::try_from(end).unwrap_or(usize::MAX);
-                    match end > text.len() || !is_wanted(group) || self.note(runs, open, group, end, limit) {
+                    match end > text.len()
+                        || !is_wanted(group, end)
+                        || self.note(runs, open, group, end, limit)
+                    {
                         true => Matching::Continue,
                         false => Matching::Terminate,
                     }
@@ -256,11 +274,19 @@ impl Engine {
     }
 }
 
-/// Returns how far apart two ends may be to belong to one run.
-fn gap(start: Start) -> usize {
-    match start {
-        Start::Known { .. } => 1,
-        Start::Within { back_min, back_max } => back_max - back_min + 1,
+impl Group {
+    fn new(start: Start) -> Self {
+        let (back_min, back_max) = match start {
+            Start::Known { back } => (back, back),
+            Start::Within { back_min, back_max } => (back_min, back_max),
+        };
+        Self { shapes: SmallVec::new(), back: (back_min, back_max), gap: back_max - back_min + 1 }
+    }
+
+    /// Tells whether a match with a candidate that ends here may begin at one of the `starts`.
+    fn begins_in(&self, starts: &Range<usize>, end: usize) -> bool {
+        let (back_min, back_max) = self.back;
+        end.saturating_sub(back_min) >= starts.start && end.saturating_sub(back_max) < starts.end
     }
 }
 
@@ -345,7 +371,8 @@ mod tests {
         let known = shape("[0-9]{3}", Start::Known { back: 3 });
         let within = shape("x", Start::Within { back_min: 1, back_max: 4 });
         let engine = Engine::compile(&[known, within]).unwrap();
-        let runs = |text: &str| engine.scan(text.as_bytes(), |_| true, <[Run]>::to_vec).unwrap();
+        let runs =
+            |text: &str| engine.scan(text.as_bytes(), 0..text.len(), |_| true, <[Run]>::to_vec).unwrap();
         let run = |group, first, last| Run { group, first, last };
         assert_eq!(runs("12345 678"), [run(0, 3, 5), run(0, 9, 9)]);
         assert_eq!(runs("x..x....x"), [run(1, 1, 4), run(1, 9, 9)]);
@@ -363,7 +390,7 @@ mod tests {
         assert_eq!(engine.databases.len(), 2);
         for pad in 0..100 {
             let text = format!("{}key007 say 123", ".".repeat(pad));
-            let mut runs = engine.scan(text.as_bytes(), |_| true, <[Run]>::to_vec).unwrap();
+            let mut runs = engine.scan(text.as_bytes(), 0..text.len(), |_| true, <[Run]>::to_vec).unwrap();
             runs.sort_by_key(|run| run.group);
             let run = |group, end| Run { group, first: end, last: end };
             assert_eq!(runs, [run(14, pad + 6), run(247, pad + 14)]);
@@ -379,8 +406,9 @@ mod tests {
         for before in 0..200 {
             for after in 0..40 {
                 let text = [&vec![b'.'; before][..], b"password: x", &vec![b'.'; after]].concat();
-                let ends: Vec<usize> =
-                    engine.scan(&text, |_| true, |runs| runs.iter().map(|run| run.last).collect()).unwrap();
+                let ends: Vec<usize> = engine
+                    .scan(&text, 0..text.len(), |_| true, |runs| runs.iter().map(|run| run.last).collect())
+                    .unwrap();
                 assert_eq!(ends, [before + 11], "{before} bytes before, {after} after");
             }
         }
@@ -399,7 +427,8 @@ mod tests {
         let pair = |expression: &str| shape(expression, Start::Known { back: 2 });
         let pairs = ["ab", "[a]b", "a[b]", "(?:ab)"].map(pair);
         let engine = Engine::compile(&pairs).unwrap();
-        let scan = |pairs: usize| engine.scan("ab".repeat(pairs).as_bytes(), |_| true, <[Run]>::len);
+        let scan =
+            |pairs: usize| engine.scan("ab".repeat(pairs).as_bytes(), 0..pairs * 2, |_| true, <[Run]>::len);
         assert_eq!(scan(1000).unwrap(), 4000);
         assert!(matches!(scan(1 << 18), Err(EngineFault::TooManyRuns { .. })));
         assert_eq!(scan(1000).unwrap(), 4000, "a workspace starts clean after a fault");
@@ -409,7 +438,7 @@ mod tests {
     fn equal_shapes_are_looked_for_once() {
         let shapes = [("ab", 2), ("cd", 2), ("ab", 2)].map(|(it, back)| shape(it, Start::Known { back }));
         let engine = Engine::compile(&shapes).unwrap();
-        let found = |wanted: u32| engine.scan(b"cdab", |it| it == wanted, <[Run]>::to_vec).unwrap();
+        let found = |wanted: u32| engine.scan(b"cdab", 0..4, |it| it == wanted, <[Run]>::to_vec).unwrap();
         assert_eq!(found(2), [Run { group: 0, first: 4, last: 4 }]);
         assert_eq!((found(2), engine.shapes(0), engine.shapes(1)), (found(0), &[0, 2][..], &[1][..]));
         assert!(found(3).is_empty());
@@ -417,6 +446,6 @@ mod tests {
 
     #[test]
     fn an_empty_engine_finds_nothing() {
-        assert!(Engine::compile(&[]).unwrap().scan(b"text", |_| true, <[Run]>::is_empty).unwrap());
+        assert!(Engine::compile(&[]).unwrap().scan(b"text", 0..4, |_| true, <[Run]>::is_empty).unwrap());
     }
 }

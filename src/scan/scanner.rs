@@ -1,6 +1,7 @@
 //! The scanner: all detectors over all readings of a text.
 
 mod merged;
+mod reading;
 mod suspects;
 
 use std::fmt;
@@ -27,18 +28,18 @@ use crate::scan::pack::PackFault;
 use crate::scan::pack::PackProblem;
 use crate::scan::shape::Shape;
 use crate::scan::threat::Confidence;
-use crate::scan::threat::Decoded;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Encoding;
 use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
 use crate::scan::view;
-use crate::scan::view::View;
 use crate::scan::words::WordEnds;
 use crate::scan::words::WordIndex;
 
 pub(super) use self::merged::merged;
+use self::reading::Reading;
+use self::reading::view_offset;
 pub use self::suspects::touches;
 
 /// How many layers of encoding are undone.
@@ -48,11 +49,6 @@ pub const DECODING_DEPTH_MAX: usize = 3;
 ///
 /// A caller that keeps this much before the region gets the findings of a scan of the whole text.
 pub const LOOKBACK_BYTES: usize = 1024;
-
-/// How far before a match a context word of a decoded view may come from, in bytes of what was decoded.
-///
-/// Less than [`LOOKBACK_BYTES`], so that a view that begins within an escape has found its feet again.
-const CONTEXT_SOURCE_BYTES: usize = 768;
 
 /// The decoded text any scan may make, in bytes, however short its text.
 const DECODED_BASE: usize = 1 << 20;
@@ -263,26 +259,11 @@ struct Pass<'s> {
     scanner: &'s Scanner,
     wanted: &'s DetectorSet,
     found: Vec<Finding>,
+    /// Detectors with a match that goes on behind the part that is searched, and where it ends.
+    reaching: Vec<(u32, usize)>,
     work: Work,
     /// How many bytes may still come out of decoding.
     decodable: usize,
-}
-
-/// How a text that is read came from the source.
-struct Reading<'v> {
-    outer: Option<Outer<'v>>,
-    /// Where the text differs from the one it was made from, if all else in it was searched there.
-    changes: Option<Vec<Range<usize>>>,
-    decoded: Decoded,
-}
-
-/// The step from a view to the text it was made from.
-#[derive(Clone, Copy)]
-struct Outer<'v> {
-    view: &'v View,
-    /// Where the view's source begins in the text it was made from.
-    base: usize,
-    reading: &'v Reading<'v>,
 }
 
 impl<'s> Pass<'s> {
@@ -292,6 +273,7 @@ impl<'s> Pass<'s> {
             scanner,
             wanted,
             found: Vec::new(),
+            reaching: Vec::new(),
             work: Work::for_text(bytes),
             decodable: DECODED_BASE.saturating_add(bytes.saturating_mul(DECODED_PER_BYTE)),
         }
@@ -346,15 +328,42 @@ impl<'s> Pass<'s> {
         self.read(view.bytes(), starts, &inner)
     }
 
-    /// Runs both stages over a text.
+    /// Runs both stages over a text, in parts where it has too many candidates for one look.
     fn search(&mut self, text: &[u8], region: Range<usize>, reading: &Reading<'_>) -> Result<(), ScanFault> {
+        self.reaching.clear();
+        let (mut from, mut length) = (region.start, region.len());
+        while from < region.end {
+            let part = from..region.end.min(from + length);
+            let (known, reaching) = (self.found.len(), self.reaching.clone());
+            match self.search_part(text, part.clone(), reading) {
+                Err(ScanFault::Engine(EngineFault::TooManyRuns { .. })) if part.len() > 1 => {
+                    self.found.truncate(known);
+                    self.reaching = reaching;
+                    length = part.len() / 2;
+                }
+                searched => {
+                    searched?;
+                    self.reaching.retain(|(_, end)| *end > part.end);
+                    from = part.end;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn search_part(
+        &mut self,
+        text: &[u8],
+        region: Range<usize>,
+        reading: &Reading<'_>,
+    ) -> Result<(), ScanFault> {
         let from = region.start.saturating_sub(CONTEXT_BYTES + 1);
         let reach = if region.end < text.len() { self.scanner.reach(self.wanted) } else { 0 };
         let to = region.end.saturating_add(reach).saturating_add(1).min(text.len());
         let part = text.get(from..to).unwrap_or_default();
         let starts = region.start - from..region.end - from;
         let scanner = self.scanner;
-        scanner.engine.scan(part, scanner.is_wanted(self.wanted), |runs| match runs {
+        scanner.engine.scan(part, starts.clone(), scanner.is_wanted(self.wanted), |runs| match runs {
             [] => Ok(()),
             _ => {
                 let changed = reading.changes.as_deref().map(|ranges| Changed { ranges, base: from });
@@ -394,13 +403,20 @@ impl<'s> Pass<'s> {
         else {
             return Ok(());
         };
-        let found = &mut self.found;
-        confirm.place(field, runs.iter(), &mut self.work, |placed| {
+        let (found, reaching) = (&mut self.found, &mut self.reaching);
+        let mut field = field.clone();
+        if let Some((_, end)) = reaching.iter().find(|(detector, _)| *detector == at) {
+            field.starts.start = field.starts.start.max(end - from);
+        }
+        confirm.place(&field, runs.iter(), &mut self.work, |placed| {
             let placed = Placed {
                 span: placed.span.start + from..placed.span.end + from,
                 value: placed.value.start + from..placed.value.end + from,
             };
             let Some(confidence) = judge(detector, text, &placed, reading) else { return false };
+            if placed.span.end > field.starts.end + from {
+                reaching.push((at, placed.span.end));
+            }
             found.push(Finding {
                 detector: DetectorId(at as u16),
                 span: reading.source(placed.span),
@@ -417,42 +433,6 @@ impl<'s> Pass<'s> {
     fn charge(&mut self, bytes: usize) -> Result<(), ScanFault> {
         self.decodable = self.decodable.checked_sub(bytes).ok_or(ScanFault::TooMuchDecoded)?;
         Ok(())
-    }
-}
-
-impl<'v> Reading<'v> {
-    /// Returns the reading of the text as it stands.
-    fn plain() -> Self {
-        Self { outer: None, changes: None, decoded: Decoded::default() }
-    }
-
-    /// Returns the reading of a view that was made from a text of this reading.
-    fn viewed(&'v self, view: &'v View, base: usize, encoding: Encoding) -> Self {
-        let mut decoded = self.decoded.clone();
-        decoded.0.push(encoding);
-        let changes = (encoding == Encoding::Canonical).then(|| view.changes());
-        Self { outer: Some(Outer { view, base, reading: self }), changes, decoded }
-    }
-
-    /// Maps a range of the text that is read to the scanned text.
-    fn source(&self, range: Range<usize>) -> Range<usize> {
-        match &self.outer {
-            None => range,
-            Some(outer) => {
-                let inner = outer.view.source_range(range);
-                outer.reading.source(inner.start + outer.base..inner.end + outer.base)
-            }
-        }
-    }
-
-    /// Returns where the context of a match at `start` begins.
-    fn context_start(&self, start: usize) -> usize {
-        let nearest = start.saturating_sub(CONTEXT_BYTES);
-        let Some(outer) = &self.outer else { return nearest };
-        let origin = |at: usize| outer.view.source_range(at..at + 1).start;
-        let earliest = origin(start).saturating_sub(CONTEXT_SOURCE_BYTES);
-        let too_far = (nearest..start).take_while(|at| origin(*at) < earliest).count();
-        nearest + too_far
     }
 }
 
@@ -474,19 +454,6 @@ fn passes(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'
         (false, false) => Some(detector.confidence),
         (false, true) => None,
     }
-}
-
-/// Returns the first offset of a view whose byte comes from `source` or behind it.
-fn view_offset(view: &View, source: usize) -> usize {
-    let (mut low, mut high) = (0, view.bytes().len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match view.source_range(middle..middle + 1).start < source {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    low
 }
 
 #[cfg(test)]

@@ -237,6 +237,7 @@ impl Marks {
     fn find(&self, text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
         let scanned = self.engine.scan(
             text,
+            0..text.len(),
             |_| true,
             |runs| {
                 let mut found: Vec<Mark> = Vec::new();

@@ -88,7 +88,7 @@ impl WordIndex {
         for stretch in self.stretches(starts) {
             let from = stretch.start.min(text.len());
             let part = text.get(from..stretch.end.min(text.len())).unwrap_or_default();
-            self.engine.scan(part, is_wanted, |runs| {
+            self.engine.scan(part, 0..part.len(), is_wanted, |runs| {
                 for Run { group, first, last } in runs {
                     for detector in self.engine.shapes(*group).iter().filter_map(|shape| owner(*shape)) {
                         ends.entry(detector).or_default().extend(from + first..=from + last);

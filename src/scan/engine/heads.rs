@@ -246,7 +246,7 @@ mod tests {
                 let shape = Shape::of(&fixture::detector("probe", pattern));
                 let width = shape.lead.as_ref().unwrap().places.len();
                 let engine = Engine::compile(&[shape]).unwrap();
-                let ends = engine.scan(text.as_bytes(), |_| true, |runs| {
+                let ends = engine.scan(text.as_bytes(), 0..text.len(), |_| true, |runs| {
                     runs.iter().flat_map(|run| run.first..=run.last).collect::<Vec<usize>>()
                 }).unwrap();
                 for found in regex::Regex::new(pattern).unwrap().find_iter(&text) {

@@ -7,6 +7,7 @@ use crate::scan::detector::ContextWords;
 use crate::scan::detector::Pattern;
 use crate::scan::fixture::detector;
 use crate::scan::fixture::scanner;
+use crate::scan::proof::valid_value;
 
 /// Detectors of each kind: known start, searched start, group, context, anchor in the middle.
 fn kinds() -> Vec<Detector> {
@@ -127,6 +128,63 @@ fn piece() -> impl Strategy<Value = &'static str> {
         "\u{200b}",
         "ＡＢ",
     ])
+}
+
+/// Rows of numbers such as measurements, amounts and ids, of so many bytes.
+fn table(bytes: usize) -> String {
+    let mut state: u64 = 7;
+    let mut below = |limit: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % limit
+    };
+    let mut rows = String::with_capacity(bytes + 64);
+    while rows.len() < bytes {
+        let (id, amount, cents, count) = (below(100_000), below(10_000), below(100), below(1000));
+        rows.push_str(&format!("{id},{amount}.{cents:02},{count},{}\n", below(1_000_000_000)));
+    }
+    rows
+}
+
+#[test]
+fn a_long_table_of_numbers_is_read_and_a_card_number_in_it_is_found() {
+    let scanner = Scanner::compile(crate::scan::pack::builtin().unwrap()).unwrap();
+    let card = scanner.find("payment_card").unwrap();
+    let number = valid_value(scanner.detector(card).unwrap(), 3).unwrap();
+    let rows = table(1 << 20);
+    let starts: Vec<usize> = rows.match_indices('\n').map(|(at, _)| at + 1).step_by(9000).collect();
+    let (mut text, mut places, mut from) = (Vec::new(), Vec::new(), 0);
+    for start in starts {
+        text.extend_from_slice(&rows.as_bytes()[from..start]);
+        places.push(text.len()..text.len() + number.len());
+        text.extend_from_slice(&[&number[..], b",17\n"].concat());
+        from = start;
+    }
+    text.extend_from_slice(&rows.as_bytes()[from..]);
+    let found = scanner.scan(&text, &scanner.all()).unwrap();
+    let found: Vec<Range<usize>> =
+        found.into_iter().filter(|it| it.detector == card).map(|it| it.value).collect();
+    assert!(places.len() > 2);
+    assert_eq!(found, places);
+}
+
+#[test]
+fn matches_of_a_text_that_is_read_in_parts_are_those_of_the_whole() {
+    // Each takes so many numbers at a time, one after another; together they have more candidates than fit.
+    let kinds = ('b'..='z').flat_map(|letter| (0..8).map(move |more| (letter, more)));
+    let kinds: Vec<(char, usize)> = kinds.collect();
+    let takes = |(letter, more): &(char, usize)| {
+        detector(&format!("takes_{letter}{more}"), &format!(r"\b[0-9a-{letter}](?: [0-9]){{{more}}}"))
+    };
+    let (scanner, all) = scanner(kinds.iter().map(takes).collect());
+    let numbers = 2000;
+    let text = "1 ".repeat(numbers);
+    let found = scanner.scan(text.as_bytes(), &all).unwrap();
+    for (at, (letter, more)) in kinds.iter().enumerate() {
+        let spans = found.iter().filter(|it| usize::from(it.detector.0) == at).map(|it| it.span.clone());
+        let width = 2 * (more + 1);
+        let expected = (0..numbers / (more + 1)).map(|nth| nth * width..(nth + 1) * width - 1);
+        assert!(spans.eq(expected), "{letter}{more}");
+    }
 }
 
 proptest! {
