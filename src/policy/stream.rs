@@ -13,6 +13,7 @@
 //! lane or with the lane's end. Words that a model takes for orders reach the caller, up to a window of them, before
 //! the stream is cut.
 
+mod alone;
 mod continued;
 mod ending;
 mod held;
@@ -41,7 +42,6 @@ use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::json;
 use crate::llm::json::JsonString;
-use crate::llm::json::RawCursor;
 use crate::llm::refusal::StreamTrack;
 use crate::llm::stream::StreamFormat;
 use crate::llm::stream::StreamParser;
@@ -59,6 +59,7 @@ use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::Sheet;
 use crate::policy::inspect::text::Written;
 use crate::policy::inspect::text::disjoint;
+use crate::policy::inspect::text::fitted;
 use crate::policy::inspect::text::inside;
 use crate::policy::inspect::text::under;
 use crate::redact::restore;
@@ -326,17 +327,11 @@ impl StreamInspector {
                 || view::needs_views(raw)
                 || restore::may_hold(vault, raw)
             {
-                let channel = inspector.dialect.channel(&payload, &document, string);
-                let text = document.text(&payload, string);
-                let mut cursor = RawCursor::new(&payload, string);
-                let name = if is_message { body::name_of_secret(&payload, &document, at) } else { None };
-                let masks = self.scan_alone(inspector, vault, (&name.unwrap_or_default(), &text), channel)?;
-                held.edits.extend(masks.into_iter().map(|masked| {
-                    let range = held.piece.raw_range(cursor.raw_range(masked.range));
-                    Edit { range, replacement: Written::Json.write(&masked.text) }
-                }));
+                let is_suspect = touches(&suspects, &string.raw);
+                self.scan_string(inspector, vault, held, (&document, at), is_suspect)?;
             }
         }
+        self.scan_numbers(inspector, vault, held, &document)?;
         let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
         held.copies.extend(inspector.dialect.copies(&payload, &document).into_iter().map(|(range, none)| {
             Edit { range: held.piece.raw_range(range), replacement: none.as_bytes().to_vec() }
@@ -377,15 +372,15 @@ impl StreamInspector {
         if (inspector.expired)() {
             return Err(Unreadable::Late.into());
         }
-        if self.clean.contains(text) {
+        if name.is_empty() && self.clean.contains(text) {
             return Ok(Vec::new());
         }
         let (ruleset, is_message) = (inspector.ruleset, inspector.dialect.is_between_peers());
         let wanted = inspector.policy.looked_for(inspector.judged());
-        let findings = match is_message {
-            true => under(name, text, |text| ruleset.scanner.scan_spelt(text, wanted)),
+        let findings = under(name, text, |text| match is_message {
+            true => ruleset.scanner.scan_spelt(text, wanted),
             false => ruleset.scanner.scan(text, wanted),
-        };
+        });
         let mut findings = findings.map_err(Unreadable::from)?;
         if is_message || layer3::reads_alone(channel) {
             let judge = layer3::Judge { ruleset, wanted, trial: inspector.trial };
@@ -394,6 +389,7 @@ impl StreamInspector {
         if findings.is_empty() && !restore::may_hold(vault, text) {
             // What a model finds depends on whose words they are, which the memory does not know.
             if !is_message
+                && name.is_empty()
                 && !layer3::reads_alone(channel)
                 && text.len() <= CLEAN_MEMO_BYTES_MAX
                 && self.clean.len() < CLEAN_MEMO_MAX
@@ -403,8 +399,8 @@ impl StreamInspector {
             return Ok(Vec::new());
         }
         let (mut masks, blocked) = self.judge(inspector, vault, &findings, channel, |range| text.get(range));
-        masks.extend(values(restore::find(vault, text, inside(channel), true), 0));
-        if blocked.is_some() { Err(Stop::Alone) } else { Ok(disjoint(masks)) }
+        masks.extend(values(restore::find(vault, text, inside(channel, text), true), 0));
+        if blocked.is_some() { Err(Stop::Alone) } else { Ok(fitted(disjoint(masks), text, channel)) }
     }
 
     /// Judges findings; returns the masks, and where the first blocking one begins.

@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod mask;
+pub mod nested;
 pub mod restore;
 pub mod splice;
 pub mod token;

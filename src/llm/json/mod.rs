@@ -44,6 +44,9 @@ impl JsonLimits {
     pub const STRICT: Self = Self { depth_max: 64, strings_max: 100_000, nodes_max: 400_000 };
 }
 
+/// Whole numbers of so many digits may name somebody, a card or an account.
+pub const LONG_DIGITS_MIN: usize = 9;
+
 /// A value's place in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) u32);
@@ -113,7 +116,8 @@ pub(crate) struct Node {
 
 /// A body that was read to its end: all strings in order, and the values that hold them.
 ///
-/// Numbers, booleans and nulls directly in an array are checked but not kept: nothing asks for them.
+/// Booleans, nulls and numbers directly in an array are checked but not kept, long whole numbers aside: nothing asks for
+/// them.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// Every string, in the order of the body.
@@ -198,6 +202,16 @@ impl Document {
         }
     }
 
+    /// Returns the whole numbers of at least [`LONG_DIGITS_MIN`] digits, in order, and where they are in the body.
+    pub fn long_numbers<'a>(&'a self, body: &'a [u8]) -> impl Iterator<Item = (NodeId, Range<usize>)> + 'a {
+        let nodes = self.nodes.iter().enumerate();
+        let numbers = nodes.filter_map(|(at, node)| match node.value {
+            Value::Number(start, end) => Some((NodeId(at as u32), start as usize..end as usize)),
+            Value::Object | Value::Array | Value::String(_) | Value::Bool(_) | Value::Null => None,
+        });
+        numbers.filter(|(_, range)| body.get(range.clone()).is_some_and(is_long_whole))
+    }
+
     /// Returns the truth value that a value is.
     pub fn bool_of(&self, node: NodeId) -> Option<bool> {
         match self.value(node)? {
@@ -255,4 +269,9 @@ impl Document {
     fn value(&self, node: NodeId) -> Option<Value> {
         self.nodes.get(node.index()).map(|node| node.value)
     }
+}
+
+/// Tells whether a number, as it is written, is whole and has at least [`LONG_DIGITS_MIN`] digits.
+fn is_long_whole(number: &[u8]) -> bool {
+    number.len() >= LONG_DIGITS_MIN && number.iter().all(u8::is_ascii_digit)
 }

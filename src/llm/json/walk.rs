@@ -15,6 +15,7 @@ use super::Step;
 use super::Value;
 use super::escape::hex4;
 use super::escape::surrogate_pair;
+use super::is_long_whole;
 use super::keys;
 use super::keys::Key;
 
@@ -214,9 +215,11 @@ impl Walker<'_> {
     }
 
     fn add_scalar(&mut self, step: Step, value: Value) -> Result<(), JsonFault> {
-        match step {
-            Step::Index(_) => Ok(()),
-            Step::Root | Step::Key(_) => self.add(step, value),
+        let is_long = |start: u32| self.body.get(start as usize..self.at).is_some_and(is_long_whole);
+        match (step, value) {
+            (Step::Index(_), Value::Number(start, _)) if is_long(start) => self.add(step, value),
+            (Step::Index(_), _) => Ok(()),
+            (Step::Root | Step::Key(_), _) => self.add(step, value),
         }
     }
 

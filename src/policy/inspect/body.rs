@@ -10,6 +10,7 @@ use super::Pinning;
 use super::Unreadable;
 use super::layer2;
 use super::layer3;
+use super::member::name_of_input;
 use super::prompt;
 use super::prompt::Prompt;
 use super::text::Sheet;
@@ -22,6 +23,7 @@ use crate::llm::json::Document;
 use crate::llm::json::JsonString;
 use crate::llm::json::RawCursor;
 use crate::llm::media::Media;
+use crate::llm::media::MediaFault;
 use crate::llm::multipart;
 use crate::llm::tools;
 use crate::llm::usage::Usage;
@@ -57,11 +59,16 @@ pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(),
         Media::Multipart { boundary } => multipart(sheet, body, boundary),
         Media::Json => json(sheet, body, 0),
         Media::Ndjson => lines(sheet, body),
+        Media::AmazonEvents => Err(MediaFault::Framed.into()),
         // A provider reads JSON whatever its label says, and so do we: known APIs take nothing else.
-        Media::Text | Media::Opaque | Media::Undeclared if speaks_json && Media::may_be_json(body) => {
+        Media::Text | Media::Form | Media::Opaque | Media::Undeclared
+            if speaks_json && Media::may_be_json(body) =>
+        {
             json(sheet, body, 0)
         }
-        Media::Text | Media::EventStream | Media::Opaque | Media::Undeclared => loose(sheet, body, media, 0),
+        Media::Text | Media::Form | Media::EventStream | Media::Opaque | Media::Undeclared => {
+            loose(sheet, body, media, 0)
+        }
     }
 }
 
@@ -89,7 +96,10 @@ fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -
     if Media::may_be_json(body) && json::walk(body, &sheet.inspector.ruleset.limits.json()).is_ok() {
         return json(sheet, body, offset);
     }
-    sheet.text(body, Channel::User, Written::Plain, |range| shifted(range, offset))
+    let spaced =
+        (*media == Media::Form).then(|| body.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }));
+    let text = spaced.map_or(Cow::Borrowed(body), Iterator::collect);
+    sheet.text(&text, Channel::User, Written::Plain, |range| shifted(range, offset))
 }
 
 fn lines(sheet: &mut Sheet<'_, '_>, body: &[u8]) -> Result<(), Unreadable> {
@@ -160,21 +170,18 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
             continue;
         }
         let alone = &texts.joined[place.clone()];
-        let name = name_of_secret(text, &document, at);
-        let depth = if name.is_some() || touches(&suspects, &place) {
-            Depth::Whole
-        } else if view::needs_views(alone)
-            || is_spelt && spelling::may_be_spelt(alone)?
-            || sheet.may_restore(alone)
-        {
-            Depth::Beyond
-        } else {
-            Depth::Model
+        let is_suspect = touches(&suspects, &place);
+        let channel = || known.channel.unwrap_or_else(|| dialect.channel(text, &document, string));
+        let name = name_of_secret(text, &document, at)
+            .or_else(|| is_suspect.then(|| name_of_input(text, &document, string.node, channel()))?);
+        let depth = match name.is_some() || is_suspect {
+            true => Depth::Whole,
+            false => depth_of_plain(sheet, alone, is_spelt)?,
         };
         let found = sheet.found();
         let may_tell = asks_model && alone.len() >= TEXT_BYTES_MIN;
         if depth != Depth::Model || may_tell {
-            let channel = known.channel.unwrap_or_else(|| dialect.channel(text, &document, string));
+            let channel = channel();
             if depth != Depth::Model || layer3::reads(alone, direction, channel) {
                 let name = name.unwrap_or_default();
                 scan_string(sheet, text, offset, (&document, string, channel), (depth, &name))?;
@@ -186,9 +193,43 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
             sheet.inspector.ruleset.memo.note(tag);
         }
     }
+    numbers(sheet, text, offset, &document)?;
     if sheet.edit_count() > edits {
         for (range, none) in dialect.copies(text, &document) {
             sheet.empty(shifted(range, offset), none);
+        }
+    }
+    Ok(())
+}
+
+/// Returns how a text is read in which nothing can match as it stands.
+fn depth_of_plain(sheet: &Sheet<'_, '_>, text: &[u8], is_spelt: bool) -> Result<Depth, Unreadable> {
+    let is_read_otherwise =
+        view::needs_views(text) || is_spelt && spelling::may_be_spelt(text)? || sheet.may_restore(text);
+    Ok(if is_read_otherwise { Depth::Beyond } else { Depth::Model })
+}
+
+/// Scans the long numbers that a tool is given.
+fn numbers(
+    sheet: &mut Sheet<'_, '_>,
+    text: &[u8],
+    offset: usize,
+    document: &Document,
+) -> Result<(), Unreadable> {
+    let Inspector { dialect, direction, .. } = *sheet.inspector;
+    for (node, raw) in document.long_numbers(text) {
+        let number = JsonString { raw, escaped: false, key: false, node };
+        let channel = dialect.channel(text, document, &number);
+        if channel != Channel::ToolCall {
+            continue;
+        }
+        let name = name_of_input(text, document, node, channel).unwrap_or_default();
+        let (start, before) = (number.raw.start + offset, sheet.gathered().len());
+        let digits = &text[number.raw.clone()];
+        sheet.named_text(&name, digits, channel, Written::Number, |range| shifted(range, start))?;
+        if sheet.gathered().len() > before {
+            let place = layer2::place(direction, channel, text, document, &number);
+            sheet.gathered().place(before, &place);
         }
     }
     Ok(())
@@ -336,12 +377,13 @@ impl Recall {
     }
 }
 
-/// The texts of all strings of a document, escapes undone, with a byte between them that joins nothing.
+/// The texts of all strings of a document, escapes undone, with a byte between them that joins nothing; a member's name
+/// and its value stand as they do in JSON, for some values are known by it.
 ///
 /// Those that are known to be clean are left out.
 struct Texts {
     joined: Vec<u8>,
-    ends: Vec<usize>,
+    places: Vec<Range<usize>>,
     known: Vec<Known>,
 }
 
@@ -354,33 +396,33 @@ struct Known {
 }
 
 impl Texts {
-    const BETWEEN: u8 = 0;
+    const BETWEEN: &[u8] = &[0];
+    const BEHIND_NAME: &[u8] = b"\": \"";
 
     fn of(text: &[u8], document: &Document, ask: impl Fn(usize, &JsonString, &[u8]) -> Known) -> Self {
         let count = document.strings.len();
         let mut texts = Self {
             joined: Vec::with_capacity(text.len()),
-            ends: Vec::with_capacity(count),
+            places: Vec::with_capacity(count),
             known: Vec::with_capacity(count),
         };
         for (at, string) in document.strings.iter().enumerate() {
             let alone = document.text(text, string);
             let known = ask(at, string, &alone);
+            let start = texts.joined.len();
             if known.standing != Standing::Clean {
                 texts.joined.extend_from_slice(&alone);
             }
             texts.known.push(known);
-            texts.ends.push(texts.joined.len());
-            texts.joined.push(Self::BETWEEN);
+            texts.places.push(start..texts.joined.len());
+            texts.joined.extend_from_slice(if string.key { Self::BEHIND_NAME } else { Self::BETWEEN });
         }
         texts
     }
 
     /// Returns where each text lies in `joined`, and what is known of it.
     fn places(&self) -> impl Iterator<Item = (Range<usize>, Known)> + '_ {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|end| end + 1));
-        let places = starts.zip(&self.ends).map(|(start, end)| start..*end);
-        places.zip(self.known.iter().copied())
+        self.places.iter().cloned().zip(self.known.iter().copied())
     }
 }
 

@@ -8,6 +8,7 @@
 pub(super) mod body;
 pub mod layer2;
 pub mod layer3;
+pub mod member;
 pub mod prompt;
 pub mod text;
 

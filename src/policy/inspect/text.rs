@@ -19,6 +19,7 @@ use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::redact::mask;
+use crate::redact::nested::Nested;
 use crate::redact::restore;
 use crate::redact::restore::Inside;
 use crate::redact::splice::Edit;
@@ -62,13 +63,15 @@ pub enum Written {
     Plain,
     /// Inside a JSON string.
     Json,
+    /// As a JSON number.
+    Number,
 }
 
 impl Written {
     /// Returns a mask as it stands in the body.
     pub fn write(self, text: &str) -> Vec<u8> {
         match self {
-            Self::Plain => text.as_bytes().to_vec(),
+            Self::Plain | Self::Number => text.as_bytes().to_vec(),
             Self::Json => {
                 let mut escaped = Vec::with_capacity(text.len());
                 json::escape_into(text, &mut escaped);
@@ -195,10 +198,14 @@ impl<'a, 'v> Sheet<'a, 'v> {
         self.found += findings.len();
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
-            let values = restore::find(self.vault, text, inside(channel), true).values;
+            let values = restore::find(self.vault, text, inside(channel, text), true).values;
             masks.extend(values.into_iter().map(|(range, text)| Masked { range, text }));
         }
-        for masked in disjoint(masks) {
+        let masks = match written {
+            Written::Number => nested(disjoint(masks), text),
+            Written::Plain | Written::Json => fitted(disjoint(masks), text, channel),
+        };
+        for masked in masks {
             self.edits.push(Edit { range: raw(masked.range), replacement: written.write(&masked.text) });
         }
     }
@@ -350,12 +357,31 @@ pub fn under(
     Ok(found.into_iter().filter_map(|finding| finding.within(&place)).collect())
 }
 
-/// Returns what values are put back into: a tool call's arguments are JSON inside their string.
-pub fn inside(channel: Channel) -> Inside {
-    match channel {
-        Channel::ToolCall => Inside::Json,
+/// Returns what values are put into: a tool call's arguments are JSON inside their string, and so are the answers of a
+/// model that was asked for an object. The begin of the text tells.
+pub fn inside(channel: Channel, text: &[u8]) -> Inside {
+    match (channel, text.trim_ascii_start().first()) {
+        (Channel::ToolCall, Some(b'{' | b'[')) | (Channel::Assistant, Some(b'{')) => Inside::Json,
         _ => Inside::Text,
     }
+}
+
+/// Fits the masks of a whole text into it, so that one that is JSON stays so.
+pub fn fitted(masks: Vec<Masked>, text: &[u8], channel: Channel) -> Vec<Masked> {
+    match inside(channel, text) {
+        Inside::Json => nested(masks, text),
+        Inside::Text => masks,
+    }
+}
+
+/// Fits masks into a text that is JSON, such as a number.
+pub fn nested(masks: Vec<Masked>, text: &[u8]) -> Vec<Masked> {
+    if masks.is_empty() {
+        return masks;
+    }
+    let placed = masks.iter().map(|masked| (masked.range.clone(), masked.text.as_str()));
+    let edits = Nested::default().mask(text, 0, placed);
+    edits.into_iter().map(|(range, text)| Masked { range, text }).collect()
 }
 
 /// Joins replacements that overlap: the first keeps its text and covers them all.

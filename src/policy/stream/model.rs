@@ -77,6 +77,7 @@ impl StreamInspector {
     ) -> Result<(), Stop> {
         let watch = inspector.policy.watch(inspector.judged());
         let lane = &mut self.lanes[slot];
+        lane.begin(text);
         if self.restores == Some(true) {
             lane.unrestored.extend_from_slice(text);
         }

@@ -42,18 +42,12 @@ impl StreamInspector {
         for segment in &segments {
             let slot = &mut self.lanes[segment.slot];
             let mut cursor = RawCursor::new(&payload, &segment.string);
-            for masked in &slot.masks {
-                let covered =
-                    masked.range.start.max(segment.text.start)..masked.range.end.min(segment.text.end);
-                if covered.is_empty() {
-                    continue;
-                }
-                // The mask stands where the value began; the rest of the value just goes.
-                let begins_here = masked.range.start >= segment.text.start;
-                let replacement = if begins_here { Written::Json.write(&masked.text) } else { Vec::new() };
-                let text = covered.start - segment.text.start..covered.end - segment.text.start;
-                edits.push(Edit { range: piece.raw_range(cursor.raw_range(text)), replacement });
-            }
+            let raw = || payload.get(segment.string.raw.clone()).unwrap_or_default().into();
+            let text = document.as_ref().map_or_else(raw, |it| it.text(&payload, &segment.string));
+            edits.extend(slot.edits(&segment.text, &text).into_iter().map(|(range, text)| {
+                let range = piece.raw_range(cursor.raw_range(range));
+                Edit { range, replacement: Written::Json.write(&text) }
+            }));
             // What is said whole again is masked again.
             while !slot.is_whole
                 && slot.masks.front().is_some_and(|masked| masked.range.end <= segment.text.end)

@@ -12,7 +12,9 @@ use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::disjoint;
 use crate::policy::inspect::text::inside;
+use crate::redact::nested::Nested;
 use crate::redact::restore;
+use crate::redact::restore::Inside;
 use crate::redact::token::Vault;
 use crate::scan::lane::Lane;
 use crate::scan::threat::DetectorId;
@@ -35,6 +37,10 @@ pub(super) struct Slot {
     pub(super) judged_to: usize,
     /// Where masks and restored values stand that have not left yet: ascending, disjoint.
     pub(super) masks: VecDeque<Masked>,
+    /// What the text is, once its begin shows it.
+    pub(super) inside: Option<Inside>,
+    /// Where the text that left is, if it is JSON.
+    nested: Nested,
     /// Text in which placeholders are still looked for, and where it begins.
     pub(super) unrestored: Vec<u8>,
     pub(super) restored_to: usize,
@@ -70,6 +76,8 @@ impl Slot {
             fed: 0,
             judged_to: 0,
             masks: VecDeque::new(),
+            inside: None,
+            nested: Nested::default(),
             unrestored: Vec::new(),
             restored_to: 0,
             ended: false,
@@ -77,9 +85,35 @@ impl Slot {
         }
     }
 
+    /// Takes the next piece of the text for what its begin shows.
+    pub(super) fn begin(&mut self, piece: &[u8]) {
+        if self.inside.is_none() && !piece.trim_ascii_start().is_empty() {
+            self.inside = Some(inside(self.channel, piece));
+        }
+    }
+
+    /// Returns what replaces parts of the next piece of the text that leaves, which lies at `place`.
+    pub(super) fn edits(&mut self, place: &Range<usize>, piece: &[u8]) -> Vec<(Range<usize>, String)> {
+        if self.inside == Some(Inside::Json) {
+            if place.start == 0 {
+                self.nested = Nested::default();
+            }
+            let masks = self.masks.iter().map(|masked| (masked.range.clone(), masked.text.as_str()));
+            return self.nested.mask(piece, place.start, masks);
+        }
+        let covered = self.masks.iter().map(|masked| {
+            // The mask stands where the value began; the rest of the value just goes.
+            let text = if masked.range.start >= place.start { masked.text.clone() } else { String::new() };
+            (masked.range.start.max(place.start)..masked.range.end.min(place.end), text)
+        });
+        let covered = covered.filter(|(range, _)| !range.is_empty());
+        covered.map(|(range, text)| (range.start - place.start..range.end - place.start, text)).collect()
+    }
+
     /// Looks for placeholders in the text that is left, and notes the values that they stand for.
     pub(super) fn restore(&mut self, vault: &Vault) {
-        let found = restore::find(vault, &self.unrestored, inside(self.channel), self.ended);
+        let inside = self.inside.unwrap_or(Inside::Text);
+        let found = restore::find(vault, &self.unrestored, inside, self.ended);
         let (settled_to, from) = (found.settled_to, self.restored_to);
         self.add(values(found, from));
         self.unrestored.drain(..settled_to);

@@ -1,5 +1,6 @@
 //! Inspection with the real packs and the shipped policies, in this process: whole bodies and streams.
 
+mod arguments;
 mod canary;
 mod carrier;
 mod chunking;

@@ -1,0 +1,70 @@
+//! What an event says that no later event continues: strings, and long numbers that are given to a tool.
+
+use super::Held;
+use super::Stop;
+use super::StreamInspector;
+use crate::llm::dialect::Channel;
+use crate::llm::json::Document;
+use crate::llm::json::JsonString;
+use crate::llm::json::RawCursor;
+use crate::policy::inspect::Inspector;
+use crate::policy::inspect::body::name_of_secret;
+use crate::policy::inspect::member::name_of_input;
+use crate::policy::inspect::text::Written;
+use crate::policy::inspect::text::nested;
+use crate::redact::splice::Edit;
+use crate::redact::token::Vault;
+
+impl StreamInspector {
+    /// Scans one string of an event, under its name where that tells what it is.
+    pub(super) fn scan_string(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+        (document, at): (&Document, usize),
+        is_suspect: bool,
+    ) -> Result<(), Stop> {
+        let payload = held.payload.clone();
+        let Some(string) = document.strings.get(at) else { return Ok(()) };
+        let channel = inspector.dialect.channel(&payload, document, string);
+        let text = document.text(&payload, string);
+        let mut cursor = RawCursor::new(&payload, string);
+        let is_message = inspector.dialect.is_between_peers();
+        let name = name_of_secret(&payload, document, at).filter(|_| is_message);
+        let name =
+            name.or_else(|| is_suspect.then(|| name_of_input(&payload, document, string.node, channel))?);
+        let masks = self.scan_alone(inspector, vault, (&name.unwrap_or_default(), &text), channel)?;
+        held.edits.extend(masks.into_iter().map(|masked| {
+            let range = held.piece.raw_range(cursor.raw_range(masked.range));
+            Edit { range, replacement: Written::Json.write(&masked.text) }
+        }));
+        Ok(())
+    }
+
+    /// Scans the long numbers of tools' input.
+    pub(super) fn scan_numbers(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+        document: &Document,
+    ) -> Result<(), Stop> {
+        let payload = held.payload.clone();
+        for (node, raw) in document.long_numbers(&payload) {
+            let number = JsonString { raw, escaped: false, key: false, node };
+            let channel = inspector.dialect.channel(&payload, document, &number);
+            if channel != Channel::ToolCall {
+                continue;
+            }
+            let name = name_of_input(&payload, document, node, channel).unwrap_or_default();
+            let digits = payload.get(number.raw.clone()).unwrap_or_default();
+            let masks = self.scan_alone(inspector, vault, (&name, digits), channel)?;
+            held.edits.extend(nested(masks, digits).into_iter().map(|masked| {
+                let range = masked.range.start + number.raw.start..masked.range.end + number.raw.start;
+                Edit { range: held.piece.raw_range(range), replacement: Written::Number.write(&masked.text) }
+            }));
+        }
+        Ok(())
+    }
+}
