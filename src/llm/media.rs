@@ -11,6 +11,8 @@ pub enum Media {
     EventStream,
     /// Any other text.
     Text,
+    /// Fields of a form, in which a plus stands for a space.
+    Form,
     /// Parts between boundaries (RFC 7578).
     Multipart {
         /// The boundary, without its leading dashes.
@@ -18,6 +20,8 @@ pub enum Media {
     },
     /// Bytes that hold no text we read: images, audio, archives.
     Opaque,
+    /// Amazon's frames around pieces of JSON, which nothing here reads.
+    AmazonEvents,
     /// Nothing was declared.
     Undeclared,
 }
@@ -31,6 +35,9 @@ pub enum MediaFault {
     /// A multipart type without a usable boundary.
     #[error("the multipart boundary is missing or malformed")]
     Boundary,
+    /// Frames that hold text, which are not read.
+    #[error("events in Amazon's frames are not read")]
+    Framed,
     /// A parameter stands there twice, or in pieces: some parsers take the first, others the last.
     #[error("a parameter of the content type is repeated")]
     Repeated,
@@ -43,8 +50,7 @@ const PARAMETERS: [&str; 2] = ["boundary", "charset"];
 const WIDE_NULS_MIN: usize = 50;
 /// … and at most so many bytes at the others that are no ASCII text.
 const WIDE_OTHERS_MAX: usize = 10;
-const OPAQUE_APPLICATION: [&str; 8] =
-    ["octet-stream", "pdf", "zip", "gzip", "x-tar", "wasm", "x-protobuf", "vnd.amazon.eventstream"];
+const OPAQUE_APPLICATION: [&str; 7] = ["octet-stream", "pdf", "zip", "gzip", "x-tar", "wasm", "x-protobuf"];
 
 impl Media {
     /// Reads a Content-Type value; an absent one is [`Media::Undeclared`].
@@ -73,6 +79,8 @@ impl Media {
                 Self::Ndjson
             }
             Some((_, subtype)) if subtype.ends_with("+json") => Self::Json,
+            Some(("application", "vnd.amazon.eventstream")) => Self::AmazonEvents,
+            Some(("application", "x-www-form-urlencoded")) => Self::Form,
             Some(("audio" | "image" | "video" | "font" | "model", _)) => Self::Opaque,
             Some(("application", subtype)) if OPAQUE_APPLICATION.contains(&subtype) => Self::Opaque,
             Some(("text" | "application", _)) => Self::Text,
@@ -81,7 +89,11 @@ impl Media {
         let utf8 = find("charset").is_none_or(|charset| {
             matches!(charset.to_ascii_lowercase().as_str(), "utf-8" | "utf8" | "us-ascii")
         });
-        if utf8 || media == Self::Opaque { Ok(media) } else { Err(MediaFault::Charset) }
+        if utf8 || matches!(media, Self::Opaque | Self::AmazonEvents) {
+            Ok(media)
+        } else {
+            Err(MediaFault::Charset)
+        }
     }
 
     /// Returns what the body is taken for, given its bytes.
@@ -147,8 +159,9 @@ mod tests {
             (Some("application/vnd.api+json"), Ok(Media::Json)),
             (Some("text/event-stream;charset=utf-8"), Ok(Media::EventStream)),
             (Some("application/x-ndjson"), Ok(Media::Ndjson)),
-            (Some("application/x-www-form-urlencoded"), Ok(Media::Text)),
+            (Some("application/x-www-form-urlencoded"), Ok(Media::Form)),
             (Some("image/png"), Ok(Media::Opaque)),
+            (Some("application/vnd.amazon.eventstream"), Ok(Media::AmazonEvents)),
             (Some("application/json; charset=utf-16"), Err(MediaFault::Charset)),
             (Some("multipart/form-data; boundary=\"a b\""), Ok(Media::Multipart { boundary: "a b".into() })),
             (Some("multipart/form-data"), Err(MediaFault::Boundary)),

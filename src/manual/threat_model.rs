@@ -117,7 +117,8 @@
 //! - An identity provider that is configured is believed: whom it names, and with which groups, they are here, until
 //!   their session ends. A group that is taken away there is taken away here with the next sign-in.
 //! - Text in images, audio and other binary parts is not read. They pass only where their declared
-//!   type says so; other bytes that are not UTF-8 meet the fail mode.
+//!   type says so and their bytes are those of no text; other bytes that are not UTF-8 meet the fail mode. Of an answer
+//!   the first 512 bytes tell. Amazon's event stream is not read and meets it too.
 //! - Headers, paths and query strings are checked for form, not for content.
 //! - A value that is spread over several strings of a body (a letter in each message) is not put together again;
 //!   neither is one that the caller enciphers, or encodes otherwise than the views know: percent, HTML entities,

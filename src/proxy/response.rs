@@ -21,9 +21,11 @@ use super::request::coding_limits;
 use crate::access::a2a::claims::is_reserved;
 use crate::admin::adapter::caller_left;
 use crate::llm::media::Media;
+use crate::llm::media::MediaFault;
 use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
 use crate::policy::decision::Direction;
+use crate::policy::decision::FailMode;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::CodingFault;
@@ -40,6 +42,17 @@ const DROPPED: [&str; 8] = [
     "upgrade",
     "content-length",
 ];
+
+/// How much of a response shows whether it is text, in bytes.
+const BEGIN_BYTES: usize = 512;
+
+/// What a response begins with.
+#[derive(Default)]
+struct Begun {
+    bytes: Bytes,
+    /// Whether that is all of it.
+    is_over: bool,
+}
 
 impl Gateway {
     /// Relays the provider's response.
@@ -71,8 +84,9 @@ impl Gateway {
             }
             // In a box, for it is much larger than all that other answers need.
             (Some(format), _) => Box::pin(self.relay_stream(session, exchange, passage, reply, format)).await,
-            (None, Ok(Media::Opaque)) => self.relay_opaque(session, exchange, reply).await,
-            (None, _) => self.relay_whole(session, exchange, passage, reply, media).await,
+            (None, Ok(Media::Opaque)) => self.relay_declared_opaque(session, exchange, passage, reply).await,
+            (None, Ok(Media::AmazonEvents)) => self.relay_framed(session, exchange, passage, reply).await,
+            (None, _) => self.relay_whole(session, exchange, passage, (reply, Begun::default()), media).await,
         }
     }
 
@@ -102,12 +116,12 @@ impl Gateway {
         session: &mut Session,
         exchange: &mut Exchange,
         passage: &Passage,
-        mut reply: Reply,
-        media: Result<Media, crate::llm::media::MediaFault>,
+        (mut reply, begun): (Reply, Begun),
+        media: Result<Media, MediaFault>,
     ) -> Result<(), Stop> {
         let mut reserved = Reserved::none(&self.budget);
         let limit = exchange.rules.limits.max_inspect_bytes;
-        let body = self.whole_body(session, &mut reply, &mut reserved, limit).await;
+        let body = self.whole_body(session, (&mut reply, begun), &mut reserved, limit).await;
         let body = match body {
             Ok(body) => decoded(&reply, exchange, body),
             Err(stop) => {
@@ -159,11 +173,15 @@ impl Gateway {
     async fn whole_body(
         &self,
         session: &mut Session,
-        reply: &mut Reply,
+        (reply, begun): (&mut Reply, Begun),
         reserved: &mut Reserved,
         bytes_max: usize,
     ) -> Result<Bytes, Stop> {
-        let mut first: Option<Bytes> = None;
+        reserved.grow(begun.bytes.len()).map_err(Rejection::from)?;
+        if begun.is_over {
+            return Ok(begun.bytes);
+        }
+        let mut first = Some(begun.bytes).filter(|bytes| !bytes.is_empty());
         let mut joined = BytesMut::new();
         while let Some(piece) = self.next(session, reply).await? {
             reserved.grow(piece.len()).map_err(Rejection::from)?;
@@ -182,12 +200,70 @@ impl Gateway {
         Ok(first.unwrap_or_else(|| joined.freeze()))
     }
 
+    /// Relays what is declared to hold no text: its begin shows whether that is so. What is coded shows nothing.
+    async fn relay_declared_opaque(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        mut reply: Reply,
+    ) -> Result<(), Stop> {
+        let is_coded = reply.head().headers.contains_key(header::CONTENT_ENCODING);
+        let begun = match is_coded {
+            true => Ok(Begun::default()),
+            false => self.begin(session, &mut reply).await,
+        };
+        let begun = match begun {
+            Ok(begun) => begun,
+            Err(stop) => {
+                reply.cut().await;
+                return Err(stop);
+            }
+        };
+        if Media::looks_binary(&begun.bytes) && !Media::looks_wide(&begun.bytes) {
+            return self.relay_opaque(session, exchange, reply, begun).await;
+        }
+        self.relay_whole(session, exchange, passage, (reply, begun), Ok(Media::Opaque)).await
+    }
+
+    /// Relays frames that nothing here reads, where the policy lets what cannot be read pass.
+    async fn relay_framed(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        reply: Reply,
+    ) -> Result<(), Stop> {
+        let unreadable = Unreadable::from(MediaFault::Framed);
+        self.count_unreadable(Some(&unreadable));
+        match passage.policy.fail_mode {
+            FailMode::Open => self.relay_opaque(session, exchange, reply, Begun::default()).await,
+            FailMode::Closed => {
+                reply.cut().await;
+                Err(Rejection::UnreadableResponse(unreadable).into())
+            }
+        }
+    }
+
+    /// Takes as much of a response as shows what it is.
+    async fn begin(&self, session: &mut Session, reply: &mut Reply) -> Result<Begun, Stop> {
+        let mut bytes = BytesMut::new();
+        while bytes.len() < BEGIN_BYTES {
+            match self.next(session, reply).await? {
+                Some(piece) => bytes.extend_from_slice(&piece),
+                None => return Ok(Begun { bytes: bytes.freeze(), is_over: true }),
+            }
+        }
+        Ok(Begun { bytes: bytes.freeze(), is_over: false })
+    }
+
     /// Passes on bytes that hold no text: images, audio. They are counted, not read.
     async fn relay_opaque(
         &self,
         session: &mut Session,
         exchange: &mut Exchange,
         mut reply: Reply,
+        begun: Begun,
     ) -> Result<(), Stop> {
         let mut head = self.head_of(&reply, exchange, &[])?;
         match reply.head().headers.get(header::CONTENT_LENGTH) {
@@ -199,7 +275,11 @@ impl Gateway {
         exchange.outcome.first_byte = Some(self.clock.monotonic() - exchange.began);
         self.keep_begin(exchange).await?;
         session.as_downstream_mut().write_response_header(Box::new(head)).await?;
-        loop {
+        if !begun.bytes.is_empty() {
+            self.telemetry.metrics.opaque(begun.bytes.len());
+            session.as_downstream_mut().write_response_body(begun.bytes, false).await?;
+        }
+        while !begun.is_over {
             match self.next(session, &mut reply).await {
                 Ok(Some(piece)) => {
                     self.telemetry.metrics.opaque(piece.len());

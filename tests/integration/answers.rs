@@ -327,3 +327,37 @@ fn stream(coding: &str, events: &str) -> Vec<Step> {
     steps.push(Step::Send(chunk(b"")));
     steps
 }
+
+#[test]
+fn answers_that_are_declared_to_hold_no_text_are_read_where_they_do() {
+    let (leak, clean) = (format!("{{\"note\":\"use {}\"}}", secret()), "{\"note\":\"nothing\"}".to_owned());
+    let sound = "\u{1}sound".repeat(400);
+    let long = format!("{} {}", "a line of text\n".repeat(100), secret());
+    let cases = [
+        ("application/octet-stream", &leak, 403),
+        ("application/octet-stream", &long, 403),
+        ("image/svg+xml", &leak, 403),
+        ("application/octet-stream", &clean, 200),
+        ("audio/mpeg", &sound, 200),
+        ("application/vnd.amazon.eventstream", &sound, 502),
+    ];
+    let upstreams = cases.map(|(media, body, _)| Upstream::answering(media, body));
+    let route = |at: usize, upstream: &Upstream, policy: &str| {
+        let address = upstream.address;
+        format!(
+            "[[routes]]\nname = \"r{at}\"\npath_prefix = \"/{at}\"\nupstream = \"http://{address}\"\n\
+             dialect = \"openai\"\npolicy = \"{policy}\"\n"
+        )
+    };
+    let routes = upstreams.iter().enumerate().map(|(at, upstream)| route(at, upstream, "default"));
+    let routes = routes.collect::<String>() + &route(6, &upstreams[5], "open");
+    let open = "[policies.open]\nfail_mode = \"open\"\n";
+    let gateway = Gateway::start(&format!("{routes}{UNLIMITED}{POLICY}{open}"));
+    let ask = |at: usize| exchange(gateway.proxy, &post(&format!("/{at}/x"), "", b"{}"));
+    for (at, (media, body, status)) in cases.into_iter().enumerate() {
+        let answer = ask(at);
+        assert_eq!(answer.status, status, "{media}: {}", answer.text());
+        assert_eq!(answer.body == body.as_bytes(), status == 200, "{media}");
+    }
+    assert_eq!(ask(6).body, sound.as_bytes(), "frames pass where the policy says so");
+}

@@ -157,8 +157,10 @@ fn odd_answers_keep_one_meaning() {
         "a".repeat(2 << 20)
     ));
     let _huge = routes.closing("huge", &[&huge]);
-    let cut_image =
-        bytes("HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n");
+    let begin = "\u{1}".repeat(512);
+    let cut_image = bytes(&format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ntransfer-encoding: chunked\r\n\r\n200\r\n{begin}\r\n"
+    ));
     let _image = routes.closing("image", &[&cut_image]);
     let pair = Upstream::start(vec![Step::Send(bytes(&format!(
         "HTTP/1.1 200 OK\r\n{json}content-length: 2\r\n\r\n{{}}"
