@@ -1,8 +1,8 @@
 //! The only home of the CEL interpreter: conditions, what they may say, and what they are asked about.
 //!
 //! A condition is compiled once. It is bounded: its source is short, it walks lists at most
-//! [`NESTING_MAX`] deep, the lists have at most [`FACTS_MAX`](super::fact::FACTS_MAX) entries, and it has no
-//! regular expressions. It sees what was found, never the text it was found in.
+//! [`NESTING_MAX`] deep, the lists have at most [`FACTS_MAX`](super::fact::FACTS_MAX) entries and the first of each kind,
+//! and it has no regular expressions. It sees what was found, never the text it was found in.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;

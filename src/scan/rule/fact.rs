@@ -16,8 +16,11 @@ pub const CHANNELS: [&str; 8] =
 /// The directions a body can travel in.
 pub const DIRECTIONS: [&str; 2] = ["request", "response"];
 
-/// The most findings of one body that conditions look at; all are counted.
+/// The most findings of one body that conditions look at, beside the first of a kind; all are counted.
 pub const FACTS_MAX: usize = 128;
+
+/// How many more they look at that are the first of their detector in their channel: many of one kind hide no other.
+pub const FIRSTS_MAX: usize = 128;
 
 /// The most of them that one detector has in one channel.
 pub const FACTS_PER_KIND_MAX: usize = 32;
@@ -119,7 +122,8 @@ impl Facts {
         count.all += 1;
         count.distinct += usize::from(fact.first);
         let of_kind = self.kinds.entry((fact.detector, fact.channel)).or_default();
-        if *of_kind >= FACTS_PER_KIND_MAX || self.list.len() >= FACTS_MAX {
+        let room = if *of_kind == 0 { FACTS_MAX + FIRSTS_MAX } else { FACTS_MAX };
+        if *of_kind >= FACTS_PER_KIND_MAX || self.list.len() >= room {
             return None;
         }
         *of_kind += 1;

@@ -140,7 +140,10 @@ fn only_so_many_facts_are_looked_at_and_all_are_counted() {
         facts.push(fact, value / 20);
     }
     assert_eq!(facts.list().len(), fact::FACTS_MAX);
-    assert!(facts.counts().all(|(_, count)| count.all == 100));
+    let mut late = facts.list()[0].clone();
+    late.detector = DetectorId(77);
+    assert!(facts.push(late, 0).is_some(), "a kind that comes late is looked at too");
+    assert!(facts.counts().all(|(id, count)| count.all == if id == DetectorId(77) { 1 } else { 100 }));
     assert_eq!(
         facts.counts().map(|(_, count)| count.distinct).sum::<usize>(),
         50,
