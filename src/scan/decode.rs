@@ -4,7 +4,8 @@
 //! begins at a hex digit behind anything else. Both alphabets of base64 are one here. A run is read while what it
 //! decodes to is text: UTF-8 without control characters but tab, line feed and carriage return. The first byte that
 //! is not ends it; ordinary words so end after one to four letters. What is left is worth reading from
-//! [`RUN_BYTES_MIN`] characters on.
+//! [`RUN_BYTES_MIN`] characters on. Base64 goes on behind the end of a line of [`LINE_BYTES_MIN`] or more, as mail and
+//! keys are wrapped.
 //!
 //! [`runs`] reads a whole text, [`RunTracker`] says the same byte by byte: both drive the same two readers.
 
@@ -21,6 +22,9 @@ pub const RUN_BYTES_MIN: usize = 16;
 /// Any word may be the begin of a run, and a stream would wait for each of them. What a value gives away by them is
 /// at most the mark that its kind is known by.
 pub const RUN_HEAD_BYTES: usize = 4;
+
+/// The shortest line behind which base64 goes on, in bytes.
+const LINE_BYTES_MIN: usize = 60;
 
 /// How many bytes are looked at together; two blocks are not longer than the shortest run and a byte.
 const BLOCK_BYTES: usize = 8;
@@ -93,6 +97,10 @@ struct Live {
     body: Option<usize>,
     /// Bytes of the alphabet so far.
     length: usize,
+    /// Those of them on this line.
+    line: usize,
+    /// How much of a line's end was just taken.
+    line_end: LineEnd,
     /// Bits not yet made into a byte.
     bits: u32,
     bits_count: u8,
@@ -101,8 +109,19 @@ struct Live {
     utf8: Utf8,
     /// Bytes of the alphabet up to the last complete character.
     readable: usize,
+    /// Where that ends.
+    readable_to: usize,
     /// A sign of the alphabet occurred behind which a run could begin.
     divided: bool,
+}
+
+/// How much of the end of a line was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum LineEnd {
+    #[default]
+    None,
+    Return,
+    Whole,
 }
 
 /// How far into a UTF-8 character the decoded text is.
@@ -121,6 +140,7 @@ struct Ended {
     start: usize,
     body: Option<usize>,
     readable: usize,
+    readable_to: usize,
     padding: u8,
     divided: bool,
 }
@@ -135,10 +155,25 @@ pub fn runs(text: &[u8], from: usize) -> Vec<Run> {
     while let Some(stretch) = stretch(text, at) {
         at = stretch.end;
         for kind in [Encoding::Base64, Encoding::Hex] {
-            read_stretch(text, &stretch, kind, |ended| found.extend(decode(text, ended, kind)));
+            read_stretch(text, &stretch, kind, |ended| {
+                found.extend(decode(text, ended, kind));
+                found.extend(lines(text, ended).filter_map(|line| decode(text, line, kind)));
+            });
         }
     }
     found
+}
+
+/// Returns the lines of a run of several: what follows the last one may only look as if it went on.
+fn lines(text: &[u8], whole: Ended) -> impl Iterator<Item = Ended> + '_ {
+    let all = text.get(whole.start..whole.readable_to).filter(|all| memchr::memchr(b'\n', all).is_some());
+    let mut start = whole.start;
+    all.into_iter().flat_map(|all| all.split_inclusive(|byte| *byte == b'\n')).map(move |line| {
+        let readable = line.trim_ascii_end().len();
+        let ended = Ended { start, readable, readable_to: start + readable, padding: 0, ..whole };
+        start += line.len();
+        ended
+    })
 }
 
 /// Returns the first stretch of at least [`RUN_BYTES_MIN`] bytes of the alphabet, from `at` on.
@@ -154,12 +189,23 @@ fn stretch(text: &[u8], at: usize) -> Option<Range<usize>> {
         let signs = |bytes: &[u8]| bytes.iter().take_while(|byte| in_alphabet(**byte)).count();
         let before = text.get(least..inside).unwrap_or_default();
         let start = inside - before.iter().rev().take_while(|byte| in_alphabet(**byte)).count();
-        let end = inside + text.get(inside..).map_or(0, signs);
+        let mut end = inside + text.get(inside..).map_or(0, signs);
+        let mut line = start;
+        while let Some(next) = next_line(text, line..end) {
+            (line, end) = (next, next + text.get(next..).map_or(0, signs));
+        }
         if end - start >= RUN_BYTES_MIN {
             return Some(start..end);
         }
         least = end;
     }
+}
+
+/// Returns where the line behind one of base64 begins, if the run may go on there.
+fn next_line(text: &[u8], line: Range<usize>) -> Option<usize> {
+    let rest = text.get(line.end..).filter(|_| line.len() >= LINE_BYTES_MIN)?;
+    let next = line.end + rest.len() - rest.strip_prefix(b"\r").unwrap_or(rest).strip_prefix(b"\n")?.len();
+    text.get(next).filter(|byte| in_alphabet(**byte)).map(|_| next)
 }
 
 /// Tells whether no byte of a block is one of the signs below `+`: a space, a quote, a line break.
@@ -276,11 +322,14 @@ impl Live {
             start,
             body: None,
             length: 0,
+            line: 0,
+            line_end: LineEnd::None,
             bits: 0,
             bits_count: 0,
             padding: 0,
             utf8,
             readable: 0,
+            readable_to: start,
             divided: false,
         }
     }
@@ -288,6 +337,15 @@ impl Live {
     /// Takes a byte of the run; false if the run ends before it.
     fn step(&mut self, byte: u8, at: usize, kind: Encoding) -> bool {
         self.divided |= !byte.is_ascii_alphanumeric();
+        if matches!(byte, b'\r' | b'\n') && kind == Encoding::Base64 {
+            return self.end_line(byte);
+        }
+        match std::mem::take(&mut self.line_end) {
+            LineEnd::None => {}
+            LineEnd::Return => return false,
+            LineEnd::Whole if byte == b'=' => return false,
+            LineEnd::Whole => self.line = 0,
+        }
         if byte == b'=' && kind == Encoding::Base64 && self.pads() {
             self.padding += 1;
             return true;
@@ -296,6 +354,7 @@ impl Live {
         self.bits = self.bits << width | u32::from(value);
         self.bits_count += width;
         self.length += 1;
+        self.line += 1;
         if self.length > RUN_HEAD_BYTES && self.body.is_none() {
             self.body = Some(at);
         }
@@ -306,10 +365,21 @@ impl Live {
             }
             self.bits &= (1 << self.bits_count) - 1;
             if self.utf8.missing == 0 {
-                self.readable = self.length;
+                (self.readable, self.readable_to) = (self.length, at + 1);
             }
         }
         true
+    }
+
+    /// Takes a sign of a line's end; false if the run ends before it.
+    fn end_line(&mut self, byte: u8) -> bool {
+        let is_whole = self.line >= LINE_BYTES_MIN && self.length.is_multiple_of(4) && self.padding == 0;
+        self.line_end = match (byte, self.line_end) {
+            (b'\r', LineEnd::None) => LineEnd::Return,
+            (b'\n', LineEnd::None | LineEnd::Return) => LineEnd::Whole,
+            _ => return false,
+        };
+        is_whole
     }
 
     /// Tells whether one more `=` completes a group of four.
@@ -319,7 +389,8 @@ impl Live {
 
     fn ended(&self) -> Ended {
         let padding = if self.readable == self.length { self.padding } else { 0 };
-        Ended { start: self.start, body: self.body, readable: self.readable, padding, divided: self.divided }
+        let Self { start, body, readable, readable_to, divided, .. } = *self;
+        Ended { start, body, readable, readable_to, padding, divided }
     }
 }
 
@@ -385,10 +456,25 @@ fn decode(text: &[u8], ended: Ended, encoding: Encoding) -> Option<Run> {
     if !ended.is_long_enough() {
         return None;
     }
-    let end = ended.start + ended.readable;
-    let mut bytes = Vec::with_capacity(ended.readable * 3 / 4);
+    let mut view = View::default();
+    let mut start = ended.start;
+    for line in text.get(start..ended.readable_to)?.split_inclusive(|byte| *byte == b'\n') {
+        let signs = line.trim_ascii_end();
+        let (bytes, source) = (decoded(signs, encoding)?, start..start + signs.len());
+        match encoding {
+            Encoding::Base64 => append_groups(&mut view, &bytes, source),
+            Encoding::Hex | Encoding::Canonical | Encoding::Spelt(_) => view.append(&bytes, start, 2, 1),
+        }
+        start += line.len();
+    }
+    Some(Run { source: ended.start..ended.readable_to + usize::from(ended.padding), encoding, view })
+}
+
+/// Returns the bytes that digits stand for.
+fn decoded(digits: &[u8], encoding: Encoding) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
     let (mut bits, mut count) = (0u32, 0);
-    for byte in text.get(ended.start..end)? {
+    for byte in digits {
         let (value, width) = digit(*byte, encoding)?;
         bits = (bits << width | u32::from(value)) & 0xffff;
         count += width;
@@ -397,12 +483,7 @@ fn decode(text: &[u8], ended: Ended, encoding: Encoding) -> Option<Run> {
             bytes.push((bits >> count) as u8);
         }
     }
-    let mut view = View::default();
-    match encoding {
-        Encoding::Base64 => append_groups(&mut view, &bytes, ended.start..end),
-        Encoding::Hex | Encoding::Canonical | Encoding::Spelt(_) => view.append(&bytes, ended.start, 2, 1),
-    }
-    Some(Run { source: ended.start..end + usize::from(ended.padding), encoding, view })
+    Some(bytes)
 }
 
 /// Appends whole groups of four characters, then what is left of the last one.

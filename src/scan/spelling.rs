@@ -46,8 +46,8 @@ const LEET_WORDS: [&str; 7] = [
     "j[a4@][i1!]lbr[e3][a4@]k",
 ];
 
-/// Three letters of which each stands alone.
-const APART: &str = r"\b(?:[A-Za-z0-9][ .*_|/~+,-]{1,3}){3}[A-Za-z0-9]\b";
+/// Four letters of which each stands alone.
+const APART: &str = r"(?:\b|_)(?:[A-Za-z0-9][ .*_|/~+,-]{1,3}){3}[A-Za-z0-9](?:\b|_)";
 
 /// A reading of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,6 +29,37 @@ fn encoded_text_is_read() {
 }
 
 #[test]
+fn lines_of_wrapped_base64_are_read_as_one_run() {
+    let secret = "the key is split over the ends of lines, as mail does it, für alle: ".repeat(4);
+    let encoded = STANDARD.encode(&secret);
+    for (width, end, is_one) in
+        [(76, "\r\n", true), (64, "\n", true), (60, "\n", true), (56, "\n", false), (76, "\n\n", false)]
+    {
+        let lines: Vec<&str> =
+            encoded.as_bytes().chunks(width).map(|it| std::str::from_utf8(it).unwrap()).collect();
+        let wrapped = lines.join(end);
+        let text = format!("see\n{wrapped}\" and more");
+        let found = runs(text.as_bytes(), 0);
+        assert_eq!(found[0].view.bytes() == secret.as_bytes(), is_one, "{width} {end:?}");
+        if is_one {
+            assert_eq!(&text[found[0].source.clone()], wrapped);
+            let at = secret.rfind("key").unwrap();
+            let source = found[0].view.source_range(at..at + 3);
+            let plain = text[source].replace(['\r', '\n'], "");
+            assert!(encoded.contains(&plain) && plain.len() <= 8, "{plain}");
+        }
+    }
+}
+
+#[test]
+fn a_word_behind_a_long_line_spoils_no_value_in_it() {
+    let encoded = STANDARD.encode("the quick brown fox jumps over it; and the key is k-12345678901");
+    let text = format!("{}\nBest regards", encoded.trim_end_matches('='));
+    let ends_with_key = |run: &Run| run.view.bytes().ends_with(b"k-12345678901");
+    assert!(runs(text.as_bytes(), 0).iter().any(ends_with_key));
+}
+
+#[test]
 fn garbage_behind_a_run_does_not_hide_it() {
     let encoded = STANDARD.encode("the quick brown fox jumps");
     let text = format!("{}AAAAAAAAA", encoded.trim_end_matches('='));

@@ -3,12 +3,12 @@
 use std::io::Read;
 use std::ops::Range;
 
-use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::DecodePaddingMode;
 use base64::engine::GeneralPurpose;
 use base64::engine::GeneralPurposeConfig;
-use flate2::read::GzDecoder;
+use base64::read::DecoderReader;
+use flate2::read::MultiGzDecoder;
 
 use super::Origin;
 use super::Spelt;
@@ -24,10 +24,10 @@ const QUOTED_MIN: usize = 3;
 const MORSE_MIN: usize = 10;
 /// The fewest numbers in a row that are read as characters.
 const NUMBERS_MIN: usize = 8;
-/// What comes out of a gzip file at most, in bytes.
-const INFLATED_BYTES_MAX: u64 = 1 << 17;
-/// How many gzip files a text is read for.
-const GZIPS_MAX: usize = 4;
+/// What comes out of the gzip files of a text at most, in bytes.
+const INFLATED_BYTES_MAX: usize = 1 << 19;
+/// How many beginnings of gzip files are tried: what is none fails at its first bytes.
+const GZIPS_MAX: usize = 256;
 /// The share of letters and spaces from which numbers are text, in percent.
 const LETTERS_PERCENT_MIN: usize = 75;
 
@@ -155,14 +155,18 @@ fn group85(signs: &[u8]) -> Vec<u8> {
 }
 
 fn gzip(text: &[u8], found: &mut Vec<Spelt>) {
+    let (mut left, mut end) = (INFLATED_BYTES_MAX, 0);
     for start in memchr::memmem::find_iter(text, b"H4sI").take(GZIPS_MAX) {
-        let is_sign = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-        let length = text.get(start..).unwrap_or_default().iter().take_while(is_sign).count();
-        let run = start..start + length;
-        let Ok(packed) = LENIENT.decode(text.get(run.clone()).unwrap_or_default()) else { continue };
+        if start >= end {
+            let is_sign = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+            end = start + text.get(start..).unwrap_or_default().iter().take_while(is_sign).count();
+        }
+        let run = start..end;
+        let packed = DecoderReader::new(text.get(run.clone()).unwrap_or_default(), &LENIENT);
         let mut bytes = Vec::new();
-        // What is cut off is no whole file, but what came before it can be read.
-        let _ = GzDecoder::new(packed.as_slice()).take(INFLATED_BYTES_MAX).read_to_end(&mut bytes);
+        // What is cut off is no whole file, but what came before it can be read. A file may have several members.
+        let _ = MultiGzDecoder::new(packed).take(left as u64).read_to_end(&mut bytes);
+        left -= bytes.len();
         let whole = std::str::from_utf8(&bytes).map_or_else(|fault| fault.valid_up_to(), str::len);
         bytes.truncate(whole);
         add(Spelling::Gzip, bytes, run, found);

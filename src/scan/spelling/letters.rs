@@ -5,6 +5,44 @@ use crate::scan::view::View;
 /// How many letters stand apart before that counts as a way to write.
 const APART_MIN: usize = 5;
 
+/// The words that orders are made of, to be told apart where nothing else parts them.
+const ORDER_WORDS: [&str; 30] = [
+    "above",
+    "all",
+    "and",
+    "any",
+    "are",
+    "developer",
+    "disregard",
+    "everything",
+    "following",
+    "forget",
+    "guidelines",
+    "ignore",
+    "instruction",
+    "instructions",
+    "message",
+    "mode",
+    "my",
+    "now",
+    "override",
+    "previous",
+    "print",
+    "prior",
+    "prompt",
+    "reveal",
+    "rules",
+    "show",
+    "system",
+    "the",
+    "you",
+    "your",
+];
+
+/// The shortest of them that tells an order, in bytes, and how many such there have to be.
+const TELLING_BYTES_MIN: usize = 5;
+const TELLING_MIN: usize = 2;
+
 /// How far before the end of a word its digits are looked for, in bytes.
 const LEET_BYTES: usize = 6;
 
@@ -75,12 +113,37 @@ pub(super) fn spaced(text: &[u8]) -> Option<View> {
             continue;
         }
         found = true;
-        for (letter, place) in run.joined {
+        for (letter, place) in parted(run.joined) {
             view.append(&[letter], place, 1, 1);
         }
         at = run.end;
     }
     found.then_some(view)
+}
+
+/// Parts the words of an order whose letters all stand equally apart.
+fn parted(joined: Vec<(u8, usize)>) -> Vec<(u8, usize)> {
+    let letters: Vec<u8> = joined.iter().map(|(letter, _)| letter.to_ascii_lowercase()).collect();
+    let word_at = |at: usize| {
+        let rest = letters.get(at..).unwrap_or_default();
+        ORDER_WORDS.iter().filter(|word| rest.starts_with(word.as_bytes())).map(|word| word.len()).max()
+    };
+    let (mut out, mut telling, mut at): (Vec<(u8, usize)>, _, _) = (Vec::new(), 0, 0);
+    let mut is_behind_word = false;
+    while let Some((_, place)) = joined.get(at) {
+        let word = word_at(at);
+        // What stands between the letters stands for the space.
+        if at > 0 && (word.is_some() || is_behind_word) {
+            out.push((b' ', place - 1));
+        }
+        is_behind_word = word.is_some();
+        telling += usize::from(word.is_some_and(|length| length >= TELLING_BYTES_MIN));
+        let next = at + word.unwrap_or(1);
+        out.extend_from_slice(joined.get(at..next).unwrap_or_default());
+        at = next;
+    }
+    let is_parted = letters.contains(&b' ') || telling < TELLING_MIN;
+    if is_parted { joined } else { out }
 }
 
 /// Letters one by one.

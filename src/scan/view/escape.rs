@@ -10,6 +10,9 @@ use super::fold::fold;
 /// The longest entity between `&` and `;`, in bytes.
 const ENTITY_BYTES_MAX: usize = 10;
 
+/// How many times over a character may be percent-encoded.
+const PERCENT_TIMES_MAX: usize = 3;
+
 /// What stands at the beginning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -106,10 +109,24 @@ impl Input<'_> {
     }
 }
 
+/// Reads `%XX`, and `%25XX`, which is the same encoded again, up to [`PERCENT_TIMES_MAX`] times over.
 fn percent(input: Input<'_>) -> Unit {
-    match input.hex(1, 2) {
-        Ok(value) => changed(3, Folded::byte(value as u8)),
-        Err(unit) => unit,
+    let mut taken = 1;
+    for _ in 1..PERCENT_TIMES_MAX {
+        match input.hex(taken, 2) {
+            Ok(value) if value == u32::from(b'%') => taken += 2,
+            Ok(_) => break,
+            Err(Unit::Pending) => return Unit::Pending,
+            Err(_) => break,
+        }
+    }
+    match input.hex(taken, 2) {
+        Ok(value) if taken == 1 || matches!(value, 0x20..=0x7e) => {
+            changed(taken + 2, Folded::byte(value as u8))
+        }
+        Err(Unit::Pending) => Unit::Pending,
+        Ok(_) | Err(_) if taken > 1 => changed(3, Folded::byte(b'%')),
+        Ok(_) | Err(_) => Unit::Plain(1),
     }
 }
 

@@ -50,7 +50,7 @@ fn whole(text: &[u8]) -> Vec<(u8, Range<usize>)> {
 
 #[test]
 fn what_a_reader_sees() {
-    let cases: [(&str, &str); 36] = [
+    let cases: [(&str, &str); 38] = [
         ("plain prose, (nothing) to undo = fine", "(same)"),
         ("100% sure & \\done; 5 %zz &unknown; &", "(same)"),
         ("naïve café — “quoted” … 漢字 😀", "(same)"),
@@ -86,6 +86,8 @@ fn what_a_reader_sees() {
         ("&ZeroWidthSpaces;", "(same)"),
         ("\\", "(same)"),
         ("%25%34%31", "%41"),
+        ("%2541%252541", "AA"),
+        ("100%25 %25c3%2", "100% %c3%2"),
         ("", "(same)"),
     ];
     for (text, expected) in cases {
