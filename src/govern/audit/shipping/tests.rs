@@ -164,7 +164,9 @@ fn what_a_checkpoint_names_is_not_deleted_unnoticed() {
         [0, 1].map(|at| Node::open(&server, ["one", "two"][at], config(&folders[at]), &clock));
     one.write(0..5);
     two.write(0..5);
-    [&one, &two].map(|node| node.shipping().ship_all().unwrap());
+    for node in [&one, &two] {
+        node.shipping().ship_all().unwrap();
+    }
     let (time, rings) = (Arc::clone(&clock) as Arc<dyn Clock>, Store::in_memory());
     let secret = NodeSecret::shared(SECRET).unwrap();
     let keys = Arc::new(KeyRing::open(&rings, secret, SigningConfig::default(), clock.now()).unwrap());
