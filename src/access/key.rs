@@ -24,8 +24,6 @@ use subtle::ConstantTimeEq;
 use super::credential::Principal;
 use super::credential::Proof;
 use super::keyring::Keyring;
-use super::keyring::sealed::Named;
-use super::keyring::sealed::Part;
 use super::keyring::sealed::Sealed;
 use super::keyring::sealed::seal_old;
 use super::name::is_label;
@@ -46,6 +44,7 @@ use crate::store::StoreError;
 use crate::store::Table;
 
 mod known;
+mod stored;
 mod text;
 
 use self::known::Known;
@@ -96,16 +95,6 @@ pub struct KeyRecord {
 struct Previous {
     hash: KeyText,
     until: Timestamp,
-}
-
-impl Named for KeyRecord {
-    fn entity(&self) -> Option<String> {
-        Some(self.id.clone())
-    }
-
-    fn parts(&mut self) -> Vec<Part<'_>> {
-        vec![Part::Name(&mut self.name)]
-    }
 }
 
 /// When a key was last used.

@@ -6,6 +6,8 @@
 //! the moment: whoever looks it up asks for the holder too. What an identity provider told is kept in the
 //! session and nowhere else. The provider's token for signing out there is in memory only.
 
+mod stored;
+
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::fmt;
@@ -24,8 +26,6 @@ use subtle::ConstantTimeEq;
 use super::key::KeyText;
 use super::keyring::ERASED;
 use super::keyring::Keyring;
-use super::keyring::sealed::Named;
-use super::keyring::sealed::Part;
 use super::keyring::sealed::Sealed;
 use super::keyring::sealed::seal_old;
 use super::role::Role;
@@ -126,22 +126,6 @@ pub struct SessionRecord {
     pub expires_at: Timestamp,
     /// The keyed hash of what the browser holds.
     hash: [u8; 32],
-}
-
-impl Named for SessionRecord {
-    fn entity(&self) -> Option<String> {
-        matches!(self.holder, Holder::Sso(_)).then(|| self.holder.id())
-    }
-
-    fn parts(&mut self) -> Vec<Part<'_>> {
-        match &mut self.holder {
-            Holder::Key { .. } | Holder::User { .. } => Vec::new(),
-            Holder::Sso(identity) => {
-                let texts = std::iter::once(&mut identity.subject).chain(&mut identity.session);
-                texts.map(Part::Text).chain(std::iter::once(Part::Name(&mut identity.name))).collect()
-            }
-        }
-    }
 }
 
 /// What a browser holds: 256 random bits in base 64.

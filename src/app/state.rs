@@ -178,13 +178,11 @@ impl State {
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keyring = Arc::new(stores::open_keyring(config, &store, &secret)?);
-        let keys = KeyStore::open(&store, secret.clone(), Arc::clone(&keyring))?;
-        let keys = with_admin(keys, folder, &ids, &*clock)?;
+        let keys = open_keys((&store, &secret, &keyring), folder, &ids, &*clock)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
         let abtests = Arc::new(AbTests::open(&store, &local)?);
-        let sealed = (&local, Arc::clone(&keyring));
-        let trust = Trust::open(sealed, Arc::clone(&signing), node_id.clone(), config.trust)?;
-        let trust = Arc::new(trust);
+        let own = (&local, Arc::clone(&keyring));
+        let trust = Trust::open(own, Arc::clone(&signing), node_id.clone(), config.trust).map(Arc::new)?;
         let authenticator = open_authenticator(config, (&store, &secret, &keyring), &keys, &signing, &clock)?;
         let budgets = Arc::new(Budgets::open(&store)?);
         let pins = Arc::new(Pins::open(&local)?);
@@ -305,13 +303,13 @@ pub(super) fn tell_standing(licensing: &Licensing, clock: &dyn Clock) {
     }
 }
 
-/// Returns the keys, with an admin key among them.
-fn with_admin(
-    keys: KeyStore,
+fn open_keys(
+    (store, secret, keyring): (&Store, &NodeSecret, &Arc<Keyring>),
     folder: &Path,
     ids: &UlidSource,
     clock: &dyn Clock,
 ) -> Result<Arc<KeyStore>, StateError> {
+    let keys = KeyStore::open(store, secret.clone(), Arc::clone(keyring))?;
     let id = ids.next(clock.now().as_millisecond()).to_string();
     if let Some(path) = keys.ensure_admin(folder, id, clock.now())? {
         tracing::info!(path = %path.display(), "the first admin key was written");
