@@ -57,7 +57,6 @@ use crate::policy::inspect::layer2::Gathered;
 use crate::policy::inspect::layer3;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::Sheet;
-use crate::policy::inspect::text::Written;
 use crate::policy::inspect::text::disjoint;
 use crate::policy::inspect::text::fitted;
 use crate::policy::inspect::text::inside;

@@ -353,7 +353,7 @@ fn answers_that_are_declared_to_hold_no_text_are_read_where_they_do() {
     let routes = routes.collect::<String>() + &route(6, &upstreams[5], "open");
     let open = "[policies.open]\nfail_mode = \"open\"\n";
     let gateway = Gateway::start(&format!("{routes}{UNLIMITED}{POLICY}{open}"));
-    let ask = |at: usize| exchange(gateway.proxy, &post(&format!("/{at}/x"), "", b"{}"));
+    let ask = |at: usize| exchange(gateway.proxy, &post(&format!("/{at}/x"), "", "{}"));
     for (at, (media, body, status)) in cases.into_iter().enumerate() {
         let answer = ask(at);
         assert_eq!(answer.status, status, "{media}: {}", answer.text());
