@@ -55,6 +55,8 @@ pub const OVERLAP_MAX: Duration = Duration::from_secs(30 * 86_400);
 
 const PURPOSE: &str = "api-key";
 const ADMIN_KEY_FILE: &str = "admin.key";
+/// Where it is until it counts.
+const ADMIN_KEY_STAGED: &str = "admin.key.new";
 /// How often last uses are written down.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 
@@ -198,6 +200,11 @@ impl KeyRecord {
     }
 }
 
+/// Tells whether a text is written as our keys are, checksum included; not whether it counts.
+pub fn is_key_text(text: &str) -> bool {
+    text::is_well_formed(text)
+}
+
 impl KeyStore {
     /// Reads the keys of a store.
     ///
@@ -265,7 +272,19 @@ impl KeyStore {
             scope: Scope::default(),
         };
         check(&new, now)?;
+        let (path, staged) = (state.join(ADMIN_KEY_FILE), state.join(ADMIN_KEY_STAGED));
+        if self.is_key_in(&staged, now) {
+            // It came to count, and the process ended before its file had its name.
+            std::fs::rename(&staged, &path).map_err(KeyError::File)?;
+            return Ok(Some(path));
+        }
+        if self.known.read().admins(now) != 0 {
+            return Ok(None);
+        }
         let (record, key) = self.made(id, new, now);
+        // First the file: a key that counts and that nobody has could not be made again.
+        remove_if_there(&staged)?;
+        write_private(&staged, key.as_bytes()).map_err(KeyError::File)?;
         let is_needed = self.deciding(|batch| {
             let is_needed = self.known.read().admins(now) == 0;
             if is_needed {
@@ -274,14 +293,16 @@ impl KeyStore {
             Ok(is_needed)
         })?;
         if !is_needed {
+            remove_if_there(&staged)?;
             return Ok(None);
         }
-        let path = state.join(ADMIN_KEY_FILE);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(KeyError::File(error)),
-            _ => write_private(&path, key.as_bytes()).map_err(KeyError::File)?,
-        }
+        std::fs::rename(&staged, &path).map_err(KeyError::File)?;
         Ok(Some(path))
+    }
+
+    fn is_key_in(&self, file: &Path, now: Timestamp) -> bool {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        self.authenticate(text.trim(), now).is_some()
     }
 
     /// Makes a key and returns it; it can never be shown again.
@@ -473,6 +494,13 @@ impl KeyStore {
 
     fn hash(&self, key: &str) -> KeyText {
         KeyText(self.secret.hash(PURPOSE, key.as_bytes()))
+    }
+}
+
+fn remove_if_there(file: &Path) -> Result<(), KeyError> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(KeyError::File(error)),
+        _ => Ok(()),
     }
 }
 

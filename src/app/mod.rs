@@ -79,6 +79,7 @@ use crate::policy::watch::FileWatch;
 use crate::policy::watch::reload;
 use crate::proxy::Gateway;
 use crate::proxy::local::OwnPaths;
+use crate::proxy::read_back::ReadBack;
 use crate::proxy::upstream::Upstreams;
 use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
@@ -387,6 +388,7 @@ fn office(
         concurrency: Arc::clone(&state.concurrency),
         audit: state.log.clone(),
         meter: Arc::clone(&state.meter),
+        read_back: ReadBack::default(),
         budgets: Arc::clone(&state.budgets),
         compliance: Arc::clone(&state.compliance),
         recorder: state.recorder.clone(),

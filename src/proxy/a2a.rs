@@ -25,6 +25,7 @@ use crate::access::a2a::claims;
 use crate::access::a2a::claims::Claims;
 use crate::access::a2a::denial::Code;
 use crate::access::a2a::denial::Denial;
+use crate::access::credential::places_of_ours;
 use crate::access::limit::UNLIMITED;
 use crate::policy::decision::CallerId;
 use crate::tls::peer::PeerFault;
@@ -161,6 +162,10 @@ pub(super) fn introduce(
 ) -> Result<(), Rejection> {
     if !passage.route().is_for_agents() {
         return Ok(());
+    }
+    // What an agent shows of ours beside its certificate is no other agent's business.
+    for place in places_of_ours(&head.headers) {
+        head.remove_header(place);
     }
     let grant = exchange.grant.as_ref().ok_or(Rejection::Internal)?;
     for (name, value) in [(claims::AGENT_ID, grant.agent()), (claims::CAPABILITY, grant.capability())] {
