@@ -76,7 +76,7 @@ impl Gateway {
     }
 
     /// Checks the signature over the body as it came, on routes for agents.
-    pub(super) fn check_integrity(
+    pub(super) async fn check_integrity(
         &self,
         exchange: &mut Exchange,
         passage: &Passage,
@@ -90,6 +90,10 @@ impl Gateway {
         let complete = || pending.complete(body, &self.guardrails, now);
         let verdict =
             if body.len() > BLOCKING_BYTES { tokio::task::block_in_place(complete) } else { complete() };
+        let verdict = match verdict {
+            Ok(grant) => grant.confirmed(&self.guardrails).await,
+            Err(denial) => Err(denial),
+        };
         let call = exchange.agent.get_or_insert_default();
         match verdict {
             Ok(grant) => {
