@@ -21,6 +21,7 @@ pub mod license;
 pub mod limit;
 pub mod name;
 pub mod password;
+pub mod place;
 pub mod refusals;
 pub mod role;
 pub mod scope;

@@ -50,7 +50,7 @@
 //! | exit code of `audit verify` | |
 //! |---|---|
 //! | 0 | sound |
-//! | 1 | it cannot be read, or is neither an export nor a journal |
+//! | 1 | it cannot be read, or is neither an export nor a journal, or no node has shipped anything |
 //! | 4 | it is not what was written |
 //!
 //! The names beside a record of an export (`actor`, `entity`) are the gateway's reading of it: the signature covers them, the

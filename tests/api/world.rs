@@ -202,6 +202,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         licensing: Arc::new(licensing(tier, state, &*clock)),
         sign_in: SignIn { cookies: Some(CookieStyle::Loopback), public: None },
         refusals: Refusals::default(),
+        failed_logins: Refusals::default(),
         knocks: Buckets::new(Tier::ALL.map(Tier::quota)),
         trust,
         signing: signing.clone(),
