@@ -36,7 +36,8 @@ impl SharedReplays {
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut connection = None;
-        let mut away_since: Option<Duration> = None;
+        // Since when Redis is not asked again for a while.
+        let mut away: Option<Duration> = None;
         loop {
             let mut round = Vec::new();
             tokio::select! {
@@ -48,31 +49,34 @@ impl SharedReplays {
                 return;
             }
             let now = self.server.clock.monotonic();
-            let answers = match away_since {
-                Some(since) if now.saturating_sub(since) < PAUSE => Err(io::ErrorKind::NotConnected.into()),
-                Some(_) | None => self.ask(&mut connection, &round).await,
-            };
-            match answers {
+            if away.is_some_and(|since| now.saturating_sub(since) < PAUSE) {
+                self.answer_alone(round);
+                continue;
+            }
+            match self.ask(&mut connection, &round).await {
                 Ok(answers) => {
-                    away_since = None;
-                    // Whoever asked may have gone.
-                    round
-                        .into_iter()
-                        .zip(answers)
-                        .for_each(|(it, seen)| drop(it.answer.send(Told::Seen(seen))));
+                    away = None;
+                    for (question, seen) in round.into_iter().zip(answers) {
+                        // Whoever asked may have gone.
+                        let _ = question.answer.send(Told::Seen(seen));
+                    }
                 }
                 Err(error) => {
-                    if connection.take().is_some() || away_since.is_none() {
+                    if away.is_none() {
                         tracing::error!(%error, "Redis is away: what agents signed is not shared");
-                        away_since = Some(self.server.clock.monotonic());
                     }
+                    (connection, away) = (None, Some(self.server.clock.monotonic()));
                     self.server.metrics.shared_limits("away", 1);
-                    let told = self.without_redis();
-                    for question in round {
-                        let _ = question.answer.send(told);
-                    }
+                    self.answer_alone(round);
                 }
             }
+        }
+    }
+
+    fn answer_alone(&self, round: Vec<Question>) {
+        let told = self.without_redis();
+        for question in round {
+            let _ = question.answer.send(told);
         }
     }
 
