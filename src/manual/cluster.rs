@@ -93,7 +93,7 @@
 //! | Redis is away | `cluster.redis.when_away`: `local`, each node counts for itself and tells what was taken afterwards; `refuse`, 429 for what has a quota, and for calls of agents within a replay window |
 //! | a node is cut off from the database | the same for that node alone; it serves the rules it has, and catches up when it is back |
 //! | a hold or an erasure at a node that is cut off | refused: neither is taken without the database |
-//! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one |
+//! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one. One that cannot read newer records yet (names of keys, users and sessions are sealed since version 2) goes on with those it knows, and cannot change them |
 //! | the nodes' files differ | the rules are those of the newest revision; a node where they do not build keeps what it had and is shown as `behind` |
 //!
 //! A node that was cut off does not know of keys that were revoked meanwhile: where that matters, let the load balancer
