@@ -9,8 +9,6 @@ use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::future::Future;
-use std::path::Path;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +29,6 @@ use super::role::Role;
 use super::scope::Scope;
 use super::scope::ScopeFault;
 use super::secret::NodeSecret;
-use super::secret::write_private;
 use super::tier::Tier;
 use crate::store::Batch;
 use crate::store::Followed;
@@ -43,6 +40,7 @@ use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::Table;
 
+mod first;
 mod known;
 mod stored;
 mod text;
@@ -58,9 +56,6 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const OVERLAP_MAX: Duration = Duration::from_secs(30 * 86_400);
 
 const PURPOSE: &str = "api-key";
-const ADMIN_KEY_FILE: &str = "admin.key";
-/// Where it is until it counts.
-const ADMIN_KEY_STAGED: &str = "admin.key.new";
 /// How often last uses are written down.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 
@@ -260,58 +255,6 @@ impl KeyStore {
         self.table.table().put_in(batch, &record.id, &Sealed::seal(record, &self.keyring)?)
     }
 
-    /// Makes an admin key where none counts, at the first start or when the last one has expired; returns
-    /// the path of the file it is in.
-    ///
-    /// # Errors
-    /// The store or the file failed.
-    pub fn ensure_admin(
-        &self,
-        state: &Path,
-        id: String,
-        now: Timestamp,
-    ) -> Result<Option<PathBuf>, KeyError> {
-        let new = NewKey {
-            name: "first admin".to_owned(),
-            role: Role::Admin,
-            tier: Tier::Enterprise,
-            expires_at: None,
-            scope: Scope::default(),
-        };
-        check(&new, now)?;
-        let (path, staged) = (state.join(ADMIN_KEY_FILE), state.join(ADMIN_KEY_STAGED));
-        if self.is_key_in(&staged, now) {
-            // It came to count, and the process ended before its file had its name.
-            std::fs::rename(&staged, &path).map_err(KeyError::File)?;
-            return Ok(Some(path));
-        }
-        if self.known.read().admins(now) != 0 {
-            return Ok(None);
-        }
-        let (record, key) = self.made(id, new, now);
-        // First the file: a key that counts and that nobody has could not be made again.
-        remove_if_there(&staged)?;
-        write_private(&staged, key.as_bytes()).map_err(KeyError::File)?;
-        let is_needed = self.deciding(|batch| {
-            let is_needed = self.known.read().admins(now) == 0;
-            if is_needed {
-                self.put_in(batch, &record)?;
-            }
-            Ok(is_needed)
-        })?;
-        if !is_needed {
-            remove_if_there(&staged)?;
-            return Ok(None);
-        }
-        std::fs::rename(&staged, &path).map_err(KeyError::File)?;
-        Ok(Some(path))
-    }
-
-    fn is_key_in(&self, file: &Path, now: Timestamp) -> bool {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        self.authenticate(text.trim(), now).is_some()
-    }
-
     /// Makes a key and returns it; it can never be shown again.
     ///
     /// # Errors
@@ -501,13 +444,6 @@ impl KeyStore {
 
     fn hash(&self, key: &str) -> KeyText {
         KeyText(self.secret.hash(PURPOSE, key.as_bytes()))
-    }
-}
-
-fn remove_if_there(file: &Path) -> Result<(), KeyError> {
-    match std::fs::remove_file(file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(KeyError::File(error)),
-        _ => Ok(()),
     }
 }
 
