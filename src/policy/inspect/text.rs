@@ -357,11 +357,10 @@ pub fn under(
     Ok(found.into_iter().filter_map(|finding| finding.within(&place)).collect())
 }
 
-/// Returns what values are put into: a tool call's arguments are JSON inside their string, and so are the answers of a
-/// model that was asked for an object. The begin of the text tells.
+/// Returns what values are put into: a tool call's arguments are JSON inside their string, if they begin so.
 pub fn inside(channel: Channel, text: &[u8]) -> Inside {
     match (channel, text.trim_ascii_start().first()) {
-        (Channel::ToolCall, Some(b'{' | b'[')) | (Channel::Assistant, Some(b'{')) => Inside::Json,
+        (Channel::ToolCall, Some(b'{' | b'[')) => Inside::Json,
         _ => Inside::Text,
     }
 }
