@@ -16,7 +16,7 @@ mkdir -p "$out"
 "$binary" completions bash > "$out/portcullis.bash"
 "$binary" completions zsh > "$out/_portcullis"
 "$binary" completions fish > "$out/portcullis.fish"
-python3 conf/deploy/sbom.py > "$out/portcullis.cdx.json"
+python3 conf/deploy/sbom.py "$binary" > "$out/portcullis.cdx.json"
 
 version=$("$binary" --version | cut -d' ' -f2)
 tree=portcullis-$version

@@ -23,6 +23,9 @@ use subtle::ConstantTimeEq;
 
 use super::credential::Principal;
 use super::credential::Proof;
+use super::keyring::Keyring;
+use super::keyring::sealed::Sealed;
+use super::keyring::sealed::seal_old;
 use super::name::is_label;
 use super::role::Role;
 use super::scope::Scope;
@@ -41,6 +44,7 @@ use crate::store::StoreError;
 use crate::store::Table;
 
 mod known;
+mod stored;
 mod text;
 
 use self::known::Known;
@@ -91,10 +95,6 @@ pub struct KeyRecord {
 struct Previous {
     hash: KeyText,
     until: Timestamp,
-}
-
-impl Record for KeyRecord {
-    const VERSION: u32 = 1;
 }
 
 /// When a key was last used.
@@ -156,7 +156,8 @@ pub enum KeyError {
 
 /// Every key, in the store and in memory.
 pub struct KeyStore {
-    table: Followed<String, KeyRecord>,
+    table: Followed<String, Sealed<KeyRecord>>,
+    keyring: Arc<Keyring>,
     uses: Table<String, KeyUse>,
     secret: NodeSecret,
     known: RwLock<Known>,
@@ -199,23 +200,25 @@ impl KeyRecord {
 }
 
 impl KeyStore {
-    /// Reads the keys of a store.
+    /// Reads the keys of a store; their names are sealed under the keys of a ring.
     ///
     /// # Errors
     /// The store failed.
-    pub fn open(store: &Store, secret: NodeSecret) -> Result<Self, StoreError> {
+    pub fn open(store: &Store, secret: NodeSecret, keyring: Arc<Keyring>) -> Result<Self, StoreError> {
         let uses: Table<String, KeyUse> = store.table("key_uses");
         let last_used = uses.list(&KeyRange::all(), Order::Ascending, KEYS_MAX)?;
         let last_used = last_used.into_iter().map(|(id, used)| (id, used.at)).collect();
         let keys = Self {
             table: Followed::new(store.table("keys")),
+            keyring,
             uses,
             secret,
             known: RwLock::default(),
             last_used: RwLock::new(last_used),
             unwritten: Mutex::default(),
         };
-        keys.follow()?;
+        keys.table
+            .change(|fresh| keys.take_over(fresh), |batch| seal_old(&keys.table, &keys.keyring, batch))?;
         Ok(keys)
     }
 
@@ -227,12 +230,12 @@ impl KeyStore {
         self.table.catch_up(|fresh| self.take_over(fresh))
     }
 
-    fn take_over(&self, fresh: Vec<Fresh<String, KeyRecord>>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, Sealed<KeyRecord>>>) {
         let mut known = self.known.write();
         for one in fresh {
             match one {
                 Fresh::Anew => *known = Known::default(),
-                Fresh::Put { record, .. } => known.put(record),
+                Fresh::Put { record, .. } => known.put(record.open(&self.keyring)),
                 Fresh::Gone { key } => {
                     known.remove(&key);
                     self.last_used.write().remove(&key);
@@ -244,6 +247,10 @@ impl KeyStore {
     /// Changes keys by what all nodes know of them.
     fn deciding<T>(&self, decide: impl FnMut(&mut Batch) -> Result<T, KeyError>) -> Result<T, KeyError> {
         self.table.change(|fresh| self.take_over(fresh), decide)
+    }
+
+    fn put_in(&self, batch: &mut Batch, record: &KeyRecord) -> Result<(), StoreError> {
+        self.table.table().put_in(batch, &record.id, &Sealed::seal(record, &self.keyring)?)
     }
 
     /// Makes an admin key where none counts, at the first start or when the last one has expired; returns
@@ -269,7 +276,7 @@ impl KeyStore {
         let is_needed = self.deciding(|batch| {
             let is_needed = self.known.read().admins(now) == 0;
             if is_needed {
-                self.table.table().put_in(batch, &record.id, &record)?;
+                self.put_in(batch, &record)?;
             }
             Ok(is_needed)
         })?;
@@ -295,7 +302,7 @@ impl KeyStore {
             if self.known.read().by_id.len() >= KEYS_MAX {
                 return Err(KeyError::TooMany);
             }
-            Ok(self.table.table().put_in(batch, &record.id, &record)?)
+            Ok(self.put_in(batch, &record)?)
         })?;
         Ok((record, key))
     }
@@ -332,7 +339,7 @@ impl KeyStore {
             }
             let NewKey { name, role, tier, expires_at, scope } = new;
             let after = KeyRecord { name, role, tier, expires_at, scope, ..before };
-            self.table.table().put_in(batch, &after.id, &after)?;
+            self.put_in(batch, &after)?;
             Ok(after)
         })
     }
@@ -357,7 +364,7 @@ impl KeyStore {
             let before = self.get(id).ok_or(KeyError::Unknown)?;
             let previous = (until > now).then_some(Previous { hash: before.hash, until });
             let after = KeyRecord { hash: self.hash(&key), previous, rotated_at: Some(now), ..before };
-            self.table.table().put_in(batch, &after.id, &after)?;
+            self.put_in(batch, &after)?;
             Ok(after)
         })?;
         Ok((after, key))

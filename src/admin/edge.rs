@@ -47,6 +47,7 @@ use crate::access::credential::OWN_PLACES;
 use crate::access::credential::Presented;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
+use crate::access::place;
 use crate::access::tier::Tier;
 use crate::telemetry::metrics::Finished;
 
@@ -248,7 +249,7 @@ impl Arrival {
 
     /// Returns who pays where no credential counts: the client's address.
     fn stranger(&self) -> Payer {
-        Payer { name: journal::stranger(self.address), tier: self.office.tier() }
+        Payer { name: place::stranger(self.address), tier: self.office.tier() }
     }
 
     fn into_call(self, route: &Route, principal: Option<Principal>) -> Result<Call, ApiError> {

@@ -93,6 +93,20 @@ pub fn check(
     }
 }
 
+/// Tells whether a method is one that is spoken here. Any other is a text of its caller's choice, as long as it likes.
+pub fn is_known(method: &Method) -> bool {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+    ];
+    known.contains(method)
+}
+
 /// Tells whether a request asks for a WebSocket (RFC 6455 §4.1). Other upgrades are offers that may be
 /// ignored (RFC 9110 §7.8), and are: some clients offer `h2c` with every request.
 pub fn is_websocket(head: &Parts) -> bool {
@@ -119,16 +133,7 @@ fn check_size(headers: &HeaderMap, raw: Option<&[u8]>, limits: HeadLimits) -> Re
 }
 
 fn check_method(method: &Method) -> Result<(), HeadFault> {
-    let known = [
-        Method::GET,
-        Method::HEAD,
-        Method::POST,
-        Method::PUT,
-        Method::PATCH,
-        Method::DELETE,
-        Method::OPTIONS,
-    ];
-    if known.contains(method) { Ok(()) } else { Err(HeadFault::Method) }
+    if is_known(method) { Ok(()) } else { Err(HeadFault::Method) }
 }
 
 /// What only the bytes still tell: Pingora drops a Content-Length beside a Transfer-Encoding, and the

@@ -1,11 +1,12 @@
 //! What the management plane tells the audit log: who changed what, and who was turned away.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Office;
 use super::call::Call;
 use super::error::ApiError;
+use crate::access::place::stranger;
+use crate::access::refusals::Refusals;
 use crate::govern::audit::AuditEvent;
 use crate::govern::audit::Health;
 use crate::govern::audit::Recorder;
@@ -26,11 +27,6 @@ pub fn denied(actor: Option<String>, path: &str, request_id: &str, error: &ApiEr
     }
 }
 
-/// Returns what those without a credential are counted under: the client's address.
-pub fn stranger(address: Option<IpAddr>) -> String {
-    address.map_or_else(|| "address:unknown".to_owned(), |at| format!("address:{at}"))
-}
-
 impl Call {
     /// Returns the event of what this call did.
     pub fn event(&self, event_type: &str, message: String) -> AuditEvent {
@@ -49,7 +45,7 @@ impl Call {
     pub fn note_failure(&self, why: &str) {
         let mut event = self.event("login_failed", why.to_owned());
         event.action = "block".to_owned();
-        self.office.record_refusal(&stranger(self.address), event);
+        self.office.record_within(&self.office.failed_logins, &stranger(self.address), event);
     }
 
     /// Refuses a change while it could not be recorded.
@@ -68,7 +64,11 @@ impl Call {
 impl Office {
     /// Records that somebody was turned away, unless that happens too often: then it is only counted.
     pub fn record_refusal(&self, whom: &str, event: AuditEvent) {
-        if !self.refusals.admit(whom, self.clock.now()) {
+        self.record_within(&self.refusals, whom, event);
+    }
+
+    fn record_within(&self, bounds: &Refusals, whom: &str, event: AuditEvent) {
+        if !bounds.admit(whom, self.clock.now()) {
             return self.telemetry.metrics.refusal_unrecorded();
         }
         // A refusal that cannot be recorded is still a refusal; the recorder counts the loss.

@@ -95,6 +95,8 @@ pub struct Office {
     pub recorder: Recorder,
     /// How often refusals are recorded.
     pub refusals: Refusals,
+    /// How often failed logins are: no other noise drowns them.
+    pub failed_logins: Refusals,
     /// How often strangers may ask to be let in, whatever the tier.
     pub knocks: Buckets,
     /// Signs where the audit log is.

@@ -391,6 +391,7 @@ fn office(
         compliance: Arc::clone(&state.compliance),
         recorder: state.recorder.clone(),
         refusals: Refusals::default(),
+        failed_logins: Refusals::default(),
         knocks: Buckets::new(Tier::ALL.map(Tier::quota)),
         notary: state.notary.clone(),
         cluster_notary: state.common.as_ref().map(|common| Arc::clone(&common.notary)),

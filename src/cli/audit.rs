@@ -1,6 +1,7 @@
 //! `portcullis audit`: verifies a copy of the log, without the gateway.
 //!
-//! Exit codes: 0 it is sound; 1 it cannot be read, nothing is said about it; 4 it is not what was written.
+//! Exit codes: 0 it is sound; 1 it cannot be read, or there is nothing: nothing is said about it; 4 it is not what was
+//! written. Of several chains the worst counts.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,6 +23,10 @@ use crate::govern::audit::verify::Verified;
 use crate::govern::audit::verify::verify;
 use crate::govern::audit::verify_shipped;
 
+/// The copy is sound.
+const EXIT_SOUND: u8 = 0;
+/// Nothing is said about it.
+const EXIT_UNREADABLE: u8 = 1;
 /// The copy is not what was written.
 const EXIT_BROKEN: u8 = 4;
 
@@ -71,23 +76,23 @@ pub fn run(command: &AuditCommand) -> ExitCode {
         }
     };
     match path {
-        Some(path) => tell(&path.display().to_string(), verify(path, &trust), &trust),
+        Some(path) => ExitCode::from(tell(&path.display().to_string(), verify(path, &trust), &trust)),
         None => shipped(config.clone(), &trust),
     }
 }
 
-/// Says what was found in one copy or chain.
-fn tell(name: &str, found: Result<Verified, Fault>, trust: &Trust) -> ExitCode {
+/// Says what was found in one copy or chain; returns the exit code it is worth, the worse the higher.
+fn tell(name: &str, found: Result<Verified, Fault>, trust: &Trust) -> u8 {
     match found {
         Ok(verified) => {
             say(&sentence(name, &verified, trust));
-            ExitCode::SUCCESS
+            EXIT_SOUND
         }
         Err(fault) => {
             complain(&format!("{name}: {fault}"));
             match fault {
-                Fault::Unreadable(_) | Fault::Foreign => ExitCode::FAILURE,
-                _ => ExitCode::from(EXIT_BROKEN),
+                Fault::Unreadable(_) | Fault::Foreign => EXIT_UNREADABLE,
+                _ => EXIT_BROKEN,
             }
         }
     }
@@ -114,8 +119,11 @@ fn shipped(config: Option<PathBuf>, trust: &Trust) -> ExitCode {
             let told = chains.into_iter().map(|ShippedChain { node, sequence, found }| {
                 tell(&format!("node {node}, shipped up to entry {sequence}"), found, trust)
             });
-            let worst = told.filter(|code| *code != ExitCode::SUCCESS).last();
-            worst.unwrap_or(ExitCode::SUCCESS)
+            let worst = told.max().unwrap_or_else(|| {
+                complain("no node has shipped anything: there is nothing to verify");
+                EXIT_UNREADABLE
+            });
+            ExitCode::from(worst)
         }
         Err(problem) => {
             complain(&problem);

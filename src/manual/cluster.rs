@@ -46,10 +46,12 @@
 //!
 //! *Verification.* `portcullis audit verify --shipped --config FILE` goes through all nodes' chains in the database: an
 //! entry that was changed, taken out, put in, or is found by something else than it says, is named with its node. An
-//! export of all nodes is verified chain by chain. One node signs where all chains are (`/api/v1/audit/checkpoint/cluster`, every
-//! ten minutes with new entries, and when the job has moved): kept elsewhere, `--checkpoint FILE` holds a later export or
-//! the database to it. One node verifies all of it every quarter of an hour (`portcullis_audit_shipped_chain_faults`).
-//! A journal that was restored from a backup does not go on where it had been shipped up to: the verification says so.
+//! export of all nodes is verified chain by chain. One node signs where all chains are
+//! (`/api/v1/audit/checkpoint/cluster`, every ten minutes with new entries, and when the job has moved): kept elsewhere,
+//! `--checkpoint FILE` holds a later export or the database to it. A node that a checkpoint names has to be there, and its
+//! chain to reach as far. The exit code is that of the worst chain, and 1 where there is none. One node verifies all of it
+//! every quarter of an hour (`portcullis_audit_shipped_chain_faults`). A journal that was restored from a backup does not
+//! go on where it had been shipped up to: the verification says so.
 //!
 //! *Retention.* What was shipped is dropped after `audit.retention_days`, in each chain up to the first entry about or by
 //! somebody under a legal hold, by one transaction that fails if a hold was taken meanwhile. A node's journal drops what
@@ -89,7 +91,7 @@
 //! | Redis is away | `cluster.redis.when_away`: `local`, each node counts for itself and tells what was taken afterwards; `refuse`, 429 for what has a quota |
 //! | a node is cut off from the database | the same for that node alone; it serves the rules it has, and catches up when it is back |
 //! | a hold or an erasure at a node that is cut off | refused: neither is taken without the database |
-//! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one |
+//! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one. One that cannot read newer records yet (names of keys, users and sessions are sealed since version 2) goes on with those it knows, and cannot change them |
 //! | the nodes' files differ | the rules are those of the newest revision; a node where they do not build keeps what it had and is shown as `behind` |
 //!
 //! A node that was cut off does not know of keys that were revoked meanwhile: where that matters, let the load balancer

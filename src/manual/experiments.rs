@@ -17,20 +17,22 @@
 //!
 //! `POST …/{id}/start` and the third layer of live traffic is routed by it: the variant of a request is a function of its
 //! `X-Request-Id` (FNV-1a of 32 bits, modulo the sum of the weights, walked in the given order), the same that `…/{id}/assign`
-//! tells. Of several started tests the one that was started first routes traffic; the list says which does.
+//! tells, where the gateway made that id. A request that its caller named is routed by another id, which nobody is told: else
+//! whoever knows the weights could choose the variant that lets a text pass. Of several started tests the one that was started first routes traffic; the list says which does.
 //!
 //! # What is counted
-//! Requests in which the third layer had something to read, whichever variant they fell to; detections; blocks in which it
-//! had a part; the time it took. A request id counts once. Callers may feed results back (`…/{id}/result`): with the
-//! `request_id`, a false positive is added to a request that was counted already; without it, it is a request of its own.
+//! Requests in which the third layer had something to read, whichever variant they fell to; detections; blocks by the
+//! model, whatever else would have blocked; the time it took. A request id counts once. Callers may feed results back
+//! (`…/{id}/result`): with the `request_id`, a false positive is added to a request that was counted already, if the named
+//! variant judged it (who feeds back lets the gateway make the ids); without it, it is a request of its own.
 //!
 //! # When a difference is real
 //! `significance` compares each variant with the first one. Its p-value may be looked at at any time, and the test may be stopped
 //! because of it: it comes from an e-process, not from a test of fixed size (see [`evidence`](crate::govern::abtest::evidence)
-//! for the papers). It presupposes that requests fall to variants by their ids, which the gateway sees to, and that callers who
+//! for the papers). It presupposes that requests fall to variants by their ids, which the gateway makes, and that callers who
 //! feed results back do not choose which.
 //!
 //! # Guard rails
-//! A variant whose share of blocked requests passes `max_block_rate`, once it had `min_requests` since the start, gets no more
+//! A variant whose model blocks a share of requests that passes `max_block_rate`, once it had `min_requests` since the start, gets no more
 //! traffic: its requests are judged by the usual model, and the audit log has an `abtest_guard_rail`. Without a guard rail of its
 //! own a test has one of a half, after 200 requests. Starting a stopped test again gives every variant another chance.

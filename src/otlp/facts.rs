@@ -18,6 +18,9 @@ use opentelemetry_sdk::trace::SpanLinks;
 
 use super::trace::Trace;
 
+/// What the conventions call a method that is not known, and the span of one.
+const OTHER_METHOD: &str = "_OTHER";
+const OTHER_NAME: &str = "HTTP";
 /// The longest name of a model that is told, in bytes.
 const MODEL_BYTES_MAX: usize = 128;
 /// From this status on an answer is the server's failure.
@@ -28,8 +31,8 @@ const CLIENT_ERROR: u16 = 400;
 /// What is known of an exchange at its end.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-    /// The method of the request.
-    pub method: &'a str,
+    /// The method of the request; `None`: none that is known, and a text of the caller's choice.
+    pub method: Option<&'a str>,
     /// The name of the route, where there is one.
     pub route: Option<&'a str>,
     /// The status the caller got; `None`: it left before.
@@ -114,14 +117,15 @@ impl Facts<'_> {
     }
 
     fn name(&self) -> String {
+        let method = self.method.unwrap_or(OTHER_NAME);
         match self.route {
-            Some(route) => format!("{} {route}", self.method),
-            None => self.method.to_owned(),
+            Some(route) => format!("{method} {route}"),
+            None => method.to_owned(),
         }
     }
 
     fn model_name(&self) -> String {
-        let operation = self.operation.unwrap_or(self.method);
+        let operation = self.operation.or(self.method).unwrap_or(OTHER_NAME);
         match self.request_model {
             Some(model) => format!("{operation} {}", shortened(model)),
             None => operation.to_owned(),
@@ -131,7 +135,7 @@ impl Facts<'_> {
     fn attributes(&self) -> Vec<KeyValue> {
         let (in_request, in_response) = self.findings;
         let mut all = vec![
-            KeyValue::new("http.request.method", self.method.to_owned()),
+            KeyValue::new("http.request.method", self.method.unwrap_or(OTHER_METHOD).to_owned()),
             KeyValue::new("portcullis.request_id", self.request_id.to_owned()),
             KeyValue::new("portcullis.action", self.action),
             KeyValue::new("portcullis.findings.request", in_request as i64),

@@ -15,6 +15,9 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::IdGenerator;
 use opentelemetry_sdk::trace::RandomIdGenerator;
 
+/// The longest `tracestate` that is passed on: as much as everybody has to (section 3.3.1.5), and no more.
+const STATE_BYTES_MAX: usize = 512;
+
 /// The place of one exchange in a trace.
 #[derive(Clone, Debug)]
 pub struct Trace {
@@ -83,7 +86,16 @@ fn told(headers: &HeaderMap) -> Option<SpanContext> {
     let context =
         TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
     let told = context.span().span_context().clone();
-    told.is_valid().then_some(told)
+    told.is_valid().then(|| with_bounded_state(told))
+}
+
+/// Leaves out what other systems tell of a trace where it is too long: each span would carry it.
+fn with_bounded_state(told: SpanContext) -> SpanContext {
+    if told.trace_state().header().len() <= STATE_BYTES_MAX {
+        return told;
+    }
+    let (trace, span, flags) = (told.trace_id(), told.span_id(), told.trace_flags());
+    SpanContext::new(trace, span, flags, told.is_remote(), TraceState::default())
 }
 
 #[cfg(test)]
@@ -121,6 +133,22 @@ mod tests {
             let trace = Trace::begin(&headers(parent), sampling(trust, 100));
             assert!(trace.parent.is_none() && trace.is_sampled(), "{parent}");
             assert!(!Trace::begin(&headers(parent), sampling(trust, 0)).is_sampled());
+        }
+    }
+
+    #[test]
+    fn a_state_that_is_too_long_is_passed_on_to_nobody() {
+        for (bytes, is_told) in [(STATE_BYTES_MAX, true), (STATE_BYTES_MAX + 1, false)] {
+            // Pairs of thirty bytes with the comma, as many as it takes; the last fills up.
+            let mut state: String = (0..16).map(|n| format!("k{n:02}={},", "v".repeat(25))).collect();
+            state.push_str("last=");
+            state.extend(std::iter::repeat_n('v', bytes - state.len()));
+            let mut headers = headers(CALLER);
+            headers.insert("tracestate", state.parse().expect("a value"));
+            let trace = Trace::begin(&headers, sampling(true, 0));
+            assert!(trace.is_sampled(), "the caller's trace is followed all the same");
+            trace.tell(&mut headers);
+            assert_eq!(headers.contains_key("tracestate"), is_told, "{bytes}");
         }
     }
 

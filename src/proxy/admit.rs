@@ -15,6 +15,7 @@ use crate::access::credential::Principal;
 use crate::access::credential::of_provider;
 use crate::access::credential::presented;
 use crate::access::limit::LimitState;
+use crate::access::place;
 use crate::access::role::Permission;
 use crate::access::tier::Tier;
 use crate::policy::decision::CallerId;
@@ -115,5 +116,5 @@ impl Gateway {
 /// Returns who pays where no credential counts, named as on the management plane.
 pub(super) fn stranger(session: &Session) -> String {
     let address = session.client_addr().and_then(|address| address.as_inet()).map(|address| address.ip());
-    address.map_or_else(|| "address:unknown".to_owned(), |address| format!("address:{address}"))
+    place::stranger(address)
 }

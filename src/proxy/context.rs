@@ -43,6 +43,8 @@ pub struct Exchange {
     pub rules: Arc<Ruleset>,
     /// Its name in answers, logs and the audit log.
     pub request_id: String,
+    /// Whether the caller chose that name.
+    pub is_named_by_caller: bool,
     /// Who sent it, as a keyed hash.
     pub caller: Option<CallerId>,
     /// The key it presented, on routes that take ours.
@@ -185,6 +187,7 @@ impl Exchange {
             began,
             rules,
             request_id: String::new(),
+            is_named_by_caller: false,
             caller: None,
             presented: None,
             scope: None,
@@ -226,6 +229,7 @@ impl Exchange {
             (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.iter().all(u8::is_ascii_graphic)
         };
         let taken = offered.filter(sane).and_then(|id| std::str::from_utf8(id).ok());
+        self.is_named_by_caller = taken.is_some();
         self.request_id = taken.map_or_else(|| fresh().to_string(), str::to_owned);
     }
 

@@ -49,6 +49,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 
+use crate::access::place::network;
 use crate::telemetry::lifecycle::Lifecycle;
 use crate::telemetry::lifecycle::Reached;
 use crate::telemetry::lifecycle::Stage;
@@ -146,6 +147,7 @@ impl<A> Guard<A> {
     }
 
     fn admit(&self, address: Option<IpAddr>) -> Option<Place> {
+        let address = address.map(network);
         let total = self.open.total.fetch_add(1, Ordering::Relaxed) + 1;
         let mut by_address = self.open.by_address.lock();
         let mine = address.map_or(0, |address| {

@@ -1,7 +1,8 @@
-//! Bodies that their caller has signed (AWS Signature Version 4, as Bedrock wants it): one leaves as it came, or not at
-//! all. The gateway has no key to sign a changed one anew, and a broken signature would be refused where nobody sees why.
+//! What its caller has signed (AWS Signature Version 4, as Bedrock wants it). A signed body leaves as it came, or not at
+//! all; a signed header as it came. The gateway has no key to sign a changed one anew, and a broken signature would be refused where nobody sees why.
 
 use http::header;
+use pingora::http::RequestHeader;
 use pingora::proxy::Session;
 
 use super::request::text_header;
@@ -9,6 +10,9 @@ use super::request::text_header;
 const SCHEME: &str = "AWS4-";
 /// The parameter of an address that is signed beforehand.
 const PARAMETER: &str = "X-Amz-Signature";
+/// The parameter that lists what is signed of the head, in a header and in an address.
+const SIGNED_HEADERS: &str = "SignedHeaders=";
+const SIGNED_HEADERS_PARAMETER: &str = "X-Amz-SignedHeaders";
 const BODY_HASH: &str = "x-amz-content-sha256";
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
@@ -20,4 +24,17 @@ pub(super) fn covers_body(session: &Session) -> bool {
     let by_address = form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == PARAMETER);
     let hash = text_header(session, header::HeaderName::from_static(BODY_HASH));
     (by_header || by_address) && hash.is_none_or(|hash| !hash.ends_with(UNSIGNED))
+}
+
+/// Tells whether a request's signature covers a header.
+pub(super) fn covers_header(head: &RequestHeader, name: &str) -> bool {
+    let lists = |list: &str| list.split(';').any(|signed| signed.trim().eq_ignore_ascii_case(name));
+    let value = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let parameters = value.and_then(|value| value.strip_prefix(SCHEME)).unwrap_or_default();
+    // The first comes behind the name of the algorithm.
+    let mut words = parameters.split([',', ' ']);
+    let query = head.uri.query().unwrap_or_default();
+    words.any(|word| word.strip_prefix(SIGNED_HEADERS).is_some_and(lists))
+        || form_urlencoded::parse(query.as_bytes())
+            .any(|(name, list)| name == SIGNED_HEADERS_PARAMETER && lists(&list))
 }

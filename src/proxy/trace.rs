@@ -9,6 +9,8 @@ use pingora::proxy::Session;
 use super::Gateway;
 use super::context::Exchange;
 use super::context::Outcome;
+use super::signed;
+use crate::admin::head;
 use crate::llm::dialect::Channel;
 use crate::otlp::Facts;
 use crate::policy::decision::Action;
@@ -20,9 +22,12 @@ const STATE: &str = "tracestate";
 /// Who is asked where no dialect is known.
 const UNKNOWN: &str = "unknown";
 
-/// Tells the provider its place in the trace, where traces are sent.
+/// Tells the provider its place in the trace, where traces are sent. What the caller signed stays as it is.
 pub(super) fn tell(head: &mut RequestHeader, exchange: &Exchange) -> pingora::Result<()> {
     let Some(trace) = &exchange.trace else { return Ok(()) };
+    if [PARENT, STATE].iter().any(|name| signed::covers_header(head, name)) {
+        return Ok(());
+    }
     let mut told = http::HeaderMap::new();
     trace.tell(&mut told);
     for name in [PARENT, STATE] {
@@ -48,8 +53,9 @@ impl Gateway {
         let is_clean = |found: &[Observation]| found.iter().all(|seen| seen.channel != Channel::Metadata);
         let (asked_for, answered) = (is_clean(request), is_clean(response));
         let asked = asked.model.as_deref().or_else(|| exchange.models.first().map(String::as_str));
+        let method = &session.req_header().method;
         let facts = Facts {
-            method: session.req_header().method.as_str(),
+            method: Some(method).filter(|method| head::is_known(method)).map(http::Method::as_str),
             route: route.map(|route| route.name.as_str()),
             status: status.map(|status| status.as_u16()),
             reason: *reason,

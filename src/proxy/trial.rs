@@ -13,7 +13,10 @@ const TRIPPED: &str = "abtest_guard_rail";
 impl Gateway {
     /// Lets the exchange take part in the test that routes traffic, if there is one.
     pub(super) fn enrol(&self, exchange: &mut Exchange) {
-        exchange.enrolled = self.abtests.enrol(&exchange.request_id, &exchange.rules.layer3, &self.clock);
+        let drawn = exchange.is_named_by_caller.then(|| self.ids.next(self.clock.now().as_millisecond()));
+        let drawn = drawn.map(|id| id.to_string());
+        let id = drawn.as_deref().unwrap_or(&exchange.request_id);
+        exchange.enrolled = self.abtests.enrol(id, &exchange.rules.layer3, &self.clock);
     }
 
     /// Counts what came of it, where the third layer had something to read.
@@ -21,12 +24,13 @@ impl Gateway {
         let Some(enrolled) = exchange.enrolled.take().filter(|enrolled| enrolled.trial.texts() > 0) else {
             return;
         };
-        let mut seen = exchange.outcome.request.iter().chain(&exchange.outcome.response);
-        let detected = seen.any(|observation| observation.layer == Layer::L3Ml);
+        let seen = exchange.outcome.request.iter().chain(&exchange.outcome.response);
+        let of_model = seen.filter(|observation| observation.layer == Layer::L3Ml);
+        let strictest = of_model.map(|observation| observation.action).max();
         let outcome = Outcome {
-            detected,
+            detected: strictest.is_some(),
             false_positive: false,
-            blocked: detected && exchange.outcome.action == Some(Action::Block),
+            blocked: strictest == Some(Action::Block),
             latency_us: enrolled.trial.took().as_micros() as u64,
         };
         let now = self.clock.now();

@@ -9,6 +9,7 @@ use http::Response;
 use http_body_util::BodyExt;
 use portcullis::access::tier::Tier;
 use portcullis::admin::Plane;
+use portcullis::admin::adapter::PeerAddress;
 use portcullis::admin::edge;
 use portcullis::admin::routes::Route;
 use portcullis::admin::routes::routes;
@@ -142,6 +143,34 @@ async fn whoever_knocks_does_not_fill_the_log_whatever_the_tier() {
     assert_eq!(world.office.audit.query(query).await.unwrap().total, 100);
     let figures = world.office.telemetry.metrics.render();
     assert!(figures.contains("refusals_unrecorded_total 50"), "{figures}");
+}
+
+/// A customer of IPv6 has as many addresses as it likes; noise of one kind does not hide who guesses at credentials.
+#[tokio::test]
+async fn a_network_knocks_as_one_and_does_not_hide_failed_logins() {
+    let world = World::start(Tier::Enterprise);
+    let send = async |number: u16, mut request: Request<Body>| {
+        let address = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 1, 2, 3, number);
+        request.extensions_mut().insert(PeerAddress(Some(address.into())));
+        world.send(request).await.status()
+    };
+    for number in 0..150 {
+        let knock = Request::get("/stats").header("host", "localhost").body(Body::empty()).unwrap();
+        assert_eq!(send(number, knock).await, 401);
+    }
+    let guess = Request::post("/login")
+        .header("host", "localhost")
+        .header("sec-fetch-site", "same-origin")
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(Body::from("key=pk_wrong&next=/"))
+        .unwrap();
+    assert_eq!(send(1, guess).await, 401);
+    let last = AuditEvent { event_type: "login".to_owned(), ..AuditEvent::default() };
+    world.office.recorder.record_safely(last).await.unwrap();
+    for (event_type, expected) in [("access_denied", 100), ("login_failed", 1)] {
+        let query = Query { event_type: Some(event_type.to_owned()), ..Query::default() };
+        assert_eq!(world.office.audit.query(query).await.unwrap().total, expected, "{event_type}");
+    }
 }
 
 /// A licence ends while the gateway runs: everything that it paid for ends with it, at that second.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::framing::secret;
 use crate::gateway::Gateway;
 use crate::upstream::Upstream;
 use crate::wire::PATIENCE;
@@ -50,18 +51,28 @@ impl World {
         path
     }
 
-    /// Returns ids of requests that the test says belong to a variant.
-    fn ids<'a>(&'a self, path: &'a str, variant: &'a str) -> impl Iterator<Item = String> + 'a {
-        (0..).map(|at| format!("live-{at}")).filter(move |id| {
-            let (_, told) = self.admin("POST", &format!("{path}/assign"), &json!({"request_id": id}));
-            told["variant"] == variant
-        })
+    /// Sends a request and returns its answer's status, and which variant judged it: its id was made by the gateway.
+    fn say(&self, path: &str, text: &str) -> (u16, String, String) {
+        let answer = self.say_as("", text);
+        let id = answer.header("x-request-id").expect("an id").to_owned();
+        let (_, told) = self.admin("POST", &format!("{path}/assign"), &json!({"request_id": id}));
+        (answer.status, told["variant"].as_str().expect("a name").to_owned(), id)
     }
 
-    fn say(&self, request_id: &str, text: &str) -> Response {
+    /// Sends requests until one was judged by a variant, and returns how that was answered.
+    fn say_to(&self, path: &str, variant: &str, text: &str) -> u16 {
+        loop {
+            let (status, judged, _) = self.say(path, text);
+            if judged == variant {
+                return status;
+            }
+        }
+    }
+
+    fn say_as(&self, named: &str, text: &str) -> Response {
         let body = json!({"model": "m", "messages": [{"role": "user", "content": text}]}).to_string();
         let request = format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nx-request-id: {request_id}\r\n\
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\n{named}\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
@@ -107,35 +118,82 @@ fn a_started_test_routes_the_third_layer() {
         {"name": "on", "weight": 1, "model_ref": "default"},
         {"name": "off", "weight": 1, "model_ref": "off"},
     ]}));
-    let on: Vec<String> = world.ids(&path, "on").take(3).collect();
-    let off: Vec<String> = world.ids(&path, "off").take(2).collect();
-    assert_eq!(world.say(&on[0], ATTACK).status, 403);
-    assert_eq!(world.say(&on[1], HARMLESS).status, 200);
-    assert_eq!(world.say(&off[0], ATTACK).status, 200);
-    assert_eq!(world.say(&off[1], HARMLESS).status, 200);
+    // Requests of each variant, by its place, and of those the attacks.
+    let mut sent = [[0u64; 2]; 2];
+    let mut last = String::new();
+    while sent.iter().flatten().any(|count| *count == 0) {
+        for (attacks, text) in [HARMLESS, ATTACK].into_iter().enumerate() {
+            let (status, variant, id) = world.say(&path, text);
+            let at = usize::from(variant == "off");
+            assert_eq!(status == 403, at == 0 && text == ATTACK, "{variant}: {text}");
+            sent[at][attacks] += 1;
+            last = if status == 403 { id } else { last };
+        }
+    }
     // A name is nothing that a model reads: it says nothing of any model.
-    assert_eq!(world.say(&on[2], "Lisbon").status, 200);
-    // The same request id is the same request.
-    assert_eq!(world.say(&on[0], ATTACK).status, 403);
-    (0..2).for_each(|at| world.wait_for(&path, at, 2));
-    assert_eq!(world.counts(&path, 0), [json!(2), json!(2), json!(1), json!(1)]);
-    assert_eq!(world.counts(&path, 1), [json!(2), json!(2), json!(0), json!(0)]);
+    assert_eq!(world.say_as("", "Lisbon").status, 200);
+    (0..2).for_each(|at| world.wait_for(&path, at, sent[at].iter().sum()));
+    let [[calm_on, attacks_on], [calm_off, attacks_off]] = sent;
+    let (on, off) = (json!(calm_on + attacks_on), json!(calm_off + attacks_off));
+    assert_eq!(world.counts(&path, 0), [on.clone(), on.clone(), json!(attacks_on), json!(attacks_on)]);
+    assert_eq!(world.counts(&path, 1), [off.clone(), off, json!(0), json!(0)]);
     let told = world.metrics(&path);
     assert!(told[0]["avg_latency_ms"].as_f64().expect("a number") > 0.0, "{told}");
     assert_eq!(told[1]["avg_latency_ms"], json!(0.0));
-    assert_eq!(told[1]["significance"]["is_significant"], json!(false));
 
     let wrong = json!({"variant_name": "on", "detected": true, "false_positive": true, "latency_ms": 1,
-        "request_id": on[0]});
+        "request_id": last});
     let (status, answer) = world.admin("POST", &format!("{path}/result"), &wrong);
     assert_eq!((status, answer), (200, json!({"status": "recorded"})));
     world.gateway.crash_and_restart();
-    assert_eq!(world.counts(&path, 0), [json!(2), json!(2), json!(1), json!(1)]);
+    assert_eq!(world.counts(&path, 0), [on.clone(), on, json!(attacks_on), json!(attacks_on)]);
     assert_eq!(world.metrics(&path)[0]["false_positives"], json!(1));
-    assert_eq!(world.say(&off[0], ATTACK).status, 200, "the test goes on");
+    assert_eq!(world.say_to(&path, "off", ATTACK), 200, "the test goes on");
     let (_, stopped) = world.admin("POST", &format!("{path}/stop"), &json!({}));
     assert_eq!(stopped["status"], "stopped");
-    assert_eq!(world.say(&off[0], ATTACK).status, 403, "the usual model judges again");
+    assert_eq!(world.say_to(&path, "off", ATTACK), 403, "the usual model judges again");
+}
+
+#[test]
+fn nobody_chooses_what_judges_a_request_by_its_name() {
+    let world = World::start();
+    let path = world.test(json!({"name": "off or on", "variants": [
+        {"name": "on", "weight": 1, "model_ref": "default"},
+        {"name": "off", "weight": 1, "model_ref": "off"},
+    ], "guard_rail": {"max_block_rate": 1, "min_requests": 1000}}));
+    let off = (0..).map(|at| format!("mine-{at}")).filter(|id| {
+        let (_, told) = world.admin("POST", &format!("{path}/assign"), &json!({"request_id": id}));
+        told["variant"] == "off"
+    });
+    let statuses: Vec<u16> = off
+        .take(24)
+        .map(|id| {
+            let answer = world.say_as(&format!("x-request-id: {id}\r\n"), ATTACK);
+            assert_eq!(answer.header("x-request-id"), Some(id.as_str()));
+            answer.status
+        })
+        .collect();
+    // The odds that none of them falls to the other variant are one to sixteen million.
+    assert!(statuses.contains(&403), "{statuses:?}");
+}
+
+/// What a pattern blocks the model may find as well, and only say so: it did not block it.
+#[test]
+fn a_guard_rail_counts_what_the_model_blocked() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let policy = "[policies.default.categories.secrets]\nmode = \"block\"\n\
+                  [policies.default.categories.injection]\nmode = \"monitor\"\n";
+    let world = World { gateway: Gateway::in_front_of(upstream.address, policy), _upstream: upstream };
+    let path = world.test(json!({"name": "same", "variants": [
+        {"name": "all", "weight": 1, "model_ref": "default"},
+        {"name": "none", "weight": 0, "model_ref": "off"},
+    ], "guard_rail": {"max_block_rate": 0.1, "min_requests": 2}}));
+    for _ in 0..3 {
+        assert_eq!(world.say_as("", &format!("{ATTACK} My key is {}", secret())).status, 403);
+    }
+    world.wait_for(&path, 0, 3);
+    assert_eq!(world.counts(&path, 0), [json!(3), json!(3), json!(3), json!(0)]);
+    assert!(world.metrics(&path)[0]["stopped"].is_null(), "{}", world.metrics(&path));
 }
 
 #[test]
@@ -145,12 +203,11 @@ fn a_variant_that_blocks_too_much_is_stopped() {
         {"name": "usual", "weight": 1, "model_ref": "default"},
         {"name": "eager", "weight": 1, "model_ref": "default?bias=8"},
     ], "guard_rail": {"max_block_rate": 0.5, "min_requests": 3}}));
-    let ids: Vec<String> = world.ids(&path, "eager").take(4).collect();
-    for id in &ids[..3] {
-        assert_eq!(world.say(id, HARMLESS).status, 403, "it blocks everything");
+    for _ in 0..3 {
+        assert_eq!(world.say_to(&path, "eager", HARMLESS), 403, "it blocks everything");
     }
     world.wait_for(&path, 1, 3);
-    assert_eq!(world.say(&ids[3], HARMLESS).status, 200, "it gets no more traffic");
+    assert_eq!(world.say_to(&path, "eager", HARMLESS), 200, "it gets no more traffic");
     let told = world.metrics(&path);
     assert_eq!(told[1]["stopped"]["block_rate"], json!(1.0), "{told}");
     assert_eq!(world.counts(&path, 1), [json!(3), json!(3), json!(3), json!(3)]);

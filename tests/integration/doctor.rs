@@ -154,8 +154,14 @@ fn top_shows_the_traffic_of_a_running_gateway_to_who_may_see_it() {
         }
         assert!(Instant::now() < deadline, "{screen}");
     }
+    // Who looks is no traffic.
+    let (_, screen) = top(&admin, &gateway.admin_key());
+    assert!(!screen.contains("/metrics") && has_row(&screen, &["requests", "3"]), "{screen}");
     let (code, told) = top(&admin, "no-key");
     assert!(code == Some(1) && told.contains("PORTCULLIS_KEY") && !told.contains("no-key"), "{told}");
     let (code, told) = top("http://127.0.0.1:1", "");
     assert!(code == Some(1) && told.contains("cannot be reached"), "{told}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    let refused = command.args(["top", "--screens", "0", "--admin", &admin]).output().expect("it runs");
+    assert_eq!(refused.status.code(), Some(2), "no screens would be all there ever are");
 }

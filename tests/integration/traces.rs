@@ -191,3 +191,45 @@ fn a_collector_that_is_away_fails_no_exchange_and_what_it_missed_is_counted() {
         assert!(Instant::now() < deadline, "{metrics}");
     }
 }
+
+#[test]
+fn a_method_that_nobody_knows_is_told_by_one_name() {
+    let (upstream, collector) = (Upstream::answering("application/json", ANSWER), collector());
+    let gateway = gateway(&upstream, collector.address, "metrics = false\n");
+    let method = "X".repeat(20_000);
+    let request = format!("{method} /v1/chat/completions HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert_eq!(exchange(gateway.proxy, request.as_bytes()).status, 405);
+    let spans = spans(&collector.wait_for(|requests| !spans(requests).is_empty()));
+    assert_eq!(attribute(&spans[0].attributes, "http.request.method"), "_OTHER");
+    assert!(
+        spans[0].name.starts_with("HTTP") && spans[0].encoded_len() < 1_000,
+        "{}",
+        spans[0].encoded_len()
+    );
+}
+
+#[test]
+fn a_place_in_a_trace_that_its_caller_signed_stays_as_it_is() {
+    let (upstream, collector) = (Upstream::answering("application/json", ANSWER), collector());
+    let gateway = gateway(&upstream, collector.address, "metrics = false\n");
+    let parent = format!("traceparent: 00-{TRACE}-{CALLER}-01\r\n");
+    let header = |list: &str| {
+        format!("authorization: AWS4-HMAC-SHA256 Credential=x/y, SignedHeaders={list}, Signature=0\r\n")
+    };
+    let path = "/model/anthropic.claude/invoke";
+    let presigned = |list: &str| format!("{path}?X-Amz-SignedHeaders={list}&X-Amz-Signature=0");
+    let cases = [
+        (path.to_owned(), header("host;traceparent"), true),
+        (path.to_owned(), header("host;tracestate;x-amz-date"), true),
+        (path.to_owned(), header("host;x-amz-date"), false),
+        (presigned("host%3Btraceparent"), String::new(), true),
+        (presigned("host"), String::new(), false),
+    ];
+    for (path, authorization, is_signed) in cases {
+        let headers = format!("{parent}tracestate: a=1\r\n{authorization}");
+        assert_eq!(exchange(gateway.proxy, &post(&path, &headers, ASKED)).status, 200, "{headers}");
+        let asked = String::from_utf8_lossy(&upstream.take()[0].bytes).to_lowercase();
+        assert_eq!(asked.contains(&parent), is_signed, "{asked}");
+        assert!(asked.contains(TRACE) && asked.contains("tracestate: a=1\r\n"), "{asked}");
+    }
+}

@@ -13,6 +13,10 @@ conf/deploy/package.sh > /dev/null
 first=$(echo "$out"/portcullis_*.deb)
 echo "made $(basename "$first")"
 
+grep -Eq 'pkg:deb/debian/lib(vector|hyper)scan5@' "$out/portcullis.cdx.json"
+! grep -q 'pkg:cargo/serde_derive@' "$out/portcullis.cdx.json" || { echo "the compiler's part is listed" >&2; exit 1; }
+echo "ok   list of what is inside"
+
 lintian --allow-root --fail-on error "$first"
 echo "ok   lintian"
 

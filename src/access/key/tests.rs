@@ -1,7 +1,7 @@
 use super::*;
 
 fn keys(store: &Store, secret: &NodeSecret) -> KeyStore {
-    KeyStore::open(store, secret.clone()).unwrap()
+    KeyStore::open(store, secret.clone(), Arc::new(Keyring::shared(store, secret.clone()).unwrap())).unwrap()
 }
 
 fn new(role: Role, expires_at: Option<Timestamp>) -> NewKey {

@@ -196,7 +196,7 @@ pub struct VariantMetrics {
     pub confidence_interval: Interval,
     /// Live requests among all.
     pub live_requests: u64,
-    /// Live requests that were blocked, with the model having a part in it.
+    /// Live requests that the model blocked.
     pub blocks: u64,
     /// Why the variant gets no more traffic; `null`: it gets its share.
     pub stopped: Option<StoppedVariant>,

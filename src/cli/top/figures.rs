@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 /// What all of our metrics begin with.
 const PREFIX: &str = "portcullis_";
+/// The plane that is looked at: what asks for its figures is not among them.
+const PLANE: (&str, &str) = ("listener", "proxy");
 
-/// Name, labels and value of every sample of ours on a page.
+/// Name, labels and value of every sample of ours on a page, but those of the management plane.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     samples: Vec<Sample>,
@@ -28,7 +30,9 @@ impl Figures {
     /// Reads a page; `None` where none of our metrics is on it.
     pub(super) fn read(page: &str) -> Option<Self> {
         let samples: Vec<Sample> = page.lines().filter_map(sample).collect();
-        (!samples.is_empty()).then_some(Self { samples })
+        let is_looked_at =
+            |sample: &Sample| sample.labels.get(PLANE.0).is_none_or(|listener| listener == PLANE.1);
+        (!samples.is_empty()).then(|| Self { samples: samples.into_iter().filter(is_looked_at).collect() })
     }
 
     /// Returns the sum of a metric, by the value of a label.
@@ -151,6 +155,7 @@ mod tests {
     const PAGE: &str = "# HELP portcullis_requests_total x\n\
         portcullis_requests_total{listener=\"proxy\",route=\"a \\\"b\\\", c\",code=\"200\"} 3\n\
         portcullis_requests_total{listener=\"proxy\",route=\"d\",code=\"403\"} 2\n\
+        portcullis_requests_total{listener=\"admin\",route=\"d\",code=\"404\"} 7\n\
         other_total 9\n\
         portcullis_inflight_requests 1\n\
         portcullis_request_duration_seconds_bucket{listener=\"proxy\",route=\"d\",le=\"0.1\"} 50\n\

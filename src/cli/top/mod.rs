@@ -59,7 +59,7 @@ pub(super) struct TopArguments {
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
     every: u64,
     /// Show so many screens, and end; the first tells everything since the gateway began.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     screens: Option<u64>,
 }
 

@@ -42,7 +42,7 @@ impl Change<'_> {
         writeln!(
             out,
             "requests{unit} {}   under way {}   4xx{unit} {}   5xx{unit} {}   refused{unit} {}",
-            self.amount(|figures| figures.sum_where(REQUESTS, "listener", |it| it == "proxy")),
+            self.amount(|figures| figures.sum(REQUESTS)),
             self.now.sum("inflight_requests"),
             self.amount(|figures| figures.sum_where(REQUESTS, "code", |code| code.starts_with('4'))),
             self.amount(|figures| figures.sum_where(REQUESTS, "code", |code| code.starts_with('5'))),

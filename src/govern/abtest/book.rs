@@ -16,16 +16,15 @@ use super::Outcome;
 use super::Report;
 use super::Status;
 use super::TESTS_MAX;
-use super::Trip;
 use super::assign;
+use super::live::Enrolled;
+use super::live::Live;
 use super::recent::Recent;
 use super::recent::Seen;
 use super::stored::StoredTest;
 use super::tally::Source;
 use super::tally::Tally;
 use super::validate;
-use crate::clock::Clock;
-use crate::policy::inspect::layer3::Trial;
 use crate::scan::classifier::shelf::Shelf;
 use crate::store::Batch;
 use crate::store::Followed;
@@ -43,34 +42,21 @@ const WRITE_EVERY: Duration = Duration::from_secs(1);
 pub struct AbTests {
     tests: Followed<String, StoredTest>,
     tallies: Table<String, Tally>,
-    held: Mutex<BTreeMap<String, Held>>,
+    pub(super) held: Mutex<BTreeMap<String, Held>>,
+    /// Who writes counts: one at a time, so that none overtakes a newer one.
+    writing: Mutex<()>,
     /// The test that routes live traffic.
-    live: ArcSwapOption<Live>,
+    pub(super) live: ArcSwapOption<Live>,
 }
 
 /// One test in memory.
-struct Held {
-    test: AbTest,
-    tally: Tally,
-    recent: Recent,
-    is_dirty: bool,
-}
-
-/// What routing needs of a test: a variant without a trial has tripped its guard rail.
-struct Live {
-    test: AbTest,
-    is_stopped: Vec<bool>,
-}
-
-/// A request that takes part in a test.
-#[derive(Debug)]
-pub struct Enrolled {
-    test_id: String,
-    variant: usize,
-    /// Which variants got requests when this one came.
-    open: Vec<bool>,
-    /// What the third layer goes by, and what it measures.
-    pub trial: Trial,
+pub(super) struct Held {
+    pub(super) test: AbTest,
+    pub(super) tally: Tally,
+    pub(super) recent: Recent,
+    /// How often the counts changed, and at which change they were written last.
+    changes: u64,
+    written: u64,
 }
 
 impl AbTests {
@@ -82,10 +68,15 @@ impl AbTests {
     pub fn open(store: &Store, local: &Store) -> Result<Self, StoreError> {
         let tests = Followed::new(store.table("abtests"));
         let tallies = local.table("abtest_tallies");
-        let book = Self { tests, tallies, held: Mutex::default(), live: ArcSwapOption::empty() };
+        let (held, writing, live) = (Mutex::default(), Mutex::default(), ArcSwapOption::empty());
+        let book = Self { tests, tallies, held, writing, live };
         let stored = book.tests.table().list(&KeyRange::all(), Order::Ascending, TESTS_MAX)?;
         let unreadable = || StoreError::UnreadableRecord { table: "abtests", version: 1 };
-        stored.into_iter().try_for_each(|(id, test)| test.read(id).map(|_| ()).ok_or_else(unreadable))?;
+        for (id, test) in stored {
+            // Counts that cannot be read would begin anew, and be written over.
+            book.tallies.get(&id)?;
+            test.read(id).ok_or_else(unreadable)?;
+        }
         book.follow()?;
         Ok(book)
     }
@@ -127,7 +118,7 @@ impl AbTests {
         if let Some(known) = held.get_mut(&test.id) {
             if test.status == Status::Started && known.test.status != Status::Started {
                 known.tally.restart();
-                known.is_dirty = true;
+                known.changes += 1;
             }
             known.test = test;
             return;
@@ -137,7 +128,8 @@ impl AbTests {
             None
         });
         let tally = tally.unwrap_or_else(|| Tally::of(&test));
-        held.insert(test.id.clone(), Held { test, tally, recent: Recent::default(), is_dirty: false });
+        let (recent, changes, written) = (Recent::default(), 0, 0);
+        held.insert(test.id.clone(), Held { test, tally, recent, changes, written });
     }
 
     /// Changes tests by what all nodes know of them.
@@ -184,11 +176,6 @@ impl AbTests {
         let held = self.held.lock();
         let held = held.get(id).ok_or(AbTestError::Unknown)?;
         Ok((held.test.clone(), held.tally.metrics(&held.test)))
-    }
-
-    /// Tells whether live traffic is routed by a test.
-    pub fn is_live(&self, id: &str) -> bool {
-        self.live.load().as_ref().is_some_and(|live| live.test.id == id)
     }
 
     /// Starts a test, from whatever state; its guard rails begin anew.
@@ -252,81 +239,11 @@ impl AbTests {
     /// Counts an outcome that is fed back. It is on the disk when this returns.
     ///
     /// # Errors
-    /// See [`AbTestError`].
+    /// See [`AbTestError`]. Where the store failed it is counted all the same, and written once the store is back.
     pub fn report(&self, id: &str, report: &Report) -> Result<(), AbTestError> {
-        let mut all = self.held.lock();
-        let held = all.get_mut(id).ok_or(AbTestError::Unknown)?;
-        report.check()?;
-        let at = held.test.variants.iter().position(|variant| variant.name == report.variant);
-        let at = at.ok_or(AbTestError::UnknownVariant)?;
-        let known = report.request_id.as_deref().map(|id| held.recent_of(id, at)).transpose()?.flatten();
-        let Report { detected, false_positive, latency_ms, .. } = *report;
-        match known {
-            Some(Seen::Reported) => return Err(AbTestError::Repeated),
-            Some(Seen::Live { detected }) => held.tally.add_feedback(at, detected && false_positive),
-            None => {
-                let latency_us = (latency_ms * 1e3) as u64;
-                let outcome = Outcome { detected, false_positive, blocked: false, latency_us };
-                held.tally.count(at, outcome, Source::Reported);
-                // Without an id that the test assigned, results come in whatever mixture somebody sends them.
-                if report.request_id.is_some() {
-                    held.tally.compare(&held.test, at, detected, |_| true);
-                }
-            }
-        }
-        if let Some(request_id) = &report.request_id {
-            held.recent.note(request_id, Seen::Reported);
-        }
-        self.tallies.put(&id.to_owned(), &held.tally)?;
-        held.is_dirty = false;
-        drop(all);
-        self.tallies.store().durable()?;
-        Ok(())
-    }
-
-    /// Returns how a request takes part in the test that routes live traffic.
-    ///
-    /// Nothing where no test does, where the variant was stopped by its guard rail, or where the shelf has not got
-    /// its model any more: the usual model judges then, and nothing is counted.
-    pub fn enrol(&self, request_id: &str, shelf: &Shelf, clock: &Arc<dyn Clock>) -> Option<Enrolled> {
-        let live = self.live.load();
-        let Live { test, is_stopped } = live.as_deref()?;
-        let variant = place(test, request_id)?;
-        let pairs = test.variants.iter().zip(is_stopped);
-        let open: Vec<bool> =
-            pairs.map(|(variant, is_stopped)| !is_stopped && variant.model_ref.is_on(shelf)).collect();
-        let model = test.variants.get(variant)?.model_ref.clone();
-        open.get(variant)?.then(|| Enrolled {
-            test_id: test.id.clone(),
-            variant,
-            open,
-            trial: Trial::new(model, Arc::clone(clock)),
-        })
-    }
-
-    /// Counts what came of a request that took part; returns the test's and the variant's name and the guard rail
-    /// that held because of it.
-    pub fn observe(
-        &self,
-        enrolled: &Enrolled,
-        request_id: &str,
-        outcome: Outcome,
-        now: Timestamp,
-    ) -> Option<(String, String, Trip)> {
-        let mut all = self.held.lock();
-        let held = all.get_mut(&enrolled.test_id)?;
-        if held.test.status != Status::Started || held.recent.get(request_id).is_some() {
-            return None;
-        }
-        held.recent.note(request_id, Seen::Live { detected: outcome.detected });
-        held.tally.count(enrolled.variant, outcome, Source::Live);
-        let is_open = |place: usize| enrolled.open.get(place) == Some(&true);
-        held.tally.compare(&held.test, enrolled.variant, outcome.detected, is_open);
-        held.is_dirty = true;
-        let trip = held.tally.guard(held.test.guard_rail, enrolled.variant, now)?;
-        let variant = held.test.variants.get(enrolled.variant)?.name.clone();
-        self.choose_live(&all);
-        Some((enrolled.test_id.clone(), variant, trip))
+        self.held.lock().get_mut(id).ok_or(AbTestError::Unknown)?.report(report)?;
+        self.flush()?;
+        Ok(self.tallies.store().durable()?)
     }
 
     /// Returns how many outcomes were fed back in all tests, and how many were told to be false positives.
@@ -340,6 +257,7 @@ impl AbTests {
     /// Writes counts of live traffic until `shutdown` resolves, and once more then.
     pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
+        let mut is_written = true;
         loop {
             let is_over = tokio::select! {
                 () = &mut shutdown => true,
@@ -347,8 +265,7 @@ impl AbTests {
             };
             let book = Arc::clone(&self);
             match tokio::task::spawn_blocking(move || book.flush()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "counts of A/B tests could not be written"),
+                Ok(outcome) => tell_change(&mut is_written, outcome),
                 Err(_) => tracing::error!("writing counts of A/B tests panicked"),
             }
             if is_over {
@@ -357,22 +274,35 @@ impl AbTests {
         }
     }
 
-    /// Writes the counts that changed.
+    /// Writes the counts that changed. Live traffic does not wait for the disk with it.
     ///
     /// # Errors
     /// The store failed; they are written the next time.
     pub fn flush(&self) -> Result<(), StoreError> {
-        let mut held = self.held.lock();
-        let mut batch = Batch::default();
-        for (id, held) in held.iter().filter(|(_, held)| held.is_dirty) {
-            self.tallies.put_in(&mut batch, id, &held.tally)?;
-        }
-        if batch.is_empty() {
+        let _writing = self.writing.lock();
+        let changed = self.changed();
+        if changed.is_empty() {
             return Ok(());
         }
+        let mut batch = Batch::default();
+        for (id, _, tally) in &changed {
+            self.tallies.put_in(&mut batch, id, tally)?;
+        }
         self.tallies.store().commit(&batch)?;
-        held.values_mut().for_each(|held| held.is_dirty = false);
+        let mut all = self.held.lock();
+        for (id, changes, _) in changed {
+            if let Some(held) = all.get_mut(&id) {
+                held.written = changes;
+            }
+        }
         Ok(())
+    }
+
+    /// Returns the counts that are not written yet, and which change of them it was.
+    fn changed(&self) -> Vec<(String, u64, Tally)> {
+        let all = self.held.lock();
+        let changed = all.iter().filter(|(_, held)| held.changes != held.written);
+        changed.map(|(id, held)| (id.clone(), held.changes, held.tally.clone())).collect()
     }
 
     fn change(&self, id: &str, change: impl Fn(&mut AbTest)) -> Result<AbTest, AbTestError> {
@@ -385,28 +315,65 @@ impl AbTests {
         self.flush()?;
         Ok(changed)
     }
-
-    /// Lets the test that was started first route live traffic.
-    fn choose_live(&self, held: &BTreeMap<String, Held>) {
-        let started = held.values().filter(|held| held.test.status == Status::Started);
-        let first = started.min_by_key(|held| (held.test.started_at, held.test.id.clone()));
-        self.live.store(first.map(|held| {
-            let is_stopped = held.tally.variants.iter().map(|tally| tally.trip.is_some()).collect();
-            Arc::new(Live { test: held.test.clone(), is_stopped })
-        }));
-    }
 }
 
 impl Held {
-    /// Returns how a request was counted, if it is one of the variant at a place.
-    fn recent_of(&self, request_id: &str, at: usize) -> Result<Option<Seen>, AbTestError> {
-        match place(&self.test, request_id) == Some(at) {
-            true => Ok(self.recent.get(request_id)),
-            false => Err(AbTestError::NotAssigned),
+    fn report(&mut self, report: &Report) -> Result<(), AbTestError> {
+        report.check()?;
+        let at = self.test.variants.iter().position(|variant| variant.name == report.variant);
+        let at = at.ok_or(AbTestError::UnknownVariant)?;
+        let known = report.request_id.as_deref().map(|id| self.recent_of(id, at)).transpose()?.flatten();
+        let Report { detected, false_positive, latency_ms, .. } = *report;
+        match known {
+            Some(Seen::Reported) => return Err(AbTestError::Repeated),
+            Some(Seen::Live { detected, .. }) => self.tally.add_feedback(at, detected && false_positive),
+            None => {
+                let latency_us = (latency_ms * 1e3) as u64;
+                let outcome = Outcome { detected, false_positive, blocked: false, latency_us };
+                self.tally.count(at, outcome, Source::Reported);
+                // Without an id that the test assigned, results come in whatever mixture somebody sends them.
+                if report.request_id.is_some() {
+                    self.tally.compare(&self.test, at, detected, |_| true);
+                }
+            }
         }
+        if let Some(request_id) = &report.request_id {
+            self.recent.note(request_id, Seen::Reported);
+        }
+        self.changes += 1;
+        Ok(())
+    }
+
+    /// Returns how a request was counted, if it is one of the variant at a place: that which judged it, or else that
+    /// which its id belongs to.
+    fn recent_of(&self, request_id: &str, at: usize) -> Result<Option<Seen>, AbTestError> {
+        let seen = self.recent.get(request_id);
+        let variant = match seen {
+            Some(Seen::Live { variant, .. }) => Some(variant),
+            Some(Seen::Reported) | None => place(&self.test, request_id),
+        };
+        if variant == Some(at) { Ok(seen) } else { Err(AbTestError::NotAssigned) }
+    }
+
+    /// Counts what came of a live request.
+    pub(super) fn observe(&mut self, enrolled: &Enrolled, outcome: Outcome) {
+        self.tally.count(enrolled.variant, outcome, Source::Live);
+        let is_open = |place: usize| enrolled.open.get(place) == Some(&true);
+        self.tally.compare(&self.test, enrolled.variant, outcome.detected, is_open);
+        self.changes += 1;
     }
 }
 
-fn place(test: &AbTest, request_id: &str) -> Option<usize> {
+/// Says once that counts wait for the store, and once that they are written again.
+fn tell_change(is_written: &mut bool, outcome: Result<(), StoreError>) {
+    match (*is_written, &outcome) {
+        (true, Err(error)) => tracing::error!(%error, "counts of A/B tests wait: they cannot be written"),
+        (false, Ok(())) => tracing::info!("counts of A/B tests are written again"),
+        _ => {}
+    }
+    *is_written = outcome.is_ok();
+}
+
+pub(super) fn place(test: &AbTest, request_id: &str) -> Option<usize> {
     assign::variant(request_id, test.variants.iter().map(|variant| variant.weight))
 }

@@ -3,7 +3,11 @@
 //! In: tests as an administrator makes them, outcomes of live traffic and outcomes that callers feed back. Out: the
 //! variant of a request ([`assign`]), and counts with what they say ([`evidence`]). Tests and counts are kept in the
 //! store by an [`AbTests`]; counts of live traffic are written once a second, so a process that is killed loses a
-//! second of them; what was fed back is on the disk before it is answered.
+//! second of them; what was fed back is on the disk before it is answered. What the store refuses is kept and written
+//! later.
+//!
+//! A live request belongs to a variant by an id that the gateway made. Where the caller named the request, that is
+//! another than its request id: nobody chooses what judges them by choosing a name.
 //!
 //! One started test routes live traffic: the one that was started first. The others wait; they assign and count
 //! what is fed back like any other. A request is an outcome of live traffic if the third layer had something to read in
@@ -13,12 +17,13 @@
 //! counts once, for the variant of that id only; a request that live traffic counted already is not counted again,
 //! only its false positive is. A request id that comes again is one request.
 //!
-//! A variant that blocks too much is stopped by its guard rail: it gets no more traffic, its requests go to the
+//! A variant whose model blocks too much is stopped by its guard rail: it gets no more traffic, its requests go to the
 //! usual model. What that promises is a bound on the harm after the least number of requests, not a verdict.
 
 pub mod assign;
 mod book;
 pub mod evidence;
+mod live;
 mod recent;
 mod stored;
 mod tally;
@@ -27,7 +32,7 @@ mod validate;
 use jiff::Timestamp;
 
 pub use self::book::AbTests;
-pub use self::book::Enrolled;
+pub use self::live::Enrolled;
 pub use self::tally::Metrics;
 pub use self::tally::Significance;
 pub use self::tally::Trip;
@@ -123,7 +128,7 @@ pub struct Outcome {
     pub detected: bool,
     /// Whether that was wrong, where somebody knows.
     pub false_positive: bool,
-    /// Whether the request was blocked with the model having a part in it.
+    /// Whether the model blocked the request, whoever else would have.
     pub blocked: bool,
     /// How long the model took, in microseconds.
     pub latency_us: u64,

@@ -13,6 +13,8 @@ pub const RECENT_MAX: usize = 16_384;
 pub enum Seen {
     /// By live traffic.
     Live {
+        /// The place of the variant that judged it.
+        variant: usize,
         /// Whether its model detected something.
         detected: bool,
     },
@@ -57,8 +59,8 @@ mod tests {
         let mut recent = Recent::default();
         (0..RECENT_MAX + 1).for_each(|id| recent.note(&id.to_string(), Seen::Reported));
         assert_eq!((recent.get("0"), recent.get("1")), (None, Some(Seen::Reported)));
-        recent.note("1", Seen::Live { detected: true });
-        assert_eq!(recent.get("1"), Some(Seen::Live { detected: true }));
+        recent.note("1", Seen::Live { variant: 0, detected: true });
+        assert_eq!(recent.get("1"), Some(Seen::Live { variant: 0, detected: true }));
         assert_eq!((recent.seen.len(), recent.order.len()), (RECENT_MAX, RECENT_MAX));
     }
 }

@@ -63,7 +63,7 @@ pub struct Metrics {
     pub live: u64,
     /// Detections that were wrong, as somebody said.
     pub false_positives: u64,
-    /// Requests that were blocked with the model having a part in it.
+    /// Requests that the model blocked.
     pub blocks: u64,
     /// How long the model took on average.
     pub latency_ms_average: f64,

@@ -8,6 +8,9 @@ use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::scan::classifier::shelf::Shelf;
 use crate::store::Store;
+use crate::store::conformance::settings;
+use crate::store::fixture::Postgres;
+use crate::store::open_postgres;
 
 fn moment(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -128,6 +131,46 @@ fn a_false_positive_of_live_traffic_counts_on_top_of_it() {
     assert_eq!((metrics.detections, metrics.live), (Count { all: 1, hits: 1 }, 1));
     assert_eq!((metrics.false_positives, metrics.latency_ms_average), (1, 3.0));
     assert_eq!(book.reported(), (1, 1));
+}
+
+#[test]
+fn feedback_counts_for_the_variant_that_judged() {
+    let (book, clock) = (AbTests::open(&Store::in_memory(), &Store::in_memory()).unwrap(), clock());
+    made(&book, "x");
+    book.start("x", moment(2)).unwrap();
+    // The request has a name of its caller's choice, which would belong to the other variant.
+    let (drawn, named) = (ids(&book, "x", "a").next().unwrap(), ids(&book, "x", "b").next().unwrap());
+    let enrolled = book.enrol(&drawn, &Shelf::default(), &clock).unwrap();
+    let outcome = Outcome { detected: true, false_positive: false, blocked: false, latency_us: 1 };
+    book.observe(&enrolled, &named, outcome, moment(3));
+    let wrong = book.report("x", &report("b", Some(&named), true, true));
+    assert!(matches!(wrong, Err(AbTestError::NotAssigned)), "{wrong:?}");
+    book.report("x", &report("a", Some(&named), true, true)).unwrap();
+    assert_eq!(counts(&book, "x"), [Count { all: 1, hits: 1 }, Count::default()]);
+    assert_eq!(book.reported(), (1, 1));
+}
+
+#[test]
+fn what_the_store_refuses_is_written_once_it_is_back() {
+    let mut server = Postgres::start();
+    let (tests, counted) = (Store::in_memory(), open_postgres(&server.url(), &settings()).unwrap());
+    let book = AbTests::open(&tests, &counted).unwrap();
+    made(&book, "x");
+    server.kill();
+    let refused = book.report("x", &report("a", None, true, false));
+    assert!(matches!(refused, Err(AbTestError::Store(_))), "{refused:?}");
+    assert!(book.flush().is_err());
+    server.restart();
+    let begun = std::time::Instant::now();
+    while let Err(error) = book.flush() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{error}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let again = AbTests::open(&tests, &counted).unwrap();
+    assert_eq!(counts(&again, "x"), [Count { all: 1, hits: 1 }, Count::default()]);
+    // Nothing reads the counts as empty, and writes over them, while they cannot be read.
+    server.kill();
+    assert!(AbTests::open(&tests, &counted).is_err());
 }
 
 #[test]

@@ -233,6 +233,20 @@ impl Walk {
         Ok(())
     }
 
+    /// Ends a chain of which retention has dropped everything, up to that entry.
+    pub(super) fn end_dropped(mut self, last: Ulid, hash: Hash) -> Result<Verified, Fault> {
+        self.wanted = self.wanted.split_off(&last);
+        match self.wanted.remove(&last) {
+            Some(expected) if expected != hash => return Err(Fault::Forked(last)),
+            Some(_) => {
+                self.elsewhere.clear();
+                self.met += 1;
+            }
+            None => {}
+        }
+        self.end(0)
+    }
+
     pub(super) fn end(self, torn_bytes: u64) -> Result<Verified, Fault> {
         if let Some(missing) = self.wanted.keys().next() {
             return Err(Fault::EndsBefore(*missing));

@@ -82,7 +82,7 @@ fn ids(page: &Value) -> Vec<(String, String)> {
 
 #[test]
 fn every_node_shows_and_proves_the_log_of_all() {
-    let world = Deployment::start(3);
+    let mut world = Deployment::start(3);
     (0..3).for_each(|node| world.traffic(node, 4));
     let exchanges = "event_type=exchange";
     for node in 0..3 {
@@ -148,6 +148,23 @@ fn every_node_shows_and_proves_the_log_of_all() {
     world.server.sql("UPDATE portcullis_audit SET payload = payload || 'x' WHERE seq = 2");
     let (status, said) = world.verify(0, &["--shipped", "--config", "gateway.toml"]);
     assert_eq!(status, Some(4), "{said}");
+    // Whoever deletes all that a node shipped, and that it ever did, is found by what was signed elsewhere.
+    let missing = world.node_id(1);
+    for node in &mut world.nodes {
+        node.signal("KILL");
+        node.wait_for_end();
+    }
+    for table in ["portcullis_audit", "portcullis_audit_heads"] {
+        world.server.sql(&format!("DELETE FROM {table} WHERE node = '{missing}'"));
+    }
+    let kept = kept.display().to_string();
+    let (_, said) = world.verify(0, &["--shipped", "--config", "gateway.toml", "--checkpoint", &kept]);
+    assert!(said.contains(&format!("node {missing}, ")), "{said}");
+    world.server.sql("DELETE FROM portcullis_audit");
+    world.server.sql("DELETE FROM portcullis_audit_heads");
+    world.server.sql("DELETE FROM portcullis_entries WHERE name = 'audit.cluster_checkpoints'");
+    let (status, said) = world.verify(0, &["--shipped", "--config", "gateway.toml"]);
+    assert_eq!(status, Some(1), "nothing at all is not sound: {said}");
 }
 
 #[test]

@@ -3,9 +3,14 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::*;
+use crate::access::keyring::Keyring;
 use crate::access::secret::NodeSecret;
+use crate::access::signing::KeyRing;
+use crate::access::signing::SigningConfig;
 use crate::clock::ManualClock;
 use crate::govern::audit::AuditConfig;
+use crate::govern::audit::ClusterCheckpoint;
+use crate::govern::audit::ClusterNotary;
 use crate::govern::audit::Opened;
 use crate::govern::audit::Page;
 use crate::govern::audit::Query;
@@ -13,7 +18,6 @@ use crate::govern::audit::open_with;
 use crate::govern::audit::sample;
 use crate::govern::audit::verify::Fault;
 use crate::govern::audit::verify::Trust;
-use crate::govern::keyring::Keyring;
 use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::conformance::settings;
@@ -151,6 +155,55 @@ fn every_node_answers_for_all_of_them() {
     assert!(matches!(one.verified().get("two"), Some(Err(Fault::Shipped { sequence: 5, .. }))));
     server.sql("DELETE FROM portcullis_audit WHERE node = 'one' AND seq = 34");
     assert!(matches!(one.verified().get("one"), Some(Err(Fault::Shipped { sequence: 34, what: "missing" }))));
+}
+
+#[test]
+fn what_a_checkpoint_names_is_not_deleted_unnoticed() {
+    let (server, folders, clock) = (Postgres::start(), folders(), clock());
+    let [mut one, mut two] =
+        [0, 1].map(|at| Node::open(&server, ["one", "two"][at], config(&folders[at]), &clock));
+    one.write(0..5);
+    two.write(0..5);
+    for node in [&one, &two] {
+        node.shipping().ship_all().unwrap();
+    }
+    let (time, rings) = (Arc::clone(&clock) as Arc<dyn Clock>, Store::in_memory());
+    let secret = NodeSecret::shared(SECRET).unwrap();
+    let keys = Arc::new(KeyRing::open(&rings, secret, SigningConfig::default(), clock.now()).unwrap());
+    let kept = ClusterNotary::new(&one.store, keys, time, "one".to_owned()).unwrap().keep(&[]).unwrap();
+    let (kept, archive) = (vec![kept.unwrap()], one.store.archive().unwrap());
+    let elsewhere = Trust { clusters: kept.clone(), ..Trust::default() };
+    let found = |kept: &[ClusterCheckpoint], trust: &Trust| {
+        let chains = verify_shipped(&archive, kept, trust).unwrap();
+        let told = |chain: ShippedChain| {
+            (chain.node, chain.found.map(|found| found.entries).map_err(|it| it.to_string()))
+        };
+        chains.into_iter().map(told).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(found(&kept, &elsewhere).get("two"), Some(&Ok(5)));
+
+    // All of it dropped, as if by retention: that there were entries is known elsewhere, and which was the last.
+    server.sql("DELETE FROM portcullis_audit WHERE node = 'two'");
+    server.sql("UPDATE portcullis_audit_heads SET floor = seq WHERE node = 'two'");
+    assert!(
+        matches!(found(&[], &Trust::default()).get("two"), Some(Err(_))),
+        "its hash is not the last one's"
+    );
+    server.sql("UPDATE portcullis_audit_heads SET floor_hash = hash WHERE node = 'two'");
+    assert_eq!(found(&kept, &elsewhere).get("two"), Some(&Ok(0)), "as far as a checkpoint tells");
+    server.sql(
+        "UPDATE portcullis_audit_heads SET seq = 3, floor = 3, id = decode(repeat('00', 16), 'hex') WHERE node = 'two'",
+    );
+    for (kept, trust) in [(&kept[..], &Trust::default()), (&[], &elsewhere)] {
+        assert!(matches!(found(kept, trust).get("two"), Some(Err(_))), "it does not reach as far");
+    }
+    // And with its head: it is missed where a checkpoint names it.
+    server.sql("DELETE FROM portcullis_audit_heads WHERE node = 'two'");
+    assert_eq!(found(&[], &Trust::default()).get("two"), None);
+    for (kept, trust) in [(&kept[..], &Trust::default()), (&[], &elsewhere)] {
+        let found = found(kept, trust);
+        assert!(matches!(found.get("two"), Some(Err(_))) && found.get("one") == Some(&Ok(5)), "{found:?}");
+    }
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! Besides what [`crate::govern::audit::verify`] finds: entries that were taken out anywhere, their numbers having no
 //! holes; and entries that are found by something else than what they say.
 
+use std::collections::BTreeSet;
+
 use super::stored;
 use crate::govern::audit::ClusterCheckpoint;
 use crate::govern::audit::chain::ChainCheck;
@@ -11,6 +13,7 @@ use crate::govern::audit::verify::Fault;
 use crate::govern::audit::verify::Trust;
 use crate::govern::audit::verify::Verified;
 use crate::govern::audit::verify::Walk;
+use crate::id::Ulid;
 use crate::store::StoreError;
 use crate::store::archive::Archive;
 use crate::store::archive::ArchiveHead;
@@ -30,8 +33,8 @@ pub struct ShippedChain {
     pub found: Result<Verified, Fault>,
 }
 
-/// Verifies the chains of all nodes; each has to meet the checkpoints of all nodes that are `kept`. Blocks for as long
-/// as it takes to read them.
+/// Verifies the chains of all nodes; each has to meet the checkpoints of all nodes that are `kept`, and none that a
+/// checkpoint names may be missing. Blocks for as long as it takes to read them.
 ///
 /// # Errors
 /// The database fails.
@@ -40,12 +43,27 @@ pub fn verify_shipped(
     kept: &[ClusterCheckpoint],
     trust: &Trust,
 ) -> Result<Vec<ShippedChain>, StoreError> {
+    let mut heads = archive.heads()?;
+    let known: BTreeSet<String> = heads.iter().map(|head| head.node.clone()).collect();
+    heads.extend(named(kept, trust).into_iter().filter(|node| !known.contains(node)).map(lost));
     let mut chains = Vec::new();
-    for head in archive.heads()? {
+    for head in heads {
         let found = verify_node(archive, &head, kept, trust)?;
         chains.push(ShippedChain { node: head.node, sequence: head.sequence, found });
     }
     Ok(chains)
+}
+
+/// Returns the nodes that checkpoints are about.
+fn named(kept: &[ClusterCheckpoint], trust: &Trust) -> BTreeSet<String> {
+    let anchors = kept.iter().chain(&trust.clusters).flat_map(|checkpoint| &checkpoint.nodes);
+    let origins = trust.checkpoints.iter().map(|checkpoint| checkpoint.origin.clone());
+    anchors.map(|anchor| anchor.node.clone()).chain(origins).collect()
+}
+
+/// Returns the head of a node of which nothing is left.
+fn lost(node: String) -> ArchiveHead {
+    ArchiveHead { node, sequence: 0, id: Ulid(0), hash: [0; 32], floor: 0, floor_hash: [0; 32] }
 }
 
 fn verify_node(
@@ -54,15 +72,18 @@ fn verify_node(
     kept: &[ClusterCheckpoint],
     trust: &Trust,
 ) -> Result<Result<Verified, Fault>, StoreError> {
-    if head.sequence == head.floor {
-        // Retention has dropped all of it.
-        let nothing = Verified { entries: 0, span: None, last_hash: None, checkpoints: 0, torn_bytes: 0 };
-        return Ok(Ok(nothing));
-    }
     let mut walk = match Walk::of_node(ChainCheck::after(Hash(head.floor_hash)), &head.node, kept, trust) {
         Ok(walk) => walk,
         Err(fault) => return Ok(Err(fault)),
     };
+    if head.sequence == head.floor {
+        return Ok(match head.hash == head.floor_hash {
+            true => walk.end_dropped(head.id, Hash(head.hash)),
+            false => {
+                Err(Fault::Shipped { sequence: head.sequence, what: "not the newest one that was dropped" })
+            }
+        });
+    }
     let mut at = head.floor;
     while at < head.sequence {
         let rows = archive.rows(&head.node, at, ROWS_AT_ONCE)?;
