@@ -28,6 +28,8 @@ const NUMBERS_MIN: usize = 8;
 const INFLATED_BYTES_MAX: usize = 1 << 19;
 /// How many beginnings of gzip files are tried: what is none fails at its first bytes.
 const GZIPS_MAX: usize = 256;
+/// How many bytes are counted together: no more than a byte can count.
+const COUNTED_BYTES: usize = 128;
 /// The share of letters and spaces from which numbers are text, in percent.
 const LETTERS_PERCENT_MIN: usize = 75;
 
@@ -238,6 +240,10 @@ fn morse_letter(sign: &str) -> Option<u8> {
 }
 
 fn numbers(text: &[u8], found: &mut Vec<Spelt>) {
+    // The number of a letter or of a space has a digit, whatever its base.
+    if digits(text) < NUMBERS_MIN * LETTERS_PERCENT_MIN / 100 {
+        return;
+    }
     let fit = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b' ' | b',' | b';' | b':' | b'x');
     for run in stretches(text, NUMBERS_MIN * 3 - 1, fit) {
         let row = text.get(run.clone()).unwrap_or_default();
@@ -252,6 +258,13 @@ fn numbers(text: &[u8], found: &mut Vec<Spelt>) {
             add(Spelling::Numbers, bytes, run, found);
         }
     }
+}
+
+/// Returns how many digits a text has.
+fn digits(text: &[u8]) -> usize {
+    // Counted in a byte, many at a time, and few enough for it.
+    let count = |part: &[u8]| part.iter().fold(0_u8, |count, byte| count + u8::from(byte.is_ascii_digit()));
+    text.chunks(COUNTED_BYTES).map(|part| usize::from(count(part))).sum()
 }
 
 /// Returns the base that all numbers of a row are written in, if they stand for characters.
