@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::*;
@@ -73,8 +75,14 @@ impl Node {
 
     /// Returns what the verification says of each node's chain.
     fn verified(&self) -> BTreeMap<String, Result<u64, Fault>> {
-        let chains = verify_shipped(&self.store.archive().unwrap(), &[], &Trust::default()).unwrap();
-        chains.into_iter().map(|chain| (chain.node, chain.found.map(|found| found.entries))).collect()
+        self.verified_while(&|| true).unwrap()
+    }
+
+    /// Returns the same, where `goes_on` lets it come to an end.
+    fn verified_while(&self, goes_on: &dyn Fn() -> bool) -> Option<BTreeMap<String, Result<u64, Fault>>> {
+        let archive = self.store.archive().unwrap();
+        let chains = verify_shipped(&archive, &[], &Trust::default(), goes_on).unwrap()?;
+        Some(chains.into_iter().map(|chain| (chain.node, chain.found.map(|found| found.entries))).collect())
     }
 }
 
@@ -174,7 +182,7 @@ fn what_a_checkpoint_names_is_not_deleted_unnoticed() {
     let (kept, archive) = (vec![kept.unwrap()], one.store.archive().unwrap());
     let elsewhere = Trust { clusters: kept.clone(), ..Trust::default() };
     let found = |kept: &[ClusterCheckpoint], trust: &Trust| {
-        let chains = verify_shipped(&archive, kept, trust).unwrap();
+        let chains = verify_shipped(&archive, kept, trust, &|| true).unwrap().unwrap();
         let told = |chain: ShippedChain| {
             (chain.node, chain.found.map(|found| found.entries).map_err(|it| it.to_string()))
         };
@@ -309,4 +317,49 @@ fn what_is_under_a_hold_or_not_shipped_is_not_dropped() {
         assert!(one.shipping().log.size_bytes() <= UNSHIPPED_FACTOR * (20 << 10));
     }
     assert!(one.query(own).total < written);
+}
+
+#[test]
+fn what_is_dropped_while_it_is_verified_is_no_fault_and_it_can_be_broken_off() {
+    let (server, folder, clock) = (Postgres::start(), tempfile::tempdir().unwrap(), clock());
+    let config = AuditConfig { retention_age: Some(DAY), ..config(&folder) };
+    let mut one = Node::open(&server, "one", config, &clock);
+    one.write(0..30);
+    clock.advance(DAY);
+    one.write(30..50);
+    one.shipping().ship_all().unwrap();
+    assert!(one.verified_while(&|| false).is_none());
+    let asked = AtomicUsize::new(0);
+    let drop_meanwhile = || {
+        if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+            assert!(one.opened.log.drop_shipped(&BTreeMap::new()).unwrap() >= 29);
+        }
+        true
+    };
+    let found = one.verified_while(&drop_meanwhile).unwrap();
+    assert!(matches!(found["one"], Ok(20..=21)), "{found:?}");
+    assert!(asked.into_inner() > 1, "it was judged anew");
+}
+
+#[test]
+fn entries_that_are_never_shipped_are_found_at_their_node() {
+    let (server, folders, clock) = (Postgres::start(), folders(), clock());
+    let [mut one, two] =
+        [0, 1].map(|at| Node::open(&server, ["one", "two"][at], config(&folders[at]), &clock));
+    for number in 0..5 {
+        clock.advance(Duration::from_secs(1));
+        let body = stored::body(&sample::event(number), &one.opened.keyring);
+        let plain = String::from_utf8(body).unwrap().replacen("\"v\":2", "\"v\":1", 1);
+        let now = clock.now().as_millisecond();
+        one.opened.writer.hand.journal.append([plain.as_bytes()].into_iter(), now).unwrap();
+    }
+    one.write(5..9);
+    one.shipping().ship_all().unwrap();
+    one.write(9..12);
+    assert_eq!((one.total(Query::default()), two.total(Query::default())), (12, 4));
+    let pages = [None, Some(7)].map(|limit| Query { limit: limit.unwrap_or(1000), ..Query::default() });
+    assert_eq!(one.query(pages[1].clone()).total, 12);
+    let until = one.query(pages[0].clone()).entries[8].id.unix_ms();
+    let until = Query { to: Some(jiff::Timestamp::from_millisecond(until).unwrap()), ..Query::default() };
+    assert_eq!(one.total(until), 4, "of those that are not shipped");
 }
