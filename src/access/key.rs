@@ -9,8 +9,6 @@ use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::future::Future;
-use std::path::Path;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +29,6 @@ use super::role::Role;
 use super::scope::Scope;
 use super::scope::ScopeFault;
 use super::secret::NodeSecret;
-use super::secret::write_private;
 use super::tier::Tier;
 use crate::store::Batch;
 use crate::store::Followed;
@@ -43,6 +40,7 @@ use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::Table;
 
+mod first;
 mod known;
 mod stored;
 mod text;
@@ -58,7 +56,6 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const OVERLAP_MAX: Duration = Duration::from_secs(30 * 86_400);
 
 const PURPOSE: &str = "api-key";
-const ADMIN_KEY_FILE: &str = "admin.key";
 /// How often last uses are written down.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 
@@ -199,6 +196,11 @@ impl KeyRecord {
     }
 }
 
+/// Tells whether a text is written as our keys are, checksum included; not whether it counts.
+pub fn is_key_text(text: &str) -> bool {
+    text::is_well_formed(text)
+}
+
 impl KeyStore {
     /// Reads the keys of a store; their names are sealed under the keys of a ring.
     ///
@@ -251,44 +253,6 @@ impl KeyStore {
 
     fn put_in(&self, batch: &mut Batch, record: &KeyRecord) -> Result<(), StoreError> {
         self.table.table().put_in(batch, &record.id, &Sealed::seal(record, &self.keyring)?)
-    }
-
-    /// Makes an admin key where none counts, at the first start or when the last one has expired; returns
-    /// the path of the file it is in.
-    ///
-    /// # Errors
-    /// The store or the file failed.
-    pub fn ensure_admin(
-        &self,
-        state: &Path,
-        id: String,
-        now: Timestamp,
-    ) -> Result<Option<PathBuf>, KeyError> {
-        let new = NewKey {
-            name: "first admin".to_owned(),
-            role: Role::Admin,
-            tier: Tier::Enterprise,
-            expires_at: None,
-            scope: Scope::default(),
-        };
-        check(&new, now)?;
-        let (record, key) = self.made(id, new, now);
-        let is_needed = self.deciding(|batch| {
-            let is_needed = self.known.read().admins(now) == 0;
-            if is_needed {
-                self.put_in(batch, &record)?;
-            }
-            Ok(is_needed)
-        })?;
-        if !is_needed {
-            return Ok(None);
-        }
-        let path = state.join(ADMIN_KEY_FILE);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(KeyError::File(error)),
-            _ => write_private(&path, key.as_bytes()).map_err(KeyError::File)?,
-        }
-        Ok(Some(path))
     }
 
     /// Makes a key and returns it; it can never be shown again.

@@ -361,7 +361,11 @@ impl Users {
         let attempt = self.throttle.attempt(counted, address, now.monotonic)?;
         let known = name.and_then(|name| self.named(name.as_str()));
         let checked = self.hashing(move |users| users.check(known, &password, now.wall)).await;
-        let user = checked.ok_or(LoginFault::Busy)?.ok_or(LoginFault::Wrong)?;
+        let Some(checked) = checked else {
+            self.throttle.gave_up(&attempt);
+            return Err(LoginFault::Busy);
+        };
+        let user = checked.ok_or(LoginFault::Wrong)?;
         self.throttle.succeeded(&attempt, now.monotonic);
         Ok(user)
     }

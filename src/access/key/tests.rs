@@ -101,6 +101,20 @@ fn whoever_has_the_state_directory_gets_in_again() {
 }
 
 #[test]
+fn a_first_key_whose_file_could_not_be_written_is_had_at_the_next_start() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let (opened, folder) = (keys(&store, &secret), tempfile::tempdir().unwrap());
+    let taken = folder.path().join("admin.key");
+    std::fs::create_dir(&taken).unwrap();
+    assert!(opened.ensure_admin(folder.path(), "a".to_owned(), at(0)).is_err());
+    std::fs::remove_dir(&taken).unwrap();
+    let path = opened.ensure_admin(folder.path(), "b".to_owned(), at(1)).unwrap();
+    let key = std::fs::read_to_string(path.expect("a file")).unwrap();
+    assert_eq!(opened.authenticate(&key, at(1)).map(|found| found.id), Some("a".to_owned()));
+    assert_eq!(opened.ensure_admin(folder.path(), "c".to_owned(), at(2)).unwrap(), None);
+}
+
+#[test]
 fn last_uses_outlive_the_process() {
     let (store, secret) = (Store::in_memory(), NodeSecret::random());
     let opened = keys(&store, &secret);

@@ -94,14 +94,21 @@ impl Deployment {
     /// Writes all files into a directory, and a configuration with one route for agents and one for others.
     pub fn install(&self, directory: &Path, upstream: SocketAddr, more: &str) {
         let write = |name: &str, text: &str| fs::write(directory.join(name), text).expect("it is writable");
-        write("cert.pem", &self.server.cert_pem);
-        write("key.pem", &self.server.key_pem);
-        write("agents.pem", &self.authority.pem());
-        write("licenses.pem", &self.licenses.public_pem());
-        write("planner.secret", &format!("{SECRET}\n"));
-        write("next.secret", NEXT_SECRET);
-        write("capabilities.yaml", MAP);
+        self.files().iter().for_each(|(name, text)| write(name, text));
         write("gateway.toml", &config(upstream, more));
+    }
+
+    /// Returns the files that lie beside a configuration.
+    pub fn files(&self) -> [(&'static str, String); 7] {
+        [
+            ("cert.pem", self.server.cert_pem.clone()),
+            ("key.pem", self.server.key_pem.clone()),
+            ("agents.pem", self.authority.pem()),
+            ("licenses.pem", self.licenses.public_pem()),
+            ("planner.secret", format!("{SECRET}\n")),
+            ("next.secret", NEXT_SECRET.to_owned()),
+            ("capabilities.yaml", MAP.to_owned()),
+        ]
     }
 
     /// Starts a gateway on these files.
