@@ -109,10 +109,9 @@ fn letter(byte: u8, one: u8) -> u8 {
     }
 }
 
-/// Tells whether a few letters or digits in a row stand one by one, at the edges of words and with one to three signs
-/// between them.
+/// Tells whether a few letters or digits in a row stand one by one, with one to three signs between them.
 pub(super) fn stand_apart(text: &[u8]) -> bool {
-    let mut row = Row { text, last: 0, edges: 0 };
+    let mut row = Row { text, last: 0, count: 0 };
     let (mut before, mut here) = (0, alphanumerics(text.get(..STEP).unwrap_or(text)));
     for start in (0..text.len()).step_by(STEP) {
         let next = text.get(start + STEP..).unwrap_or_default();
@@ -135,21 +134,18 @@ struct Row<'t> {
     text: &'t [u8],
     /// The last of them.
     last: usize,
-    /// For each of them, the last one lowest, whether it begins at the edge of a word.
-    edges: u32,
+    /// How many there were in a row.
+    count: u32,
 }
 
 impl Row<'_> {
     /// Takes the next letter that stands alone; true if it is the last of a few in a row.
     fn take(&mut self, at: usize) -> bool {
-        let is_low = |at: Option<usize>| at.and_then(|at| self.text.get(at)) == Some(&b'_');
         let between = self.text.get(self.last + 1..at).unwrap_or_default();
         let goes_on = (1..=APART_SIGNS_MAX).contains(&between.len()) && between.iter().all(|it| is_gap(*it));
-        let before = if goes_on { self.edges << 1 } else { 0 };
-        let edges = before | u32::from(!is_low(at.checked_sub(1)));
-        let ends = !is_low(Some(at + 1));
-        (self.last, self.edges) = (at, edges);
-        ends && edges >> (APART_GLANCE - 1) & 1 == 1
+        self.last = at;
+        self.count = if goes_on { self.count + 1 } else { 1 };
+        self.count >= APART_GLANCE
     }
 }
 
