@@ -36,6 +36,7 @@ use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
+use crate::access::place::Network;
 use crate::access::refusals::Refusals;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
@@ -150,6 +151,8 @@ pub struct Facts {
     pub addresses: Vec<IpAddr>,
     /// Names it answers to beside `localhost` and its addresses, in lower case.
     pub hosts: Vec<String>,
+    /// Whose word counts on who a client is.
+    pub trusted_proxies: Vec<Network>,
 }
 
 /// Which program runs.

@@ -423,6 +423,7 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Listener
         started_at: clock.now(),
         started: clock.monotonic(),
         public_metrics: config.telemetry.public_metrics,
+        trusted_proxies: config.admin.trusted_proxies.clone(),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
         hosts: config.admin.hosts.iter().chain(public.as_ref()).cloned().collect(),

@@ -243,6 +243,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         certificates: Vec::new(),
         facts: Facts {
             build: Build {
+            trusted_proxies: Vec::new(),
                 version: "1.2.3".to_owned(),
                 commit: "abcdef0".to_owned(),
                 build_date: "2026-04-30T00:00:00Z".to_owned(),
