@@ -50,7 +50,7 @@ use crate::govern::audit::Notary;
 use crate::govern::audit::Recorder;
 use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
-use crate::govern::siem::SinkStatus;
+use crate::govern::siem::Standings;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
@@ -125,7 +125,7 @@ pub struct Office {
     /// What does not change while the process runs.
     pub facts: Facts,
     /// How each sink of the audit log stands.
-    pub sinks: Vec<Arc<SinkStatus>>,
+    pub sinks: Standings,
     /// The certificates that are served, by the name of their listener.
     pub certificates: Vec<(&'static str, Arc<CertificateStore>)>,
     /// One permit for each audit stream that may be open.

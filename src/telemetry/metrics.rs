@@ -184,7 +184,7 @@ impl Metrics {
             siem_events: counters(
                 &registry,
                 "siem_events_total",
-                "Audit entries forwarded, attempts that failed, and entries that were refused for good.",
+                "Audit entries forwarded, refused for good or dropped before, and attempts that failed.",
                 &["platform", "result"],
             ),
             audit_shipped: counters(
