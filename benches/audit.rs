@@ -2,7 +2,8 @@
 //!
 //! `cargo bench --bench audit -- [ENTRIES] [FOLDER]` builds a log of so many entries (ten million, about seven
 //! gigabytes) where none is in the folder yet, and asks for the first page under every combination of filters, some of
-//! which match everything, little, or nothing. The goal is 50 ms for each; the program fails where one takes longer.
+//! which match everything, little, or nothing: half of the answers take no longer than p50, all but one in a hundred no longer
+//! than p99. The goal is 50 ms for each p99; the program fails where one is above it.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ use tokio::runtime::Runtime;
 
 const ENTRIES: usize = 10_000_000;
 const GOAL: Duration = Duration::from_millis(50);
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 100;
 /// How many callers there are; each has about as many entries as the others.
 const CALLERS: usize = 10_000;
 /// One entry in so many has a finding.
@@ -51,7 +52,7 @@ fn main() -> std::process::ExitCode {
     let there = runtime.block_on(opened.log.status()).expect("a status").entry_count as usize;
     fill(&runtime, &opened.recorder, &opened.log, there, entries);
     let slowest = ask(&runtime, &opened.log, entries);
-    say(&format!("slowest first page: {:.1} ms; the goal is {} ms", ms(slowest), GOAL.as_millis()));
+    say(&format!("slowest p99 of a first page: {:.1} ms; the goal is {} ms", ms(slowest), GOAL.as_millis()));
     std::process::ExitCode::from(u8::from(slowest > GOAL))
 }
 
@@ -106,10 +107,11 @@ fn event(number: usize) -> AuditEvent {
     }
 }
 
-/// Asks under every combination of filters; returns the slowest median.
+/// Asks under every combination of filters; returns the slowest p99.
 fn ask(runtime: &Runtime, log: &AuditLog, entries: usize) -> Duration {
     let middle = format!("01J{:023}", entries / 2);
     let mut slowest = Duration::ZERO;
+    say("  p50 ms   p99 ms");
     for combination in 0..64u32 {
         let has = |bit: u32| combination >> bit & 1 == 1;
         let query = Query {
@@ -129,11 +131,11 @@ fn ask(runtime: &Runtime, log: &AuditLog, entries: usize) -> Duration {
             times.push(began.elapsed());
         }
         times.sort();
-        let median = times[ROUNDS / 2];
-        slowest = slowest.max(median);
+        let (p50, p99) = (times[ROUNDS / 2 - 1], times[ROUNDS * 99 / 100 - 1]);
+        slowest = slowest.max(p99);
         let names = ["category", "severity", "event_type", "entity", "request_id", "from"];
         let asked: Vec<&str> = (0..6).filter(|bit| has(*bit)).map(|bit| names[bit as usize]).collect();
-        say(&format!("{:>8.2} ms  {total:>10} match  {}", ms(median), asked.join(" ")));
+        say(&format!("{:>8.2} {:>8.2}  {total:>10} match  {}", ms(p50), ms(p99), asked.join(" ")));
     }
     slowest
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::HeaderName;
 
+use super::key;
 use super::key::KeyText;
 use super::role::Permission;
 use super::role::Role;
 use super::scope::Scope;
 use super::tier::Tier;
+use super::token;
 use super::token::Claims;
 
 /// Whom a credential stands for.
@@ -55,6 +57,9 @@ pub enum CredentialFault {
     /// A header is not as it should be.
     #[error("the credential is malformed")]
     Malformed,
+    /// It is one of ours, where the provider's own is passed on.
+    #[error("this is a credential of the gateway, and this route passes on the provider's own")]
+    Ours,
     /// It is in the query, which ends in logs.
     #[error("a credential in the query is refused: send it in a header")]
     InQuery,
@@ -173,6 +178,22 @@ pub fn of_provider<'r>(
         take(Cow::Owned(unescaped(value)))?;
     }
     Ok(found)
+}
+
+/// Tells whether a text is one of our own credentials, that counts or did: none of these is a provider's business.
+pub fn is_ours(text: &str) -> bool {
+    key::is_key_text(text) || token::is_token_text(text)
+}
+
+/// Returns which of the places where one is looked for hold one of our own.
+pub fn places_of_ours(headers: &HeaderMap) -> Vec<&'static str> {
+    let holds = |name: &&str| {
+        headers.get_all(*name).iter().filter_map(|value| value.to_str().ok()).any(|text| {
+            let text = text.trim();
+            is_ours(bearer(text).unwrap_or(text))
+        })
+    };
+    ALL_PLACES.into_iter().filter(holds).collect()
 }
 
 /// Returns what follows `Bearer` (RFC 6750, section 2.1).

@@ -9,8 +9,6 @@ use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::future::Future;
-use std::path::Path;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,12 +21,14 @@ use subtle::ConstantTimeEq;
 
 use super::credential::Principal;
 use super::credential::Proof;
+use super::keyring::Keyring;
+use super::keyring::sealed::Sealed;
+use super::keyring::sealed::seal_old;
 use super::name::is_label;
 use super::role::Role;
 use super::scope::Scope;
 use super::scope::ScopeFault;
 use super::secret::NodeSecret;
-use super::secret::write_private;
 use super::tier::Tier;
 use crate::store::Batch;
 use crate::store::Followed;
@@ -40,7 +40,9 @@ use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::Table;
 
+mod first;
 mod known;
+mod stored;
 mod text;
 
 use self::known::Known;
@@ -54,7 +56,6 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const OVERLAP_MAX: Duration = Duration::from_secs(30 * 86_400);
 
 const PURPOSE: &str = "api-key";
-const ADMIN_KEY_FILE: &str = "admin.key";
 /// How often last uses are written down.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 
@@ -91,10 +92,6 @@ pub struct KeyRecord {
 struct Previous {
     hash: KeyText,
     until: Timestamp,
-}
-
-impl Record for KeyRecord {
-    const VERSION: u32 = 1;
 }
 
 /// When a key was last used.
@@ -156,7 +153,8 @@ pub enum KeyError {
 
 /// Every key, in the store and in memory.
 pub struct KeyStore {
-    table: Followed<String, KeyRecord>,
+    table: Followed<String, Sealed<KeyRecord>>,
+    keyring: Arc<Keyring>,
     uses: Table<String, KeyUse>,
     secret: NodeSecret,
     known: RwLock<Known>,
@@ -198,24 +196,31 @@ impl KeyRecord {
     }
 }
 
+/// Tells whether a text is written as our keys are, checksum included; not whether it counts.
+pub fn is_key_text(text: &str) -> bool {
+    text::is_well_formed(text)
+}
+
 impl KeyStore {
-    /// Reads the keys of a store.
+    /// Reads the keys of a store; their names are sealed under the keys of a ring.
     ///
     /// # Errors
     /// The store failed.
-    pub fn open(store: &Store, secret: NodeSecret) -> Result<Self, StoreError> {
+    pub fn open(store: &Store, secret: NodeSecret, keyring: Arc<Keyring>) -> Result<Self, StoreError> {
         let uses: Table<String, KeyUse> = store.table("key_uses");
         let last_used = uses.list(&KeyRange::all(), Order::Ascending, KEYS_MAX)?;
         let last_used = last_used.into_iter().map(|(id, used)| (id, used.at)).collect();
         let keys = Self {
             table: Followed::new(store.table("keys")),
+            keyring,
             uses,
             secret,
             known: RwLock::default(),
             last_used: RwLock::new(last_used),
             unwritten: Mutex::default(),
         };
-        keys.follow()?;
+        keys.table
+            .change(|fresh| keys.take_over(fresh), |batch| seal_old(&keys.table, &keys.keyring, batch))?;
         Ok(keys)
     }
 
@@ -227,12 +232,12 @@ impl KeyStore {
         self.table.catch_up(|fresh| self.take_over(fresh))
     }
 
-    fn take_over(&self, fresh: Vec<Fresh<String, KeyRecord>>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, Sealed<KeyRecord>>>) {
         let mut known = self.known.write();
         for one in fresh {
             match one {
                 Fresh::Anew => *known = Known::default(),
-                Fresh::Put { record, .. } => known.put(record),
+                Fresh::Put { record, .. } => known.put(record.open(&self.keyring)),
                 Fresh::Gone { key } => {
                     known.remove(&key);
                     self.last_used.write().remove(&key);
@@ -246,42 +251,8 @@ impl KeyStore {
         self.table.change(|fresh| self.take_over(fresh), decide)
     }
 
-    /// Makes an admin key where none counts, at the first start or when the last one has expired; returns
-    /// the path of the file it is in.
-    ///
-    /// # Errors
-    /// The store or the file failed.
-    pub fn ensure_admin(
-        &self,
-        state: &Path,
-        id: String,
-        now: Timestamp,
-    ) -> Result<Option<PathBuf>, KeyError> {
-        let new = NewKey {
-            name: "first admin".to_owned(),
-            role: Role::Admin,
-            tier: Tier::Enterprise,
-            expires_at: None,
-            scope: Scope::default(),
-        };
-        check(&new, now)?;
-        let (record, key) = self.made(id, new, now);
-        let is_needed = self.deciding(|batch| {
-            let is_needed = self.known.read().admins(now) == 0;
-            if is_needed {
-                self.table.table().put_in(batch, &record.id, &record)?;
-            }
-            Ok(is_needed)
-        })?;
-        if !is_needed {
-            return Ok(None);
-        }
-        let path = state.join(ADMIN_KEY_FILE);
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(KeyError::File(error)),
-            _ => write_private(&path, key.as_bytes()).map_err(KeyError::File)?,
-        }
-        Ok(Some(path))
+    fn put_in(&self, batch: &mut Batch, record: &KeyRecord) -> Result<(), StoreError> {
+        self.table.table().put_in(batch, &record.id, &Sealed::seal(record, &self.keyring)?)
     }
 
     /// Makes a key and returns it; it can never be shown again.
@@ -295,7 +266,7 @@ impl KeyStore {
             if self.known.read().by_id.len() >= KEYS_MAX {
                 return Err(KeyError::TooMany);
             }
-            Ok(self.table.table().put_in(batch, &record.id, &record)?)
+            Ok(self.put_in(batch, &record)?)
         })?;
         Ok((record, key))
     }
@@ -332,7 +303,7 @@ impl KeyStore {
             }
             let NewKey { name, role, tier, expires_at, scope } = new;
             let after = KeyRecord { name, role, tier, expires_at, scope, ..before };
-            self.table.table().put_in(batch, &after.id, &after)?;
+            self.put_in(batch, &after)?;
             Ok(after)
         })
     }
@@ -357,7 +328,7 @@ impl KeyStore {
             let before = self.get(id).ok_or(KeyError::Unknown)?;
             let previous = (until > now).then_some(Previous { hash: before.hash, until });
             let after = KeyRecord { hash: self.hash(&key), previous, rotated_at: Some(now), ..before };
-            self.table.table().put_in(batch, &after.id, &after)?;
+            self.put_in(batch, &after)?;
             Ok(after)
         })?;
         Ok((after, key))

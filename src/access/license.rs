@@ -214,27 +214,33 @@ impl From<TokenFault> for LicenseFault {
 }
 
 fn read(config: &LicenseConfig) -> Held {
+    let (keys, fault) = read_keys(config);
     let Some(file) = &config.file else {
-        return Held { keys: read_keys(config).unwrap_or_default(), license: None };
-    };
-    let keys = match read_keys(config) {
-        Ok(keys) => keys,
-        Err(fault) => return Held { keys: Vec::new(), license: Some(Err(fault)) },
+        return Held { keys, license: fault.map(Err) };
     };
     let license = fs::read_to_string(file).map_err(|_| LicenseFault::Unreadable).and_then(|token| {
         let license: License = jose::verify(token.trim(), &keys)?;
         if license.agent.is_some() { Err(LicenseFault::ForAgent) } else { Ok(license) }
     });
-    Held { keys, license: Some(license) }
+    // What the other keys prove counts; what they do not, the missing one may have proven.
+    Held { keys, license: Some(license.map_err(|faulty| fault.unwrap_or(faulty))) }
 }
 
-fn read_keys(config: &LicenseConfig) -> Result<Vec<VerifyingKey>, LicenseFault> {
+/// Returns the keys that can be read, and what is wrong where one cannot.
+fn read_keys(config: &LicenseConfig) -> (Vec<VerifyingKey>, Option<LicenseFault>) {
     let files = config.trusted_keys.iter().take(TRUSTED_KEYS_MAX);
     let key = |file: &PathBuf| {
         let pem = fs::read(file).map_err(|_| LicenseFault::Unreadable)?;
         VerifyingKey::from_pem(&pem).map_err(|_| LicenseFault::Unreadable)
     };
-    files.map(key).collect()
+    let (mut keys, mut fault) = (Vec::new(), None);
+    for read in files.map(key) {
+        match read {
+            Ok(read) => keys.push(read),
+            Err(faulty) => fault = Some(faulty),
+        }
+    }
+    (keys, fault)
 }
 
 /// Times as JWT has them: whole seconds since the epoch (RFC 7519 §2).

@@ -17,6 +17,7 @@ pub mod credential;
 pub mod identity;
 pub mod jose;
 pub mod key;
+pub mod keyring;
 pub mod license;
 pub mod limit;
 pub mod name;

@@ -6,6 +6,8 @@
 //! the moment: whoever looks it up asks for the holder too. What an identity provider told is kept in the
 //! session and nowhere else. The provider's token for signing out there is in memory only.
 
+mod stored;
+
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::fmt;
@@ -22,13 +24,16 @@ use serde::Serialize;
 use subtle::ConstantTimeEq;
 
 use super::key::KeyText;
+use super::keyring::ERASED;
+use super::keyring::Keyring;
+use super::keyring::sealed::Sealed;
+use super::keyring::sealed::seal_old;
 use super::role::Role;
 use super::secret::NodeSecret;
 use crate::clock::Clock;
 use crate::store::Batch;
 use crate::store::Followed;
 use crate::store::Fresh;
-use crate::store::Record;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -123,10 +128,6 @@ pub struct SessionRecord {
     hash: [u8; 32],
 }
 
-impl Record for SessionRecord {
-    const VERSION: u32 = 1;
-}
-
 /// What a browser holds: 256 random bits in base 64.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SessionSecret(String);
@@ -144,7 +145,8 @@ pub enum SessionError {
 
 /// Every session, in the store and in memory.
 pub struct SessionStore {
-    table: Followed<String, SessionRecord>,
+    table: Followed<String, Sealed<SessionRecord>>,
+    keyring: Arc<Keyring>,
     secret: NodeSecret,
     config: SessionConfig,
     live: RwLock<HashMap<[u8; 32], Live>>,
@@ -188,22 +190,40 @@ impl Holder {
 }
 
 impl SessionRecord {
+    /// Tells whether nobody knows any more whose it is.
+    fn is_erased(&self) -> bool {
+        matches!(&self.holder, Holder::Sso(identity) if identity.subject == ERASED)
+    }
+
     fn has_ended(&self, config: &SessionConfig, now: Timestamp) -> bool {
         let idle = SignedDuration::try_from(config.idle).unwrap_or(SignedDuration::MAX);
-        self.expires_at <= now || now.duration_since(self.seen_at) >= idle
+        self.expires_at <= now || now.duration_since(self.seen_at) >= idle || self.is_erased()
     }
 }
 
 impl SessionStore {
-    /// Reads the sessions of a store.
+    /// Reads the sessions of a store; what identity providers told is sealed under the keys of a ring.
     ///
     /// # Errors
     /// The store failed.
-    pub fn open(store: &Store, secret: NodeSecret, config: SessionConfig) -> Result<Self, StoreError> {
+    pub fn open(
+        store: &Store,
+        secret: NodeSecret,
+        keyring: Arc<Keyring>,
+        config: SessionConfig,
+    ) -> Result<Self, StoreError> {
         let table = Followed::new(store.table("sessions"));
-        let sessions = Self { table, secret, config, live: RwLock::default() };
-        sessions.follow()?;
+        let sessions = Self { table, keyring, secret, config, live: RwLock::default() };
+        sessions.table.change(
+            |fresh| sessions.take_over(fresh),
+            |batch| seal_old(&sessions.table, &sessions.keyring, batch),
+        )?;
         Ok(sessions)
+    }
+
+    /// Returns how long sessions live, and how many there may be.
+    pub fn config(&self) -> SessionConfig {
+        self.config
     }
 
     /// Takes over what became of sessions on other nodes. Blocks.
@@ -214,7 +234,7 @@ impl SessionStore {
         self.table.catch_up(|fresh| self.take_over(fresh))
     }
 
-    fn take_over(&self, fresh: Vec<Fresh<String, SessionRecord>>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, Sealed<SessionRecord>>>) {
         let mut live = self.live.write();
         // What is read anew is still known: uses and hints are kept here alone.
         let mut known = HashMap::new();
@@ -222,7 +242,8 @@ impl SessionStore {
             match one {
                 Fresh::Anew => known = std::mem::take(&mut *live),
                 Fresh::Gone { key } => live.retain(|_, known| known.record.id != key),
-                Fresh::Put { mut record, .. } => {
+                Fresh::Put { record, .. } => {
+                    let mut record = record.open(&self.keyring);
                     let known = live.remove(&record.hash).or_else(|| known.remove(&record.hash));
                     let stored_seen_at = record.seen_at;
                     let logout_hint = known.and_then(|known| {
@@ -241,6 +262,10 @@ impl SessionStore {
         decide: impl FnMut(&mut Batch) -> Result<T, E>,
     ) -> Result<T, E> {
         self.table.change(|fresh| self.take_over(fresh), decide)
+    }
+
+    fn put_in(&self, batch: &mut Batch, record: &SessionRecord) -> Result<(), StoreError> {
+        self.table.table().put_in(batch, &record.id, &Sealed::seal(record, &self.keyring)?)
     }
 
     /// Begins a session under an id, and returns what the browser shall hold. `logout_hint` is what the identity
@@ -273,7 +298,7 @@ impl SessionStore {
                 return Err(SessionError::TooMany);
             }
             gone.iter().for_each(|id| self.table.table().delete_in(batch, id));
-            Ok(self.table.table().put_in(batch, &record.id, &record)?)
+            Ok(self.put_in(batch, &record)?)
         })?;
         if let Some(live) = self.live.write().get_mut(&hash) {
             live.logout_hint = logout_hint.filter(|hint| hint.len() <= LOGOUT_HINT_BYTES_MAX);
@@ -425,7 +450,7 @@ impl SessionStore {
             |batch| {
                 let live = self.live.read();
                 let Some(found) = live.get(hash) else { return Ok(()) };
-                self.table.table().put_in(batch, &found.record.id, &found.record)
+                self.put_in(batch, &found.record)
             },
         );
         // A session whose use could not be noted ends earlier after a restart, nothing worse.

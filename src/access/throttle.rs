@@ -110,6 +110,17 @@ impl Throttle {
         Ok(attempt)
     }
 
+    /// Takes back what a try has cost that came to no answer: nothing was learnt of it.
+    pub fn gave_up(&self, attempt: &Attempt) {
+        let mut counts = self.counts.lock();
+        for (key, _) in attempt.keys() {
+            if let Some(failures) = counts.failures.get_mut(&key) {
+                failures.count = failures.count.saturating_sub(1);
+                failures.locked_until = Duration::ZERO;
+            }
+        }
+    }
+
     /// Takes back what a try has cost, and forgets what its user's failures have.
     pub fn succeeded(&self, attempt: &Attempt, now: Duration) {
         let mut counts = self.counts.lock();
@@ -243,6 +254,17 @@ mod tests {
             }
         }
         assert!(tried <= ADDRESS_FREE + 1, "{tried}");
+    }
+
+    #[test]
+    fn who_got_no_answer_guessed_nothing() {
+        let throttle = Throttle::default();
+        for _ in 0..20 {
+            let attempt = throttle.attempt("ada", Some(HOME.into()), at(0)).expect("nothing is counted");
+            throttle.gave_up(&attempt);
+        }
+        let free = (0..20).take_while(|_| wait(&throttle, "ada", HOME, 0) == 0).count();
+        assert_eq!(free as u32, USER_FREE + 1);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use parking_lot::RwLock;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::jose;
 use super::jose::TokenFault;
 use super::limit::Buckets;
 use super::role::Role;
@@ -63,6 +64,17 @@ pub enum Via {
     Oidc,
     /// At a SAML identity provider.
     Saml,
+}
+
+/// Tells whether a text is written as our tokens are, and for us; not whether it counts.
+pub fn is_token_text(text: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(rename = "aud")]
+        audience: String,
+    }
+    let is_jwt = text.starts_with("eyJ");
+    is_jwt && jose::unverified::<Named>(text).is_ok_and(|named| named.audience == AUDIENCE)
 }
 
 /// Whom a new token is for.

@@ -163,7 +163,12 @@ pub fn safe_next(text: Option<&str>) -> &str {
     let is_path = text.starts_with('/') && !text.starts_with("//");
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     let is_sign_in = text.starts_with("/auth/") || text.starts_with("/login");
-    if is_path && is_plain && !is_sign_in { text } else { HOME }
+    let path = text.split(['?', '#']).next().unwrap_or_default();
+    let goes_round = path.split('/').any(|part| {
+        let part = part.to_ascii_lowercase().replace("%2e", ".");
+        part == "." || part == ".."
+    });
+    if is_path && is_plain && !is_sign_in && !goes_round { text } else { HOME }
 }
 
 #[cfg(test)]
@@ -208,7 +213,7 @@ mod tests {
 
     #[test]
     fn nobody_is_sent_elsewhere() {
-        for kept in ["/", "/audit?from=x&to=y", "/a/b"] {
+        for kept in ["/", "/audit?from=x&to=y", "/a/b", "/a.b/..c?d=/../e"] {
             assert_eq!(safe_next(Some(kept)), kept);
         }
         let long = format!("/{}", "a".repeat(512));
@@ -222,6 +227,10 @@ mod tests {
             "evil",
             "/auth/logout",
             "/login",
+            "/./auth/logout",
+            "/x/../auth/logout",
+            "/%2E/auth/logout",
+            "/x/.%2e/login",
             "/a b",
             "/\u{e9}",
             "\\\\evil",

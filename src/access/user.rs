@@ -20,6 +20,11 @@ use serde::Deserialize;
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
+use super::keyring::Keyring;
+use super::keyring::sealed::Named;
+use super::keyring::sealed::Part;
+use super::keyring::sealed::Sealed;
+use super::keyring::sealed::seal_old;
 use super::name::NameFault;
 use super::name::UserName;
 use super::password::Cost;
@@ -34,7 +39,6 @@ use super::tier::Tier;
 use crate::store::Batch;
 use crate::store::Followed;
 use crate::store::Fresh;
-use crate::store::Record;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -69,8 +73,14 @@ pub struct UserRecord {
     password: PasswordHash,
 }
 
-impl Record for UserRecord {
-    const VERSION: u32 = 1;
+impl Named for UserRecord {
+    fn entity(&self) -> Option<String> {
+        Some(self.id.clone())
+    }
+
+    fn parts(&mut self) -> Vec<Part<'_>> {
+        vec![Part::Name(&mut self.name)]
+    }
 }
 
 /// What a new user is to be.
@@ -161,7 +171,8 @@ pub struct Moment {
 
 /// Every user, in the store and in memory.
 pub struct Users {
-    table: Followed<String, UserRecord>,
+    table: Followed<String, Sealed<UserRecord>>,
+    keyring: Arc<Keyring>,
     secret: NodeSecret,
     cost: Cost,
     nobody: PasswordHash,
@@ -179,13 +190,19 @@ struct Directory {
 }
 
 impl Users {
-    /// Reads the users of a store; new passwords are hashed at `cost`.
+    /// Reads the users of a store, whose names are sealed under the keys of a ring; new passwords are hashed at `cost`.
     ///
     /// # Errors
     /// The store failed.
-    pub fn open(store: &Store, secret: NodeSecret, cost: Cost) -> Result<Self, StoreError> {
+    pub fn open(
+        store: &Store,
+        secret: NodeSecret,
+        keyring: Arc<Keyring>,
+        cost: Cost,
+    ) -> Result<Self, StoreError> {
         let users = Self {
             table: Followed::new(store.table("users")),
+            keyring,
             cost,
             nobody: PasswordHash::of_nobody(cost, &secret),
             secret,
@@ -194,7 +211,9 @@ impl Users {
             hashing: Arc::new(Semaphore::new(HASHES_MAX)),
             waiting: Arc::new(Semaphore::new(HASHES_MAX + WAITING_MAX)),
         };
-        users.follow()?;
+        users
+            .table
+            .change(|fresh| users.take_over(fresh), |batch| seal_old(&users.table, &users.keyring, batch))?;
         Ok(users)
     }
 
@@ -206,12 +225,12 @@ impl Users {
         self.table.catch_up(|fresh| self.take_over(fresh))
     }
 
-    fn take_over(&self, fresh: Vec<Fresh<String, UserRecord>>) {
+    fn take_over(&self, fresh: Vec<Fresh<String, Sealed<UserRecord>>>) {
         let mut known = self.users.write();
         for one in fresh {
             match one {
                 Fresh::Anew => *known = Directory::default(),
-                Fresh::Put { record, .. } => known.add(record),
+                Fresh::Put { record, .. } => known.add(record.open(&self.keyring)),
                 Fresh::Gone { key } => known.remove(&key),
             }
         }
@@ -220,6 +239,10 @@ impl Users {
     /// Changes users by what all nodes know of them.
     fn deciding<T>(&self, decide: impl FnMut(&mut Batch) -> Result<T, UserError>) -> Result<T, UserError> {
         self.table.change(|fresh| self.take_over(fresh), decide)
+    }
+
+    fn put_in(&self, batch: &mut Batch, record: &UserRecord) -> Result<(), StoreError> {
+        self.table.table().put_in(batch, &record.id, &Sealed::seal(record, &self.keyring)?)
     }
 
     /// Returns every user, oldest first.
@@ -273,7 +296,7 @@ impl Users {
             };
             users.deciding(|batch| {
                 users.users.read().ensure_free(&name)?;
-                Ok(users.table.table().put_in(batch, &record.id, &record)?)
+                Ok(users.put_in(batch, &record)?)
             })?;
             Ok(record)
         })
@@ -305,7 +328,7 @@ impl Users {
                 changed.disabled = disabled.unwrap_or(changed.disabled);
                 changed.generation += 1;
                 changed.updated_at = now;
-                users.table.table().put_in(batch, &changed.id, &changed)?;
+                users.put_in(batch, &changed)?;
                 Ok(changed)
             })
         };
@@ -338,7 +361,11 @@ impl Users {
         let attempt = self.throttle.attempt(counted, address, now.monotonic)?;
         let known = name.and_then(|name| self.named(name.as_str()));
         let checked = self.hashing(move |users| users.check(known, &password, now.wall)).await;
-        let user = checked.ok_or(LoginFault::Busy)?.ok_or(LoginFault::Wrong)?;
+        let Some(checked) = checked else {
+            self.throttle.gave_up(&attempt);
+            return Err(LoginFault::Busy);
+        };
+        let user = checked.ok_or(LoginFault::Wrong)?;
         self.throttle.succeeded(&attempt, now.monotonic);
         Ok(user)
     }
@@ -371,7 +398,7 @@ impl Users {
             |batch| {
                 let kept = self.in_generation(&user.id, user.generation).map(noted);
                 if let Some(kept) = &kept {
-                    self.table.table().put_in(batch, &kept.id, kept)?;
+                    self.put_in(batch, kept)?;
                 }
                 Ok(kept)
             },

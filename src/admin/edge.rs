@@ -215,7 +215,7 @@ impl Arrival {
         let given = credential::presented(headers, query, &OWN_PLACES).map_err(|fault| match fault {
             CredentialFault::Ambiguous => ApiError::AmbiguousCredential,
             CredentialFault::InQuery => ApiError::CredentialInQuery,
-            CredentialFault::Malformed => ApiError::Unauthenticated,
+            CredentialFault::Malformed | CredentialFault::Ours => ApiError::Unauthenticated,
         })?;
         let now = self.office.clock.now();
         let known = |given: Presented| {

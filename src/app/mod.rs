@@ -78,6 +78,7 @@ use crate::policy::watch::FileWatch;
 use crate::policy::watch::reload;
 use crate::proxy::Gateway;
 use crate::proxy::local::OwnPaths;
+use crate::proxy::read_back::ReadBack;
 use crate::proxy::upstream::Upstreams;
 use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
@@ -182,7 +183,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let certificates = certificates(&config)?;
     tell_expiry(&certificates, &telemetry);
     let sign_in = sign_in::sign_in(&config);
-    let shared_limits = stores::shared_limits(&config, &state, &buckets, &telemetry)?;
+    let shared = stores::shared_memory(&config, &state, &buckets, &telemetry)?;
     let sinks = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
     let office = office(
         &config,
@@ -214,7 +215,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     traces::add(&mut server, exporting, &telemetry);
     let control = Control { folder: config.store.path.clone(), store: state.local.clone(), clock };
     server.add_service(task("control", &telemetry, None, |shutdown| control.run(shutdown)));
-    stores::add_tasks(&mut server, &telemetry, &state, &admin_sockets, shared_limits);
+    stores::add_tasks(&mut server, &telemetry, &state, &admin_sockets, shared);
     add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);
     server.add_service(task("log-switch", &telemetry, None, |shutdown| task::on_log_switch(shutdown, log)));
     if let Some(listener) = sample {
@@ -462,6 +463,7 @@ fn gateway(
         licensing: Arc::clone(&state.licensing),
         recorder: state.recorder.clone(),
         meter: Arc::clone(&state.meter),
+        read_back: ReadBack::default(),
         budgets: Arc::clone(&state.budgets),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         otlp: None,

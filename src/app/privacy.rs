@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::access::authenticator::Authenticator;
 use crate::access::budget::Budgets;
+use crate::access::keyring::Keyring;
 use crate::clock::Clock;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
-use crate::govern::keyring::Keyring;
 use crate::govern::privacy::AnalyticsProvider;
 use crate::govern::privacy::AuditProvider;
 use crate::govern::privacy::DataProvider;

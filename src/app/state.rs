@@ -19,6 +19,7 @@ use crate::access::budget::Budgets;
 use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyError;
 use crate::access::key::KeyStore;
+use crate::access::keyring::Keyring;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
 use crate::access::secret::TooShort;
@@ -51,7 +52,6 @@ use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
 use crate::govern::compliance::desk::Desk;
-use crate::govern::keyring::Keyring;
 use crate::govern::privacy::Keeper;
 use crate::govern::privacy::Privacy;
 use crate::govern::siem::SinkError;
@@ -177,16 +177,16 @@ impl State {
         let licensing = Arc::new(Licensing::open(config.license.clone()));
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
-        let keys = open_keys(&store, &secret, folder, &ids, &*clock)?;
+        let keyring = Arc::new(stores::open_keyring(config, &store, &secret)?);
+        let keys = open_keys((&store, &secret, &keyring), folder, &ids, &*clock)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
         let abtests = Arc::new(AbTests::open(&store, &local)?);
-        let trust = Trust::open(&local, Arc::clone(&signing), node_id.clone(), config.trust)?;
-        let trust = Arc::new(trust);
-        let authenticator = open_authenticator(config, (&store, &secret), &keys, &signing, &clock)?;
+        let own = (&local, Arc::clone(&keyring));
+        let trust = Trust::open(own, Arc::clone(&signing), node_id.clone(), config.trust).map(Arc::new)?;
+        let authenticator = open_authenticator(config, (&store, &secret, &keyring), &keys, &signing, &clock)?;
         let budgets = Arc::new(Budgets::open(&store)?);
         let pins = Arc::new(Pins::open(&local)?);
         let settings = journal_settings(&config.audit, folder);
-        let keyring = Arc::new(stores::open_keyring(config, &store, &secret)?);
         let (metrics, time) = (Arc::clone(&telemetry.metrics), Arc::clone(&clock));
         let opened = audit::open_with(settings, Arc::clone(&keyring), local.clone(), time, metrics)?;
         let Opened { recorder, writer, log, repair, .. } = opened;
@@ -248,7 +248,7 @@ fn open_notary(
 
 fn open_authenticator(
     config: &Config,
-    (store, secret): (&Store, &NodeSecret),
+    (store, secret, keyring): (&Store, &NodeSecret, &Arc<Keyring>),
     keys: &Arc<KeyStore>,
     signing: &Arc<KeyRing>,
     clock: &Arc<dyn Clock>,
@@ -257,8 +257,8 @@ fn open_authenticator(
     Ok(Authenticator {
         keys: Arc::clone(keys),
         tokens: Arc::new(Tokens::open(store, secret, Arc::clone(signing), config.auth.tokens)?),
-        users: Arc::new(Users::open(store, secret.clone(), config.auth.password_cost)?),
-        sessions: Arc::new(SessionStore::open(store, secret.clone(), config.session)?),
+        users: Arc::new(Users::open(store, secret.clone(), keyring.clone(), config.auth.password_cost)?),
+        sessions: Arc::new(SessionStore::open(store, secret.clone(), keyring.clone(), config.session)?),
         provider: provider.transpose()?,
     })
 }
@@ -304,13 +304,12 @@ pub(super) fn tell_standing(licensing: &Licensing, clock: &dyn Clock) {
 }
 
 fn open_keys(
-    store: &Store,
-    secret: &NodeSecret,
+    (store, secret, keyring): (&Store, &NodeSecret, &Arc<Keyring>),
     folder: &Path,
     ids: &UlidSource,
     clock: &dyn Clock,
 ) -> Result<Arc<KeyStore>, StateError> {
-    let keys = KeyStore::open(store, secret.clone())?;
+    let keys = KeyStore::open(store, secret.clone(), Arc::clone(keyring))?;
     let id = ids.next(clock.now().as_millisecond()).to_string();
     if let Some(path) = keys.ensure_admin(folder, id, clock.now())? {
         tracing::info!(path = %path.display(), "the first admin key was written");

@@ -13,7 +13,9 @@ use super::state::State;
 use super::state::StateError;
 use super::state::secret_at;
 use super::task::task;
+use crate::access::a2a::shared::Asking;
 use crate::access::authenticator::Authenticator;
+use crate::access::keyring::Keyring;
 use crate::access::limit::Buckets;
 use crate::access::secret::NodeSecret;
 use crate::admin::resource::infra::facts_of;
@@ -22,14 +24,15 @@ use crate::cluster::Follower;
 use crate::cluster::Members;
 use crate::cluster::NoRedisUrl;
 use crate::cluster::NodeFacts;
+use crate::cluster::RedisServer;
 use crate::cluster::RedisUrl;
 use crate::cluster::SharedLimits;
+use crate::cluster::SharedReplays;
 use crate::cluster::Sharing;
 use crate::config::Config;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::ClusterCheckpoint;
 use crate::govern::audit::kept_checkpoints;
-use crate::govern::keyring::Keyring;
 use crate::govern::privacy::Keeper;
 use crate::store::PostgresFault;
 use crate::store::Store;
@@ -136,7 +139,7 @@ pub(super) fn add_tasks(
     telemetry: &Arc<Telemetry>,
     state: &State,
     addresses: &Listeners,
-    shared: Option<SharedLimits>,
+    shared: Option<(SharedLimits, SharedReplays)>,
 ) {
     let Some(members) = state.members.clone() else { return };
     let address = addresses.bound().first().map(ToString::to_string);
@@ -157,8 +160,9 @@ pub(super) fn add_tasks(
         is_healthy: health.health.is_healthy() && own.keeps_up(),
     };
     let follower = Arc::new(follower(state, &members));
-    if let Some(shared) = shared {
-        server.add_service(task("shared-limits", telemetry, None, move |shutdown| shared.run(shutdown)));
+    if let Some((limits, replays)) = shared {
+        server.add_service(task("shared-limits", telemetry, None, move |shutdown| limits.run(shutdown)));
+        server.add_service(task("shared-replays", telemetry, None, move |shutdown| replays.run(shutdown)));
     }
     server.add_service(task("cluster", telemetry, None, move |shutdown| members.run(facts, shutdown)));
     server.add_service(task("cluster-follow", telemetry, None, move |shutdown| follower.run(shutdown)));
@@ -177,27 +181,31 @@ fn jobs_of(state: &State, common: Common, members: &Arc<Members>, telemetry: &Ar
     }
 }
 
-/// Returns what shares quotas with the other nodes, where they do.
+/// Returns what shares quotas, and what agents have signed, with the other nodes, where they do.
 ///
 /// # Errors
 /// Redis cannot be asked as it is configured.
-pub(super) fn shared_limits(
+pub(super) fn shared_memory(
     config: &Config,
     state: &State,
     buckets: &Arc<Buckets>,
     telemetry: &Arc<Telemetry>,
-) -> Result<Option<SharedLimits>, StateError> {
+) -> Result<Option<(SharedLimits, SharedReplays)>, StateError> {
     let Some(redis) = &config.shared_limits else { return Ok(None) };
     let url: Result<RedisUrl, NoRedisUrl> = secret_at(&redis.url).unwrap_or_default().parse();
-    Ok(Some(SharedLimits {
-        kinds: vec![Arc::clone(buckets), Arc::clone(&state.agents.guardrails.buckets)],
+    let server = RedisServer {
         url: url?,
         tls: TlsClient::new(redis.ca_file.as_deref())?,
         timeout: redis.timeout,
         when_away: redis.when_away,
         clock: Arc::clone(&state.clock),
         metrics: Arc::clone(&telemetry.metrics),
-    }))
+    };
+    let guardrails = &state.agents.guardrails;
+    let kinds = vec![Arc::clone(buckets), Arc::clone(&guardrails.buckets)];
+    let (asking, questions) = Asking::channel();
+    guardrails.share(asking);
+    Ok(Some((SharedLimits { kinds, server: server.clone() }, SharedReplays { questions, server })))
 }
 
 /// Lets everything that is kept in memory follow what other nodes write.

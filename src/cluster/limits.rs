@@ -52,10 +52,9 @@ pub enum WhenAway {
     Refuse,
 }
 
-/// Shares the buckets of two kinds of callers.
-pub struct SharedLimits {
-    /// The buckets of each kind.
-    pub kinds: Vec<Arc<Buckets>>,
+/// The Redis that nodes share.
+#[derive(Clone)]
+pub struct RedisServer {
     /// Where Redis is.
     pub url: RedisUrl,
     /// How it is reached where its URL says so.
@@ -68,6 +67,20 @@ pub struct SharedLimits {
     pub clock: Arc<dyn Clock>,
     /// Counts rounds.
     pub metrics: Arc<Metrics>,
+}
+
+/// Shares the buckets of two kinds of callers.
+pub struct SharedLimits {
+    /// The buckets of each kind.
+    pub kinds: Vec<Arc<Buckets>>,
+    /// Where they are shared.
+    pub server: RedisServer,
+}
+
+impl RedisServer {
+    pub(super) async fn open(&self) -> io::Result<Connection> {
+        Connection::open(&self.url, &self.tls, self.timeout).await
+    }
 }
 
 impl SharedLimits {
@@ -86,12 +99,12 @@ impl SharedLimits {
             }
             let is_away = match self.round(&mut connection).await {
                 Ok(told) => {
-                    self.metrics.shared_limits("told", told as u64);
+                    self.server.metrics.shared_limits("told", told as u64);
                     false
                 }
                 Err(error) => {
                     connection = None;
-                    self.metrics.shared_limits("away", 1);
+                    self.server.metrics.shared_limits("away", 1);
                     if !was_away {
                         tracing::error!(%error, "Redis is away: quotas are not shared");
                     }
@@ -101,7 +114,7 @@ impl SharedLimits {
             if was_away && !is_away {
                 tracing::info!("Redis is back: quotas are shared");
             }
-            let refuses = is_away && self.when_away == WhenAway::Refuse;
+            let refuses = is_away && self.server.when_away == WhenAway::Refuse;
             self.kinds.iter().for_each(|buckets| buckets.refuse(refuses));
             was_away = is_away;
         }
@@ -124,7 +137,7 @@ impl SharedLimits {
             match open.ask_all(&commands).await.and_then(|answers| left(&answers)) {
                 Ok(left) => {
                     told += taken.len();
-                    let now = self.clock.now();
+                    let now = self.server.clock.now();
                     taken.iter().zip(left).for_each(|(it, left)| buckets.learn(it, full_at(now, left)));
                 }
                 Err(error) => {
@@ -137,7 +150,7 @@ impl SharedLimits {
     }
 
     async fn connect(&self) -> io::Result<(Connection, Vec<u8>)> {
-        let mut open = Connection::open(&self.url, &self.tls, self.timeout).await?;
+        let mut open = self.server.open().await?;
         match open.ask(&[b"SCRIPT".to_vec(), b"LOAD".to_vec(), SCRIPT.into()]).await? {
             Answer::Text(name) => Ok((open, name)),
             Answer::Refused(reason) => Err(io::Error::other(reason)),

@@ -13,6 +13,7 @@ mod lease;
 mod limits;
 mod member;
 mod redis;
+mod replays;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ pub use self::follow::Follower;
 pub use self::lease::LEASES;
 pub use self::lease::Lease;
 pub use self::lease::Leases;
+pub use self::limits::RedisServer;
 pub use self::limits::SharedLimits;
 pub use self::limits::WhenAway;
 pub use self::member::AWAY_AFTER;
@@ -33,6 +35,7 @@ pub use self::member::Node;
 pub use self::member::NodeFacts;
 pub use self::redis::NoRedisUrl;
 pub use self::redis::RedisUrl;
+pub use self::replays::SharedReplays;
 
 /// How nodes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@ pub mod abtest;
 pub mod analytics;
 pub mod audit;
 pub mod compliance;
-pub mod keyring;
 pub mod privacy;
 pub mod siem;
 pub mod trust;

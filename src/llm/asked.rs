@@ -6,13 +6,18 @@
 
 use super::json::Document;
 use super::json::NodeId;
+use super::json::fold;
 use super::multipart;
 
 /// What a tool is called that has no name at all.
 pub const UNNAMED: &str = "(unnamed)";
 
 /// Where a path names a model: `…/models/NAME:generateContent`, `…/model/NAME/invoke`, `…/deployments/NAME/…`.
-const PATH_MARKS: [&str; 3] = ["models", "model", "deployments"];
+const PATH_MARKS: [&str; 6] = ["models", "model", "deployments", "engines", "tunedModels", "endpoints"];
+/// Those after whose name a colon and a verb may follow.
+const VERB_MARKS: [&str; 3] = ["models", "tunedModels", "endpoints"];
+/// What stands in the place of an endpoint's name where the body names the model (Vertex AI).
+const OPEN_ENDPOINT: &str = "openapi";
 /// Parameters of a query that name one.
 const QUERY_NAMES: [&str; 3] = ["model", "modelId", "deployment"];
 /// Members that name one model, or several in order of preference.
@@ -37,6 +42,46 @@ const NAME_LISTS: [&[&str]; 2] = [
 ];
 /// Lists of function declarations within one tool.
 const DECLARATIONS: [&str; 2] = ["functionDeclarations", "function_declarations"];
+/// Members that stand for what was stored before: with a model of its own, or with tools only.
+const STORED: [(&[&str], bool); 8] = [
+    (&["input_file_id"], true),
+    (&["agent_id"], true),
+    (&["input_files"], false),
+    (&["assistant_id"], false),
+    (&["prompt", "id"], false),
+    (&["cachedContent"], false),
+    (&["cached_content"], false),
+    (&["generateContentRequest", "cachedContent"], false),
+];
+/// Members that are read above, by their first names.
+const READ: [&str; 26] = [
+    "model",
+    "modelId",
+    "model_id",
+    "models",
+    "fallbacks",
+    "requests",
+    "body",
+    "params",
+    "tools",
+    "functions",
+    "toolConfig",
+    "tool_config",
+    "tool_choice",
+    "mcp_servers",
+    "function_call",
+    "input",
+    "web_search_options",
+    "method",
+    "input_file_id",
+    "agent_id",
+    "input_files",
+    "assistant_id",
+    "prompt",
+    "cachedContent",
+    "cached_content",
+    "generateContentRequest",
+];
 /// Choices that name no tool.
 const NO_CHOICE: [&str; 5] = ["auto", "any", "none", "required", "function"];
 
@@ -47,6 +92,12 @@ pub struct Asked {
     pub models: Vec<String>,
     /// The tools.
     pub tools: Vec<String>,
+    /// Whether it uses what was stored before, of which neither is known.
+    pub is_stored: bool,
+    /// Whether what was stored decides on the model as well.
+    pub is_model_stored: bool,
+    /// Whether a member reads as one that names these, and is written otherwise: some providers take it for that.
+    pub is_disguised: bool,
 }
 
 impl Asked {
@@ -57,8 +108,11 @@ impl Asked {
             if PATH_MARKS.contains(&part)
                 && let Some(name) = parts.peek()
             {
-                let name = name.split_once(':').filter(|_| part == "models").map_or(*name, |(name, _)| name);
-                self.model(name);
+                let has_verb = VERB_MARKS.contains(&part);
+                let name = name.split_once(':').filter(|_| has_verb).map_or(*name, |(name, _)| name);
+                if name != OPEN_ENDPOINT {
+                    self.model(name);
+                }
             }
         }
         for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
@@ -80,13 +134,9 @@ impl Asked {
     /// Adds the model that a form names.
     pub fn in_form(&mut self, body: &[u8], boundary: &str) {
         let parts = multipart::parts(body, boundary, multipart::PARTS_MAX).unwrap_or_default();
-        for part in parts {
-            let head = body.get(part.head).map(String::from_utf8_lossy).unwrap_or_default();
-            let is_model = head.split([';', '\n']).any(|field| {
-                let value = field.trim().strip_prefix("name=");
-                value.is_some_and(|name| name.trim_matches('"') == "model")
-            });
-            if is_model && let Some(name) = body.get(part.content) {
+        let is_model = |name: &str| name.trim().eq_ignore_ascii_case("model");
+        for part in parts.iter().filter(|part| part.name.as_deref().is_some_and(is_model)) {
+            if let Some(name) = body.get(part.content.clone()) {
                 self.model(&String::from_utf8_lossy(name));
             }
         }
@@ -111,6 +161,8 @@ impl Search<'_, '_> {
     /// Looks at one request, and at those within it.
     fn request(&mut self, request: NodeId) {
         self.models(request);
+        self.stored(request);
+        self.asked.is_disguised |= self.has_disguised(request);
         for path in TOOL_LISTS {
             self.list(self.find(request, path));
         }
@@ -150,6 +202,25 @@ impl Search<'_, '_> {
                 name.into_iter().for_each(|name| self.asked.model(&name));
             }
         }
+    }
+
+    fn stored(&mut self, request: NodeId) {
+        for (path, has_model) in STORED {
+            if self.find(request, path).is_some_and(|stored| self.document.is_set(stored)) {
+                self.asked.is_stored = true;
+                self.asked.is_model_stored |= has_model;
+            }
+        }
+    }
+
+    fn has_disguised(&self, request: NodeId) -> bool {
+        let is_disguise = |key: &str| {
+            let folded = fold(key.as_bytes());
+            !READ.contains(&key) && READ.iter().any(|known| fold(known.as_bytes()) == folded)
+        };
+        let mut keys =
+            self.document.children(request).filter_map(|member| self.document.key_of(self.body, member));
+        keys.any(|key| is_disguise(&key))
     }
 
     fn nested(&mut self, request: NodeId) {
@@ -265,11 +336,15 @@ mod tests {
             asked.in_target(path, query);
             assert_eq!(asked.models, models, "{path}");
         }
-        let form = "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper-1\r\n--b\r\n\
-                    Content-Disposition: form-data; name=\"file\"; filename=\"model\"\r\n\r\nxx\r\n--b--\r\n";
-        let mut asked = Asked::default();
-        asked.in_form(form.as_bytes(), "b");
-        assert_eq!(asked.models, ["whisper-1"]);
+        for field in ["name=\"model\"", "Name=\"model\"", "name = model", "NAME =\"Model\""] {
+            let form = format!(
+                "--b\r\nContent-Disposition: form-data; {field}\r\n\r\nwhisper-1\r\n--b\r\n\
+                 Content-Disposition: form-data; name=\"file\"; filename=\"model\"\r\n\r\nxx\r\n--b--\r\n"
+            );
+            let mut asked = Asked::default();
+            asked.in_form(form.as_bytes(), "b");
+            assert_eq!(asked.models, ["whisper-1"], "{field}");
+        }
     }
 
     #[test]

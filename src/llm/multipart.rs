@@ -18,6 +18,8 @@ pub struct Part {
     pub content: Range<usize>,
     /// The declared Content-Type.
     pub content_type: Option<String>,
+    /// The name of the form's field.
+    pub name: Option<String>,
     /// Whether it is a file: its disposition names one.
     pub is_file: bool,
 }
@@ -75,13 +77,21 @@ fn part(body: &[u8], range: Range<usize>) -> Result<Part, MultipartFault> {
     let split = memmem::find(bytes, b"\r\n\r\n").ok_or(MultipartFault::PartHead)?;
     let head = range.start..range.start + split;
     let text = std::str::from_utf8(&body[head.clone()]).map_err(|_| MultipartFault::PartHead)?;
-    let Declared { content_type, is_file } = check_head(text)?;
-    Ok(Part { head, content: range.start + split + 4..range.end, content_type, is_file })
+    let Declared { content_type, disposition } = check_head(text)?;
+    let Disposition { name, is_file } = disposition;
+    Ok(Part { head, content: range.start + split + 4..range.end, content_type, name, is_file })
 }
 
 /// What the header lines of a part say of it.
 struct Declared {
     content_type: Option<String>,
+    disposition: Disposition,
+}
+
+/// What a `Content-Disposition` says.
+#[derive(Default)]
+struct Disposition {
+    name: Option<String>,
     is_file: bool,
 }
 
@@ -91,8 +101,7 @@ fn check_head(head: &str) -> Result<Declared, MultipartFault> {
         return Err(MultipartFault::PartHead);
     }
     let mut content_type = None;
-    let mut is_file = false;
-    let mut dispositions = 0;
+    let mut disposition = None;
     for line in head.split("\r\n") {
         let (name, value) = line.split_once(':').ok_or(MultipartFault::PartHead)?;
         let odd = name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
@@ -100,11 +109,8 @@ fn check_head(head: &str) -> Result<Declared, MultipartFault> {
             return Err(MultipartFault::PartHead);
         }
         match name.to_ascii_lowercase().as_str() {
-            "content-disposition" => {
-                dispositions += 1;
-                check_disposition(value)?;
-                is_file = names_file(value);
-            }
+            "content-disposition" if disposition.is_some() => return Err(MultipartFault::PartHead),
+            "content-disposition" => disposition = Some(Disposition::read(value)?),
             "content-type" if content_type.is_some() => return Err(MultipartFault::PartHead),
             "content-type" => content_type = Some(value.trim().to_owned()),
             "content-transfer-encoding" => {
@@ -118,32 +124,47 @@ fn check_head(head: &str) -> Result<Declared, MultipartFault> {
     }
     let nested =
         content_type.as_deref().is_some_and(|t: &str| t.to_ascii_lowercase().starts_with("multipart/"));
-    match (nested, dispositions) {
+    match (nested, disposition) {
         (true, _) => Err(MultipartFault::Nested),
-        (false, 1) => Ok(Declared { content_type, is_file }),
-        (false, _) => Err(MultipartFault::PartHead),
+        (false, Some(disposition)) => Ok(Declared { content_type, disposition }),
+        (false, None) => Err(MultipartFault::PartHead),
     }
 }
 
-/// `name` stands once; `filename` and `filename*` do not stand together.
-fn check_disposition(value: &str) -> Result<(), MultipartFault> {
-    let lower = value.to_ascii_lowercase();
-    let count = |name: &str| lower.split(';').filter(|part| part.trim_start().starts_with(name)).count();
-    let fits = count("name=") <= 1 && count("filename=") + count("filename*") <= 1;
-    if fits { Ok(()) } else { Err(MultipartFault::PartHead) }
+impl Disposition {
+    /// Reads a value with one meaning: `name` stands once and in no other encoding, `filename` and `filename*` do not
+    /// stand together.
+    fn read(value: &str) -> Result<Self, MultipartFault> {
+        let mut read = Self::default();
+        for parameter in unquoted_split(value).skip(1) {
+            let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let key = key.trim().to_ascii_lowercase();
+            let is_taken = match key.as_str() {
+                "name" => read.name.replace(plain(value.trim())?.to_owned()).is_some(),
+                "filename" | "filename*" => std::mem::replace(&mut read.is_file, true),
+                other => other.starts_with("name*") || other.starts_with("filename*"),
+            };
+            if is_taken {
+                return Err(MultipartFault::PartHead);
+            }
+        }
+        Ok(read)
+    }
 }
 
-/// Tells whether a disposition has a file's name; what stands within quotes is none.
-fn names_file(value: &str) -> bool {
+/// Splits at the semicolons that stand in no quotes.
+fn unquoted_split(value: &str) -> impl Iterator<Item = &str> {
     let mut quoted = false;
-    let ends = |byte: char| {
+    value.split(move |byte| {
         quoted ^= byte == '"';
         byte == ';' && !quoted
-    };
-    value.split(ends).any(|part| {
-        let name = part.split('=').next().unwrap_or_default().trim().trim_end_matches('*');
-        name.eq_ignore_ascii_case("filename")
     })
+}
+
+/// Returns a value without its quotes, if it is all in them or has none: what is escaped is read in several ways.
+fn plain(value: &str) -> Result<&str, MultipartFault> {
+    let bare = value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+    if bare.contains(['"', '\\']) { Err(MultipartFault::PartHead) } else { Ok(bare) }
 }
 
 #[cfg(test)]
@@ -183,20 +204,25 @@ mod tests {
             (r#"form-data; name="filename""#, false),
         ];
         for (disposition, is_file) in cases {
-            assert_eq!(names_file(disposition), is_file, "{disposition}");
+            let read = Disposition::read(disposition).map(|it| it.is_file);
+            assert_eq!(read, Ok(is_file), "{disposition}");
         }
     }
 
     #[test]
     fn what_splits_in_two_ways_is_refused() {
         let named_twice = "Content-Disposition: form-data; name=\"a\"; name=\"b\"\r\n\r\nx";
+        let otherwise = "Content-Disposition: form-data; name=\"a\"; name*=UTF-8''b\r\n\r\nx";
+        let escaped = "Content-Disposition: form-data; name=\"mo\\del\"\r\n\r\nx";
         let two_files =
             "Content-Disposition: form-data; name=\"a\"; filename=\"b\"; filename*=UTF-8''c\r\n\r\nx";
         let nested = "Content-Disposition: form-data; name=\"a\"\r\nContent-Type: multipart/mixed\r\n\r\nx";
         let encoded =
             "Content-Disposition: form-data; name=\"a\"\r\nContent-Transfer-Encoding: base64\r\n\r\neA==";
-        let cases: [(&[u8], MultipartFault); 7] = [
+        let cases: [(&[u8], MultipartFault); 9] = [
             (&body(&[named_twice]), MultipartFault::PartHead),
+            (&body(&[otherwise]), MultipartFault::PartHead),
+            (&body(&[escaped]), MultipartFault::PartHead),
             (&body(&[two_files]), MultipartFault::PartHead),
             (&body(&["no colon\r\n\r\nx"]), MultipartFault::PartHead),
             (&body(&[nested]), MultipartFault::Nested),

@@ -23,9 +23,9 @@
 //! | shared by all nodes, at once or within a second | each node's own |
 //! |---|---|
 //! | API keys, users, sessions, revoked tokens, signing keys | its audit journal and its own checkpoints, and the places of its SIEM sinks |
-//! | revisions of the rules (routes, policies, limits) | quotas, unless `cluster.limits = "redis"`; those of agents on `a2a` routes always |
+//! | revisions of the rules (routes, policies, limits) | unless `cluster.limits = "redis"`: quotas, also of agents, and the replay windows of `a2a` |
 //! | the entries of all audit journals, as they were shipped | the live stream `/api/v1/audit/stream`: entries of the node that is asked |
-//! | legal holds, erasures, the keys that names are sealed under | trust in agents, pins of tools, replay windows of `a2a` |
+//! | legal holds, erasures, the keys that names are sealed under | trust in agents, pins of tools, SAML assertions that were used |
 //! | usage, cost, budgets | counts of A/B tests (the tests themselves are shared) |
 //!
 //! # The audit log of all nodes
@@ -73,8 +73,10 @@
 //! each other what callers took: a node decides by what it knows, without asking anybody, and a script in Redis adds up
 //! what all let through, every 5 ms and by Redis' own clock. So a caller can take more than its quota only by what
 //! arrives at the other nodes within one such round, at most one burst at each; what was too much is missing
-//! afterwards (up to a second burst), so that the rate holds. No request waits for Redis. `when_away` says what holds
-//! while it is away; `portcullis_shared_limits_total{result="away"}` counts the rounds.
+//! afterwards (up to a second burst), so that the rate holds. No request waits for Redis but a signed call of an agent
+//! where there is a replay window: whether its signature came to any node before is asked there, once it is new to the
+//! node itself. `when_away` says what holds while Redis is away; `portcullis_shared_limits_total{result="away"}` counts
+//! the rounds.
 //!
 //! # How changes travel
 //!
@@ -88,10 +90,10 @@
 //! |---|---|
 //! | a node dies | the others go on, `/api/v1/cluster/health` shows it `missing` after 5 s, and `degraded` in all; its jobs move to another node; what it recorded is in the database but for what its last beat says was waiting, and on its disk |
 //! | the database is away | audit entries wait in each journal; traffic goes on with the keys, users and rules that each node knows; whatever has to be written is refused with 503; a name that was never seen is recorded as `[unlisted]`; figures wait in memory; health is `degraded` after 5 s |
-//! | Redis is away | `cluster.redis.when_away`: `local`, each node counts for itself and tells what was taken afterwards; `refuse`, 429 for what has a quota |
+//! | Redis is away | `cluster.redis.when_away`: `local`, each node counts for itself and tells what was taken afterwards; `refuse`, 429 for what has a quota, and for calls of agents within a replay window |
 //! | a node is cut off from the database | the same for that node alone; it serves the rules it has, and catches up when it is back |
 //! | a hold or an erasure at a node that is cut off | refused: neither is taken without the database |
-//! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one |
+//! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one. One that cannot read newer records yet (names of keys, users and sessions are sealed since version 2) goes on with those it knows, and cannot change them |
 //! | the nodes' files differ | the rules are those of the newest revision; a node where they do not build keeps what it had and is shown as `behind` |
 //!
 //! A node that was cut off does not know of keys that were revoked meanwhile: where that matters, let the load balancer

@@ -8,7 +8,9 @@
 //!
 //! # Who stands in it
 //! Actor and entity are not written down as they are: each name has a random key of its own, in `state/subjects.keys`, and
-//! entries hold the name sealed under it ([`crate::govern::keyring`]). So do legal holds, with their reasons. Erasing
+//! entries hold the name sealed under it ([`crate::access::keyring`]). So do legal holds, with their reasons; API keys and
+//! users, whose names are sealed under the key of their id as well; sessions of those for whom an identity provider vouches;
+//! and agents, with what was attested of them. Erasing
 //! somebody (`POST /api/v1/dsar/erase`) overwrites the key where it lies and waits for the disk. After that
 //!
 //! - the chain verifies as before, for it is a chain of what was sealed;
@@ -17,14 +19,16 @@
 //!
 //! What that does *not* reach:
 //!
-//! - names and ids of API keys, which the store holds as they are (an erasure revokes keys of that name or id, but files
-//!   of the store keep old pages for a while), and request ids, which callers choose: put no names into either;
-//! - entries that version 1 of the log has written, until retention drops them;
+//! - ids of API keys and users, which the gateway makes up, and request ids, which callers choose: put no names into these;
+//! - entries that version 1 of the log has written, until retention drops them, and old pages of the store from before it
+//!   sealed names: records are sealed at the first start that can, but its files keep what was there for a while;
 //! - copies that have left the gateway: exports, backups, what a SIEM was sent;
 //! - disks and file systems that write changed blocks elsewhere (flash, btrfs, snapshots). There the state directory
 //!   belongs on an encrypted volume. Keep backups of `subjects.keys` apart from those of the journal, and shorter.
 //!
-//! A million names have keys; whoever comes after that is recorded as `[unlisted]`, and the log says so once.
+//! A million names have keys; whoever comes after that is recorded as `[unlisted]`, and the log says so once. API keys and
+//! users of new names are refused then. Without `subjects.keys` the store's keys still count, but are shown as `[erased]`,
+//! and users cannot log in: back it up with the rest ([`operations`](super::operations)).
 //!
 //! # Legal holds
 //! A hold forbids the erasure of its entity (409) and keeps its entries past their retention: segments are dropped from the

@@ -123,7 +123,9 @@ pub enum ChangeError {
     #[error("{} faults", .0.len())]
     Faulty(Vec<Fault>),
     /// It would lead a provider's key elsewhere, or bring back other keys or agents, and its author may not.
-    #[error("where a provider's key goes, who the agents are, and what sinks get, is not for this author to change")]
+    #[error(
+        "where a provider's key goes, who the agents are, and what sinks get, is not for this author to change"
+    )]
     OutOfReach,
     /// Somebody else changed the document first.
     #[error("the configuration has changed; it is now {etag}")]

@@ -25,6 +25,7 @@ use crate::access::a2a::claims;
 use crate::access::a2a::claims::Claims;
 use crate::access::a2a::denial::Code;
 use crate::access::a2a::denial::Denial;
+use crate::access::credential::places_of_ours;
 use crate::access::limit::UNLIMITED;
 use crate::policy::decision::CallerId;
 use crate::tls::peer::PeerFault;
@@ -75,7 +76,7 @@ impl Gateway {
     }
 
     /// Checks the signature over the body as it came, on routes for agents.
-    pub(super) fn check_integrity(
+    pub(super) async fn check_integrity(
         &self,
         exchange: &mut Exchange,
         passage: &Passage,
@@ -89,6 +90,10 @@ impl Gateway {
         let complete = || pending.complete(body, &self.guardrails, now);
         let verdict =
             if body.len() > BLOCKING_BYTES { tokio::task::block_in_place(complete) } else { complete() };
+        let verdict = match verdict {
+            Ok(grant) => grant.confirmed(&self.guardrails).await,
+            Err(denial) => Err(denial),
+        };
         let call = exchange.agent.get_or_insert_default();
         match verdict {
             Ok(grant) => {
@@ -161,6 +166,10 @@ pub(super) fn introduce(
 ) -> Result<(), Rejection> {
     if !passage.route().is_for_agents() {
         return Ok(());
+    }
+    // What an agent shows of ours beside its certificate is no other agent's business.
+    for place in places_of_ours(&head.headers) {
+        head.remove_header(place);
     }
     let grant = exchange.grant.as_ref().ok_or(Rejection::Internal)?;
     for (name, value) in [(claims::AGENT_ID, grant.agent()), (claims::CAPABILITY, grant.capability())] {

@@ -10,8 +10,10 @@ use super::context::Exchange;
 use super::context::Passage;
 use super::reject::Rejection;
 use crate::access::credential::ALL_PLACES;
+use crate::access::credential::CredentialFault;
 use crate::access::credential::Presented;
 use crate::access::credential::Principal;
+use crate::access::credential::is_ours;
 use crate::access::credential::of_provider;
 use crate::access::credential::presented;
 use crate::access::limit::LimitState;
@@ -37,6 +39,10 @@ impl Gateway {
             RouteAuth::Transparent => {
                 let head = session.req_header();
                 let credential = of_provider(&head.headers, head.uri.query());
+                let credential = match credential {
+                    Ok(Some(found)) if is_ours(&found) => Err(CredentialFault::Ours),
+                    other => other,
+                };
                 let caller =
                     credential.as_ref().ok().and_then(|it| it.as_deref()).map(|it| self.callers.of(it));
                 let name = caller.clone().unwrap_or_else(|| stranger(session));

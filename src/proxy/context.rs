@@ -154,6 +154,8 @@ impl Service {
 pub struct Outcome {
     /// The strictest action.
     pub action: Option<Action>,
+    /// Whether the gateway refused it, whatever for.
+    pub is_denied: bool,
     /// What the shadow policy would have done.
     pub shadow: Option<Action>,
     /// Findings in the request.

@@ -60,7 +60,7 @@ impl Gateway {
         let model = self.model(exchange);
         let used = Use {
             caller: exchange.caller.as_ref().map(|caller| caller.as_str().to_owned()),
-            tokens: tokens(&exchange.outcome, model.is_some() && !exchange.is_free),
+            tokens: self.used_tokens(exchange, model.is_some()),
             model,
             route: Some(passage.route().name.clone()),
             verdict: verdict(&exchange.outcome),
@@ -73,6 +73,14 @@ impl Gateway {
             let paid = self.paid(exchange, &used, cost, reservation.amount());
             reservation.settle(paid, self.clock.now());
         }
+    }
+
+    /// Returns the tokens that count: of what is read again, none.
+    fn used_tokens(&self, exchange: &Exchange, asks_model: bool) -> Tokens {
+        let told = tokens(&exchange.outcome, asks_model && !exchange.is_free);
+        let caller = exchange.caller.as_ref().map_or("", CallerId::as_str);
+        let is_again = exchange.is_free && told.total > 0 && !self.read_back.is_first(caller, &exchange.path);
+        if is_again { Tokens::default() } else { told }
     }
 
     /// Returns what was found, each detector once, with the strictest that was done about it.

@@ -25,6 +25,7 @@ pub mod local;
 mod meter;
 pub mod path;
 pub mod provider_key;
+pub mod read_back;
 mod record;
 mod refuse;
 pub mod reject;
@@ -58,6 +59,7 @@ use self::context::Passage;
 use self::context::Service;
 use self::gate::ByteBudget;
 use self::provider_key::ProviderKeys;
+use self::read_back::ReadBack;
 use self::reject::Rejection;
 use self::scope::ScopeRefusal;
 use self::upstream::UpstreamTimeouts;
@@ -135,6 +137,8 @@ pub struct Gateway {
     pub recorder: Recorder,
     /// Counts what is used.
     pub meter: Arc<Meter>,
+    /// The answers whose use was counted when they were read.
+    pub read_back: ReadBack,
     /// Whether traffic goes on while the audit log cannot be written.
     pub without_record: bool,
     /// The collector of traces, where there is one.

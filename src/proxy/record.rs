@@ -169,7 +169,7 @@ impl Gateway {
             event_type: event_type(exchange).to_owned(),
             category: gravest.map(|(_, detector)| detector.category),
             severity: gravest.map(|(_, detector)| detector.severity),
-            action: exchange.outcome.action.unwrap_or(Action::Allow).as_str().to_owned(),
+            action: recorded_action(&exchange.outcome).as_str().to_owned(),
             actor: caller.clone(),
             entity: caller,
             route: exchange.passage.as_ref().map(|passage| passage.route().name.clone()),
@@ -209,6 +209,12 @@ impl Gateway {
         }
         message
     }
+}
+
+/// Returns what the audit log says was done: who was refused before a policy could decide was not allowed anything.
+fn recorded_action(outcome: &Outcome) -> Action {
+    let decided = outcome.action.unwrap_or(Action::Allow);
+    if outcome.is_denied { Action::Block } else { decided }
 }
 
 fn event_type(exchange: &Exchange) -> &'static str {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
 use http::header;
 use pingora::http::ResponseHeader;
 use pingora::protocols::http::HttpTask;
@@ -38,6 +39,7 @@ impl Gateway {
         let answer = rejection.answer();
         exchange.limit.get_or_insert_with(|| self.limit_of_address(session));
         exchange.outcome.reason = Some(answer.code);
+        exchange.outcome.is_denied = rejection.is_denial();
         exchange.outcome.status = Some(answer.status);
         if rejection.is_block() {
             exchange.acted(Action::Block);
@@ -52,6 +54,9 @@ impl Gateway {
         head.insert_header(header::CONTENT_LENGTH, body.len())?;
         if let Some(seconds) = answer.retry_after_s {
             head.insert_header(header::RETRY_AFTER, seconds)?;
+        }
+        if answer.status == StatusCode::UNAUTHORIZED {
+            head.insert_header(header::WWW_AUTHENTICATE, "Bearer realm=\"portcullis\"")?;
         }
         if !answer.may_retry {
             // OpenAI's and Anthropic's SDKs obey it, whatever the status.

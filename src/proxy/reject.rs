@@ -121,6 +121,11 @@ impl Rejection {
         )
     }
 
+    /// Tells whether the gateway refuses, and not the provider that fails: to the audit log it is denied.
+    pub fn is_denial(&self) -> bool {
+        !matches!(self, Self::Upstream(_) | Self::UpgradeFailed)
+    }
+
     /// Tells whether somebody was refused at the door, of whom no more is known than that: where such come without
     /// end, counting them has to do.
     pub fn is_knock(&self, is_known: bool) -> bool {
@@ -182,7 +187,9 @@ impl Rejection {
             Self::Path(_) => (StatusCode::BAD_REQUEST, "malformed_path"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no_route"),
             Self::NoKey | Self::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
-            Self::Credential(CredentialFault::Malformed) => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
+            Self::Credential(CredentialFault::Malformed | CredentialFault::Ours) => {
+                (StatusCode::UNAUTHORIZED, "invalid_api_key")
+            }
             Self::Credential(CredentialFault::Ambiguous) => (StatusCode::BAD_REQUEST, "ambiguous_credential"),
             Self::Credential(CredentialFault::InQuery) => (StatusCode::BAD_REQUEST, "credential_in_query"),
             Self::Forbidden => (StatusCode::FORBIDDEN, "route_forbidden"),

@@ -53,7 +53,7 @@ impl Gateway {
         let deadline = Duration::from_millis(self.config.timeouts.body_ms);
         let held = gate::take_body(session, &self.budget, whole_max, deadline).await?;
         exchange.reserved = Some(held.reserved);
-        self.check_integrity(exchange, passage, &held.bytes)?;
+        self.check_integrity(exchange, passage, &held.bytes).await?;
         // A body that its caller has signed: what leaves has to be equal to it.
         let signed = covers_body(session).then(|| held.bytes.clone());
         let coding = text_header(session, header::CONTENT_ENCODING).map_or(Ok(None), Coding::parse)?;

@@ -28,6 +28,11 @@ pub enum ScopeRefusal {
     /// No model is named.
     #[error("this API key may use certain models only, and the request names none")]
     NoModel,
+    /// What was stored before decides.
+    #[error(
+        "this API key may use certain models or tools only, and the request uses stored ones by reference"
+    )]
+    Stored,
     /// Nobody can tell.
     #[error("this API key may use certain models or tools only, and the request cannot be read")]
     Unreadable,
@@ -82,12 +87,16 @@ fn read(
 }
 
 fn check(scope: &Scope, asked: Option<&Asked>, is_empty: bool) -> Result<(), ScopeRefusal> {
-    let Some(asked) = asked else { return Err(ScopeRefusal::Unreadable) };
+    let Some(asked) = asked.filter(|asked| !asked.is_disguised) else { return Err(ScopeRefusal::Unreadable) };
     if let Some(name) = asked.models.iter().find(|name| !scope.allows_model(name)) {
         return Err(ScopeRefusal::Model(shown(name)));
     }
     if let Some(name) = asked.tools.iter().find(|name| !scope.allows_tool(name)) {
         return Err(ScopeRefusal::Tool(shown(name)));
+    }
+    let is_stored = asked.is_stored && !scope.tools.is_empty();
+    if is_stored || asked.is_model_stored && !scope.models.is_empty() {
+        return Err(ScopeRefusal::Stored);
     }
     // A request without a body asks no model anything.
     match !scope.models.is_empty() && asked.models.is_empty() && !is_empty {
@@ -134,6 +143,21 @@ mod tests {
             ("/v1/chat/completions", r#"{"model":"gpt-4o","model":"gpt-5"}"#, Err(ScopeRefusal::Unreadable)),
             ("/v1beta/models/gpt-5:generateContent", r#"{"contents":[]}"#, model("gpt-5")),
             ("/v1/batches", "{\"model\":\"gpt-4o\"}\n{\"model\":\"gpt-5\"}\n", model("gpt-5")),
+            ("/v1/batches", r#"{"input_file_id":"file-1","model":"gpt-4o"}"#, Err(ScopeRefusal::Stored)),
+            ("/v1/responses", r#"{"model":"gpt-4o","prompt":{"id":"pmpt_1"}}"#, Err(ScopeRefusal::Stored)),
+            ("/v1/responses", r#"{"model":"gpt-4o","prompt":"Hello","cachedContent":null}"#, Ok(())),
+            ("/v1/engines/gpt-5/completions", r#"{"model":"gpt-4o"}"#, model("gpt-5")),
+            ("/v1beta/tunedModels/gpt-5:generateContent", r#"{"model":"gpt-4o"}"#, model("gpt-5")),
+            (
+                "/v1/projects/p/locations/l/endpoints/openapi/chat/completions",
+                r#"{"model":"gpt-4o"}"#,
+                Ok(()),
+            ),
+            ("/v1/projects/p/locations/l/endpoints/7:predict", r#"{"model":"gpt-4o"}"#, model("7")),
+            ("/v1/x", r#"{"Model":"gpt-5","model":"gpt-4o"}"#, Err(ScopeRefusal::Unreadable)),
+            ("/v1/x", r#"{"Model":"gpt-5","modelId":"gpt-4o"}"#, Err(ScopeRefusal::Unreadable)),
+            ("/v1/x", r#"{"model":"gpt-4o","tool\u017f":[{"name":"rm"}]}"#, Err(ScopeRefusal::Unreadable)),
+            ("/v1/x", r#"{"model":"gpt-4o","messages":[{"Model":"gpt-5"}]}"#, Ok(())),
             ("/v1/models", "", Ok(())),
             ("/v1/models/gpt-5", "", model("gpt-5")),
             ("/v1/x", "\u{feff}{\"model\":\"gpt-5\"}", Err(ScopeRefusal::NoModel)),

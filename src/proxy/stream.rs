@@ -211,6 +211,7 @@ impl Gateway {
     ) -> Result<(), Stop> {
         let answer = rejection.answer();
         exchange.outcome.reason = Some(answer.code);
+        exchange.outcome.is_denied = rejection.is_denial();
         if rejection.is_block() {
             exchange.acted(Action::Block);
         }

@@ -213,6 +213,21 @@ async fn sessions_end_by_time_by_an_administrator_and_with_their_key() {
 }
 
 #[tokio::test]
+async fn who_guesses_passwords_on_the_page_is_told_when_to_come_back() {
+    let world = world();
+    let mut browser = Browser::open(&world);
+    let mut guess = async || browser.post("/login", &[("username", "ada"), ("password", "wrong")]).await;
+    let mut shown = guess().await;
+    let mut tries = 1;
+    while shown.status == 401 && tries < 20 {
+        shown = guess().await;
+        tries += 1;
+    }
+    assert_eq!((shown.status, shown.headers["retry-after"].to_str().unwrap()), (429, "1"), "{}", shown.text);
+    assert!(shown.text.contains("Too many failed logins"), "{}", shown.text);
+}
+
+#[tokio::test]
 async fn a_password_begins_a_session_that_ends_with_any_change_of_its_user() {
     let world = world();
     let mut admin = Browser::open(&world);

@@ -161,19 +161,20 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let opened = audit::open(settings, store.clone(), clock.clone(), telemetry.metrics.clone()).unwrap();
     tokio::spawn(opened.writer.run(std::future::pending()));
     let secret = NodeSecret::random();
-    let keys = Arc::new(KeyStore::open(&store, secret.clone()).unwrap());
+    let keys = Arc::new(KeyStore::open(&store, secret.clone(), opened.keyring.clone()).unwrap());
     let prices = price::read(None).unwrap();
     let meter = Arc::new(Meter::new(&store, opened.keyring.clone(), clock.clone(), prices));
     let signing = KeyRing::open(&store, secret.clone(), SigningConfig::default(), clock.now()).unwrap();
     let signing = Arc::new(signing);
-    let trust = Trust::open(&store, signing.clone(), "node-1".to_owned(), TrustConfig::default()).unwrap();
-    let trust = Arc::new(trust);
+    let sealed = (&store, opened.keyring.clone());
+    let trust = Trust::open(sealed, signing.clone(), "node-1".to_owned(), TrustConfig::default());
+    let trust = Arc::new(trust.unwrap());
     let budgets = Arc::new(Budgets::open(&store).unwrap());
     let authenticator = Authenticator {
         keys: Arc::clone(&keys),
         tokens: Arc::new(Tokens::open(&store, &secret, Arc::clone(&signing), TOKENS).unwrap()),
-        users: Arc::new(Users::open(&store, secret.clone(), CHEAP).unwrap()),
-        sessions: Arc::new(SessionStore::open(&store, secret, SESSIONS).unwrap()),
+        users: Arc::new(Users::open(&store, secret.clone(), opened.keyring.clone(), CHEAP).unwrap()),
+        sessions: Arc::new(SessionStore::open(&store, secret, opened.keyring.clone(), SESSIONS).unwrap()),
         provider: None,
     };
     let providers: Vec<Box<dyn DataProvider>> = vec![

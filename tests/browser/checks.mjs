@@ -34,6 +34,12 @@ export async function figures({ gateway, made, check }, page) {
   await page.locator('figure details[open] tbody tr').first().waitFor();
   const rows = await page.locator('figure details[open] tbody tr').allInnerTexts();
   check('the figures of a chart are there as a table', rows.some((row) => /\b3\b/.test(row) && /\b2\b/.test(row)));
+  // Whatever is drawn anew, what was opened stays open, and is filled.
+  await page.locator('figure details').evaluateAll((all) => all.forEach((one) => { one.dataset.before = ''; }));
+  await page.locator('[name=period]').selectOption('72');
+  await until('the figures are read again', async () => (await page.locator('figure details').count()) > 0 && (await page.locator('[data-before]').count()) === 0);
+  await page.locator('figure details[open] tbody tr').first().waitFor();
+  check('and stay there over a refresh, those that were opened', await page.locator('figure details[open]').count(), 1);
   await page.visit('/ui/usage');
   const usage = await gateway.ask('GET', '/api/v1/analytics/usage');
   check('tokens are those of the API', await figure(page, 'tokens'), usage.total_tokens);
@@ -107,6 +113,17 @@ async function audit({ gateway, check }, page) {
   const link = await page.getByRole('link', { name: 'CSV' }).getAttribute('href');
   const file = await page.evaluate(async (address) => { const got = await fetch(address); return [got.status, got.headers.get('content-disposition')?.includes('.csv')]; }, link);
   check('the log can be taken along', file, [200, true]);
+  check('a node alone is not named', await page.locator('th').getByText('Node', { exact: true }).count(), 0);
+  await page.route('**/api/v1/audit?*', async (route) => {
+    const response = await route.fetch();
+    const told = await response.json();
+    told.entries[0].node = 'another-node';
+    await route.fulfill({ response, json: { ...told, complete: false } });
+  });
+  await page.getByRole('button', { name: 'Search' }).click();
+  await page.locator('#partial').waitFor();
+  check('of several nodes each is named', await page.locator('tbody tr').first().getByText('another-node').count(), 1);
+  await page.unroute('**/api/v1/audit?*');
   await page.getByRole('button', { name: 'Checkpoint' }).click();
   await page.locator('dialog').getByText('Newest entry').waitFor();
   await closeDialog(page);

@@ -119,6 +119,22 @@ fn an_answer_that_waited_for_its_entry_counts_too() {
 }
 
 #[test]
+fn an_answer_that_is_read_again_is_paid_once() {
+    let shop = Shop::open(Upstream::answering("application/json", ANSWER));
+    let (key, id) = shop.key(&json!({ "tokens_per_day": 250 }));
+    let read = |name: &str| {
+        let path = format!("/v1/chat/completions/{name}");
+        let head = format!("GET {path} HTTP/1.1\r\nhost: gate\r\nauthorization: Bearer {key}\r\n\r\n");
+        exchange(shop.gateway.proxy, head.as_bytes()).status
+    };
+    for name in ["a", "a", "a", "a", "b"] {
+        assert_eq!(read(name), 200, "{name}");
+    }
+    assert_eq!(shop.settled(&id, 200)["today"]["tokens"], 200);
+    assert_eq!(counted(&shop.gateway, 5)["total_tokens"], 200);
+}
+
+#[test]
 fn money_is_kept_to_and_what_has_no_price_is_not_asked_for() {
     let shop = Shop::open(Upstream::answering("application/json", ANSWER));
     // One answer costs 0.00003225.

@@ -80,7 +80,7 @@ fn a_kill_at_any_moment_loses_nothing_that_was_acknowledged() {
 }
 
 /// Sends requests on one connection until it breaks; returns the request ids that were acknowledged.
-fn use_until_it_dies(address: SocketAddr, name: &str, count: &AtomicUsize) -> Vec<String> {
+pub fn use_until_it_dies(address: SocketAddr, name: &str, count: &AtomicUsize) -> Vec<String> {
     let mut client = Client::connect(address);
     let mut answered = Vec::new();
     loop {
@@ -99,7 +99,7 @@ fn use_until_it_dies(address: SocketAddr, name: &str, count: &AtomicUsize) -> Ve
 }
 
 /// Opens the log as the next process would, verifies its chain, and returns all request ids in it.
-fn recorded(folder: &Path) -> BTreeSet<String> {
+pub fn recorded(folder: &Path) -> BTreeSet<String> {
     let config = AuditConfig { reserve_bytes: 0, low_water_bytes: 0, ..AuditConfig::at(folder.to_owned()) };
     let metrics = Arc::new(Metrics::new("0", "0"));
     let deadline = Instant::now() + PATIENCE;
@@ -246,7 +246,7 @@ fn answer() -> Vec<u8> {
         .into_bytes()
 }
 
-fn config(upstream: &Upstream, audit: &str) -> String {
+pub fn config(upstream: &Upstream, audit: &str) -> String {
     format!(
         "[proxy]\nmax_requests_per_connection = 1000000\n\n[audit]\n{audit}\n\n[[routes]]\nname = \"all\"\n\
          path_prefix = \"/\"\nupstream = \"http://{}\"\ndialect = \"openai\"\nwebsocket = true\n\n{UNLIMITED}",

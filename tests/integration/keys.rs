@@ -333,6 +333,26 @@ fn an_operator_cannot_lead_a_providers_key_elsewhere() {
     assert!(world.forwarded().contains("bearer portcullis"));
 }
 
+#[test]
+fn our_own_credentials_are_no_providers_business() {
+    let world = world();
+    let (status, made) = world.admin("POST", "/api/v1/keys", &json!({ "name": "app", "role": "service" }));
+    let key = made["key"].as_str().expect("a key").to_owned();
+    assert_eq!(status, 201);
+    for (path, fields) in [
+        ("/plain/v1/chat/completions".to_owned(), format!("authorization: Bearer {key}\r\n")),
+        ("/plain/v1/messages".to_owned(), format!("x-api-key: {key}\r\n")),
+        ("/plain/v1/chat/completions".to_owned(), format!("x-api-token: {key}\r\n")),
+        (format!("/plain/v1beta/models/m:generateContent?key={key}"), String::new()),
+    ] {
+        let answer = world.call(&path, &fields);
+        assert_eq!(answer.status, 401, "{path} {fields}: {}", answer.text());
+        assert!(answer.text().contains("a credential of the gateway"), "{}", answer.text());
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer realm=\"portcullis\""));
+    }
+    assert!(world.upstream.take().is_empty(), "the provider was shown a key of ours");
+}
+
 /// Of two credentials only the provider knows which counts: with a new one beside it, a caller would be a new one.
 #[test]
 fn nobody_is_a_new_caller_with_each_request() {

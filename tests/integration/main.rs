@@ -35,6 +35,7 @@ mod restart;
 mod rules;
 mod siem;
 mod signed;
+mod soak;
 mod sso;
 mod streams;
 mod tls;

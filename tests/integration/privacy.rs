@@ -75,7 +75,7 @@ impl World {
 }
 
 /// Returns the files below a folder that hold some bytes, in one of the shapes a program may have left them in.
-fn holding(folder: &Path, bytes: &[u8]) -> Vec<String> {
+pub fn holding(folder: &Path, bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();
     let mut pending = vec![folder.to_owned()];
     while let Some(folder) = pending.pop() {
@@ -257,6 +257,36 @@ fn a_user_is_one_entity_by_its_name_in_any_spelling_and_by_its_id() {
         assert_eq!(world.export(name)["providers"], json!({}), "{name}");
     }
     assert_eq!(world.entries("event_type=user_created")[0]["entity"], "[erased]");
+}
+
+/// Names of keys and users lie in no file, neither before nor after they are erased, and outlive a restart.
+#[test]
+fn names_of_keys_and_users_are_in_no_file() {
+    let mut world = world("");
+    let (key, user) = ("ci-of-marigold-street", "marigold.quince");
+    let made = world.admin("POST", "/api/v1/keys", &json!({ "name": key, "role": "service" }));
+    assert_eq!(made.status, 201, "{}", made.text());
+    let id = made.json()["id"].as_str().expect("an id").to_owned();
+    let told = json!({ "name": user, "password": "correct horse battery", "role": "analyst" });
+    assert_eq!(world.admin("POST", "/api/v1/users", &told).status, 201);
+    world.gateway.crash_and_restart();
+    assert_ne!(holding(&world.state(), id.as_bytes()), Vec::<String>::new(), "the key is stored");
+    let login = json!({ "username": user, "password": "correct horse battery" });
+    assert_eq!(world.admin("POST", "/api/v1/auth/token", &login).status, 200);
+    let listed = world.admin("GET", "/api/v1/keys", &Value::Null).text();
+    assert!(listed.contains(key), "{listed}");
+    let before = keys(&world.state());
+    for (entity, destroyed) in [(key, 2), (user, 4)] {
+        let erased = world.erase(entity);
+        assert_eq!((erased.status, &erased.json()["providers"]["rbac"]), (200, &json!(1)), "{entity}");
+        let after = keys(&world.state());
+        assert_eq!(before.iter().filter(|key| !after.contains(key)).count(), destroyed, "{entity}");
+    }
+    world.gateway.crash_and_restart();
+    for name in [key, user, "marigold"] {
+        assert_eq!(holding(&world.state(), name.as_bytes()), Vec::<String>::new(), "{name}");
+    }
+    assert_eq!(world.admin("POST", "/api/v1/auth/token", &login).status, 401);
 }
 
 #[test]

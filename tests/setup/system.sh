@@ -7,6 +7,7 @@ set -euo pipefail
 
 missing=()
 package=
+syslog_ng=
 need() { # need COMMAND PACKAGE
   command -v "$1" > /dev/null || missing+=("$2")
 }
@@ -34,6 +35,7 @@ for purpose in "$@"; do
       need redis-server redis-server
       need systemd-analyze systemd
       [ -x /usr/sbin/rsyslogd ] || missing+=(rsyslog rsyslog-openssl)
+      syslog_ng=1
       need chromium chromium
       need openssl openssl
       ;;
@@ -78,6 +80,8 @@ if [ ${#missing[@]} -gt 0 ]; then
     fi
   fi
 fi
+
+if [ -n "$syslog_ng" ]; then "$(dirname "$0")/syslog-ng.sh" "$(dirname "$0")/../../target/syslog-ng"; fi
 
 if ! command -v cargo > /dev/null; then
   echo "Rust is missing: install it from https://rustup.rs, then run this again." >&2

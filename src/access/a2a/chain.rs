@@ -26,6 +26,7 @@ use super::denial::Denial;
 use super::directory::Agents;
 use super::replay::MAC_BYTES;
 use super::replay::Seen;
+use super::shared::Told;
 use crate::access::license::Licensing;
 use crate::access::limit::LimitState;
 use crate::access::tier::Tier;
@@ -92,11 +93,16 @@ pub struct Pending {
     rules: Rules,
 }
 
+/// When to come back where nobody can tell whether a request came before.
+const AWAY_WAIT: Duration = Duration::from_secs(1);
+
 /// A call that passed the whole chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     agent: String,
     capability: String,
+    /// The signature, and how long it is remembered where it is.
+    remembered: Option<([u8; MAC_BYTES], Duration)>,
 }
 
 /// A call on its way through the head's steps.
@@ -239,7 +245,8 @@ impl Pending {
             }
             Some(Seen::Before) | None => return Err(denied(Code::IntegrityInvalid)),
         }
-        Ok(Grant { agent: self.agent, capability: self.capability })
+        let remembered = self.window().map(|window| (self.mac, 2 * window));
+        Ok(Grant { agent: self.agent, capability: self.capability, remembered })
     }
 
     /// Tells whether one of the agent's secrets signed the body; with its time before it, or, where that is not
@@ -261,6 +268,12 @@ impl Pending {
         matches.into()
     }
 
+    /// Returns how far the request's time may be from ours; `None` where times are not checked.
+    fn window(&self) -> Option<Duration> {
+        let window = self.rules.replay_window_s;
+        (window > 0).then(|| Duration::from_secs(window))
+    }
+
     /// Returns whether the request comes for the first time; `None` where its time does not fit.
     fn freshness(&self, guardrails: &Guardrails, now: Timestamp) -> Option<Seen> {
         if self.rules.replay_window_s == 0 {
@@ -277,6 +290,23 @@ impl Pending {
 }
 
 impl Grant {
+    /// Makes sure that the request came to no other node before, where nodes remember together.
+    ///
+    /// # Errors
+    /// It came before; or nobody can tell, and the deployment refuses then.
+    pub async fn confirmed(self, guardrails: &Guardrails) -> Result<Self, Denial> {
+        let (Some(asking), Some((mac, kept_for))) = (guardrails.together.get(), &self.remembered) else {
+            return Ok(self);
+        };
+        let (code, retry_after) = match asking.remember(&self.agent, mac, *kept_for).await {
+            Told::Seen(Seen::First) | Told::Unknown => return Ok(self),
+            Told::Seen(Seen::Before) => (Code::IntegrityInvalid, None),
+            Told::Seen(Seen::Full) | Told::Refused => (Code::RateLimited, Some(AWAY_WAIT)),
+        };
+        let (agent, capability) = (Some(self.agent), Some(self.capability));
+        Err(Denial { agent, capability, retry_after, ..Denial::of(code) })
+    }
+
     /// Returns the agent, vouched for by its certificate.
     pub fn agent(&self) -> &str {
         &self.agent

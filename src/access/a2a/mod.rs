@@ -14,13 +14,16 @@ pub mod denial;
 pub mod directory;
 pub mod map;
 pub mod replay;
+pub mod shared;
 
 use std::sync::Arc;
+use std::sync::OnceLock;
 
 use super::limit::Buckets;
 use directory::Directory;
 use directory::ReadSecret;
 use replay::Replays;
+use shared::Asking;
 
 /// What the guardrails remember between calls.
 pub struct Guardrails {
@@ -30,6 +33,8 @@ pub struct Guardrails {
     pub buckets: Arc<Buckets>,
     /// What each agent has signed lately.
     pub replays: Replays,
+    /// Asks the other nodes, where they remember together.
+    together: OnceLock<Asking>,
 }
 
 /// How calls of agents are judged; changes without a restart.
@@ -44,6 +49,12 @@ pub struct Rules {
 impl Guardrails {
     /// Returns guardrails that know no agent yet; secrets are read with `read`.
     pub fn new(buckets: Arc<Buckets>, read: ReadSecret) -> Self {
-        Self { directory: Directory::new(read), buckets, replays: Replays::default() }
+        let (replays, together) = (Replays::default(), OnceLock::new());
+        Self { directory: Directory::new(read), buckets, replays, together }
+    }
+
+    /// Remembers signatures together with other nodes from now on; the first who is asked stays it.
+    pub fn share(&self, asking: Asking) {
+        self.together.get_or_init(|| asking);
     }
 }

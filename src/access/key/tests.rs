@@ -1,7 +1,7 @@
 use super::*;
 
 fn keys(store: &Store, secret: &NodeSecret) -> KeyStore {
-    KeyStore::open(store, secret.clone()).unwrap()
+    KeyStore::open(store, secret.clone(), Arc::new(Keyring::shared(store, secret.clone()).unwrap())).unwrap()
 }
 
 fn new(role: Role, expires_at: Option<Timestamp>) -> NewKey {
@@ -98,6 +98,20 @@ fn whoever_has_the_state_directory_gets_in_again() {
     assert_eq!(ensure("d", 10).as_ref(), Some(&path));
     let second = std::fs::read_to_string(&path).unwrap();
     assert!(opened.authenticate(&first, at(10)).is_none() && opened.authenticate(&second, at(10)).is_some());
+}
+
+#[test]
+fn a_first_key_whose_file_could_not_be_written_is_had_at_the_next_start() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let (opened, folder) = (keys(&store, &secret), tempfile::tempdir().unwrap());
+    let taken = folder.path().join("admin.key");
+    std::fs::create_dir(&taken).unwrap();
+    assert!(opened.ensure_admin(folder.path(), "a".to_owned(), at(0)).is_err());
+    std::fs::remove_dir(&taken).unwrap();
+    let path = opened.ensure_admin(folder.path(), "b".to_owned(), at(1)).unwrap();
+    let key = std::fs::read_to_string(path.expect("a file")).unwrap();
+    assert_eq!(opened.authenticate(&key, at(1)).map(|found| found.id), Some("a".to_owned()));
+    assert_eq!(opened.ensure_admin(folder.path(), "c".to_owned(), at(2)).unwrap(), None);
 }
 
 #[test]

@@ -87,3 +87,22 @@ fn what_no_trusted_key_signed_does_not_count() {
     office.licensing.reload();
     assert_eq!(office.licensing.standing(now).fault, Some(LicenseFault::Unreadable));
 }
+
+#[test]
+fn a_key_that_cannot_be_read_takes_nothing_from_the_others_and_is_told() {
+    let Office { folder, key, .. } = office(&license(Tier::Professional));
+    let now = moment(1_500_000);
+    let trusted_keys = vec![folder.path().join("missing.pem"), folder.path().join("key.pem")];
+    let of_file = |file| Licensing::open(LicenseConfig { file, trusted_keys: trusted_keys.clone() });
+    let with = of_file(Some(folder.path().join("license.jwt")));
+    assert_eq!((with.standing(now).tier, with.standing(now).fault), (Tier::Professional, None));
+    let without = of_file(None);
+    assert_eq!(without.standing(now).fault, Some(LicenseFault::Unreadable));
+    let of_agent = License { agent: Some("planner".to_owned()), ..license(Tier::Developer) };
+    assert_eq!(without.verify(&of_agent.sign(&key), now), Ok(of_agent));
+    // What only the missing one can have signed is told as that.
+    fs::write(folder.path().join("license.jwt"), license(Tier::Enterprise).sign(&SigningKey::generate()))
+        .unwrap();
+    with.reload();
+    assert_eq!((with.tier(now), with.standing(now).fault), (Tier::Community, Some(LicenseFault::Unreadable)));
+}

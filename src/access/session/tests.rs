@@ -9,7 +9,13 @@ const CONFIG: SessionConfig = SessionConfig {
 };
 
 fn open(store: &Store, secret: &NodeSecret) -> SessionStore {
-    SessionStore::open(store, secret.clone(), CONFIG).unwrap()
+    SessionStore::open(
+        store,
+        secret.clone(),
+        Arc::new(Keyring::shared(store, secret.clone()).unwrap()),
+        CONFIG,
+    )
+    .unwrap()
 }
 
 fn holder(id: &str) -> Holder {
@@ -56,8 +62,10 @@ fn sessions_outlive_the_process_and_their_secrets_are_nowhere() {
     let (_, other) = again.begin("t".into(), holder("k"), Some("hint".into()), at(0)).unwrap();
     assert!(open(&store, &NodeSecret::random()).resume(other.expose(), at(1)).is_none());
     assert!(format!("{other:?}").contains("***"));
-    let kept =
-        store.table::<String, SessionRecord>("sessions").list(&KeyRange::all(), Order::Ascending, 9).unwrap();
+    let kept = store
+        .table::<String, Sealed<SessionRecord>>("sessions")
+        .list(&KeyRange::all(), Order::Ascending, 9)
+        .unwrap();
     assert!(!format!("{kept:?}").contains(other.expose()));
 }
 
@@ -102,4 +110,38 @@ fn a_form_token_belongs_to_one_session() {
     assert!(sessions.is_form_token(&one, &sessions.form_token(&one)));
     assert!(!sessions.is_form_token(&two, &sessions.form_token(&one)));
     assert!(!sessions.is_form_token(&one, "") && !sessions.form_token(&one).contains(one.expose()));
+}
+
+#[test]
+fn what_a_provider_told_is_read_until_its_subject_is_erased() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let sessions = open(&store, &secret);
+    let identity = Identity {
+        issuer: "https://id.example".to_owned(),
+        subject: "u-4711".to_owned(),
+        name: "ada@people.example".to_owned(),
+        role: Role::Auditor,
+        session: Some("sid-4711".to_owned()),
+        until: None,
+        mapped_by: String::new(),
+    };
+    let holder = Holder::Sso(identity);
+    let (begun, cookie) = sessions.begin("s".into(), holder.clone(), None, at(0)).unwrap();
+    let written = store.get("sessions", b"s").unwrap().unwrap();
+    let written = String::from_utf8(written).unwrap();
+    assert!(written.contains("id.example"), "{written}");
+    assert!(!written.contains("4711") && !written.contains("ada"), "{written}");
+    assert_eq!(open(&store, &secret).resume(cookie.expose(), at(1)).unwrap().0.holder, holder);
+    // As it was written before names were sealed.
+    let old = serde_json::json!({ "v": 1, "record": begun });
+    let mut batch = Batch::default();
+    batch.put("sessions", b"s".to_vec(), old.to_string().into_bytes());
+    store.commit(&batch).unwrap();
+    assert_eq!(open(&store, &secret).resume(cookie.expose(), at(1)).unwrap().0.holder, holder);
+    assert!(!String::from_utf8(store.get("sessions", b"s").unwrap().unwrap()).unwrap().contains("4711"));
+    assert!(Keyring::shared(&store, secret.clone()).unwrap().destroy("sso:u-4711").unwrap());
+    let after = open(&store, &secret);
+    assert!(after.resume(cookie.expose(), at(1)).is_none() && after.list(at(1)).is_empty());
+    after.forget_ended(at(1)).unwrap();
+    assert!(store.get("sessions", b"s").unwrap().is_none());
 }

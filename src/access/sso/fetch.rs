@@ -86,6 +86,12 @@ impl Fetcher {
         Ok(Self { tls: TlsClient::new(ca_file)?, deadline: DEADLINE })
     }
 
+    /// Returns the same with less patience.
+    #[cfg(test)]
+    pub fn within(self, deadline: Duration) -> Self {
+        Self { deadline, ..self }
+    }
+
     /// Sends one request and reads its answer.
     ///
     /// # Errors

@@ -95,11 +95,19 @@ impl IdentityProvider {
     /// Tells whether it is this provider that vouched for somebody, and the role that was found then is the one that
     /// would be found by the same words today.
     pub fn stands_by(&self, identity: &Identity) -> bool {
-        let (issuer, mapping) = match self {
-            Self::Oidc(oidc) => (oidc.issuer().to_owned(), oidc.mapping()),
-            Self::Saml(saml) => (saml.issuer(), saml.mapping()),
+        let issuer = match self {
+            Self::Oidc(oidc) => oidc.issuer().to_owned(),
+            Self::Saml(saml) => saml.issuer(),
         };
-        identity.issuer == issuer && identity.mapped_by == mapping.digest()
+        identity.issuer == issuer && identity.mapped_by == self.mapping().digest()
+    }
+
+    /// Returns what of its words is whose role.
+    pub fn mapping(&self) -> &Mapping {
+        match self {
+            Self::Oidc(oidc) => oidc.mapping(),
+            Self::Saml(saml) => saml.mapping(),
+        }
     }
 
     /// Returns the provider's host, which people know it by.

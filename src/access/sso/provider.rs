@@ -1,6 +1,7 @@
 //! What a provider publishes about itself (OpenID Connect Discovery), kept for a while.
 //!
-//! One asks at a time, so that a provider that comes back is not met by a herd. Metadata that cannot be had anew
+//! One asks at a time, so that a provider that comes back is not met by a herd; while it hangs, one in a while waits for
+//! it and the others are answered at once. Metadata that cannot be had anew
 //! stay what they were; keys do not: a key that the provider no longer publishes stops counting within the hour.
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use super::OidcConfig;
+use super::fetch::FetchFault;
 use super::fetch::Fetcher;
 use super::fetch::Question;
 use super::oidc::SsoFault;
@@ -23,6 +25,9 @@ const WELL_KNOWN: &str = "/.well-known/openid-configuration";
 pub const KEPT_FOR: Duration = Duration::from_secs(3600);
 /// How soon keys are fetched again because a token names one that is not among them.
 pub const KEYS_AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// How long a provider that was too slow is not asked again.
+pub const SLOW_FOR: Duration = Duration::from_secs(10);
 
 /// Where a provider's endpoints are, and how it wants to be spoken to.
 #[derive(Clone, Debug)]
@@ -51,6 +56,7 @@ pub(super) struct Provider {
 struct Held {
     metadata: Option<(Arc<Metadata>, Duration)>,
     keys: Option<(Arc<JwkSet>, Duration)>,
+    slow: Option<Duration>,
 }
 
 /// The document, as far as it is read.
@@ -76,6 +82,9 @@ impl Provider {
     pub async fn metadata(&self) -> Result<Arc<Metadata>, SsoFault> {
         if let Some(fresh) = self.fresh_metadata() {
             return Ok(fresh);
+        }
+        if let Some(known) = self.known_metadata().filter(|_| self.is_slow()) {
+            return Ok(known);
         }
         let _turn = self.asking.acquire().await;
         // Whoever had the turn before may have asked.
@@ -169,8 +178,73 @@ impl Provider {
         })
     }
 
+    /// Tells whether the provider was too slow a moment ago.
+    fn is_slow(&self) -> bool {
+        let now = self.clock.monotonic();
+        self.held.lock().slow.is_some_and(|since| now.saturating_sub(since) < SLOW_FOR)
+    }
+
     async fn fetch(&self, endpoint: &Endpoint) -> Result<bytes::Bytes, SsoFault> {
-        let answer = self.fetcher.ask(endpoint, Question::default()).await?;
+        if self.is_slow() {
+            return Err(FetchFault::Slow.into());
+        }
+        let answer = self.fetcher.ask(endpoint, Question::default()).await;
+        if matches!(answer, Err(FetchFault::Slow)) {
+            self.held.lock().slow = Some(self.clock.monotonic());
+        }
+        let answer = answer?;
         if answer.status == http::StatusCode::OK { Ok(answer.body) } else { Err(SsoFault::Metadata) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::access::sso::Mapping;
+    use crate::clock::ManualClock;
+
+    #[tokio::test]
+    async fn a_provider_that_hangs_is_waited_for_once_in_a_while() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let here = format!("http://{}", listener.local_addr().expect("an address"));
+        let (heard, questions) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut open = Vec::new();
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                let _ = stream.read(&mut [0; 1024]);
+                open.push(stream);
+                let _ = heard.send(());
+            }
+        });
+        let endpoint = |text: &str| Endpoint::parse(text).expect("an address");
+        let config = OidcConfig {
+            issuer: endpoint(&here),
+            client_id: "gate".to_owned(),
+            client_secret: None,
+            scopes: Vec::new(),
+            redirect_url: endpoint(&format!("{here}/back")),
+            signed_out_url: None,
+            mapping: Mapping {
+                name: "name".to_owned(),
+                role: "groups".to_owned(),
+                role_map: Vec::new(),
+                default_role: None,
+            },
+            ca_file: None,
+        };
+        let clock = Arc::new(ManualClock::new(jiff::Timestamp::UNIX_EPOCH));
+        let fetcher = Fetcher::new(None).expect("a client").within(Duration::from_millis(200));
+        let provider = Provider::new(Arc::new(config), fetcher, clock.clone());
+        let is_slow = |asked| matches!(asked, Err(SsoFault::Fetch(FetchFault::Slow)));
+        let (first, second) = tokio::join!(provider.metadata(), provider.metadata());
+        assert!(is_slow(first) && is_slow(second) && is_slow(provider.metadata().await));
+        assert_eq!(questions.try_iter().count(), 1, "who comes meanwhile does not wait for it again");
+        clock.advance(SLOW_FOR);
+        assert!(is_slow(provider.metadata().await));
+        assert_eq!(questions.try_iter().count(), 1, "and it is asked again in the end");
     }
 }

@@ -4,7 +4,10 @@ const CHEAP: Cost = Cost { memory_kib: 8, passes: 1 };
 const PASSWORD: &str = "correct horse battery";
 
 fn users(store: &Store, secret: &NodeSecret, cost: Cost) -> Arc<Users> {
-    Arc::new(Users::open(store, secret.clone(), cost).unwrap())
+    Arc::new(
+        Users::open(store, secret.clone(), Arc::new(Keyring::shared(store, secret.clone()).unwrap()), cost)
+            .unwrap(),
+    )
 }
 
 fn now() -> Timestamp {

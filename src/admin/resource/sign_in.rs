@@ -4,7 +4,11 @@
 //! Every sign-in begins a new session under a new secret, and ends the one the browser had. What failed is told
 //! in one sentence of ours; nothing that a provider or a browser wrote is repeated.
 
+use std::time::Duration;
+
+use http::HeaderValue;
 use http::StatusCode;
+use http::header;
 use serde::Deserialize;
 
 use super::saml;
@@ -73,6 +77,8 @@ struct LogoutForm {
 struct Denied {
     status: StatusCode,
     why: String,
+    /// When to come back.
+    retry_after: Option<Duration>,
 }
 
 /// What the identity provider makes the browser bring; it may bring more.
@@ -117,7 +123,7 @@ pub async fn login(call: Call) -> Answer {
 fn by_key(call: &Call, key: &str) -> Result<Holder, Denied> {
     match call.office.keys.authenticate(key.trim(), call.office.clock.now()) {
         Some(Principal { id, proof: Proof::Key(text), .. }) => Ok(Holder::Key { id, text }),
-        _ => Err(Denied { status: StatusCode::UNAUTHORIZED, why: WRONG_KEY.to_owned() }),
+        _ => Err(Denied { status: StatusCode::UNAUTHORIZED, why: WRONG_KEY.to_owned(), retry_after: None }),
     }
 }
 
@@ -127,12 +133,12 @@ async fn by_password(call: &Call, username: String, password: String) -> Result<
     match call.office.authenticator.users.login(login, now).await {
         Ok(user) => Ok(Holder::User { id: user.id, generation: user.generation }),
         Err(fault) => {
-            let status = match fault {
-                LoginFault::Wrong => StatusCode::UNAUTHORIZED,
-                LoginFault::LockedOut(_) => StatusCode::TOO_MANY_REQUESTS,
-                LoginFault::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            let (status, retry_after) = match fault {
+                LoginFault::Wrong => (StatusCode::UNAUTHORIZED, None),
+                LoginFault::LockedOut(locked) => (StatusCode::TOO_MANY_REQUESTS, Some(locked.retry_after)),
+                LoginFault::Busy => (StatusCode::SERVICE_UNAVAILABLE, Some(Duration::from_secs(1))),
             };
-            Err(Denied { status, why: fault.to_string() })
+            Err(Denied { status, why: fault.to_string(), retry_after })
         }
     }
 }
@@ -265,6 +271,7 @@ async fn signed_out(call: &Call, place: Option<String>) -> Answer {
 /// Returns the page to sign in, with what went wrong before.
 fn shown(call: &Call, next: &str, denied: Option<Denied>) -> Answer {
     let sign_in = &call.office.sign_in;
+    let retry_after = denied.as_ref().and_then(|denied| denied.retry_after);
     let (status, fault) = match (sign_in.cookies, denied) {
         (None, _) => (StatusCode::OK, Some(IN_THE_CLEAR.to_owned())),
         (Some(_), Some(denied)) => (denied.status, Some(sentence(&denied.why))),
@@ -272,7 +279,12 @@ fn shown(call: &Call, next: &str, denied: Option<Denied>) -> Answer {
     };
     let has_users = !call.office.authenticator.users.is_empty();
     let provider = call.office.authenticator.provider.as_ref().map(IdentityProvider::host);
-    login_page(&LoginPage { status, fault: fault.as_deref(), provider: provider.as_deref(), has_users, next })
+    let page = LoginPage { status, fault: fault.as_deref(), provider: provider.as_deref(), has_users, next };
+    let mut answer = login_page(&page)?;
+    if let Some(wait) = retry_after {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
+    }
+    Ok(answer)
 }
 
 /// Returns the page that says why a sign-in at the provider failed, and records it.

@@ -8,7 +8,7 @@
 //! used most among them; the others are added up as `other`, with how many they were. Figures are written every
 //! [`meter::FLUSH`] and survive the death of the process but for what came since the last write.
 //!
-//! Callers are stored under tokens of the [keyring](crate::govern::keyring): who is erased is named nowhere, and what it
+//! Callers are stored under tokens of the [keyring](crate::access::keyring): who is erased is named nowhere, and what it
 //! used belongs to the others.
 //!
 //! What it does not promise: tokens that no provider told are estimated from the text, and marked so; a

@@ -9,7 +9,7 @@ use super::figures::Figures;
 use super::figures::Ranked;
 use super::figures::Roll;
 use super::figures::UNKNOWN;
-use crate::govern::keyring::Keyring;
+use crate::access::keyring::Keyring;
 use crate::store::Record;
 
 /// The figures of an hour or of a day; lists are in the order of [`super::figures::Count`].

@@ -13,7 +13,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::govern::keyring::Keyring;
+use crate::access::keyring::Keyring;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use crate::govern::keyring::Keyring;
+use crate::access::keyring::Keyring;
 use crate::id::Ulid;
 use crate::id::UlidSource;
 

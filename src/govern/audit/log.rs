@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
-use crate::govern::keyring::Keyring;
+use crate::access::keyring::Keyring;
 
 use super::chain::Hash;
 use super::segment;

@@ -5,7 +5,7 @@
 //! everything else reads the journal. The log never drops an event in silence: what cannot be recorded is an
 //! error for the caller, whose fail mode decides.
 //!
-//! Actor and entity are stored as tokens of the [`crate::govern::keyring`]: the entries stay as they are for ever, and
+//! Actor and entity are stored as tokens of the [`crate::access::keyring`]: the entries stay as they are for ever, and
 //! still forget whom they are about once a key is destroyed.
 
 mod block;

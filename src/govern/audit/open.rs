@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 use tokio::sync::mpsc;
 
+use crate::access::keyring::Keyring;
+use crate::access::keyring::KeyringError;
 use crate::clock::Clock;
-use crate::govern::keyring::Keyring;
-use crate::govern::keyring::KeyringError;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::store::Store;

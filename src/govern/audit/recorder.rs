@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
-use crate::govern::keyring::Keyring;
+use crate::access::keyring::Keyring;
 use crate::id::Ulid;
 use crate::telemetry::metrics::Metrics;
 

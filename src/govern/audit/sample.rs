@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::govern::keyring::Keyring;
+use crate::access::keyring::Keyring;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;

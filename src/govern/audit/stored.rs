@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::govern::keyring::Keyring;
+use crate::access::keyring::Keyring;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;

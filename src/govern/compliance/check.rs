@@ -4,6 +4,8 @@
 //! has no key that never expires, and none that does. What was seen is said in a sentence, with the call that shows
 //! it again; figures of the audit log are shown by a query over the very period they were counted in.
 
+mod parties;
+
 use std::fmt::Write;
 
 use jiff::SignedDuration;
@@ -275,6 +277,26 @@ static CHECKS: &[Check] = &[
                 told(true, text, Some(requests as f64), &link)
             }
         }
+    }),
+    check("record_forwarded", "Is the audit log forwarded to another system?", parties::forwarded),
+    check("record_delivered", "Did every platform take what it was sent last?", parties::delivered),
+    check("record_delivered_in_time", "Does nothing wait for long to be forwarded?", parties::timely),
+    check("record_delivered_whole", "Did every platform take every entry?", parties::taken_whole),
+    check(
+        "agents_known",
+        "Are agents known by certificates, and granted what they may do?",
+        parties::agents_known,
+    ),
+    check("agents_not_replayed", "Does what an agent signed count only once?", parties::agents_not_replayed),
+    check("agents_revocable", "Can the certificate of an agent be taken back?", parties::agents_revocable),
+    check("agents_trust_enforced", "Are agents that misbehave kept out?", parties::agents_trusted),
+    check("sign_in_central", "Do people sign in at an identity provider only?", parties::signed_in_centrally),
+    check("roles_mapped", "Do only groups that are mapped give a role?", parties::roles_mapped),
+    check("sessions_end", "Do sessions end after an hour without a request, and within a day?", |facts| {
+        parties::sessions_end(facts, 60)
+    }),
+    check("sessions_end_in_15_minutes", "Do sessions end after 15 minutes without a request?", |facts| {
+        parties::sessions_end(facts, 15)
     }),
 ];
 

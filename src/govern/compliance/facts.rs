@@ -1,6 +1,7 @@
 //! What is known of the deployment at one moment; whoever can see it puts it together.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -11,6 +12,8 @@ use crate::scan::threat::Category;
 
 /// How far back figures are taken from.
 pub const PERIOD_DAYS: i64 = 30;
+/// What was not forwarded after so long is late.
+pub const LATE_MINUTES: i64 = 15;
 
 /// Everything that checks go by.
 #[derive(Clone, Debug)]
@@ -49,6 +52,12 @@ pub struct Facts {
     pub proven: usize,
     /// Exchanges counted in the period, and the tokens of them.
     pub usage: (u64, u64),
+    /// The platforms that the audit log is forwarded to.
+    pub sinks: Vec<SinkFact>,
+    /// How calls of agents are judged.
+    pub agents: AgentsFact,
+    /// How people sign in.
+    pub sign_in: SignInFact,
 }
 
 /// A policy that decides.
@@ -133,4 +142,49 @@ pub struct ChainFact {
     pub entries: u64,
     /// Why not all do.
     pub fault: Option<String>,
+}
+
+/// A platform that the audit log is forwarded to.
+#[derive(Clone, Debug)]
+pub struct SinkFact {
+    /// Its name.
+    pub name: String,
+    /// Whether it took what it was sent last; `None`: nothing was sent since the process began.
+    pub is_connected: Option<bool>,
+    /// How many entries wait for longer than [`LATE_MINUTES`].
+    pub late: u64,
+    /// How many entries it refused for good.
+    pub dead: u64,
+}
+
+/// How calls of agents are judged.
+#[derive(Clone, Debug)]
+pub struct AgentsFact {
+    /// How many routes are for agents.
+    pub routes: usize,
+    /// How many agents the capability map in force has; `None`: there is none.
+    pub known: Option<usize>,
+    /// How near a request's time has to be, in seconds; 0: it does not count.
+    pub replay_window_s: u64,
+    /// Whether the time is part of what is signed.
+    pub signed_timestamp: bool,
+    /// Whether revoked certificates are looked up.
+    pub has_revocations: bool,
+    /// Whether agents that nobody trusts are kept out.
+    pub enforces_trust: bool,
+}
+
+/// How people sign in.
+#[derive(Clone, Debug)]
+pub struct SignInFact {
+    /// The identity provider's host.
+    pub provider: Option<String>,
+    /// The role of whoever has none of the mapped groups.
+    pub default_role: Option<Role>,
+    /// How many users with passwords of the gateway may log in.
+    pub local_users: usize,
+    /// After how long without a request a session ends.
+    pub idle: Duration,
+    /// After how long it ends in all.
+    pub lifetime: Duration,
 }

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::keeper::HeldNote;
 use super::provider::ProviderError;
+use crate::access::keyring::Keyring;
 use crate::govern::audit::AuditEvent;
-use crate::govern::keyring::Keyring;
 use crate::store::Record;
 use crate::store::StoreError;
 

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;
 
-use crate::govern::keyring::Keyring;
+use crate::access::keyring::Keyring;
 use crate::store::Record;
 
 /// The table of holds, by number.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::hold::HoldRecord;
-use crate::govern::keyring::Keyring;
+use crate::access::keyring::Keyring;
 
 /// What is known here of the places that all nodes have given away.
 #[derive(Default)]

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::*;
+use crate::access::keyring::Keyring;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::clock::SystemClock;
@@ -15,7 +16,6 @@ use crate::govern::audit;
 use crate::govern::audit::AuditConfig;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Opened;
-use crate::govern::keyring::Keyring;
 use crate::store::Record;
 use crate::store::Store;
 use crate::store::open_sled;

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use serde::Deserialize;
-use serde::Serialize;
 
 use super::AGENTS_MAX;
 use super::Act;
@@ -19,20 +17,18 @@ use super::Verdict;
 use super::attestation::Attestation;
 use super::profile::Profile;
 use super::session::Session;
+use super::shelf::Agent;
+use super::shelf::Shelf;
 use super::statement::Statement;
+use crate::access::keyring::Keyring;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::id::Ulid;
 use crate::id::UlidSource;
 use crate::store::Batch;
-use crate::store::Key;
-use crate::store::KeyRange;
 use crate::store::Order;
-use crate::store::Record;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::store::Table;
-use crate::store::prefix_range;
 
 /// The most sessions that are kept of an agent, the one under way included.
 pub const SESSIONS_MAX: usize = 8;
@@ -84,8 +80,7 @@ pub struct Turn {
 
 /// All agents.
 pub struct Trust {
-    agents: Table<String, Agent>,
-    attestations: Table<(String, Ulid), Attestation>,
+    shelf: Shelf,
     held: Mutex<BTreeMap<String, Held>>,
     /// Held while agents are written or forgotten, so that nobody who is forgotten is written behind.
     writing: Mutex<()>,
@@ -93,16 +88,6 @@ pub struct Trust {
     ids: UlidSource,
     issuer: String,
     config: TrustConfig,
-}
-
-/// What is stored of an agent.
-#[derive(Clone, Serialize, Deserialize)]
-struct Agent {
-    profile: Profile,
-    /// The newest last.
-    sessions: Vec<Session>,
-    verdict: Option<Verdict>,
-    attested_at: Option<Timestamp>,
 }
 
 /// An agent that is being written.
@@ -119,10 +104,6 @@ struct Held {
     has_turned: bool,
 }
 
-impl Record for Agent {
-    const VERSION: u32 = 1;
-}
-
 impl Default for TrustConfig {
     fn default() -> Self {
         let hour = Duration::from_secs(3600);
@@ -131,22 +112,20 @@ impl Default for TrustConfig {
 }
 
 impl Trust {
-    /// Reads what is known of all agents. `issuer` names this node in attestations, which the ring signs.
+    /// Reads what is known of all agents, whose names are sealed under the keys of `keyring`. `issuer` names this node in attestations, which the ring signs.
     ///
     /// # Errors
     /// The store failed.
     pub fn open(
-        store: &Store,
+        (store, keyring): (&Store, Arc<Keyring>),
         ring: Arc<KeyRing>,
         issuer: String,
         config: TrustConfig,
     ) -> Result<Self, StoreError> {
-        let agents: Table<String, Agent> = store.table("trust_agents");
-        let known = agents.list(&KeyRange::all(), Order::Ascending, AGENTS_MAX)?;
+        let (shelf, known) = Shelf::open(store, keyring)?;
         let held = |(id, agent)| (id, Held { agent, is_dirty: false, has_turned: false });
         Ok(Self {
-            agents,
-            attestations: store.table("trust_attestations"),
+            shelf,
             held: Mutex::new(known.into_iter().map(held).collect()),
             writing: Mutex::new(()),
             ring,
@@ -165,7 +144,7 @@ impl Trust {
         }
         let mut all = self.held.lock();
         if !all.contains_key(agent_id) {
-            make_room(&mut all, &self.agents);
+            make_room(&mut all, &self.shelf);
         }
         let held = all.entry(agent_id.to_owned()).or_insert_with(|| Held::new(act.at));
         self.enter_session(held, act.at);
@@ -265,14 +244,10 @@ impl Trust {
         limit: usize,
     ) -> Result<Vec<Attestation>, TrustError> {
         self.ensure_known(agent_id)?;
-        let mut range = prefix_range(agent_id);
-        if let Some(since) = since {
-            range.start = (agent_id.to_owned(), first_id(since)).to_bytes();
-        }
-        let found = self.attestations.list(&range, Order::Ascending, ATTESTATIONS_MAX)?;
-        let found = found.into_iter().map(|(_, attestation)| attestation);
+        let first = since.map(first_id);
+        let found = self.shelf.attestations(agent_id, first, Order::Ascending, ATTESTATIONS_MAX)?;
         let is_wanted = |one: &Attestation| since.is_none_or(|since| one.issued_at >= since);
-        Ok(found.filter(is_wanted).take(limit).collect())
+        Ok(found.into_iter().filter(is_wanted).take(limit).collect())
     }
 
     /// Returns the newest attestation of an agent.
@@ -281,8 +256,8 @@ impl Trust {
     /// See [`TrustError`].
     pub fn latest(&self, agent_id: &str) -> Result<Attestation, TrustError> {
         self.ensure_known(agent_id)?;
-        let newest = self.attestations.list(&prefix_range(agent_id), Order::Descending, 1)?;
-        newest.into_iter().next().map(|(_, attestation)| attestation).ok_or(TrustError::NoAttestation)
+        let newest = self.shelf.attestations(agent_id, None, Order::Descending, 1)?;
+        newest.into_iter().next().ok_or(TrustError::NoAttestation)
     }
 
     /// Forgets the agents that another node has erased; `is_erased` is told who, and when that agent was first seen.
@@ -304,13 +279,9 @@ impl Trust {
     pub fn forget(&self, agent_id: &str) -> Result<u64, StoreError> {
         let _writing = self.writing.lock();
         let mut all = self.held.lock();
-        let mut batch = Batch::default();
-        let attested = self.attestations.list(&prefix_range(agent_id), Order::Ascending, usize::MAX)?;
-        attested.iter().for_each(|(key, _)| self.attestations.delete_in(&mut batch, key));
-        self.agents.delete_in(&mut batch, &agent_id.to_owned());
-        self.agents.store().commit_durable(&batch)?;
+        let attested = self.shelf.forget(agent_id)?;
         let sessions = all.remove(agent_id).map_or(0, |held| 1 + held.agent.sessions.len());
-        Ok((sessions + attested.len()) as u64)
+        Ok((sessions + attested) as u64)
     }
 
     /// Writes what changed and attests what is due until `shutdown` resolves, and once more then.
@@ -344,7 +315,7 @@ impl Trust {
         let outcome = self.write(&mut changed, now);
         self.settle(&changed, outcome.is_ok());
         outcome?;
-        changed.iter().try_for_each(|one| self.prune(&one.id))
+        changed.iter().try_for_each(|one| self.shelf.prune(&one.id))
     }
 
     /// Takes what is to be written; nobody waits for the disk with it.
@@ -362,22 +333,19 @@ impl Trust {
     fn write(&self, changed: &mut [Changed], now: Timestamp) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         for Changed { id, agent, has_turned } in changed.iter_mut() {
-            if *has_turned || self.is_due(agent, now) {
-                let attestation = self.attest(id, agent, now);
-                let key = (id.clone(), attestation.0);
-                self.attestations.put_in(&mut batch, &key, &attestation.1)?;
+            let is_due = *has_turned || self.is_due(agent, now);
+            let attested = is_due.then(|| self.attest(id, agent, now));
+            if is_due {
                 agent.attested_at = Some(now);
             }
-            self.agents.put_in(&mut batch, id, agent)?;
+            self.shelf.put_in(&mut batch, (id, agent), attested.as_ref())?;
         }
         if batch.is_empty() {
             return Ok(());
         }
         // A verdict that turned must not be lost with the power; counts may.
-        match changed.iter().any(|one| one.has_turned) {
-            true => self.agents.store().commit_durable(&batch),
-            false => self.agents.store().commit(&batch),
-        }
+        self.shelf.commit(&batch)?;
+        if changed.iter().any(|one| one.has_turned) { self.shelf.durable() } else { Ok(()) }
     }
 
     /// Notes what was written, or that it was not.
@@ -388,7 +356,7 @@ impl Trust {
                 Some(held) if is_written => held.agent.attested_at = one.agent.attested_at,
                 Some(held) => (held.is_dirty, held.has_turned) = (true, held.has_turned || one.has_turned),
                 // It had to make room meanwhile.
-                None => forget_silent(&self.agents, &one.id),
+                None => forget_silent(&self.shelf, &one.id),
             }
         }
     }
@@ -405,16 +373,6 @@ impl Trust {
         let id = self.ids.next(now.as_millisecond());
         let names = (agent_id, self.issuer.as_str());
         (id, Attestation::issue(&self.ring, id, names, &statements, (now, ends)))
-    }
-
-    /// Forgets the oldest attestations of an agent that has too many.
-    fn prune(&self, agent_id: &str) -> Result<(), StoreError> {
-        let range = prefix_range(agent_id);
-        let known = self.attestations.list(&range, Order::Descending, ATTESTATIONS_MAX + 1)?;
-        match known.get(ATTESTATIONS_MAX) {
-            Some((key, _)) => self.attestations.delete(key),
-            None => Ok(()),
-        }
     }
 
     fn ensure_known(&self, agent_id: &str) -> Result<(), TrustError> {
@@ -468,19 +426,19 @@ impl Held {
 }
 
 /// Forgets the agent that was silent longest, where there is no room for another one.
-fn make_room(all: &mut BTreeMap<String, Held>, agents: &Table<String, Agent>) {
+fn make_room(all: &mut BTreeMap<String, Held>, shelf: &Shelf) {
     if all.len() < AGENTS_MAX {
         return;
     }
     let silent = all.iter().min_by_key(|(_, held)| held.last_to_go()).map(|(id, _)| id.clone());
     if let Some(id) = silent {
         all.remove(&id);
-        forget_silent(agents, &id);
+        forget_silent(shelf, &id);
     }
 }
 
-fn forget_silent(agents: &Table<String, Agent>, id: &String) {
-    if let Err(error) = agents.delete(id) {
+fn forget_silent(shelf: &Shelf, id: &str) {
+    if let Err(error) = shelf.forget_agent(id) {
         tracing::error!(%error, "an agent that was silent long could not be forgotten");
     }
 }

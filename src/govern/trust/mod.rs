@@ -26,6 +26,7 @@ pub mod drift;
 pub mod incidents;
 pub mod profile;
 mod session;
+mod shelf;
 mod statement;
 
 use jiff::Timestamp;

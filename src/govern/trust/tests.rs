@@ -1,13 +1,18 @@
 //! Agents that keep to their contract, and agents that do not.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
 
 use super::*;
+use crate::access::keyring::Keyring;
 use crate::access::secret::NodeSecret;
 use crate::access::signing::KeyRing;
 use crate::access::signing::SigningConfig;
+use crate::store::Batch;
+use crate::store::KeyRange;
+use crate::store::Order;
 use crate::store::Store;
 
 fn start() -> Timestamp {
@@ -41,10 +46,16 @@ fn found(minutes: i64, category: Category, severity: Severity, action: Action) -
     Act { findings: vec![Found { category, severity, action }], ..act(minutes) }
 }
 
+fn keyring(store: &Store) -> Arc<Keyring> {
+    let secret = NodeSecret::shared("one that every opening of a store has").unwrap();
+    Arc::new(Keyring::shared(store, secret).unwrap())
+}
+
 fn open(store: &Store) -> Trust {
     let (rings, secret) = (Store::in_memory(), NodeSecret::random());
     let ring = KeyRing::open(&rings, secret, SigningConfig::default(), start()).unwrap();
-    Trust::open(store, Arc::new(ring), "node".to_owned(), TrustConfig::default()).unwrap()
+    let (ring, node) = (Arc::new(ring), "node".to_owned());
+    Trust::open((store, keyring(store)), ring, node, TrustConfig::default()).unwrap()
 }
 
 /// Lets an agent do its ordinary work: five calls an hour, eight hours a day.
@@ -298,4 +309,43 @@ fn an_agent_that_is_blocked_is_not_forgotten_before_others() {
         trust.observe(&format!("agent-{number}"), &act(50));
     }
     assert_eq!(verdict(&trust), Some(Verdict::Blocked));
+}
+
+#[test]
+fn agents_lie_sealed_also_those_that_lay_in_the_plain() {
+    let store = Store::in_memory();
+    let trust = open(&store);
+    work(&trust, 3);
+    trust.flush(after(at_end_of(3))).unwrap();
+    let kept = |table: &str| {
+        let mut found = Vec::new();
+        let mut visit = |key: &[u8], value: &[u8]| {
+            found.push((key.to_vec(), String::from_utf8_lossy(value).into_owned()));
+            ControlFlow::Continue(())
+        };
+        store.scan(table, &KeyRange::all(), Order::Ascending, &mut visit).unwrap();
+        found
+    };
+    let (agents, attestations) = (kept("trust.agents"), kept("trust.attestations"));
+    assert_eq!((agents.len(), attestations.is_empty()), (1, false));
+    assert!(attestations.iter().all(|(_, text)| !text.contains("agent_id")), "{attestations:?}");
+    let known = (trust.latest("a").unwrap(), trust.attestations("a", None, 9).unwrap());
+    // As the first release kept them: by name.
+    let mut plain = Batch::default();
+    let keyed = |key: &[u8]| key[key.len() - 16..].to_vec();
+    agents.iter().for_each(|(_, text)| plain.put("trust_agents", b"a".to_vec(), text.clone().into_bytes()));
+    for ((key, _), one) in attestations.iter().zip(&known.1) {
+        let text = serde_json::json!({ "v": 1, "record": one }).to_string();
+        plain.put("trust_attestations", [&b"a\0\0"[..], &keyed(key)].concat(), text.into_bytes());
+    }
+    agents.into_iter().for_each(|(key, _)| plain.delete("trust.agents", key));
+    attestations.into_iter().for_each(|(key, _)| plain.delete("trust.attestations", key));
+    store.commit(&plain).unwrap();
+    let again = open(&store);
+    assert_eq!((again.latest("a").unwrap(), again.attestations("a", None, 9).unwrap()), known);
+    assert!(kept("trust_agents").is_empty() && kept("trust_attestations").is_empty());
+    // Whoever was erased elsewhere is swept out.
+    assert!(keyring(&store).destroy("a").unwrap());
+    assert!(matches!(open(&store).latest("a"), Err(TrustError::UnknownAgent)));
+    assert!(kept("trust.agents").is_empty() && kept("trust.attestations").is_empty());
 }

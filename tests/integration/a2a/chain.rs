@@ -122,6 +122,8 @@ fn each_code_behind_the_certificate_has_its_cause() {
     let counts = |query: &str| ask(&gateway, &format!("/api/v1/audit?event_type={query}"))["total"].clone();
     until("each call is recorded", || counts("a2a_granted&entity=planner") == 3);
     until("each denial is recorded", || counts("a2a_denied") == 2 * cases.len());
+    let denied = ask(&gateway, "/api/v1/audit?event_type=a2a_denied&limit=1");
+    assert_eq!(denied["entries"][0]["action"], "block", "who was denied was allowed nothing: {denied}");
     let told = report.to_string() + &gateway.log() + &ask(&gateway, "/api/v1/audit").to_string();
     assert!(!told.contains(SECRET) && !told.contains("planner.secret"), "{told}");
 }
@@ -201,7 +203,9 @@ fn the_upstream_hears_of_agents_from_the_gateway_alone() {
     ];
     let (granted, other) = Runtime::new().expect("a runtime").block_on(async {
         let headers = [sound(), forged.to_vec()].concat();
-        let granted = call(at, Some(&planner), "http/1.1", "/agents/x", &headers).await;
+        let ours = [("authorization", format!("Bearer {}", gateway.admin_key()))];
+        let of_agent = [headers.clone(), ours.to_vec()].concat();
+        let granted = call(at, Some(&planner), "http/1.1", "/agents/x", &of_agent).await;
         let granted = (granted, upstream.take());
         (granted, (call(at, Some(&planner), "http/1.1", "/x", &headers).await, upstream.take()))
     });
@@ -215,7 +219,7 @@ fn the_upstream_hears_of_agents_from_the_gateway_alone() {
         assert_eq!(received.contains("x-a2a-agent-id: planner\r\n"), expected, "{received}");
         assert_eq!(received.contains("a2a-capability: ask\r\n"), expected, "{received}");
         assert!(received.contains("x-a2a-extensions: urn:x\r\n"), "{received}");
-        for gone in ["x-a2a-role", "x-portcullis", "license", "a2a-signature"] {
+        for gone in ["x-a2a-role", "x-portcullis", "license", "a2a-signature", "authorization"] {
             assert!(!received.contains(gone), "{gone}: {received}");
         }
     }

@@ -6,6 +6,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::*;
+use crate::privacy::holding;
 use crate::upstream::Upstream;
 
 /// Enforces trust, and lifts the limits of agents, which are tested on their own.
@@ -103,4 +104,33 @@ fn an_agent_that_probes_is_kept_out_and_that_is_attested() {
     let again = ask(&gateway, score);
     assert_eq!((&again["verdict"], &again["last_updated"]), (&told["verdict"], &told["last_updated"]));
     assert_eq!(calls(&ask(&gateway, sessions)), seen, "what is refused for want of trust is no act");
+}
+
+/// An agent's name lies in no file of the state directory, and is nowhere once it was erased.
+#[test]
+fn an_agent_that_is_erased_is_in_no_file() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let mut gateway = start(&deployment, upstream.address, "");
+    let planner = deployment.authority.agent("planner");
+    let runtime = Runtime::new().expect("a runtime");
+    let at = (gateway.proxy, &deployment.server);
+    assert_eq!(runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", &sound())).status, 200);
+    let latest = "/api/v1/trust/attestations/latest?agent=planner";
+    until(&gateway, latest, |told| told["agent_id"] == "planner");
+    assert_eq!(rotate(&gateway)["status"], "rotated");
+    gateway.crash_and_restart();
+    assert_eq!(ask(&gateway, latest)["agent_id"], "planner", "it is not forgotten");
+    let (key, body) = (gateway.admin_key(), r#"{"entity_id":"planner"}"#);
+    let request = format!(
+        "POST /api/v1/dsar/erase HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{body}",
+        gateway.admin,
+        body.len()
+    );
+    let erased = exchange(gateway.admin, request.as_bytes());
+    assert!(erased.json()["providers"]["trust"].as_u64() >= Some(3), "{}", erased.text());
+    gateway.crash_and_restart();
+    assert_eq!(ask(&gateway, latest)["error"], "no call of such an agent was seen");
+    assert_eq!(holding(&gateway.directory().join("state"), b"planner"), Vec::<String>::new());
 }

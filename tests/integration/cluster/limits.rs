@@ -41,7 +41,7 @@ impl Redis {
         Self { server, folder, port }
     }
 
-    fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         self.server.kill().expect("it runs");
         self.server.wait().expect("it ends");
     }

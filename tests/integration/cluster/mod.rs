@@ -1,5 +1,6 @@
 //! Several gateways, and the servers they share: real ones, each on a port and in a directory of its own.
 
+mod agents;
 mod audit;
 mod faults;
 mod limits;

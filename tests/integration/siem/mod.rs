@@ -3,6 +3,7 @@
 mod following;
 pub mod receiver;
 mod syslog;
+mod syslog_ng;
 
 use std::time::Instant;
 
@@ -88,7 +89,7 @@ fn lines(body: &[u8]) -> Vec<Value> {
 }
 
 /// Returns the ids of the documents of a bulk request, in order.
-fn document_ids(body: &[u8]) -> impl Iterator<Item = String> {
+pub fn document_ids(body: &[u8]) -> impl Iterator<Item = String> {
     lines(body).into_iter().filter_map(|line| line["create"]["_id"].as_str().map(str::to_owned))
 }
 

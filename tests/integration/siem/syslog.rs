@@ -5,6 +5,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::net::UdpSocket;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
@@ -72,17 +73,17 @@ fn id(line: &str) -> String {
     entry["id"].as_str().expect("an id").to_owned()
 }
 
-/// A running rsyslog; it is killed when it is dropped.
-struct Rsyslog(Child);
+/// A running daemon; it is killed when it is dropped.
+pub struct Daemon(pub Child);
 
-impl Drop for Rsyslog {
+impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-fn rsyslog(directory: &Path, inputs: &str) -> Option<Rsyslog> {
+fn rsyslog(directory: &Path, inputs: &str) -> Option<Daemon> {
     let program = ["/usr/sbin/rsyslogd", "rsyslogd"].into_iter().find(|program| {
         Command::new(program).arg("-v").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     });
@@ -105,24 +106,35 @@ fn rsyslog(directory: &Path, inputs: &str) -> Option<Rsyslog> {
     fs::write(&file, config).expect("the directory is writable");
     let mut command = Command::new(program);
     command.args(["-n", "-iNONE", "-f"]).arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
-    Some(Rsyslog(command.spawn().expect("rsyslog starts")))
+    Some(Daemon(command.spawn().expect("rsyslog starts")))
 }
 
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     listener.local_addr().expect("a bound address").port()
 }
 
-fn wait_for_port(port: u16) {
+pub fn wait_for_port(port: u16) {
     let deadline = Instant::now() + PATIENCE;
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < deadline, "rsyslog does not listen");
+        assert!(Instant::now() < deadline, "the daemon does not listen");
         thread::yield_now();
     }
 }
 
+/// Makes a certificate of this machine, and its key.
+pub fn self_signed(directory: &Path) -> (PathBuf, PathBuf) {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).expect("names");
+    let certificate = params.self_signed(&key).expect("a certificate");
+    let (cert_file, key_file) = (directory.join("cert.pem"), directory.join("key.pem"));
+    fs::write(&cert_file, certificate.pem()).expect("the directory is writable");
+    fs::write(&key_file, key.serialize_pem()).expect("the directory is writable");
+    (cert_file, key_file)
+}
+
 /// Waits until the daemon has written every exchange of the log, and returns its lines.
-fn heard(directory: &Path, log: &[String]) -> Vec<String> {
+pub fn heard(directory: &Path, log: &[String]) -> Vec<String> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let text = fs::read_to_string(directory.join("heard.log")).unwrap_or_default();
@@ -130,7 +142,7 @@ fn heard(directory: &Path, log: &[String]) -> Vec<String> {
         if log.iter().all(|id| lines.iter().any(|line| line.contains(id.as_str()))) {
             return lines;
         }
-        assert!(Instant::now() < deadline, "rsyslog heard {} lines of {}", lines.len(), log.len());
+        assert!(Instant::now() < deadline, "the daemon heard {} lines of {}", lines.len(), log.len());
         thread::yield_now();
     }
 }
@@ -161,12 +173,7 @@ fn rsyslog_takes_messages_over_tcp_in_all_payloads() {
 #[test]
 fn rsyslog_takes_messages_over_tls_from_whom_it_can_trust() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let key = KeyPair::generate().expect("a key");
-    let params = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).expect("names");
-    let certificate = params.self_signed(&key).expect("a certificate");
-    let (cert_file, key_file) = (directory.path().join("cert.pem"), directory.path().join("key.pem"));
-    fs::write(&cert_file, certificate.pem()).expect("the directory is writable");
-    fs::write(&key_file, key.serialize_pem()).expect("the directory is writable");
+    let (cert_file, key_file) = self_signed(directory.path());
     let port = free_port();
     let inputs = format!(
         "global(defaultNetstreamDriver=\"ossl\" defaultNetstreamDriverCAFile=\"{0}\" \

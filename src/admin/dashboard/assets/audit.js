@@ -3,10 +3,10 @@ import { h } from './dom.js';
 import { get, query } from './api.js';
 import { count, time } from './format.js';
 import { open } from './dialog.js';
-import { CATEGORIES, SEVERITIES, columns, learnNames } from './entry.js';
+import { CATEGORIES, SEVERITIES, columnsOf, learnNames, learnNodes } from './entry.js';
 import { acting, button, card, code, empty, facts, field, problem, select, table, waiting } from './ui.js';
 
-const FILTERS = ['from', 'to', 'category', 'severity', 'event_type', 'entity', 'request_id'];
+const FILTERS = ['from', 'to', 'category', 'severity', 'event_type', 'entity', 'request_id', 'node'];
 const PAGE = 50;
 
 const KNOWN_EVENTS = ['exchange', 'a2a_granted', 'a2a_denied', 'login', 'login_failed', 'logout', 'access_denied', 'key_created', 'key_revoked', 'config_changed', 'policy_changed', 'hold_created', 'hold_released', 'entity_erased', 'entity_exported', 'audit_exported'];
@@ -21,6 +21,8 @@ const local = (text) => {
 
 export async function show(root) {
   const asked = Object.fromEntries(new URLSearchParams(location.search));
+  const [several] = await Promise.all([learnNodes(), learnNames()]);
+  const ofNodes = asked.node && !several.includes(asked.node) ? [...several, asked.node] : several;
   const form = h('form', { class: 'toolbar', role: 'search', 'aria-label': 'Search the log' },
     field('From', h('input', { name: 'from', type: 'datetime-local', step: '1', value: local(asked.from) })),
     field('To', h('input', { name: 'to', type: 'datetime-local', step: '1', value: local(asked.to) })),
@@ -29,8 +31,11 @@ export async function show(root) {
     field('Event', h('input', { name: 'event_type', list: 'events', value: asked.event_type ?? '', placeholder: 'all' })),
     field('About', h('input', { name: 'entity', value: asked.entity ?? '', placeholder: 'caller, user, key id' })),
     field('Request', h('input', { name: 'request_id', value: asked.request_id ?? '', placeholder: 'request id' })),
+    ofNodes.length > 0 && field('Node', select('node', [['', 'All'], ...ofNodes], asked.node)),
     h('datalist', { id: 'events' }, KNOWN_EVENTS.map((name) => h('option', { value: name }))),
-    h('div', { class: 'actions' }, h('button', { class: 'main' }, 'Search'), button('Reset', () => { form.reset(); for (const name of FILTERS) form.elements[name].value = ''; search(); })));
+    h('div', { class: 'actions' }, h('button', { class: 'main' }, 'Search'), button('Reset', () => { form.reset(); for (const name of given()) form.elements[name].value = ''; search(); })));
+  // The filters there are: a node alone has none of its own.
+  const given = () => FILTERS.filter((name) => form.elements[name]);
   const list = h('div', {});
   const paging = h('div', { class: 'actions' });
   const exports = h('div', { class: 'actions' });
@@ -40,7 +45,7 @@ export async function show(root) {
   let cursor = '';
 
   const wanted = () => {
-    const values = Object.fromEntries(FILTERS.map((name) => [name, form.elements[name].value.trim()]));
+    const values = Object.fromEntries(given().map((name) => [name, form.elements[name].value.trim()]));
     return { ...values, from: instant(values.from), to: instant(values.to) };
   };
 
@@ -57,7 +62,7 @@ export async function show(root) {
       const first = before.length * PAGE;
       total.textContent = page.total === 0 ? 'No entries' : `${count(first + 1)} to ${count(first + page.entries.length)} of ${count(page.total)}`;
       const none = empty('No entry fits', 'Nothing was recorded that matches every filter at once.');
-      list.replaceChildren(table('Audit entries', columns, page.entries, { none }));
+      list.replaceChildren(...[!page.complete && partial(), table('Audit entries', columnsOf(page.entries), page.entries, { none })].filter(Boolean));
       paging.replaceChildren(
         button('Newer', () => { cursor = before.pop() ?? ''; read(); }, { disabled: before.length === 0, id: 'newer' }),
         button('Older', () => { before.push(cursor); cursor = page.cursor; read(); }, { disabled: !page.cursor, id: 'older' }));
@@ -75,9 +80,10 @@ export async function show(root) {
 
   form.addEventListener('submit', (event) => { event.preventDefault(); search(); });
   root.replaceChildren(form, card('Entries', { flush: true, side: exports }, total, list, paging));
-  await learnNames();
   await search();
 }
+
+const partial = () => h('div', { class: 'notice', role: 'status', id: 'partial' }, h('p', {}, 'These are not the entries of all nodes: what the others have shipped cannot be read at the moment.'));
 
 // A signed word on where the log is now.
 async function checkpoint() {

@@ -20,9 +20,24 @@ export async function learnNames() {
   for (const told of lists) if (told && !isFault(told)) for (const one of told.keys ?? told.users) names.set(one.id, one.name);
 }
 
+const nodes = new Set();
+
+// Learns which nodes write the log, where the role may know it, and returns them; one alone needs no name.
+export async function learnNodes() {
+  const told = may('infra:read') ? await attempt('/api/v1/cluster/health') : null;
+  if (told && !isFault(told)) for (const one of told.nodes) nodes.add(one.id);
+  return nodes.size > 1 ? [...nodes].sort() : [];
+}
+
+// The columns of a table of entries, with that of nodes where there are several.
+export function columnsOf(entries) {
+  for (const entry of entries) nodes.add(entry.node);
+  return nodes.size > 1 ? [...columns.slice(0, -1), { name: 'Node', fixed: true, cell: (entry) => code(entry.node) }, columns.at(-1)] : columns;
+}
+
 const who = (id) => (names.has(id) ? h('span', { title: id }, names.get(id)) : code(id));
 
-export const columns = [
+const columns = [
   { name: 'Time', cell: (entry) => time(entry.timestamp) },
   { name: 'Decision', cell: (entry) => badge(entry.action) },
   { name: 'Event', long: true, cell: (entry) => h('div', {}, h('strong', {}, words(entry.event_type)), entry.route && [' ', code(entry.route)], h('p', { class: 'quiet' }, entry.message)) },
@@ -64,6 +79,7 @@ export function detail(entry) {
       ['Request', entry.request_id && h('span', {}, code(entry.request_id), ' ', related)],
       ['Policy', entry.policy && h('span', {}, code(entry.policy), entry.revision ? ` at revision ${entry.revision}` : '')],
       ['Revision', entry.policy ? null : entry.revision],
+      ['Node', nodes.size > 1 ? code(entry.node) : null],
       ['Took', entry.latency_ms === null || entry.latency_ms === undefined ? null : ms(entry.latency_ms)],
       ['Techniques', entry.techniques?.length ? badges(entry.techniques) : null],
       ['Id', code(entry.id)],

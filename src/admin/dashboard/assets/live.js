@@ -3,7 +3,7 @@ import { h } from './dom.js';
 import { get } from './api.js';
 import { count } from './format.js';
 import { follow } from './stream.js';
-import { CATEGORIES, SEVERITIES, columns, learnNames } from './entry.js';
+import { CATEGORIES, SEVERITIES, columnsOf, learnNames } from './entry.js';
 import { button, card, empty, field, select, table } from './ui.js';
 
 // How many entries are kept, and how many of them are shown.
@@ -62,7 +62,7 @@ export async function show(root) {
     const none = entries.length === 0
       ? empty('Nothing has happened yet', 'Entries appear here by themselves as requests pass and settings change.')
       : empty('Nothing fits the filter', 'Widen it, or wait: entries go on coming.');
-    list.replaceChildren(table('Live entries', columns, rows, { none }));
+    list.replaceChildren(table('Live entries', columnsOf(rows), rows, { none }));
     const body = list.querySelector('tbody');
     rows.forEach((entry, at) => { if (fresh.has(entry.id)) body?.rows[at].classList.add('fresh'); });
     fresh.clear();

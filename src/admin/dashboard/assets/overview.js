@@ -3,7 +3,7 @@ import { h } from './dom.js';
 import { attempt, health, isFault, may } from './api.js';
 import { bars, chart } from './chart.js';
 import { clock, compact, count, day, duration, money, ms, percent, time, words } from './format.js';
-import { badge, card, code, empty, facts, field, problem, select, state, tiles } from './ui.js';
+import { badge, card, code, empty, facts, field, problem, select, state, swap, tiles } from './ui.js';
 
 const REFRESH_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -28,7 +28,7 @@ export async function show(root) {
     const shown = await read(Number(period.value));
     // A slow answer does not take the place of a newer one.
     if (mine !== reads) return;
-    content.replaceChildren(...shown);
+    swap(content, shown);
     updated.textContent = `Read at ${clock(new Date())}`;
   };
   period.addEventListener('change', () => refresh());

@@ -106,6 +106,24 @@ export function tabs(label, all, first) {
   return [h('div', { class: 'actions', role: 'group', 'aria-label': label }, buttons), shown];
 }
 
+// What tells one part that can be opened from the others of a page, also after it was drawn anew.
+const opener = (details) => [details.closest('section')?.querySelector('h2, h3'), details.closest('tr')?.cells[0], details.firstElementChild]
+  .map((part) => part?.textContent ?? '').join('\n');
+
+// Puts what was read anew in the place of what was there. What the reader had opened stays open, and keeps the focus.
+export function swap(place, shown) {
+  const known = [...place.querySelectorAll('details')];
+  const opened = new Set(known.filter((one) => one.open).map(opener));
+  const focused = known.find((one) => one.firstElementChild === document.activeElement);
+  const focus = focused && opener(focused);
+  place.replaceChildren(...shown);
+  for (const one of place.querySelectorAll('details')) {
+    const name = opener(one);
+    if (opened.has(name)) one.open = true;
+    if (name === focus) one.firstElementChild.focus({ preventScroll: true });
+  }
+}
+
 // Something that is read, shown, and read again: `refresh` runs it anew.
 export function live(read, show) {
   const place = h('div', {}, waiting());
@@ -115,7 +133,7 @@ export function live(read, show) {
     let shown;
     try { shown = [show(await read(), refresh)].flat(); } catch (error) { shown = [problem(error, refresh)]; }
     // A slow answer does not take the place of a newer one.
-    if (mine === reads) place.replaceChildren(...shown);
+    if (mine === reads) swap(place, shown);
   };
   refresh();
   return { place, refresh };

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use x509_parser::parse_x509_certificate;
 
+use super::parties;
 use crate::admin::Office;
 use crate::admin::error::ApiError;
 use crate::govern::analytics::Period;
@@ -89,10 +90,14 @@ pub(super) async fn gather(office: &Office) -> Result<Facts, ApiError> {
         revision: rules.revision,
         proven: rules.all().iter().count(),
         usage: usage(office, since, at).await?,
+        sinks: parties::sinks(office, at).await?,
+        agents: parties::agents(office, &rules),
+        sign_in: parties::sign_in(office),
     })
 }
 
-async fn total(office: &Office, query: Query) -> Result<u64, ApiError> {
+/// Returns how many entries a query finds.
+pub(super) async fn total(office: &Office, query: Query) -> Result<u64, ApiError> {
     let page = office.audit.query(Query { limit: 1, ..query }).await;
     page.map(|page| page.total).map_err(|_| ApiError::Unavailable)
 }

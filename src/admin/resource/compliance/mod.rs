@@ -6,6 +6,7 @@
 mod facts;
 mod html;
 pub mod oscal;
+mod parties;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -3,6 +3,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use super::*;
+use crate::access::keyring::Keyring;
 use crate::access::secret::NodeSecret;
 use crate::access::signing::KeyRing;
 use crate::access::signing::SigningConfig;
@@ -17,7 +18,6 @@ use crate::govern::audit::open_with;
 use crate::govern::audit::sample;
 use crate::govern::audit::verify::Fault;
 use crate::govern::audit::verify::Trust;
-use crate::govern::keyring::Keyring;
 use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::conformance::settings;

@@ -1,16 +1,20 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::*;
 use crate::access::role::Role;
 use crate::access::tier::Tier;
 use crate::govern::compliance::check::Check;
+use crate::govern::compliance::facts::AgentsFact;
 use crate::govern::compliance::facts::AuditFact;
 use crate::govern::compliance::facts::ChainFact;
 use crate::govern::compliance::facts::KeyFact;
 use crate::govern::compliance::facts::ListenerFact;
 use crate::govern::compliance::facts::PolicyFact;
 use crate::govern::compliance::facts::RouteFact;
+use crate::govern::compliance::facts::SignInFact;
+use crate::govern::compliance::facts::SinkFact;
 use crate::govern::compliance::framework;
 use crate::policy::decision::Mode;
 use crate::scan::pack;
@@ -64,6 +68,22 @@ fn good() -> Facts {
         revision: 1,
         proven: 1,
         usage: (1, 1),
+        sinks: vec![SinkFact { name: "soc".to_owned(), is_connected: Some(true), late: 0, dead: 0 }],
+        agents: AgentsFact {
+            routes: 1,
+            known: Some(1),
+            replay_window_s: 60,
+            signed_timestamp: true,
+            has_revocations: true,
+            enforces_trust: true,
+        },
+        sign_in: SignInFact {
+            provider: Some("id.example".to_owned()),
+            default_role: None,
+            local_users: 0,
+            idle: Duration::from_secs(15 * 60),
+            lifetime: Duration::from_secs(12 * 3600),
+        },
     }
 }
 
@@ -78,6 +98,9 @@ fn empty() -> Facts {
         findings: BTreeMap::new(),
         availability: None,
         usage: (0, 0),
+        sinks: Vec::new(),
+        agents: AgentsFact { routes: 0, ..good().agents },
+        sign_in: SignInFact { provider: None, ..good().sign_in },
         audit: AuditFact { completeness: None, chain: None, ..good().audit },
         ..good()
     }
@@ -116,13 +139,27 @@ fn every_check_can_be_met_and_every_one_can_fail() {
     bad.license_fault = Some("it is expired".to_owned());
     (bad.is_rate_limited, bad.availability, bad.is_persistent) = (false, Some(0.5), false);
     (bad.revision, bad.proven) = (0, 0);
+    let sign_in = &mut bad.sign_in;
+    (sign_in.default_role, sign_in.local_users) = (Some(Role::Auditor), 1);
+    sign_in.idle = Duration::from_secs(61 * 60);
+    bad.sinks[0] = SinkFact { is_connected: Some(false), late: 1, dead: 1, ..bad.sinks[0].clone() };
+    bad.agents = AgentsFact {
+        known: None,
+        replay_window_s: 0,
+        signed_timestamp: false,
+        has_revocations: false,
+        enforces_trust: false,
+        ..bad.agents
+    };
     let names: BTreeSet<&str> = Check::ALL.iter().map(|check| check.name).collect();
     assert_eq!(names.len(), Check::ALL.len(), "names are unique");
     // What was not recorded may not have happened: that is never a failure.
     let never = |name: &str| name.ends_with("_recorded") || name == "usage_metered";
     for check in Check::ALL {
         assert_eq!(check.run(&good()).verdict, Verdict::Met, "{}", check.name);
-        if !never(check.name) {
+        if check.name == "record_forwarded" {
+            assert_eq!(check.run(&empty()).verdict, Verdict::Unmet);
+        } else if !never(check.name) {
             assert_eq!(check.run(&bad).verdict, Verdict::Unmet, "{}", check.name);
         }
         assert!(check.run(&empty()).link.starts_with("/api/v1/"), "{}", check.name);
@@ -134,6 +171,14 @@ fn what_cannot_be_told_is_not_assessed() {
     for name in ["keys_expire", "certificates_valid", "audit_chain_intact", "audit_complete", "available"] {
         assert_eq!(verdict(name, &empty()), Verdict::Unknown, "{name}");
     }
+    let of_parties =
+        ["record_delivered", "record_delivered_in_time", "record_delivered_whole", "agents_known"];
+    let of_agents = ["agents_not_replayed", "agents_revocable", "agents_trust_enforced"];
+    for name in of_parties.into_iter().chain(of_agents).chain(["sign_in_central", "roles_mapped"]) {
+        assert_eq!(verdict(name, &empty()), Verdict::Unknown, "{name}");
+    }
+    let idle = vec![SinkFact { is_connected: None, ..good().sinks[0].clone() }];
+    assert_eq!(verdict("record_delivered", &Facts { sinks: idle, ..good() }), Verdict::Unknown);
     assert_eq!(verdict("exchanges_recorded", &empty()), Verdict::Unknown);
     assert_eq!(verdict("secrets_found", &empty()), Verdict::Unmet);
 }

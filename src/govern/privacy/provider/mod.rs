@@ -1,7 +1,7 @@
 //! Who knows something about entities: one provider for each part of the gateway that keeps such records.
 //!
 //! A part joins by implementing [`DataProvider`] and being added to the list that `app` gives [`super::Privacy`].
-//! Parts that keep names in the store should keep [tokens](crate::govern::keyring) instead: the store's files keep old
+//! Parts that keep names in the store should keep [tokens](crate::access::keyring) instead: the store's files keep old
 //! pages, and only a destroyed key is forgotten everywhere at once.
 
 pub mod analytics;

@@ -7,12 +7,12 @@ use super::DataProvider;
 use super::Fact;
 use super::Facts;
 use super::ProviderError;
+use crate::access::keyring::Keyring;
 use crate::access::session::Holder;
 use crate::access::session::SSO_PREFIX;
 use crate::access::session::SessionRecord;
 use crate::access::session::SessionStore;
 use crate::clock::Clock;
-use crate::govern::keyring::Keyring;
 
 const NAME: &str = "sessions";
 
@@ -56,7 +56,8 @@ impl DataProvider for SessionsProvider {
             }
         }
         let recorded = format!("{SSO_PREFIX}{entity}");
-        aliases.own.extend(Some(recorded).filter(|name| self.keyring.known(name).is_some()));
+        let is_told = aliases.own.contains(&recorded);
+        aliases.own.extend(Some(recorded).filter(|name| !is_told && self.keyring.known(name).is_some()));
         aliases.shared.extend(entity.strip_prefix(SSO_PREFIX).map(str::to_owned));
         aliases
     }
@@ -103,7 +104,10 @@ mod tests {
             lifetime: Duration::from_secs(60),
             sessions_max: 9,
         };
-        let sessions = SessionStore::open(&Store::in_memory(), NodeSecret::random(), config).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let keyring = Arc::new(Keyring::open(&folder.path().join("keys")).unwrap());
+        let (store, secret) = (Store::in_memory(), NodeSecret::random());
+        let sessions = SessionStore::open(&store, secret, keyring.clone(), config).unwrap();
         let identity = Identity {
             mapped_by: String::new(),
             issuer: "https://id.example".to_owned(),
@@ -118,8 +122,6 @@ mod tests {
         sessions
             .begin("b".to_owned(), Holder::Key { id: "k".to_owned(), text: KeyText::default() }, None, now)
             .unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let keyring = Arc::new(Keyring::open(&folder.path().join("keys")).unwrap());
         let (sessions, clock) = (Arc::new(sessions), Arc::new(SystemClock));
         let provider = SessionsProvider { sessions, clock, keyring: keyring.clone() };
         let named = |name: &str| [name.to_owned()];
@@ -132,6 +134,8 @@ mod tests {
         assert_eq!(provider.export(&named("sso:u1")).unwrap(), None);
         assert!(provider.export(&named("k")).unwrap().is_some());
         // Whose sessions have ended is known as long as records name them.
+        assert_eq!(provider.aliases("u1").own, ["sso:u1"]);
+        assert!(keyring.destroy("sso:u1").unwrap());
         assert_eq!(provider.aliases("u1"), Aliases::default());
         keyring.seal("sso:u1");
         assert_eq!(provider.aliases("u1").own, ["sso:u1"]);

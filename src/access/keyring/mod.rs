@@ -16,6 +16,7 @@
 
 mod cipher;
 mod file;
+pub mod sealed;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -226,6 +227,12 @@ impl Keyring {
         token
     }
 
+    /// Returns the token of a name as [`Keyring::seal`] does; `None` where the name gets no key.
+    pub fn listed(&self, name: &str) -> Option<String> {
+        let token = self.seal(name);
+        (token.as_ref() != UNLISTED_TOKEN).then(|| token.as_ref().to_owned())
+    }
+
     /// Returns the token of a name that has a key.
     pub fn known(&self, name: &str) -> Option<Arc<str>> {
         if let Some(token) = self.cache.read().get(name) {
@@ -253,12 +260,22 @@ impl Keyring {
     /// Seals a text that is about a name, to be read back with [`Keyring::unwrap_text`] as long as the name's
     /// key exists. Where there is no room for the name the text is kept from nobody: it is left out.
     pub fn wrap_text(&self, name: &str, text: &str) -> String {
+        self.wrap(name, text).unwrap_or_else(|| UNLISTED_TOKEN.to_owned())
+    }
+
+    /// Seals a text as [`Keyring::wrap_text`] does; `None` where the name gets no key.
+    fn wrap(&self, name: &str, text: &str) -> Option<String> {
         self.seal(name);
-        let found = self.known.read().find(&self.index_of(name));
-        let Some((slot, key)) = found else { return UNLISTED_TOKEN.to_owned() };
+        let (slot, key) = self.known.read().find(&self.index_of(name))?;
         let mut bytes = slot.to_le_bytes().to_vec();
         bytes.extend_from_slice(&cipher::seal_text(&key, text));
-        URL_SAFE_NO_PAD.encode(bytes)
+        Some(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// Seals a name under its own key, and that under the key of whom it is kept with; `None` where one of them gets
+    /// no key.
+    fn bind(&self, entity: &str, name: &str) -> Option<String> {
+        self.wrap(entity, &self.listed(name)?)
     }
 
     /// Returns what [`Keyring::wrap_text`] sealed, or what is shown in its place.

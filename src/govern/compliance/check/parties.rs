@@ -1,0 +1,150 @@
+//! What checks see of whom the gateway works with: platforms that take its record, agents, identity providers.
+
+use std::time::Duration;
+
+use super::Seen;
+use super::told;
+use super::unknown;
+use crate::govern::compliance::facts::Facts;
+use crate::govern::compliance::facts::LATE_MINUTES;
+use crate::govern::compliance::facts::SinkFact;
+
+const SINKS: &str = "/api/v1/siem/status";
+const AGENTS: &str = "/api/v1/guardrails";
+const SESSIONS: &str = "/api/v1/sessions";
+const USERS: &str = "/api/v1/users";
+const CONFIG: &str = "/api/v1/config";
+/// A session that lives longer asks too seldom who is there.
+const LIFETIME_MAX: Duration = Duration::from_secs(24 * 3600);
+
+/// Tells whether something takes the record as it grows.
+pub(super) fn forwarded(facts: &Facts) -> Seen {
+    let count = facts.sinks.len();
+    let text = match count {
+        0 => "the audit log is forwarded to nobody".to_owned(),
+        _ => format!("the audit log is forwarded to {count} platforms"),
+    };
+    told(count > 0, text, Some(count as f64), SINKS)
+}
+
+/// Tells whether each platform took what it was sent last.
+pub(super) fn delivered(facts: &Facts) -> Seen {
+    let asked: Vec<&SinkFact> = facts.sinks.iter().filter(|sink| sink.is_connected.is_some()).collect();
+    if asked.len() < facts.sinks.len() {
+        return unknown("not every platform was sent something since the start", SINKS);
+    }
+    of_sinks(&asked, "platforms took what they were sent last", |sink| sink.is_connected == Some(true))
+}
+
+/// Tells whether nothing waits for long.
+pub(super) fn timely(facts: &Facts) -> Seen {
+    let sinks: Vec<&SinkFact> = facts.sinks.iter().collect();
+    let what = format!("platforms have all that is older than {LATE_MINUTES} minutes");
+    of_sinks(&sinks, &what, |sink| sink.late == 0)
+}
+
+/// Tells whether platforms refused no entry for good.
+pub(super) fn taken_whole(facts: &Facts) -> Seen {
+    let sinks: Vec<&SinkFact> = facts.sinks.iter().collect();
+    of_sinks(&sinks, "platforms refused no entry for good", |sink| sink.dead == 0)
+}
+
+fn of_sinks(sinks: &[&SinkFact], what: &str, is_good: impl Fn(&SinkFact) -> bool) -> Seen {
+    if sinks.is_empty() {
+        return unknown("the audit log is forwarded to nobody", SINKS);
+    }
+    let lacking: Vec<&str> =
+        sinks.iter().filter(|sink| !is_good(sink)).map(|sink| sink.name.as_str()).collect();
+    let good = sinks.len() - lacking.len();
+    let except = if lacking.is_empty() { String::new() } else { format!("; not {}", lacking.join(", ")) };
+    told(lacking.is_empty(), format!("{good} of {} {what}{except}", sinks.len()), Some(good as f64), SINKS)
+}
+
+/// Tells whether agents are known by certificates, and may do what they were granted only.
+pub(super) fn agents_known(facts: &Facts) -> Seen {
+    of_agents(facts, |facts| match facts.agents.known {
+        Some(known) => {
+            let text = format!("{known} agents are known by certificate, and have what a map grants them");
+            told(true, text, Some(known as f64), AGENTS)
+        }
+        None => told(false, "no capability map is in force: every agent waits".to_owned(), None, AGENTS),
+    })
+}
+
+/// Tells whether what an agent signed counts once, and only near its time.
+pub(super) fn agents_not_replayed(facts: &Facts) -> Seen {
+    of_agents(facts, |facts| {
+        let window_s = facts.agents.replay_window_s;
+        let (is_met, text) = match (window_s, facts.agents.signed_timestamp) {
+            (0, _) => (false, "what an agent signed can be sent again".to_owned()),
+            (_, false) => (false, "the time of a request is not part of what its agent signs".to_owned()),
+            (_, true) => (true, format!("what an agent signed counts once, within {window_s} s of its time")),
+        };
+        told(is_met, text, Some(window_s as f64), AGENTS)
+    })
+}
+
+/// Tells whether a certificate of an agent can be taken back.
+pub(super) fn agents_revocable(facts: &Facts) -> Seen {
+    of_agents(facts, |facts| {
+        let text = match facts.agents.has_revocations {
+            true => "certificates of agents count only with a revocation list that is in date",
+            false => "revocations of certificates of agents are not looked up",
+        };
+        told(facts.agents.has_revocations, text.to_owned(), None, CONFIG)
+    })
+}
+
+/// Tells whether agents that misbehave are kept out.
+pub(super) fn agents_trusted(facts: &Facts) -> Seen {
+    of_agents(facts, |facts| {
+        let text = match facts.agents.enforces_trust {
+            true => "agents whose trust is used up are kept out",
+            false => "trust in agents is only observed",
+        };
+        told(facts.agents.enforces_trust, text.to_owned(), None, AGENTS)
+    })
+}
+
+fn of_agents(facts: &Facts, look: impl FnOnce(&Facts) -> Seen) -> Seen {
+    match facts.agents.routes {
+        0 => unknown("no route is for agents", CONFIG),
+        _ => look(facts),
+    }
+}
+
+/// Tells whether people sign in at one place, where their access ends with their account.
+pub(super) fn signed_in_centrally(facts: &Facts) -> Seen {
+    let users = facts.sign_in.local_users;
+    match (&facts.sign_in.provider, users) {
+        (None, 0) => unknown("nobody signs in but with API keys", USERS),
+        (None, _) => told(false, format!("{users} users have passwords of the gateway"), None, USERS),
+        (Some(host), 0) => told(true, format!("people sign in at {host}"), Some(0.0), USERS),
+        (Some(host), _) => {
+            let text = format!("people sign in at {host}, but {users} users have passwords of the gateway");
+            told(false, text, Some(users as f64), USERS)
+        }
+    }
+}
+
+/// Tells whether nobody gets a role that their groups do not give them.
+pub(super) fn roles_mapped(facts: &Facts) -> Seen {
+    match (&facts.sign_in.provider, facts.sign_in.default_role) {
+        (None, _) => unknown("there is no identity provider", CONFIG),
+        (Some(_), None) => {
+            told(true, "whoever is in no mapped group is turned away".to_owned(), None, CONFIG)
+        }
+        (Some(_), Some(role)) => {
+            told(false, format!("whoever signs in is {} at least", role.as_str()), None, CONFIG)
+        }
+    }
+}
+
+/// Tells whether sessions end within a day, and after so long without a request.
+pub(super) fn sessions_end(facts: &Facts, idle_minutes: u64) -> Seen {
+    let (idle, lifetime) = (facts.sign_in.idle, facts.sign_in.lifetime);
+    let (idle_now, hours) = (idle.as_secs() / 60, lifetime.as_secs() / 3600);
+    let is_met = idle <= Duration::from_secs(60 * idle_minutes) && lifetime <= LIFETIME_MAX;
+    let text = format!("sessions end after {idle_now} minutes without a request, and {hours} hours in all");
+    told(is_met, text, Some(idle_now as f64), SESSIONS)
+}
