@@ -115,19 +115,6 @@ impl Deployment {
         write("gateway.toml", &config(upstream, more));
     }
 
-    /// Returns the files that lie beside a configuration.
-    pub fn files(&self) -> [(&'static str, String); 7] {
-        [
-            ("cert.pem", self.server.cert_pem.clone()),
-            ("key.pem", self.server.key_pem.clone()),
-            ("agents.pem", self.authority.pem()),
-            ("licenses.pem", self.licenses.public_pem()),
-            ("planner.secret", format!("{SECRET}\n")),
-            ("next.secret", NEXT_SECRET.to_owned()),
-            ("capabilities.yaml", MAP.to_owned()),
-        ]
-    }
-
     /// Starts a gateway on these files.
     pub fn start(&self, upstream: SocketAddr, more: &str) -> Gateway {
         let directory = tempfile::tempdir().expect("a temporary directory");
