@@ -7,17 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::runtime::Runtime;
 
 use super::Deployment;
 use super::call;
 use super::eventually;
 use super::free_port;
 use super::relay::Relay;
-use crate::a2a;
-use crate::a2a::Deployment as Agents;
-use crate::gateway::UNLIMITED;
-use crate::upstream::Upstream;
 use crate::wire::exchange;
 use crate::wire::post;
 
@@ -126,44 +121,6 @@ fn a_quota_is_that_of_all_nodes_together() {
     redis.restart();
     let told = count(&world, "told");
     eventually(PATIENCE, "what was taken meanwhile is told", || count(&world, "told") > told);
-}
-
-/// An agent that goes to several nodes has what one node would give it.
-#[test]
-fn an_agents_quota_is_that_of_all_nodes_together() {
-    const AGENT_BURST: usize = 20;
-    let (redis, agents) = (Redis::start(), Agents::make());
-    let upstream = Upstream::answering("application/json", "{}");
-    let more = format!(
-        "[cluster]\nenabled = true\nlimits = \"redis\"\n[cluster.redis]\nurl_file = \"redis.url\"\n\
-         [proxy.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n\
-         [a2a]\nclient_ca = \"agents.pem\"\ncapabilities = \"capabilities.yaml\"\n\
-         [a2a.tiers.community]\nrequests_per_minute = 6\nburst = {AGENT_BURST}\n{UNLIMITED}\
-         [[routes]]\nname = \"agents\"\npath_prefix = \"/agents\"\nupstream = \"http://{}\"\n\
-         auth = \"a2a\"\npolicy = \"default\"",
-        upstream.address
-    );
-    let files = agents.files();
-    let beside: Vec<_> = [("redis.url", Redis::url_at(redis.port))].into_iter().chain(files).collect();
-    let world = Deployment::start_with(2, &more, &beside);
-    let planner = agents.authority.agent("planner");
-    let runtime = Runtime::new().expect("a runtime");
-    let passes = |node: usize| {
-        let at = (world.nodes[node].proxy, &agents.server);
-        let told = runtime.block_on(a2a::call(at, Some(&planner), "h2", "/agents/x", &a2a::sound()));
-        match told.status {
-            200 => true,
-            429 => false,
-            other => panic!("{other}: {}", told.body),
-        }
-    };
-    let mut passed = 0;
-    for number in 0..AGENT_BURST + 30 {
-        passed += usize::from(passes(number % 2));
-        thread::sleep(Duration::from_millis(8));
-    }
-    // As with callers: what comes back in ten seconds, and what one round is late for.
-    assert!((AGENT_BURST..=AGENT_BURST + 8).contains(&passed), "{passed}");
 }
 
 #[test]
