@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::access::place::Network;
 use crate::access::url::Origin;
 use crate::tls::TlsFiles;
 
@@ -16,6 +17,8 @@ pub struct AdminConfig {
     pub also_on_proxy: bool,
     /// Host names that requests may carry beside the listener's own addresses and `localhost`.
     pub hosts: Vec<String>,
+    /// Proxies in front of it, whose `X-Forwarded-For` tells who a client is; of nobody else it counts.
+    pub trusted_proxies: Vec<Network>,
     /// How browsers call it, where that does not follow from the listener.
     pub public_url: Option<Origin>,
     /// Open connections in all.

@@ -54,6 +54,7 @@ use crate::telemetry::metrics::Finished;
 /// What calls are counted under.
 const LISTENER: &str = "admin";
 const NO_ROUTE: &str = "none";
+const FORWARDED_FOR: &str = "x-forwarded-for";
 const REQUEST_ID: &str = "x-request-id";
 const REQUEST_ID_BYTES_MAX: usize = 128;
 /// The longest parameter of a path.
@@ -104,6 +105,17 @@ pub fn router_of(office: Arc<Office>, plane: Plane, contract: Vec<Route>) -> Rou
     })
 }
 
+/// Returns who calls, as far as the connection tells, or a proxy whose word counts.
+fn address(office: &Office, plane: Plane, parts: &Parts) -> Option<IpAddr> {
+    let peer = parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0)?;
+    if plane == Plane::Data {
+        // What stands before that plane is not what stands before this one.
+        return Some(peer);
+    }
+    let lines = parts.headers.get_all(FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok());
+    Some(place::client(peer, lines.flat_map(|line| line.split(',')), &office.facts.trusted_proxies))
+}
+
 async fn serve(
     office: Arc<Office>,
     plane: Plane,
@@ -115,7 +127,7 @@ async fn serve(
     // The adapter has read and bounded the body already.
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let request_id = request_id(&office, &parts.headers);
-    let address = parts.extensions.get::<PeerAddress>().and_then(|peer| peer.0);
+    let address = address(&office, plane, &parts);
     // Whoever shows a key of their own does not call with a session. On the data plane nobody does: browsers send
     // cookies to every port of a host, and a page that a provider answered with would be of that plane's origin.
     let shows_key = credential::presented(&parts.headers, None, &OWN_PLACES) != Ok(None);

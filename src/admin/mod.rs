@@ -36,6 +36,7 @@ use crate::access::concurrency::Concurrency;
 use crate::access::key::KeyStore;
 use crate::access::license::Licensing;
 use crate::access::limit::Buckets;
+use crate::access::place::Network;
 use crate::access::refusals::Refusals;
 use crate::access::signing::KeyRing;
 use crate::clock::Clock;
@@ -49,7 +50,7 @@ use crate::govern::audit::Notary;
 use crate::govern::audit::Recorder;
 use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Privacy;
-use crate::govern::siem::SinkStatus;
+use crate::govern::siem::Standings;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::policy::reload::Reloader;
@@ -124,7 +125,7 @@ pub struct Office {
     /// What does not change while the process runs.
     pub facts: Facts,
     /// How each sink of the audit log stands.
-    pub sinks: Vec<Arc<SinkStatus>>,
+    pub sinks: Standings,
     /// The certificates that are served, by the name of their listener.
     pub certificates: Vec<(&'static str, Arc<CertificateStore>)>,
     /// One permit for each audit stream that may be open.
@@ -150,6 +151,8 @@ pub struct Facts {
     pub addresses: Vec<IpAddr>,
     /// Names it answers to beside `localhost` and its addresses, in lower case.
     pub hosts: Vec<String>,
+    /// Whose word counts on who a client is.
+    pub trusted_proxies: Vec<Network>,
 }
 
 /// Which program runs.

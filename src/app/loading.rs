@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::agents;
+use super::forwarding;
 use super::frameworks;
 use super::streamed::Streamed;
 use crate::config::Config;
@@ -63,6 +64,7 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
             let builtin = of_rules.are_builtin(scanner) && *rules.files() == pack::builtin_rules();
             if builtin { Vec::new() } else { prove_rules(rules, scanner) }
         }),
+        sinks: Box::new(forwarding::faults),
     }
 }
 

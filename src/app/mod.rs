@@ -70,8 +70,7 @@ use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::govern::audit::config::AuditFailure;
 use crate::govern::privacy::Keeper;
-use crate::govern::siem::Forwarder;
-use crate::govern::siem::SinkStatus;
+use crate::govern::siem::Standings;
 use crate::id::UlidSource;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::reload::Announcement;
@@ -186,8 +185,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     tell_expiry(&certificates, &telemetry);
     let sign_in = sign_in::sign_in(&config);
     let shared = stores::shared_memory(&config, &state, &buckets, &telemetry)?;
-    let forwarders = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
-    let sinks = forwarders.iter().map(Forwarder::status).collect();
+    let sinks = forwarding::open(&config, &state, &telemetry).map_err(StateError::from)?;
     let office = office(
         &config,
         &state,
@@ -195,7 +193,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
         &telemetry,
         &clock,
         &admin_sockets,
-        (sign_in, sinks, certificates.clone()),
+        (sign_in, sinks.standings(), certificates.clone()),
     );
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
@@ -214,7 +212,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     };
     let pulses = planes.add(&mut server, gateway, router)?;
 
-    forwarding::add(&mut server, forwarders, &telemetry);
+    forwarding::add(&mut server, sinks, &telemetry);
     traces::add(&mut server, exporting, &telemetry);
     let control = Control { folder: config.store.path.clone(), store: state.local.clone(), clock };
     server.add_service(task("control", &telemetry, None, |shutdown| control.run(shutdown)));
@@ -373,7 +371,7 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Listeners,
-    (sign_in, sinks, certificates): (SignIn, Vec<Arc<SinkStatus>>, Served),
+    (sign_in, sinks, certificates): (SignIn, Standings, Served),
 ) -> Arc<Office> {
     Arc::new(Office {
         sign_in,
@@ -427,6 +425,7 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Listener
         public_metrics: config.telemetry.public_metrics,
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
+        trusted_proxies: config.admin.trusted_proxies.clone(),
         hosts: config.admin.hosts.iter().chain(public.as_ref()).cloned().collect(),
     }
 }

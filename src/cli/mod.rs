@@ -4,9 +4,11 @@
 //! written (`audit verify`), 78 a faulty
 //! configuration (`EX_CONFIG` of sysexits.h).
 
+mod api;
 mod audit;
 mod backup;
 mod doctor;
+mod key;
 mod license;
 mod manual;
 mod rules;
@@ -72,6 +74,9 @@ enum Command {
     /// Verify a copy of the audit log.
     #[command(subcommand)]
     Audit(audit::AuditCommand),
+    /// List, make, replace and revoke the API keys of a running gateway.
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Make licence keys and licences, and show what a licence says.
     #[command(subcommand)]
     License(license::LicenseCommand),
@@ -110,6 +115,7 @@ pub fn main() -> ExitCode {
         Command::Scan(arguments) => scan::run(&arguments),
         Command::Rules(command) => rules::run(&command),
         Command::Audit(command) => audit::run(&command),
+        Command::Key(command) => key::run(&command),
         Command::License(command) => license::run(&command),
         Command::Backup(arguments) => backup::backup(&arguments),
         Command::Restore(arguments) => backup::restore(&arguments),

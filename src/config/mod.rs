@@ -10,7 +10,7 @@ pub mod file;
 mod otlp;
 pub mod provision;
 mod read;
-mod siem;
+pub mod siem;
 mod sign_in;
 
 use std::net::SocketAddr;
@@ -29,7 +29,6 @@ use crate::document::Document;
 use crate::document::section;
 use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
-use crate::govern::siem::config::SiemConfig;
 use crate::govern::trust::TrustConfig;
 use crate::otlp::config::OtlpConfig;
 use crate::policy::ruleset::RulesFile;
@@ -69,8 +68,6 @@ pub struct Config {
     pub auth: AuthConfig,
     /// When signing keys change.
     pub signing: SigningConfig,
-    /// Where the audit log is forwarded to.
-    pub siem: SiemConfig,
     /// The collector that gets traces and metrics, where there is one.
     pub otlp: Option<OtlpConfig>,
     /// Logs and metrics.
@@ -148,6 +145,8 @@ impl Config {
         section::read(&document, |root| {
             let admin = read::admin(&mut root.section("admin"));
             let (together, shared_limits) = read::cluster(&mut root.section("cluster"));
+            // The sinks in force are those of the revision: here only what is wrong with the files' is told.
+            siem::read(&mut root.section("siem"));
             Self {
                 sso: sign_in::sso(&mut root.section("sso"), admin.public_url.as_ref()),
                 session: sign_in::session(&mut root.section("session")),
@@ -163,7 +162,6 @@ impl Config {
                 trust: read::trust(&mut root.section("trust")),
                 signing: read::signing(&mut root.section("signing")),
                 otlp: otlp::read(&mut root.section("otlp")),
-                siem: siem::read(&mut root.section("siem")),
                 telemetry: read::telemetry(&mut root.section("telemetry")),
                 rules: RulesFile::read(root),
                 document: document.clone(),

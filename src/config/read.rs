@@ -8,6 +8,8 @@ use crate::access::config::AuthConfig;
 use crate::access::license::LicenseConfig;
 use crate::access::license::TRUSTED_KEYS_MAX;
 use crate::access::password::Cost;
+use crate::access::place::InvalidNetwork;
+use crate::access::place::Network;
 use crate::access::signing::SigningConfig;
 use crate::access::token::TTL_MAX;
 use crate::access::token::TokenConfig;
@@ -81,6 +83,7 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
         tls: tls(&mut section.section("tls")),
         also_on_proxy: section.flag("also_on_proxy"),
         hosts: section.texts("hosts").into_iter().map(str::to_ascii_lowercase).collect(),
+        trusted_proxies: trusted_proxies(section),
         public_url: sign_in::public_url(section),
         max_connections: section.count("max_connections", 1..=1_000_000),
         max_connections_per_address: section.count("max_connections_per_address", 1..=1_000_000),
@@ -89,6 +92,15 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
     };
     section.finish();
     config
+}
+
+fn trusted_proxies(section: &mut Section<'_>) -> Vec<Network> {
+    let read: Result<Vec<Network>, InvalidNetwork> =
+        section.texts("trusted_proxies").into_iter().map(str::parse).collect();
+    read.unwrap_or_else(|fault| {
+        section.invalid("trusted_proxies", fault.to_string(), None);
+        Vec::new()
+    })
 }
 
 /// Tells whether several nodes share a database, and how they share quotas.

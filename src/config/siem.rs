@@ -1,10 +1,14 @@
 //! `[siem]` into the configuration of its module.
 
 use http::Uri;
+use serde_json::Value;
 
+use crate::document::Document;
+use crate::document::Fault;
 use crate::document::Problem;
 use crate::document::fault::nearest;
 use crate::document::secret::SecretPlace;
+use crate::document::section;
 use crate::document::section::Section;
 use crate::govern::siem::config::FileTarget;
 use crate::govern::siem::config::Filter;
@@ -18,6 +22,7 @@ use crate::govern::siem::config::SyslogTarget;
 use crate::govern::siem::config::SyslogTransport;
 use crate::govern::siem::config::Target;
 
+const KEY: &str = "siem";
 const PLATFORMS: [&str; 5] = ["splunk_hec", "elastic", "syslog", "webhook", "ocsf_file"];
 const NAME_BYTES_MAX: usize = 64;
 const BATCH_ENTRIES: u64 = 500;
@@ -35,6 +40,16 @@ const FILES_KEPT: u64 = 8;
 const HEC_PATH: &str = "/services/collector/event";
 const BULK_PATH: &str = "/_bulk";
 const ELASTIC_INDEX: &str = "logs-portcullis.audit-default";
+
+/// Reads `[siem]` of a document, whatever else is in it.
+///
+/// # Errors
+/// All faults of it.
+pub fn of(document: &Document) -> Result<SiemConfig, Vec<Fault>> {
+    let siem = document.root().get(KEY).map(|siem| (KEY.to_owned(), siem.clone()));
+    let alone = Document::from_json(Value::Object(siem.into_iter().collect()), None).unwrap_or_default();
+    section::read(&alone.placed_like(document), |root| read(&mut root.section(KEY)))
+}
 
 pub(super) fn read(section: &mut Section<'_>) -> SiemConfig {
     let mut sinks: Vec<SinkConfig> = Vec::new();

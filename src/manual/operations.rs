@@ -1,7 +1,7 @@
 //! Reload, restart, crash, full disk, durability.
 //!
 //! # What changes while it runs
-//! `[routes]`, `[policies]`, `[limits]` and `[detectors]`, the files of the folder `policies` beside the configuration,
+//! `[routes]`, `[policies]`, `[limits]`, `[detectors]`, `[a2a]` and `[siem]`, the files of the folder `policies` beside the configuration,
 //! packs and dialects below `plugins.path`, and TLS certificates. They are read again when a file changes (by the
 //! operating system's word, else every five seconds), at SIGHUP, and by the management API. Files that change without
 //! rest are read after three quarters of a second all the same.
@@ -10,6 +10,11 @@
 //! they began with; each answer names them in `X-Portcullis-Policy: policy@revision`. A faulty file changes nothing:
 //! every fault is logged with file and line, `portcullis_config_last_reload_successful` becomes 0.
 //! Packs that did not change are not compiled again.
+//!
+//! A sink of `[siem]` that is changed or comes back goes on at the place it had in the log, by its name; the others do not
+//! notice. By the API sinks may be left out, and which entries they get and how may change, by an administrator; where
+//! entries go is said in files alone. What the log's retention drops before a sink could send it is counted
+//! (`events_missed` in `/api/v1/siem/status`, `portcullis_siem_events_total{result="missed"}`) and logged as an error.
 //!
 //! # What needs a restart
 //! `[proxy]`, `[admin]`, `[auth]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,

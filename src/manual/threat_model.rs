@@ -101,6 +101,10 @@
 //! | forcing a restart to refill quotas | levels are kept when the process ends, agents' too; a killed one gives each caller one burst at most | `quotas::one_caller_takes_no_more_than_its_share`, `a2a::chain::a_restart_refills_no_agent` |
 //! | holding requests or connections | at most `limits.concurrent_requests_per_caller` under way, agents included, `max_connections_per_address` of each plane | the same test, `a2a::seats`, `bounds` |
 //! | using a model and leaving before its answer, so that nothing is charged; one that answers under a name without a price | the budget pays what was reserved; what was asked for | `budgets::what_a_provider_was_asked_is_paid_though_nobody_read_its_answer` |
+//! | saying to be another address in `X-Forwarded-For`, to knock without a limit or in another's name | it counts from the networks of `admin.trusted_proxies` alone, and of it what the last of them added; an IPv6 customer's /64 is one address | `quota::whom_a_trusted_proxy_names_pays_and_nobody_else_is_believed`, `quota::a_network_knocks_as_one_and_does_not_hide_failed_logins` |
+//! | choosing a request id whose variant of an A/B test lets a text pass | a request that its caller named is drawn by an id that it does not know | `abtest::nobody_chooses_what_judges_a_request_by_its_name` |
+//! | an operator leads the audit log elsewhere, or silences a sink | where it goes is said in files alone; which entries a sink gets takes an administrator | `siem::following::where_entries_go_is_said_in_files_alone`, `policy::reload::tests::where_the_log_goes_is_for_files_and_what_of_it_for_administrators` |
+//! | deleting a node's rows, and that there ever were any, from the shared database | a checkpoint that names it misses it | `cluster::audit::every_node_shows_and_proves_the_log_of_all`, `govern::audit::shipping` |
 //! | taking away the last admin key | 409, by deleting and by changing; where the last one has expired, a start writes a new `admin.key` | `transcripts::keys`, `access::key::tests` |
 //!
 //! # What is not promised
@@ -109,7 +113,7 @@
 //! - On transparent routes a provider's credential may be in the query, where Gemini's SDKs of old have put it: it is the
 //!   provider's, and goes on. Public paths of our own ask for no credential, and do not look for one in the query.
 //! - Limits of connections are those of an address, not of a caller: nobody is known before their first request. Behind a
-//!   proxy they are the proxy's.
+//!   proxy they are the proxy's, `admin.trusted_proxies` or not.
 //! - The signature of an agent's body is computed once the body is there as a whole, which it has to be to be read.
 //! - A licence that an agent presents is verified before its rate is asked about, as the contract orders the steps: an
 //!   Ed25519 verification of at most 16 KiB, paid by nobody. One that names no agent serves every agent that has it.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Map;
 use serde_json::Value;
+use serde_json::json;
 
 use crate::document::Document;
 use crate::document::Fault;
@@ -13,11 +14,13 @@ use crate::document::Problem;
 use crate::document::section;
 use crate::llm::dialect::DialectFault;
 use crate::llm::dialect::Dialects;
+use crate::policy::revision::Revision;
 use crate::policy::route::Route;
 use crate::policy::ruleset::Parts;
 use crate::policy::ruleset::RELOADABLE_KEYS;
 use crate::policy::ruleset::RulesFile;
 use crate::policy::ruleset::Ruleset;
+use crate::policy::ruleset::SINKS_KEY;
 use crate::scan::classifier::shelf::ModelFault;
 use crate::scan::classifier::shelf::ModelFiles;
 use crate::scan::classifier::shelf::Shelf;
@@ -46,6 +49,9 @@ pub type Prove = Box<dyn Fn(&Scanner) -> Vec<Fault> + Send + Sync>;
 /// Proves rules by their own scenarios, with the scanner they go with; no fault: they hold.
 pub type ProveRules = Box<dyn Fn(&Rules, &Scanner) -> Vec<Fault> + Send + Sync>;
 
+/// Judges where a document forwards the audit log to; no fault: it can be.
+pub type JudgeSinks = Box<dyn Fn(&Document) -> Vec<Fault> + Send + Sync>;
+
 /// Where the parts of a ruleset come from; each is asked anew at every reload.
 pub struct Loading {
     /// All that files and the environment say.
@@ -62,6 +68,8 @@ pub struct Loading {
     pub prove: Prove,
     /// Proves freshly compiled rules by their own scenarios; empty: they hold.
     pub prove_rules: ProveRules,
+    /// Judges where the audit log is to be forwarded to; empty: it can be.
+    pub sinks: JudgeSinks,
 }
 
 /// Builds the ruleset of a document and throws it away.
@@ -84,7 +92,7 @@ pub(super) struct Builder<'a> {
 
 impl Builder<'_> {
     pub(super) fn build(&self, document: &Document, revision: u64) -> Result<Ruleset, Vec<Fault>> {
-        let mut faults = Vec::new();
+        let mut faults = (self.loading.sinks)(document);
         let rules = read_rules(document).map_err(|found| faults.extend(found)).ok();
         let scanned = self.scanned();
         let scanned = scanned.map_err(|found| faults.extend(found)).ok();
@@ -94,6 +102,9 @@ impl Builder<'_> {
         else {
             return Err(faults);
         };
+        if !faults.is_empty() {
+            return Err(faults);
+        }
         let places = document.places();
         let parts =
             Parts { revision, rules: &rules, places, scanner, layer3, layer2, dialects, dialect_files };
@@ -216,6 +227,7 @@ pub(crate) fn read_rules(document: &Document) -> Result<RulesFile, Vec<Fault>> {
             problem: Problem::Invalid { reason, suggestion: None },
         }]);
     }
+    only_rules.root_mut().remove(SINKS_KEY);
     let rules = section::read(&only_rules, RulesFile::read)?;
     let is_encrypted = document.to_json().pointer("/proxy/tls/cert").is_some();
     if is_encrypted || !rules.routes.iter().any(Route::is_for_agents) {
@@ -236,15 +248,36 @@ pub(super) fn rules_of(document: &Document) -> Map<String, Value> {
     RELOADABLE_KEYS.into_iter().filter_map(reloadable).collect()
 }
 
+/// Returns the same, for a document that means it when it names no sink.
+pub(super) fn all_rules_of(document: &Document) -> Map<String, Value> {
+    let mut rules = rules_of(document);
+    rules.entry(SINKS_KEY).or_insert_with(|| json!({ "sinks": [] }));
+    rules
+}
+
+/// Returns a revision of a release that did not keep the sinks with those of the files, which were in force then.
+pub(super) fn with_sinks(mut revision: Revision, files: &Document) -> Revision {
+    let mut without = files.clone();
+    without.root_mut().remove(SINKS_KEY);
+    if !revision.rules.contains_key(SINKS_KEY) && revision.file_etag == rules_etag(&without) {
+        let sinks = all_rules_of(files).remove(SINKS_KEY);
+        revision.rules.extend(sinks.map(|sinks| (SINKS_KEY.to_owned(), sinks)));
+        revision.file_etag = rules_etag(files);
+    }
+    revision
+}
+
 pub(super) fn rules_etag(document: &Document) -> String {
     Document::from_json(Value::Object(rules_of(document)), None).unwrap_or_default().etag()
 }
 
-/// Returns a document with its reloadable part replaced.
+/// Returns a document with its reloadable part replaced. Where the new one says nothing of sinks, they stay: it may be a
+/// revision of a release that did not keep them, and none of them falls silent by it.
 pub(super) fn with_rules(document: &Document, rules: Map<String, Value>) -> Document {
     let mut changed = document.clone();
     let root = changed.root_mut();
-    RELOADABLE_KEYS.iter().for_each(|key| drop(root.remove(*key)));
+    let stays = |key: &str| key == SINKS_KEY && !rules.contains_key(SINKS_KEY);
+    RELOADABLE_KEYS.iter().filter(|key| !stays(key)).for_each(|key| drop(root.remove(*key)));
     root.extend(rules);
     changed
 }

@@ -31,9 +31,11 @@ use crate::document::Place;
 use crate::document::patch::changed_keys;
 use crate::policy::build::Builder;
 use crate::policy::build::Loading;
+use crate::policy::build::all_rules_of;
 use crate::policy::build::rules_etag;
 use crate::policy::build::rules_of;
 use crate::policy::build::with_rules;
+use crate::policy::build::with_sinks;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::profile;
 use crate::policy::revision::Revision;
@@ -121,7 +123,9 @@ pub enum ChangeError {
     #[error("{} faults", .0.len())]
     Faulty(Vec<Fault>),
     /// It would lead a provider's key elsewhere, or bring back other keys or agents, and its author may not.
-    #[error("where a provider's key goes, and who the agents are, is not for this author to change")]
+    #[error(
+        "where a provider's key goes, who the agents are, and what sinks get, is not for this author to change"
+    )]
     OutOfReach,
     /// Somebody else changed the document first.
     #[error("the configuration has changed; it is now {etag}")]
@@ -199,7 +203,8 @@ impl Reloader {
         let files = (loading.document)().map_err(ChangeError::Faulty)?;
         let file_etag = rules_etag(&files);
         let builder = Builder { loading, running: None };
-        let newest = revisions.newest(1)?.pop();
+        let newest = revisions.newest(1)?.pop().map(|newest| with_sinks(newest, &files));
+        let files = with_rules(&files, all_rules_of(&files));
         let mut origin = match &newest {
             None => Origin::FirstStart,
             Some(newest) if newest.file_etag == file_etag => Origin::StoredRevision,
@@ -274,7 +279,7 @@ impl Reloader {
         let changed = changed_keys(current.document.root(), files.root());
         let needs_restart: Vec<String> = changed.into_iter().filter(differs).collect();
         let same_files = file_etag == current.revision.file_etag;
-        let rules = if same_files { current.revision.rules.clone() } else { rules_of(&files) };
+        let rules = if same_files { current.revision.rules.clone() } else { all_rules_of(&files) };
         let places = if same_files { current.document.clone() } else { files };
         let author = SYSTEM_AUTHOR.to_owned();
         let draft = Draft { rules, places, file_etag, author, source: RevisionSource::File, needs_restart };
@@ -456,7 +461,6 @@ pub const FIXED_KEYS: &[&str] = &[
     "analytics",
     "license",
     "otlp",
-    "siem",
     "signing",
     "auth",
     "telemetry",

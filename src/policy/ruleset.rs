@@ -129,7 +129,9 @@ pub struct RulesFile {
 }
 
 /// The top-level keys that change without a restart.
-pub const RELOADABLE_KEYS: [&str; 5] = ["routes", "policies", "limits", "detectors", "a2a"];
+pub const RELOADABLE_KEYS: [&str; 6] = ["routes", "policies", "limits", "detectors", "a2a", SINKS_KEY];
+/// The key of where the audit log is forwarded to: part of a revision, and read by others.
+pub const SINKS_KEY: &str = "siem";
 
 impl Ruleset {
     /// Compiles every policy against the scanner. Takes time; keep it off the request threads.

@@ -209,6 +209,7 @@ mod tests {
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(|_| Vec::new()),
             prove_rules: Box::new(|_, _| Vec::new()),
+            sinks: Box::new(|_| Vec::new()),
         }
     }
 

@@ -26,11 +26,17 @@ use crate::policy::route::Route;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
+use crate::proxy::reject::UPSTREAM_TIMEOUT;
+use crate::proxy::reject::UPSTREAM_UNREACHABLE;
 use crate::redact::token::Vault;
 use crate::scan::trace::Guarded;
 
 /// The most types that a refusal names.
 const NAMED_MAX: usize = 5;
+
+/// Why a server error is the provider's: it answered with one, or was not to be had.
+const ANSWERED: &str = "answered";
+const PROVIDER_REASONS: [&str; 2] = [UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE];
 
 /// The longest request id taken over from a caller.
 const REQUEST_ID_BYTES_MAX: usize = 128;
@@ -180,6 +186,18 @@ pub struct Outcome {
     pub switched: Option<Duration>,
     /// Time spent scanning.
     pub scanning: Duration,
+}
+
+impl Outcome {
+    /// Returns what the provider failed at, where that is why the caller got a server error: it answered with one, or
+    /// was not to be had.
+    pub fn provider_failure(&self) -> Option<&'static str> {
+        self.status.filter(StatusCode::is_server_error)?;
+        match self.reason {
+            None => self.upstream.map(|_| ANSWERED),
+            Some(reason) => PROVIDER_REASONS.contains(&reason).then_some(reason),
+        }
+    }
 }
 
 impl Exchange {

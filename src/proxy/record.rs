@@ -137,6 +137,9 @@ impl Gateway {
         if let Some(code) = reason {
             metrics.rejected(code);
         }
+        if let Some(reason) = exchange.outcome.provider_failure() {
+            metrics.provider_failed(reason);
+        }
         for (observation, detector) in self.findings(exchange) {
             let (category, severity) = (detector.category.as_str(), detector.severity.as_str());
             metrics.detected(category, severity, observation.action.as_str());

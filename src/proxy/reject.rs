@@ -80,6 +80,10 @@ pub enum Rejection {
     Internal,
 }
 
+/// The code of a provider that took too long.
+pub(super) const UPSTREAM_TIMEOUT: &str = "upstream_timeout";
+/// The code of a provider that gave no usable answer.
+pub(super) const UPSTREAM_UNREACHABLE: &str = "upstream_unreachable";
 /// A caller who has to wait longer than SDKs do is told not to try again by itself.
 const RETRY_WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -219,8 +223,8 @@ impl Rejection {
             Self::UnreadableResponse(_) => (StatusCode::BAD_GATEWAY, "unreadable_response"),
             Self::SignedRequest => (StatusCode::FORBIDDEN, "signed_content"),
             Self::RequestBlocked | Self::ResponseBlocked => (StatusCode::FORBIDDEN, "content_blocked"),
-            Self::Upstream(UpstreamFault::Slow) => (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout"),
-            Self::Upstream(_) => (StatusCode::BAD_GATEWAY, "upstream_unreachable"),
+            Self::Upstream(UpstreamFault::Slow) => (StatusCode::GATEWAY_TIMEOUT, UPSTREAM_TIMEOUT),
+            Self::Upstream(_) => (StatusCode::BAD_GATEWAY, UPSTREAM_UNREACHABLE),
             Self::Unrecorded => (StatusCode::SERVICE_UNAVAILABLE, "audit_unavailable"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
         }

@@ -47,6 +47,7 @@ pub struct Metrics {
     tokens: IntCounterVec,
     unreadable: IntCounterVec,
     rejections: IntCounterVec,
+    provider_failures: IntCounterVec,
     spans_lost: IntCounterVec,
     rate_limited: IntCounter,
     refusals_unrecorded: IntCounter,
@@ -140,6 +141,12 @@ impl Metrics {
                 "Exchanges refused, by the code the caller got.",
                 &["code"],
             ),
+            provider_failures: counters(
+                &registry,
+                "provider_failures_total",
+                "Requests answered with a server error that was the provider's: its own, or it was not to be had.",
+                &["reason"],
+            ),
             spans_lost: counters(
                 &registry,
                 "otlp_spans_lost_total",
@@ -177,7 +184,7 @@ impl Metrics {
             siem_events: counters(
                 &registry,
                 "siem_events_total",
-                "Audit entries forwarded, attempts that failed, and entries that were refused for good.",
+                "Audit entries forwarded, refused for good or dropped before, and attempts that failed.",
                 &["platform", "result"],
             ),
             audit_shipped: counters(
@@ -278,6 +285,11 @@ impl Metrics {
         self.rejections.with_label_values(&[code]).inc();
     }
 
+    /// Counts a request, answered with a server error, that the provider failed at.
+    pub fn provider_failed(&self, reason: &'static str) {
+        self.provider_failures.with_label_values(&[reason]).inc();
+    }
+
     /// Counts spans that the collector did not get.
     pub fn spans_lost(&self, reason: &'static str, count: u64) {
         self.spans_lost.with_label_values(&[reason]).inc_by(count);
@@ -343,7 +355,8 @@ impl Metrics {
         self.audit_lost.inc();
     }
 
-    /// Counts audit entries that a platform took (`forwarded`) or refused for good (`dead`), or attempts that `failed`.
+    /// Counts audit entries that a platform took (`forwarded`) or refused for good (`dead`), or that retention
+    /// dropped before (`missed`), or attempts that `failed`.
     pub fn siem_events(&self, platform: &'static str, result: &'static str, events: u64) {
         self.siem_events.with_label_values(&[platform, result]).inc_by(events);
     }
@@ -389,19 +402,15 @@ impl Metrics {
         self.certificate_ends.with_label_values(&[listener]).set(unix_seconds);
     }
 
-    /// Returns the share of requests answered without a server error since the start; `None` before the first.
+    /// Returns the share of requests answered without a server error of the gateway since the start; `None` before the
+    /// first. What a provider failed at is no error of the gateway.
     pub fn availability(&self) -> Option<f64> {
-        let (mut all, mut failed) = (0u64, 0u64);
-        for family in self.requests.collect() {
-            for metric in family.get_metric() {
-                let count = metric.get_counter().get_value() as u64;
-                let is_error =
-                    metric.get_label().iter().any(|l| l.name() == "code" && l.value().starts_with('5'));
-                all += count;
-                failed += if is_error { count } else { 0 };
-            }
-        }
-        (all > 0).then(|| 1.0 - failed as f64 / all as f64)
+        let all = sum(&self.requests, |_| true);
+        let is_error =
+            |label: &prometheus::proto::LabelPair| label.name() == "code" && label.value().starts_with('5');
+        let errors = sum(&self.requests, |labels| labels.iter().any(is_error));
+        let ours = errors.saturating_sub(sum(&self.provider_failures, |_| true));
+        (all > 0).then(|| 1.0 - ours as f64 / all as f64)
     }
 
     /// Returns the time within which a share of a listener's requests was answered, in seconds: the upper
@@ -444,6 +453,14 @@ impl Metrics {
     }
 }
 
+/// Returns the sum of the counters whose labels are wanted.
+fn sum(counters: &IntCounterVec, is_wanted: impl Fn(&[prometheus::proto::LabelPair]) -> bool) -> u64 {
+    let families = counters.collect();
+    let found = families.iter().flat_map(|family| family.get_metric());
+    let wanted = found.filter(|metric| is_wanted(metric.get_label()));
+    wanted.map(|metric| metric.get_counter().get_value() as u64).sum()
+}
+
 fn code_text(code: u16, digits: &mut [u8; 3]) -> &str {
     *digits = [b'0' + (code / 100 % 10) as u8, b'0' + (code / 10 % 10) as u8, b'0' + (code % 10) as u8];
     std::str::from_utf8(digits).unwrap_or("000")
@@ -469,6 +486,8 @@ mod tests {
             assert!(text.contains(line), "{line}\n{text}");
         }
         assert_eq!(metrics.availability(), Some(0.5));
+        metrics.provider_failed("answered");
+        assert_eq!(metrics.availability(), Some(1.0));
         assert_eq!(metrics.latency_quantile("proxy", 0.99), Some(2.5e-3));
         assert_eq!(metrics.latency_quantile("admin", 0.99), None);
         assert_eq!(metrics.audit_completeness(), None);

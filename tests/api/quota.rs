@@ -173,6 +173,29 @@ async fn a_network_knocks_as_one_and_does_not_hide_failed_logins() {
     }
 }
 
+/// Behind a reverse proxy each client pays for itself; who is no such proxy cannot say to be another.
+#[tokio::test]
+async fn whom_a_trusted_proxy_names_pays_and_nobody_else_is_believed() {
+    let world = World::start_with(Tier::Community, |facts| {
+        facts.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
+    });
+    let left = async |peer: [u8; 4], forwarded: &str| {
+        let mut request = Request::get("/stats")
+            .header("host", "localhost")
+            .header("x-forwarded-for", forwarded)
+            .body(Body::empty())
+            .unwrap();
+        request.extensions_mut().insert(PeerAddress(Some(peer.into())));
+        number(&world.send(request).await, "x-ratelimit-remaining")
+    };
+    let (proxy, stranger) = ([10, 0, 0, 1], [203, 0, 113, 7]);
+    assert_eq!(left(proxy, "198.51.100.1").await, 99);
+    assert_eq!(left(proxy, "198.51.100.2").await, 99, "another client");
+    assert_eq!(left(proxy, "198.51.100.3, 198.51.100.1").await, 98, "what it says itself counts for nothing");
+    assert_eq!(left(stranger, "198.51.100.4").await, 99);
+    assert_eq!(left(stranger, "198.51.100.5").await, 98, "it is the one and the same");
+}
+
 /// A licence ends while the gateway runs: everything that it paid for ends with it, at that second.
 #[tokio::test]
 async fn a_licence_ends_while_the_gateway_runs() {

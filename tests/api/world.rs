@@ -55,6 +55,7 @@ use portcullis::govern::privacy::Privacy;
 use portcullis::govern::privacy::RbacProvider;
 use portcullis::govern::privacy::SessionsProvider;
 use portcullis::govern::privacy::TrustProvider;
+use portcullis::govern::siem::Standings;
 use portcullis::govern::trust::Trust;
 use portcullis::govern::trust::TrustConfig;
 use portcullis::id::UlidSource;
@@ -240,9 +241,10 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         ids: Arc::new(UlidSource::default()),
         masker: Arc::new(Masker::new(tenant.clone())),
         tenant,
-        sinks: Vec::new(),
+        sinks: Standings::default(),
         certificates: Vec::new(),
         facts: Facts {
+            trusted_proxies: Vec::new(),
             build: Build {
                 version: "1.2.3".to_owned(),
                 commit: "abcdef0".to_owned(),
@@ -310,6 +312,7 @@ fn loading() -> Loading {
         dialects: Box::new(|| Ok(Vec::new())),
         prove: Box::new(|_| Vec::new()),
         prove_rules: Box::new(|_, _| Vec::new()),
+        sinks: Box::new(|_| Vec::new()),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::net::TcpListener;
+use std::time::Instant;
 
 use tokio::runtime::Runtime;
 
@@ -17,6 +18,7 @@ use crate::upstream::chunk;
 use crate::upstream::chunked_head;
 use crate::usage::counted;
 use crate::wire::Client;
+use crate::wire::PATIENCE;
 use crate::wire::WireFault;
 use crate::wire::exchange;
 use crate::wire::post;
@@ -129,6 +131,46 @@ fn what_a_provider_breaks_off_is_no_block_and_what_nobody_can_read_is_one() {
     };
     assert_eq!((of("cut", "error_count"), of("cut", "blocked_count")), (1.into(), 0.into()), "{usage}");
     assert_eq!((of("coded", "error_count"), of("coded", "blocked_count")), (0.into(), 1.into()), "{usage}");
+}
+
+#[test]
+fn what_a_provider_fails_at_is_no_error_of_the_gateway() {
+    let mut routes = Routes::default();
+    routes.to("none", &[nowhere()]);
+    let _silent = routes.answering("silent", &[]);
+    let _failing = routes.answering("failing", &[b"HTTP/1.1 500 Oh\r\ncontent-length: 2\r\n\r\n{}"]);
+    let _coded = routes.answering(
+        "coded",
+        &[b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: rot13\r\ncontent-length: 2\r\n\r\n{}"],
+    );
+    let gateway = routes.start();
+    let key = gateway.admin_key();
+    let told = |path: &str| {
+        let ask = format!("GET {path} HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\n\r\n", gateway.admin);
+        exchange(gateway.admin, ask.as_bytes())
+    };
+    // An exchange is counted after its answer.
+    let asked = |name: &str, status: u16, counted: &str| {
+        assert_eq!(exchange(gateway.proxy, &post(&format!("/{name}/x"), "", BODY)).status, status, "{name}");
+        let deadline = Instant::now() + PATIENCE;
+        while !told("/metrics").text().contains(counted) {
+            assert!(Instant::now() < deadline, "{name}: {counted}\n{}", told("/metrics").text());
+        }
+        let objectives = told("/api/v1/sla").json()["slos"].as_array().cloned().unwrap_or_default();
+        let found =
+            objectives.into_iter().find(|slo| slo["name"] == "api_availability").expect("it is measured");
+        found["current"].as_str().expect("a text").to_owned()
+    };
+    for (name, status, reason) in [
+        ("failing", 500, "answered"),
+        ("none", 502, "upstream_unreachable"),
+        ("silent", 504, "upstream_timeout"),
+    ] {
+        let counted = format!("portcullis_provider_failures_total{{reason=\"{reason}\"}} 1");
+        assert_eq!(asked(name, status, &counted), "100.000%", "{name}");
+    }
+    let ours = "portcullis_requests_total{code=\"502\",listener=\"proxy\",route=\"coded\"} 1";
+    assert_ne!(asked("coded", 502, ours), "100.000%", "what the gateway cannot read is its own error");
 }
 
 #[test]

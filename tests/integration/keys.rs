@@ -409,3 +409,52 @@ fn nobody_is_a_new_caller_with_each_request() {
         assert!(left < first, "{fields} is another caller: {left} of {first}");
     }
 }
+
+/// Keys are made, listed, replaced and revoked from the shell.
+#[test]
+fn the_shell_manages_keys_with_a_key() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::in_front_of(upstream.address, "");
+    let admin = format!("http://{}", gateway.admin);
+    let run = |key: &str, arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.arg("key").args(arguments).args(["--admin", &admin]).env("PORTCULLIS_KEY", key);
+        let output = command.output().expect("the program was built");
+        let text = |bytes| String::from_utf8(bytes).expect("it writes text");
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let root = gateway.admin_key();
+    let whoami = |key: &str| {
+        let ask = format!(
+            "GET /api/v1/auth/whoami HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\n\r\n",
+            gateway.admin
+        );
+        exchange(gateway.admin, ask.as_bytes()).status
+    };
+    let (code, made, told) = run(&root, &["create", "--name", "ci", "--role", "service", "--route", "all"]);
+    assert_eq!(code, Some(0), "{told}");
+    let key = made.trim_end();
+    assert!(key.starts_with("pk_") && !key.contains('\n') && !told.contains(key), "{made}{told}");
+    assert_eq!(whoami(key), 200);
+    let (code, listed, _) = run(&root, &["list"]);
+    let row = listed.lines().find(|line| line.contains(" ci ")).expect("its row").to_owned();
+    assert!(code == Some(0) && row.contains("service") && !listed.contains("pk_"), "{listed}");
+    let id = row.split(' ').next().expect("an id").to_owned();
+    let (_, listed, _) = run(&root, &["list", "--json"]);
+    let answer: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    assert!(answer["total"].as_u64() >= Some(2), "{answer}");
+
+    let (code, rotated, told) = run(&root, &["rotate", &id]);
+    assert!(code == Some(0) && rotated.starts_with("pk_") && rotated != made, "{told}");
+    assert_eq!((whoami(key), whoami(rotated.trim_end())), (401, 200));
+    let (code, said, _) = run(&root, &["revoke", &id]);
+    assert!(code == Some(0) && said.contains(&id), "{said}");
+    assert_eq!(whoami(rotated.trim_end()), 401);
+
+    let (code, _, told) = run(rotated.trim_end(), &["list"]);
+    assert!(code == Some(1) && told.contains("PORTCULLIS_KEY") && !told.contains("pk_"), "{told}");
+    let (code, _, told) = run(&root, &["create", "--name", "x", "--role", "king"]);
+    assert!(code == Some(1) && told.contains("400") && told.contains("role"), "{told}");
+    assert_eq!(run(&root, &["revoke", "../signing"]).0, Some(2), "an id is no path");
+    assert_eq!(run(&root, &["revoke", "nobody"]).0, Some(1));
+}

@@ -34,6 +34,8 @@ pub struct SiemPlatform {
     pub errors: u64,
     /// How many entries it refused for good.
     pub dead_letters: u64,
+    /// How many entries the log's retention dropped before they could be sent.
+    pub events_missed: u64,
     /// The last audit entry that is done with; what is newer waits.
     pub cursor: Option<String>,
     /// Why the last attempt failed.
@@ -42,7 +44,7 @@ pub struct SiemPlatform {
 
 /// `GET /api/v1/siem/status`.
 pub async fn status(call: Call) -> Answer {
-    let sinks = &call.office.sinks;
+    let sinks = call.office.sinks.all();
     ok(&SiemStatus { enabled: !sinks.is_empty(), platforms: sinks.iter().map(|sink| show(sink)).collect() })
 }
 
@@ -56,6 +58,7 @@ fn show(sink: &SinkStatus) -> SiemPlatform {
         last_forward: told.last_forward.map(|at| at.to_string()),
         errors: told.errors,
         dead_letters: told.dead,
+        events_missed: told.missed,
         cursor: told.cursor,
         last_error: told.trouble,
     }

@@ -23,6 +23,8 @@ use crate::telemetry::metrics::Metrics;
 use super::chain::ChainCheck;
 use super::chain::ChainFault;
 use super::chain::Hash;
+use super::dropping::Dropping;
+use super::event::Entry;
 use super::export::Export;
 use super::index::Index;
 use super::index::QueryError;
@@ -104,6 +106,7 @@ pub struct AuditLog {
     kept: Arc<RwLock<Vec<String>>>,
     /// What is shared with other nodes; `None`: nothing is.
     shipping: Option<Arc<Shipping>>,
+    dropping: Dropping,
 }
 
 /// What the log knows of somebody.
@@ -227,7 +230,8 @@ pub fn open_with(
     };
     let (retention_age, retention_bytes) = (config.retention_age, config.retention_bytes);
     let kept = Arc::default();
-    let log = AuditLog { log, index, clock, retention_age, retention_bytes, kept, shipping: None };
+    let (shipping, dropping) = (None, Dropping::default());
+    let log = AuditLog { log, index, clock, retention_age, retention_bytes, kept, shipping, dropping };
     Ok(Opened { recorder, writer: Writer { queue, hand }, log, keyring, repair })
 }
 
@@ -377,6 +381,11 @@ impl AuditLog {
     }
 
     /// Takes in what is new and drops whole segments that are past their age or their place. Blocks.
+    /// Calls `listener` with every entry that retention drops from now on, before it goes; it must be quick.
+    pub fn on_drop(&self, listener: impl Fn(&Entry) + Send + Sync + 'static) {
+        self.dropping.subscribe(listener);
+    }
+
     pub(super) fn maintain(&self) -> Result<(), QueryError> {
         self.index.catch_up()?;
         while let Some(segment) = self.oldest_past_retention() {
@@ -394,6 +403,9 @@ impl AuditLog {
                     break;
                 }
                 shipping.lost(segment);
+            }
+            if let Err(error) = self.dropping.tell(&self.log, segment) {
+                tracing::warn!(segment, %error, "what is dropped of the audit log cannot be told");
             }
             self.index.forget(segment)?;
             self.log.closed.write().remove(&segment);

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::*;
@@ -136,9 +137,14 @@ fn old_and_surplus_segments_are_dropped_and_the_rest_verifies() {
             let body = stored::body(&sample::event(number), &keyring);
             writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
         }
+        let dropped = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&dropped);
+        log.on_drop(move |entry| told.lock().push(entry.event.message.clone()));
         log.maintain().unwrap();
         let total = runtime().block_on(log.query(Query::default())).unwrap().total;
         assert!((20..70).contains(&total), "{total}");
+        let gone: Vec<String> = (0..100 - total).map(|number| format!("event {number}")).collect();
+        assert_eq!(*dropped.lock(), gone, "each that goes is told of, and none that stays");
         assert_eq!(log.verify().unwrap().entries(), total);
     }
 }

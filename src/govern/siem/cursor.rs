@@ -22,6 +22,9 @@ pub(super) struct Cursor {
     pub(super) errors: u64,
     /// How many entries it refused for good.
     pub(super) dead: u64,
+    /// How many entries retention dropped before they could be sent.
+    #[serde(default)]
+    pub(super) missed: u64,
     /// When it took the last one, in Unix milliseconds.
     pub(super) last_forward_ms: Option<i64>,
 }

@@ -103,8 +103,9 @@ impl Forwarder {
         let sink = sink::open(&config, teller, &around.read_secret, &around.clock)?;
         let cursors = Cursors::new(&around.store);
         let cursor = cursors.read(&config.name)?.unwrap_or_default();
-        let status = Arc::new(SinkStatus::new(&config.name, config.target.platform()));
+        let status = Arc::new(SinkStatus::new(&config));
         status.follow(&cursor, SinkState::Idle, None);
+        status.read_to(cursor.place());
         Ok(Self {
             dead: DeadLetters::new(&around.folder, &config.name),
             backoff: Backoff::new(
@@ -122,6 +123,11 @@ impl Forwarder {
         })
     }
 
+    /// Returns what the sink was made of.
+    pub fn config(&self) -> &SinkConfig {
+        &self.config
+    }
+
     /// Returns the sink's figures.
     pub fn status(&self) -> Arc<SinkStatus> {
         Arc::clone(&self.status)
@@ -135,6 +141,9 @@ impl Forwarder {
             () = &mut shutdown => {}
             () = self.forward() => {}
         }
+        if let Err(error) = self.save() {
+            tracing::warn!(sink = self.config.name, error, "the last figures of a sink could not be kept");
+        }
     }
 
     async fn forward(&mut self) {
@@ -145,6 +154,7 @@ impl Forwarder {
             };
             if let Err(error) = read {
                 tracing::warn!(sink = self.config.name, error, "the audit log cannot be forwarded for now");
+                self.status.follow(&self.cursor, SinkState::Retrying, Some(error));
                 tokio::time::sleep(LOG_PAUSE).await;
             }
         }
@@ -161,7 +171,9 @@ impl Forwarder {
             self.cursor.after = Some(newest.to_string());
             self.before_recent = self.cursor.place();
             self.save()?;
+            self.status.follow(&self.cursor, SinkState::Idle, None);
         }
+        self.status.read_to(self.cursor.place());
         self.around.log.tail(self.cursor.place()).await.map_err(|error| error.to_string())
     }
 
@@ -169,6 +181,7 @@ impl Forwarder {
     async fn follow(&mut self, tail: &mut Tail) -> Result<(), String> {
         loop {
             let entries = tail.next_batch().await.map_err(|error| error.to_string())?;
+            self.status.read_to(entries.last().map(|entry| entry.id));
             let passing: Vec<&Entry> =
                 entries.iter().filter(|entry| self.config.filter.lets_through(entry)).collect();
             for batch in passing.chunks(self.config.batch_entries_max.max(1)) {
@@ -295,7 +308,17 @@ impl Forwarder {
         self.save()
     }
 
-    fn save(&self) -> Result<(), String> {
+    fn save(&mut self) -> Result<(), String> {
+        let missed = self.status.take_missed();
+        if missed > 0 {
+            self.cursor.missed += missed;
+            self.around.metrics.siem_events(self.config.target.platform(), "missed", missed);
+            tracing::error!(
+                sink = self.config.name,
+                missed,
+                "audit entries were dropped before they were forwarded"
+            );
+        }
         self.cursors.write(&self.config.name, &self.cursor).map_err(|error| error.to_string())
     }
 }

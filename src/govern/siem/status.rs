@@ -1,9 +1,14 @@
 //! How a sink stands, for whoever asks.
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use parking_lot::RwLock;
 
+use super::config::Filter;
+use super::config::SinkConfig;
 use super::cursor::Cursor;
+use crate::govern::audit::Entry;
+use crate::id::Ulid;
 
 /// What a sink is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +29,18 @@ pub struct SinkStatus {
     /// The platform.
     pub platform: &'static str,
     told: RwLock<Told>,
+    filter: Filter,
+    /// What retention took from it.
+    overtaken: Mutex<Overtaken>,
+}
+
+/// What the log dropped before a sink had it.
+#[derive(Debug, Default)]
+struct Overtaken {
+    /// The newest entry that the sink has read; none before it has a place.
+    read_to: Option<Ulid>,
+    /// Entries that its figures do not count yet.
+    fresh: u64,
 }
 
 /// What a sink tells of itself.
@@ -37,6 +54,8 @@ pub struct Told {
     pub errors: u64,
     /// How many entries it refused for good, ever.
     pub dead: u64,
+    /// How many entries retention dropped before they could be sent, ever.
+    pub missed: u64,
     /// When it took the last one.
     pub last_forward: Option<Timestamp>,
     /// The last entry that is done with.
@@ -57,22 +76,49 @@ impl SinkState {
 }
 
 impl SinkStatus {
-    pub(super) fn new(name: &str, platform: &'static str) -> Self {
+    pub(super) fn new(config: &SinkConfig) -> Self {
         let told = Told {
             state: SinkState::Idle,
             forwarded: 0,
             errors: 0,
             dead: 0,
+            missed: 0,
             last_forward: None,
             cursor: None,
             trouble: None,
         };
-        Self { name: name.to_owned(), platform, told: RwLock::new(told) }
+        Self {
+            name: config.name.clone(),
+            platform: config.target.platform(),
+            told: RwLock::new(told),
+            filter: config.filter.clone(),
+            overtaken: Mutex::default(),
+        }
     }
 
     /// Returns the figures as they are.
     pub fn told(&self) -> Told {
-        self.told.read().clone()
+        let mut told = self.told.read().clone();
+        told.missed += self.overtaken.lock().fresh;
+        told
+    }
+
+    /// Notes up to which entry the sink has read the log: what is dropped of that it still has.
+    pub(super) fn read_to(&self, place: Option<Ulid>) {
+        self.overtaken.lock().read_to = place;
+    }
+
+    /// Counts an entry that the log drops, where the sink would have sent it and has not read it.
+    pub(super) fn dropped(&self, entry: &Entry) {
+        let mut overtaken = self.overtaken.lock();
+        if overtaken.read_to.is_some_and(|read_to| entry.id > read_to) && self.filter.lets_through(entry) {
+            overtaken.fresh += 1;
+        }
+    }
+
+    /// Returns how many entries were missed since the last call.
+    pub(super) fn take_missed(&self) -> u64 {
+        std::mem::take(&mut self.overtaken.lock().fresh)
     }
 
     pub(super) fn follow(&self, cursor: &Cursor, state: SinkState, trouble: Option<String>) {
@@ -81,9 +127,46 @@ impl SinkStatus {
             forwarded: cursor.forwarded,
             errors: cursor.errors,
             dead: cursor.dead,
+            missed: cursor.missed,
             last_forward: cursor.last_forward_ms.and_then(|at| Timestamp::from_millisecond(at).ok()),
             cursor: cursor.after.clone(),
             trouble,
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::govern::audit::AuditEvent;
+    use crate::govern::siem::config::FileTarget;
+    use crate::govern::siem::config::Target;
+
+    fn entry(number: u128, event_type: &str) -> Entry {
+        let event = AuditEvent { event_type: event_type.to_owned(), ..AuditEvent::default() };
+        let (hash, previous_hash) = Default::default();
+        Entry { node: None, id: Ulid(number), event, hash, previous_hash }
+    }
+
+    #[test]
+    fn what_the_log_drops_is_missed_where_it_was_wanted_and_not_read() {
+        let file = FileTarget { path: "x".into(), bytes_max: 1, kept: 0 };
+        let status = SinkStatus::new(&SinkConfig {
+            name: "soc".to_owned(),
+            target: Target::OcsfFile(file),
+            filter: Filter { event_types: vec!["exchange".to_owned()], ..Filter::default() },
+            batch_entries_max: 1,
+            timeout_ms: 1,
+            backoff_min_ms: 1,
+            backoff_max_ms: 1,
+        });
+        status.dropped(&entry(1, "exchange"));
+        assert_eq!(status.told().missed, 0, "it begins with what comes once it has a place");
+        status.read_to(Some(Ulid(5)));
+        for (number, event_type) in [(5, "exchange"), (6, "login"), (7, "exchange"), (8, "exchange")] {
+            status.dropped(&entry(number, event_type));
+        }
+        assert_eq!(status.told().missed, 2);
+        assert_eq!((status.take_missed(), status.take_missed()), (2, 0));
     }
 }

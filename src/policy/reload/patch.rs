@@ -10,6 +10,7 @@ use crate::document::Problem;
 use crate::document::fault::nearest;
 use crate::policy::file::expand_modes;
 use crate::policy::ruleset::RELOADABLE_KEYS;
+use crate::policy::ruleset::SINKS_KEY;
 
 /// The keys of a route that say where a secret lies.
 const SECRET_PLACES: [&str; 2] = ["provider_key_file", "provider_key_env"];
@@ -20,14 +21,31 @@ const CA_FILE: &str = "upstream_ca_file";
 /// The keys of `[a2a]` that say who agents are and what they may do.
 const AGENT_FILES: [&str; 3] = ["client_ca", "client_crl", "capabilities"];
 
+/// The keys of a sink that say which entries it gets, and how: not where they go.
+const SINK_MANNERS: [&str; 7] = [
+    "min_severity",
+    "categories",
+    "event_types",
+    "batch_entries",
+    "timeout_ms",
+    "backoff_min_ms",
+    "backoff_max_ms",
+];
+
 /// A change comes over the network: with it, whoever may change routes could send any file of this machine
 /// to an address of their own, or make itself an agent. Where secrets lie, and who the agents are, is
-/// therefore said in files alone.
+/// therefore said in files alone, and so is where the audit log goes.
 pub(super) fn refuse_new_secrets(current: &Document, wanted: &Document) -> Result<(), Vec<Fault>> {
     if let Some(key) = changed_agent_file(current, wanted) {
         let reason = "can be changed only in the configuration file".to_owned();
         let problem = Problem::Invalid { reason, suggestion: None };
         return Err(vec![Fault { place: None, key: format!("a2a.{key}"), problem }]);
+    }
+    let known = targets(current);
+    if targets(wanted).iter().any(|target| !known.contains(target)) {
+        let reason = "where the audit log goes can be changed only in the configuration file".to_owned();
+        let problem = Problem::Invalid { reason, suggestion: None };
+        return Err(vec![Fault { place: None, key: SINKS_KEY.to_owned(), problem }]);
     }
     let places = |document: &Document| {
         let routes = key_routes(document).into_iter();
@@ -49,17 +67,31 @@ pub(super) fn refuse_new_secrets(current: &Document, wanted: &Document) -> Resul
 }
 
 /// Tells whether a change would lead a provider's key to where it does not go now (an address, or whoever a
-/// certificate file vouches for), or bring back other agents: whoever may change rules alone may not.
+/// certificate file vouches for), or bring back other agents, or let sinks see something else of what is recorded:
+/// whoever may change rules alone may not.
 pub(super) fn moves_secrets(current: &Document, wanted: &Document) -> bool {
     let ways = |document: &Document| key_routes(document).iter().flat_map(ways_of).collect::<Vec<_>>();
     let known = ways(current);
-    changed_agent_file(current, wanted).is_some() || ways(wanted).iter().any(|way| !known.contains(way))
+    let sinks = |document: &Document| document.root().get(SINKS_KEY).cloned();
+    changed_agent_file(current, wanted).is_some()
+        || sinks(current) != sinks(wanted)
+        || ways(wanted).iter().any(|way| !known.contains(way))
 }
 
 fn changed_agent_file(current: &Document, wanted: &Document) -> Option<&'static str> {
     let agents =
         |document: &Document, key: &str| document.root().get("a2a").and_then(|it| it.get(key)).cloned();
     AGENT_FILES.into_iter().find(|key| agents(current, key) != agents(wanted, key))
+}
+
+/// Returns where each sink sends, under which name.
+fn targets(document: &Document) -> Vec<Value> {
+    let sinks = document.root().get(SINKS_KEY).and_then(|siem| siem.get("sinks")).and_then(Value::as_array);
+    let mut targets = sinks.cloned().unwrap_or_default();
+    for sink in targets.iter_mut().filter_map(Value::as_object_mut) {
+        SINK_MANNERS.iter().for_each(|key| drop(sink.remove(*key)));
+    }
+    targets
 }
 
 /// Returns the routes that hold a provider's key.

@@ -10,6 +10,7 @@ use crate::policy::decision::Mode;
 use crate::policy::file::expand_modes;
 use crate::policy::fixture::detectors;
 use crate::policy::fixture::shipped;
+use crate::policy::ruleset::SINKS_KEY;
 use crate::scan::classifier::shelf::ModelFiles;
 use crate::scan::threat::Category;
 
@@ -43,6 +44,7 @@ impl World {
                 Vec::new()
             }),
             prove_rules: Box::new(|_, _| Vec::new()),
+            sinks: Box::new(|_| Vec::new()),
         }
     }
 
@@ -252,4 +254,71 @@ fn only_some_lead_a_providers_key_elsewhere() {
         reloader.patch(with("upstream", json!("https://two.example")), &root, None, Run::Real).unwrap();
     assert_eq!((moved.revision, moved.changed.join(",")), (3, "routes".to_owned()));
     reloader.rollback(1, &root, Run::Real).unwrap();
+}
+
+const SINK: &str = "[[siem.sinks]]\nname = \"soc\"\nplatform = \"webhook\"\nurl = \"https://soc.example\"\n";
+
+fn sinks(reloader: &Reloader) -> Value {
+    reloader.current().document.to_json()["siem"]["sinks"].clone()
+}
+
+#[test]
+fn where_the_log_goes_is_for_files_and_what_of_it_for_administrators() {
+    let mut world = World::default();
+    world.write(SINK);
+    let (reloader, _) = world.start();
+    let root = Author { name: "root".to_owned(), reach: Reach::Secrets };
+    let with = |key: &str, value: Value| {
+        let mut sinks = sinks(&reloader);
+        sinks[0][key] = value;
+        json!({ "siem": { "sinks": sinks } })
+    };
+    for (key, value) in [
+        ("url", json!("https://evil.example")),
+        ("allow_private", json!(true)),
+        ("secret_file", json!("admin.key")),
+        ("name", json!("other")),
+    ] {
+        let told = faults(reloader.patch(with(key, value), &root, None, Run::Dry).unwrap_err());
+        assert!(told[0].contains("only in the configuration file"), "{key}: {told:?}");
+    }
+    let quiet = with("min_severity", json!("critical"));
+    let out_of_reach = |made: Result<Change, ChangeError>| matches!(made, Err(ChangeError::OutOfReach));
+    for patch in [quiet.clone(), json!({"siem": {"sinks": []}})] {
+        assert!(out_of_reach(reloader.patch(patch, &by("ann"), None, Run::Dry)), "nobody hides what they do");
+    }
+    reloader.patch(quiet, &root, None, Run::Real).unwrap();
+    assert_eq!(sinks(&reloader)[0]["min_severity"], "critical");
+    assert!(out_of_reach(reloader.rollback(1, &by("ann"), Run::Real)));
+    reloader.rollback(1, &root, Run::Real).unwrap();
+    assert!(sinks(&reloader)[0].get("min_severity").is_none());
+    // A file that names none any more means it.
+    world.write("");
+    assert_eq!(reloader.reload_file().unwrap().unwrap().changed.join(","), "siem");
+    assert!(sinks(&reloader).as_array().is_none_or(Vec::is_empty), "{}", sinks(&reloader));
+}
+
+#[test]
+fn revisions_of_a_release_that_kept_no_sinks_let_none_fall_silent() {
+    let mut world = World::default();
+    let (reloader, _) = world.start();
+    let mut old = reloader
+        .patch(set_secrets("monitor"), &by("ann"), None, Run::Real)
+        .map(|_| reloader.current().revision.clone())
+        .unwrap();
+    // As it lies in the store of that release: its files had a sink, its revisions did not.
+    old.rules.remove(SINKS_KEY);
+    let mut without = (world.loading().document)().unwrap();
+    without.root_mut().remove(SINKS_KEY);
+    (old.number, old.file_etag) = (old.number + 1, rules_etag(&without));
+    reloader.revisions().keep_next(&old).unwrap();
+    world.write(SINK);
+    let (reloader, origin) = world.start();
+    assert!(matches!(origin, Origin::StoredRevision), "the files are as they were");
+    assert_eq!((secrets(&reloader), sinks(&reloader)[0]["name"].clone()), (Mode::Monitor, json!("soc")));
+    reloader.rollback(old.number, &by("ann"), Run::Real).unwrap();
+    assert_eq!(sinks(&reloader)[0]["name"], "soc");
+    world.write(&SINK.replace("soc", "other"));
+    reloader.reload_file().unwrap().unwrap();
+    assert_eq!(sinks(&reloader)[0]["name"], "other");
 }

@@ -8,10 +8,6 @@ use tokio::runtime::Runtime;
 use super::*;
 use crate::upstream::Upstream;
 
-/// Lifts the limits of agents, which are tested on their own.
-const UNPACED: &str = "[a2a.tiers.community]\nrequests_per_minute = 0\nburst = 0\n[limits.tiers.community]\n\
-                       requests_per_minute = 0\nburst = 0\n";
-
 #[test]
 fn each_bad_certificate_is_told_in_json_on_an_established_connection() {
     let deployment = Deployment::make();

@@ -5,6 +5,7 @@ mod chain;
 mod expiry;
 mod files;
 mod inside;
+mod integrity;
 mod internal;
 mod pki;
 mod sdk;
@@ -54,6 +55,9 @@ use crate::wire::exchange;
 pub const SECRET: &str = "planner-signs-with-this";
 pub const NEXT_SECRET: &str = "planner-will-sign-with-this";
 pub const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"message/send","params":{}}"#;
+/// No agent and no other caller is paced.
+pub const UNPACED: &str = "[a2a.tiers.community]\nrequests_per_minute = 0\nburst = 0\n[limits.tiers.community]\n\
+                           requests_per_minute = 0\nburst = 0\n";
 const MAP: &str = "
 capabilities:
   ask:
@@ -91,14 +95,7 @@ impl Deployment {
         Self { server: Certificate::make(), authority: Authority::make(), licenses: SigningKey::generate() }
     }
 
-    /// Writes all files into a directory, and a configuration with one route for agents and one for others.
-    pub fn install(&self, directory: &Path, upstream: SocketAddr, more: &str) {
-        let write = |name: &str, text: &str| fs::write(directory.join(name), text).expect("it is writable");
-        self.files().iter().for_each(|(name, text)| write(name, text));
-        write("gateway.toml", &config(upstream, more));
-    }
-
-    /// Returns the files that lie beside a configuration.
+    /// Returns the files, by name.
     pub fn files(&self) -> [(&'static str, String); 7] {
         [
             ("cert.pem", self.server.cert_pem.clone()),
@@ -109,6 +106,13 @@ impl Deployment {
             ("next.secret", NEXT_SECRET.to_owned()),
             ("capabilities.yaml", MAP.to_owned()),
         ]
+    }
+
+    /// Writes all files into a directory, and a configuration with one route for agents and one for others.
+    pub fn install(&self, directory: &Path, upstream: SocketAddr, more: &str) {
+        let write = |name: &str, text: &str| fs::write(directory.join(name), text).expect("it is writable");
+        self.files().iter().for_each(|(name, text)| write(name, text));
+        write("gateway.toml", &config(upstream, more));
     }
 
     /// Starts a gateway on these files.

@@ -1,5 +1,6 @@
 //! Forwarding of the audit log, to scripted platforms and to a real syslog daemon.
 
+mod following;
 pub mod receiver;
 mod syslog;
 mod syslog_ng;
@@ -223,8 +224,10 @@ fn a_webhook_is_signed_and_one_bad_entry_does_not_hold_the_others_up() {
     let gateway = gateway(&sink);
     std::fs::write(gateway.directory().join("hook.secret"), "s3cret").expect("the directory is writable");
     send(&gateway, 3);
+    recorded(&gateway, 3);
     let leak = format!("{{\"input\":\"AKIA{}\"}}", "Z7VRSQ5TJN2WMPLX");
     exchange(gateway.proxy, &post("/v1/embeddings", "", &leak));
+    recorded(&gateway, 4);
     send(&gateway, 3);
     let log = recorded(&gateway, 7);
     let told = status(&gateway, |told| told["cursor"] == Value::String(log[6].clone()));

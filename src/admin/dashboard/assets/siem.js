@@ -23,6 +23,7 @@ function sink(one) {
       ['Last taken', time(one.last_forward)],
       ['Failed attempts', h('span', { class: 'number' }, count(one.errors))],
       ['Refused for good', h('span', { class: 'number' }, count(one.dead_letters))],
+      ['Dropped before it was sent', h('span', { class: 'number' }, count(one.events_missed))],
       ['Done up to', one.cursor && (/^0+$/.test(one.cursor) ? 'nothing yet' : code(one.cursor))],
     ]),
     one.last_error && h('p', { class: 'notice problem' }, one.last_error));

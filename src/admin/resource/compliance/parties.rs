@@ -22,8 +22,9 @@ use crate::policy::ruleset::Ruleset;
 /// # Errors
 /// The audit log failed.
 pub(super) async fn sinks(office: &Office, at: Timestamp) -> Result<Vec<SinkFact>, ApiError> {
-    let mut sinks = Vec::with_capacity(office.sinks.len());
-    for sink in &office.sinks {
+    let standings = office.sinks.all();
+    let mut sinks = Vec::with_capacity(standings.len());
+    for sink in standings {
         let told = sink.told();
         let after = told.cursor.as_deref().and_then(|id| id.parse().ok());
         let to = Some(at - SignedDuration::from_mins(LATE_MINUTES));

@@ -99,6 +99,20 @@ pub(super) trait Sink: Send {
     }
 }
 
+/// Tells what would keep a sink from being opened, before it is wanted.
+///
+/// # Errors
+/// Its certificates cannot be used.
+pub fn check(config: &SinkConfig) -> Result<(), CertificateFault> {
+    match &config.target {
+        Target::SplunkHec(target, _) | Target::Elastic(target, _) | Target::Webhook(target) => {
+            tls(&target.peer).map(drop)
+        }
+        Target::Syslog(target) => tls(&target.peer).map(drop),
+        Target::OcsfFile(_) => Ok(()),
+    }
+}
+
 /// Returns the platform that a configuration describes.
 ///
 /// # Errors
