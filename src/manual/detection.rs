@@ -48,18 +48,24 @@
 //!
 //! | | n | recall | precision | goal of recall |
 //! |---|---|---|---|---|
-//! | secrets, examples of gitleaks | 644 | 93.8 (91.7–95.4) | 98.9 | 97 |
-//! | secrets, examples of Nosey Parker | 136 | 75.0 (67.1–81.5) | 90.3 | 97 |
-//! | personal data with a form of its own | 1,627 | 78.4 (76.4–80.4) | 100 (99.7–100) | |
+//! | secrets, examples of gitleaks | 644 | 94.6 (92.5–96.1) | 98.7 | 97 |
+//! | secrets, examples of Nosey Parker | 136 | 76.5 (68.7–82.8) | 89.7 | 97 |
+//! | personal data with a form of its own | 1,627 | 80.9 (79.0–82.8) | 100 (99.7–100) | |
 //! | e-mail, IBAN | 438 | 100 | | 99 |
-//! | telephone numbers | 355 | 85.1 (81.0–88.4) | | 90 |
-//! | payment cards | 308 | 94.8 (91.7–96.8) | | 99 |
+//! | telephone numbers | 355 | 95.2 (92.5–97.0) | | 90 |
+//! | payment cards | 308 | 96.4 (93.7–98.0) | | 99 |
 //! | names, places, addresses, firms | 3,400 | 1.0 | | |
 //!
-//! What is missed of rivals' examples are mostly placeholders, words (`open-sesame`) and ids that are no secrets. Of 53 missed
-//! telephone numbers 41 are from Presidio's recogniser tests, most of them a national number alone. In 19 MB of harmless code,
-//! documentation and lock files no secret was reported.
+//! What is missed of rivals' examples are mostly placeholders, words (`open-sesame`) and ids that are no secrets; so are most of the
+//! examples of Titus that the two above do not have (933: 49.5 were found, 56.8 when they were next looked at, 59.3 now) and of
+//! Kingfisher (1,421: 28.6, 50.7 now; with values drawn anew from its patterns, 1,289: 38.1, 78.3 now). A key without a mark that stands
+//! under no name of a key, or near the name of no service that a pack knows, is not found. The eleven missed cards are from Presidio's
+//! recogniser tests, all but one without a word beside them, and so are most of the seventeen missed telephone numbers. In 19 MB of
+//! harmless code, documentation and lock files no secret was reported.
 //!
 //! # What is missing
+//! Harmless requests that come near an attack: of 121 that were written for it, in 18 languages, 16 were blocked, all but one by the
+//! model. Short requests to forget or ignore a draft or a warning fare worst: of 29 in other languages than English nine were.
+//!
 //! There is no tagger for names, places and firms. A request that is harmless but for its place (in a mail, a table, a tool's answer) is not
 //! seen; a head that was trained for such requests did not find them on sources it had not learnt from, so it was left out.

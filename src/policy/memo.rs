@@ -5,15 +5,18 @@
 //! that a text that is known needs no answer but the one a full scan would give. Only texts are known, not bodies:
 //! a new turn is read as if it stood alone, and that is how it is read anyway.
 //!
-//! Kept are hashes of 128 bits under a key of this process that nobody sees: the tags of ChaCha20-Poly1305 over the
-//! text as additional data, with the circumstances for a nonce. Without the key, two texts of `n` bytes have the
-//! same one with a chance below `n / 2^107`, whoever chose them; from a hash nothing leads back to its text. The
-//! caller is one of the circumstances: how fast a text is answered tells nobody what others sent. A memo belongs to
-//! one ruleset and ends with it; its room is fixed, and a text takes the place of the oldest of its set.
+//! Kept are hashes of 128 bits under a key of this process that nobody sees: the tags of AES-256-GCM over the text,
+//! part by part, each with the tag before it as additional data and the circumstances for a nonce. What is sealed is
+//! thrown away and no tag leaves the process, so that one nonce may serve many texts. A tag is a polynomial of its
+//! text at a secret place: without the key, two texts of `n` bytes have the same one with a chance below `n / 2^120`,
+//! whoever chose them; from a hash nothing leads back to its text. The caller is one of the circumstances: how fast a
+//! text is answered tells nobody what others sent. A memo belongs to one ruleset and ends with it; its room is fixed,
+//! and a text takes the place of the oldest of its set.
 
 use parking_lot::Mutex;
+use ring::aead;
+use ring::aead::AES_256_GCM;
 use ring::aead::Aad;
-use ring::aead::CHACHA20_POLY1305;
 use ring::aead::LessSafeKey;
 use ring::aead::NONCE_LEN;
 use ring::aead::Nonce;
@@ -34,6 +37,8 @@ const SETS: usize = 1024;
 const WAYS: usize = 4;
 /// How many bytes a key has.
 const KEY_BYTES: usize = 32;
+/// How many bytes of a text are hashed at once.
+const PART_BYTES: usize = 4 << 10;
 
 /// A text under its circumstances.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,7 +59,7 @@ pub struct Memo {
 impl Default for Memo {
     fn default() -> Self {
         let mut key = [0; KEY_BYTES];
-        let key = SystemRandom::new().fill(&mut key).and_then(|()| UnboundKey::new(&CHACHA20_POLY1305, &key));
+        let key = SystemRandom::new().fill(&mut key).and_then(|()| UnboundKey::new(&AES_256_GCM, &key));
         Self { key: key.ok().map(LessSafeKey::new), shards: Default::default() }
     }
 }
@@ -104,11 +109,19 @@ impl Memo {
         }
     }
 
-    /// Returns the hash of bytes; zero stands for none.
+    /// Returns the hash of bytes; zero stands for none, and no bytes have none.
     fn hash(&self, nonce: [u8; NONCE_LEN], bytes: &[u8]) -> Option<Tag> {
-        let nonce = Nonce::assume_unique_for_key(nonce);
-        let tag = self.key.as_ref()?.seal_in_place_separate_tag(nonce, Aad::from(bytes), &mut []).ok()?;
-        let hash = u128::from_le_bytes(tag.as_ref().try_into().ok()?);
+        let key = self.key.as_ref()?;
+        let mut room = [0; PART_BYTES];
+        let mut tag: Option<aead::Tag> = None;
+        for part in bytes.chunks(PART_BYTES) {
+            let sealed = room.get_mut(..part.len())?;
+            sealed.copy_from_slice(part);
+            let before = Aad::from(tag.as_ref().map_or(&[][..], aead::Tag::as_ref));
+            let nonce = Nonce::assume_unique_for_key(nonce);
+            tag = Some(key.seal_in_place_separate_tag(nonce, before, sealed).ok()?);
+        }
+        let hash = u128::from_le_bytes(tag?.as_ref().try_into().ok()?);
         (hash != 0).then_some(Tag(hash))
     }
 }
@@ -143,6 +156,23 @@ mod tests {
             Memo::default().tag(usual, 1, b"hello"),
         ];
         assert!(others.into_iter().all(|other| !memo.knows(other.unwrap())));
+    }
+
+    #[test]
+    fn every_byte_of_a_long_text_counts() {
+        let memo = Memo::default();
+        let usual = memo.circumstances(&DetectorSet::default(), "").unwrap();
+        let text = vec![b'a'; 3 * PART_BYTES];
+        memo.note(memo.tag(usual, 0, &text).unwrap());
+        assert!(memo.knows(memo.tag(usual, 0, &text).unwrap()));
+        for at in [0, 1, PART_BYTES - 1, PART_BYTES, 2 * PART_BYTES + 7, 3 * PART_BYTES - 1] {
+            let mut other = text.clone();
+            other[at] = b'b';
+            assert!(!memo.knows(memo.tag(usual, 0, &other).unwrap()), "other at {at}");
+        }
+        for length in [1, PART_BYTES, 2 * PART_BYTES, 3 * PART_BYTES - 1] {
+            assert!(!memo.knows(memo.tag(usual, 0, &text[..length]).unwrap()), "{length} bytes of it");
+        }
     }
 
     #[test]

@@ -7,7 +7,6 @@
 //! the engine that allocated it and never meets another database. The match callback only pushes into vectors
 //! with a known limit, and touches nothing by unchecked index, so that no panic can cross the C frames.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::thread;
@@ -37,6 +36,9 @@ pub const TEXT_BYTES_MAX: usize = 1 << 30;
 const RUNS_BASE: usize = 1 << 18;
 /// How many of them an idle workspace has room for.
 const RUNS_KEPT: usize = 1 << 16;
+
+/// How many bytes of a padded text it has room for.
+const PADDED_KEPT: usize = 1 << 18;
 
 /// Beyond the base, a scan may have one run of candidates for so many bytes of text.
 const BYTES_PER_RUN: usize = 2;
@@ -122,6 +124,8 @@ struct Workspace {
     runs: Vec<Run>,
     /// By group: the run that may still grow.
     open: Vec<u32>,
+    /// The text with [`PADDING`] behind it, where that is needed.
+    padded: Vec<u8>,
 }
 
 impl Engine {
@@ -175,7 +179,7 @@ impl Engine {
             return Err(EngineFault::TooLong);
         }
         let mut workspace = self.workspace()?;
-        let Workspace { scratch, runs, open } = &mut workspace;
+        let Workspace { scratch, runs, open, padded } = &mut workspace;
         let is_wanted = |group: u32| self.shapes(group).iter().any(|shape| wanted(*shape));
         let limit = RUNS_BASE + text.len();
         let headed =
@@ -185,10 +189,10 @@ impl Engine {
             true => Ok(()),
             false => Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)),
         };
-        let padded = if self.is_small { Cow::Owned([text, &PADDING].concat()) } else { Cow::Borrowed(text) };
+        let searched = if self.is_small { padded_in(padded, text) } else { text };
         for (database, scratch) in self.databases.iter().zip(scratch.iter_mut()) {
             scanned = scanned.and_then(|()| {
-                database.scan(&*padded, scratch, |group, _, end, _| {
+                database.scan(searched, scratch, |group, _, end, _| {
                     let end = usize::try_from(end).unwrap_or(usize::MAX);
                     match end > text.len() || !is_wanted(group) || self.note(runs, open, group, end, limit) {
                         true => Matching::Continue,
@@ -237,7 +241,7 @@ impl Engine {
         }
         let scratch: Result<Vec<Scratch>, _> = self.databases.iter().map(|it| it.alloc_scratch()).collect();
         let scratch = scratch.map_err(EngineFault::Scratch)?;
-        Ok(Workspace { scratch, runs: Vec::new(), open: vec![NO_RUN; self.groups.len()] })
+        Ok(Workspace { scratch, runs: Vec::new(), open: vec![NO_RUN; self.groups.len()], padded: Vec::new() })
     }
 
     /// Cleans a workspace and keeps it for the next scan.
@@ -249,11 +253,21 @@ impl Engine {
         }
         workspace.runs.clear();
         workspace.runs.shrink_to(RUNS_KEPT);
+        workspace.padded.clear();
+        workspace.padded.shrink_to(PADDED_KEPT);
         let mut idle = self.idle.lock();
         if idle.len() < WORKSPACES_MAX {
             idle.push(workspace);
         }
     }
+}
+
+/// Writes a text with [`PADDING`] behind it into some room.
+fn padded_in<'r>(room: &'r mut Vec<u8>, text: &[u8]) -> &'r [u8] {
+    room.clear();
+    room.extend_from_slice(text);
+    room.extend_from_slice(&PADDING);
+    room
 }
 
 /// Returns how far apart two ends may be to belong to one run.

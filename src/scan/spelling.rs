@@ -46,9 +46,6 @@ const LEET_WORDS: [&str; 7] = [
     "j[a4@][i1!]lbr[e3][a4@]k",
 ];
 
-/// Three letters of which each stands alone.
-const APART: &str = r"\b(?:[A-Za-z0-9][ .*_|/~+,-]{1,3}){3}[A-Za-z0-9]\b";
-
 /// A reading of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Spelt {
@@ -94,8 +91,6 @@ static MARKS: LazyLock<Option<Marks>> = LazyLock::new(|| {
         shapes.push(Shape { expression, start: Start::Known { back: 1 }, lead: None });
         marks.push(Mark::Leet);
     }
-    shapes.push(Shape { expression: APART.to_owned(), start: Start::Known { back: 1 }, lead: None });
-    marks.push(Mark::Spaced);
     Engine::compile(&shapes).ok().map(|engine| Marks { engine, marks })
 });
 
@@ -230,7 +225,11 @@ fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
 
 /// Returns the different marks of a text.
 fn marks(text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
-    MARKS.as_ref().ok_or(ScanFault::Spellings)?.find(text)
+    let mut marks = MARKS.as_ref().ok_or(ScanFault::Spellings)?.find(text)?;
+    if letters::stand_apart(text) {
+        marks.push(Mark::Spaced);
+    }
+    Ok(marks)
 }
 
 impl Marks {

@@ -24,6 +24,8 @@ const QUOTED_MIN: usize = 3;
 const MORSE_MIN: usize = 10;
 /// The fewest numbers in a row that are read as characters.
 const NUMBERS_MIN: usize = 8;
+/// How many bytes are counted together: no more than a byte can count.
+const COUNTED_BYTES: usize = 128;
 /// What comes out of a gzip file at most, in bytes.
 const INFLATED_BYTES_MAX: u64 = 1 << 17;
 /// How many gzip files a text is read for.
@@ -234,6 +236,10 @@ fn morse_letter(sign: &str) -> Option<u8> {
 }
 
 fn numbers(text: &[u8], found: &mut Vec<Spelt>) {
+    // The number of a letter or of a space has a digit, whatever its base.
+    if digits(text) < NUMBERS_MIN * LETTERS_PERCENT_MIN / 100 {
+        return;
+    }
     let fit = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b' ' | b',' | b';' | b':' | b'x');
     for run in stretches(text, NUMBERS_MIN * 3 - 1, fit) {
         let row = text.get(run.clone()).unwrap_or_default();
@@ -248,6 +254,13 @@ fn numbers(text: &[u8], found: &mut Vec<Spelt>) {
             add(Spelling::Numbers, bytes, run, found);
         }
     }
+}
+
+/// Returns how many digits a text has.
+fn digits(text: &[u8]) -> usize {
+    // Counted in a byte, many at a time, and few enough for it.
+    let count = |part: &[u8]| part.iter().fold(0_u8, |count, byte| count + u8::from(byte.is_ascii_digit()));
+    text.chunks(COUNTED_BYTES).map(|part| usize::from(count(part))).sum()
 }
 
 /// Returns the base that all numbers of a row are written in, if they stand for characters.

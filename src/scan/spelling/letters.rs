@@ -5,6 +5,15 @@ use crate::scan::view::View;
 /// How many letters stand apart before that counts as a way to write.
 const APART_MIN: usize = 5;
 
+/// How many letters stand apart in a row before it is worth a look.
+const APART_GLANCE: u32 = 4;
+
+/// How many bytes are looked at together.
+const STEP: usize = size_of::<u64>();
+
+/// How many signs may part two letters of such a row.
+const APART_SIGNS_MAX: usize = 3;
+
 /// How far before the end of a word its digits are looked for, in bytes.
 const LEET_BYTES: usize = 6;
 
@@ -60,6 +69,67 @@ fn letter(byte: u8, one: u8) -> u8 {
         b'7' | b'+' => b't',
         other => other,
     }
+}
+
+/// Tells whether a few letters or digits in a row stand one by one, at the edges of words and with one to three signs
+/// between them.
+pub(super) fn stand_apart(text: &[u8]) -> bool {
+    let mut row = Row { text, last: 0, edges: 0 };
+    let (mut before, mut here) = (0, alphanumerics(text.get(..STEP).unwrap_or(text)));
+    for start in (0..text.len()).step_by(STEP) {
+        let next = text.get(start + STEP..).unwrap_or_default();
+        let behind = alphanumerics(next.get(..STEP).unwrap_or(next));
+        let beside = here << 8 | before >> 56 | here >> 8 | behind << 56;
+        let mut alone = here & !beside;
+        while alone != 0 {
+            if row.take(start + alone.trailing_zeros() as usize / 8) {
+                return true;
+            }
+            alone &= alone - 1;
+        }
+        (before, here) = (here, behind);
+    }
+    false
+}
+
+/// Letters that stand one by one, as they are met.
+struct Row<'t> {
+    text: &'t [u8],
+    /// The last of them.
+    last: usize,
+    /// For each of them, the last one lowest, whether it begins at the edge of a word.
+    edges: u32,
+}
+
+impl Row<'_> {
+    /// Takes the next letter that stands alone; true if it is the last of a few in a row.
+    fn take(&mut self, at: usize) -> bool {
+        let is_low = |at: Option<usize>| at.and_then(|at| self.text.get(at)) == Some(&b'_');
+        let between = self.text.get(self.last + 1..at).unwrap_or_default();
+        let goes_on = (1..=APART_SIGNS_MAX).contains(&between.len()) && between.iter().all(|it| is_gap(*it));
+        let before = if goes_on { self.edges << 1 } else { 0 };
+        let edges = before | u32::from(!is_low(at.checked_sub(1)));
+        let ends = !is_low(Some(at + 1));
+        (self.last, self.edges) = (at, edges);
+        ends && edges >> (APART_GLANCE - 1) & 1 == 1
+    }
+}
+
+/// Returns the high bit of each of up to eight bytes that is a letter or a digit, the first byte lowest.
+fn alphanumerics(bytes: &[u8]) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES * 0x80;
+    let word = match <[u8; 8]>::try_from(bytes) {
+        Ok(bytes) => u64::from_le_bytes(bytes),
+        Err(_) => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    // No byte carries into the next: each is below 0x80, and so is what is added.
+    let within = |bytes: u64, first: u8, last: u8| {
+        (bytes + ONES * u64::from(0x80 - first)) & !(bytes + ONES * u64::from(0x7f - last))
+    };
+    let digits = within(word & !HIGH, b'0', b'9');
+    let letters = within((word | ONES * 0x20) & !HIGH, b'a', b'z');
+    (digits | letters) & !word & HIGH
 }
 
 /// Puts letters together that stand one by one, `i g n o r e  a l l`; nothing if none do.

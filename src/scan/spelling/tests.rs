@@ -4,6 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use proptest::prelude::*;
 
 use super::*;
 use crate::scan::fixture;
@@ -128,4 +129,12 @@ fn pieces_cover_a_text() {
     assert_eq!(of(0), [(0, 0)]);
     assert_eq!(of(PIECE_BYTES), [(0, PIECE_BYTES)]);
     assert_eq!(of(PIECE_BYTES + 1), [(0, PIECE_BYTES), (PIECE_BYTES - OVERLAP_BYTES, PIECE_BYTES + 1)]);
+}
+
+proptest! {
+    #[test]
+    fn a_glance_tells_what_stands_apart(text in "(?:[aZ1][ ._*-]{1,4}|[bY2][+~,/|]|ab?|_[B7]_?|é| ){0,24}") {
+        let apart = regex::bytes::Regex::new(r"(?-u)\b(?:[A-Za-z0-9][ .*_|/~+,-]{1,3}){3}[A-Za-z0-9]\b").unwrap();
+        prop_assert_eq!(letters::stand_apart(text.as_bytes()), apart.is_match(text.as_bytes()));
+    }
 }
