@@ -1,5 +1,5 @@
 //! What only one node of a deployment does at a time: it drops shipped audit entries past their age, signs where all
-//! chains are, verifies what was shipped, and finishes the erasures of nodes that are gone.
+//! chains are, and finishes the erasures of nodes that are gone. What was shipped is verified in [`super::verifying`].
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -17,23 +17,17 @@ use crate::cluster::Leases;
 use crate::cluster::Members;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::ClusterNotary;
-use crate::govern::audit::kept_checkpoints;
-use crate::govern::audit::verify::Trust;
-use crate::govern::audit::verify_shipped;
 use crate::govern::privacy::HOLDS;
 use crate::govern::privacy::Keeper;
 use crate::store::Store;
 use crate::store::StoreError;
-use crate::telemetry::metrics::Metrics;
 
 const CHECKPOINT: &str = "audit_checkpoint";
 const RETENTION: &str = "audit_retention";
-const VERIFICATION: &str = "audit_verification";
+pub(super) const VERIFICATION: &str = "audit_verification";
 const ERASURES: &str = "erasures";
 /// How often it is looked for entries past their age.
 const RETENTION_EVERY: Duration = Duration::from_secs(60);
-/// How often all chains are verified.
-const VERIFICATION_EVERY: Duration = Duration::from_secs(15 * 60);
 
 /// What nodes do for each other, where they share a database.
 #[derive(Clone)]
@@ -50,7 +44,6 @@ pub(super) struct Jobs {
     pub(super) members: Arc<Members>,
     pub(super) store: Store,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) metrics: Arc<Metrics>,
     /// When each job was last done here.
     pub(super) done: Mutex<BTreeMap<&'static str, Duration>>,
 }
@@ -105,9 +98,6 @@ impl Jobs {
         {
             self.drop_old(version)?;
         }
-        if leases.held_at(VERIFICATION)?.is_some() && self.is_due(VERIFICATION, VERIFICATION_EVERY) {
-            self.verify()?;
-        }
         if leases.held_at(ERASURES)?.is_some() {
             self.take_over_erasures()?;
         }
@@ -151,21 +141,6 @@ impl Jobs {
                 tracing::warn!(%error, "shipped audit entries past their retention are kept for now")
             }
         }
-        Ok(())
-    }
-
-    fn verify(&self) -> Result<(), StoreError> {
-        let Some(archive) = self.store.archive() else { return Ok(()) };
-        let kept = kept_checkpoints(&self.store)?;
-        let chains = verify_shipped(&archive, &kept, &Trust::default())?;
-        let mut faults = 0;
-        for chain in &chains {
-            if let Err(fault) = &chain.found {
-                faults += 1;
-                tracing::error!(node = chain.node, %fault, "the shipped chain of a node does not hold together");
-            }
-        }
-        self.metrics.audit_chain_faults(faults);
         Ok(())
     }
 }

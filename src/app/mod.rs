@@ -29,6 +29,7 @@ pub mod streamed;
 mod task;
 mod traces;
 mod usage;
+mod verifying;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -13,6 +13,7 @@ use super::state::State;
 use super::state::StateError;
 use super::state::secret_at;
 use super::task::task;
+use super::verifying::Verifying;
 use crate::access::a2a::shared::Asking;
 use crate::access::authenticator::Authenticator;
 use crate::access::keyring::Keyring;
@@ -148,7 +149,16 @@ pub(super) fn add_tasks(
         server.add_service(task("audit-shipping", telemetry, None, move |shutdown| shipping.run(shutdown)));
     }
     if let Some(common) = state.common.clone() {
-        let jobs = jobs_of(state, common, &members, telemetry);
+        let verifying = Verifying {
+            leases: Arc::clone(&common.leases),
+            store: state.store.clone(),
+            clock: Arc::clone(&state.clock),
+            metrics: Arc::clone(&telemetry.metrics),
+            over_at: Mutex::default(),
+        };
+        let verify = move |shutdown| verifying.run(shutdown);
+        server.add_service(task("audit-verification", telemetry, None, verify));
+        let jobs = jobs_of(state, common, &members);
         server.add_service(task("cluster-jobs", telemetry, None, move |shutdown| jobs.run(shutdown)));
     }
     let (rules, health, own) = (state.reloader.handle(), Arc::clone(telemetry), Arc::clone(&members));
@@ -168,7 +178,7 @@ pub(super) fn add_tasks(
     server.add_service(task("cluster-follow", telemetry, None, move |shutdown| follower.run(shutdown)));
 }
 
-fn jobs_of(state: &State, common: Common, members: &Arc<Members>, telemetry: &Arc<Telemetry>) -> Jobs {
+fn jobs_of(state: &State, common: Common, members: &Arc<Members>) -> Jobs {
     Jobs {
         common,
         members: Arc::clone(members),
@@ -176,7 +186,6 @@ fn jobs_of(state: &State, common: Common, members: &Arc<Members>, telemetry: &Ar
         keeper: Keeper { privacy: Arc::clone(&state.privacy), recorder: state.recorder.clone() },
         store: state.store.clone(),
         clock: Arc::clone(&state.clock),
-        metrics: Arc::clone(&telemetry.metrics),
         done: Mutex::default(),
     }
 }

@@ -42,7 +42,7 @@
 //! `portcullis_audit_ship_waiting_entries` and `…_seconds`. It waits in the node's journal, which may grow to twice
 //! `audit.retention_bytes` for it; past that the oldest entries are dropped, told as an error and counted
 //! (`portcullis_audit_shipped_total{result="lost"}`). Entries of the first release, whose names were not sealed, are not
-//! shipped; `?node=` of their node finds them there.
+//! shipped: they are in the answers of their own node alone.
 //!
 //! *Verification.* `portcullis audit verify --shipped --config FILE` goes through all nodes' chains in the database: an
 //! entry that was changed, taken out, put in, or is found by something else than it says, is named with its node. An

@@ -58,7 +58,8 @@
 //!
 //! What is missed of rivals' examples are mostly placeholders, words (`open-sesame`) and ids that are no secrets; so are most of the
 //! examples of Titus that the two above do not have (933: 49.5 were found, 56.8 when they were next looked at, 59.3 now) and of
-//! Kingfisher (1,421: 28.6, 50.7 now; with values drawn anew from its patterns, 1,289: 38.1, 78.3 now). A key without a mark that stands
+//! Kingfisher (1,421: 28.6, 50.7 now; with values drawn anew from its patterns, 1,289: 38.1, 78.3 now). Of what CredSweeper finds in its
+//! own samples (574), which were held out, 61.1 were found, 67.4 after all that, and 70.0 now. A key without a mark that stands
 //! under no name of a key, or near the name of no service that a pack knows, is not found. The eleven missed cards are from Presidio's
 //! recogniser tests, all but one without a word beside them, and so are most of the seventeen missed telephone numbers. In 19 MB of
 //! harmless code, documentation and lock files no secret was reported.

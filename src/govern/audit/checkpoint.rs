@@ -11,8 +11,8 @@ use std::fs::File;
 use std::future::Future;
 use std::io;
 use std::io::BufRead;
-use std::io::Read;
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::pin::pin;
@@ -250,14 +250,27 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
     options.create(true).read(true).append(true);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
-    let mut written = Vec::new();
-    file.read_to_end(&mut written)?;
-    let whole = written.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    if whole < written.len() {
-        file.set_len(whole as u64)?;
+    let (whole, length) = (whole_bytes(&file)?, file.metadata()?.len());
+    if whole < length {
+        file.set_len(whole)?;
     }
     file.write_all(format!("{line}\n").as_bytes())?;
     file.sync_all()
+}
+
+/// Returns where the last whole line of a file ends; only its end is read.
+fn whole_bytes(file: &File) -> io::Result<u64> {
+    let mut end = file.metadata()?.len();
+    while end > 0 {
+        let begin = end.saturating_sub(LINE_BYTES_MAX as u64);
+        let mut piece = vec![0; (end - begin) as usize];
+        file.read_exact_at(&mut piece, begin)?;
+        if let Some(at) = piece.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(begin + at as u64 + 1);
+        }
+        end = begin;
+    }
+    Ok(0)
 }
 
 #[cfg(test)]
@@ -268,12 +281,13 @@ mod tests {
     fn a_line_that_was_cut_short_does_not_spoil_the_next_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("checkpoints");
-        for (before, after) in
-            [("", "next\n"), ("one\n", "one\nnext\n"), ("one\ntw", "one\nnext\n"), ("on", "next\n")]
+        let long = "l".repeat(LINE_BYTES_MAX);
+        for (whole, torn) in
+            [("", ""), ("one\n", ""), ("one\n", "tw"), ("", "on"), ("one\n", &long), ("", &long)]
         {
-            std::fs::write(&path, before).unwrap();
+            std::fs::write(&path, format!("{whole}{torn}")).unwrap();
             append(&path, "next").unwrap();
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), after, "after {before:?}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{whole}next\n"), "after {whole:?}");
         }
     }
 }

@@ -9,7 +9,8 @@
 //! it, and nothing of it is kept in memory but one batch: what is waiting lies in the journal, whose retention lets it
 //! lie up to [`UNSHIPPED_FACTOR`] times its size.
 //!
-//! Entries of the first release, which hold names in plain text, are not shipped: an erasure could not reach them.
+//! Entries of the first release, which hold names in plain text, are not shipped: an erasure could not reach them. The
+//! node that has them answers with them all the same.
 //!
 //! What it does not promise: that what a node recorded in its last moments was shipped when it dies for good. How
 //! much is waiting, each node [tells](Shipping::status) all the time.
@@ -97,6 +98,8 @@ struct Progress {
     oldest: Option<Ulid>,
     /// The segment that is being shipped.
     segment: u64,
+    /// The newest entry of the first release.
+    plain: Option<Ulid>,
 }
 
 /// Entries on their way.
@@ -239,6 +242,7 @@ impl Shipping {
             }
             counted += 1;
         }
+        let plain = self.newest_plain()?;
         let mut progress = self.progress.lock();
         let oldest = progress.oldest;
         *progress = Progress {
@@ -248,8 +252,23 @@ impl Shipping {
             shipped_since: 0,
             oldest,
             segment: next.segment,
+            plain,
         };
         Ok(Place { head, next })
+    }
+
+    /// Returns the newest entry of the first release: they are the first ones of a journal.
+    fn newest_plain(&self) -> Result<Option<Ulid>, QueryError> {
+        let mut reader = self.log.reader(self.log.start());
+        let mut newest = None;
+        while let Some((at, payload)) = reader.next()? {
+            let damaged = |_| ReadError::Damaged { segment: at.segment, offset: at.offset };
+            match stored::outline(payload).map_err(damaged)? {
+                plain if plain.is_plain() => newest = Some(plain.id),
+                _ => break,
+            }
+        }
+        Ok(newest)
     }
 
     /// Ships one batch.

@@ -155,6 +155,11 @@ impl Outline<'_> {
         &self.names.event_type.0
     }
 
+    /// Tells whether it holds names as they are.
+    pub(super) fn is_plain(&self) -> bool {
+        self.names.v == VERSION_PLAIN
+    }
+
     /// Returns the token of whom or what it is about.
     pub(super) fn entity(&self, keyring: &Keyring) -> Option<Cow<'_, str>> {
         self.token(self.names.entity.as_ref()?, keyring)

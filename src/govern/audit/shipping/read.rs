@@ -72,10 +72,12 @@ impl Shipping {
         let mut entries = found.iter().map(|found| self.entry(found)).collect::<Result<Vec<_>, _>>()?;
         let (mut total, mut more) = (total, false);
         if query.node.is_none() {
-            let tail = self.own(&Query { after: tail_of(&head), ..query.clone() })?;
-            total += tail.total;
-            more = tail.cursor.is_some();
-            entries.extend(tail.entries);
+            for part in self.unshipped(query, &head) {
+                let own = self.own(&part)?;
+                total += own.total;
+                more |= own.cursor.is_some();
+                entries.extend(own.entries);
+            }
         }
         entries.sort_by(|one, other| (other.id, &other.node).cmp(&(one.id, &one.node)));
         more |= entries.len() > query.limit;
@@ -97,18 +99,29 @@ impl Shipping {
         for found in oldest.iter().chain(&newest) {
             ids.push(self.entry(found)?.id);
         }
-        let tail = Query { after: tail_of(&head), ..query.clone() };
-        let own = self.index.query(&Query { limit: 1, ..tail.clone() })?;
-        events += own.total;
-        ids.extend(own.entries.first().map(|entry| entry.id));
-        ids.extend(self.index.oldest(&tail)?.map(|entry| entry.id));
-        for category in Category::ALL {
-            with_findings +=
-                self.index.query(&Query { category: Some(category), limit: 1, ..tail.clone() })?.total;
+        for part in self.unshipped(query, &head) {
+            let own = self.index.query(&Query { limit: 1, ..part.clone() })?;
+            events += own.total;
+            ids.extend(own.entries.first().map(|entry| entry.id));
+            ids.extend(self.index.oldest(&part)?.map(|entry| entry.id));
+            for category in Category::ALL {
+                with_findings +=
+                    self.index.query(&Query { category: Some(category), limit: 1, ..part.clone() })?.total;
+            }
         }
         let (Some(first), Some(last)) = (ids.iter().min(), ids.iter().max()) else { return Ok(None) };
         let (first, last) = (moment(*first), moment(*last));
         Ok(Some(About { events, with_findings, first, last }))
+    }
+
+    /// Returns what is to be asked of this node's journal: its first entries, where they are never shipped, and those
+    /// that are not shipped yet.
+    fn unshipped(&self, query: &Query, head: &ArchiveHead) -> Vec<Query> {
+        let tail = Query { after: tail_of(head), ..query.clone() };
+        let plain = self.progress.lock().plain.filter(|_| head.sequence > 0).map(moment);
+        let first =
+            plain.map(|last| Query { to: Some(query.to.map_or(last, |to| to.min(last))), ..query.clone() });
+        first.into_iter().chain([tail]).collect()
     }
 
     /// Returns what is asked for, as columns; what this node has not said it shipped is taken from its journal.

@@ -1,5 +1,8 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::*;
@@ -16,6 +19,7 @@ use crate::govern::audit::Page;
 use crate::govern::audit::Query;
 use crate::govern::audit::open_with;
 use crate::govern::audit::sample;
+use crate::govern::audit::segment;
 use crate::govern::audit::verify::Fault;
 use crate::govern::audit::verify::Trust;
 use crate::store::Store;
@@ -73,8 +77,14 @@ impl Node {
 
     /// Returns what the verification says of each node's chain.
     fn verified(&self) -> BTreeMap<String, Result<u64, Fault>> {
-        let chains = verify_shipped(&self.store.archive().unwrap(), &[], &Trust::default()).unwrap();
-        chains.into_iter().map(|chain| (chain.node, chain.found.map(|found| found.entries))).collect()
+        self.verified_while(&|| true).unwrap()
+    }
+
+    /// Returns the same, where `goes_on` lets it come to an end.
+    fn verified_while(&self, goes_on: &dyn Fn() -> bool) -> Option<BTreeMap<String, Result<u64, Fault>>> {
+        let archive = self.store.archive().unwrap();
+        let chains = verify_shipped(&archive, &[], &Trust::default(), goes_on).unwrap()?;
+        Some(chains.into_iter().map(|chain| (chain.node, chain.found.map(|found| found.entries))).collect())
     }
 }
 
@@ -174,7 +184,7 @@ fn what_a_checkpoint_names_is_not_deleted_unnoticed() {
     let (kept, archive) = (vec![kept.unwrap()], one.store.archive().unwrap());
     let elsewhere = Trust { clusters: kept.clone(), ..Trust::default() };
     let found = |kept: &[ClusterCheckpoint], trust: &Trust| {
-        let chains = verify_shipped(&archive, kept, trust).unwrap();
+        let chains = verify_shipped(&archive, kept, trust, &|| true).unwrap().unwrap();
         let told = |chain: ShippedChain| {
             (chain.node, chain.found.map(|found| found.entries).map_err(|it| it.to_string()))
         };
@@ -309,4 +319,72 @@ fn what_is_under_a_hold_or_not_shipped_is_not_dropped() {
         assert!(one.shipping().log.size_bytes() <= UNSHIPPED_FACTOR * (20 << 10));
     }
     assert!(one.query(own).total < written);
+}
+
+#[test]
+fn what_is_dropped_while_it_is_verified_is_no_fault_and_it_can_be_broken_off() {
+    let (server, folder, clock) = (Postgres::start(), tempfile::tempdir().unwrap(), clock());
+    let config = AuditConfig { retention_age: Some(DAY), ..config(&folder) };
+    let mut one = Node::open(&server, "one", config, &clock);
+    one.write(0..30);
+    clock.advance(DAY);
+    one.write(30..50);
+    one.shipping().ship_all().unwrap();
+    assert!(one.verified_while(&|| false).is_none());
+    let asked = AtomicUsize::new(0);
+    let drop_meanwhile = || {
+        if asked.fetch_add(1, Ordering::Relaxed) == 0 {
+            assert!(one.opened.log.drop_shipped(&BTreeMap::new()).unwrap() >= 29);
+        }
+        true
+    };
+    let found = one.verified_while(&drop_meanwhile).unwrap();
+    assert!(matches!(found["one"], Ok(20..=21)), "{found:?}");
+    assert!(asked.into_inner() > 1, "it was judged anew");
+}
+
+/// Writes a closed journal of one segment anew, as the first release would have: names as they are.
+fn in_plain(payloads: &[Vec<u8>], folder: &Path) {
+    let path = segment::path(folder, segment::list(folder).unwrap()[0]);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.truncate(segment::HEADER_BYTES as usize);
+    let mut previous = Hash::default();
+    for payload in payloads {
+        let (_, _, canonical) = stored::split(payload).unwrap();
+        let canonical = std::str::from_utf8(canonical).unwrap().replacen("\"v\":2", "\"v\":1", 1);
+        let hash = Hash::of(previous, canonical.as_bytes());
+        segment::push_frame(&mut bytes, |frame| {
+            frame.extend([&previous.0[..], &hash.0, canonical.as_bytes()].concat())
+        });
+        previous = hash;
+    }
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn entries_that_are_never_shipped_are_found_at_their_node() {
+    let (server, folders, clock) = (Postgres::start(), folders(), clock());
+    let two = Node::open(&server, "two", config(&folders[1]), &clock);
+    let mut one = Node::open(&server, "one", config(&folders[0]), &clock);
+    one.write(0..5);
+    let mut payloads = Vec::new();
+    let mut reader = one.shipping().log.reader(one.shipping().log.start());
+    while let Some((_, payload)) = reader.next().unwrap() {
+        payloads.push(payload.to_vec());
+    }
+    drop(reader);
+    drop(one);
+    in_plain(&payloads, folders[0].path());
+    let mut one = Node::open(&server, "one", config(&folders[0]), &clock);
+    one.write(5..9);
+    one.shipping().ship_all().unwrap();
+    one.write(9..12);
+    assert_eq!((one.total(Query::default()), two.total(Query::default())), (12, 4));
+    let few = Query { limit: 7, ..Query::default() };
+    let page = one.query(few.clone());
+    assert_eq!((page.entries.len(), page.total), (7, 12));
+    let rest = one.query(Query { cursor: page.cursor, ..few });
+    assert_eq!((rest.entries.len(), rest.cursor), (5, None));
+    let until = jiff::Timestamp::from_millisecond(rest.entries[1].id.unix_ms()).unwrap();
+    assert_eq!(one.total(Query { to: Some(until), ..Query::default() }), 4, "of those that are not shipped");
 }

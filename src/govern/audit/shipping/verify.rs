@@ -34,7 +34,8 @@ pub struct ShippedChain {
 }
 
 /// Verifies the chains of all nodes; each has to meet the checkpoints of all nodes that are `kept`, and none that a
-/// checkpoint names may be missing. Blocks for as long as it takes to read them.
+/// checkpoint names may be missing. Blocks for as long as it takes to read them; `None`: `goes_on`, which is asked before
+/// each page, said no.
 ///
 /// # Errors
 /// The database fails.
@@ -42,16 +43,21 @@ pub fn verify_shipped(
     archive: &Archive,
     kept: &[ClusterCheckpoint],
     trust: &Trust,
-) -> Result<Vec<ShippedChain>, StoreError> {
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Option<Vec<ShippedChain>>, StoreError> {
     let mut heads = archive.heads()?;
     let known: BTreeSet<String> = heads.iter().map(|head| head.node.clone()).collect();
     heads.extend(named(kept, trust).into_iter().filter(|node| !known.contains(node)).map(lost));
+    let verification = Verification { archive, kept, trust, goes_on };
     let mut chains = Vec::new();
     for head in heads {
-        let found = verify_node(archive, &head, kept, trust)?;
-        chains.push(ShippedChain { node: head.node, sequence: head.sequence, found });
+        match verification.judge(head) {
+            Ok(chain) => chains.push(chain),
+            Err(Broken::Store(error)) => return Err(error),
+            Err(Broken::Off) => return Ok(None),
+        }
     }
-    Ok(chains)
+    Ok(Some(chains))
 }
 
 /// Returns the nodes that checkpoints are about.
@@ -66,44 +72,76 @@ fn lost(node: String) -> ArchiveHead {
     ArchiveHead { node, sequence: 0, id: Ulid(0), hash: [0; 32], floor: 0, floor_hash: [0; 32] }
 }
 
-fn verify_node(
-    archive: &Archive,
-    head: &ArchiveHead,
-    kept: &[ClusterCheckpoint],
-    trust: &Trust,
-) -> Result<Result<Verified, Fault>, StoreError> {
-    let mut walk = match Walk::of_node(ChainCheck::after(Hash(head.floor_hash)), &head.node, kept, trust) {
-        Ok(walk) => walk,
-        Err(fault) => return Ok(Err(fault)),
-    };
-    if head.sequence == head.floor {
-        return Ok(match head.hash == head.floor_hash {
-            true => walk.end_dropped(head.id, Hash(head.hash)),
-            false => {
-                Err(Fault::Shipped { sequence: head.sequence, what: "not the newest one that was dropped" })
+/// A verification under way.
+struct Verification<'a> {
+    archive: &'a Archive,
+    kept: &'a [ClusterCheckpoint],
+    trust: &'a Trust,
+    goes_on: &'a dyn Fn() -> bool,
+}
+
+/// Why a verification came to no end.
+enum Broken {
+    Store(StoreError),
+    Off,
+}
+
+impl From<StoreError> for Broken {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Verification<'_> {
+    /// Judges a chain, anew as often as its beginning was dropped meanwhile: what is gone by then is no fault.
+    fn judge(&self, mut head: ArchiveHead) -> Result<ShippedChain, Broken> {
+        loop {
+            let found = self.walk(&head)?;
+            if found.is_err() {
+                let now = self.archive.head(&head.node)?;
+                if now.floor > head.floor {
+                    head = now;
+                    continue;
+                }
             }
-        });
-    }
-    let mut at = head.floor;
-    while at < head.sequence {
-        let rows = archive.rows(&head.node, at, ROWS_AT_ONCE)?;
-        if rows.is_empty() {
-            return Ok(Err(Fault::Shipped { sequence: at + 1, what: "missing" }));
+            return Ok(ShippedChain { node: head.node, sequence: head.sequence, found });
         }
-        for row in rows.iter().take_while(|row| row.sequence <= head.sequence) {
-            if let Err(fault) = step(&mut walk, at + 1, row) {
-                return Ok(Err(fault));
+    }
+
+    fn walk(&self, head: &ArchiveHead) -> Result<Result<Verified, Fault>, Broken> {
+        let begins = ChainCheck::after(Hash(head.floor_hash));
+        let mut walk = match Walk::of_node(begins, &head.node, self.kept, self.trust) {
+            Ok(walk) => walk,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let fault = |sequence, what| Ok(Err(Fault::Shipped { sequence, what }));
+        if head.sequence == head.floor {
+            return match head.hash == head.floor_hash {
+                true => Ok(walk.end_dropped(head.id, Hash(head.hash))),
+                false => fault(head.sequence, "not the newest one that was dropped"),
+            };
+        }
+        let mut at = head.floor;
+        while at < head.sequence {
+            if !(self.goes_on)() {
+                return Err(Broken::Off);
             }
-            at += 1;
+            let rows = self.archive.rows(&head.node, at, ROWS_AT_ONCE)?;
+            if rows.is_empty() {
+                return fault(at + 1, "missing");
+            }
+            for row in rows.iter().take_while(|row| row.sequence <= head.sequence) {
+                if let Err(fault) = step(&mut walk, at + 1, row) {
+                    return Ok(Err(fault));
+                }
+                at += 1;
+            }
         }
+        if walk.check.last_hash() != Some(Hash(head.hash)) {
+            return fault(head.sequence, "not the newest one that was shipped");
+        }
+        Ok(walk.end(0))
     }
-    if walk.check.last_hash() != Some(Hash(head.hash)) {
-        return Ok(Err(Fault::Shipped {
-            sequence: head.sequence,
-            what: "not the newest one that was shipped",
-        }));
-    }
-    Ok(walk.end(0))
 }
 
 fn step(walk: &mut Walk, sequence: u64, row: &ArchiveRow) -> Result<(), Fault> {
