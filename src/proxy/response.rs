@@ -275,17 +275,18 @@ impl Gateway {
         exchange.outcome.first_byte = Some(self.clock.monotonic() - exchange.began);
         self.keep_begin(exchange).await?;
         session.as_downstream_mut().write_response_header(Box::new(head)).await?;
-        if !begun.bytes.is_empty() {
-            self.telemetry.metrics.opaque(begun.bytes.len());
-            session.as_downstream_mut().write_response_body(begun.bytes, false).await?;
+        let Begun { bytes, mut is_over } = begun;
+        if !bytes.is_empty() {
+            self.telemetry.metrics.opaque(bytes.len());
+            session.as_downstream_mut().write_response_body(bytes, false).await?;
         }
-        while !begun.is_over {
+        while !is_over {
             match self.next(session, &mut reply).await {
                 Ok(Some(piece)) => {
                     self.telemetry.metrics.opaque(piece.len());
                     session.as_downstream_mut().write_response_body(piece, false).await?;
                 }
-                Ok(None) => break,
+                Ok(None) => is_over = true,
                 Err(stop) => {
                     reply.cut().await;
                     return Err(stop.after_head());

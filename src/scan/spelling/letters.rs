@@ -162,7 +162,7 @@ fn alphanumerics(bytes: &[u8]) -> u64 {
         (bytes + ONES * u64::from(0x80 - first)) & !(bytes + ONES * u64::from(0x7f - last))
     };
     let digits = within(word & !HIGH, b'0', b'9');
-    let letters = within((word | ONES * 0x20) & !HIGH, b'a', b'z');
+    let letters = within((word | (ONES * 0x20)) & !HIGH, b'a', b'z');
     (digits | letters) & !word & HIGH
 }
 

@@ -18,10 +18,10 @@ fn bench() -> Bench {
 
 /// Returns what of a stream of OpenAI's is arguments.
 fn arguments_of(out: &[u8]) -> String {
-    let out = std::str::from_utf8(out).unwrap();
+    let out = std::str::from_utf8(out).expect("UTF-8");
     let events = out.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
     let pieces = events.map(|data| {
-        let event: Value = serde_json::from_str(data).unwrap();
+        let event: Value = serde_json::from_str(data).expect("JSON");
         let piece = &event["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"];
         piece.as_str().unwrap_or_default().to_owned()
     });
