@@ -114,7 +114,7 @@ impl Bench {
             document.overlay(parsed(text).nested(&["policies", name]));
         }
         document.overlay(parsed(more));
-        for own in portcullis::policy::reload::FIXED_KEYS {
+        for own in portcullis::policy::reload::FIXED_KEYS.iter().chain(&["siem"]) {
             document = without(&document, own);
         }
         let rules = section::read(&document, RulesFile::read).expect("the rules are sound");
