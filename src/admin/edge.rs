@@ -112,7 +112,8 @@ fn address(office: &Office, plane: Plane, parts: &Parts) -> Option<IpAddr> {
         // What stands before that plane is not what stands before this one.
         return Some(peer);
     }
-    let lines = parts.headers.get_all(FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok());
+    // What cannot be read is a hop that nobody knows: what stands before it counts for nothing.
+    let lines = parts.headers.get_all(FORWARDED_FOR).iter().map(|line| line.to_str().unwrap_or_default());
     Some(place::client(peer, lines.flat_map(|line| line.split(',')), &office.facts.trusted_proxies))
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::io::Read;
 use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ use crate::store::StoreError;
 use crate::telemetry::Telemetry;
 use crate::tls::CertificateFault;
 
-const AUDIT_FOLDER: &str = "audit";
+pub(super) const AUDIT_FOLDER: &str = "audit";
 /// How long an exchange waits for the disk in `wait` before the log counts as failing.
 const RECORD_WAIT_MAX: Duration = Duration::from_secs(5);
 const SEGMENT_AGE_MAX: Duration = Duration::from_secs(86_400);
@@ -135,6 +136,12 @@ pub enum StateError {
     /// The signing keys cannot be opened.
     #[error(transparent)]
     Signing(#[from] RingError),
+    /// The names in the state directory were sealed under keys that are not there.
+    #[error(
+        "{} is missing, and with it every name in this state directory: restore it from a backup; or make an empty \
+         file of that name to go on without, and forget them for good", .0.display()
+    )]
+    KeysLost(PathBuf),
     /// The audit log cannot be opened.
     #[error(transparent)]
     Audit(#[from] audit::OpenError),

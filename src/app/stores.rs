@@ -1,5 +1,6 @@
 //! Where state lies: all of it in this node's directory, or most of it in a database that nodes share.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -9,6 +10,7 @@ use super::VERSION;
 use super::address::Listeners;
 use super::jobs::Common;
 use super::jobs::Jobs;
+use super::state::AUDIT_FOLDER;
 use super::state::State;
 use super::state::StateError;
 use super::state::secret_at;
@@ -89,11 +91,21 @@ pub(super) fn open_keyring(
     store: &Store,
     secret: &NodeSecret,
 ) -> Result<Keyring, StateError> {
+    let folder = &config.store.path;
     let keyring = match config.store.postgres {
         Some(_) => Keyring::shared(store, secret.clone()),
-        None => Keyring::open(&config.store.path.join(KEYS_FILE)),
+        None if are_keys_lost(folder) => return Err(StateError::KeysLost(folder.join(KEYS_FILE))),
+        None => Keyring::open(&folder.join(KEYS_FILE)),
     };
     keyring.map_err(|error| StateError::Audit(error.into()))
+}
+
+/// Tells whether there is a journal and no file of the keys of its names: whoever went on would forget for good what
+/// only those keys open. An empty file is somebody's word that they are gone.
+fn are_keys_lost(folder: &Path) -> bool {
+    let has_journal =
+        std::fs::read_dir(folder.join(AUDIT_FOLDER)).is_ok_and(|mut files| files.next().is_some());
+    has_journal && !folder.join(KEYS_FILE).exists()
 }
 
 /// Opens what all nodes shipped to the database of a configuration, and the checkpoints that are kept of it; `None`:
@@ -212,7 +224,7 @@ pub(super) fn shared_memory(
     };
     let guardrails = &state.agents.guardrails;
     let kinds = vec![Arc::clone(buckets), Arc::clone(&guardrails.buckets)];
-    let (asking, questions) = Asking::channel();
+    let (asking, questions) = Asking::channel(redis.when_away.told());
     guardrails.share(asking);
     Ok(Some((SharedLimits { kinds, server: server.clone() }, SharedReplays { questions, server })))
 }

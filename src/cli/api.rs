@@ -30,6 +30,8 @@ use crate::tls::client::TlsClient;
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// How long the gateway may take to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// The same where it changes something, which is done whether its answer is heard or not.
+const CHANGE_MAX: Duration = Duration::from_secs(60);
 const KEY: &str = "x-api-key";
 
 /// Which gateway is asked, and as whom.
@@ -112,6 +114,7 @@ impl<'a> Api<'a> {
     /// Makes a call, and returns what a success says.
     pub(super) fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<String, ApiFault> {
         let uri = self.uri(path)?;
+        let patience = if method.is_safe() { ANSWER_MAX } else { CHANGE_MAX };
         let text = body.map(Value::to_string).unwrap_or_default();
         let mut request = Request::builder().method(method).uri(&uri);
         if body.is_some() {
@@ -121,7 +124,7 @@ impl<'a> Api<'a> {
             request = request.header(KEY, key);
         }
         let request = request.body(Full::new(Bytes::from(text))).map_err(|_| ApiFault::Address)?;
-        let answer = async { tokio::time::timeout(ANSWER_MAX, self.answer(request, &uri)).await };
+        let answer = async { tokio::time::timeout(patience, self.answer(request, &uri)).await };
         self.runtime.block_on(answer).map_err(|_| ApiFault::Slow(uri.clone()))?
     }
 

@@ -18,6 +18,8 @@ use super::complain;
 use super::say;
 
 const KEYS: &str = "/api/v1/keys";
+/// How long the text before counts on: an answer that is lost must not leave a key without any text that is known.
+const OVERLAP_S: u64 = 300;
 
 /// What to do with API keys.
 #[derive(Debug, Subcommand)]
@@ -39,7 +41,7 @@ pub(super) enum KeyCommand {
         /// The key's id, as `list` shows it.
         id: KeyId,
         /// How long the text before goes on counting, in seconds.
-        #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+        #[arg(long, default_value_t = OVERLAP_S, value_name = "SECONDS")]
         overlap: u64,
     },
     /// Revoke a key: it counts no more.

@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use super::redis::Answer;
 use super::redis::Connection;
 use super::redis::RedisUrl;
+use crate::access::a2a::shared::Told;
 use crate::access::limit::Buckets;
 use crate::access::limit::Taken;
 use crate::clock::Clock;
@@ -50,6 +51,16 @@ pub enum WhenAway {
     Local,
     /// What is counted is refused.
     Refuse,
+}
+
+impl WhenAway {
+    /// Returns what is told of an agent's signature while Redis is away.
+    pub fn told(self) -> Told {
+        match self {
+            Self::Local => Told::Unknown,
+            Self::Refuse => Told::Refused,
+        }
+    }
 }
 
 /// The Redis that nodes share.

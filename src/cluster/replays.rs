@@ -11,7 +11,6 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::limits::RedisServer;
-use super::limits::WhenAway;
 use super::redis::Answer;
 use super::redis::Connection;
 use crate::access::a2a::replay::Seen;
@@ -56,9 +55,9 @@ impl SharedReplays {
             match self.ask(&mut connection, &round).await {
                 Ok(answers) => {
                     away = None;
-                    for (question, seen) in round.into_iter().zip(answers) {
+                    for (question, told) in round.into_iter().zip(answers) {
                         // Whoever asked may have gone.
-                        let _ = question.answer.send(Told::Seen(seen));
+                        let _ = question.answer.send(told);
                     }
                 }
                 Err(error) => {
@@ -74,26 +73,48 @@ impl SharedReplays {
     }
 
     fn answer_alone(&self, round: Vec<Question>) {
-        let told = self.without_redis();
+        let told = self.server.when_away.told();
         for question in round {
             let _ = question.answer.send(told);
         }
     }
 
-    fn without_redis(&self) -> Told {
-        match self.server.when_away {
-            WhenAway::Local => Told::Unknown,
-            WhenAway::Refuse => Told::Refused,
+    /// Asks; once more over a new connection where the one that was kept has ended meanwhile.
+    async fn ask(&self, connection: &mut Option<Connection>, round: &[Question]) -> io::Result<Vec<Told>> {
+        let was_open = connection.is_some();
+        match self.ask_once(connection, round).await {
+            Err(error) if was_open && error.kind() != io::ErrorKind::TimedOut => {
+                *connection = None;
+                self.ask_once(connection, round).await
+            }
+            told => told,
         }
     }
 
-    async fn ask(&self, connection: &mut Option<Connection>, round: &[Question]) -> io::Result<Vec<Seen>> {
+    async fn ask_once(
+        &self,
+        connection: &mut Option<Connection>,
+        round: &[Question],
+    ) -> io::Result<Vec<Told>> {
         if connection.is_none() {
             *connection = Some(self.server.open().await?);
         }
         let Some(open) = connection else { return Err(io::ErrorKind::NotConnected.into()) };
         let commands: Vec<Vec<Vec<u8>>> = round.iter().map(command).collect();
-        open.ask_all(&commands).await?.into_iter().map(seen).collect()
+        let answers = open.ask_all(&commands).await?;
+        Ok(answers.into_iter().map(|answer| self.told(&answer)).collect())
+    }
+
+    fn told(&self, answer: &Answer) -> Told {
+        match answer {
+            Answer::Text(_) => Told::Seen(Seen::First),
+            Answer::Nothing => Told::Seen(Seen::Before),
+            // Out of memory, say: of this one nobody can tell.
+            Answer::Refused(_) | Answer::Number(_) => {
+                self.server.metrics.shared_limits("away", 1);
+                self.server.when_away.told()
+            }
+        }
     }
 }
 
@@ -108,13 +129,4 @@ fn command(question: &Question) -> Vec<Vec<u8>> {
         b"PX".to_vec(),
         kept_ms.into_bytes(),
     ]
-}
-
-fn seen(answer: Answer) -> io::Result<Seen> {
-    match answer {
-        Answer::Text(_) => Ok(Seen::First),
-        Answer::Nothing => Ok(Seen::Before),
-        Answer::Refused(reason) => Err(io::Error::other(reason)),
-        Answer::Number(_) => Err(io::Error::other("this is not Redis")),
-    }
 }

@@ -135,6 +135,10 @@ impl Disposition {
     /// Reads a value with one meaning: `name` stands once and in no other encoding, `filename` and `filename*` do not
     /// stand together.
     fn read(value: &str) -> Result<Self, MultipartFault> {
+        // Some readers end a quoted text at an escaped quote, and some do not.
+        if value.contains("\\\"") || value.matches('"').count() % 2 != 0 {
+            return Err(MultipartFault::PartHead);
+        }
         let mut read = Self::default();
         for parameter in unquoted_split(value).skip(1) {
             let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -214,12 +218,16 @@ mod tests {
         let named_twice = "Content-Disposition: form-data; name=\"a\"; name=\"b\"\r\n\r\nx";
         let otherwise = "Content-Disposition: form-data; name=\"a\"; name*=UTF-8''b\r\n\r\nx";
         let escaped = "Content-Disposition: form-data; name=\"mo\\del\"\r\n\r\nx";
+        let hidden = "Content-Disposition: form-data; x=\"\\\"\"; name=\"model\"\r\n\r\nx";
+        let open = "Content-Disposition: form-data; x=\"; name=\"model\"\r\n\r\nx";
         let two_files =
             "Content-Disposition: form-data; name=\"a\"; filename=\"b\"; filename*=UTF-8''c\r\n\r\nx";
         let nested = "Content-Disposition: form-data; name=\"a\"\r\nContent-Type: multipart/mixed\r\n\r\nx";
         let encoded =
             "Content-Disposition: form-data; name=\"a\"\r\nContent-Transfer-Encoding: base64\r\n\r\neA==";
-        let cases: [(&[u8], MultipartFault); 9] = [
+        let cases: [(&[u8], MultipartFault); 11] = [
+            (&body(&[hidden]), MultipartFault::PartHead),
+            (&body(&[open]), MultipartFault::PartHead),
             (&body(&[named_twice]), MultipartFault::PartHead),
             (&body(&[otherwise]), MultipartFault::PartHead),
             (&body(&[escaped]), MultipartFault::PartHead),

@@ -27,8 +27,9 @@
 //!   belongs on an encrypted volume. Keep backups of `subjects.keys` apart from those of the journal, and shorter.
 //!
 //! A million names have keys; whoever comes after that is recorded as `[unlisted]`, and the log says so once. API keys and
-//! users of new names are refused then. Without `subjects.keys` the store's keys still count, but are shown as `[erased]`,
-//! and users cannot log in: back it up with the rest ([`operations`](super::operations)).
+//! users of new names are refused then. Without `subjects.keys` a gateway that has a journal does not start: what it
+//! forgot then, no backup of the file would bring back. An empty file in its place says that the keys are gone for good;
+//! API keys still count after that, but are shown as `[erased]`, and users cannot log in. Back it up with the rest ([`operations`](super::operations)).
 //!
 //! # Legal holds
 //! A hold forbids the erasure of its entity (409) and keeps its entries past their retention: segments are dropped from the

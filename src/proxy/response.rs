@@ -220,7 +220,12 @@ impl Gateway {
                 return Err(stop);
             }
         };
-        if Media::looks_binary(&begun.bytes) && !Media::looks_wide(&begun.bytes) {
+        if is_opaque(&begun.bytes) {
+            return self.relay_opaque(session, exchange, reply, begun).await;
+        }
+        let limit = exchange.rules.limits.max_inspect_bytes;
+        if passage.policy.fail_mode == FailMode::Open && told_length(&reply).is_some_and(|it| it > limit) {
+            self.count_unreadable(Some(&Unreadable::TooLarge(limit)));
             return self.relay_opaque(session, exchange, reply, begun).await;
         }
         self.relay_whole(session, exchange, passage, (reply, begun), Ok(Media::Opaque)).await
@@ -248,7 +253,7 @@ impl Gateway {
     /// Takes as much of a response as shows what it is.
     async fn begin(&self, session: &mut Session, reply: &mut Reply) -> Result<Begun, Stop> {
         let mut bytes = BytesMut::new();
-        while bytes.len() < BEGIN_BYTES {
+        while bytes.len() < BEGIN_BYTES && !is_opaque(&bytes) {
             match self.next(session, reply).await? {
                 Some(piece) => bytes.extend_from_slice(&piece),
                 None => return Ok(Begun { bytes: bytes.freeze(), is_over: true }),
@@ -344,6 +349,17 @@ impl Gateway {
         head.insert_header("x-ratelimit-reset", limit.reset_unix)?;
         Ok(())
     }
+}
+
+/// Tells whether what is declared to hold no text is none by how it begins. A PDF looks like one for a while; what it
+/// holds is compressed.
+fn is_opaque(begin: &[u8]) -> bool {
+    begin.starts_with(b"%PDF-") || Media::looks_binary(begin) && !Media::looks_wide(begin)
+}
+
+/// Returns how long the provider says that its answer is.
+fn told_length(reply: &Reply) -> Option<usize> {
+    reply.head().headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 fn decoded(reply: &Reply, exchange: &Exchange, body: Bytes) -> Result<Bytes, CodingFault> {

@@ -53,6 +53,11 @@ impl Guardrails {
         Self { directory: Directory::new(read), buckets, replays, together }
     }
 
+    /// Tells whether signatures are remembered together with other nodes.
+    pub fn is_shared(&self) -> bool {
+        self.together.get().is_some()
+    }
+
     /// Remembers signatures together with other nodes from now on; the first who is asked stays it.
     pub fn share(&self, asking: Asking) {
         self.together.get_or_init(|| asking);

@@ -41,13 +41,16 @@ pub enum Told {
 
 /// Asks.
 #[derive(Clone, Debug)]
-pub struct Asking(mpsc::Sender<Question>);
+pub struct Asking {
+    questions: mpsc::Sender<Question>,
+    alone: Told,
+}
 
 impl Asking {
-    /// Returns what asks, and where its questions come out.
-    pub fn channel() -> (Self, mpsc::Receiver<Question>) {
+    /// Returns what asks, and where its questions come out; those that nobody takes are answered with `alone`.
+    pub fn channel(alone: Told) -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
-        (Self(questions), asked)
+        (Self { questions, alone }, asked)
     }
 
     /// Asks for one signature, and has it remembered.
@@ -55,9 +58,9 @@ impl Asking {
         // Neither contains the other's end: a MAC is always as long.
         let name = Sha256::new().chain_update(mac).chain_update(agent).finalize().into();
         let (answer, answered) = oneshot::channel();
-        match self.0.try_send(Question { name, kept_for, answer }) {
-            Ok(()) => answered.await.unwrap_or(Told::Refused),
-            Err(_) => Told::Refused,
+        match self.questions.try_send(Question { name, kept_for, answer }) {
+            Ok(()) => answered.await.unwrap_or(self.alone),
+            Err(_) => self.alone,
         }
     }
 }

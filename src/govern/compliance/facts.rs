@@ -166,6 +166,8 @@ pub struct AgentsFact {
     pub known: Option<usize>,
     /// How near a request's time has to be, in seconds; 0: it does not count.
     pub replay_window_s: u64,
+    /// Whether no node takes what another has taken.
+    pub is_replay_shared: bool,
     /// Whether the time is part of what is signed.
     pub signed_timestamp: bool,
     /// Whether revoked certificates are looked up.

@@ -95,6 +95,8 @@ struct Changed {
     id: String,
     agent: Agent,
     has_turned: bool,
+    /// Whether its name has a key, so that it can be written.
+    is_kept: bool,
 }
 
 struct Held {
@@ -325,20 +327,20 @@ impl Trust {
         let taken = dirty.map(|(id, held)| {
             held.is_dirty = false;
             let has_turned = std::mem::take(&mut held.has_turned);
-            Changed { id: id.clone(), agent: held.agent.clone(), has_turned }
+            Changed { id: id.clone(), agent: held.agent.clone(), has_turned, is_kept: false }
         });
         taken.collect()
     }
 
     fn write(&self, changed: &mut [Changed], now: Timestamp) -> Result<(), StoreError> {
         let mut batch = Batch::default();
-        for Changed { id, agent, has_turned } in changed.iter_mut() {
+        for Changed { id, agent, has_turned, is_kept } in changed.iter_mut() {
             let is_due = *has_turned || self.is_due(agent, now);
             let attested = is_due.then(|| self.attest(id, agent, now));
             if is_due {
                 agent.attested_at = Some(now);
             }
-            self.shelf.put_in(&mut batch, (id, agent), attested.as_ref())?;
+            *is_kept = self.shelf.put_in(&mut batch, (id, agent), attested.as_ref())?;
         }
         if batch.is_empty() {
             return Ok(());
@@ -353,7 +355,7 @@ impl Trust {
         let mut all = self.held.lock();
         for one in changed {
             match all.get_mut(&one.id) {
-                Some(held) if is_written => held.agent.attested_at = one.agent.attested_at,
+                Some(held) if is_written && one.is_kept => held.agent.attested_at = one.agent.attested_at,
                 Some(held) => (held.is_dirty, held.has_turned) = (true, held.has_turned || one.has_turned),
                 // It had to make room meanwhile.
                 None => forget_silent(&self.shelf, &one.id),

@@ -74,19 +74,21 @@ impl Shelf {
         Ok((shelf, known))
     }
 
-    /// Adds an agent to a batch, and what is attested of it now; one whose name gets no key is left out.
+    /// Adds an agent to a batch, and what is attested of it now; tells whether its name got a key: otherwise it is left
+    /// out.
     pub(super) fn put_in(
         &self,
         batch: &mut Batch,
         (id, agent): (&str, &Agent),
         attested: Option<&(Ulid, Attestation)>,
-    ) -> Result<(), StoreError> {
-        let Some(token) = self.keyring.listed(id) else { return Ok(()) };
+    ) -> Result<bool, StoreError> {
+        let Some(token) = self.keyring.listed(id) else { return Ok(false) };
         if let Some((number, attestation)) = attested {
             let sealed = self.sealed(id, attestation)?;
             self.attestations.put_in(batch, &(token.clone(), *number), &sealed)?;
         }
-        self.agents.put_in(batch, &token, agent)
+        self.agents.put_in(batch, &token, agent)?;
+        Ok(true)
     }
 
     /// Writes a batch, once the keys it needs would survive a power cut.
@@ -173,22 +175,23 @@ impl Shelf {
         Ok(known)
     }
 
-    /// Moves what lay under plain names to where it lies sealed.
+    /// Moves what lay under plain names to where it lies sealed; what gets no key stays, and is moved at a later start.
     fn seal_old(&self, store: &Store) -> Result<(), StoreError> {
         let agents: Table<String, Agent> = store.table("trust_agents");
         let attestations: Table<(String, Ulid), Attestation> = store.table("trust_attestations");
         loop {
             let mut batch = Batch::default();
             for (id, agent) in agents.list(&KeyRange::all(), Order::Ascending, SEALED_AT_ONCE)? {
-                self.put_in(&mut batch, (&id, &agent), None)?;
-                agents.delete_in(&mut batch, &id);
+                if self.put_in(&mut batch, (&id, &agent), None)? {
+                    agents.delete_in(&mut batch, &id);
+                }
             }
             for (key, attestation) in attestations.list(&KeyRange::all(), Order::Ascending, SEALED_AT_ONCE)? {
                 if let Some(token) = self.keyring.listed(&key.0) {
                     let sealed = self.sealed(&key.0, &attestation)?;
                     self.attestations.put_in(&mut batch, &(token, key.1), &sealed)?;
+                    attestations.delete_in(&mut batch, &key);
                 }
-                attestations.delete_in(&mut batch, &key);
             }
             if batch.is_empty() {
                 return Ok(());

@@ -96,10 +96,10 @@ fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -
     if Media::may_be_json(body) && json::walk(body, &sheet.inspector.ruleset.limits.json()).is_ok() {
         return json(sheet, body, offset);
     }
-    let spaced =
-        (*media == Media::Form).then(|| body.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }));
-    let text = spaced.map_or(Cow::Borrowed(body), Iterator::collect);
-    sheet.text(&text, Channel::User, Written::Plain, |range| shifted(range, offset))
+    match media {
+        Media::Form => sheet.form_text(body, |range| shifted(range, offset)),
+        _ => sheet.text(body, Channel::User, Written::Plain, |range| shifted(range, offset)),
+    }
 }
 
 fn lines(sheet: &mut Sheet<'_, '_>, body: &[u8]) -> Result<(), Unreadable> {

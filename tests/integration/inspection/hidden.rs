@@ -98,3 +98,17 @@ fn a_plus_is_a_space_in_a_form() {
     assert!(judged("application/x-www-form-urlencoded").iter().any(fits));
     assert!(!judged("text/plain").iter().any(fits), "it is in a form alone");
 }
+
+#[test]
+fn a_plus_in_a_form_is_itself_too() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    // Put together here: it stands for a key, and is none.
+    let key = ["wJalrXUtnFEMI/K7MDENG", "bPxRfiCYzQ8vT2LkHaWx"].join("+").replace("EMI/", "EMq/");
+    let key = &key[..40];
+    let body = format!("aws_secret_access_key={key}&region=eu");
+    let media = "application/x-www-form-urlencoded";
+    let judged = bench.declared(Case::request("all", "generic"), &mut bench.vault(), body.as_bytes(), media);
+    let out = judged.cleared.expect("it passes").into_bytes();
+    let out = std::str::from_utf8(&out).expect("UTF-8");
+    assert!(!out.contains(key) && out.ends_with("&region=eu"), "{out}");
+}

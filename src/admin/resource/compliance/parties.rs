@@ -28,7 +28,9 @@ pub(super) async fn sinks(office: &Office, at: Timestamp) -> Result<Vec<SinkFact
         let told = sink.told();
         let after = told.cursor.as_deref().and_then(|id| id.parse().ok());
         let to = Some(at - SignedDuration::from_mins(LATE_MINUTES));
-        let late = total(office, Query { after, to, ..Query::default() }).await?;
+        // A sink forwards what its own node recorded.
+        let node = Some(office.facts.node_id.clone());
+        let late = total(office, Query { after, to, node, ..Query::default() }).await?;
         let is_connected = match told.state {
             SinkState::Idle => None,
             SinkState::Connected => Some(true),
@@ -45,6 +47,7 @@ pub(super) fn agents(office: &Office, rules: &Ruleset) -> AgentsFact {
         routes: rules.routes.iter().filter(|route| matches!(route.auth, RouteAuth::A2a)).count(),
         known: office.guardrails.directory.load().map(|agents| agents.map.agents.len()),
         replay_window_s: rules.a2a.replay_window_s,
+        is_replay_shared: office.guardrails.is_shared() || office.members.is_none(),
         signed_timestamp: rules.a2a.signed_timestamp,
         has_revocations: rules.a2a.client_crl.is_some(),
         enforces_trust: rules.a2a.trust == TrustMode::Enforce,

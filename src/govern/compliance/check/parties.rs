@@ -78,6 +78,10 @@ pub(super) fn agents_not_replayed(facts: &Facts) -> Seen {
         let (is_met, text) = match (window_s, facts.agents.signed_timestamp) {
             (0, _) => (false, "what an agent signed can be sent again".to_owned()),
             (_, false) => (false, "the time of a request is not part of what its agent signs".to_owned()),
+            (_, true) if !facts.agents.is_replay_shared => (
+                false,
+                "what an agent signed counts once at each node: they do not tell each other".to_owned(),
+            ),
             (_, true) => (true, format!("what an agent signed counts once, within {window_s} s of its time")),
         };
         told(is_met, text, Some(window_s as f64), AGENTS)

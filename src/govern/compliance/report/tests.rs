@@ -73,6 +73,7 @@ fn good() -> Facts {
             routes: 1,
             known: Some(1),
             replay_window_s: 60,
+            is_replay_shared: true,
             signed_timestamp: true,
             has_revocations: true,
             enforces_trust: true,
