@@ -231,7 +231,7 @@ fn what_a_provider_was_asked_is_paid_though_nobody_read_its_answer() {
         Trouble::new("halfway", Upstream::start(vec![Step::Send(begun.into()), Step::Wait]), CHAT, 95),
         Trouble::new("slow", Upstream::start(vec![Step::Wait]), CHAT, 95),
         Trouble::new("ambiguous", json(r#"{"usage":1,"usage":2}"#), CHAT, 95),
-        Trouble::new("sound", Upstream::answering("audio/mpeg", "bytes"), "/v1/audio/speech", 95),
+        Trouble::new("sound", Upstream::answering("audio/mpeg", "\u{1}bytes"), "/v1/audio/speech", 95),
         // Its caller leaves while it thinks, as far as anybody knows.
         Trouble::new("wordless", Upstream::start(silent), CHAT, 95),
         // Nobody could read this stream, and it was let through.

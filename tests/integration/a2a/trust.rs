@@ -1,5 +1,6 @@
 //! Trust in an agent, from its calls over real TLS to what is thought, done and attested about it.
 
+use std::time::Duration;
 use std::time::Instant;
 
 use serde_json::json;
@@ -9,6 +10,8 @@ use super::*;
 use crate::privacy::holding;
 use crate::upstream::Upstream;
 
+/// How often it is looked whether something is so.
+const POLL: Duration = Duration::from_millis(20);
 /// Enforces trust, and lifts the limits of agents, which are tested on their own.
 const ENFORCED: &str = "trust = \"enforce\"\n[a2a.tiers.professional]\nrequests_per_minute = 0\nburst = 0\n\
                         [limits.tiers.professional]\nrequests_per_minute = 0\nburst = 0\n";
@@ -35,6 +38,8 @@ fn until(gateway: &Gateway, path: &str, wanted: impl Fn(&Value) -> bool) -> Valu
             return told;
         }
         assert!(Instant::now() < deadline, "{path}: {told}");
+        // Whoever asks without a pause has used up its quota before anything changes.
+        std::thread::sleep(POLL);
     }
 }
 
@@ -118,7 +123,8 @@ fn an_agent_that_is_erased_is_in_no_file() {
     assert_eq!(runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", &sound())).status, 200);
     let latest = "/api/v1/trust/attestations/latest?agent=planner";
     until(&gateway, latest, |told| told["agent_id"] == "planner");
-    assert_eq!(rotate(&gateway)["status"], "rotated");
+    let rotated = rotate(&gateway);
+    assert_eq!(rotated["status"], "rotated", "{rotated}");
     gateway.crash_and_restart();
     assert_eq!(ask(&gateway, latest)["agent_id"], "planner", "it is not forgotten");
     let (key, body) = (gateway.admin_key(), r#"{"entity_id":"planner"}"#);
