@@ -2,9 +2,19 @@
 //!
 //! In: the text, whole or in pieces, and what is to be masked in it. Out: edits that leave quotes and signs between
 //! values where they are, never part an escape, and put a string where a number stood. The text is only followed,
-//! never parsed: one that is no JSON comes out changed in its masked places alone.
+//! never parsed: one that is no JSON comes out changed in its masked places alone. Values that are put back outside
+//! a string stand there as they are.
 
 use std::ops::Range;
+
+/// Where what replaces a part of a text comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It hides a value.
+    Mask,
+    /// It is the value that a placeholder stood for.
+    Restored,
+}
 
 /// A text of JSON, followed byte by byte.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,9 +36,11 @@ enum State {
     Escape { goes: bool },
     /// In the digits of an escape.
     Digits { left: u8, goes: bool },
-    /// In a number or a word that stays.
-    Bare,
-    /// In one that something else stands for.
+    /// In a number that stays.
+    Number,
+    /// In anything else that stays: JSON has but three words, and no mask is for them.
+    Word,
+    /// In a number or a word that something else stands for.
     Gone,
 }
 
@@ -37,6 +49,8 @@ enum State {
 enum Fate {
     Stays,
     Goes,
+    /// It goes with the value that another mask was put for.
+    Swallowed,
     /// A value has to stand in its place.
     Value,
     /// A digit has to stand in its place: the number began before.
@@ -46,21 +60,21 @@ enum Fate {
 impl Nested {
     /// Returns what replaces parts of the next piece of the text, which begins at `from`.
     ///
-    /// `masks` are ascending and disjoint, in offsets of the text, each with what stands for it; those that reach into
-    /// the piece from before are among them. The ranges of the outcome are those of `piece`.
+    /// `masks` are ascending and disjoint, in offsets of the text, each with what stands for it and where that comes
+    /// from; those that reach into the piece from before are among them. The ranges of the outcome are those of `piece`.
     pub fn mask<'m>(
         &mut self,
         piece: &[u8],
         from: usize,
-        masks: impl Iterator<Item = (Range<usize>, &'m str)>,
+        masks: impl Iterator<Item = (Range<usize>, &'m str, Origin)>,
     ) -> Vec<(Range<usize>, String)> {
         let mut edits: Vec<(Range<usize>, String)> = Vec::new();
         let mut masks = masks.peekable();
         for (at, byte) in piece.iter().enumerate() {
-            while masks.next_if(|(range, _)| range.end <= from + at).is_some() {}
-            let mask = masks.peek().filter(|(range, _)| range.contains(&(from + at)));
-            self.is_placed &= mask.is_none_or(|(range, _)| range.start != from + at);
-            let fate = self.step(*byte, mask.is_some());
+            while masks.next_if(|(range, ..)| range.end <= from + at).is_some() {}
+            let mask = masks.peek().filter(|(range, ..)| range.contains(&(from + at)));
+            self.is_placed &= mask.is_none_or(|(range, ..)| range.start != from + at);
+            let fate = self.step(*byte, mask.map(|(.., origin)| *origin));
             if fate == Fate::Stays {
                 continue;
             }
@@ -68,7 +82,7 @@ impl Nested {
                 Some((range, _)) => range.end = at + 1,
                 None => edits.push((at..at + 1, String::new())),
             }
-            if let (Some((_, text)), Some((_, written))) = (mask, edits.last_mut()) {
+            if let (Some((_, text, _)), Some((_, written))) = (mask, edits.last_mut()) {
                 self.place(fate, text, written);
             }
         }
@@ -82,12 +96,13 @@ impl Nested {
             Fate::Value => written.extend(["\"", text, "\""]),
             Fate::Digit => written.push('0'),
             Fate::Goes if !self.is_placed => written.push_str(text),
-            Fate::Goes | Fate::Stays => {}
+            Fate::Goes | Fate::Swallowed | Fate::Stays => {}
         }
         self.is_placed = true;
     }
 
-    fn step(&mut self, byte: u8, is_masked: bool) -> Fate {
+    fn step(&mut self, byte: u8, origin: Option<Origin>) -> Fate {
+        let is_masked = origin.is_some();
         let goes = |goes| if goes { Fate::Goes } else { Fate::Stays };
         let (state, fate) = match (self.state, byte) {
             (State::Escape { goes: gone }, b'u') => (State::Digits { left: 4, goes: gone }, goes(gone)),
@@ -103,14 +118,42 @@ impl Nested {
             (_, b' ' | b'\t' | b'\n' | b'\r' | b'{' | b'}' | b'[' | b']' | b',' | b':') => {
                 (State::Between, Fate::Stays)
             }
-            (State::Between, _) if is_masked => (State::Gone, Fate::Value),
-            (State::Bare, _) if is_masked => (State::Gone, Fate::Digit),
-            (State::Between | State::Bare, _) => (State::Bare, Fate::Stays),
-            (State::Gone, _) => (State::Gone, Fate::Goes),
+            (bare, _) => bare.step_bare(byte, origin),
         };
         self.state = state;
         fate
     }
+}
+
+impl State {
+    /// Takes a byte that is neither of a string nor a sign between values.
+    fn step_bare(self, byte: u8, origin: Option<Origin>) -> (Self, Fate) {
+        match (self, origin) {
+            (Self::Gone, Some(Origin::Mask)) => (Self::Gone, Fate::Swallowed),
+            (Self::Gone, None) if byte.is_ascii_alphanumeric() || is_of_number(byte) => {
+                (Self::Gone, Fate::Swallowed)
+            }
+            (Self::Between, Some(Origin::Mask)) if begins_value(byte) => (Self::Gone, Fate::Value),
+            (Self::Number, Some(Origin::Mask)) => (Self::Gone, Fate::Digit),
+            (_, Some(Origin::Mask | Origin::Restored)) => (Self::Word, Fate::Goes),
+            (Self::Between, None) if begins_number(byte) => (Self::Number, Fate::Stays),
+            (Self::Number, None) if is_of_number(byte) => (Self::Number, Fate::Stays),
+            (_, None) => (Self::Word, Fate::Stays),
+        }
+    }
+}
+
+fn begins_number(byte: u8) -> bool {
+    byte == b'-' || byte.is_ascii_digit()
+}
+
+fn is_of_number(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E')
+}
+
+/// Tells whether a number or one of JSON's words begins so.
+fn begins_value(byte: u8) -> bool {
+    begins_number(byte) || matches!(byte, b't' | b'f' | b'n')
 }
 
 #[cfg(test)]
@@ -118,7 +161,7 @@ mod tests {
     use super::*;
 
     /// Masks parts of a text that comes in pieces of so many bytes.
-    fn masked(text: &str, masks: &[(Range<usize>, &str)], step: usize) -> String {
+    fn masked(text: &str, masks: &[(Range<usize>, &str, Origin)], step: usize) -> String {
         let (mut nested, mut out) = (Nested::default(), Vec::new());
         for (nth, piece) in text.as_bytes().chunks(step).enumerate() {
             let from = nth * step;
@@ -154,7 +197,7 @@ mod tests {
             (r#"[1,{"a":"b"}]"#, r#",{"#, r#"[1,{"a":"b"}]"#),
         ] {
             let start = text.find(value).unwrap();
-            let masks = [(start..start + value.len(), "[M]")];
+            let masks = [(start..start + value.len(), "[M]", Origin::Mask)];
             for step in 1..=text.len() {
                 let out = masked(text, &masks, step);
                 assert_eq!(out, expected, "{text} by {step}");
@@ -166,8 +209,30 @@ mod tests {
     #[test]
     fn neighbours_are_both_told_and_the_rest_stays() {
         let text = r#"{"a":"abcd","n":[1.5e-3, true, null],"t":"\"\\\u0041"}"#;
-        let masks = [(6..8, "[1]"), (8..10, "[2]")];
+        let masks = [(6..8, "[1]", Origin::Mask), (8..10, "[2]", Origin::Mask)];
         assert_eq!(masked(text, &masks, text.len()), text.replace("abcd", "[1][2]"));
         assert_eq!(masked(text, &[], 3), text);
+        let masks = [(1..3, "[1]", Origin::Mask), (3..5, "[2]", Origin::Mask)];
+        assert_eq!(masked("[41112]", &masks, 2), r#"["[1]"]"#);
+    }
+
+    #[test]
+    fn what_is_no_json_keeps_its_other_bytes_and_values_come_back_as_they_are() {
+        for (text, value) in [
+            ("[auth]\nuser=PII_1\n", "PII_1"),
+            ("[Ann](mailto:PII_1) wrote", "PII_1"),
+            ("[x] Ann <PII_1>, Bob", "PII_1"),
+            ("{4111PII_1.5, Bob", "PII_1"),
+            ("[auth]\nuser=ann@y.z\n", "ann@y.z"),
+            ("[Ann](mailto:ann@y.z) wrote", "ann@y.z"),
+            ("[x] Ann <ann@y.z>, Bob", "ann@y.z"),
+        ] {
+            let start = text.find(value).unwrap();
+            let origin = if value == "PII_1" { Origin::Restored } else { Origin::Mask };
+            let masks = [(start..start + value.len(), "bo@y.z", origin)];
+            for step in 1..=text.len() {
+                assert_eq!(masked(text, &masks, step), text.replace(value, "bo@y.z"), "{text} by {step}");
+            }
+        }
     }
 }

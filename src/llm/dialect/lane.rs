@@ -26,6 +26,8 @@ pub struct LaneKey {
     pub parts: SmallVec<[LanePart; 3]>,
     /// How it comes.
     pub kind: LaneKind,
+    /// Whether the text is JSON itself.
+    pub is_json: bool,
 }
 
 /// How a text comes.
@@ -80,6 +82,7 @@ pub(super) struct LaneRule {
     pub(super) channel: Channel,
     pub(super) event: Option<String>,
     pub(super) kind: LaneKind,
+    pub(super) is_json: bool,
     pub(super) path: PathPattern,
     pub(super) keys: Vec<Vec<String>>,
 }
@@ -117,7 +120,8 @@ impl LaneRule {
             parts.push(LanePart::Text(clipped(&name).into()));
             parts.extend(inner);
         }
-        Some(LaneKey { name: self.name.clone(), channel: self.channel, parts, kind: self.kind })
+        let (name, channel) = (self.name.clone(), self.channel);
+        Some(LaneKey { name, channel, parts, kind: self.kind, is_json: self.is_json })
     }
 
     /// Tells whether it is about everything below a place.
@@ -189,7 +193,7 @@ pub(super) fn by_leaf(leaves: &[String], body: &[u8], doc: &Document, way: &Ance
     let leaf = way.last_key(body, doc)?;
     leaves.iter().find(|known| known.as_bytes() == &*leaf)?;
     let (name, parts) = way_below(body, doc, way, 0);
-    Some(LaneKey { name, channel: Channel::Assistant, parts, kind: LaneKind::Either })
+    Some(LaneKey { name, channel: Channel::Assistant, parts, kind: LaneKind::Either, is_json: false })
 }
 
 /// Returns the members on a way, from a step on, joined by dots, and its elements.

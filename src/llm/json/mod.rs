@@ -44,8 +44,19 @@ impl JsonLimits {
     pub const STRICT: Self = Self { depth_max: 64, strings_max: 100_000, nodes_max: 400_000 };
 }
 
-/// Whole numbers of so many digits may name somebody, a card or an account.
+/// Numbers of so many digits before the point may name somebody, a card or an account.
 pub const LONG_DIGITS_MIN: usize = 9;
+
+/// A number that may name somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LongNumber {
+    /// Its place in the document.
+    pub node: NodeId,
+    /// All of it, in bytes of the body.
+    pub raw: Range<usize>,
+    /// Its digits behind a sign and before a point or an exponent.
+    pub digits: Range<usize>,
+}
 
 /// A value's place in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -202,14 +213,18 @@ impl Document {
         }
     }
 
-    /// Returns the whole numbers of at least [`LONG_DIGITS_MIN`] digits, in order, and where they are in the body.
-    pub fn long_numbers<'a>(&'a self, body: &'a [u8]) -> impl Iterator<Item = (NodeId, Range<usize>)> + 'a {
+    /// Returns the numbers of at least [`LONG_DIGITS_MIN`] digits before the point, in order.
+    pub fn long_numbers<'a>(&'a self, body: &'a [u8]) -> impl Iterator<Item = LongNumber> + 'a {
         let nodes = self.nodes.iter().enumerate();
         let numbers = nodes.filter_map(|(at, node)| match node.value {
             Value::Number(start, end) => Some((NodeId(at as u32), start as usize..end as usize)),
             Value::Object | Value::Array | Value::String(_) | Value::Bool(_) | Value::Null => None,
         });
-        numbers.filter(|(_, range)| body.get(range.clone()).is_some_and(is_long_whole))
+        numbers.filter_map(|(node, raw)| {
+            let digits = long_digits(body.get(raw.clone())?)?;
+            let digits = raw.start + digits.start..raw.start + digits.end;
+            Some(LongNumber { node, raw, digits })
+        })
     }
 
     /// Returns the truth value that a value is.
@@ -271,7 +286,9 @@ impl Document {
     }
 }
 
-/// Tells whether a number, as it is written, is whole and has at least [`LONG_DIGITS_MIN`] digits.
-fn is_long_whole(number: &[u8]) -> bool {
-    number.len() >= LONG_DIGITS_MIN && number.iter().all(u8::is_ascii_digit)
+/// Returns where a number, as it is written, has its digits before the point, if it has [`LONG_DIGITS_MIN`] there.
+fn long_digits(number: &[u8]) -> Option<Range<usize>> {
+    let start = usize::from(number.first() == Some(&b'-'));
+    let count = number.iter().skip(start).take_while(|byte| byte.is_ascii_digit()).count();
+    (count >= LONG_DIGITS_MIN).then_some(start..start + count)
 }

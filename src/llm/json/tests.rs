@@ -232,3 +232,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn long_numbers_are_found_by_their_digits_before_the_point() {
+    let body =
+        br#"{"a":4111111111,"b":[-4111111111,4111111111.0,1],"c":4111111111e0,"d":0.4111111111,"e":"x"}"#;
+    let doc = walk(body, &JsonLimits::STRICT).unwrap();
+    let shown = |range: Range<usize>| std::str::from_utf8(&body[range]).unwrap();
+    let found: Vec<(&str, &str)> =
+        doc.long_numbers(body).map(|number| (shown(number.raw), shown(number.digits))).collect();
+    let digits = "4111111111";
+    let raw = ["4111111111", "-4111111111", "4111111111.0", "4111111111e0"];
+    assert_eq!(found, raw.map(|raw| (raw, digits)));
+}

@@ -15,9 +15,9 @@ use super::Step;
 use super::Value;
 use super::escape::hex4;
 use super::escape::surrogate_pair;
-use super::is_long_whole;
 use super::keys;
 use super::keys::Key;
+use super::long_digits;
 
 /// The stride of the search for a string's end: wide enough for vector instructions.
 const STRIDE_BYTES: usize = 32;
@@ -215,7 +215,7 @@ impl Walker<'_> {
     }
 
     fn add_scalar(&mut self, step: Step, value: Value) -> Result<(), JsonFault> {
-        let is_long = |start: u32| self.body.get(start as usize..self.at).is_some_and(is_long_whole);
+        let is_long = |start: u32| self.body.get(start as usize..self.at).and_then(long_digits).is_some();
         match (step, value) {
             (Step::Index(_), Value::Number(start, _)) if is_long(start) => self.add(step, value),
             (Step::Index(_), _) => Ok(()),

@@ -21,6 +21,7 @@ use crate::llm::dialect::DialectKind;
 use crate::llm::json;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
+use crate::llm::json::LongNumber;
 use crate::llm::json::RawCursor;
 use crate::llm::media::Media;
 use crate::llm::media::MediaFault;
@@ -217,16 +218,16 @@ fn numbers(
     document: &Document,
 ) -> Result<(), Unreadable> {
     let Inspector { dialect, direction, .. } = *sheet.inspector;
-    for (node, raw) in document.long_numbers(text) {
+    for LongNumber { node, raw, digits } in document.long_numbers(text) {
         let number = JsonString { raw, escaped: false, key: false, node };
         let channel = dialect.channel(text, document, &number);
         if channel != Channel::ToolCall {
             continue;
         }
         let name = name_of_input(text, document, node, channel).unwrap_or_default();
-        let (start, before) = (number.raw.start + offset, sheet.gathered().len());
-        let digits = &text[number.raw.clone()];
-        sheet.named_text(&name, digits, channel, Written::Number, |range| shifted(range, start))?;
+        let before = sheet.gathered().len();
+        let whole = shifted(number.raw.clone(), offset);
+        sheet.named_text(&name, &text[digits], channel, Written::Number, |_| whole.clone())?;
         if sheet.gathered().len() > before {
             let place = layer2::place(direction, channel, text, document, &number);
             sheet.gathered().place(before, &place);

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use bytes::Bytes;
+use serde::de::IgnoredAny;
 
 use super::Inspection;
 use super::Inspector;
@@ -21,6 +22,7 @@ use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::redact::mask;
 use crate::redact::nested::Nested;
+use crate::redact::nested::Origin;
 use crate::redact::restore;
 use crate::redact::restore::Inside;
 use crate::redact::splice::Edit;
@@ -55,6 +57,8 @@ pub struct Masked {
     pub range: Range<usize>,
     /// What stands there instead, as text that is not escaped yet.
     pub text: String,
+    /// Whether it hides a value or puts one back.
+    pub origin: Origin,
 }
 
 /// What a text is written in, and so how its masks are.
@@ -79,6 +83,18 @@ impl Written {
                 escaped
             }
         }
+    }
+}
+
+impl Masked {
+    /// Returns a value that is put back where its placeholder stood.
+    pub fn restored((range, text): (Range<usize>, String)) -> Self {
+        Self { range, text, origin: Origin::Restored }
+    }
+
+    /// Returns it as a text of JSON takes it.
+    pub fn placed(&self) -> (Range<usize>, &str, Origin) {
+        (self.range.clone(), &self.text, self.origin)
     }
 }
 
@@ -220,10 +236,10 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
             let values = restore::find(self.vault, text, inside(channel, text), true).values;
-            masks.extend(values.into_iter().map(|(range, text)| Masked { range, text }));
+            masks.extend(values.into_iter().map(Masked::restored));
         }
         let masks = match written {
-            Written::Number => nested(disjoint(masks), text),
+            Written::Number => as_number(masks, text),
             Written::Plain | Written::Json => fitted(disjoint(masks), text, channel),
         };
         for masked in masks {
@@ -274,7 +290,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
                 let own = ruleset.scanner.detector(finding.detector).map(|detector| detector.mask);
                 let kind = self.inspector.policy.mask(finding.detector, own.unwrap_or_default());
                 let text = self.inspector.masker.mask(kind, of.name, matched, Some(self.vault));
-                masks.push(Masked { range: finding.value.clone(), text });
+                masks.push(Masked { range: finding.value.clone(), text, origin: Origin::Mask });
             }
         }
         disjoint(masks)
@@ -378,30 +394,43 @@ pub fn under(
     Ok(found.into_iter().filter_map(|finding| finding.within(&place)).collect())
 }
 
-/// Returns what values are put into: a tool call's arguments are JSON inside their string, if they begin so.
+/// Returns what values are put into: a tool call's arguments are JSON inside their string, if they can be read so.
+///
+/// What tools are given may be of any kind, such as a file that begins with `[`.
 pub fn inside(channel: Channel, text: &[u8]) -> Inside {
-    match (channel, text.trim_ascii_start().first()) {
-        (Channel::ToolCall, Some(b'{' | b'[')) => Inside::Json,
-        _ => Inside::Text,
+    let is_json = || serde_json::from_slice::<IgnoredAny>(text).is_ok();
+    match channel == Channel::ToolCall && begins_json(text) && is_json() {
+        true => Inside::Json,
+        false => Inside::Text,
     }
+}
+
+/// Tells whether a text begins as an object or an array of JSON does.
+pub fn begins_json(text: &[u8]) -> bool {
+    matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
 /// Fits the masks of a whole text into it, so that one that is JSON stays so.
 pub fn fitted(masks: Vec<Masked>, text: &[u8], channel: Channel) -> Vec<Masked> {
-    match inside(channel, text) {
-        Inside::Json => nested(masks, text),
-        Inside::Text => masks,
-    }
-}
-
-/// Fits masks into a text that is JSON, such as a number.
-pub fn nested(masks: Vec<Masked>, text: &[u8]) -> Vec<Masked> {
-    if masks.is_empty() {
+    if masks.is_empty() || inside(channel, text) == Inside::Text {
         return masks;
     }
-    let placed = masks.iter().map(|masked| (masked.range.clone(), masked.text.as_str()));
-    let edits = Nested::default().mask(text, 0, placed);
-    edits.into_iter().map(|(range, text)| Masked { range, text }).collect()
+    let edits = Nested::default().mask(text, 0, masks.iter().map(Masked::placed));
+    edits.into_iter().map(|(range, text)| Masked { range, text, origin: Origin::Mask }).collect()
+}
+
+/// Puts the first of the masks of a number into its place, all of it, as a string.
+pub fn as_number(masks: Vec<Masked>, digits: &[u8]) -> Vec<Masked> {
+    let first = disjoint(masks).into_iter().next();
+    let whole = first.map(|masked| Masked { range: 0..digits.len(), text: quoted(&masked.text), ..masked });
+    whole.into_iter().collect()
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted = vec![b'"'];
+    json::escape_into(text, &mut quoted);
+    quoted.push(b'"');
+    String::from_utf8_lossy(&quoted).into_owned()
 }
 
 /// Joins replacements that overlap: the first keeps its text and covers them all.
@@ -417,4 +446,34 @@ pub fn disjoint(mut masks: Vec<Masked>) -> Vec<Masked> {
         }
     }
     joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_json_as_a_whole_is_fitted_as_such() {
+        let fit = |text: &str, value: &str| {
+            let start = text.find(value).unwrap();
+            let range = start..start + value.len();
+            let masks = vec![Masked { range, text: "[M]".to_owned(), origin: Origin::Mask }];
+            let fitted = fitted(masks, text.as_bytes(), Channel::ToolCall);
+            let [masked] = &fitted[..] else { panic!("{text}") };
+            [&text[..masked.range.start], &masked.text, &text[masked.range.end..]].concat()
+        };
+        assert_eq!(fit(r#"{"a":4111}"#, "4111"), r#"{"a":"[M]"}"#);
+        for text in ["[auth]\nuser=4111\n", "[Ann](mailto:4111) wrote", "[x] Ann <4111>, Bob", r#"{"a":4111"#]
+        {
+            assert_eq!(fit(text, "4111"), text.replace("4111", "[M]"));
+        }
+    }
+
+    #[test]
+    fn a_number_is_masked_as_a_whole() {
+        let masks = vec![Masked { range: 2..6, text: "[\"M\"]".to_owned(), origin: Origin::Mask }];
+        let [masked] = &as_number(masks, b"0041110")[..] else { panic!("not one") };
+        assert_eq!((masked.range.clone(), masked.text.as_str()), (0..7, r#""[\"M\"]""#));
+        assert!(as_number(Vec::new(), b"0").is_empty());
+    }
 }

@@ -6,12 +6,13 @@ use super::StreamInspector;
 use crate::llm::dialect::Channel;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
+use crate::llm::json::LongNumber;
 use crate::llm::json::RawCursor;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::body::name_of_secret;
 use crate::policy::inspect::member::name_of_input;
 use crate::policy::inspect::text::Written;
-use crate::policy::inspect::text::nested;
+use crate::policy::inspect::text::as_number;
 use crate::redact::splice::Edit;
 use crate::redact::token::Vault;
 
@@ -51,18 +52,18 @@ impl StreamInspector {
         document: &Document,
     ) -> Result<(), Stop> {
         let payload = held.payload.clone();
-        for (node, raw) in document.long_numbers(&payload) {
+        for LongNumber { node, raw, digits } in document.long_numbers(&payload) {
             let number = JsonString { raw, escaped: false, key: false, node };
             let channel = inspector.dialect.channel(&payload, document, &number);
             if channel != Channel::ToolCall {
                 continue;
             }
             let name = name_of_input(&payload, document, node, channel).unwrap_or_default();
-            let digits = payload.get(number.raw.clone()).unwrap_or_default();
+            let digits = payload.get(digits).unwrap_or_default();
             let masks = self.scan_alone(inspector, vault, (&name, digits), channel)?;
-            held.edits.extend(nested(masks, digits).into_iter().map(|masked| {
-                let range = masked.range.start + number.raw.start..masked.range.end + number.raw.start;
-                Edit { range: held.piece.raw_range(range), replacement: Written::Number.write(&masked.text) }
+            held.edits.extend(as_number(masks, digits).into_iter().map(|masked| {
+                let range = held.piece.raw_range(number.raw.clone());
+                Edit { range, replacement: Written::Number.write(&masked.text) }
             }));
         }
         Ok(())

@@ -10,8 +10,8 @@ use crate::llm::dialect::LaneKind;
 use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::text::Masked;
+use crate::policy::inspect::text::begins_json;
 use crate::policy::inspect::text::disjoint;
-use crate::policy::inspect::text::inside;
 use crate::redact::nested::Nested;
 use crate::redact::restore;
 use crate::redact::restore::Inside;
@@ -37,6 +37,8 @@ pub(super) struct Slot {
     pub(super) judged_to: usize,
     /// Where masks and restored values stand that have not left yet: ascending, disjoint.
     pub(super) masks: VecDeque<Masked>,
+    /// Whether its place is one that holds JSON.
+    is_json: bool,
     /// What the text is, once its begin shows it.
     pub(super) inside: Option<Inside>,
     /// Where the text that left is, if it is JSON.
@@ -68,6 +70,7 @@ impl Slot {
             trace,
             channel: key.channel,
             kind: key.kind,
+            is_json: key.is_json,
             is_whole: key.kind == LaneKind::Whole,
             said: None,
             resumable: None,
@@ -88,7 +91,8 @@ impl Slot {
     /// Takes the next piece of the text for what its begin shows.
     pub(super) fn begin(&mut self, piece: &[u8]) {
         if self.inside.is_none() && !piece.trim_ascii_start().is_empty() {
-            self.inside = Some(inside(self.channel, piece));
+            let is_json = self.is_json && begins_json(piece);
+            self.inside = Some(if is_json { Inside::Json } else { Inside::Text });
         }
     }
 
@@ -98,8 +102,7 @@ impl Slot {
             if place.start == 0 {
                 self.nested = Nested::default();
             }
-            let masks = self.masks.iter().map(|masked| (masked.range.clone(), masked.text.as_str()));
-            return self.nested.mask(piece, place.start, masks);
+            return self.nested.mask(piece, place.start, self.masks.iter().map(Masked::placed));
         }
         let covered = self.masks.iter().map(|masked| {
             // The mask stands where the value began; the rest of the value just goes.
@@ -148,5 +151,5 @@ impl Slot {
 /// Returns restored values as replacements in a text that begins at `from`.
 pub(super) fn values(found: restore::Found, from: usize) -> Vec<Masked> {
     let at = |range: Range<usize>| range.start + from..range.end + from;
-    found.values.into_iter().map(|(range, text)| Masked { range: at(range), text }).collect()
+    found.values.into_iter().map(|(range, text)| Masked::restored((at(range), text))).collect()
 }

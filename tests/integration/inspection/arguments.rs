@@ -2,6 +2,7 @@
 
 use portcullis::llm::stream::StreamFormat;
 use portcullis::policy::decision::Action;
+use portcullis::redact::token::Vault;
 use serde_json::Value;
 use serde_json::json;
 
@@ -9,6 +10,7 @@ use super::Bench;
 use super::Case;
 use super::End;
 use super::policy_of_all;
+use super::tokens;
 use super::valid;
 
 /// Masks everything.
@@ -112,6 +114,102 @@ fn values_of_tools_are_read_under_their_names_and_numbers_are_read() {
         assert_eq!(streamed.end, End::Finished);
         let event = streamed.out.strip_prefix(b"data: ").unwrap_or(&streamed.out);
         check(event.trim_ascii(), "streamed");
+    }
+}
+
+#[test]
+fn long_numbers_are_masked_however_they_are_written() {
+    let bench = bench();
+    let card = valid(&bench, "payment_card_bare", 1);
+    for written in [format!("{card}.0"), format!("{card}e0"), format!("-{card}")] {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"pay","arguments":{{"card":{written},"cards":[{written}]}}}}}}"#
+        );
+        let whole = bench.whole(Case::request("mask", "mcp"), &mut bench.vault(), body.as_bytes());
+        let out: Value = serde_json::from_slice(&whole.cleared.unwrap().into_bytes()).unwrap();
+        let arguments = &out["params"]["arguments"];
+        assert!(arguments["card"].is_string() && arguments["cards"][0].is_string(), "{written}: {arguments}");
+    }
+}
+
+/// What tools are given that only begins as JSON does; `%` is a value, or what stands for it.
+const FREEFORM: [&str; 3] = ["[auth]\nuser=%\n", "[Ann](mailto:%) wrote", "[x] Ann <%>, Bob"];
+
+/// Where whole answers have a text of any kind for a tool: the dialect, the body around it, and the way to it.
+fn whole_places(text: &str) -> [(&'static str, Value, &'static str); 3] {
+    let input = json!({ "content": text });
+    let anthropic = json!({ "type": "message", "role": "assistant", "model": "m",
+        "content": [{ "type": "tool_use", "id": "t", "name": "write", "input": input }] });
+    let openai = json!({ "object": "response", "output": [{ "type": "custom_tool_call", "id": "i",
+        "call_id": "c", "name": "write", "input": text }] });
+    let gemini = json!({ "candidates": [{ "index": 0, "content": { "role": "model",
+        "parts": [{ "functionCall": { "name": "write", "args": input } }] } }] });
+    [
+        ("anthropic", anthropic, "/content/0/input/content"),
+        ("openai", openai, "/output/0/input"),
+        ("gemini", gemini, "/candidates/0/content/parts/0/functionCall/args/content"),
+    ]
+}
+
+/// Where streams have a piece of what a tool is given.
+fn streamed_places(piece: &str) -> [(&'static str, Value, &'static str); 4] {
+    let chat = |call: Value| json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] });
+    let custom = chat(json!({ "index": 0, "custom": { "input": piece } }));
+    let function = chat(json!({ "index": 0, "function": { "arguments": piece } }));
+    let input = json!({ "type": "response.custom_tool_call_input.delta", "output_index": 0, "delta": piece });
+    let partial = json!({ "type": "content_block_delta", "index": 0,
+        "delta": { "type": "input_json_delta", "partial_json": piece } });
+    [
+        ("openai", custom, "/choices/0/delta/tool_calls/0/custom/input"),
+        ("openai", function, "/choices/0/delta/tool_calls/0/function/arguments"),
+        ("openai", input, "/delta"),
+        ("anthropic", partial, "/delta/partial_json"),
+    ]
+}
+
+/// Gives what comes of a text that tools are given, at every place, whole and in pieces.
+fn outcomes(bench: &Bench, policy: &str, vault: &mut Vault, text: &str) -> Vec<String> {
+    let mut outcomes = Vec::new();
+    let told = |out: &[u8], pointer: &str| {
+        let value: Value = serde_json::from_slice(out).expect("JSON");
+        value.pointer(pointer).and_then(Value::as_str).expect("text").to_owned()
+    };
+    for (dialect, body, pointer) in whole_places(text) {
+        let whole = bench.whole(Case::response(policy, dialect), vault, body.to_string().as_bytes());
+        outcomes.push(told(&whole.cleared.expect("it may leave").into_bytes(), pointer));
+    }
+    let letters: Vec<char> = text.chars().collect();
+    for (place, step) in (0..4).flat_map(|place| [1, 3, 7, 1000].map(|step| (place, step))) {
+        let pieces = letters.chunks(step).map(String::from_iter);
+        let stream: String =
+            pieces.map(|piece| format!("data: {}\n\n", streamed_places(&piece)[place].1)).collect();
+        let (dialect, _, pointer) = streamed_places("")[place];
+        let case = Case::response(policy, dialect);
+        let streamed = bench.stream(case, StreamFormat::Sse, vault, [stream.as_bytes()]);
+        assert_eq!(streamed.end, End::Finished);
+        let out = String::from_utf8(streamed.out).expect("UTF-8");
+        let events = out.lines().filter_map(|line| line.strip_prefix("data: "));
+        outcomes.push(events.map(|event| told(event.as_bytes(), pointer)).collect());
+    }
+    outcomes
+}
+
+#[test]
+fn what_only_begins_as_json_keeps_all_but_the_values() {
+    let (masking, hiding) = (bench(), Bench::new(tokens::POLICY));
+    let email = valid(&hiding, "email_address", 1);
+    for text in FREEFORM {
+        let (before, after) = text.split_once('%').unwrap();
+        for out in outcomes(&masking, "mask", &mut masking.vault(), &text.replace('%', &email)) {
+            let mask = out.strip_prefix(before).and_then(|out| out.strip_suffix(after));
+            let mask = mask.unwrap_or_else(|| panic!("{text}: {out}"));
+            assert!(mask.len() > 1 && mask != email && !mask.contains('"'), "{text}: {out}");
+        }
+        let mut vault = hiding.vault();
+        let placeholder = tokens::hide(&hiding, &mut vault, &email);
+        for out in outcomes(&hiding, "hide", &mut vault, &text.replace('%', &placeholder)) {
+            assert_eq!(out, text.replace('%', &email));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::Case;
 use super::carrier::CARRIERS;
 use super::valid;
 
-const POLICY: &str = r#"
+pub const POLICY: &str = r#"
 [policies.hide.categories.secrets]
 request = "redact"
 response = "monitor"
@@ -25,7 +25,7 @@ mask = "token"
 "#;
 
 /// Hides a value in a request and returns the placeholder that the provider sees.
-fn hide(bench: &Bench, vault: &mut Vault, value: &str) -> String {
+pub fn hide(bench: &Bench, vault: &mut Vault, value: &str) -> String {
     let body = json!({ "messages": [{ "role": "user", "content": format!("use <{value}> and <{value}>") }] })
         .to_string();
     let result = bench.whole(Case::request("hide", "openai"), vault, body.as_bytes());
