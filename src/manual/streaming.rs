@@ -25,7 +25,8 @@
 //! Patterns whose group begins with a literal hold back nothing in prose but a word that begins alike. Patterns whose
 //! group may begin with any word, such as e-mail addresses, hold back the word under way. Any word may also be the begin
 //! of base64, so the first [`RUN_HEAD_BYTES`](crate::scan::decode::RUN_HEAD_BYTES) characters of an encoded run belong
-//! to no value and wait for nothing. No timer ever releases anything.
+//! to no value and wait for nothing. Base64 wrapped into lines is read line by line: a value that lies over the end of a
+//! line shows in whole bodies only. No timer ever releases anything.
 //!
 //! What repeats a text in other forms (`logprobs`: the tokens as strings and as numbers) is emptied in every event, and
 //! in every whole answer, in which something was masked.

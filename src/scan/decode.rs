@@ -4,13 +4,17 @@
 //! begins at a hex digit behind anything else. Both alphabets of base64 are one here. A run is read while what it
 //! decodes to is text: UTF-8 without control characters but tab, line feed and carriage return. The first byte that
 //! is not ends it; ordinary words so end after one to four letters. What is left is worth reading from
-//! [`RUN_BYTES_MIN`] characters on. Base64 goes on behind the end of a line of [`LINE_BYTES_MIN`] or more, as mail and
-//! keys are wrapped.
+//! [`RUN_BYTES_MIN`] characters on. A run ends with its line. In a whole text base64 is read once more as it goes on
+//! behind the end of a line of [`LINE_BYTES_MIN`] or more, as mail and keys are wrapped. What still grows is not read
+//! over the ends of lines: all of a long file would have to wait for its last one.
 //!
-//! [`runs`] reads a whole text, [`RunTracker`] says the same byte by byte: both drive the same two readers.
+//! [`runs`] reads a text, [`RunTracker`] says the same byte by byte for [`Lines::Apart`]: both drive the same readers.
+
+mod utf8;
 
 use std::ops::Range;
 
+use self::utf8::Utf8;
 use super::threat::Encoding;
 use super::view::View;
 
@@ -52,6 +56,16 @@ const VALUES: [u8; 256] = {
     values
 };
 
+/// How base64 is read where its line ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lines {
+    /// A run ends with its line.
+    #[default]
+    Apart,
+    /// The same, and what goes on behind long lines is read as one as well.
+    Joined,
+}
+
 /// A stretch of a text that is text again once it is decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
@@ -86,6 +100,7 @@ pub(super) struct Passed {
 struct Reader {
     /// The byte before the next one.
     before: u8,
+    lines: Lines,
     live: Option<Live>,
 }
 
@@ -93,6 +108,9 @@ struct Reader {
 #[derive(Clone, Copy, Debug)]
 struct Live {
     start: usize,
+    lines: Lines,
+    /// Where the line begins that is under way.
+    line_start: usize,
     /// The first byte behind its head, once that was taken.
     body: Option<usize>,
     /// Bytes of the alphabet so far.
@@ -124,16 +142,6 @@ enum LineEnd {
     Whole,
 }
 
-/// How far into a UTF-8 character the decoded text is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Utf8 {
-    /// Continuation bytes missing.
-    missing: u8,
-    /// The least and greatest value of the next one.
-    low: u8,
-    high: u8,
-}
-
 /// A run that came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ended {
@@ -149,31 +157,20 @@ struct Ended {
 ///
 /// A run that began before `from` is passed over to its end. Only stretches of the alphabet that could hold a run
 /// are read, and prose has hardly any.
-pub fn runs(text: &[u8], from: usize) -> Vec<Run> {
+pub fn runs(text: &[u8], from: usize, lines: Lines) -> Vec<Run> {
     let mut found = Vec::new();
     let mut at = from;
     while let Some(stretch) = stretch(text, at) {
         at = stretch.end;
         for kind in [Encoding::Base64, Encoding::Hex] {
-            read_stretch(text, &stretch, kind, |ended| {
-                found.extend(decode(text, ended, kind));
-                found.extend(lines(text, ended).filter_map(|line| decode(text, line, kind)));
-            });
+            read_stretch(text, &stretch, kind, |ended| found.extend(decode(text, ended, kind)));
+        }
+        let has_lines = || text.get(stretch.clone()).is_some_and(|it| memchr::memchr(b'\n', it).is_some());
+        if lines == Lines::Joined && has_lines() {
+            read_joined(text, &stretch, |ended| found.extend(decode(text, ended, Encoding::Base64)));
         }
     }
     found
-}
-
-/// Returns the lines of a run of several: what follows the last one may only look as if it went on.
-fn lines(text: &[u8], whole: Ended) -> impl Iterator<Item = Ended> + '_ {
-    let all = text.get(whole.start..whole.readable_to).filter(|all| memchr::memchr(b'\n', all).is_some());
-    let mut start = whole.start;
-    all.into_iter().flat_map(|all| all.split_inclusive(|byte| *byte == b'\n')).map(move |line| {
-        let readable = line.trim_ascii_end().len();
-        let ended = Ended { start, readable, readable_to: start + readable, padding: 0, ..whole };
-        start += line.len();
-        ended
-    })
 }
 
 /// Returns the first stretch of at least [`RUN_BYTES_MIN`] bytes of the alphabet, from `at` on.
@@ -224,8 +221,7 @@ fn in_alphabet(byte: u8) -> bool {
 
 /// Hands out the runs that begin in a stretch of the alphabet.
 fn read_stretch(text: &[u8], stretch: &Range<usize>, kind: Encoding, mut note: impl FnMut(Ended)) {
-    let before = stretch.start.checked_sub(1).and_then(|at| text.get(at)).copied().unwrap_or(b' ');
-    let mut reader = Reader { before, live: None };
+    let mut reader = Reader::at(text, stretch.start, Lines::Apart);
     for (at, byte) in text.iter().enumerate().skip(stretch.start) {
         if at >= stretch.end && reader.live.is_none() {
             return;
@@ -235,6 +231,31 @@ fn read_stretch(text: &[u8], stretch: &Range<usize>, kind: Encoding, mut note: i
         }
     }
     if let Some(live) = reader.live {
+        note(live.ended());
+    }
+}
+
+/// Hands out the runs of several lines that begin in a stretch of the alphabet.
+///
+/// What ends in a later line than it began may only have ended for what stood before: that line is read anew.
+fn read_joined(text: &[u8], stretch: &Range<usize>, mut note: impl FnMut(Ended)) {
+    let mut reader = Reader::at(text, stretch.start, Lines::Joined);
+    let (mut at, mut anew) = (stretch.start, None);
+    while let Some(byte) = text.get(at).filter(|_| at < stretch.end || reader.live.is_some()) {
+        let line = reader.live.map_or(at, |live| live.line_start);
+        let ended = reader.step(*byte, at, Encoding::Base64);
+        at += 1;
+        let Some(ended) = ended else { continue };
+        if line > ended.start || anew == Some(ended.start) {
+            note(ended);
+        }
+        if line > ended.start {
+            (at, anew) = (line, Some(line));
+            reader = Reader::at(text, line, Lines::Joined);
+            reader.live = Some(Live::at(line, Lines::Joined));
+        }
+    }
+    if let Some(live) = reader.live.filter(|live| live.line_start > live.start || anew == Some(live.start)) {
         note(live.ended());
     }
 }
@@ -280,11 +301,17 @@ impl RunTracker {
 
 impl Default for Reader {
     fn default() -> Self {
-        Self { before: b' ', live: None }
+        Self { before: b' ', lines: Lines::Apart, live: None }
     }
 }
 
 impl Reader {
+    /// Begins to read a text at an offset.
+    fn at(text: &[u8], start: usize, lines: Lines) -> Self {
+        let before = start.checked_sub(1).and_then(|at| text.get(at)).copied().unwrap_or(b' ');
+        Self { before, lines, live: None }
+    }
+
     /// Takes a byte and returns the run that ends before it.
     fn step(&mut self, byte: u8, at: usize, kind: Encoding) -> Option<Ended> {
         let before = std::mem::replace(&mut self.before, byte);
@@ -297,7 +324,7 @@ impl Reader {
             self.live = None;
         }
         if begins(byte, before, kind) {
-            let mut live = Live::at(at);
+            let mut live = Live::at(at, self.lines);
             if live.step(byte, at, kind) {
                 self.live = Some(live);
             }
@@ -316,10 +343,11 @@ fn begins(byte: u8, before: u8, kind: Encoding) -> bool {
 }
 
 impl Live {
-    fn at(start: usize) -> Self {
-        let utf8 = Utf8::default();
+    fn at(start: usize, lines: Lines) -> Self {
         Self {
             start,
+            lines,
+            line_start: start,
             body: None,
             length: 0,
             line: 0,
@@ -327,7 +355,7 @@ impl Live {
             bits: 0,
             bits_count: 0,
             padding: 0,
-            utf8,
+            utf8: Utf8::default(),
             readable: 0,
             readable_to: start,
             divided: false,
@@ -337,14 +365,14 @@ impl Live {
     /// Takes a byte of the run; false if the run ends before it.
     fn step(&mut self, byte: u8, at: usize, kind: Encoding) -> bool {
         self.divided |= !byte.is_ascii_alphanumeric();
-        if matches!(byte, b'\r' | b'\n') && kind == Encoding::Base64 {
+        if matches!(byte, b'\r' | b'\n') && kind == Encoding::Base64 && self.lines == Lines::Joined {
             return self.end_line(byte);
         }
         match std::mem::take(&mut self.line_end) {
             LineEnd::None => {}
             LineEnd::Return => return false,
             LineEnd::Whole if byte == b'=' => return false,
-            LineEnd::Whole => self.line = 0,
+            LineEnd::Whole => (self.line, self.line_start) = (0, at),
         }
         if byte == b'=' && kind == Encoding::Base64 && self.pads() {
             self.padding += 1;
@@ -422,32 +450,6 @@ fn digit(byte: u8, kind: Encoding) -> Option<(u8, u8)> {
         Encoding::Canonical | Encoding::Spelt(_) => None,
         Encoding::Hex => char::from(byte).to_digit(16).map(|value| (value as u8, 4)),
         Encoding::Base64 => Some((VALUES[usize::from(byte)], 6)).filter(|(value, _)| *value != NO_DIGIT),
-    }
-}
-
-impl Utf8 {
-    /// Takes a decoded byte; false if the text cannot be read any more.
-    fn step(&mut self, byte: u8) -> bool {
-        if self.missing > 0 {
-            let fits = (self.low..=self.high).contains(&byte);
-            *self = Self { missing: self.missing - 1, low: 0x80, high: 0xbf };
-            return fits;
-        }
-        // The bounds of the second byte are those of the Unicode standard, table 3-7; C1 controls are left out.
-        let (missing, low, high) = match byte {
-            b'\t' | b'\n' | b'\r' | 0x20..=0x7e => (0, 0x80, 0xbf),
-            0xc2 => (1, 0xa0, 0xbf),
-            0xc3..=0xdf => (1, 0x80, 0xbf),
-            0xe0 => (2, 0xa0, 0xbf),
-            0xed => (2, 0x80, 0x9f),
-            0xe1..=0xef => (2, 0x80, 0xbf),
-            0xf0 => (3, 0x90, 0xbf),
-            0xf1..=0xf3 => (3, 0x80, 0xbf),
-            0xf4 => (3, 0x80, 0x8f),
-            _ => return false,
-        };
-        *self = Self { missing, low, high };
-        true
     }
 }
 

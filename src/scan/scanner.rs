@@ -17,6 +17,7 @@ use crate::scan::confirm::Field;
 use crate::scan::confirm::Placed;
 use crate::scan::confirm::Work;
 use crate::scan::decode;
+use crate::scan::decode::Lines;
 use crate::scan::decode::RUN_HEAD_BYTES;
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
@@ -173,10 +174,25 @@ impl Scanner {
         wanted: &DetectorSet,
         out: &mut Vec<Finding>,
     ) -> Result<(), ScanFault> {
-        let region = region.start..region.end.min(text.len());
-        let mut pass = Pass::new(self, wanted, text.len().saturating_sub(region.start));
-        pass.read(text, region, &Reading::plain())?;
-        out.extend(merged(pass.found));
+        let pass = Pass::new(self, wanted, text.len().saturating_sub(region.start));
+        out.extend(pass.found_in(text, region)?);
+        Ok(())
+    }
+
+    /// Finds the same in a region of a text that still grows, but for what only shows once lines are joined; see
+    /// [`Lines`].
+    ///
+    /// # Errors
+    /// The text could not be judged; `out` is then as it was.
+    pub fn scan_growing(
+        &self,
+        text: &[u8],
+        region: Range<usize>,
+        wanted: &DetectorSet,
+        out: &mut Vec<Finding>,
+    ) -> Result<(), ScanFault> {
+        let pass = Pass::new(self, wanted, text.len().saturating_sub(region.start));
+        out.extend(Pass { lines: Lines::Apart, ..pass }.found_in(text, region)?);
         Ok(())
     }
 
@@ -262,6 +278,7 @@ struct Pass<'s> {
     /// Detectors with a match that goes on behind the part that is searched, and where it ends.
     reaching: Vec<(u32, usize)>,
     work: Work,
+    lines: Lines,
     /// How many bytes may still come out of decoding.
     decodable: usize,
 }
@@ -275,8 +292,15 @@ impl<'s> Pass<'s> {
             found: Vec::new(),
             reaching: Vec::new(),
             work: Work::for_text(bytes),
+            lines: Lines::Joined,
             decodable: DECODED_BASE.saturating_add(bytes.saturating_mul(DECODED_PER_BYTE)),
         }
+    }
+
+    /// Reads a region of a text and returns what is found.
+    fn found_in(mut self, text: &[u8], region: Range<usize>) -> Result<Vec<Finding>, ScanFault> {
+        self.read(text, region.start..region.end.min(text.len()), &Reading::plain())?;
+        Ok(merged(self.found))
     }
 
     /// Reads a text as it stands, then what its reader takes it for, then what is encoded in it.
@@ -301,7 +325,7 @@ impl<'s> Pass<'s> {
         if reading.decoded.0.last() != Some(&Encoding::Canonical) {
             self.read_canonical(text, region.clone(), reading)?;
         }
-        for run in decode::runs(text, region.start) {
+        for run in decode::runs(text, region.start, self.lines) {
             if run.source.start < region.end {
                 self.charge(run.view.bytes().len())?;
                 let inner = reading.viewed(&run.view, 0, run.encoding);

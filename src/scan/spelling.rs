@@ -23,6 +23,7 @@ use crate::scan::threat::Spelling;
 use crate::scan::view::View;
 
 mod code;
+mod gzip;
 mod letters;
 
 /// Longer texts are read piece by piece, in bytes.
@@ -195,7 +196,14 @@ impl Spelt {
 /// # Errors
 /// The text could not be searched.
 pub fn may_be_spelt(text: &[u8]) -> Result<bool, ScanFault> {
-    Ok(!marks(text)?.is_empty() || !code::readings(text).is_empty())
+    if !marks(text)?.is_empty() {
+        return Ok(true);
+    }
+    match code::readings(text) {
+        // Too much for one look, if all texts of a body are one: each of them is looked at alone.
+        Err(ScanFault::TooMuchDecoded) => Ok(true),
+        readings => Ok(!readings?.is_empty()),
+    }
 }
 
 /// Returns the pieces in which a text of a length is read.
@@ -206,7 +214,7 @@ fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
 
 /// Returns the readings of a text in other spellings.
 fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
-    let mut found = code::readings(text);
+    let mut found = code::readings(text)?;
     for mark in marks(text)? {
         match mark {
             Mark::Caesar(places) => found.push(same(Spelling::Caesar, letters::moved(text, places))),

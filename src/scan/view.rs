@@ -16,6 +16,7 @@ mod escape;
 mod fold;
 
 use crate::scan::decode;
+use crate::scan::decode::Lines;
 use escape::Input;
 use escape::Unit;
 
@@ -81,7 +82,7 @@ pub fn canonical(text: &[u8]) -> Option<View> {
 
 /// Tells whether a text has to be read otherwise than as it stands: escapes, look-alikes, encoded runs.
 pub fn needs_views(text: &[u8]) -> bool {
-    escape::next_trigger(text).is_some() || !decode::runs(text, 0).is_empty()
+    escape::next_trigger(text).is_some() || !decode::runs(text, 0, Lines::Apart).is_empty()
 }
 
 impl View {

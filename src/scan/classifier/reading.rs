@@ -7,6 +7,7 @@ use super::Origin;
 use super::Signals;
 use super::Verdict;
 use crate::scan::decode;
+use crate::scan::decode::Lines;
 use crate::scan::threat::Decoded;
 use crate::scan::threat::Encoding;
 use crate::scan::view;
@@ -79,7 +80,7 @@ fn read_within(
         return None;
     }
     let mut worst: Option<Told> = None;
-    for run in decode::runs(text, 0) {
+    for run in decode::runs(text, 0, Lines::Joined) {
         let Some(rest) = budget.checked_sub(run.view.bytes().len()) else { break };
         *budget = rest;
         let inner = read_run(model, &run, origin, signals, depth, budget);

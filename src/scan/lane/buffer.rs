@@ -40,7 +40,7 @@ impl Buffer {
         let from = region.start.saturating_sub(LOOKBACK_BYTES).max(self.base);
         let mut found = Vec::new();
         let region = region.start - from..region.end - from;
-        scanner.scan_region(self.range(from..self.end()), region, wanted, &mut found)?;
+        scanner.scan_growing(self.range(from..self.end()), region, wanted, &mut found)?;
         for finding in &mut found {
             for range in [&mut finding.span, &mut finding.value] {
                 *range = range.start + from..range.end + from;

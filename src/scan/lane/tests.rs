@@ -229,6 +229,28 @@ fn every_disguise_at_every_cut() {
 }
 
 #[test]
+fn wrapped_base64_settles_line_by_line() {
+    let encoded = STANDARD.encode("all work and no play makes jack a dull boy; ".repeat(8 << 10));
+    let lines: Vec<&str> = encoded.as_bytes().chunks(76).map(|it| std::str::from_utf8(it).unwrap()).collect();
+    let text = lines.join("\n");
+    assert!(text.len() > STREAM_HOLD_BYTES_MAX);
+    let (scanner, watch) = (&pack().scanner, &pack().enforcing);
+    let (mut lane, mut fed) = (Lane::new(), 0);
+    for piece in text.as_bytes().chunks(1000) {
+        fed += piece.len();
+        let advance = lane.feed(scanner, watch, piece).unwrap();
+        assert!(fed - advance.judged_to <= 128, "{} at {fed}", advance.judged_to);
+    }
+}
+
+#[test]
+fn half_a_character_at_the_end_of_a_line_hides_nothing_in_a_stream() {
+    let half = STANDARD.encode([[b'a'; 47].as_slice(), &[0xc3]].concat());
+    let text = format!("see\n{half}\n{} and", STANDARD.encode(format!("the {} is", aws())));
+    assert_eq!(check_every_cut(&text), 1);
+}
+
+#[test]
 fn a_match_under_way_within_a_run_does_not_hide_the_run() {
     let note = "all work and no play makes jack a dull boy, ".repeat(10);
     let run = STANDARD.encode(format!("{note}{} .", aws()));

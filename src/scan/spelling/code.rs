@@ -1,18 +1,12 @@
 //! Codes that stand for the bytes of a text: Base32, Ascii85, quoted-printable, gzip, Morse, rows of numbers.
 
-use std::io::Read;
 use std::ops::Range;
-
-use base64::alphabet::STANDARD;
-use base64::engine::DecodePaddingMode;
-use base64::engine::GeneralPurpose;
-use base64::engine::GeneralPurposeConfig;
-use base64::read::DecoderReader;
-use flate2::read::MultiGzDecoder;
 
 use super::Origin;
 use super::Spelt;
+use super::gzip;
 use super::viewed;
+use crate::scan::scanner::ScanFault;
 use crate::scan::threat::Spelling;
 use crate::scan::view::View;
 
@@ -24,32 +18,26 @@ const QUOTED_MIN: usize = 3;
 const MORSE_MIN: usize = 10;
 /// The fewest numbers in a row that are read as characters.
 const NUMBERS_MIN: usize = 8;
-/// What comes out of the gzip files of a text at most, in bytes.
-const INFLATED_BYTES_MAX: usize = 1 << 19;
-/// How many beginnings of gzip files are tried: what is none fails at its first bytes.
-const GZIPS_MAX: usize = 256;
 /// How many bytes are counted together: no more than a byte can count.
 const COUNTED_BYTES: usize = 128;
 /// The share of letters and spaces from which numbers are text, in percent.
 const LETTERS_PERCENT_MIN: usize = 75;
 
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
-        .with_decode_allow_trailing_bits(true),
-);
-
 /// Returns what the codes in a text say: a reading for each code that occurs.
-pub(super) fn readings(text: &[u8]) -> Vec<Spelt> {
+///
+/// # Errors
+/// There is more to unpack than a text may have.
+pub(super) fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = Vec::new();
     base32(text, &mut found);
     ascii85(text, &mut found);
-    gzip(text, &mut found);
+    for file in gzip::files(text)? {
+        add(Spelling::Gzip, file.bytes, file.run, &mut found);
+    }
     found.extend(quoted_printable(text).map(|view| viewed(Spelling::QuotedPrintable, view)));
     morse(text, &mut found);
     numbers(text, &mut found);
-    joined(found)
+    Ok(joined(found))
 }
 
 /// Makes one reading of the stretches in one code, each on a line, so that their number does not matter.
@@ -154,25 +142,6 @@ fn group85(signs: &[u8]) -> Vec<u8> {
     let number = filled.fold(0_u64, |number, sign| number * 85 + u64::from(sign - b'!'));
     let bytes = (number & 0xffff_ffff) as u32;
     bytes.to_be_bytes().into_iter().take(signs.len().saturating_sub(1)).collect()
-}
-
-fn gzip(text: &[u8], found: &mut Vec<Spelt>) {
-    let (mut left, mut end) = (INFLATED_BYTES_MAX, 0);
-    for start in memchr::memmem::find_iter(text, b"H4sI").take(GZIPS_MAX) {
-        if start >= end {
-            let is_sign = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-            end = start + text.get(start..).unwrap_or_default().iter().take_while(is_sign).count();
-        }
-        let run = start..end;
-        let packed = DecoderReader::new(text.get(run.clone()).unwrap_or_default(), &LENIENT);
-        let mut bytes = Vec::new();
-        // What is cut off is no whole file, but what came before it can be read. A file may have several members.
-        let _ = MultiGzDecoder::new(packed).take(left as u64).read_to_end(&mut bytes);
-        left -= bytes.len();
-        let whole = std::str::from_utf8(&bytes).map_or_else(|fault| fault.valid_up_to(), str::len);
-        bytes.truncate(whole);
-        add(Spelling::Gzip, bytes, run, found);
-    }
 }
 
 /// Undoes `=XX` and soft line ends, where there are some.
