@@ -136,7 +136,7 @@ impl Disposition {
     /// stand together.
     fn read(value: &str) -> Result<Self, MultipartFault> {
         // Some readers end a quoted text at an escaped quote, and some do not.
-        if value.contains("\\\"") || value.matches('"').count() % 2 != 0 {
+        if value.contains("\\\"") || !value.matches('"').count().is_multiple_of(2) {
             return Err(MultipartFault::PartHead);
         }
         let mut read = Self::default();
