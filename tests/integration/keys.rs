@@ -444,9 +444,12 @@ fn the_shell_manages_keys_with_a_key() {
     let answer: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
     assert!(answer["total"].as_u64() >= Some(2), "{answer}");
 
-    let (code, rotated, told) = run(&root, &["rotate", &id]);
-    assert!(code == Some(0) && rotated.starts_with("pk_") && rotated != made, "{told}");
-    assert_eq!((whoami(key), whoami(rotated.trim_end())), (401, 200));
+    let (code, renewed, told) = run(&root, &["rotate", &id]);
+    assert!(code == Some(0) && renewed.starts_with("pk_") && renewed != made, "{told}");
+    assert_eq!((whoami(key), whoami(renewed.trim_end())), (200, 200), "the text before counts for a while");
+    let (code, rotated, told) = run(&root, &["rotate", &id, "--overlap", "0"]);
+    assert!(code == Some(0) && rotated.starts_with("pk_") && rotated != renewed, "{told}");
+    assert_eq!((whoami(renewed.trim_end()), whoami(rotated.trim_end())), (401, 200));
     let (code, said, _) = run(&root, &["revoke", &id]);
     assert!(code == Some(0) && said.contains(&id), "{said}");
     assert_eq!(whoami(rotated.trim_end()), 401);
