@@ -7,7 +7,7 @@ MAKEFLAGS += --no-print-directory
 # Where rustup puts cargo, for shells that were started before it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run build test cluster-test restart-test soak package package-test bench bench-audit train eval setup clean
+.PHONY: help run build test cluster-test restart-test soak package package-test bench bench-audit train train-tagger eval setup clean
 
 help:
 	@echo "make run     build and start the gateway with a sample provider behind it [CONFIG=FILE]"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench   measure the gateway beside a bare proxy and nginx, and the scanner"
 	@echo "make bench-audit  ask an audit log of ten million entries (7 GB) for first pages [ENTRIES=10000000]"
 	@echo "make train   train the model of the third layer anew, and measure it on sources it left out"
+	@echo "make train-tagger  train the tagger that finds names, addresses and places anew"
 	@echo "make eval    measure how often the scanner is right and wrong"
 
 setup:
@@ -68,9 +69,12 @@ ENTRIES ?= 10000000
 bench-audit: setup
 	@cargo bench --locked --bench audit -- $(ENTRIES)
 
-# Both read rows that are not in this repository: PORTCULLIS_SHARED=FOLDER, or ../shared/data/train.
+# They read rows that are not in this repository: PORTCULLIS_SHARED=FOLDER, or ../shared/data/train.
 train: setup
 	@cargo run --release --locked --example train
+
+train-tagger: setup
+	@cargo run --release --locked --example train_tagger
 
 eval: setup
 	@cargo run --release --locked --example evaluate

@@ -21,6 +21,7 @@ use portcullis::policy::reload::FIXED_KEYS;
 use portcullis::policy::ruleset::Parts;
 use portcullis::policy::ruleset::RulesFile;
 use portcullis::policy::ruleset::Ruleset;
+use portcullis::policy::ruleset::SINKS_KEY;
 use portcullis::scan::classifier::Origin;
 use portcullis::scan::classifier::Signals;
 use portcullis::scan::classifier::shelf::Shelf;
@@ -234,7 +235,7 @@ fn shipped(scanner: &Arc<Scanner>) -> Ruleset {
     ];
     policies.into_iter().for_each(|(name, text)| document.overlay(parsed(text).nested(&["policies", name])));
     let mut root = document.root().clone();
-    FIXED_KEYS.iter().for_each(|key| drop(root.remove(*key)));
+    FIXED_KEYS.iter().chain(&[SINKS_KEY]).for_each(|key| drop(root.remove(*key)));
     let document = Document::from_json(root.into(), None).expect("an object");
     let rules = section::read(&document, RulesFile::read).expect("shipped rules are sound");
     let names: Vec<&str> = scanner.detectors().iter().map(|detector| detector.name.as_str()).collect();

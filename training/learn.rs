@@ -25,6 +25,8 @@ use crate::chance::hash;
 /// The logarithm of the number of buckets.
 pub const BITS: u32 = 16;
 const EPOCHS: usize = 8;
+/// How many times everything is learnt, each time in another order; the weights are the mean of them.
+const ORDERS: u64 = 5;
 const RATE: f32 = 0.25;
 /// How much of each weight is forgotten after each epoch.
 const DECAY: f32 = 0.4;
@@ -110,28 +112,16 @@ impl Encoded {
     }
 }
 
-/// Learns from lessons in their order.
+/// Learns from lessons, in several orders, of which each is always the same.
+///
+/// One order alone makes the recall on sources that were left out go up and down by more than a point.
 pub fn learn(lessons: &[Lesson<'_>]) -> Weights {
-    let buckets = 1 << BITS;
-    let mut learner = Learner {
-        weights: vec![[0.0; HEADS]; buckets],
-        squares: vec![[0.0; HEADS]; buckets],
-        biases: [-1.0; HEADS],
-        sources: vec![[0; HEADS]; buckets],
-    };
-    learner.note_sources(lessons);
     let costs = costs(lessons);
-    let mut order: Vec<usize> = (0..lessons.len()).collect();
-    let mut chance = Chance::new(11);
-    for epoch in 0..EPOCHS {
-        chance.shuffle(&mut order);
-        let rate = RATE * (1.0 - epoch as f32 / EPOCHS as f32).max(0.15);
-        for at in &order {
-            learner.study(&lessons[*at], &costs[*at], rate, &mut chance);
-        }
-        learner.restrain();
+    let mut mean = Learner::new();
+    for seed in 0..ORDERS {
+        mean.add(&Learner::taught(lessons, &costs, seed), 1.0 / ORDERS as f32);
     }
-    learner.whole_numbers()
+    mean.whole_numbers()
 }
 
 /// Returns whose rows are counted together: what we wrote of one kind, in whatever language.
@@ -170,6 +160,43 @@ fn costs(lessons: &[Lesson<'_>]) -> Vec<[f32; HEADS]> {
 }
 
 impl Learner {
+    fn new() -> Self {
+        let buckets = 1 << BITS;
+        Self {
+            weights: vec![[0.0; HEADS]; buckets],
+            squares: vec![[0.0; HEADS]; buckets],
+            biases: [0.0; HEADS],
+            sources: vec![[0; HEADS]; buckets],
+        }
+    }
+
+    /// Learns from lessons in the order that a seed gives.
+    fn taught(lessons: &[Lesson<'_>], costs: &[[f32; HEADS]], seed: u64) -> Self {
+        let mut learner = Self { biases: [-1.0; HEADS], ..Self::new() };
+        learner.note_sources(lessons);
+        let mut order: Vec<usize> = (0..lessons.len()).collect();
+        let mut chance = Chance::new(11 + seed);
+        for epoch in 0..EPOCHS {
+            chance.shuffle(&mut order);
+            let rate = RATE * (1.0 - epoch as f32 / EPOCHS as f32).max(0.15);
+            for at in &order {
+                learner.study(&lessons[*at], &costs[*at], rate, &mut chance);
+            }
+            learner.restrain();
+        }
+        learner
+    }
+
+    /// Adds a part of what another has learnt.
+    fn add(&mut self, other: &Self, part: f32) {
+        for head in 0..HEADS {
+            self.biases[head] += part * other.biases[head];
+            for (weights, others) in self.weights.iter_mut().zip(&other.weights) {
+                weights[head] += part * others[head];
+            }
+        }
+    }
+
     fn note_sources(&mut self, lessons: &[Lesson<'_>]) {
         for lesson in lessons {
             let bit = 1u32 << (hash(lesson.source.as_bytes()) % 31);

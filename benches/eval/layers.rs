@@ -1,6 +1,7 @@
 //! The scanner as it ships: three layers, asked one by one and together.
 
 use std::error::Error;
+use std::path::Path;
 
 use portcullis::scan::classifier::Origin;
 use portcullis::scan::classifier::Signals;
@@ -8,6 +9,7 @@ use portcullis::scan::classifier::shelf::Shelf;
 use portcullis::scan::pack;
 use portcullis::scan::rule::Rules;
 use portcullis::scan::scanner::Scanner;
+use portcullis::scan::tagger::reading::Span;
 use portcullis::scan::threat::Category;
 use portcullis::scan::threat::Confidence;
 use portcullis::scan::threat::DetectorId;
@@ -37,15 +39,19 @@ pub struct Outcome {
 }
 
 impl Layers {
-    /// Compiles what is built in.
+    /// Compiles what is built in, with the models as they are in this tree.
     pub fn shipped() -> Result<Self, Box<dyn Error>> {
         let told = |faults: Vec<String>| faults.join("\n");
         let packs = pack::builtin().map_err(|it| told(it.iter().map(ToString::to_string).collect()))?;
         let scanner =
             Scanner::compile(packs).map_err(|it| told(it.iter().map(ToString::to_string).collect()))?;
         let names: Vec<&str> = scanner.detectors().iter().map(|detector| detector.name.as_str()).collect();
-        let shelf = Shelf::read(pack::builtin_models(), &names)
-            .map_err(|it| told(it.iter().map(ToString::to_string).collect()))?;
+        let (models, faults) = pack::read_models(Path::new("plugins"));
+        if !faults.is_empty() {
+            return Err(told(faults.iter().map(ToString::to_string).collect()).into());
+        }
+        let shelf =
+            Shelf::read(models, &names).map_err(|it| told(it.iter().map(ToString::to_string).collect()))?;
         let rules = Rules::compile_beside(pack::builtin_rules(), scanner.detectors(), shelf.kinds())
             .map_err(|it| told(it.iter().map(ToString::to_string).collect()))?;
         let all = scanner.all().iter().chain(shelf.ids()).chain(rules.ids()).collect();
@@ -61,6 +67,12 @@ impl Layers {
     pub fn learned(&self, text: &str, origin: Origin, seen: &[Finding]) -> Option<Finding> {
         let signals = Signals::of(seen, |id| self.scanner.detector(id).map(|it| it.category));
         self.shelf.find(text.as_bytes(), origin, &signals, &self.all)
+    }
+
+    /// Returns what the tagger finds.
+    pub fn names(&self, text: &str) -> Vec<Span> {
+        let names = self.shelf.tagger(&self.all);
+        names.map(|names| names.tagger.find(text.as_bytes())).unwrap_or_default()
     }
 
     /// Returns what rules find over other findings.

@@ -3,6 +3,7 @@
 //! In: the shared rows and what the trainer wrote about sources it left out. Out: tables on standard output and
 //! in `target/eval/report.{json,md}`. The model has learnt from most of the shared rows: what is measured here on
 //! them says how the product behaves on them, not how it does on others; the table of sources left out says that.
+//! `-- names` measures only what the tagger finds. `-- near` measures only the prompts that come near an attack, and shows those of the first set it judges wrongly.
 
 use std::error::Error;
 use std::fs;
@@ -12,6 +13,8 @@ use std::path::Path;
 mod injection;
 mod layers;
 mod measure;
+mod names;
+mod near;
 mod report;
 mod rows;
 mod spans;
@@ -24,18 +27,32 @@ use report::Report;
 const TARGET: &str = "target/eval";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let shared = rows::shared();
     let layers = Layers::shipped()?;
     let mut report = Report::default();
+    if std::env::args().nth(1).as_deref() == Some("near") {
+        near::faults(&layers)?;
+        near::measure(&layers, &mut report)?;
+        std::io::stdout().write_all(report.markdown().as_bytes())?;
+        return Ok(());
+    }
+    let shared = rows::shared();
+    if std::env::args().nth(1).as_deref() == Some("names") {
+        spans::personal(&layers, &rows::personal(&shared)?, &mut report);
+        names::measure(&layers, &rows::personal(&shared)?, &rows::long(&shared)?, &mut report);
+        std::io::stdout().write_all(report.markdown().as_bytes())?;
+        return Ok(());
+    }
     let folds = fs::read_to_string(Path::new(TARGET).join("folds.json")).ok();
     report.folds(folds.as_deref())?;
     let rows = rows::injection(&shared)?;
     injection::by_source(&layers, &rows, &mut report);
+    near::measure(&layers, &mut report)?;
     injection::transforms(&layers, &rows, &mut report);
     injection::needles(&layers, &rows, &rows::long(&shared)?, &mut report);
     injection::per_bytes(&layers, &rows::long(&shared)?, &mut report);
     spans::secrets(&layers, &rows::secrets(&shared)?, &mut report);
     spans::personal(&layers, &rows::personal(&shared)?, &mut report);
+    names::measure(&layers, &rows::personal(&shared)?, &rows::long(&shared)?, &mut report);
     speed::measure(&layers, &rows::long(&shared)?, &mut report);
     fs::create_dir_all(TARGET)?;
     fs::write(Path::new(TARGET).join("report.json"), report.json())?;

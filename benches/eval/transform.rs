@@ -14,7 +14,7 @@ pub struct Transform {
 }
 
 /// Every way that is measured.
-pub const TRANSFORMS: [Transform; 24] = [
+pub const TRANSFORMS: [Transform; 27] = [
     Transform { name: "upper case", family: "none", write: |text| text.to_uppercase() },
     Transform { name: "mixed case", family: "none", write: mixed_case },
     Transform { name: "in a code fence", family: "none", write: |text| format!("```\n{text}\n```") },
@@ -34,6 +34,9 @@ pub const TRANSFORMS: [Transform; 24] = [
     Transform { name: "fullwidth", family: "look-alike", write: fullwidth },
     Transform { name: "mathematical bold", family: "look-alike", write: bold },
     Transform { name: "Cyrillic homoglyphs", family: "look-alike", write: homoglyphs },
+    Transform { name: "small capitals", family: "look-alike", write: small_capitals },
+    Transform { name: "homoglyphs of rare scripts", family: "look-alike", write: rare_homoglyphs },
+    Transform { name: "letters in boxes", family: "look-alike", write: boxed },
     Transform {
         name: "base64",
         family: "encoding",
@@ -118,6 +121,41 @@ fn swapped(text: &str, pairs: &[(char, char)]) -> String {
 
 fn homoglyphs(text: &str) -> String {
     swapped(text, &[('a', 'а'), ('e', 'е'), ('o', 'о'), ('p', 'р'), ('c', 'с'), ('x', 'х'), ('y', 'у')])
+}
+
+/// Lisu, Cherokee, Armenian and phonetic letters, none of them in a table of the scanner.
+fn rare_homoglyphs(text: &str) -> String {
+    let pairs = [
+        ('a', 'ɑ'),
+        ('g', 'ɡ'),
+        ('i', 'ꭵ'),
+        ('o', 'օ'),
+        ('s', 'ꮪ'),
+        ('v', 'ꮩ'),
+        ('w', 'ꮃ'),
+        ('z', 'ꮓ'),
+        ('u', 'ս'),
+    ];
+    swapped(text, &pairs)
+}
+
+fn small_capitals(text: &str) -> String {
+    const LETTERS: [char; 26] = [
+        'ᴀ', 'ʙ', 'ᴄ', 'ᴅ', 'ᴇ', 'ꜰ', 'ɢ', 'ʜ', 'ɪ', 'ᴊ', 'ᴋ', 'ʟ', 'ᴍ', 'ɴ', 'ᴏ', 'ᴘ', 'ꞯ', 'ʀ', 'ꜱ', 'ᴛ',
+        'ᴜ', 'ᴠ', 'ᴡ', 'x', 'ʏ', 'ᴢ',
+    ];
+    characters(text, |letter| lettered(letter, |at| LETTERS[at]))
+}
+
+fn boxed(text: &str) -> String {
+    let boxed = |at: usize| char::from_u32(0x1f170 + at as u32).unwrap_or(' ');
+    characters(text, |letter| lettered(letter, boxed))
+}
+
+/// Writes a letter by its place in the alphabet, anything else as it is.
+fn lettered(letter: char, write: impl Fn(usize) -> char) -> String {
+    let at = u8::try_from(letter.to_ascii_lowercase()).ok().filter(u8::is_ascii_lowercase);
+    at.map_or(letter, |at| write(usize::from(at - b'a'))).to_string()
 }
 
 fn leet(text: &str) -> String {

@@ -10,6 +10,7 @@ use super::key::KeyStore;
 use super::session::Holder;
 use super::session::SessionRecord;
 use super::session::SessionStore;
+use super::session::shared::Untold;
 use super::sso::IdentityProvider;
 use super::tier::Tier;
 use super::token::Claims;
@@ -34,12 +35,22 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// Returns whom a credential stands for; `None` for what is none, is unknown, has ended or was revoked.
-    pub fn authenticate(&self, credential: &str, now: Timestamp) -> Option<Principal> {
-        match credential.contains('.') {
-            true => self.admit(self.tokens.verify(credential, now).ok()?, now),
-            false => self.keys.authenticate(credential, now),
+    /// Returns whom a credential stands for; `None` for what is none, is unknown, has ended or was revoked. Whether the
+    /// session that a token ends with has ended is asked of all nodes, where they share that.
+    ///
+    /// # Errors
+    /// Nobody can tell whether that session has ended.
+    pub async fn authenticate(&self, credential: &str, now: Timestamp) -> Result<Option<Principal>, Untold> {
+        if !credential.contains('.') {
+            return Ok(self.keys.authenticate(credential, now));
         }
+        let Ok(claims) = self.tokens.verify(credential, now) else { return Ok(None) };
+        if let Some(session) = &claims.session
+            && !self.sessions.goes_on(session).await?
+        {
+            return Ok(None);
+        }
+        Ok(self.admit(claims, now))
     }
 
     /// Tells whether a credential that was good is still good, and for no less than then.

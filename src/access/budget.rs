@@ -10,13 +10,26 @@
 //! what stands for a request that sets no such limit; those may go beyond it by one answer each.
 //!
 //! What was used is written once a second: a process that dies forgets up to 1.5 s of it, and the exchanges
-//! that were under way. Where nodes share a store each adds what it used to what all have used; between two of
-//! these moments a key can use on each node what is left of its budget as that node knows it.
+//! that were under way. Where nodes share a store each adds what it used to what all have used. Where they share more
+//! ([`shared`]) all nodes decide together about each reservation before its exchange passes, so that a key uses no more
+//! beyond its budget at all of them than it could at one; else, and while nobody can be asked, a key can use on each node
+//! what is left of its budget as that node knows it, between two of these moments.
 
+mod account;
+mod calendar;
+mod reservation;
+pub mod shared;
+mod spent;
+mod stored;
+
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -26,14 +39,21 @@ use parking_lot::Mutex;
 use parking_lot::RwLock;
 use serde::Deserialize;
 use serde::Serialize;
+use tokio::sync::mpsc;
 
+use self::account::Account;
+pub use self::reservation::Reservation;
+use self::shared::Asking;
+use self::shared::Changed;
+use self::shared::Question;
+use self::shared::Standing;
+use self::shared::Told;
+use self::stored::Granted;
+use self::stored::Used;
 use crate::store::Followed;
 use crate::store::Fresh;
-use crate::store::Record;
 use crate::store::Store;
 use crate::store::StoreError;
-
-mod spent;
 
 /// How often what was used is written.
 const FLUSH: Duration = Duration::from_secs(1);
@@ -54,10 +74,6 @@ pub struct Budget {
     pub cost_per_month: Option<u64>,
 }
 
-impl Record for Budget {
-    const VERSION: u32 = 1;
-}
-
 /// What a key used in the current day and month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
@@ -69,10 +85,6 @@ pub struct Spent {
     pub today: Amount,
     /// In the month.
     pub this_month: Amount,
-}
-
-impl Record for Spent {
-    const VERSION: u32 = 1;
 }
 
 /// Tokens, and what they cost.
@@ -116,32 +128,25 @@ pub enum BudgetFault {
     /// It cannot be told what the exchange costs.
     #[error("this API key has a budget of money, and the model that is asked for has no price here")]
     Unpriced,
+    /// It cannot be told what the other nodes have used of it.
+    #[error("what is left of this API key's budget cannot be told at the moment")]
+    Away,
 }
 
 /// The budgets of all keys.
 pub struct Budgets {
-    budgets: Followed<String, Budget>,
-    spent: Followed<String, Spent>,
+    budgets: Followed<String, Granted>,
+    spent: Followed<String, Used>,
     accounts: RwLock<HashMap<String, Arc<Mutex<Account>>>>,
-}
-
-/// One key's budget, and what it used of it.
-#[derive(Default)]
-struct Account {
-    budget: Budget,
-    /// What all nodes have used, as far as it is known here, with what is not written yet.
-    spent: Spent,
-    reserved: Amount,
-    /// What is not written yet.
-    fresh: Spent,
-    /// As much of it as is being written.
-    in_flight: Option<Spent>,
-}
-
-/// What one exchange reserved; given back when it is dropped.
-pub struct Reservation {
-    account: Arc<Mutex<Account>>,
-    amount: Amount,
+    /// The keys of budgets of which it was not looked yet what was used.
+    unread: Mutex<BTreeSet<String>>,
+    /// What this process goes by in what it writes.
+    process: u64,
+    /// How often it wrote.
+    written: AtomicU64,
+    /// Asks all nodes, where they share budgets.
+    asking: OnceLock<Asking>,
+    changed: Arc<Changed>,
 }
 
 impl Budget {
@@ -178,65 +183,12 @@ impl Allowance {
     }
 }
 
-impl Account {
-    /// Takes over what all nodes have used.
-    fn take_over(&mut self, stored: Spent, is_own: bool) {
-        if let Some(written) = self.in_flight.take().filter(|_| is_own) {
-            self.fresh = self.fresh.less(written);
-        }
-        self.spent = stored.and(self.fresh);
-    }
-
-    /// Returns every limit, what was used of it, and what is reserved.
-    fn limits(&self) -> [(Allowance, Option<u64>, u64, u64); 4] {
-        let (budget, spent, reserved) = (&self.budget, &self.spent, self.reserved);
-        [
-            (Allowance::TokensPerDay, budget.tokens_per_day, spent.today.tokens, reserved.tokens),
-            (Allowance::TokensPerMonth, budget.tokens_per_month, spent.this_month.tokens, reserved.tokens),
-            (Allowance::CostPerDay, budget.cost_per_day, spent.today.cost, reserved.cost),
-            (Allowance::CostPerMonth, budget.cost_per_month, spent.this_month.cost, reserved.cost),
-        ]
-    }
-
-    fn check(&mut self, now: Timestamp) -> Result<(), BudgetFault> {
-        self.spent.roll(now);
-        // Of several that are used up, the one that lasts longest tells when to come back.
-        let used_up =
-            self.limits().into_iter().filter(|(_, limit, used, _)| limit.is_some_and(|it| *used >= it));
-        let latest = used_up.map(|(of, ..)| (of.resets_at(now), of)).max_by_key(|(at, _)| *at);
-        let Some((resets_at, of)) = latest else { return Ok(()) };
-        let wait = Duration::try_from(resets_at.duration_since(now)).unwrap_or_default();
-        Err(BudgetFault::Exhausted { of, resets_at, wait })
-    }
-
-    fn reserve(&mut self, tokens: u64, cost: Option<u64>, now: Timestamp) -> Result<Amount, BudgetFault> {
-        self.check(now)?;
-        if cost.is_none() && self.budget.limits_cost() {
-            return Err(BudgetFault::Unpriced);
-        }
-        let amount = Amount { tokens, cost: cost.unwrap_or_default() };
-        let wanted = |of| match of {
-            Allowance::TokensPerDay | Allowance::TokensPerMonth => amount.tokens,
-            Allowance::CostPerDay | Allowance::CostPerMonth => amount.cost,
-        };
-        let overlaps = |(of, limit, used, reserved): (Allowance, Option<u64>, u64, u64)| {
-            let sum = used.saturating_add(reserved).saturating_add(wanted(of));
-            reserved > 0 && limit.is_some_and(|limit| sum > limit)
-        };
-        if self.limits().into_iter().any(overlaps) {
-            return Err(BudgetFault::Reserved);
-        }
-        self.reserved = self.reserved.plus(amount);
-        Ok(amount)
-    }
-}
-
 impl BudgetFault {
     /// Returns when to come back, where that helps.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Exhausted { wait, .. } => Some(*wait),
-            Self::Reserved => Some(BUSY_WAIT),
+            Self::Reserved | Self::Away => Some(BUSY_WAIT),
             Self::Unpriced => None,
         }
     }
@@ -252,8 +204,15 @@ impl Budgets {
             budgets: Followed::new(store.table("key_budgets")),
             spent: Followed::new(store.table("key_spent")),
             accounts: RwLock::default(),
+            unread: Mutex::default(),
+            process: Granted::number(),
+            written: AtomicU64::new(0),
+            asking: OnceLock::new(),
+            changed: Arc::default(),
         };
-        budgets.follow()?;
+        budgets.catch_up()?;
+        // All that there is was read.
+        budgets.unread.lock().clear();
         Ok(budgets)
     }
 
@@ -262,31 +221,57 @@ impl Budgets {
     /// # Errors
     /// The store failed.
     pub fn follow(&self) -> Result<(), StoreError> {
+        self.catch_up()?;
+        // What was used of a budget may have been shown before the budget was.
+        let unread = std::mem::take(&mut *self.unread.lock());
+        for key in &unread {
+            let read = self.spent.between(|| {
+                let used = self.spent.table().get(key)?;
+                let shown = used.map(|record| Fresh::Put { key: key.clone(), record, is_own: false });
+                self.take_over_spent(shown.into_iter().collect());
+                Ok(())
+            });
+            if let Err(error) = read {
+                self.unread.lock().extend(unread);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn catch_up(&self) -> Result<(), StoreError> {
         self.budgets.catch_up(|fresh| self.take_over(fresh))?;
         self.spent.catch_up(|fresh| self.take_over_spent(fresh))
     }
 
-    fn take_over(&self, fresh: Vec<Fresh<String, Budget>>) {
-        let mut accounts = self.accounts.write();
+    fn take_over(&self, fresh: Vec<Fresh<String, Granted>>) {
+        let (mut accounts, mut before) = (self.accounts.write(), HashMap::new());
         for one in fresh {
             match one {
-                Fresh::Anew => {
-                    accounts.values().for_each(|account| account.lock().budget = Budget::default());
+                Fresh::Anew => before = std::mem::take(&mut *accounts),
+                Fresh::Put { key, record: Granted { budget, grant }, .. } => {
+                    let known = accounts.remove(&key).or_else(|| before.remove(&key));
+                    // One that was taken away and given again begins with what is known of it.
+                    let same = known.filter(|known| grant == 0 || known.lock().grant == grant);
+                    let account = same.unwrap_or_else(|| {
+                        self.unread.lock().insert(key.clone());
+                        Arc::new(Mutex::new(Account::of(grant)))
+                    });
+                    account.lock().budget = budget;
+                    accounts.insert(key, account);
                 }
-                Fresh::Put { key, record, .. } => accounts.entry(key).or_default().lock().budget = record,
-                Fresh::Gone { key } => {
-                    accounts.remove(&key);
-                }
+                Fresh::Gone { key } => drop(accounts.remove(&key)),
             }
         }
     }
 
-    fn take_over_spent(&self, fresh: Vec<Fresh<String, Spent>>) {
+    fn take_over_spent(&self, fresh: Vec<Fresh<String, Used>>) {
         for one in fresh {
-            let Fresh::Put { key, record, is_own } = one else { continue };
+            let Fresh::Put { key, record, .. } = one else { continue };
             // What is written of a budget that was taken away meanwhile means nothing.
-            if let Some(account) = self.account(&key) {
-                account.lock().take_over(record, is_own);
+            let Some(account) = self.account(&key) else { continue };
+            if account.lock().take_over(record, self.process) {
+                self.changed.note(&key.into());
             }
         }
     }
@@ -301,15 +286,15 @@ impl Budgets {
         let is_new = self.budgets.change(
             |fresh| self.take_over(fresh),
             |batch| {
-                let is_new = self.account(id).is_none();
-                self.budgets.table().put_in(batch, &key, &budget)?;
-                Ok::<_, StoreError>(is_new)
+                let known = self.account(id).map(|account| account.lock().grant);
+                let grant = known.unwrap_or_else(Granted::number);
+                self.budgets.table().put_in(batch, &key, &Granted { budget, grant })?;
+                Ok::<_, StoreError>(known.is_none())
             },
         )?;
         if let Some(account) = self.account(id).filter(|_| is_new) {
-            let mut account = account.lock();
-            account.fresh = account.fresh.and(spent);
-            account.spent = account.spent.and(spent);
+            account.lock().count(spent);
+            self.changed.note(&key.into());
         }
         Ok(())
     }
@@ -335,9 +320,8 @@ impl Budgets {
     /// Returns a key's budget and what it used of it; `None`: it is unlimited.
     pub fn of(&self, id: &str, now: Timestamp) -> Option<(Budget, Spent)> {
         let account = self.account(id)?;
-        let mut account = account.lock();
-        account.spent.roll(now);
-        Some((account.budget, account.spent))
+        let account = account.lock();
+        Some((account.budget, account.spent(self.changed.calendar().now(now))))
     }
 
     /// Tells whether a key has anything left.
@@ -345,31 +329,66 @@ impl Budgets {
     /// # Errors
     /// It has not.
     pub fn check(&self, id: &str, now: Timestamp) -> Result<(), BudgetFault> {
+        let now = self.changed.calendar().now(now);
         self.account(id).map_or(Ok(()), |account| account.lock().check(now))
     }
 
-    /// Reserves tokens, and what they cost, for an exchange of a key; `None`: the key is unlimited.
+    /// Lets all nodes decide together from now on, and returns where the questions come out; those that nobody answers
+    /// for so long are answered with `alone`.
+    pub fn share(&self, alone: Told, patience: Duration) -> mpsc::Receiver<Question> {
+        let (asking, questions) = Asking::channel(alone, patience);
+        let is_first = self.asking.set(asking).is_ok();
+        debug_assert!(is_first, "budgets are shared once");
+        self.changed.begin();
+        questions
+    }
+
+    /// Returns the keys of which other nodes are to be told.
+    pub fn changed(&self) -> &Arc<Changed> {
+        &self.changed
+    }
+
+    /// Returns what is known here of a key's budget; `None`: it is unlimited.
+    pub fn standing(&self, id: &str, now: Timestamp) -> Option<Standing> {
+        Some(self.account(id)?.lock().standing(self.changed.calendar().now(now)))
+    }
+
+    /// Returns a reservation of nothing for an exchange of a key; `None`: the key is unlimited.
+    pub fn hold(&self, id: &str) -> Option<Reservation> {
+        Some(Reservation::none(id, self.account(id)?, &self.changed))
+    }
+
+    /// Reserves tokens, and what they cost, instead of what an exchange holds; returns what it holds then.
     ///
     /// # Errors
     /// Nothing is left, or not enough beside the exchanges under way; or there is no telling the cost, and
-    /// the budget limits it.
-    pub fn reserve(
+    /// the budget limits it; or what other nodes used. Then what was reserved stays so.
+    pub async fn change(
         &self,
-        id: &str,
-        tokens: u64,
-        cost: Option<u64>,
+        mut held: Reservation,
+        (tokens, cost): (u64, Option<u64>),
         now: Timestamp,
-    ) -> Result<Option<Reservation>, BudgetFault> {
-        let Some(account) = self.account(id) else { return Ok(None) };
-        let amount = account.lock().reserve(tokens, cost, now)?;
-        Ok(Some(Reservation { account, amount }))
+    ) -> (Reservation, Result<(), BudgetFault>) {
+        let now = self.changed.calendar().now(now);
+        let wanted = match held.wanted(tokens, cost, now) {
+            Ok(wanted) => wanted,
+            Err(fault) => return (held, Err(fault)),
+        };
+        match self.asking.get() {
+            Some(asking) => asking.ask(held, wanted, now).await,
+            None => {
+                let changed = held.change(wanted, now);
+                (held, changed)
+            }
+        }
     }
 
     /// Writes what was used. Blocks on the disk.
     ///
     /// # Errors
-    /// The store failed; the next call tries again.
+    /// The store failed; the next call tries again. What was written all the same is not written twice.
     pub fn flush(&self) -> Result<(), StoreError> {
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
         self.spent.note(
             |fresh| self.take_over_spent(fresh),
             |batch| {
@@ -377,12 +396,8 @@ impl Budgets {
                 // Whoever takes a budget away waits, so that no line of it is written behind.
                 let accounts = self.accounts.read();
                 for (id, account) in accounts.iter() {
-                    let mut account = account.lock();
-                    let is_clean = account.fresh.is_nothing();
-                    account.in_flight = (!is_clean).then_some(account.fresh);
-                    if !is_clean {
-                        self.spent.table().put_in(batch, id, &account.spent)?;
-                    }
+                    let used = account.lock().take_unwritten(self.process, number);
+                    used.map_or(Ok(()), |used| self.spent.table().put_in(batch, id, &used))?;
                 }
                 Ok(())
             },
@@ -413,29 +428,6 @@ impl Budgets {
 
     fn account(&self, id: &str) -> Option<Arc<Mutex<Account>>> {
         self.accounts.read().get(id).cloned()
-    }
-}
-
-impl Reservation {
-    /// Returns what is reserved.
-    pub fn amount(&self) -> Amount {
-        self.amount
-    }
-
-    /// Gives the reservation back and counts what was used instead.
-    pub fn settle(self, used: Amount, now: Timestamp) {
-        let mut account = self.account.lock();
-        let used = Spent::of(used, used, now);
-        account.spent.roll(now);
-        account.spent = account.spent.and(used);
-        account.fresh = account.fresh.and(used);
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        let mut account = self.account.lock();
-        account.reserved = account.reserved.minus(self.amount);
     }
 }
 

@@ -48,6 +48,14 @@ impl Concurrency {
     }
 }
 
+impl Seat {
+    /// Returns a seat of the same caller among those of another kind, which are counted apart; `None` where it has `max`.
+    pub fn beside(&self, kind: &str, max: u32) -> Option<Self> {
+        // No caller's name begins so: what is known of callers has no space before its colon.
+        self.concurrency.enter(&format!("{kind} of {}", self.caller), max)
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut shard = self.concurrency.shard(&self.caller).lock();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use http::HeaderName;
+use percent_encoding::percent_decode_str;
 
 use super::key;
 use super::key::KeyText;
@@ -69,6 +70,10 @@ pub enum CredentialFault {
 pub const OWN_PLACES: [&str; 3] = ["x-api-key", "authorization", "x-api-token"];
 /// Where our clients and the SDKs of providers put one; in `Authorization` it follows `Bearer`.
 pub const ALL_PLACES: [&str; 5] = ["authorization", "x-api-key", "x-goog-api-key", "api-key", "x-api-token"];
+/// What begins the names of subprotocols by which OpenAI's WebSockets take a credential, or an account it is used for,
+/// of pages that can set no header (their guide to Realtime over WebSocket).
+pub const CREDENTIAL_PROTOCOLS: [&str; 3] =
+    ["openai-insecure-api-key.", "openai-organization.", "openai-project."];
 /// Query parameters in which credentials are sent elsewhere.
 const QUERY_PARAMETERS: [&str; 8] =
     ["key", "api_key", "api-key", "apikey", "x-api-key", "x-api-token", "token", "access_token"];
@@ -175,7 +180,7 @@ pub fn of_provider<'r>(
     }
     for pair in query.unwrap_or_default().split('&').filter(|pair| names_credential(pair)) {
         let (_, value) = pair.split_once('=').unwrap_or_default();
-        take(Cow::Owned(unescaped(value)))?;
+        take(unescaped(value))?;
     }
     Ok(found)
 }
@@ -209,18 +214,8 @@ fn names_credential(query: &str) -> bool {
 }
 
 /// Undoes percent-encoding; what is none stays.
-fn unescaped(name: &str) -> String {
-    let mut bytes = Vec::with_capacity(name.len());
-    let mut rest = name.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = after.get(..2).filter(|_| *first == b'%').and_then(|code| {
-            let code = std::str::from_utf8(code).ok().filter(|code| !code.starts_with('+'))?;
-            u8::from_str_radix(code, 16).ok()
-        });
-        bytes.push(code.unwrap_or(*first));
-        rest = if code.is_some() { after.get(2..).unwrap_or_default() } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+fn unescaped(text: &str) -> Cow<'_, str> {
+    percent_decode_str(text).decode_utf8_lossy()
 }
 
 #[cfg(test)]

@@ -175,7 +175,10 @@ impl std::fmt::Debug for VerifyingKey {
 ///
 /// # Errors
 /// See [`TokenFault`].
-pub fn verify<T: DeserializeOwned>(token: &str, keys: &[VerifyingKey]) -> Result<T, TokenFault> {
+pub fn verify<'a, T: DeserializeOwned>(
+    token: &str,
+    keys: impl IntoIterator<Item = &'a VerifyingKey>,
+) -> Result<T, TokenFault> {
     provide();
     if token.len() > TOKEN_BYTES_MAX {
         return Err(TokenFault::Malformed);

@@ -22,6 +22,7 @@ use subtle::ConstantTimeEq;
 use super::credential::Principal;
 use super::credential::Proof;
 use super::keyring::Keyring;
+use super::keyring::sealed::Opener;
 use super::keyring::sealed::Sealed;
 use super::keyring::sealed::seal_old;
 use super::name::is_label;
@@ -155,6 +156,7 @@ pub enum KeyError {
 pub struct KeyStore {
     table: Followed<String, Sealed<KeyRecord>>,
     keyring: Arc<Keyring>,
+    opener: Opener<KeyRecord>,
     uses: Table<String, KeyUse>,
     secret: NodeSecret,
     known: RwLock<Known>,
@@ -212,6 +214,7 @@ impl KeyStore {
         let last_used = last_used.into_iter().map(|(id, used)| (id, used.at)).collect();
         let keys = Self {
             table: Followed::new(store.table("keys")),
+            opener: Opener::new(Arc::clone(&keyring)),
             keyring,
             uses,
             secret,
@@ -229,15 +232,22 @@ impl KeyStore {
     /// # Errors
     /// The store failed.
     pub fn follow(&self) -> Result<(), StoreError> {
-        self.table.catch_up(|fresh| self.take_over(fresh))
+        self.table.catch_up(|fresh| self.take_over(fresh))?;
+        self.table.between(|| self.hold(self.opener.again()));
+        Ok(())
     }
 
     fn take_over(&self, fresh: Vec<Fresh<String, Sealed<KeyRecord>>>) {
+        // Before anything is locked: a name's key may have to be asked for.
+        self.hold(self.opener.opened(fresh));
+    }
+
+    fn hold(&self, fresh: Vec<Fresh<String, KeyRecord>>) {
         let mut known = self.known.write();
         for one in fresh {
             match one {
                 Fresh::Anew => *known = Known::default(),
-                Fresh::Put { record, .. } => known.put(record.open(&self.keyring)),
+                Fresh::Put { record, .. } => known.put(record),
                 Fresh::Gone { key } => {
                     known.remove(&key);
                     self.last_used.write().remove(&key);
@@ -355,6 +365,20 @@ impl KeyStore {
     /// Returns when a key was last used.
     pub fn last_used(&self, id: &str) -> Option<Timestamp> {
         self.last_used.read().get(id).copied()
+    }
+
+    /// Returns when each key was last used, on whatever node; another node's uses come up to a minute late. Blocks.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn last_uses(&self) -> Result<HashMap<String, Timestamp>, StoreError> {
+        let written = self.uses.list(&KeyRange::all(), Order::Ascending, KEYS_MAX)?;
+        let mut uses = self.last_used.read().clone();
+        for (id, KeyUse { at }) in written {
+            let known = uses.entry(id).or_insert(at);
+            *known = at.max(*known);
+        }
+        Ok(uses)
     }
 
     /// Removes a key; tells whether there was one. Blocks for a disk sync.

@@ -3,12 +3,16 @@
 //! Without a licence a deployment is of the community tier, and validly so. A licence that is expired,
 //! forged or not yet valid is not valid, and the tier falls back to community. Whether it is expired is
 //! asked of the clock each time, so a licence ends while the process runs; files are read again when
-//! they change, so keys rotate and licences are renewed without a restart.
+//! they change, so keys rotate and licences are renewed without a restart. A file that is only half there, as one is
+//! while it is being copied, changes nothing: what it said before counts on, to its own end, and the fault is told; so
+//! does a licence whose key's file is half there, as long as no key proves another. Each file counts for itself: one
+//! that says something else, or is gone, counts as what it is.
 //!
 //! Clocks differ: a licence may have been issued up to [`ISSUED_AHEAD_MAX`] in our future. Its end is
 //! exact.
 
 use std::fs;
+use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +29,8 @@ use super::tier::Tier;
 
 /// How far ahead of our clock a licence may have been issued.
 pub const ISSUED_AHEAD_MAX: Duration = Duration::from_secs(300);
+/// The characters of an Ed25519 signature in base 64, as a token ends in them.
+const SIGNATURE_CHARS: usize = 86;
 /// The most keys that are trusted.
 pub const TRUSTED_KEYS_MAX: usize = 16;
 
@@ -95,6 +101,8 @@ pub struct Standing {
     pub features: Vec<String>,
     /// Why the licence does not count.
     pub fault: Option<LicenseFault>,
+    /// Why the files as they lie there now were not taken; what counted before counts on.
+    pub unread: Option<LicenseFault>,
 }
 
 /// The licence of a deployment, and the keys that may sign licences.
@@ -104,10 +112,29 @@ pub struct Licensing {
 }
 
 /// What was read from the files.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Held {
-    keys: Vec<VerifyingKey>,
-    license: Option<Result<License, LicenseFault>>,
+    /// What each key's file says, by its place in the configuration.
+    keys: Vec<Trusted>,
+    license: Option<Result<Proven, LicenseFault>>,
+    /// That a file is not whole, and why.
+    torn: Option<LicenseFault>,
+}
+
+/// What a key's file says; where it is not whole, what it said before.
+#[derive(Clone, Default)]
+struct Trusted {
+    key: Option<VerifyingKey>,
+    is_torn: bool,
+}
+
+/// A licence that a key has proven.
+#[derive(Clone)]
+struct Proven {
+    license: License,
+    token: String,
+    /// The key's place.
+    by: usize,
 }
 
 impl License {
@@ -139,13 +166,14 @@ impl License {
 impl Licensing {
     /// Reads the files. A file that cannot be read makes the licence invalid, and is no reason not to start.
     pub fn open(config: LicenseConfig) -> Self {
-        let held = ArcSwap::from_pointee(read(&config));
+        let held = ArcSwap::from_pointee(read(&config, &Held::default()));
         Self { config, held }
     }
 
-    /// Reads the files again.
+    /// Reads the files again; one that is not whole takes nothing away from what counted before.
     pub fn reload(&self) {
-        self.held.store(std::sync::Arc::new(read(&self.config)));
+        let held = read(&self.config, &self.held.load());
+        self.held.store(std::sync::Arc::new(held));
     }
 
     /// Returns the files that are read.
@@ -155,17 +183,20 @@ impl Licensing {
 
     /// Returns how the deployment stands.
     pub fn standing(&self, now: Timestamp) -> Standing {
+        let held = self.held.load();
+        let unread = held.torn;
         let community = |fault| Standing {
             tier: Tier::Community,
             subject: None,
             expires_at: None,
             features: Vec::new(),
             fault,
+            unread,
         };
-        match &self.held.load().license {
+        match &held.license {
             None => community(None),
             Some(Err(fault)) => community(Some(*fault)),
-            Some(Ok(license)) => {
+            Some(Ok(Proven { license, .. })) => {
                 let License { subject, expires_at, .. } = license.clone();
                 let fault = license.check(now).err();
                 let counts = fault.is_none();
@@ -175,6 +206,7 @@ impl Licensing {
                     expires_at: Some(expires_at),
                     features: if counts { license.features.clone() } else { Vec::new() },
                     fault,
+                    unread,
                 }
             }
         }
@@ -183,7 +215,7 @@ impl Licensing {
     /// Returns what the deployment is entitled to.
     pub fn tier(&self, now: Timestamp) -> Tier {
         match &self.held.load().license {
-            Some(Ok(license)) if license.check(now).is_ok() => license.tier,
+            Some(Ok(Proven { license, .. })) if license.check(now).is_ok() => license.tier,
             _ => Tier::Community,
         }
     }
@@ -193,7 +225,7 @@ impl Licensing {
     /// # Errors
     /// It does not count, and why.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<License, LicenseFault> {
-        let license: License = jose::verify(token.trim(), &self.held.load().keys)?;
+        let license: License = jose::verify(token.trim(), keys(&self.held.load().keys))?;
         license.check(now).map(|()| license)
     }
 }
@@ -213,34 +245,73 @@ impl From<TokenFault> for LicenseFault {
     }
 }
 
-fn read(config: &LicenseConfig) -> Held {
-    let (keys, fault) = read_keys(config);
+/// Reads the files, of which any that is not whole says what it said before.
+fn read(config: &LicenseConfig, before: &Held) -> Held {
+    let files = config.trusted_keys.iter().take(TRUSTED_KEYS_MAX).enumerate();
+    let keys: Vec<Trusted> = files.map(|(at, file)| read_key(file, before.keys.get(at))).collect();
+    let is_any_torn = keys.iter().any(|trusted| trusted.is_torn);
+    let mut held = Held { keys, license: None, torn: is_any_torn.then_some(LicenseFault::Unreadable) };
+    let is_any_missing = held.keys.iter().any(|trusted| trusted.key.is_none());
     let Some(file) = &config.file else {
-        return Held { keys, license: fault.map(Err) };
+        return Held { license: is_any_missing.then_some(Err(LicenseFault::Unreadable)), ..held };
     };
-    let license = fs::read_to_string(file).map_err(|_| LicenseFault::Unreadable).and_then(|token| {
-        let license: License = jose::verify(token.trim(), &keys)?;
-        if license.agent.is_some() { Err(LicenseFault::ForAgent) } else { Ok(license) }
+    let token = fs::read_to_string(file).map_err(|_| LicenseFault::Unreadable);
+    if token.as_ref().is_ok_and(|token| !is_whole(token.trim())) {
+        held.torn = Some(LicenseFault::Malformed);
+    }
+    let license = token.and_then(|token| {
+        prove(token.trim(), &held.keys).or_else(|fault| {
+            let before = before.license.as_ref().and_then(|before| before.as_ref().ok());
+            let kept = before.filter(|before| {
+                // A key that is on its way may be what proves this one.
+                let may_be_proven = fault == LicenseFault::Forged && held.keys[before.by].is_torn;
+                may_be_proven || !is_whole(token.trim())
+            });
+            // What it rests on may be gone.
+            kept.and_then(|before| prove(&before.token, &held.keys).ok()).ok_or(fault)
+        })
     });
     // What the other keys prove counts; what they do not, the missing one may have proven.
-    Held { keys, license: Some(license.map_err(|faulty| fault.unwrap_or(faulty))) }
+    let is_any_unread = is_any_torn || is_any_missing;
+    held.license =
+        Some(license.map_err(|fault| if is_any_unread { LicenseFault::Unreadable } else { fault }));
+    held
 }
 
-/// Returns the keys that can be read, and what is wrong where one cannot.
-fn read_keys(config: &LicenseConfig) -> (Vec<VerifyingKey>, Option<LicenseFault>) {
-    let files = config.trusted_keys.iter().take(TRUSTED_KEYS_MAX);
-    let key = |file: &PathBuf| {
-        let pem = fs::read(file).map_err(|_| LicenseFault::Unreadable)?;
-        VerifyingKey::from_pem(&pem).map_err(|_| LicenseFault::Unreadable)
-    };
-    let (mut keys, mut fault) = (Vec::new(), None);
-    for read in files.map(key) {
-        match read {
-            Ok(read) => keys.push(read),
-            Err(faulty) => fault = Some(faulty),
-        }
+/// Returns what a licence for a deployment says, where one of the keys has signed it.
+fn prove(token: &str, trusted: &[Trusted]) -> Result<Proven, LicenseFault> {
+    let license: License = jose::verify(token, keys(trusted))?;
+    let signed = |trusted: &Trusted| jose::verify::<License>(token, &trusted.key).is_ok();
+    let by = trusted.iter().position(signed).ok_or(LicenseFault::Forged)?;
+    if license.agent.is_some() {
+        return Err(LicenseFault::ForAgent);
     }
-    (keys, fault)
+    Ok(Proven { license, token: token.to_owned(), by })
+}
+
+fn keys(trusted: &[Trusted]) -> impl Iterator<Item = &VerifyingKey> {
+    trusted.iter().filter_map(|trusted| trusted.key.as_ref())
+}
+
+/// Reads a key; one whose file is not whole is what it was before. A file that is gone is gone on purpose.
+fn read_key(file: &Path, before: Option<&Trusted>) -> Trusted {
+    match fs::read(file).map(|pem| VerifyingKey::from_pem(&pem)) {
+        Ok(Ok(key)) => Trusted { key: Some(key), is_torn: false },
+        Ok(Err(_)) => Trusted { key: before.and_then(|before| before.key.clone()), is_torn: true },
+        Err(_) => Trusted::default(),
+    }
+}
+
+/// Tells whether a text has the three parts of a token, the last of them as long as a signature is. No text that was
+/// cut short has.
+fn is_whole(token: &str) -> bool {
+    let mut parts = token.split('.');
+    let (head, claims, signature) = (parts.next(), parts.next(), parts.next());
+    let is_there = |part: Option<&str>| part.is_some_and(|part| !part.is_empty());
+    is_there(head)
+        && is_there(claims)
+        && signature.is_some_and(|signature| signature.len() == SIGNATURE_CHARS)
+        && parts.next().is_none()
 }
 
 /// Times as JWT has them: whole seconds since the epoch (RFC 7519 §2).

@@ -29,6 +29,7 @@ pub mod scope;
 pub mod secret;
 pub mod session;
 pub mod signing;
+pub mod spent;
 pub mod sso;
 pub mod throttle;
 pub mod tier;

@@ -28,7 +28,7 @@ const HASH_BYTES: usize = 32;
 const PURPOSE: &str = "password";
 
 /// What one hash takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cost {
     /// Memory, in KiB.
     pub memory_kib: u32,
@@ -129,6 +129,11 @@ impl PasswordHash {
     /// Tells whether a password is the one, in a time that does not tell how nearly.
     pub fn is_of(&self, password: &Password, secret: &NodeSecret) -> bool {
         hash(password, self.cost, &self.salt, secret).ct_eq(&self.hash).into()
+    }
+
+    /// Returns what it took.
+    pub fn cost(&self) -> Cost {
+        self.cost
     }
 
     /// Tells whether it was made with another cost than is asked for now.

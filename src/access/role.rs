@@ -52,7 +52,6 @@ const GRANTS: &[(Role, &[&str])] = &[
             "keys:read",
             "metrics:read",
             "policies:read",
-            "policies:write",
             "routes:use",
             "scan:run",
             "stats:read",

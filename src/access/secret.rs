@@ -21,6 +21,8 @@ use sha2::Sha256;
 
 const SECRET_BYTES: usize = 32;
 const FILE_NAME: &str = "node.secret";
+/// How the name of the file begins before it is whole; what follows is of one start.
+const STAGED_NAME: &str = "node.secret.new";
 
 /// The least length of a text that the nodes of a deployment share, in bytes.
 pub const SHARED_CHARS_MIN: usize = 32;
@@ -47,19 +49,36 @@ impl NodeSecret {
     /// The file cannot be read or written, or is not one of ours.
     pub fn open(state: &Path) -> io::Result<Self> {
         let path = state.join(FILE_NAME);
-        match fs::read(&path) {
-            Ok(bytes) => {
-                let bytes =
-                    bytes.try_into().map_err(|_| io::Error::other("the node secret has a wrong length"))?;
-                Ok(Self(bytes))
-            }
+        match Self::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let secret = Self::random();
-                write_private(&path, &secret.0)?;
-                Ok(secret)
+                Self::random().publish(state, &path)?;
+                // Whichever of two first starts was faster.
+                Self::read(&path)
             }
-            Err(error) => Err(error),
+            opened => opened,
         }
+    }
+
+    fn read(path: &Path) -> io::Result<Self> {
+        let bytes = fs::read(path)?;
+        let bytes = bytes.try_into().map_err(|_| io::Error::other("the node secret has a wrong length"))?;
+        Ok(Self(bytes))
+    }
+
+    /// Writes the secret, whole or not at all, unless there is one by now.
+    fn publish(&self, state: &Path, path: &Path) -> io::Result<()> {
+        let mut own = [0; 8];
+        getrandom::fill(&mut own).expect("the operating system gives random bytes");
+        let staged = state.join(format!("{STAGED_NAME}.{:016x}", u64::from_ne_bytes(own)));
+        write_private(&staged, &self.0)?;
+        match fs::hard_link(&staged, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            // Not every file system has links; without, two first starts are not told from one.
+            Err(_) => return put_in_place(&staged, path),
+            Ok(()) => {}
+        }
+        fs::remove_file(&staged)?;
+        sync_folder_of(path)
     }
 
     /// Returns the secret that the nodes of a deployment share, made of a text that nobody else knows.
@@ -124,12 +143,63 @@ impl NodeSecret {
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
-    file.sync_all()
+    file.sync_all()?;
+    sync_folder_of(path)
+}
+
+/// Gives a file that is whole its name, and makes that last.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn put_in_place(staged: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(staged, path)?;
+    sync_folder_of(path)
+}
+
+/// Makes the names in a file's folder last: syncing a file does not.
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_secret_is_there_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        // What a start left behind that lost its power.
+        fs::write(folder.path().join(STAGED_NAME), b"half").unwrap();
+        let made = NodeSecret::open(folder.path()).unwrap();
+        assert_eq!(NodeSecret::open(folder.path()).unwrap().0, made.0);
+        fs::write(folder.path().join(FILE_NAME), b"half").unwrap();
+        assert!(NodeSecret::open(folder.path()).is_err());
+    }
+
+    #[test]
+    fn first_starts_at_once_have_one_secret() {
+        let (folder, starts) = (tempfile::tempdir().unwrap(), 8);
+        let begun = std::sync::Barrier::new(starts);
+        let secrets: Vec<_> = std::thread::scope(|scope| {
+            let start = || {
+                begun.wait();
+                NodeSecret::open(folder.path()).unwrap().0
+            };
+            let all: Vec<_> = (0..starts).map(|_| scope.spawn(start)).collect();
+            all.into_iter().map(|start| start.join().unwrap()).collect()
+        });
+        assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+        let late = NodeSecret::random();
+        late.publish(folder.path(), &folder.path().join(FILE_NAME)).unwrap();
+        assert_eq!(
+            NodeSecret::open(folder.path()).unwrap().0,
+            secrets[0],
+            "who comes late takes nothing away"
+        );
+        let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), [FILE_NAME], "nothing is left behind");
+    }
 
     #[test]
     fn only_the_same_secret_opens_what_it_sealed() {

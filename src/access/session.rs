@@ -5,13 +5,20 @@
 //! whatever happened since. One that stands for an API key, or for a local user, is worth what that is worth at
 //! the moment: whoever looks it up asks for the holder too. What an identity provider told is kept in the
 //! session and nowhere else. The provider's token for signing out there is in memory only.
+//!
+//! Where nodes share a store each takes over what the others wrote a moment ago, and last uses of the last minute are
+//! known to one node alone. Where they share more ([`shared`]) a session that was ended at one node counts at none with
+//! the next request, and one is idle that was used at none.
 
+mod known;
+pub mod shared;
 mod stored;
+mod uses;
 
-use std::collections::HashMap;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use base64::Engine;
@@ -23,14 +30,16 @@ use serde::Deserialize;
 use serde::Serialize;
 use subtle::ConstantTimeEq;
 
+use self::known::Known;
+use self::shared::Asking;
 use super::key::KeyText;
 use super::keyring::ERASED;
 use super::keyring::Keyring;
+use super::keyring::sealed::Opener;
 use super::keyring::sealed::Sealed;
 use super::keyring::sealed::seal_old;
 use super::role::Role;
 use super::secret::NodeSecret;
-use crate::clock::Clock;
 use crate::store::Batch;
 use crate::store::Followed;
 use crate::store::Fresh;
@@ -47,10 +56,12 @@ const SECRET_CHARS: usize = 43;
 pub const SESSIONS_PER_HOLDER_MAX: usize = 32;
 /// The most sessions that a configuration may allow.
 pub const SESSIONS_MAX: usize = 1_000_000;
-/// How much older than the truth the moment of last use in the store may be.
-const SEEN_KEPT_EVERY: Duration = Duration::from_secs(60);
-/// How often sessions that have ended are forgotten.
-const FORGOTTEN_EVERY: Duration = Duration::from_secs(600);
+/// How often last uses are written down: how much older than the truth those in the store may be.
+const NOTED_EVERY: Duration = Duration::from_secs(60);
+/// How many last uses are written at once.
+const NOTED_AT_ONCE: usize = 1000;
+/// How often sessions that have ended are forgotten, in rounds of writing down.
+const ROUNDS_TO_FORGET: u32 = 10;
 /// The longest token for signing out at the provider that is held, in bytes.
 const LOGOUT_HINT_BYTES_MAX: usize = 4096;
 
@@ -147,17 +158,12 @@ pub enum SessionError {
 pub struct SessionStore {
     table: Followed<String, Sealed<SessionRecord>>,
     keyring: Arc<Keyring>,
+    opener: Opener<SessionRecord>,
     secret: NodeSecret,
     config: SessionConfig,
-    live: RwLock<HashMap<[u8; 32], Live>>,
-}
-
-/// A session, and what is known of it in memory alone.
-struct Live {
-    record: SessionRecord,
-    /// The moment of last use that the store has.
-    stored_seen_at: Timestamp,
-    logout_hint: Option<String>,
+    known: RwLock<Known>,
+    /// Asks all nodes, where they share ends and last uses.
+    asking: OnceLock<Asking>,
 }
 
 impl SessionSecret {
@@ -213,7 +219,9 @@ impl SessionStore {
         config: SessionConfig,
     ) -> Result<Self, StoreError> {
         let table = Followed::new(store.table("sessions"));
-        let sessions = Self { table, keyring, secret, config, live: RwLock::default() };
+        let opener = Opener::new(Arc::clone(&keyring));
+        let known = RwLock::default();
+        let sessions = Self { table, keyring, opener, secret, config, known, asking: OnceLock::new() };
         sessions.table.change(
             |fresh| sessions.take_over(fresh),
             |batch| seal_old(&sessions.table, &sessions.keyring, batch),
@@ -231,27 +239,23 @@ impl SessionStore {
     /// # Errors
     /// The store failed.
     pub fn follow(&self) -> Result<(), StoreError> {
-        self.table.catch_up(|fresh| self.take_over(fresh))
+        self.table.catch_up(|fresh| self.take_over(fresh))?;
+        self.table.between(|| self.hold(self.opener.again()));
+        Ok(())
     }
 
     fn take_over(&self, fresh: Vec<Fresh<String, Sealed<SessionRecord>>>) {
-        let mut live = self.live.write();
-        // What is read anew is still known: uses and hints are kept here alone.
-        let mut known = HashMap::new();
+        // Before anything is locked: a name's key may have to be asked for.
+        self.hold(self.opener.opened(fresh));
+    }
+
+    fn hold(&self, fresh: Vec<Fresh<String, SessionRecord>>) {
+        let (mut known, mut before) = (self.known.write(), Known::default());
         for one in fresh {
             match one {
-                Fresh::Anew => known = std::mem::take(&mut *live),
-                Fresh::Gone { key } => live.retain(|_, known| known.record.id != key),
-                Fresh::Put { record, .. } => {
-                    let mut record = record.open(&self.keyring);
-                    let known = live.remove(&record.hash).or_else(|| known.remove(&record.hash));
-                    let stored_seen_at = record.seen_at;
-                    let logout_hint = known.and_then(|known| {
-                        record.seen_at = record.seen_at.max(known.record.seen_at);
-                        known.logout_hint
-                    });
-                    live.insert(record.hash, Live { stored_seen_at, record, logout_hint });
-                }
+                Fresh::Anew => before = std::mem::take(&mut *known),
+                Fresh::Gone { key } => drop(known.remove(&key)),
+                Fresh::Put { record, .. } => known.put(record, &mut before),
             }
         }
     }
@@ -289,42 +293,58 @@ impl SessionStore {
         let expires_at = now.checked_add(self.config.lifetime).unwrap_or(Timestamp::MAX);
         let expires_at = told.map_or(expires_at, |told| told.min(expires_at));
         let record = SessionRecord { id, holder, created_at: now, seen_at: now, expires_at, hash };
+        let mut past_limit = None;
         self.deciding(|batch| {
-            let live = self.live.read();
-            let ended = self.ended(&live, now);
-            let displaced = oldest_past_limit(&live, &record.holder);
-            let gone: HashSet<String> = ended.into_iter().chain(displaced).collect();
-            if live.len() - gone.len() >= self.config.sessions_max {
-                return Err(SessionError::TooMany);
-            }
-            gone.iter().for_each(|id| self.table.table().delete_in(batch, id));
-            Ok(self.put_in(batch, &record)?)
+            let (gone, idlest) = self.gone_for(&record.holder, now)?;
+            gone.iter().chain(&idlest).for_each(|id| self.table.table().delete_in(batch, id));
+            past_limit = idlest;
+            Ok::<(), SessionError>(self.put_in(batch, &record)?)
         })?;
-        if let Some(live) = self.live.write().get_mut(&hash) {
+        self.tell_ends(&past_limit);
+        if let Some(live) = self.known.write().by_hash.get_mut(&hash) {
             live.logout_hint = logout_hint.filter(|hint| hint.len() <= LOGOUT_HINT_BYTES_MAX);
         }
         Ok((record, secret))
     }
 
-    /// Returns the session that a cookie's value belongs to, and notes that it was used; `None` for what is no
-    /// session, or is one no longer.
+    /// Returns the sessions that have ended where another one of a holder begins, and the one that ends for it.
+    fn gone_for(
+        &self,
+        holder: &Holder,
+        now: Timestamp,
+    ) -> Result<(HashSet<String>, Option<String>), SessionError> {
+        // Of those that are idle there is no time to ask all nodes here.
+        let gone = self.unkept(self.asking.get().map(|_| HashSet::new()).as_ref(), now);
+        let known = self.known.read();
+        let ended = known.ended(&self.config, now);
+        let idlest = known.oldest_past_limit(&holder.id()).filter(|id| !ended.contains(id));
+        if known.by_hash.len() - ended.len() - usize::from(idlest.is_some()) >= self.config.sessions_max {
+            return Err(SessionError::TooMany);
+        }
+        Ok((gone, idlest))
+    }
+
+    /// Returns the session that a cookie's value belongs to, and notes in memory that it was used; `None` for what is
+    /// no session, or is one no longer.
     pub fn resume(&self, value: &str, now: Timestamp) -> Option<(SessionRecord, SessionSecret)> {
         let hash = self.hash_of(value)?;
-        let found = self.live.read().get(&hash).map(|live| live.record.clone())?;
+        let found = self.known.read().by_hash.get(&hash).map(|live| live.record.clone())?;
         let same = bool::from(found.hash.ct_eq(&hash));
         if !same || found.has_ended(&self.config, now) {
             return None;
         }
-        if now.as_second() > found.seen_at.as_second() {
-            self.note_use(&hash, now);
+        if now.as_second() > found.seen_at.as_second()
+            && let Some(live) = self.known.write().by_hash.get_mut(&hash)
+        {
+            live.record.seen_at = live.record.seen_at.max(now);
         }
         Some((found, SessionSecret(value.to_owned())))
     }
 
     /// Returns the session of an id where it has not ended, without noting that it was used.
     pub fn of_id(&self, id: &str, now: Timestamp) -> Option<SessionRecord> {
-        let live = self.live.read();
-        let found = live.values().find(|live| live.record.id == id)?;
+        let known = self.known.read();
+        let found = known.of_id(id)?;
         (!found.record.has_ended(&self.config, now)).then(|| found.record.clone())
     }
 
@@ -342,7 +362,7 @@ impl SessionStore {
     /// # Errors
     /// The store failed; the session goes on.
     pub fn revoke(&self, id: &str) -> Result<bool, StoreError> {
-        let found = self.live.read().values().find(|live| live.record.id == id).map(|live| live.record.hash);
+        let found = self.known.read().of_id(id).map(|live| live.record.hash);
         let Some(hash) = found else { return Ok(false) };
         Ok(self.remove(&hash)?.is_some())
     }
@@ -369,8 +389,13 @@ impl SessionStore {
             }
         };
         let meant: Vec<[u8; 32]> = {
-            let live = self.live.read();
-            live.values().filter(|live| is_meant(&live.record)).map(|live| live.record.hash).collect()
+            let known = self.known.read();
+            known
+                .by_hash
+                .values()
+                .filter(|live| is_meant(&live.record))
+                .map(|live| live.record.hash)
+                .collect()
         };
         let mut ended = Vec::new();
         for hash in meant {
@@ -381,41 +406,25 @@ impl SessionStore {
 
     /// Returns the sessions that have not ended, oldest first.
     pub fn list(&self, now: Timestamp) -> Vec<SessionRecord> {
-        let live = self.live.read();
-        let records = live.values().map(|live| &live.record);
+        let known = self.known.read();
+        let records = known.by_hash.values().map(|live| &live.record);
         let mut found: Vec<SessionRecord> =
             records.filter(|record| !record.has_ended(&self.config, now)).cloned().collect();
         found.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         found
     }
 
-    /// Forgets the sessions that have ended.
+    /// Forgets the sessions that have ended, those that are idle where all nodes say so. Blocks.
     ///
     /// # Errors
     /// The store failed; what is left ends all the same.
     pub fn forget_ended(&self, now: Timestamp) -> Result<(), StoreError> {
+        let idle = self.idle_at_all(now);
         self.deciding(|batch| {
-            let ended = self.ended(&self.live.read(), now);
+            let ended = self.unkept(idle.as_ref(), now);
             ended.iter().for_each(|id| self.table.table().delete_in(batch, id));
             Ok(())
         })
-    }
-
-    /// Does [`SessionStore::forget_ended`] from time to time until `shutdown` resolves.
-    pub async fn run(self: Arc<Self>, clock: Arc<dyn Clock>, shutdown: impl Future<Output = ()>) {
-        tokio::pin!(shutdown);
-        loop {
-            tokio::select! {
-                () = &mut shutdown => return,
-                () = tokio::time::sleep(FORGOTTEN_EVERY) => {}
-            }
-            let (sessions, now) = (Arc::clone(&self), clock.now());
-            match tokio::task::spawn_blocking(move || sessions.forget_ended(now)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "ended sessions could not be forgotten"),
-                Err(_) => tracing::error!("forgetting ended sessions panicked"),
-            }
-        }
     }
 
     /// Returns what a form of ours carries, so that a form of somebody else's is known.
@@ -432,56 +441,16 @@ impl SessionStore {
         (value.len() == SECRET_CHARS).then(|| self.secret.hash(PURPOSE, value.as_bytes()))
     }
 
-    /// Notes the use in memory, and now and then in the store, so that an idle time outlives a restart, and is
-    /// known to other nodes.
-    fn note_use(&self, hash: &[u8; 32], now: Timestamp) {
-        let mut live = self.live.write();
-        let Some(found) = live.get_mut(hash) else { return };
-        found.record.seen_at = found.record.seen_at.max(now);
-        let age = now.duration_since(found.stored_seen_at);
-        if age < SignedDuration::try_from(SEEN_KEPT_EVERY).unwrap_or(SignedDuration::ZERO) {
-            return;
-        }
-        found.stored_seen_at = now;
-        drop(live);
-        // One that another node has ended meanwhile does not come back.
-        let noted: Result<(), StoreError> = self.table.note(
-            |fresh| self.take_over(fresh),
-            |batch| {
-                let live = self.live.read();
-                let Some(found) = live.get(hash) else { return Ok(()) };
-                self.put_in(batch, &found.record)
-            },
-        );
-        // A session whose use could not be noted ends earlier after a restart, nothing worse.
-        if let Err(error) = noted {
-            tracing::warn!(%error, "the use of a session could not be stored");
-        }
-    }
-
     fn remove(&self, hash: &[u8; 32]) -> Result<Option<(SessionRecord, Option<String>)>, StoreError> {
-        self.deciding(|batch| {
-            let live = self.live.read();
-            let Some(found) = live.get(hash) else { return Ok(None) };
+        let removed: Option<(SessionRecord, Option<String>)> = self.deciding(|batch| {
+            let known = self.known.read();
+            let Some(found) = known.by_hash.get(hash) else { return Ok::<_, StoreError>(None) };
             self.table.table().delete_in(batch, &found.record.id);
             Ok(Some((found.record.clone(), found.logout_hint.clone())))
-        })
+        })?;
+        self.tell_ends(removed.as_ref().map(|(record, _)| &record.id));
+        Ok(removed)
     }
-
-    /// Returns the ids of the sessions that have ended.
-    fn ended(&self, live: &HashMap<[u8; 32], Live>, now: Timestamp) -> Vec<String> {
-        let ended = live.values().filter(|live| live.record.has_ended(&self.config, now));
-        ended.map(|live| live.record.id.clone()).collect()
-    }
-}
-
-/// Returns the session of a holder who has as many as may be, the one that was idle longest.
-fn oldest_past_limit(live: &HashMap<[u8; 32], Live>, holder: &Holder) -> Option<String> {
-    let own = |live: &&Live| live.record.holder.id() == holder.id();
-    if live.values().filter(own).count() < SESSIONS_PER_HOLDER_MAX {
-        return None;
-    }
-    live.values().filter(own).min_by_key(|live| live.record.seen_at).map(|live| live.record.id.clone())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 //! ([`HASHES_MAX`]) with a bounded queue ([`WAITING_MAX`]), so that logins can neither starve the
 //! process nor fill its memory; guessing is slowed by [`super::throttle`].
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use tokio::sync::Semaphore;
 
 use super::keyring::Keyring;
 use super::keyring::sealed::Named;
+use super::keyring::sealed::Opener;
 use super::keyring::sealed::Part;
 use super::keyring::sealed::Sealed;
 use super::keyring::sealed::seal_old;
@@ -173,9 +175,9 @@ pub struct Moment {
 pub struct Users {
     table: Followed<String, Sealed<UserRecord>>,
     keyring: Arc<Keyring>,
+    opener: Opener<UserRecord>,
     secret: NodeSecret,
     cost: Cost,
-    nobody: PasswordHash,
     users: RwLock<Directory>,
     throttle: Throttle,
     hashing: Arc<Semaphore>,
@@ -202,9 +204,9 @@ impl Users {
     ) -> Result<Self, StoreError> {
         let users = Self {
             table: Followed::new(store.table("users")),
+            opener: Opener::new(Arc::clone(&keyring)),
             keyring,
             cost,
-            nobody: PasswordHash::of_nobody(cost, &secret),
             secret,
             users: RwLock::default(),
             throttle: Throttle::default(),
@@ -222,15 +224,22 @@ impl Users {
     /// # Errors
     /// The store failed.
     pub fn follow(&self) -> Result<(), StoreError> {
-        self.table.catch_up(|fresh| self.take_over(fresh))
+        self.table.catch_up(|fresh| self.take_over(fresh))?;
+        self.table.between(|| self.hold(self.opener.again()));
+        Ok(())
     }
 
     fn take_over(&self, fresh: Vec<Fresh<String, Sealed<UserRecord>>>) {
+        // Before anything is locked: a name's key may have to be asked for.
+        self.hold(self.opener.opened(fresh));
+    }
+
+    fn hold(&self, fresh: Vec<Fresh<String, UserRecord>>) {
         let mut known = self.users.write();
         for one in fresh {
             match one {
                 Fresh::Anew => *known = Directory::default(),
-                Fresh::Put { record, .. } => known.add(record.open(&self.keyring)),
+                Fresh::Put { record, .. } => known.add(record),
                 Fresh::Gone { key } => known.remove(&key),
             }
         }
@@ -372,14 +381,30 @@ impl Users {
 
     /// Does the work of a login, which is the same for everybody.
     fn check(&self, known: Option<UserRecord>, password: &str, now: Timestamp) -> Option<UserRecord> {
-        let hash = known.as_ref().map_or(&self.nobody, |user| &user.password);
         // A password that is too long is hashed as none.
         let typed = Password::typed(password).or_else(|_| Password::typed("")).ok()?;
-        let is_right = hash.is_of(&typed, &self.secret);
+        let mut is_right = false;
+        for hash in self.tried(known.as_ref()) {
+            is_right |= hash.is_of(&typed, &self.secret);
+        }
         let user = known.filter(|user| is_right && !user.disabled)?;
         let renewed = user.password.is_outdated(self.cost);
         let renewed = renewed.then(|| PasswordHash::new(&typed, self.cost, &self.secret));
         self.note_login(user, renewed, now)
+    }
+
+    /// Returns the hashes that a password is tried against: one of each cost that any user's has, the user's own among
+    /// them. So the time tells neither whether there is a user, nor whether it has logged in since the cost was changed.
+    fn tried(&self, known: Option<&UserRecord>) -> Vec<PasswordHash> {
+        let mut costs: BTreeSet<Cost> =
+            self.users.read().by_id.values().map(|user| user.password.cost()).collect();
+        costs.insert(self.cost);
+        // Changed since it was looked up, say.
+        costs.extend(known.map(|user| user.password.cost()));
+        let own = |cost: Cost| known.map(|user| &user.password).filter(|own| own.cost() == cost);
+        let of_cost =
+            |cost| own(cost).cloned().unwrap_or_else(|| PasswordHash::of_nobody(cost, &self.secret));
+        costs.into_iter().map(of_cost).collect()
     }
 
     /// Keeps when a user logged in; `None` where it was changed meanwhile.

@@ -31,6 +31,8 @@ pub struct Call {
     pub principal: Option<Principal>,
     /// The session it is made with; `None` for one with a key of its own.
     pub session: Option<OwnSession>,
+    /// Whether nobody can tell if the session it is made with has ended: it counts for none then.
+    pub is_untold: bool,
     /// Where from.
     pub address: Option<IpAddr>,
     /// The path of the row that answers, its parameters in braces: what is asked for may name people.

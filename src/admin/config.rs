@@ -29,4 +29,6 @@ pub struct AdminConfig {
     pub max_body_bytes: usize,
     /// The most audit streams open at once.
     pub max_streams: usize,
+    /// The most of them that one credential has.
+    pub max_streams_per_caller: u32,
 }

@@ -44,10 +44,10 @@ use crate::access::concurrency::Seat;
 use crate::access::credential;
 use crate::access::credential::CredentialFault;
 use crate::access::credential::OWN_PLACES;
-use crate::access::credential::Presented;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
 use crate::access::place;
+use crate::access::session::shared::Untold;
 use crate::access::tier::Tier;
 use crate::telemetry::metrics::Finished;
 
@@ -71,7 +71,7 @@ struct Arrival {
     path: Result<BTreeMap<String, String>, ApiError>,
     request_id: String,
     address: Option<IpAddr>,
-    session: Option<OwnSession>,
+    session: Result<Option<OwnSession>, Untold>,
 }
 
 /// Whose bucket pays for a call.
@@ -133,8 +133,8 @@ async fn serve(
     // cookies to every port of a host, and a page that a provider answered with would be of that plane's origin.
     let shows_key = credential::presented(&parts.headers, None, &OWN_PLACES) != Ok(None);
     let session = match plane {
-        Plane::Management if !shows_key => office.own_session(&parts.headers),
-        Plane::Management | Plane::Data => None,
+        Plane::Management if !shows_key => office.own_session(&parts.headers).await,
+        Plane::Management | Plane::Data => Ok(None),
     };
     let arrival = Arrival { office, parts, body, path, request_id, address, session };
     let payer = arrival.stranger();
@@ -160,7 +160,7 @@ async fn serve(
         let route = rows.first().map_or(NO_ROUTE, |row| row.path);
         let took = office.clock.monotonic().saturating_sub(began);
         let code = answer.status().as_u16();
-        office.telemetry.metrics.finished(Finished { listener: LISTENER, route, code, took });
+        office.telemetry.metrics.finished(Finished { listener: LISTENER, route, code, took, example: None });
     }
     dressed(answer, &limit, &request_id)
 }
@@ -181,12 +181,14 @@ impl Arrival {
     /// Checks the caller, then lets the handler answer; returns what is left of the caller's quota too.
     async fn answer(self, route: &Route) -> (Response<Body>, LimitState) {
         let now = self.office.clock.now();
-        let principal = self.principal();
+        let principal = self.principal().await;
         let known = principal.as_ref().ok().cloned().flatten();
         let payer = known.as_ref().map_or_else(|| self.stranger(), |known| self.office.payer(known));
         let admitted = admit(route, principal, self.office.facts.public_metrics);
         let principal = match admitted {
             Ok(principal) => principal,
+            // Nobody knocks: it is we who cannot tell.
+            Err(error @ ApiError::Untold(_)) => return (error.into_response(), self.office.peek(&payer)),
             Err(error) => return self.turned_away(&payer, known.as_ref(), route, error),
         };
         let Some(_seat) = self.seat(route, &payer) else {
@@ -211,7 +213,7 @@ impl Arrival {
     }
 
     /// Returns whom the call's credential stands for.
-    fn principal(&self) -> Result<Option<Principal>, ApiError> {
+    async fn principal(&self) -> Result<Option<Principal>, ApiError> {
         let (headers, query) = (&self.parts.headers, self.parts.uri.query());
         let given = credential::presented(headers, query, &OWN_PLACES).map_err(|fault| match fault {
             CredentialFault::Ambiguous => ApiError::AmbiguousCredential,
@@ -219,16 +221,16 @@ impl Arrival {
             CredentialFault::Malformed | CredentialFault::Ours => ApiError::Unauthenticated,
         })?;
         let now = self.office.clock.now();
-        let known = |given: Presented| {
-            let known = self.office.authenticator.authenticate(&given.credential, now);
-            known.ok_or(ApiError::Unauthenticated)
-        };
         match (given, &self.session) {
-            (Some(given), _) => known(given).map(Some),
-            (None, Some(session)) => {
+            (Some(given), _) => {
+                let known = self.office.authenticator.authenticate(&given.credential, now).await?;
+                known.ok_or(ApiError::Unauthenticated).map(Some)
+            }
+            (None, Ok(Some(session))) => {
                 self.office.session_holder(session, &self.parts.method, &self.parts.headers)
             }
-            (None, None) => Ok(None),
+            (None, Ok(None)) => Ok(None),
+            (None, Err(untold)) => Err((*untold).into()),
         }
     }
 
@@ -269,7 +271,8 @@ impl Arrival {
         Ok(Call {
             office: self.office,
             principal,
-            session: self.session,
+            is_untold: self.session.is_err(),
+            session: self.session.unwrap_or_default(),
             address: self.address,
             path: self.path?,
             route: route.path,

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use super::adapter::ReadFault;
 use crate::access::role::Permission;
+use crate::access::session::shared::Untold;
 use crate::access::tier::Tier;
 
 /// Why a call failed.
@@ -44,6 +45,9 @@ pub enum ApiError {
     /// No credential, or none that counts.
     #[error("a valid credential is required: X-API-Key, or Authorization: Bearer")]
     Unauthenticated,
+    /// Whether the session that somebody calls with has ended nobody can tell: neither does it count, nor is it none.
+    #[error(transparent)]
+    Untold(#[from] Untold),
     /// Two different credentials.
     #[error("two different credentials were given: send one")]
     AmbiguousCredential,
@@ -152,7 +156,9 @@ impl ApiError {
             Self::RateLimited { .. } | Self::LockedOut { .. } | Self::TooManyAtOnce => {
                 StatusCode::TOO_MANY_REQUESTS
             }
-            Self::Unavailable | Self::TooManyStreams | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable | Self::Untold(_) | Self::TooManyStreams | Self::Busy => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -185,7 +191,7 @@ impl ApiError {
                 let value = HeaderValue::from_str(&allow).expect("method names are header values");
                 headers.insert(header::ALLOW, value);
             }
-            Self::Busy | Self::TooManyAtOnce => {
+            Self::Busy | Self::TooManyAtOnce | Self::Untold(_) => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
             Self::RateLimited { retry_after_s } | Self::LockedOut { retry_after_s } => {

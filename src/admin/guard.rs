@@ -88,6 +88,7 @@ mod tests {
             started: std::time::Duration::ZERO,
             public_metrics: false,
             without_record: false,
+            streams_per_caller: 1,
             addresses: vec![address.parse().unwrap()],
             hosts: vec!["gate.example".to_owned()],
         }

@@ -147,6 +147,8 @@ pub struct Facts {
     pub public_metrics: bool,
     /// Whether changes go on while the audit log cannot be written.
     pub without_record: bool,
+    /// The most audit streams that one credential has open.
+    pub streams_per_caller: u32,
     /// The addresses the management plane listens on.
     pub addresses: Vec<IpAddr>,
     /// Names it answers to beside `localhost` and its addresses, in lower case.

@@ -16,6 +16,7 @@ use crate::access::cookie::CookieStyle;
 use crate::access::credential::Principal;
 use crate::access::session::SessionRecord;
 use crate::access::session::SessionSecret;
+use crate::access::session::shared::Untold;
 use crate::access::url::Origin;
 
 const FETCH_SITE: &str = "sec-fetch-site";
@@ -40,7 +41,19 @@ pub struct OwnSession {
 
 impl Office {
     /// Returns the session that a call's cookie belongs to.
-    pub fn own_session(&self, headers: &HeaderMap) -> Option<OwnSession> {
+    ///
+    /// # Errors
+    /// Nobody can tell whether it has ended.
+    pub async fn own_session(&self, headers: &HeaderMap) -> Result<Option<OwnSession>, Untold> {
+        let cookie = self.sign_in.cookies.and_then(|style| Cookie::Session.of_headers(style, headers));
+        let Some(value) = cookie else { return Ok(None) };
+        let resumed = self.authenticator.sessions.resume_with_all(value, self.clock.now()).await?;
+        Ok(resumed.map(|(record, secret)| OwnSession { record, secret }))
+    }
+
+    /// Returns the session of a call as this node knows it: what is to be ended is ended, whether or not the other nodes
+    /// can be asked about it.
+    pub fn session_to_end(&self, headers: &HeaderMap) -> Option<OwnSession> {
         let value = Cookie::Session.of_headers(self.sign_in.cookies?, headers)?;
         let (record, secret) = self.authenticator.sessions.resume(value, self.clock.now())?;
         Some(OwnSession { record, secret })

@@ -3,21 +3,28 @@
 //! Neither a broken map nor a broken authority stops anything else: what was in force stays, the faults are
 //! logged with their lines, and the dependency `a2a` is down until they are mended.
 
+use std::future::Future;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use pingora::server::Server;
 
 use super::limits::quotas;
 use super::state::secret_at;
+use super::task::task;
 use crate::access::a2a::Guardrails;
 use crate::access::a2a::directory::Agents;
 use crate::access::a2a::directory::ReadSecret;
+use crate::access::a2a::replay::Replays;
 use crate::access::limit::Buckets;
 use crate::access::limit::Kind;
 use crate::access::secret::NodeSecret;
 use crate::access::tier::Quota;
 use crate::access::tier::Tier;
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::file;
@@ -33,6 +40,9 @@ use crate::telemetry::health::Dependency;
 use crate::tls::CertificateFault;
 use crate::tls::peer::Authorities;
 
+/// How often it is written down at the most how late agents have signed.
+const NOTED_EVERY: Duration = Duration::from_secs(1);
+
 /// What keeps the guardrails as the files say.
 pub struct AgentFiles {
     rules: RulesetHandle,
@@ -42,7 +52,8 @@ pub struct AgentFiles {
 }
 
 impl AgentFiles {
-    /// Returns the guardrails as the files say now, with what the process before has left of agents' quotas.
+    /// Returns the guardrails as the files say now, with what the process before has left of agents' quotas and knew
+    /// of their signatures.
     pub fn open(
         rules: RulesetHandle,
         secret: NodeSecret,
@@ -52,7 +63,7 @@ impl AgentFiles {
     ) -> Arc<Self> {
         let quotas = agent_quotas(&rules.load().a2a);
         let buckets = Buckets::open(Kind::Agents, quotas, secret, store, now);
-        let guardrails = Guardrails::new(Arc::new(buckets), Box::new(secret_at));
+        let guardrails = Guardrails::new(Arc::new(buckets), Replays::open(store, now), Box::new(secret_at));
         let (guardrails, authorities) = (Arc::new(guardrails), Arc::new(Authorities::default()));
         let files = Arc::new(Self { rules, guardrails, authorities, telemetry });
         files.refresh();
@@ -101,6 +112,44 @@ impl AgentFiles {
         let replaced =
             file::read(path).and_then(|text| directory.replace(&text, &path.display().to_string()));
         replaced.err().unwrap_or_default()
+    }
+}
+
+/// Lets it be written down how late agents have signed, and what when the process ends.
+pub(super) fn add_task(
+    server: &mut Server,
+    telemetry: &Arc<Telemetry>,
+    guardrails: &Arc<Guardrails>,
+    (store, clock): (&Store, &Arc<dyn Clock>),
+) {
+    let (guardrails, store, clock) = (Arc::clone(guardrails), store.clone(), Arc::clone(clock));
+    server.add_service(task("agent-signatures", telemetry, None, move |shutdown| async move {
+        note(&guardrails, &store, shutdown).await;
+        let save = move || guardrails.replays.save(&store, clock.now());
+        if !matches!(tokio::task::spawn_blocking(save).await, Ok(Ok(()))) {
+            tracing::warn!("what agents signed could not be written down: older requests will be refused");
+        }
+    }));
+}
+
+/// Writes down how late agents have signed, whenever that changes, until `shutdown` resolves.
+async fn note(guardrails: &Arc<Guardrails>, store: &Store, shutdown: impl Future<Output = ()>) {
+    let mut shutdown = pin!(shutdown);
+    let mut tick = tokio::time::interval(NOTED_EVERY);
+    loop {
+        let newer = async {
+            guardrails.replays.is_newer().await;
+            tick.tick().await;
+        };
+        tokio::select! {
+            biased;
+            () = &mut shutdown => return,
+            () = newer => {}
+        }
+        let (noting, store) = (Arc::clone(guardrails), store.clone());
+        if !matches!(tokio::task::spawn_blocking(move || noting.replays.note(&store)).await, Ok(Ok(()))) {
+            tracing::warn!("how late agents signed could not be written down: after a crash it is not known");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What only one node of a deployment does at a time: it drops shipped audit entries past their age, signs where all
-//! chains are, and finishes the erasures of nodes that are gone. What was shipped is verified in [`super::verifying`].
+//! chains are, indexes what older releases shipped, and finishes the erasures of nodes that are gone. What was shipped is
+//! verified in [`super::verifying`].
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -26,6 +27,9 @@ const CHECKPOINT: &str = "audit_checkpoint";
 const RETENTION: &str = "audit_retention";
 pub(super) const VERIFICATION: &str = "audit_verification";
 const ERASURES: &str = "erasures";
+const FACETS: &str = "audit_facets";
+/// How many pieces of what older releases shipped are indexed in a round.
+const FACETS_AT_ONCE: usize = 20;
 /// How often it is looked for entries past their age.
 const RETENTION_EVERY: Duration = Duration::from_secs(60);
 
@@ -57,7 +61,7 @@ impl Common {
         clock: &Arc<dyn Clock>,
         node: &str,
     ) -> Option<Self> {
-        let jobs = [CHECKPOINT, RETENTION, VERIFICATION, ERASURES];
+        let jobs = [CHECKPOINT, RETENTION, VERIFICATION, ERASURES, FACETS];
         let leases = Leases::new(store, Arc::clone(members?), Arc::clone(clock), &jobs);
         let notary = ClusterNotary::new(store, Arc::clone(signing), Arc::clone(clock), node.to_owned())?;
         Some(Self { leases: Arc::new(leases), notary: Arc::new(notary) })
@@ -101,7 +105,24 @@ impl Jobs {
         if leases.held_at(ERASURES)?.is_some() {
             self.take_over_erasures()?;
         }
+        if leases.held_at(FACETS)?.is_some() {
+            self.sort_in();
+        }
         Ok(())
+    }
+
+    /// Indexes what older releases shipped, and still do.
+    fn sort_in(&self) {
+        for _ in 0..FACETS_AT_ONCE {
+            match self.log.sort_in_shipped() {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "audit entries of an older release are not indexed in full for now");
+                    return;
+                }
+            }
+        }
     }
 
     /// Finishes the erasures of nodes that are not there any more.

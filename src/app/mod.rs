@@ -312,6 +312,7 @@ fn add_tasks(
     server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
     keeping::add_credentials(server, telemetry, authenticator, &clock);
     limits::add_tasks(server, telemetry, [buckets, &agents.guardrails.buckets], &local, &clock);
+    agents::add_task(server, telemetry, &agents.guardrails, (&local, &clock));
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
     let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());
@@ -424,6 +425,7 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Listener
         started: clock.monotonic(),
         public_metrics: config.telemetry.public_metrics,
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
+        streams_per_caller: config.admin.max_streams_per_caller,
         addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
         trusted_proxies: config.admin.trusted_proxies.clone(),
         hosts: config.admin.hosts.iter().chain(public.as_ref()).cloned().collect(),

@@ -20,6 +20,7 @@ use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::env::named;
+use crate::store::Store;
 
 /// The longest client secret, in bytes.
 const CLIENT_SECRET_BYTES_MAX: u64 = 8 * 1024;
@@ -57,12 +58,13 @@ fn cookies(config: &Config) -> Option<CookieStyle> {
 pub(super) fn provider(
     config: &SsoConfig,
     secret: &NodeSecret,
+    store: &Store,
     clock: &Arc<dyn Clock>,
 ) -> Result<IdentityProvider, StateError> {
     match config {
         SsoConfig::Oidc(oidc) => Ok(IdentityProvider::Oidc(Arc::new(client(oidc, secret, clock)?))),
         SsoConfig::Saml(saml) => {
-            let client = SamlClient::new(saml.clone(), secret.clone(), Arc::clone(clock));
+            let client = SamlClient::new(saml.clone(), secret.clone(), store, Arc::clone(clock));
             let client = client.map_err(StateError::Saml)?;
             Ok(IdentityProvider::Saml(Arc::new(client)))
         }

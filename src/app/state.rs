@@ -41,6 +41,10 @@ use crate::config::env::named;
 use crate::document::secret::SecretPlace;
 use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
+use crate::govern::analytics::Period;
+use crate::govern::analytics::figures::Count;
+use crate::govern::analytics::period::Day;
+use crate::govern::analytics::period::Hour;
 use crate::govern::analytics::price;
 use crate::govern::audit;
 use crate::govern::audit::AuditLog;
@@ -55,6 +59,7 @@ use crate::govern::audit::config::AuditDurability;
 use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Keeper;
 use crate::govern::privacy::Privacy;
+use crate::govern::privacy::authors;
 use crate::govern::siem::SinkError;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
@@ -63,6 +68,7 @@ use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Origin;
 use crate::policy::reload::Reloader;
+use crate::policy::revision::Revisions;
 use crate::proxy::provider_key::PROVIDER_KEY_BYTES_MAX;
 use crate::proxy::provider_key::ProviderKeys;
 use crate::store::PostgresFault;
@@ -199,14 +205,13 @@ impl State {
         let Opened { recorder, writer, log, repair, .. } = opened;
         let log = stores::share(log, &store, &node_id, &telemetry);
         tell_repair(repair.as_ref());
-        let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
-        let meter = Arc::new(Meter::new(&store, Arc::clone(&keyring), Arc::clone(&clock), prices));
+        let meter = open_meter(config, (&store, &keyring), &clock, &telemetry)?;
         let holders = (&authenticator, &budgets);
         let privacy = privacy::open((&store, &node_id), &keyring, &log, holders, (&meter, &trust), &clock)?;
         Keeper { privacy: Arc::clone(&privacy), recorder: recorder.clone() }.look();
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
-        let reloader = open_rules(config, sources, &store, &clock)?;
+        let reloader = open_rules(config, sources, (&store, &keyring), &clock)?;
         let agents = AgentFiles::open(reloader.handle(), secret.clone(), &local, clock.now(), telemetry);
         let notary = open_notary(&log, &signing, &clock, &node_id, folder);
         Ok(Self {
@@ -260,7 +265,7 @@ fn open_authenticator(
     signing: &Arc<KeyRing>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Authenticator, StateError> {
-    let provider = config.sso.as_ref().map(|sso| sign_in::provider(sso, secret, clock));
+    let provider = config.sso.as_ref().map(|sso| sign_in::provider(sso, secret, store, clock));
     Ok(Authenticator {
         keys: Arc::clone(keys),
         tokens: Arc::new(Tokens::open(store, secret, Arc::clone(signing), config.auth.tokens)?),
@@ -273,12 +278,13 @@ fn open_authenticator(
 fn open_rules(
     config: &Config,
     sources: &Sources,
-    store: &Store,
+    (store, keyring): (&Store, &Arc<Keyring>),
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Reloader>, StateError> {
     let loading = super::loading(config, sources);
+    let revisions = Revisions::open(store, authors(keyring))?;
     let (reloader, origin) =
-        Reloader::start(loading, store, Arc::clone(clock)).map_err(|error| match error {
+        Reloader::start(loading, revisions, Arc::clone(clock)).map_err(|error| match error {
             ChangeError::Faulty(faults) => StateError::Rules(faults),
             other => StateError::Change(other),
         })?;
@@ -303,6 +309,9 @@ pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
 /// Logs how the deployment stands; a licence that does not count is no reason not to serve.
 pub(super) fn tell_standing(licensing: &Licensing, clock: &dyn Clock) {
     let standing = licensing.standing(clock.now());
+    if let Some(fault) = standing.unread.filter(|_| standing.fault.is_none()) {
+        tracing::error!(%fault, "a file of the licence is not whole: what counted before counts on");
+    }
     match (&standing.fault, &standing.subject) {
         (Some(fault), _) => tracing::error!(%fault, "the licence does not count: the tier is community"),
         (None, Some(subject)) => tracing::info!(subject, tier = standing.tier.as_str(), "licensed"),
@@ -322,6 +331,27 @@ fn open_keys(
         tracing::info!(path = %path.display(), "the first admin key was written");
     }
     Ok(Arc::new(keys))
+}
+
+/// Opens the meter, and lets the figures of today go on where the process before has left them. Where nodes share a store,
+/// what it has is of all of them, and each begins with its own.
+fn open_meter(
+    config: &Config,
+    (store, keyring): (&Store, &Arc<Keyring>),
+    clock: &Arc<dyn Clock>,
+    telemetry: &Telemetry,
+) -> Result<Arc<Meter>, StateError> {
+    let prices = price::load(config.analytics.prices.as_deref()).map_err(StateError::Rules)?;
+    let meter = Meter::new(store, Arc::clone(keyring), Arc::clone(clock), prices);
+    if !store.is_shared() {
+        let now = meter.now();
+        let today = Hour::of(now).day();
+        let period = Period { from: today.first_hour(), to: Day(today.0 + 1).first_hour() };
+        let figures = meter.by_day(period)?.remove(&today).unwrap_or_default().total;
+        let (requests, blocked) = (figures[Count::Requests], figures[Count::Blocked]);
+        telemetry.today.resume(now, requests, blocked, figures[Count::LatencyUs]);
+    }
+    Ok(Arc::new(meter))
 }
 
 fn journal_settings(config: &AuditConfig, folder: &Path) -> audit::AuditConfig {

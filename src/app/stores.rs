@@ -29,8 +29,10 @@ use crate::cluster::NoRedisUrl;
 use crate::cluster::NodeFacts;
 use crate::cluster::RedisServer;
 use crate::cluster::RedisUrl;
+use crate::cluster::SharedBudgets;
 use crate::cluster::SharedLimits;
 use crate::cluster::SharedReplays;
+use crate::cluster::SharedSessions;
 use crate::cluster::Sharing;
 use crate::config::Config;
 use crate::govern::audit::AuditLog;
@@ -60,6 +62,14 @@ pub(super) struct Stores {
     /// What is this node's own: the index of its journal, the places of its forwarders, what its callers have
     /// left of their quotas, what it thinks of agents.
     pub(super) local: Store,
+}
+
+/// What nodes share in Redis.
+pub(super) struct SharedMemory {
+    limits: SharedLimits,
+    replays: SharedReplays,
+    budgets: SharedBudgets,
+    sessions: SharedSessions,
 }
 
 /// Opens both.
@@ -140,10 +150,7 @@ pub(super) fn join(
 
 /// Lets a node's audit log be shipped to the database that nodes share, if they do.
 pub(super) fn share(log: AuditLog, store: &Store, node_id: &str, telemetry: &Arc<Telemetry>) -> AuditLog {
-    match store.archive() {
-        Some(archive) => log.shared(node_id.to_owned(), archive, Arc::clone(&telemetry.metrics)),
-        None => log,
-    }
+    log.shared(node_id.to_owned(), store, Arc::clone(&telemetry.metrics))
 }
 
 /// Lets the other nodes know of this one as long as it runs.
@@ -152,12 +159,15 @@ pub(super) fn add_tasks(
     telemetry: &Arc<Telemetry>,
     state: &State,
     addresses: &Listeners,
-    shared: Option<(SharedLimits, SharedReplays)>,
+    shared: Option<SharedMemory>,
 ) {
     let Some(members) = state.members.clone() else { return };
     let address = addresses.bound().first().map(ToString::to_string);
     let shipped = state.log.shipping().cloned();
     if let Some(shipping) = shipped.clone() {
+        let others = Arc::clone(&shipping);
+        let look = move |shutdown| others.look_at_others(shutdown);
+        server.add_service(task("audit-others", telemetry, None, look));
         server.add_service(task("audit-shipping", telemetry, None, move |shutdown| shipping.run(shutdown)));
     }
     if let Some(common) = state.common.clone() {
@@ -182,9 +192,11 @@ pub(super) fn add_tasks(
         is_healthy: health.health.is_healthy() && own.keeps_up(),
     };
     let follower = Arc::new(follower(state, &members));
-    if let Some((limits, replays)) = shared {
+    if let Some(SharedMemory { limits, replays, budgets, sessions }) = shared {
         server.add_service(task("shared-limits", telemetry, None, move |shutdown| limits.run(shutdown)));
         server.add_service(task("shared-replays", telemetry, None, move |shutdown| replays.run(shutdown)));
+        server.add_service(task("shared-budgets", telemetry, None, move |shutdown| budgets.run(shutdown)));
+        server.add_service(task("shared-sessions", telemetry, None, move |shutdown| sessions.run(shutdown)));
     }
     server.add_service(task("cluster", telemetry, None, move |shutdown| members.run(facts, shutdown)));
     server.add_service(task("cluster-follow", telemetry, None, move |shutdown| follower.run(shutdown)));
@@ -202,7 +214,7 @@ fn jobs_of(state: &State, common: Common, members: &Arc<Members>) -> Jobs {
     }
 }
 
-/// Returns what shares quotas, and what agents have signed, with the other nodes, where they do.
+/// Returns what shares quotas, budgets, ends of sessions, and what agents have signed, with the other nodes, where they do.
 ///
 /// # Errors
 /// Redis cannot be asked as it is configured.
@@ -211,7 +223,7 @@ pub(super) fn shared_memory(
     state: &State,
     buckets: &Arc<Buckets>,
     telemetry: &Arc<Telemetry>,
-) -> Result<Option<(SharedLimits, SharedReplays)>, StateError> {
+) -> Result<Option<SharedMemory>, StateError> {
     let Some(redis) = &config.shared_limits else { return Ok(None) };
     let url: Result<RedisUrl, NoRedisUrl> = secret_at(&redis.url).unwrap_or_default().parse();
     let server = RedisServer {
@@ -221,12 +233,19 @@ pub(super) fn shared_memory(
         when_away: redis.when_away,
         clock: Arc::clone(&state.clock),
         metrics: Arc::clone(&telemetry.metrics),
+        reach: Arc::default(),
     };
     let guardrails = &state.agents.guardrails;
     let kinds = vec![Arc::clone(buckets), Arc::clone(&guardrails.buckets)];
-    let (asking, questions) = Asking::channel(redis.when_away.told());
+    let (asking, questions) = Asking::channel(redis.when_away.told(), server.patience());
     guardrails.share(asking);
-    Ok(Some((SharedLimits { kinds, server: server.clone() }, SharedReplays { questions, server })))
+    let (secret, node) = (state.secret.clone(), state.node_id.clone());
+    Ok(Some(SharedMemory {
+        limits: SharedLimits { kinds, server: server.clone() },
+        replays: SharedReplays { questions, server: server.clone() },
+        sessions: SharedSessions::new(&state.authenticator.sessions, server.clone()),
+        budgets: SharedBudgets::new(&state.budgets, secret, node, server),
+    }))
 }
 
 /// Lets everything that is kept in memory follow what other nodes write.

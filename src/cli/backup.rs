@@ -20,6 +20,7 @@ use super::complain;
 use super::complain_of;
 use super::say;
 use super::sources;
+use crate::access::a2a::replay;
 use crate::app;
 use crate::app::control;
 use crate::clock::Clock;
@@ -80,7 +81,7 @@ pub fn restore(arguments: &RestoreArguments) -> ExitCode {
     };
     say(&sentence(&arguments.file, &contents));
     let Some(folder) = &arguments.into else { return ExitCode::SUCCESS };
-    match backup::restore(&arguments.file, folder, audit_is_sound) {
+    match backup::restore(&arguments.file, folder, settle) {
         Ok(true) => {
             say(&format!("restored into {}", folder.display()));
             ExitCode::SUCCESS
@@ -129,6 +130,16 @@ fn fill(folder: &Path, mut out: &File) -> Result<(), BackupError> {
             backup::write(&store, folder, app::VERSION, &now, out)
         }
     }
+}
+
+/// Looks whether what was restored is sound, and takes note in it that it is a copy: what agents signed after the backup
+/// was made is known to the store it was made of alone.
+fn settle(folder: &Path) -> Result<bool, BackupError> {
+    if !audit_is_sound(folder) {
+        return Ok(false);
+    }
+    replay::distrust(&open_sled(&folder.join(STORE_FOLDER))?)?;
+    Ok(true)
 }
 
 fn audit_is_sound(folder: &Path) -> bool {

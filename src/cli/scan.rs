@@ -22,6 +22,8 @@ use crate::scan::classifier::shelf::Shelf;
 use crate::scan::kind::Kind;
 use crate::scan::pack;
 use crate::scan::scanner::Scanner;
+use crate::scan::tagger::reading::Reading;
+use crate::scan::tagger::reading::Span;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
 
@@ -41,6 +43,9 @@ pub struct ScanArguments {
     /// Print one JSON object for each finding.
     #[arg(long)]
     json: bool,
+    /// Look for names of people, addresses, places and organisations, too.
+    #[arg(long)]
+    names: bool,
     /// A folder of packs to lay over the built-in ones.
     #[arg(long, value_name = "FOLDER", default_value = "plugins")]
     plugins: PathBuf,
@@ -60,6 +65,8 @@ pub fn run(arguments: &ScanArguments) -> ExitCode {
         json: arguments.json,
         scanner: &scanner,
         shelf: &shelf,
+        names: arguments.names,
+        reading: Reading::default(),
         line: 1,
         found: 0,
     };
@@ -105,6 +112,10 @@ struct Report<'a> {
     json: bool,
     scanner: &'a Scanner,
     shelf: &'a Shelf,
+    /// Whether names are looked for, too.
+    names: bool,
+    /// The tagger at the file: it reads on over the borders of pieces.
+    reading: Reading,
     /// The line that the piece in hand begins on.
     line: usize,
     /// In all inputs.
@@ -116,7 +127,9 @@ fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
         Some("-") => Box::new(io::stdin().lock()),
         _ => Box::new(File::open(file)?),
     };
-    let wanted = report.scanner.all().iter().chain(report.shelf.ids()).collect();
+    let kinds = report.shelf.ids().zip(report.shelf.kinds());
+    let kinds = kinds.filter(|(_, kind)| report.names || !kind.is_named_only()).map(|(id, _)| id);
+    let wanted = report.scanner.all().iter().chain(kinds).collect();
     let (mut text, mut base, mut told) = (Vec::new(), 0usize, 0u64);
     let mut judged_to = 0;
     loop {
@@ -125,7 +138,7 @@ fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
         let is_last = read < PIECE_BYTES;
         let until =
             if is_last { text.len() } else { text.len().saturating_sub(OVERLAP_BYTES).max(before / 2) };
-        report.piece(&text, judged_to..until, base, &wanted)?;
+        report.piece(&text, judged_to..until, (base, is_last), &wanted)?;
         if is_last {
             return Ok(());
         }
@@ -150,18 +163,20 @@ impl<'a> Report<'a> {
     fn begin(&mut self, file: &'a Path) {
         self.file = file;
         self.line = 1;
+        self.reading = Reading::default();
     }
 
     fn piece(
         &mut self,
         text: &[u8],
         region: std::ops::Range<usize>,
-        base: usize,
+        (base, is_last): (usize, bool),
         wanted: &DetectorSet,
     ) -> io::Result<()> {
         let mut findings = Vec::new();
         self.scanner.scan_region(text, region.clone(), wanted, &mut findings).map_err(io::Error::other)?;
-        findings.extend(self.learned(text, region, &findings, wanted));
+        findings.extend(self.learned(text, region.clone(), &findings, wanted));
+        findings.extend(self.named(text, region, (base, is_last), wanted));
         findings.sort_by_key(|finding| (finding.value.start, finding.detector));
         let (mut at, mut line) = (0, self.line);
         for finding in &findings {
@@ -191,6 +206,26 @@ impl<'a> Report<'a> {
             *range = range.start + region.start..range.end + region.start;
         }
         Some(finding)
+    }
+
+    /// Returns the names that are over with a region of the text; they may have begun before it.
+    fn named(
+        &mut self,
+        text: &[u8],
+        region: std::ops::Range<usize>,
+        (base, is_last): (usize, bool),
+        wanted: &DetectorSet,
+    ) -> Vec<Finding> {
+        let Some(names) = self.shelf.tagger(wanted) else { return Vec::new() };
+        let mut spans = Vec::new();
+        self.reading.push(names.tagger, text.get(region).unwrap_or_default(), &mut spans);
+        if is_last {
+            self.reading.finish(names.tagger, &mut spans);
+        }
+        for Span { range, .. } in &mut spans {
+            *range = range.start.saturating_sub(base)..range.end.saturating_sub(base);
+        }
+        names.findings(spans, self.reading.undoes_escapes(), |range| text.get(range))
     }
 
     fn tell(&mut self, finding: &Finding, line: usize, base: usize, value: &[u8]) {

@@ -13,7 +13,7 @@ pub struct RedisConfig {
     pub url: SecretPlace,
     /// Certificates to trust beside the system's.
     pub ca_file: Option<PathBuf>,
-    /// How long a round may take.
+    /// How long a request waits for a round.
     pub timeout: Duration,
     /// What happens while Redis is away.
     pub when_away: WhenAway,

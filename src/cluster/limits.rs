@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use super::redis::Answer;
 use super::redis::Connection;
 use super::redis::RedisUrl;
+use super::rounds::Reach;
 use crate::access::a2a::shared::Told;
 use crate::access::limit::Buckets;
 use crate::access::limit::Taken;
@@ -29,6 +30,8 @@ use crate::tls::client::TlsClient;
 const GATHER: Duration = Duration::from_millis(5);
 /// How many callers one round tells of.
 const ROUND_MAX: usize = 1000;
+/// How much longer whoever waits for a round waits than it may take.
+const MARGIN: Duration = Duration::from_millis(10);
 /// How long to wait before Redis is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -78,6 +81,8 @@ pub struct RedisServer {
     pub clock: Arc<dyn Clock>,
     /// Counts rounds.
     pub metrics: Arc<Metrics>,
+    /// Whether it is known to be away, to all who ask it.
+    pub reach: Arc<Reach>,
 }
 
 /// Shares the buckets of two kinds of callers.
@@ -89,6 +94,12 @@ pub struct SharedLimits {
 }
 
 impl RedisServer {
+    /// Returns how long a request waits to be told anything: no longer than a round takes, so that what is away is known to
+    /// be when it goes on.
+    pub fn patience(&self) -> Duration {
+        self.timeout.saturating_add(MARGIN)
+    }
+
     pub(super) async fn open(&self) -> io::Result<Connection> {
         Connection::open(&self.url, &self.tls, self.timeout).await
     }

@@ -7,18 +7,24 @@
 //! What it does not promise: that a node which was cut off knows it at once. It counts itself as away as soon as it
 //! could not write its row for as long as the others would wait for it, or could not take over what they wrote.
 
+mod budgets;
 pub mod config;
+#[cfg(test)]
+mod fixture;
 mod follow;
 mod lease;
 mod limits;
 mod member;
 mod redis;
 mod replays;
+mod rounds;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
+pub use self::budgets::SharedBudgets;
 pub use self::follow::Follower;
 pub use self::lease::LEASES;
 pub use self::lease::Lease;
@@ -36,6 +42,8 @@ pub use self::member::NodeFacts;
 pub use self::redis::NoRedisUrl;
 pub use self::redis::RedisUrl;
 pub use self::replays::SharedReplays;
+pub use self::rounds::Reach;
+pub use self::sessions::SharedSessions;
 
 /// How nodes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,8 @@ use rustls::sign::CertifiedKey;
 use crate::access::secret::SHARED_CHARS_MIN;
 use crate::access::sso::ClientSecretPlace;
 use crate::access::sso::OidcConfig;
+use jiff::Timestamp;
+
 use crate::access::sso::SsoConfig;
 use crate::access::sso::saml::SamlConfig;
 use crate::access::sso::saml::client::check_metadata;
@@ -23,7 +25,9 @@ use crate::config::env::named;
 use crate::document::Problem;
 use crate::document::secret::SecretPlace;
 use crate::govern::analytics::price;
+use crate::policy::route::Route;
 use crate::proxy::provider_key::header_value;
+use crate::proxy::sigv4::Signer;
 use crate::tls::TlsFiles;
 
 /// Returns what is wrong with the certificates and keys that a configuration names.
@@ -86,14 +90,17 @@ pub fn provider_key_faults(config: &Config) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     for (at, name) in route_names(config).iter().enumerate() {
         let route = config.rules.routes.iter().find(|route| &route.name == name);
-        let Some(place) = route.and_then(|route| route.auth.provider_key()) else { continue };
+        let Some(route) = route else { continue };
+        let Some(place) = route.auth.provider_key() else { continue };
         let (key, problem) = match place {
-            SecretPlace::File(file) if !holds_line(fs::read_to_string(file).ok()) => {
-                ("provider_key_file", "cannot be read, or holds no key on one line")
-            }
-            SecretPlace::Environment(name) if !holds_line(named(name)) => {
-                ("provider_key_env", "is not set, or holds no key on one line")
-            }
+            SecretPlace::File(file) if !holds_key(route, fs::read_to_string(file).ok()) => (
+                "provider_key_file",
+                "cannot be read, or holds no key on one line (with aws_region, ACCESS_KEY_ID:SECRET)",
+            ),
+            SecretPlace::Environment(name) if !holds_key(route, named(name)) => (
+                "provider_key_env",
+                "is not set, or holds no key on one line (with aws_region, ACCESS_KEY_ID:SECRET)",
+            ),
             SecretPlace::File(_) | SecretPlace::Environment(_) => continue,
         };
         faults.push(fault(config, format!("routes[{at}].{key}"), problem));
@@ -137,6 +144,14 @@ fn oidc_faults(config: &Config, oidc: &OidcConfig) -> Vec<ConfigFault> {
     };
     faults.extend(secret.map(|(key, reason)| fault(config, format!("sso.oidc.{key}"), reason)));
     faults
+}
+
+fn holds_key(route: &Route, secret: Option<String>) -> bool {
+    let key = secret.as_deref().and_then(header_value);
+    key.is_some_and(|key| match &route.aws {
+        Some(scope) => Signer::read(&key, scope, Timestamp::UNIX_EPOCH).is_some(),
+        None => true,
+    })
 }
 
 fn holds_line(secret: Option<String>) -> bool {

@@ -89,6 +89,7 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
         max_connections_per_address: section.count("max_connections_per_address", 1..=1_000_000),
         max_body_bytes: section.count("max_body_bytes", 1024..=GIB),
         max_streams: section.count("max_streams", 0..=100_000),
+        max_streams_per_caller: small(section, "max_streams_per_caller", 100_000),
     };
     section.finish();
     config

@@ -13,6 +13,7 @@ use crate::document::section::Section;
 use crate::govern::siem::config::FileTarget;
 use crate::govern::siem::config::Filter;
 use crate::govern::siem::config::HttpTarget;
+use crate::govern::siem::config::NatsTarget;
 use crate::govern::siem::config::Peer;
 use crate::govern::siem::config::SINKS_MAX;
 use crate::govern::siem::config::SiemConfig;
@@ -23,7 +24,7 @@ use crate::govern::siem::config::SyslogTransport;
 use crate::govern::siem::config::Target;
 
 const KEY: &str = "siem";
-const PLATFORMS: [&str; 5] = ["splunk_hec", "elastic", "syslog", "webhook", "ocsf_file"];
+const PLATFORMS: [&str; 6] = ["splunk_hec", "elastic", "syslog", "webhook", "ocsf_file", "nats"];
 const NAME_BYTES_MAX: usize = 64;
 const BATCH_ENTRIES: u64 = 500;
 const BATCH_ENTRIES_MAX: u64 = 10_000;
@@ -40,6 +41,9 @@ const FILES_KEPT: u64 = 8;
 const HEC_PATH: &str = "/services/collector/event";
 const BULK_PATH: &str = "/_bulk";
 const ELASTIC_INDEX: &str = "logs-portcullis.audit-default";
+const NATS_SUBJECT: &str = "portcullis.audit";
+/// What a server takes in a line leaves room for much more; a file of its own is named after each stream.
+const NATS_NAME_BYTES_MAX: usize = 255;
 
 /// Reads `[siem]` of a document, whatever else is in it.
 ///
@@ -106,11 +110,13 @@ fn target(section: &mut Section<'_>) -> Target {
         "webhook" => Target::Webhook(http(section, None)),
         "syslog" => syslog(section),
         "ocsf_file" => Target::OcsfFile(file(section)),
+        "nats" => Target::Nats(nats(section)),
         other => {
             let expected = format!("expected one of {}", PLATFORMS.join(", "));
             section.invalid("platform", expected, nearest(other, PLATFORMS));
             // Whatever the others take is asked for, so that the platform is the only fault.
-            let (_, _) = (http(section, None), section.text_maybe("index"));
+            let _ = http(section, None);
+            let _ = ["index", "subject", "stream", "user"].map(|key| section.text_maybe(key));
             Target::OcsfFile(file(section))
         }
     }
@@ -156,6 +162,39 @@ fn syslog(section: &mut Section<'_>) -> Target {
     let bytes =
         section.number_maybe("message_bytes", 480..=bytes_max).unwrap_or(MESSAGE_BYTES.min(bytes_max));
     Target::Syslog(SyslogTarget { peer, transport, payload, message_bytes_max: bytes as usize })
+}
+
+fn nats(section: &mut Section<'_>) -> NatsTarget {
+    let (peer, _) = peer(section, &[("tls", 4222, true), ("nats", 4222, false)]);
+    let fits = |name: &str, never: &[u8]| {
+        (1..=NATS_NAME_BYTES_MAX).contains(&name.len())
+            && name.bytes().all(|it| it.is_ascii_graphic() && !never.contains(&it))
+    };
+    let subject = section.text_maybe("subject").unwrap_or(NATS_SUBJECT);
+    if !fits(subject, b"*>") || subject.split('.').any(str::is_empty) {
+        let expected = "expected words with full stops between them, without spaces, * and >";
+        section.invalid("subject", expected, None);
+    }
+    let stream = section.text_maybe("stream");
+    if !stream.is_none_or(|name| fits(name, b".*>/\\")) {
+        section.invalid(
+            "stream",
+            "expected a stream's name, without spaces, full stops, slashes, * and >",
+            None,
+        );
+    }
+    let user = section.text_maybe("user").filter(|name| !name.is_empty());
+    let secret = secret(section);
+    if user.is_some() && secret.is_none() {
+        section.invalid("user", "expected its password in secret_file or secret_env", None);
+    }
+    NatsTarget {
+        peer,
+        subject: subject.to_owned(),
+        stream: stream.map(str::to_owned),
+        user: user.map(str::to_owned),
+        secret,
+    }
 }
 
 fn file(section: &mut Section<'_>) -> FileTarget {

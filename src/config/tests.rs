@@ -144,7 +144,7 @@ burst = 1
         "19 routes[1].path_prefix: already taken by routes[0]",
         "20 routes[1].upstream: expected 1 to 64 URLs",
         "21 routes[1].auth: expected `transparent`, `gateway_key` or `a2a`; did you mean `a2a`?",
-        "22 routes[1].dialect: expected one of auto, openai, anthropic, gemini, cohere, ollama, a2a, mcp, generic",
+        "22 routes[1].dialect: expected one of auto, openai, anthropic, gemini, bedrock, cohere, ollama, a2a, mcp, generic",
         "23 routes[2].name: missing",
         "24 routes[2].path_prefix: expected a path like /v1, without escapes, '.' and '..'",
         "26 routes[2].timeouts.upstream_idle_ms: expected a number from 1 to 3600000",
@@ -210,6 +210,28 @@ fn the_environment_is_over_every_file() {
     assert_eq!((secrets.request, secrets.response), (Mode::Monitor, Mode::Redact));
     let community = config.rules.limits.tiers.iter().find(|tier| tier.tier == "community").unwrap();
     assert_eq!((community.requests_per_minute, community.burst), (Some(60), Some(3)));
+}
+
+#[test]
+fn what_routes_sign_needs_credentials_and_callers_who_are_known() {
+    let route = "[[routes]]\nname = \"a\"\npath_prefix = \"/a\"\nupstream = \"http://127.0.0.1:1\"\n";
+    let cases = [
+        ("aws_region = \"eu-west-1\"\n", "aws_region: what is signed"),
+        ("auth = \"gateway_key\"\naws_region = \"eu-west-1\"\n", "aws_region: what is signed"),
+        ("aws_service = \"bedrock\"\n", "aws_service: needs an aws_region"),
+        (
+            "auth = \"gateway_key\"\nprovider_key_env = \"A\"\naws_region = \"EU\"\n",
+            "aws_region: expected small letters",
+        ),
+        (
+            "auth = \"gateway_key\"\nprovider_key_env = \"A\"\naws_region = \"r\"\nwebsocket = true\n",
+            "websocket: requests are signed one by one",
+        ),
+    ];
+    for (more, expected) in cases {
+        let found = complaints(&format!("{route}{more}"));
+        assert!(found.iter().any(|fault| fault.contains(expected)), "{more}: {found:?}");
+    }
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl ArrayParser {
         };
         self.searched_to = 0;
         self.element_from = 0;
-        StreamPiece { raw, event: None, data, terminated }
+        StreamPiece { raw, event: None, data, terminated, frame: None }
     }
 }
 

@@ -22,6 +22,8 @@ const OPEN_ENDPOINT: &str = "openapi";
 const QUERY_NAMES: [&str; 3] = ["model", "modelId", "deployment"];
 /// Members that name one model, or several in order of preference.
 const MODEL_KEYS: [&str; 5] = ["model", "modelId", "model_id", "models", "fallbacks"];
+/// Members of a message on a socket that say what a session or an answer is to be.
+const MESSAGE_PARTS: [&str; 2] = ["session", "response"];
 /// Members that hold requests of their own.
 const NESTED: [&str; 3] = ["requests", "body", "params"];
 /// Members that list tools.
@@ -128,6 +130,21 @@ impl Asked {
         match document.is_array(NodeId::ROOT) {
             true => document.children(NodeId::ROOT).for_each(|one| search.request(one)),
             false => search.request(NodeId::ROOT),
+        }
+    }
+
+    /// Adds what a message of a socket names, for the session or for one answer.
+    pub fn in_message(&mut self, message: &[u8], document: &Document) {
+        self.in_json(message, document);
+        let mut search = Search { body: message, document, asked: self };
+        for member in document.children(NodeId::ROOT) {
+            let Some(key) = document.key_of(message, member) else { continue };
+            let folded = fold(key.as_bytes());
+            match MESSAGE_PARTS.iter().find(|part| fold(part.as_bytes()) == folded) {
+                Some(part) if *part == &*key && document.is_object(member) => search.request(member),
+                Some(part) => search.asked.is_disguised |= *part != &*key,
+                None => {}
+            }
         }
     }
 

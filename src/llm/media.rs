@@ -1,5 +1,8 @@
 //! What a body is, by its Content-Type and, where that may lie, by its first bytes.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 /// The form of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Media {
@@ -20,7 +23,10 @@ pub enum Media {
     },
     /// Bytes that hold no text we read: images, audio, archives.
     Opaque,
-    /// Amazon's frames around pieces of JSON, which nothing here reads.
+    /// What no Content-Type was ever for: a message of a socket that says it is binary, or what a control frame
+    /// carries. Most often it is sound, or drawn by chance.
+    Binary,
+    /// Amazon's frames around pieces of JSON.
     AmazonEvents,
     /// Nothing was declared.
     Undeclared,
@@ -35,8 +41,8 @@ pub enum MediaFault {
     /// A multipart type without a usable boundary.
     #[error("the multipart boundary is missing or malformed")]
     Boundary,
-    /// Frames that hold text, which are not read.
-    #[error("events in Amazon's frames are not read")]
+    /// Frames that hold text, in a body that is read whole.
+    #[error("events in Amazon's frames are read in answers only")]
     Framed,
     /// A parameter stands there twice, or in pieces: some parsers take the first, others the last.
     #[error("a parameter of the content type is repeated")]
@@ -50,6 +56,8 @@ const PARAMETERS: [&str; 2] = ["boundary", "charset"];
 const WIDE_NULS_MIN: usize = 50;
 /// … and at most so many bytes at the others that are no ASCII text.
 const WIDE_OTHERS_MAX: usize = 10;
+/// How many bytes of a text show at a glance that it is no base64.
+const GLANCE_BYTES: usize = 64;
 const OPAQUE_APPLICATION: [&str; 7] = ["octet-stream", "pdf", "zip", "gzip", "x-tar", "wasm", "x-protobuf"];
 
 impl Media {
@@ -109,13 +117,35 @@ impl Media {
         matches!(body, [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [0, 0, 0xfe, 0xff, ..])
             || matches!(body, [b'{' | b'[' | b'"' | b' ', 0, ..] | [0, b'{' | b'[' | b'"' | b' ', ..])
             || matches!(body, [0, 0, 0, b'{' | b'[' | b'"', ..])
-            || body.contains(&0) && (is_wide(body, 2) || is_wide(body, 4))
+            || Self::is_wide_text(body)
+    }
+
+    /// Tells whether most of some bytes are a text in wide characters, however they begin: sound may begin so too.
+    pub fn is_wide_text(body: &[u8]) -> bool {
+        body.contains(&0) && (is_wide(body, 2) || is_wide(body, 4))
     }
 
     /// Tells whether bytes are those of no text in any encoding of eight bits: control characters are among them.
     pub fn looks_binary(body: &[u8]) -> bool {
         body.iter().any(|byte| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
     }
+}
+
+impl Media {
+    /// Tells whether a text is base64 of bytes that are no text.
+    pub fn is_binary_base64(text: &[u8]) -> bool {
+        // Seen at a glance in most texts, before there is room made for what they would decode to.
+        if !text.len().is_multiple_of(4) || !text.iter().take(GLANCE_BYTES).all(|byte| is_base64(*byte)) {
+            return false;
+        }
+        let Ok(bytes) = STANDARD.decode(text) else { return false };
+        let is_text = std::str::from_utf8(&bytes).is_ok() && !Self::looks_binary(&bytes);
+        !bytes.is_empty() && !is_text && !Self::looks_wide(&bytes)
+    }
+}
+
+fn is_base64(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 
 /// Tells whether a text of wide characters, `width` bytes each, would look so: NULs beside ASCII.
@@ -193,5 +223,8 @@ mod tests {
         let silence = [0; 64];
         let sound: Vec<u8> = (0..64_i16).flat_map(i16::to_le_bytes).collect();
         assert!(![&archive[..], &silence, &sound].into_iter().any(Media::looks_wide));
+        let quiet: Vec<u8> = (0..64_i16).flat_map(|it| (91 - it * 5).to_le_bytes()).collect();
+        assert!(Media::looks_wide(&quiet) && !Media::is_wide_text(&quiet));
+        assert!([&two, &swapped, &four].into_iter().all(|it| Media::is_wide_text(it)));
     }
 }

@@ -3,6 +3,7 @@
 mod array;
 pub mod asked;
 pub mod dialect;
+pub mod eventstream;
 pub mod json;
 pub mod jsonrpc;
 pub mod media;
@@ -13,6 +14,7 @@ mod sse;
 pub mod stream;
 pub mod tools;
 pub mod usage;
+pub mod websocket;
 
 #[cfg(test)]
 mod traffic_tests;

@@ -63,7 +63,7 @@ impl NdjsonParser {
             0 => SmallVec::new(),
             length => smallvec![start..start + length],
         };
-        StreamPiece { raw, event: None, data, terminated }
+        StreamPiece { raw, event: None, data, terminated, frame: None }
     }
 }
 

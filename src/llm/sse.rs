@@ -138,7 +138,8 @@ impl SseParser {
         self.line_from = 0;
         self.searched_to = 0;
         self.at_stream_start = false;
-        StreamPiece { raw, event: self.event.take(), data: std::mem::take(&mut self.data), terminated }
+        let (event, data) = (self.event.take(), std::mem::take(&mut self.data));
+        StreamPiece { raw, event, data, terminated, frame: None }
     }
 }
 

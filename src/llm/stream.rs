@@ -8,6 +8,9 @@ use bytes::BytesMut;
 use smallvec::SmallVec;
 
 use crate::llm::array::ArrayParser;
+use crate::llm::eventstream::EventStreamParser;
+use crate::llm::eventstream::Frame;
+use crate::llm::eventstream::FrameFault;
 use crate::llm::ndjson::NdjsonParser;
 use crate::llm::sse::SseParser;
 
@@ -23,6 +26,8 @@ pub enum StreamFormat {
     Ndjson,
     /// One JSON array whose elements come one by one.
     JsonArray,
+    /// Amazon's frames with checksums, around JSON.
+    AmazonEvents,
 }
 
 /// Why a stream cannot be cut into pieces.
@@ -40,12 +45,15 @@ pub enum StreamFault {
         /// Where, in bytes of the stream.
         offset: u64,
     },
+    /// A frame cannot be read.
+    #[error(transparent)]
+    Frame(#[from] FrameFault),
 }
 
-/// One event, line or element. The pieces of a stream, put together, are the stream.
+/// One event, line, element or frame. The pieces of a stream, put together, are the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamPiece {
-    /// The original bytes, separators included.
+    /// What is read of it: the original bytes, separators included, or the texts of its frame.
     pub raw: Bytes,
     /// The event's name, where it has one.
     pub event: Option<String>,
@@ -54,9 +62,21 @@ pub struct StreamPiece {
     pub data: SmallVec<[Range<usize>; 1]>,
     /// Whether the piece was ended by its separator, not by the end of the stream.
     pub terminated: bool,
+    /// The frame that its texts lie in, where it has one.
+    pub frame: Option<Box<Frame>>,
 }
 
 impl StreamPiece {
+    /// Returns its bytes as they came.
+    pub fn original(&self) -> &Bytes {
+        self.frame.as_ref().map_or(&self.raw, |frame| frame.bytes())
+    }
+
+    /// Returns how many bytes it takes while it waits.
+    pub fn held_bytes(&self) -> usize {
+        self.raw.len() + self.frame.as_ref().map_or(0, |frame| frame.bytes().len())
+    }
+
     /// Tells whether the piece carries a payload.
     pub fn has_payload(&self) -> bool {
         self.data.iter().any(|line| !line.is_empty())
@@ -103,6 +123,7 @@ enum Framing {
     Sse(SseParser),
     Ndjson(NdjsonParser),
     JsonArray(ArrayParser),
+    AmazonEvents(EventStreamParser),
 }
 
 impl StreamParser {
@@ -112,6 +133,7 @@ impl StreamParser {
             StreamFormat::Sse => Framing::Sse(SseParser::new(piece_bytes_max)),
             StreamFormat::Ndjson => Framing::Ndjson(NdjsonParser::new(piece_bytes_max)),
             StreamFormat::JsonArray => Framing::JsonArray(ArrayParser::new(piece_bytes_max)),
+            StreamFormat::AmazonEvents => Framing::AmazonEvents(EventStreamParser::new(piece_bytes_max)),
         };
         Self { framing, fault: None }
     }
@@ -131,6 +153,7 @@ impl StreamParser {
             Framing::Sse(parser) => parser.advance(&mut pieces),
             Framing::Ndjson(parser) => parser.advance(&mut pieces),
             Framing::JsonArray(parser) => parser.advance(&mut pieces),
+            Framing::AmazonEvents(parser) => parser.advance(&mut pieces),
         };
         self.fault = outcome.err();
         match self.fault {
@@ -161,6 +184,7 @@ impl StreamParser {
             Framing::Sse(parser) => parser.finish(),
             Framing::Ndjson(parser) => parser.finish(),
             Framing::JsonArray(parser) => parser.finish(),
+            Framing::AmazonEvents(parser) => return parser.finish().map(|()| None),
         })
     }
 
@@ -169,6 +193,7 @@ impl StreamParser {
             Framing::Sse(parser) => parser.pending(),
             Framing::Ndjson(parser) => parser.pending(),
             Framing::JsonArray(parser) => parser.pending(),
+            Framing::AmazonEvents(parser) => parser.pending(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The tools that a body defines, wherever its API has them, and what each definition says.
 //!
 //! Places: `tools`, `functions` (OpenAI), `tools` (Anthropic), `tools[].functionDeclarations` (Gemini),
-//! `toolConfig.tools[].toolSpec` (Bedrock), `result.tools` (MCP `tools/list`), and `mcp_list_tools` items and
-//! `mcp` servers of OpenAI's Responses.
+//! `toolConfig.tools[].toolSpec` (Bedrock), `result.tools` (MCP `tools/list`), `mcp_list_tools` items and `mcp` servers
+//! of OpenAI's Responses, and `session.tools` and `response.tools` of its Realtime.
 
 use std::borrow::Cow;
 
@@ -19,6 +19,10 @@ pub const TOOL_NAME_BYTES_MAX: usize = 256;
 
 /// What providers' clients move from tool to tool without meaning another tool by it.
 const VOLATILE: [&str; 1] = ["cache_control"];
+
+/// Where requests list the tools that they define.
+const REQUESTED: [&[&str]; 5] =
+    [&["tools"], &["functions"], &["toolConfig", "tools"], &["session", "tools"], &["response", "tools"]];
 
 /// One definition of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +62,7 @@ pub fn called(body: &[u8], document: &Document) -> Option<String> {
 /// Returns the tools that a request defines, at most [`TOOLS_MAX`], in its order.
 pub fn requested<'a>(body: &'a [u8], document: &Document) -> Vec<ToolDefinition<'a>> {
     let mut search = Search { body, document, found: Vec::new() };
-    for list in [&["tools"][..], &["functions"], &["toolConfig", "tools"]] {
+    for list in REQUESTED {
         search.list(document.find(body, list), "");
     }
     search.items("input");
@@ -204,6 +208,8 @@ mod tests {
         let cases = [
             (r#"{"tools":[TOOL,{"type":"web_search"}]}"#, "", "a", tool.to_owned()),
             (r#"{"functions":[ TOOL ]}"#, "", "a", tool.to_owned()),
+            (r#"{"type":"session.update","session":{"tools":[TOOL]}}"#, "", "a", tool.to_owned()),
+            (r#"{"type":"response.create","response":{"tools":[TOOL]}}"#, "", "a", tool.to_owned()),
             (r#"{"result":{"tools":[TOOL]},"id":1}"#, "", "a", tool.to_owned()),
             (r#"{"tools":[{"functionDeclarations":[TOOL]}]}"#, "", "a", tool.to_owned()),
             (

@@ -60,7 +60,7 @@ fn pieces(format: StreamFormat, body: &[u8], chunk_bytes: usize) -> Vec<StreamPi
 }
 
 fn dialect_of<'a>(dialects: &'a Dialects, recorded: &Recorded) -> &'a Dialect {
-    let names = ["openai", "anthropic", "gemini", "cohere", "ollama"].map(|name| (name, name));
+    let names = ["openai", "anthropic", "gemini", "bedrock", "cohere", "ollama"].map(|name| (name, name));
     let name = names
         .iter()
         .find(|(prefix, _)| recorded.dialect.starts_with(prefix))

@@ -5,10 +5,14 @@
 //!
 //! | dialect | bodies | streams |
 //! |---|---|---|
-//! | OpenAI | chat completions, responses, completions, embeddings, moderations | SSE |
+//! | OpenAI | chat completions, responses, completions, embeddings, moderations; Realtime's events | SSE; WebSocket |
 //! | Anthropic | messages | SSE |
 //! | Gemini | generateContent, streamGenerateContent | SSE, JSON array |
 //! | Ollama | chat, generate | NDJSON |
+//! | Cohere | chat (v2, v1), embed, rerank | SSE, NDJSON |
+//! | A2A | JSON-RPC, 0.3 and 1.0 | SSE |
+//! | MCP | streamable HTTP | SSE |
+//! | Bedrock | Converse, and the bodies of the models it serves | frames of Amazon's event stream |
 //!
 //! # Refusals
 //! A refusal has the provider's own shape, so that its SDK raises its own exception with code and message filled. A block is
@@ -22,7 +26,8 @@
 //! - Hop-by-hop headers are not forwarded, nor the cookies of people who are signed in to the gateway itself.
 //!   Answers gain `X-Request-Id`, `X-Portcullis-Action`, `X-Portcullis-Policy` and
 //!   the three rate-limit headers.
-//! - Bodies are untouched, except where a value is masked or restored: those bytes, and the length.
+//! - Bodies are untouched, except where a value is masked or restored: those bytes, and the length; of a frame, its
+//!   checksums and, in an envelope, the base64 around the event.
 //!
 //! # What the gateway does not carry
 //! `TRACE`, `CONNECT`, HTTP/1.1 without exactly one `Host`, header names with underscores, header values beyond ASCII,

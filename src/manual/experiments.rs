@@ -22,7 +22,7 @@
 //!
 //! # What is counted
 //! Requests in which the third layer had something to read, whichever variant they fell to; detections; blocks by the
-//! model, whatever else would have blocked; the time it took. A request id counts once. Callers may feed results back
+//! model, whatever else would have blocked; the time it took. A request id counts once, at whichever node and however late, up to a million ids that were fed back. Callers may feed results back
 //! (`…/{id}/result`): with the `request_id`, a false positive is added to a request that was counted already, if the named
 //! variant judged it (who feeds back lets the gateway make the ids); without it, it is a request of its own.
 //!

@@ -13,8 +13,28 @@
 //!
 //! A sink of `[siem]` that is changed or comes back goes on at the place it had in the log, by its name; the others do not
 //! notice. By the API sinks may be left out, and which entries they get and how may change, by an administrator; where
-//! entries go is said in files alone. What the log's retention drops before a sink could send it is counted
+//! entries go is said in files alone. Syslog acknowledges nothing: a connection is ended so that the daemon can read what
+//! is on its way, and where it does not end its own side within two seconds, what was sent in the last half minute before
+//! it fell silent is sent again by whoever takes the place over; so it is after a kill. What the log's retention drops
+//! before a sink could send it is counted
 //! (`events_missed` in `/api/v1/siem/status`, `portcullis_siem_events_total{result="missed"}`) and logged as an error.
+//! An entry that a receiver refuses for what it is (400, 413, 422) becomes a dead letter, if the receiver takes others
+//! of the same batch, or took the one before. A receiver that takes none is set up for something else: `last_error` says
+//! so, everything waits, and goes once that is mended.
+//! A sink that cannot be opened after a change, or breaks down, stands as `failed` there and in `portcullis_siem_sinks`,
+//! and is begun again after a pause that grows from failure to failure (`backoff_min_ms` to `backoff_max_ms`). Health
+//! does not depend on sinks: traffic is served whoever takes the log.
+//!
+//! A sink of `nats` publishes OCSF events under its `subject`, and counts one as taken when the stream that takes the subject
+//! has acknowledged it; without one they wait (`no stream takes the sink's subject`). Make the stream before, and name it
+//! in `stream`, so that no other takes them. Each message has an id, `ENTRY@SUBJECT`: what is sent again within the stream's
+//! `duplicate_window` (two minutes, as shipped) is not stored twice, and what comes later has the same id. A message that is
+//! larger than the stream or the server takes is a dead letter. A sink speaks to the server of its `url` alone: others
+//! that this one names are not followed, since nobody has judged their addresses; a name may have several addresses, which are
+//! tried in turn. Access is by token, or by user and password; TLS begins after the server's first line, as NATS does unless
+//! `handshake_first` is `true`. There is no sink for Kafka: a client connects to whichever brokers the first one names.
+//! What speaks NATS here is part of the gateway: [`crate::govern::siem`] says what the sinks promise, and the source of the
+//! sink why no client library fits.
 //!
 //! # What needs a restart
 //! `[proxy]`, `[admin]`, `[auth]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
@@ -28,9 +48,9 @@
 //! | what fails | what happens |
 //! |---|---|
 //! | a body cannot be read, is too long, or takes longer than `limits.scan_ms` | the policy's `fail_mode`: `closed` (the default) refuses in the caller's shape, `open` lets it pass and counts it |
-//! | memory for bodies (`limits.buffered_bytes_total`) is used up | 503 |
+//! | memory for bodies (`limits.buffered_bytes_total`) is used up | 503; a stream or a socket that holds back more than 64 KiB and needs more ends with `overloaded` (a socket is closed with 1013), whatever the fail mode |
 //! | the audit log cannot be written | `audit.on_failure`: `refuse` (the default) answers 503, `allow_and_alarm` goes on; health is `degraded` in both cases |
-//! | a part of the gateway panics | that exchange gets a 500, the process lives |
+//! | a part of the gateway panics | that exchange gets a 500, or, where its answer has left, is recorded all the same; `portcullis_panics_total` counts it, the process lives |
 //! | a background task ends | what it served is `down`, health is `degraded` |
 //!
 //! # Durability
@@ -43,11 +63,21 @@
 //!   entry `exchange_begun` is on the disk before the first byte leaves, and the event of the exchange before the
 //!   last: a caller never has a complete answer without its record. What cannot be recorded in time is refused with
 //!   503, or ends in an error, unless `audit.on_failure` says otherwise. Upgraded connections are recorded at their end.
+//!   What is found counts once: `exchange_begun` lists what was found in the request, and has no category and no severity;
+//!   those are in the entry at the end. Only where the process dies in between is `exchange_begun` all there is. An entry
+//!   that the log has taken and did not confirm in time may still be written: the refusal that follows is recorded as
+//!   `exchange_unconfirmed`, without the findings.
 //!
 //! # After a crash
 //! The journal repairs a torn end by itself and logs what it cut off; an entry is either whole or gone, and the chain of
-//! hashes verifies. The index is caught up from the journal. A segment that is damaged in the middle is no crash's
-//! work: the gateway does not start on it, and names the file.
+//! hashes verifies. The index is caught up from the journal.
+//!
+//! Damage elsewhere is no crash's work. On a segment whose header is damaged the gateway does not start: it names the file.
+//! Damaged entries of a closed segment are passed over up to the next whole one: the log names the place once, health is
+//! `degraded` while traffic goes on, `portcullis_audit_damaged_bytes` is not 0, pages that may miss something say
+//! `complete: false`, exports across it break off, and `portcullis audit verify` names the damage. Retention drops the
+//! segment in its time, unless somebody is under a legal hold: what cannot be read may be about them. Where the segment
+//! is restored from a backup, the next start finds its entries again.
 //!
 //! Two processes cannot share a state directory: the second one says so and ends with status 1.
 //!
@@ -90,13 +120,21 @@
 //! `conf/deploy/prometheus/` has alert rules with their tests, and a configuration that scrapes with an API key.
 //! `portcullis completions SHELL` and `portcullis man` print what shells and `man` read.
 //!
+//! `/metrics` is Prometheus' text format; to a scraper that asks for it (`Accept: application/openmetrics-text`, as
+//! Prometheus does of itself) it is OpenMetrics 1.0, with the same samples, and with exemplars: each bucket of the latencies
+//! of requests, of providers and of first bytes names the trace of the last exchange in it whose spans are sent (`[otlp]`,
+//! sampled). Prometheus keeps them with `--enable-feature=exemplar-storage`, and Grafana leads from a bucket to its trace.
+//! From a refused exchange to its trace leads the request id: it is in the audit entry, the log line and the span.
+//!
 //! # Backup
 //! `portcullis backup -c FILE OUT` writes the state directory to one file: from a running gateway by way of `control.sock` in
 //! that directory (mode 0600: who reads the state may back it up), else from the directory. Records are those of one
 //! moment; the audit log goes on a little further, and its keys come last. The file is read once more before it gets its
 //! name. `portcullis restore OUT` verifies it, and `--into DIRECTORY` restores it: its digest first, then the chain of the
 //! audit log; a directory that is not empty is left alone. Records keep the version they were written in, and a later
-//! release reads them. With PostgreSQL it holds what is this node's own; the database is backed up by its own tools. A
+//! release reads them. An earlier one does not: names of keys, users, sessions and the authors of revisions are sealed since
+//! version 2, and the first release does not begin on such a state. Make a backup before an upgrade; the way back is to
+//! restore it. With PostgreSQL it holds what is this node's own; the database is backed up by its own tools. A
 //! `.partial` that an earlier attempt left is to be removed first. The file holds secrets, and what was erased after it was made: keep it shorter than the log.
 //!
 //! # Exit codes
@@ -117,16 +155,19 @@
 //!
 //! # Scale plan
 //! Figures marked *m* were measured, those marked *e* follow from them. The measurements of a request are those of the
-//! README (commit `decc746`, two shared cores of an AMD EPYC); shipping has not been measured at its limit. Measure
-//! your own traffic: a prompt of 128 KB costs forty times one of 2 KB.
+//! README (commit `ff560e7`, two shared cores of an AMD EPYC); those of shipping are of `benches/compare/shipping.py` (the
+//! same machine, busy with other work; gateway and PostgreSQL on the same two cores; one disk). Measure your own traffic: a
+//! prompt of 128 KB costs twelve times one of 2 KB.
 //!
 //! | | one node, one core | 100,000 requests a second |
 //! |---|---|---|
-//! | CPU of a 2 KB chat: the bare proxy's 51 µs and 164 µs more (*m*) | 4,650 a second (*e*) | 21.5 cores (*e*), 36 at 60 % load |
-//! | CPU of a 16 KB chat: at least 51 µs and 485 µs more (*m*) | 1,870 a second (*e*) | 54 cores (*e*), 90 at 60 % load |
-//! | nodes of 16 cores, two more than needed | | 5 for 2 KB, 8 for 16 KB (*e*) |
+//! | CPU of a 2 KB chat: the bare proxy's 39 µs and 214 µs more (*m*) | 3,950 a second (*e*) | 25 cores (*e*), 42 at 60 % load |
+//! | CPU of a 16 KB chat: the bare proxy's 58 µs and 640 µs more (*m*) | 1,430 a second (*e*) | 70 cores (*e*), 116 at 60 % load |
+//! | nodes of 16 cores, two more than needed | | 5 for 2 KB, 10 for 16 KB (*e*) |
 //! | audit entries: one a request; some 650 bytes in the journal (*e*) | 3 MB/s | 65 MB/s, 5.6 TB a day |
 //! | the same as rows with their eight indexes, about three times that (*e*) | 9 MB/s | 195 MB/s, 17 TB a day |
+//! | an entry of a plain exchange, with no finding: 286 bytes in the journal, 632 as a row with its indexes (*m*) | | |
+//! | shipping by one node that catches up, 90,000 to 115,000 entries into a table that was empty: 9,300, 17,200 and 19,600 a second in three runs (*m*) | | |
 //!
 //! *What breaks first* is none of the gateway's parts: it is the one database that takes every audit entry, in batches
 //! of 500, one at a time from each node. `portcullis_audit_ship_waiting_seconds` says when it is too slow; nothing else
@@ -150,7 +191,60 @@
 //! 6. *Redis:* each node tells at most 1,000 callers in each round of 5 ms; one Redis counts 100,000 and more scripts a
 //!    second (*e*, by its own documentation).
 //!
+//! # What a build needs
+//! Hyperscan (Vectorscan) is C++ and linked dynamically, as Debian ships it: packages and the tarball need
+//! `libvectorscan5` and the C++ runtime beside it. A static binary on musl would take Vectorscan, its Boost headers and a C++
+//! runtime built for musl, which neither Debian nor rustup has.
+//! Everything else is in the binary.
+//!
 //! # Known tensions
 //! - The store is locked by one process: between two binaries there is a time in which callers wait. None is refused.
 //!   With the state in a database ([`crate::manual::cluster`]) that is so for the journal alone.
 //! - sled gives no disk space back after deletes. The audit journal is not in it; its segments are files, dropped whole.
+//!
+//! # WebSockets
+//! On a route with `websocket = true` frames (RFC 6455) are read in both directions, in fragments or not. No extension
+//! is offered to the provider, so that nothing is compressed, whatever the caller would like. Messages that are not
+//! masked keep their frames; one that is becomes a single frame. Pings and pongs overtake messages that wait for a word
+//! under way; all that waits on a socket is at most `limits.stream_hold_bytes_max`, and is of the room that
+//! `limits.buffered_bytes_total` gives to all: where that is used up, a socket that needs more than 64 KiB of it is told
+//! `overloaded` and closed with 1013. A block is told in the provider's
+//! error event (Realtime's `error`), then the caller's side is closed with 1008, the provider's with 1001; what the
+//! provider fails at closes with 1011. Who does not read is not waited for: each side has a second for its farewell.
+//!
+//! Any JSON or text is read, whoever speaks it, in text frames and in binary ones. Where the API is known, as Realtime
+//! is, events are known by their names: texts, transcripts and arguments in pieces are one text each. Where it is not,
+//! nothing tells that a text is over, and each message is judged by itself. Binary messages, and what pings carry, pass
+//! and are counted where they are no text, whatever byte they begin with.
+//! Placeholders (`mask = "token"`) that stand for the caller's own values are turned back in what the provider says,
+//! from the next text on; those that stand for the provider's are not, whoever says them. What messages of the caller
+//! tell the model as its operator is guarded like a request's system prompt, the last eight of them each by itself, and
+//! the tools of a session or of a response are pinned like a request's.
+//!
+//! A socket is opened with the first of the route's upstreams and addresses that can be connected, beginning with another
+//! upstream each time; once one has heard the handshake, no other is asked.
+//!
+//! A socket on which neither side says anything for the route's `upstream_idle_ms` is closed on both sides with 1001,
+//! and so are all when the process ends: clients connect anew. On a route with `websocket_uninspected = true` they are
+//! cut, for nobody knows where a frame ends. Each answer that ends and tells what it used (`response.done`) is counted as
+//! a request of its own, beside the socket itself, and settled with the key's budget. As much is reserved as for any
+//! answer once one is asked for (`asks` of the dialect, or what may be answered), anew where a message says how long one
+//! may be, and nothing while none is awaited; what does not fit closes the socket with `budget_reserved`. Once the budget
+//! is used up, the socket is closed behind the answer that did so. Keys with a budget, and those limited to models or
+//! tools, open none where answers cannot be told apart (an API that is not known, `websocket_uninspected`). A limited key
+//! has to name its model in the address, and every message is held against its lists. Where one of their sockets brings
+//! something that cannot be read, and the policy fails open, it passes and the socket is closed: what would follow could
+//! not be known. A socket that ends while an answer is under way, or one that was asked for has said nothing, pays what was
+//! reserved for it.
+//!
+//! # Bedrock
+//! A stream in Amazon's frames ends in an exception frame (`validationException` for a block), graceful or not: how the
+//! model in an envelope would end is its own affair. Whole refusals of Bedrock name the exception in `__type`
+//! (`AccessDeniedException` for a block), and our own code in `reason`.
+//!
+//! # Signatures of AWS
+//! The caller's own signature passes as it is, with every header and byte that it covers; it names the host that the
+//! caller addressed, so it holds only where that is the provider's name. A body that would have to change is refused
+//! (403 `signed_content`), never sent with a signature that does not fit. On a route with `auth = "gateway_key"` and
+//! `aws_region`, the caller presents a key of ours (in `X-API-Token`, or as what AWS calls a Bedrock API key, which its
+//! SDKs take from the environment) and signs nothing; the gateway signs what leaves, after every change.

@@ -1,6 +1,6 @@
 //! How a stream is judged while it flows.
 //!
-//! A provider's answer arrives as events (SSE, NDJSON, elements of a JSON array), cut by the network anywhere. The text
+//! A provider's answer arrives as events (SSE, NDJSON, elements of a JSON array, Amazon's frames), cut by the network anywhere. The text
 //! in them belongs to *lanes*: one for each choice, content block, tool call's arguments, reasoning.
 //!
 //! ```text

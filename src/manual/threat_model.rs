@@ -24,7 +24,7 @@
 //! |---|---|---|
 //! | a crafted `Host` (`localhost:4000/#@x`) bypassed a gateway's admin authentication (CVE-2026-49468) | [`admin::head`](crate::admin::head) refuses a Host that is not `host[:port]`; the management API never decides by Host, and answers only to names it knows | `vectors`, `admin::guard::only_own_names_are_answered` |
 //! | SQL injection in the check of API keys (CVE-2026-42208) | keys are looked up by a hash in a key-value table; there is no query language ([`access::key`](crate::access::key)) | by construction |
-//! | a package of a gateway was replaced by malware | releases build from `Cargo.lock`; `.deny.toml` names the licences and the sources that may be used | `cargo deny`, in `make lint` |
+//! | a package of a gateway was replaced by malware | releases build from `Cargo.lock`; `.deny.toml` names the licences and the sources that may be used | `cargo deny`, in `make test` |
 //! | an admin interface without protection from forged and excessive requests | the management plane has its own listener and thread, a credential on every call, limits of its own | `quotas::one_caller_takes_no_more_than_its_share`, `bounds` |
 //! | one default in code failed open, another failed closed | [`FailMode`](crate::policy::decision::FailMode) has one default, [`FAIL_MODE_DEFAULT`](crate::policy::FAIL_MODE_DEFAULT) | `inspection::refused` |
 //! | an overlap window of 256 bytes between chunks was taken to be enough | the hold-back is derived from the patterns ([`scan::hold`](crate::scan::hold)); see [`streaming`](super::streaming) | `inspection::chunking`, `scan::hold` |
@@ -74,10 +74,14 @@
 //! | a token with `alg` `none`, `HS256` over the public key, `RS256`, a key of its own in the head (`jwk`, `kid`), changed claims | 401: only EdDSA by a key of the ring is taken, and heads choose nothing | `matrix::every_credential_has_its_answer_at_every_endpoint` |
 //! | a licence, or a token of another deployment, as a bearer token | 401: its own audience, issuer and keys are asked for | `access::token::tests`, the same matrix |
 //! | a token that was revoked, or whose user was changed, disabled or deleted | 401 at once, also after a restart; open audit streams end | `transcripts::users`, `access::token::tests` |
+//! | a key that is revoked, expires, is erased or loses the route, or an agent that leaves the map, while its answer or its WebSocket is open | asked every second: the stream ends in an error, the connection is closed, the provider's too | `standing`, `a2a::files::an_agent_that_leaves_the_map_loses_the_stream_it_reads` |
+//! | a SAML answer brought a second time, to another node or after a restart | what was used is in the store, which all nodes share | `saml::an_answer_belongs_to_one_browser_and_counts_once`, `access::spent` |
+//! | a recorded request of an agent sent again after a restart, or after a crash | what was signed is handed on to the next process; one that cannot know takes nothing that was signed before it began | `a2a::files::a_recorded_request_is_taken_once` |
+//! | a node that cannot reach the database takes a name that it cannot read for erased, and writes that back | what cannot be read is not there until it can be | `keyring::sealed::what_cannot_be_read_yet_is_not_taken_for_erased` |
 //! | the store is copied | keys and passwords are keyed hashes (Argon2id with a pepper), signing keys are sealed: without `node.secret` nothing of it opens anything | `access::signing`, `access::password` |
 //! | guessing passwords | the sixth failure of a name and the twenty-first of an address (a /64) lock for a second, each after that for twice as long, up to 15 minutes; many tries at once count when they begin | `access::throttle` |
 //! | locking somebody out by failing in their name, or everybody behind one proxy by failing there | an address from which they have logged in counts for itself: neither their name's count nor the address's is theirs there | `throttle::strangers_lock_nobody_out_of_where_they_live`, `throttle::strangers_behind_the_same_proxy_lock_nobody_out_who_lives_there` |
-//! | finding out who has an account, by answers or by time | one answer, the same hash for nobody, the same locks for names that are not there; a disabled user looks like a wrong password | `user::guessing_waits_for_known_and_unknown_names_alike`, `transcripts::users` |
+//! | finding out who has an account, by answers or by time | one answer, the same hashes for nobody (one of each cost that any user's has), the same locks for names that are not there; a disabled user looks like a wrong password | `user::guessing_waits_for_known_and_unknown_names_alike`, `user::a_login_takes_the_same_work_whether_there_is_a_user_and_since_when`, `transcripts::users` |
 //! | finding out why a credential does not count | every 401 has one body | the matrix |
 //! | starving the process with logins | two passwords are hashed at once, sixty-four wait, the rest is 503; who leaves meanwhile makes no room; changes that hash nothing do not queue | `user::a_flood_of_logins_waits_in_a_bounded_queue` |
 //! | timing the comparison of keys and passwords | keys are found by a keyed hash, hashes are compared in constant time, names are found and missed alike | by construction |
@@ -87,7 +91,7 @@
 //! | a credential in the query, which ends in logs, however its name is escaped | 400, wherever one of ours is asked for | `credential::none_in_the_query` |
 //! | an operator leads a route that holds a provider's key to an address, or to an authority, of their own, or back to an earlier one | 403: that takes an administrator, by change and by rollback | `keys::an_operator_cannot_lead_a_providers_key_elsewhere`, `policy::reload::only_some_lead_a_providers_key_elsewhere` |
 //! | an operator makes themselves an administrator | keys, users and signing keys are the administrator's | `matrix::everybody_gets_what_the_contract_says` |
-//! | a key that is limited to models or tools asks for others: in the path, the query (however it is escaped), a form, a batch, a fallback list, a tool choice, a hosted tool without a name, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; upgraded connections are | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use` |
+//! | a key that is limited to models or tools asks for others: in the path, the query (however it is escaped), a form, a batch, a fallback list, a tool choice, a hosted tool without a name, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; on a socket every message is asked, and one that nobody reads is refused | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use`, `sockets::paying::a_limited_key_opens_a_session_with_its_model_and_asks_for_its_tools` |
 //! | `X-Portcullis-…` from a caller or a provider | counts for nothing, and is taken off in both directions | `quotas::one_caller_takes_no_more_than_its_share` |
 //! | oversized and repeated headers, two hosts, two lengths, bare line feeds, underscores that another parser reads as hyphens | 431, 400, on both planes: see `admin::head`; a token past 16 KiB is none | `bounds`, `vectors`, `wire`, the matrix |
 //! | `Connection` nominates a header that we add, so that the next hop drops it | what a caller nominates is taken off before ours are added | `vectors` (`hop_auth`, `hop_authz`), `a2a::chain::the_upstream_hears_of_agents_from_the_gateway_alone` |
@@ -99,7 +103,7 @@
 //! | making an agent look odd with calls that nobody read; being forgotten as blocked, and new again | sizes count where a body was read; who is blocked is forgotten last | `govern::trust::what_nobody_read_is_not_odd`, `an_agent_that_is_blocked_is_not_forgotten_before_others` |
 //! | a million names to wash out a used-up quota | a bucket that is not full is never forgotten; without room newcomers share one | `limit::a_million_callers_neither_fill_the_memory_nor_refill_anybody` |
 //! | forcing a restart to refill quotas | levels are kept when the process ends, agents' too; a killed one gives each caller one burst at most | `quotas::one_caller_takes_no_more_than_its_share`, `a2a::chain::a_restart_refills_no_agent` |
-//! | holding requests or connections | at most `limits.concurrent_requests_per_caller` under way, agents included, `max_connections_per_address` of each plane | the same test, `a2a::seats`, `bounds` |
+//! | holding requests or connections | at most `limits.concurrent_requests_per_caller` under way, agents included, `limits.upgraded_connections_per_caller` of them upgraded, `admin.max_streams_per_caller` audit streams, `max_connections_per_address` of each plane | the same test, `stream::one_reader_does_not_take_the_streams_of_all`, `a2a::seats`, `standing::an_upgraded_connection_ends_with_its_key_and_each_caller_has_so_many`, `bounds` |
 //! | using a model and leaving before its answer, so that nothing is charged; one that answers under a name without a price | the budget pays what was reserved; what was asked for | `budgets::what_a_provider_was_asked_is_paid_though_nobody_read_its_answer` |
 //! | saying to be another address in `X-Forwarded-For`, to knock without a limit or in another's name | it counts from the networks of `admin.trusted_proxies` alone, and of it what the last of them added; an IPv6 customer's /64 is one address | `quota::whom_a_trusted_proxy_names_pays_and_nobody_else_is_believed`, `quota::a_network_knocks_as_one_and_does_not_hide_failed_logins` |
 //! | choosing a request id whose variant of an A/B test lets a text pass | a request that its caller named is drawn by an id that it does not know | `abtest::nobody_chooses_what_judges_a_request_by_its_name` |
@@ -112,9 +116,11 @@
 //!   each time, without a limit of its own: use `auth = "gateway_key"`, or keep such a route to known networks.
 //! - On transparent routes a provider's credential may be in the query, where Gemini's SDKs of old have put it: it is the
 //!   provider's, and goes on. Public paths of our own ask for no credential, and do not look for one in the query.
-//! - Limits of connections are those of an address, not of a caller: nobody is known before their first request. Behind a
-//!   proxy they are the proxy's, `admin.trusted_proxies` or not.
-//! - The signature of an agent's body is computed once the body is there as a whole, which it has to be to be read.
+//! - Limits of connections are those of an address: nobody is known before their first request, nor between two. Behind a
+//!   proxy they are the proxy's, `admin.trusted_proxies` or not. A caller has limits of its requests under way, open streams
+//!   included, and of its upgraded connections, which are its own.
+//! - An answer that is open ends up to a second after the key it was asked for with. On transparent routes it does not: whom
+//!   the provider's own credential vouches for is the provider's to turn away.
 //! - A licence that an agent presents is verified before its rate is asked about, as the contract orders the steps: an
 //!   Ed25519 verification of at most 16 KiB, paid by nobody. One that names no agent serves every agent that has it.
 //! - A defect after the answer has left (in records, metrics or trust) ends that exchange's task and nothing else.
@@ -122,22 +128,33 @@
 //!   their session ends. A group that is taken away there is taken away here with the next sign-in.
 //! - Text in images, audio and other binary parts is not read. They pass only where their declared
 //!   type says so and their bytes are those of no text; other bytes that are not UTF-8 meet the fail mode. Of an answer
-//!   the first 512 bytes tell. Amazon's event stream is not read and meets it too.
+//!   the first 512 bytes tell. Amazon's event stream is read in answers; a request in it meets the fail mode.
+//! - A body that its caller signed (AWS Signature Version 4) and that a policy redacts is refused. Only a route with
+//!   `aws_region` signs it anew, with credentials of its own, for callers who present a key of ours: a caller's own
+//!   signature is never verified here, so it never earns one of ours.
 //! - Headers, paths and query strings are checked for form, not for content.
 //! - A value that is spread over several strings of a body (a letter in each message) is not put together again;
 //!   neither is one that the caller enciphers, or encodes otherwise than the views know: percent, HTML entities,
-//!   JSON escapes, base64, hexadecimal, look-alikes and invisible characters, three layers deep.
+//!   JSON escapes, base64, hexadecimal, look-alikes and invisible characters, three layers deep; in requests base32,
+//!   ASCII85, quoted-printable, gzip, Caesar's cipher and other spellings too.
 //! - Patterns know forms. An injection in words of its own, or a secret without a form, is not found by this layer.
 //! - A signature over the body alone (`signed_timestamp = false`, or no window) does not cover the headers: the time beside it
-//!   keeps a recorded request away for as long as the replay window, not for ever. The replay memory is of one
-//!   process and is empty after a restart.
+//!   keeps a recorded request away for as long as the replay window, not for ever; and a process that was
+//!   killed takes its memory with it: then the time, which nobody signed, is all that keeps such a request away.
 //! - X.509 certificates of version 1, and certificates whose key the caller does not hold, end in a failed
 //!   handshake, not in an answer. Whether one was revoked is asked where `a2a.client_crl` is set (never by OCSP): else
 //!   take the agent out of the map. A certificate without an extended key usage is for every purpose (RFC 5280), clients included.
-//! - An artifact that an agent streams in pieces is read across them by patterns; the model of the third layer
-//!   reads whole messages only. JSON-RPC batches are scanned without knowing whose words their strings are.
-//! - WebSocket connections are refused, unless a route allows them: then nothing in them is inspected.
-//! - Several gateways share no limits and no state without `[cluster]`; replay memory, trust and pins never.
+//! - An artifact that an agent streams in pieces is read across them, by the model of the third layer in windows
+//!   as it grows. JSON-RPC batches are scanned without knowing whose words their strings are.
+//! - WebSockets are refused, unless a route carries them (`websocket = true`): then each message of the caller is judged
+//!   as a whole body, and the provider's run in lanes, as a stream does; `websocket_uninspected = true` reads nothing.
+//!   The messages of a caller, and those of a provider whose API is not known, are judged one by one: a value that is
+//!   spread over several is not put together again.
+//!   A message may be as long as
+//!   `limits.stream_event_bytes_max`, and come in 1,024 frames. Sound in base64, where Realtime has it, passes and is
+//!   counted; so are binary messages that hold no text.
+//! - Several gateways share no limits and no state without `[cluster]`; replay memory only with its Redis, trust and pins
+//!   never.
 //! - Lock-outs, and where somebody has logged in from, end with the process: who can restart the gateway is inside.
 //! - A botnet can keep the two places for hashing passwords busy. Keys and tokens do not need them, nor does disabling
 //!   a user.

@@ -25,8 +25,8 @@
 //! are refused for that reason alone are not held against it, so that it recovers as its denials and incidents fade.
 //!
 //! Verdicts that turn are recorded in the audit log (`trust_verdict`). What is known of agents is written once a second and
-//! outlives the process; a process that is killed loses the last second. 4,096 agents are known at most; past it the one that was
-//! silent longest is forgotten.
+//! outlives the process; a process that is killed loses the last second. 10,000 agents are known at most; past it the one that was
+//! silent longest is forgotten, with what was attested of it; one that is blocked is the last to be.
 //!
 //! # Attestations
 //! An agent is attested when its verdict turns, and every `trust.attest_every_s` while it calls. An attestation counts for

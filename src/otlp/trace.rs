@@ -57,6 +57,11 @@ impl Trace {
         self.exchange.is_sampled()
     }
 
+    /// Returns the id of the trace, where its spans are to be sent.
+    pub fn sampled(&self) -> Option<u128> {
+        self.is_sampled().then(|| u128::from_be_bytes(self.exchange.trace_id().to_bytes()))
+    }
+
     /// Tells the provider where it stands, in `traceparent` and `tracestate`.
     pub fn tell(&self, headers: &mut HeaderMap) {
         let context = Context::new().with_remote_span_context(self.provider.clone());

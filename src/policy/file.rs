@@ -60,7 +60,7 @@ pub const THRESHOLD_DEFAULT: Confidence = Confidence::MEDIUM;
 pub const ALLOW_ENTRIES_MAX: usize = 1000;
 
 /// Checks that look at the form or the likeliness of a value, and prove nothing about it.
-const FORM_CHECKS: [Check; 24] = [
+const FORM_CHECKS: [Check; 27] = [
     Check::Crc32Base62Fails,
     Check::Crc32HexLittleEndianFails,
     Check::Crc32HexFails,
@@ -78,6 +78,7 @@ const FORM_CHECKS: [Check; 24] = [
     Check::StrongPassword,
     Check::Bic,
     Check::Email,
+    Check::EmailInternational,
     Check::IpAddress,
     Check::MacAddress,
     Check::E164,
@@ -85,6 +86,8 @@ const FORM_CHECKS: [Check; 24] = [
     Check::BirthDate,
     Check::NationalPhone,
     Check::KrRrnDated,
+    Check::CarriesText,
+    Check::CarriesWords,
 ];
 
 /// A policy as it was written; its values fit, its detectors are not looked up yet.
@@ -158,6 +161,8 @@ pub struct DetectorFacts<'a> {
     pub severity: Severity,
     /// Whether a check proves its values.
     pub validated: bool,
+    /// Whether it is looked for only where a policy names it.
+    pub named_only: bool,
     /// The highest confidence a finding of it can have.
     pub confidence_max: Confidence,
 }
@@ -237,7 +242,11 @@ impl PolicyFile {
         let covered = category.only.is_none_or(|only| only.covers(facts));
         let threshold = own.threshold.unwrap_or(category.threshold);
         let rule = |mode: Mode, own: Option<Mode>| {
-            let by_category = if covered { mode } else { mode.min(Mode::Monitor) };
+            let by_category = match (facts.named_only, covered) {
+                (true, _) => Mode::Off,
+                (false, true) => mode,
+                (false, false) => mode.min(Mode::Monitor),
+            };
             Rule { mode: own.unwrap_or(by_category), threshold }
         };
         DetectorRules {
@@ -287,6 +296,7 @@ impl<'a> From<&'a Detector> for DetectorFacts<'a> {
             category: detector.category,
             severity: detector.severity,
             validated: detector.checks.iter().any(|check| !FORM_CHECKS.contains(check)),
+            named_only: false,
             confidence_max: if raised { detector.confidence.raised() } else { detector.confidence },
         }
     }
@@ -299,6 +309,7 @@ impl<'a> From<&'a Learned> for DetectorFacts<'a> {
             category: learned.category,
             severity: learned.severity,
             validated: false,
+            named_only: learned.is_named_only(),
             confidence_max: Confidence::HIGH,
         }
     }
@@ -307,7 +318,7 @@ impl<'a> From<&'a Learned> for DetectorFacts<'a> {
 impl<'a> From<&'a Layer2Rule> for DetectorFacts<'a> {
     fn from(rule: &'a Layer2Rule) -> Self {
         let (category, severity, confidence_max) = (rule.category, rule.severity, rule.confidence);
-        Self { name: &rule.id, category, severity, validated: false, confidence_max }
+        Self { name: &rule.id, category, severity, validated: false, named_only: false, confidence_max }
     }
 }
 

@@ -38,6 +38,10 @@ pub struct Limits {
     pub multipart_parts_max: usize,
     /// The most requests that one caller may have under way; 0 for unlimited.
     pub concurrent_requests_per_caller: u32,
+    /// The most upgraded connections that one caller may have open, whichever addresses they come from; 0 for as many as
+    /// requests. A connection belongs to a caller only once it is upgraded: before, and between requests, nobody is
+    /// known on it, and it counts for its address (`max_connections_per_address`).
+    pub upgraded_connections_per_caller: u32,
     /// Requests per minute and burst of each tier.
     pub tiers: Vec<TierLimit>,
 }
@@ -81,6 +85,8 @@ impl Limits {
             stream_lanes_max: section.count("stream_lanes_max", 1..=65_536),
             multipart_parts_max: section.count("multipart_parts_max", 1..=10_000),
             concurrent_requests_per_caller: section.number("concurrent_requests_per_caller", 0..=1_000_000)
+                as u32,
+            upgraded_connections_per_caller: section.number("upgraded_connections_per_caller", 0..=1_000_000)
                 as u32,
             tiers,
         };

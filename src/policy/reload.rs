@@ -43,7 +43,6 @@ use crate::policy::revision::RevisionSource;
 use crate::policy::revision::Revisions;
 use crate::policy::ruleset::RELOADABLE_KEYS;
 use crate::policy::ruleset::Ruleset;
-use crate::store::Store;
 use crate::store::StoreError;
 
 /// Who is named as the author of what files and starts change.
@@ -179,10 +178,9 @@ impl Reloader {
     /// All faults of the files, or a store that cannot be used.
     pub fn start(
         loading: Loading,
-        store: &Store,
+        revisions: Revisions,
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Origin), ChangeError> {
-        let revisions = Revisions::new(store);
         loop {
             match Self::try_start(&loading, &revisions, &clock) {
                 // Another node that starts, too, was faster: its revision is the newest now.

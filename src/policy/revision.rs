@@ -1,4 +1,6 @@
 //! The history of what was in force: every accepted change is a numbered revision.
+//!
+//! Who brought a change is stored as [`Authors`] seal it, so that whoever is erased is gone from the history as well.
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -8,6 +10,7 @@ use serde_json::Value;
 
 use crate::scan::threat::UnknownName;
 use crate::store::Batch;
+use crate::store::Key;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Record;
@@ -17,6 +20,9 @@ use crate::store::Table;
 
 /// The most revisions that are kept; the oldest go first.
 pub const REVISIONS_MAX: usize = 1000;
+const TABLE: &str = "policy.revisions";
+/// How many revisions of the first version are sealed at a time.
+const SEALED_AT_ONCE: usize = 16;
 
 /// Who or what brought a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,11 +58,22 @@ pub struct Revision {
     pub rules: Map<String, Value>,
 }
 
+/// Returns what stands for an author's name.
+pub type SealAuthor = dyn Fn(&str) -> Result<String, StoreError> + Send + Sync;
+
+/// How the names of authors are stored.
+pub struct Authors {
+    /// Returns what stands for a name, once the name would be read from it after a power cut. Blocks.
+    pub seal: Box<SealAuthor>,
+    /// Returns the name that a text stands for, or what is shown in its place.
+    pub open: Box<dyn Fn(&str) -> String + Send + Sync>,
+}
+
 /// The stored history.
-#[derive(Clone)]
 pub struct Revisions {
     store: Store,
     table: Table<u64, RevisionRecord>,
+    authors: Authors,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,12 +84,25 @@ struct RevisionRecord {
     etag: String,
     file_etag: String,
     rules: Map<String, Value>,
+    #[serde(skip)]
+    is_plain: bool,
 }
 
 impl Revisions {
-    /// Returns the history in a store.
-    pub fn new(store: &Store) -> Self {
-        Self { store: store.clone(), table: store.table("policy.revisions") }
+    /// Opens the history in a store, and seals the authors of the first version's revisions. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails, or an author cannot be sealed.
+    pub fn open(store: &Store, authors: Authors) -> Result<Self, StoreError> {
+        let revisions = Self { store: store.clone(), table: store.table(TABLE), authors };
+        loop {
+            match revisions.seal_old() {
+                // Another node seals them, too.
+                Err(StoreError::Conflict) => {}
+                sealed => return sealed.map(|()| revisions),
+            }
+        }
     }
 
     /// Tells whether other nodes keep revisions, too.
@@ -88,7 +118,7 @@ impl Revisions {
     pub fn keep_next(&self, revision: &Revision) -> Result<(), StoreError> {
         let mut batch = self.batch_of(revision)?;
         if self.is_shared() {
-            let version = self.store.versions()?.get(self.table.name()).copied().unwrap_or_default();
+            let version = self.version()?;
             if self.newest(1)?.first().is_some_and(|newest| newest.number >= revision.number) {
                 return Err(StoreError::Conflict);
             }
@@ -108,7 +138,7 @@ impl Revisions {
 
     fn batch_of(&self, revision: &Revision) -> Result<Batch, StoreError> {
         let mut batch = Batch::default();
-        self.table.put_in(&mut batch, &revision.number, &RevisionRecord::of(revision))?;
+        self.table.put_in(&mut batch, &revision.number, &self.record(revision)?)?;
         if let Some(old) = revision.number.checked_sub(REVISIONS_MAX as u64) {
             self.table.delete_in(&mut batch, &old);
         }
@@ -122,7 +152,7 @@ impl Revisions {
     /// When the store cannot be read.
     pub fn get(&self, number: u64) -> Result<Option<Revision>, StoreError> {
         let record = self.table.get(&number)?;
-        Ok(record.and_then(|record| record.revision(number)))
+        Ok(record.and_then(|record| self.revision(number, record)))
     }
 
     /// Returns the newest revisions, newest first, `limit` at most.
@@ -132,38 +162,71 @@ impl Revisions {
     /// When the store cannot be read.
     pub fn newest(&self, limit: usize) -> Result<Vec<Revision>, StoreError> {
         let records = self.table.list(&KeyRange::all(), Order::Descending, limit)?;
-        Ok(records.into_iter().filter_map(|(number, record)| record.revision(number)).collect())
+        Ok(records.into_iter().filter_map(|(number, record)| self.revision(number, record)).collect())
     }
-}
 
-impl RevisionRecord {
-    fn of(revision: &Revision) -> Self {
-        Self {
-            author: revision.author.clone(),
+    fn version(&self) -> Result<u64, StoreError> {
+        Ok(self.store.versions()?.get(TABLE).copied().unwrap_or_default())
+    }
+
+    /// Seals what the first version left plain, some at a time: a revision may be large. An author whose name could not
+    /// be read again, because there is no key for it, stays plain until a later start.
+    fn seal_old(&self) -> Result<(), StoreError> {
+        let mut range = KeyRange::all();
+        loop {
+            let mut batch = Batch::default();
+            if self.is_shared() {
+                batch.expect(TABLE, self.version()?);
+            }
+            let records = self.table.list(&range, Order::Ascending, SEALED_AT_ONCE)?;
+            let Some((last, _)) = records.last() else { return self.store.durable() };
+            range.start = (last + 1).to_bytes();
+            for (number, record) in records.into_iter().filter(|(_, record)| record.is_plain) {
+                let author = (self.authors.seal)(&record.author)?;
+                if (self.authors.open)(&author) == record.author {
+                    self.table.put_in(&mut batch, &number, &RevisionRecord { author, ..record })?;
+                }
+            }
+            if !batch.is_empty() {
+                self.store.commit(&batch)?;
+            }
+        }
+    }
+
+    fn record(&self, revision: &Revision) -> Result<RevisionRecord, StoreError> {
+        Ok(RevisionRecord {
+            author: (self.authors.seal)(&revision.author)?,
             source: revision.source.as_str().to_owned(),
             created_at: revision.created_at.to_string(),
             etag: revision.etag.clone(),
             file_etag: revision.file_etag.clone(),
             rules: revision.rules.clone(),
-        }
+            is_plain: false,
+        })
     }
 
     /// `None` for a record whose source or time makes no sense.
-    fn revision(self, number: u64) -> Option<Revision> {
+    fn revision(&self, number: u64, record: RevisionRecord) -> Option<Revision> {
         Some(Revision {
             number,
-            author: self.author,
-            source: self.source.parse().ok()?,
-            created_at: self.created_at.parse().ok()?,
-            etag: self.etag,
-            file_etag: self.file_etag,
-            rules: self.rules,
+            author: if record.is_plain { record.author } else { (self.authors.open)(&record.author) },
+            source: record.source.parse().ok()?,
+            created_at: record.created_at.parse().ok()?,
+            etag: record.etag,
+            file_etag: record.file_etag,
+            rules: record.rules,
         })
     }
 }
 
 impl Record for RevisionRecord {
-    const VERSION: u32 = 1;
+    /// Version 1 held the author as it was given.
+    const VERSION: u32 = 2;
+
+    fn upgrade(version: u32, old: Value) -> Option<Self> {
+        let record: Self = (version == 1).then(|| serde_json::from_value(old).ok()).flatten()?;
+        Some(Self { is_plain: true, ..record })
+    }
 }
 
 impl RevisionSource {
@@ -194,6 +257,7 @@ impl std::str::FromStr for RevisionSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::fixture;
 
     fn revision(number: u64) -> Revision {
         Revision {
@@ -207,9 +271,14 @@ mod tests {
         }
     }
 
+    /// Turns names round, as if that sealed them.
+    fn open(store: &Store) -> Revisions {
+        Revisions::open(store, fixture::authors()).unwrap()
+    }
+
     #[test]
     fn what_is_kept_comes_back_newest_first_and_the_oldest_go() {
-        let revisions = Revisions::new(&Store::in_memory());
+        let revisions = open(&Store::in_memory());
         let last = REVISIONS_MAX as u64 + 2;
         (1..=last).for_each(|number| revisions.keep(&revision(number)).unwrap());
         assert_eq!(revisions.get(last).unwrap(), Some(revision(last)));
@@ -220,13 +289,50 @@ mod tests {
     }
 
     #[test]
-    fn version_1_is_read_for_ever() {
-        let stored = r#"{"v":1,"record":{"author":"x","source":"file","created_at":"2026-01-02T03:04:05Z","etag":"\"a\"","file_etag":"\"b\"","rules":{"routes":[]}}}"#;
+    fn version_1_is_read_for_ever_and_its_authors_are_sealed() {
         let store = Store::in_memory();
         let mut batch = Batch::default();
-        batch.put("policy.revisions", 7u64.to_be_bytes().to_vec(), stored.as_bytes().to_vec());
+        for number in 1..=SEALED_AT_ONCE as u64 * 2 + 1 {
+            let stored = r#"{"v":1,"record":{"author":"alice","source":"file","created_at":"2026-01-02T03:04:05Z","etag":"\"a\"","file_etag":"\"b\"","rules":{"routes":[]}}}"#;
+            batch.put(TABLE, number.to_be_bytes().to_vec(), stored.as_bytes().to_vec());
+        }
         store.commit(&batch).unwrap();
-        let kept = Revisions::new(&store).get(7).unwrap().unwrap();
-        assert_eq!((kept.author.as_str(), kept.source), ("x", RevisionSource::File));
+        for _ in 0..2 {
+            let all = open(&store).newest(usize::MAX).unwrap();
+            assert_eq!(all.len(), SEALED_AT_ONCE * 2 + 1);
+            for kept in all {
+                assert_eq!((kept.author.as_str(), kept.source), ("alice", RevisionSource::File));
+                let stored = store.get(TABLE, &kept.number.to_be_bytes()).unwrap().unwrap();
+                let stored = String::from_utf8(stored).unwrap();
+                assert!(stored.starts_with(r#"{"v":2,"record":{"author":"ecila","#), "{stored}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_author_without_a_key_is_not_lost_to_sealing() {
+        let store = Store::in_memory();
+        let stored = r#"{"v":1,"record":{"author":"alice","source":"file","created_at":"2026-01-02T03:04:05Z","etag":"","file_etag":"","rules":{}}}"#;
+        let mut batch = Batch::default();
+        batch.put(TABLE, 1u64.to_be_bytes().to_vec(), stored.as_bytes().to_vec());
+        store.commit(&batch).unwrap();
+        let author = |revisions: Revisions| revisions.get(1).unwrap().unwrap().author;
+        let keyless =
+            Authors { seal: Box::new(|_| Ok("~".to_owned())), open: Box::new(|_| "[unlisted]".to_owned()) };
+        assert_eq!(author(Revisions::open(&store, keyless).unwrap()), "alice");
+        let is_plain = || store.get(TABLE, &1u64.to_be_bytes()).unwrap().unwrap() == stored.as_bytes();
+        assert!(is_plain());
+        assert_eq!(author(open(&store)), "alice");
+        assert!(!is_plain(), "there is room by now");
+    }
+
+    #[test]
+    fn a_change_whose_author_cannot_be_sealed_is_not_kept() {
+        let store = Store::in_memory();
+        let seal = |_: &str| Err(StoreError::Conflict);
+        let authors = Authors { seal: Box::new(seal), open: Box::new(str::to_owned) };
+        let revisions = Revisions::open(&store, authors).unwrap();
+        assert!(revisions.keep(&revision(1)).is_err());
+        assert_eq!(revisions.newest(1).unwrap(), []);
     }
 }

@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use http::Uri;
 
+pub use self::auth::AwsScope;
 pub use self::auth::RouteAuth;
 pub use crate::document::secret::SecretPlace;
 use crate::document::section::Section;
@@ -45,10 +46,14 @@ pub struct Route {
     pub dialect: RouteDialect,
     /// Who may use it.
     pub auth: RouteAuth,
+    /// What its requests are signed for, with the provider's key, which is credentials of AWS then.
+    pub aws: Option<AwsScope>,
     /// The policy that decides.
     pub policy: PolicyId,
-    /// Whether WebSocket upgrades pass, uninspected.
+    /// Whether WebSockets are carried.
     pub websocket: bool,
+    /// Whether what is said on them passes uninspected.
+    pub websocket_uninspected: bool,
     /// Timeouts that differ from those of `[proxy.timeouts]`.
     pub timeouts: RouteTimeouts,
 }
@@ -82,7 +87,7 @@ pub enum UpstreamH2 {
 pub enum RouteDialect {
     /// By path and body.
     Auto,
-    /// By its name: `openai`, `anthropic`, `gemini`, `cohere`, `ollama`, `a2a`, `mcp`, `generic`.
+    /// By its name: `openai`, `anthropic`, `gemini`, `bedrock`, `cohere`, `ollama`, `a2a`, `mcp`, `generic`.
     Named(String),
 }
 
@@ -101,6 +106,7 @@ impl Route {
     /// Reads a route from its table.
     pub fn read(section: &mut Section<'_>) -> Self {
         let policy = section.choice_maybe("policy");
+        let auth = RouteAuth::read(section);
         let route = Self {
             name: read_name(section),
             host: read_host(section),
@@ -110,13 +116,21 @@ impl Route {
             upstream_ca_file: section.path_maybe("upstream_ca_file"),
             h2: section.choice_maybe("h2").unwrap_or(UpstreamH2::Auto),
             dialect: section.choice_maybe("dialect").unwrap_or(RouteDialect::Auto),
-            auth: RouteAuth::read(section),
+            aws: AwsScope::read(section, &auth),
+            auth,
             policy: policy.unwrap_or_else(|| "default".parse().expect("a name of letters")),
             websocket: section.flag_or("websocket", false),
+            websocket_uninspected: section.flag_or("websocket_uninspected", false),
             timeouts: RouteTimeouts::read(&mut section.section("timeouts")),
         };
+        if route.websocket_uninspected && !route.websocket {
+            section.invalid("websocket_uninspected", "needs websocket = true", None);
+        }
         if route.is_for_agents() && route.websocket {
             section.invalid("websocket", "an agent's messages are signed one by one: no upgrades", None);
+        }
+        if route.aws.is_some() && route.websocket {
+            section.invalid("websocket", "requests are signed one by one: no upgrades", None);
         }
         section.finish();
         route
@@ -241,11 +255,10 @@ impl FromStr for RouteDialect {
     fn from_str(text: &str) -> Result<Self, UnknownName> {
         match text {
             "auto" => Ok(Self::Auto),
-            "openai" | "anthropic" | "gemini" | "cohere" | "ollama" | "a2a" | "mcp" | "generic" => {
-                Ok(Self::Named(text.to_owned()))
-            }
+            "openai" | "anthropic" | "gemini" | "bedrock" | "cohere" | "ollama" | "a2a" | "mcp"
+            | "generic" => Ok(Self::Named(text.to_owned())),
             _ => Err(UnknownName {
-                expected: "auto, openai, anthropic, gemini, cohere, ollama, a2a, mcp, generic",
+                expected: "auto, openai, anthropic, gemini, bedrock, cohere, ollama, a2a, mcp, generic",
             }),
         }
     }

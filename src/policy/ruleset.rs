@@ -33,6 +33,7 @@ use crate::policy::route::ROUTES_MAX;
 use crate::policy::route::Route;
 use crate::policy::watches::Awaited;
 use crate::policy::watches::Watches;
+use crate::scan::classifier::card::Learned;
 use crate::scan::classifier::shelf::Shelf;
 use crate::scan::detector::MaskKind;
 use crate::scan::hold::Watch;
@@ -198,6 +199,11 @@ impl Ruleset {
         let learned = || self.layer3.kind(id).map(Kind::from);
         let rule = || self.layer2.rule(id).map(Kind::from);
         self.scanner.detector(id).map(Kind::from).or_else(learned).or_else(rule)
+    }
+
+    /// Tells whether what an id stands for is looked for only where somebody names it.
+    pub fn is_named_only(&self, id: DetectorId) -> bool {
+        self.layer3.kind(id).is_some_and(Learned::is_named_only)
     }
 
     /// Returns the ids of all detectors, kinds of models, and rules.

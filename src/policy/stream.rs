@@ -18,7 +18,9 @@ mod continued;
 mod ending;
 mod held;
 mod model;
+mod names;
 mod outside;
+mod read;
 mod release;
 mod slot;
 mod stop;
@@ -31,8 +33,8 @@ use std::hash::RandomState;
 use std::ops::Range;
 
 use bytes::Bytes;
-use smallvec::SmallVec;
 
+use self::ending::Answering;
 use self::held::Held;
 use self::slot::Slot;
 use self::slot::values;
@@ -40,8 +42,6 @@ use self::stop::Stop;
 use self::template::Template;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
-use crate::llm::json;
-use crate::llm::json::JsonString;
 use crate::llm::refusal::StreamTrack;
 use crate::llm::stream::StreamFormat;
 use crate::llm::stream::StreamParser;
@@ -52,9 +52,10 @@ use crate::policy::decision::Cleared;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
-use crate::policy::inspect::body;
 use crate::policy::inspect::layer2::Gathered;
 use crate::policy::inspect::layer3;
+use crate::policy::inspect::names as tagged;
+use crate::policy::inspect::shadow::Foreseen;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::Sheet;
 use crate::policy::inspect::text::disjoint;
@@ -62,13 +63,10 @@ use crate::policy::inspect::text::fitted;
 use crate::policy::inspect::text::inside;
 use crate::policy::inspect::text::under;
 use crate::redact::restore;
-use crate::redact::splice::Edit;
 use crate::redact::token::Vault;
-use crate::scan::scanner::touches;
 use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
 use crate::scan::trace::Leak;
-use crate::scan::view;
 
 /// Short texts that were found clean and are likely to come again in the next event.
 const CLEAN_MEMO_MAX: usize = 64;
@@ -86,7 +84,7 @@ pub struct StreamInspector {
     usage: Usage,
     track: StreamTrack,
     observations: Vec<Observation>,
-    shadow: Option<Action>,
+    shadow: Foreseen,
     gathered: Gathered,
     /// What of the request's system prompt has come out.
     leak: Leak,
@@ -94,11 +92,18 @@ pub struct StreamInspector {
     held_bytes: usize,
     /// Whether the stream could not be read and the policy lets it pass.
     passes: bool,
+    /// Whether it goes on after the end of an answer with the next: its messages come whole.
+    is_conversation: bool,
+    /// Whether an answer of it ended that tells what it used.
+    is_counted: bool,
+    answering: Answering,
     /// The hashes of texts that are over and whose place another took.
     over: HashSet<u64>,
     hasher: RandomState,
-    /// Whether the request hid values, which are put back; known from the first bytes on.
+    /// Whether the request hid values, which are put back; known from the first bytes on, or with each message.
     restores: Option<bool>,
+    /// How many bytes of sound and images passed unread.
+    opaque_bytes: usize,
 }
 
 /// What became of the stream so far.
@@ -125,15 +130,19 @@ impl StreamInspector {
             usage: Usage::default(),
             track: StreamTrack::new(format),
             observations: Vec::new(),
-            shadow: None,
+            shadow: Foreseen::default(),
             gathered: Gathered::default(),
             leak: Leak::default(),
             action: Action::Allow,
             held_bytes: 0,
             passes: false,
+            is_conversation: false,
+            is_counted: false,
+            answering: Answering::default(),
             over: HashSet::new(),
             hasher: RandomState::new(),
             restores: None,
+            opaque_bytes: 0,
         }
     }
 
@@ -156,18 +165,52 @@ impl StreamInspector {
             Err(fault) => return self.stop(Stop::Unreadable(fault.into()), inspector, out),
         };
         for piece in pieces {
-            if let Err(stop) = self.take(inspector, vault, piece) {
-                return self.stop(stop, inspector, out);
-            }
-            if let Flow::Block(unreadable) = self.release(out) {
-                return Flow::Block(unreadable);
-            }
-            let limit = inspector.ruleset.limits.stream_hold_bytes_max;
-            if self.held_bytes > limit {
-                return self.stop(Unreadable::TooLarge(limit).into(), inspector, out);
+            match self.offer(inspector, vault, piece, out) {
+                Flow::Continue => {}
+                end => return end,
             }
         }
         Flow::Continue
+    }
+
+    /// Takes the next message of a stream whose messages come whole; what may leave is added to `out`, message by message.
+    pub fn message(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        message: Bytes,
+        out: &mut Vec<Cleared>,
+    ) -> Flow {
+        if self.passes {
+            out.extend(Cleared::release(Action::Monitor, message));
+            return Flow::Continue;
+        }
+        self.restores = Some(!vault.is_empty());
+        self.is_conversation = true;
+        let data = smallvec::smallvec![0..message.len()];
+        let piece = StreamPiece { raw: message, event: None, data, terminated: true, frame: None };
+        self.offer(inspector, vault, piece, out)
+    }
+
+    /// Takes the next piece; what may leave is added to `out`.
+    fn offer(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        piece: StreamPiece,
+        out: &mut Vec<Cleared>,
+    ) -> Flow {
+        if let Err(stop) = self.take(inspector, vault, piece) {
+            return self.stop(stop, inspector, out);
+        }
+        if let Flow::Block(unreadable) = self.release(out) {
+            return Flow::Block(unreadable);
+        }
+        let limit = inspector.ruleset.limits.stream_hold_bytes_max;
+        match self.held_bytes > limit {
+            true => self.stop(Unreadable::TooLarge(limit).into(), inspector, out),
+            false => Flow::Continue,
+        }
     }
 
     /// Ends the stream: everything is settled, and leaves or not.
@@ -201,13 +244,18 @@ impl StreamInspector {
     }
 
     /// Returns what the shadow policy would have done so far, where there is one.
-    pub fn shadow(&self) -> Option<Action> {
-        self.shadow
+    pub fn shadow(&self) -> &Foreseen {
+        &self.shadow
     }
 
     /// Takes the findings made so far.
     pub fn take_observations(&mut self) -> Vec<Observation> {
         std::mem::take(&mut self.observations)
+    }
+
+    /// Takes how many bytes passed unread, because they are declared to be sound or images and hold no text.
+    pub fn take_opaque_bytes(&mut self) -> usize {
+        std::mem::take(&mut self.opaque_bytes)
     }
 
     /// Returns the token counts seen so far.
@@ -231,7 +279,7 @@ impl StreamInspector {
     }
 
     fn take(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, piece: StreamPiece) -> Result<(), Stop> {
-        self.held_bytes += piece.raw.len();
+        self.held_bytes += piece.held_bytes();
         let mut held = Held::new(piece);
         let known = self.template.as_ref().and_then(|template| template.text(&held));
         let taken = match known.filter(|(slot, string)| self.takes_piece(*slot, string.raw.len())) {
@@ -245,121 +293,6 @@ impl StreamInspector {
         Ok(())
     }
 
-    /// Feeds the text of an event that is known but for it.
-    fn read_known(
-        &mut self,
-        inspector: &Inspector<'_>,
-        vault: &mut Vault,
-        held: &mut Held,
-        slot: usize,
-        string: JsonString,
-    ) -> Result<SmallVec<[usize; 2]>, Stop> {
-        let payload = held.payload.clone();
-        let text = payload.get(string.raw.clone()).unwrap_or_default();
-        self.lanes[slot].said = None;
-        held.holds_only(slot, self.lanes[slot].fed, string);
-        self.feed(inspector, vault, slot, text).map(|()| SmallVec::new())
-    }
-
-    /// Reads an event, and remembers its form where the next one may share it.
-    fn read_new(
-        &mut self,
-        inspector: &Inspector<'_>,
-        vault: &mut Vault,
-        held: &mut Held,
-    ) -> Result<SmallVec<[usize; 2]>, Stop> {
-        let told = self.observations.len();
-        let ended = self.read(inspector, vault, held)?;
-        self.template = None;
-        if ended.is_empty() && self.observations.len() == told {
-            self.template = Template::of(held).filter(|it| !self.lanes[it.slot()].is_whole);
-        }
-        Ok(ended)
-    }
-
-    /// Reads one event and feeds its texts; returns the lanes it ends.
-    fn read(
-        &mut self,
-        inspector: &Inspector<'_>,
-        vault: &mut Vault,
-        held: &mut Held,
-    ) -> Result<SmallVec<[usize; 2]>, Stop> {
-        self.scan_outside(inspector, vault, held)?;
-        let payload = held.payload.clone();
-        held.is_read = payload.trim_ascii().is_empty() || inspector.dialect.is_terminator(&payload);
-        if payload.trim_ascii().is_empty() {
-            return Ok(SmallVec::new());
-        }
-        if held.is_read {
-            return Ok((0..self.lanes.len()).collect());
-        }
-        let event = held.piece.event.clone();
-        if inspector.dialect.is_plain(event.as_deref()) {
-            return self.scan_plain(inspector, vault, held);
-        }
-        let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
-        inspector.dialect.check_keys(&payload, &document).map_err(Unreadable::from)?;
-        self.usage.merge(Usage::read(inspector.dialect, &payload, &document));
-        self.pin_tools(inspector, vault, &payload, &document)?;
-        let mut suspects = Vec::new();
-        let wanted = inspector.policy.looked_for(inspector.judged());
-        // Between agents an event is a whole message, and is read as a whole body would be.
-        let is_message = inspector.dialect.is_between_peers();
-        inspector.ruleset.scanner.suspects(&payload, wanted, &mut suspects).map_err(Unreadable::from)?;
-        let mut stop = None;
-        for (at, string) in document.strings.iter().enumerate() {
-            if let Some(key) = inspector.dialect.lane(event.as_deref(), &payload, &document, string) {
-                let text = document.text(&payload, string);
-                match self.continued(inspector, vault, held, (key, string), &text) {
-                    // The rest of the event is read first: what stands before the match may only leave with it.
-                    Err(Stop::Finding(found)) => drop(stop.get_or_insert(Stop::Finding(found))),
-                    fed => fed?,
-                }
-                continue;
-            }
-            let raw = &payload[string.raw.clone()];
-            let tells = || layer3::reads_alone(inspector.dialect.channel(&payload, &document, string));
-            if is_message
-                || layer3::has_words(raw) && tells()
-                || touches(&suspects, &string.raw)
-                || string.escaped
-                || view::needs_views(raw)
-                || restore::may_hold(vault, raw)
-            {
-                let is_suspect = touches(&suspects, &string.raw);
-                self.scan_string(inspector, vault, held, (&document, at), is_suspect)?;
-            }
-        }
-        self.scan_numbers(inspector, vault, held, &document)?;
-        let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
-        held.copies.extend(inspector.dialect.copies(&payload, &document).into_iter().map(|(range, none)| {
-            Edit { range: held.piece.raw_range(range), replacement: none.as_bytes().to_vec() }
-        }));
-        held.document = Some(document);
-        held.is_read = true;
-        stop.map_or(Ok(()), Err)?;
-        Ok(self.ended_by(held, &ends))
-    }
-
-    /// Compares the tools that an event offers with those that its caller knows.
-    fn pin_tools(
-        &mut self,
-        inspector: &Inspector<'_>,
-        vault: &mut Vault,
-        payload: &[u8],
-        document: &json::Document,
-    ) -> Result<(), Stop> {
-        if inspector.pins.is_none() {
-            return Ok(());
-        }
-        let mut sheet = Sheet::new(inspector, vault);
-        std::mem::swap(sheet.gathered(), &mut self.gathered);
-        body::pin_tools(&mut sheet, payload, document);
-        std::mem::swap(sheet.gathered(), &mut self.gathered);
-        let (_, blocked) = self.judge(inspector, vault, &[], Channel::ToolDefinition, |_| None);
-        if blocked.is_some() { Err(Stop::Alone) } else { Ok(()) }
-    }
-
     /// Scans a text that no later event continues, under the name of its member where that tells a secret.
     fn scan_alone(
         &mut self,
@@ -371,10 +304,15 @@ impl StreamInspector {
         if (inspector.expired)() {
             return Err(Unreadable::Late.into());
         }
-        if name.is_empty() && self.clean.contains(text) {
+        let (ruleset, is_message) = (inspector.ruleset, inspector.dialect.is_between_peers());
+        // What a model finds depends on whose words they are, which the memory does not know.
+        let is_model_asked = is_message
+            || layer3::reads_alone(channel)
+            || names::wanted(inspector).is_some() && tagged::reads(channel, text);
+        let may_be_known = name.is_empty() && !is_model_asked && text.len() <= CLEAN_MEMO_BYTES_MAX;
+        if may_be_known && self.clean.contains(text) {
             return Ok(Vec::new());
         }
-        let (ruleset, is_message) = (inspector.ruleset, inspector.dialect.is_between_peers());
         let wanted = inspector.policy.looked_for(inspector.judged());
         let findings = under(name, text, |text| match is_message {
             true => ruleset.scanner.scan_spelt(text, wanted),
@@ -385,14 +323,10 @@ impl StreamInspector {
             let judge = layer3::Judge { ruleset, wanted, trial: inspector.trial };
             findings.extend(layer3::find(judge, text, (inspector.judged(), channel), &findings));
         }
+        let named = tagged::find(ruleset, wanted, text, channel, inspector.expired);
+        findings.extend(named.map_err(Unreadable::from)?);
         if findings.is_empty() && !restore::may_hold(vault, text) {
-            // What a model finds depends on whose words they are, which the memory does not know.
-            if !is_message
-                && name.is_empty()
-                && !layer3::reads_alone(channel)
-                && text.len() <= CLEAN_MEMO_BYTES_MAX
-                && self.clean.len() < CLEAN_MEMO_MAX
-            {
+            if may_be_known && self.clean.len() < CLEAN_MEMO_MAX {
                 self.clean.insert(text.into());
             }
             return Ok(Vec::new());
@@ -416,7 +350,7 @@ impl StreamInspector {
         let masks = sheet.judge(findings, channel, value);
         sheet.weigh();
         std::mem::swap(sheet.gathered(), &mut self.gathered);
-        let shadow = sheet.shadow();
+        let shadow = sheet.take_shadow();
         let observations = sheet.take_observations();
         let blocks = |observation: &&Observation| observation.action == Action::Block;
         // A rule may be about what was found long before; it ends the text at what made it fire.
@@ -425,7 +359,7 @@ impl StreamInspector {
         let blocked = observations.iter().filter(blocks).map(from).min();
         self.action =
             observations.iter().map(|observation| observation.action).fold(self.action, Action::max);
-        self.shadow = self.shadow.max(shadow);
+        self.shadow.merge(shadow);
         self.observations.extend(observations);
         (masks, blocked)
     }

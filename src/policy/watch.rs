@@ -188,9 +188,11 @@ mod tests {
     use crate::document::toml;
     use crate::policy::build::Loading;
     use crate::policy::build::RuleFiles;
+    use crate::policy::fixture::authors;
     use crate::policy::fixture::detectors;
     use crate::policy::fixture::shipped;
     use crate::policy::reload::Announcement;
+    use crate::policy::revision::Revisions;
     use crate::scan::classifier::shelf::ModelFiles;
     use crate::store::Store;
 
@@ -218,8 +220,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("gateway.toml");
         fs::write(&file, "").unwrap();
-        let store = Store::in_memory();
-        let (reloader, _) = Reloader::start(loading(file.clone()), &store, Arc::new(SystemClock)).unwrap();
+        let revisions = Revisions::open(&Store::in_memory(), authors()).unwrap();
+        let (reloader, _) = Reloader::start(loading(file.clone()), revisions, Arc::new(SystemClock)).unwrap();
         let reloader = Arc::new(reloader);
         let (heard, mut hearing) = mpsc::unbounded_channel();
         reloader.subscribe(move |announcement| {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::HeaderName;
 use http::HeaderValue;
 use pingora::http::RequestHeader;
+use pingora::protocols::tls::SslDigest;
 use pingora::proxy::Session;
 
 use super::Gateway;
@@ -21,6 +22,7 @@ use crate::access::a2a::Rules;
 use crate::access::a2a::chain::AgentCall;
 use crate::access::a2a::chain::Certificate;
 use crate::access::a2a::chain::Chain;
+use crate::access::a2a::chain::Pending;
 use crate::access::a2a::claims;
 use crate::access::a2a::claims::Claims;
 use crate::access::a2a::denial::Code;
@@ -31,8 +33,6 @@ use crate::policy::decision::CallerId;
 use crate::tls::peer::PeerFault;
 use crate::tls::peer::PeerIdentity;
 
-/// Longer bodies are signed off the worker's own loop, so that other exchanges go on.
-const BLOCKING_BYTES: usize = 256 << 10;
 /// When to come back for an agent that has as many calls under way as it may.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
 
@@ -75,22 +75,18 @@ impl Gateway {
         Err(Denial { retry_after, ..deny(call, Code::RateLimited) }.into())
     }
 
-    /// Checks the signature over the body as it came, on routes for agents.
+    /// Checks the signature over the body, which went through `pending` as it came, on routes for agents.
     pub(super) async fn check_integrity(
         &self,
         exchange: &mut Exchange,
         passage: &Passage,
-        body: &[u8],
+        pending: Option<Pending>,
     ) -> Result<(), Rejection> {
         if !passage.route().is_for_agents() {
             return Ok(());
         }
-        let pending = exchange.pending.take().ok_or(Rejection::Internal)?;
-        let now = self.clock.now();
-        let complete = || pending.complete(body, &self.guardrails, now);
-        let verdict =
-            if body.len() > BLOCKING_BYTES { tokio::task::block_in_place(complete) } else { complete() };
-        let verdict = match verdict {
+        let pending = pending.ok_or(Rejection::Internal)?;
+        let verdict = match pending.complete(&self.guardrails, self.clock.now()) {
             Ok(grant) => grant.confirmed(&self.guardrails).await,
             Err(denial) => Err(denial),
         };
@@ -128,8 +124,12 @@ impl Gateway {
     }
 
     /// Returns what the caller's certificate is worth at this moment.
-    fn certificate(&self, session: &Session) -> Certificate {
-        let connection = session.digest().and_then(|digest| digest.ssl_digest.as_deref());
+    pub(super) fn certificate(&self, session: &Session) -> Certificate {
+        self.certificate_over(session.digest().and_then(|digest| digest.ssl_digest.as_deref()))
+    }
+
+    /// Returns what a connection says of who is at its other end.
+    pub(super) fn certificate_over(&self, connection: Option<&SslDigest>) -> Certificate {
         let peer = PeerIdentity::of(connection).ok_or(PeerFault::Absent);
         match peer.and_then(|peer| peer.verified(self.clock.now())) {
             Ok(name) => Certificate::Named(name),

@@ -29,7 +29,7 @@ const USE_ROUTES: Permission = Permission("routes:use");
 impl Gateway {
     /// Knows the caller and takes from its quota: by one of our keys where the route takes them, else by the
     /// keyed hash of its provider credential, else by its address.
-    pub(super) fn admit(
+    pub(super) async fn admit(
         &self,
         session: &Session,
         exchange: &mut Exchange,
@@ -50,19 +50,21 @@ impl Gateway {
                 self.take(exchange, &name, self.licensing.tier(self.clock.now()))?;
                 credential.map(drop).map_err(Rejection::Credential)
             }
-            RouteAuth::GatewayKey(_) => self.admit_key(session, exchange, passage),
+            RouteAuth::GatewayKey(_) => self.admit_key(session, exchange, passage).await,
             RouteAuth::A2a => self.admit_agent(session, exchange),
         }
     }
 
-    fn admit_key(
+    async fn admit_key(
         &self,
         session: &Session,
         exchange: &mut Exchange,
         passage: &Passage,
     ) -> Result<(), Rejection> {
-        let (principal, presented) = match self.principal(session) {
+        let (principal, presented) = match self.principal(session).await {
             Ok(known) => known,
+            // Nobody knocks: it is we who cannot tell.
+            Err(rejection @ Rejection::Untold(_)) => return Err(rejection),
             Err(rejection) => {
                 // Knocking is paid by the address, as on the management plane.
                 self.take(exchange, &stranger(session), self.licensing.tier(self.clock.now()))?;
@@ -79,15 +81,16 @@ impl Gateway {
             return Err(Rejection::Forbidden);
         }
         self.budgets.check(&principal.id(), self.clock.now())?;
+        exchange.principal = Some(principal);
         Ok(())
     }
 
-    fn principal(&self, session: &Session) -> Result<(Principal, Presented), Rejection> {
+    async fn principal(&self, session: &Session) -> Result<(Principal, Presented), Rejection> {
         let head = session.req_header();
         let presented =
             presented(&head.headers, head.uri.query(), &ALL_PLACES).map_err(Rejection::Credential)?;
         let presented = presented.ok_or(Rejection::NoKey)?;
-        let principal = self.authenticator.authenticate(&presented.credential, self.clock.now());
+        let principal = self.authenticator.authenticate(&presented.credential, self.clock.now()).await?;
         principal.map(|principal| (principal, presented)).ok_or(Rejection::UnknownKey)
     }
 

@@ -1,23 +1,24 @@
-//! Keeps a defect of one exchange from ending others: a panic becomes an answer.
+//! Keeps a defect of one exchange from ending others: a panic becomes an answer, or, behind the answer, a line of the log.
 
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 
-use super::Next;
 use super::Stop;
 use super::reject::Rejection;
 use crate::telemetry::metrics::Metrics;
 
 /// Runs an exchange; a panic in it is counted and becomes a refusal like any other.
 pub(super) async fn contained(
-    exchange: impl Future<Output = Result<Next, Stop>>,
+    exchange: impl Future<Output = Result<(), Stop>>,
     metrics: &Metrics,
-) -> Result<Next, Stop> {
-    AssertUnwindSafe(exchange).catch_unwind().await.unwrap_or_else(|_| {
-        metrics.panicked();
-        Err(Rejection::Internal.into())
-    })
+) -> Result<(), Stop> {
+    counted(exchange, metrics).await.unwrap_or_else(|| Err(Rejection::Internal.into()))
+}
+
+/// Runs what is done about an exchange; `None` where a panic ended it, which is counted.
+pub(super) async fn counted<T>(work: impl Future<Output = T>, metrics: &Metrics) -> Option<T> {
+    AssertUnwindSafe(work).catch_unwind().await.inspect_err(|_| metrics.panicked()).ok()
 }
 
 #[cfg(test)]
@@ -33,9 +34,10 @@ mod tests {
         let Stop::Reject(rejection) = stop else { panic!("{stop:?}") };
         assert_eq!((rejection.answer().status.as_u16(), rejection.answer().code), (500, "internal_error"));
         assert!(telemetry.metrics.render().contains("portcullis_panics_total 1"));
-        assert!(matches!(
-            contained(async { Ok(Next::Answered) }, &telemetry.metrics).await,
-            Ok(Next::Answered)
-        ));
+        assert!(matches!(contained(async { Ok(()) }, &telemetry.metrics).await, Ok(())));
+        let broken = async { panic!("a defect behind the answer") };
+        assert_eq!(counted::<()>(broken, &telemetry.metrics).await, None);
+        assert!(telemetry.metrics.render().contains("portcullis_panics_total 2"));
+        assert_eq!(counted(async { 7 }, &telemetry.metrics).await, Some(7));
     }
 }

@@ -11,6 +11,7 @@ use crate::access::a2a::chain::Pending;
 use crate::access::budget::Reservation;
 use crate::access::concurrency::Seat;
 use crate::access::credential::Presented;
+use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
 use crate::access::scope::Scope;
 use crate::govern::abtest::Enrolled;
@@ -22,10 +23,12 @@ use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::prompt::Prompt;
+use crate::policy::inspect::shadow::Foreseen;
 use crate::policy::route::Route;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
+use crate::proxy::reject::Rejection;
 use crate::proxy::reject::UPSTREAM_TIMEOUT;
 use crate::proxy::reject::UPSTREAM_UNREACHABLE;
 use crate::redact::token::Vault;
@@ -55,10 +58,16 @@ pub struct Exchange {
     pub caller: Option<CallerId>,
     /// The key it presented, on routes that take ours.
     pub presented: Option<Presented>,
-    /// What that key may be used for.
+    /// Whom that key stands for.
+    pub principal: Option<Principal>,
+    /// What it may be used for.
     pub scope: Option<Arc<Scope>>,
+    /// When it was last asked whether its caller still counts, on the monotonic clock.
+    pub stood_at: Duration,
     /// Its place among the requests of its caller that are under way.
     pub seat: Option<Seat>,
+    /// Its place among the upgraded connections of its caller.
+    pub connection: Option<Seat>,
     /// What became of the call, on routes for agents.
     pub agent: Option<AgentCall>,
     /// The tool that an agent's message calls, or its method.
@@ -95,12 +104,25 @@ pub struct Exchange {
     pub trace: Option<Trace>,
     /// What came out of it.
     pub outcome: Outcome,
-    /// The budget its request body takes.
+    /// The room its request body takes, until it has left.
     pub reserved: Option<Reserved>,
     /// What it reserved of its key's budget.
     pub reservation: Option<Reservation>,
+    /// What a socket is to reserve before it goes on.
+    pub due: Option<Due>,
     /// Whether its event is on the disk already, or is only counted.
     pub is_recorded: bool,
+    /// Whether its event was taken by the log, which did not say in time that it is on the disk.
+    pub is_in_doubt: bool,
+}
+
+/// What a socket is to reserve before it goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// Nothing, while anything is left.
+    Standing,
+    /// What an answer may use that was asked for.
+    Answer,
 }
 
 /// Where an exchange goes.
@@ -157,7 +179,7 @@ pub struct Outcome {
     /// Whether the gateway refused it, whatever for.
     pub is_denied: bool,
     /// What the shadow policy would have done.
-    pub shadow: Option<Action>,
+    pub shadow: Foreseen,
     /// Findings in the request.
     pub request: Vec<Observation>,
     /// Findings in the response.
@@ -210,8 +232,11 @@ impl Exchange {
             is_named_by_caller: false,
             caller: None,
             presented: None,
+            principal: None,
             scope: None,
+            stood_at: began,
             seat: None,
+            connection: None,
             agent: None,
             tool: None,
             is_distrusted: false,
@@ -232,7 +257,9 @@ impl Exchange {
             outcome: Outcome::default(),
             reserved: None,
             reservation: None,
+            due: None,
             is_recorded: false,
+            is_in_doubt: false,
         }
     }
 
@@ -256,6 +283,21 @@ impl Exchange {
     /// Notes an action; the strictest one counts.
     pub fn acted(&mut self, action: Action) {
         self.outcome.action = self.outcome.action.max(Some(action));
+    }
+
+    /// Notes that it was refused, where that is a policy's doing. Of what nobody can read, a shadow goes by a fail mode of
+    /// its own.
+    pub fn refused(&mut self, rejection: &Rejection) {
+        if !rejection.is_block() {
+            return;
+        }
+        self.acted(Action::Block);
+        let is_unread =
+            matches!(rejection, Rejection::UnreadableRequest(_) | Rejection::UnreadableResponse(_));
+        let policy = self.passage.as_ref().filter(|_| is_unread).map(|passage| &passage.policy);
+        if let Some(shadow) = policy.and_then(|policy| self.rules.shadow_of(policy)) {
+            self.outcome.shadow.act(shadow.fail_mode.action());
+        }
     }
 
     /// Returns the types of what the exchange was blocked for, at most `NAMED_MAX` of them.

@@ -16,6 +16,9 @@ use http::header;
 use pingora::prelude::timeout;
 use pingora::proxy::Session;
 
+/// What a stream may hold though all is used up: what waits for the end of a word or a number.
+const SPARE_BYTES: usize = 64 << 10;
+
 /// The bytes all exchanges together may hold in memory.
 #[derive(Debug)]
 pub struct ByteBudget {
@@ -92,6 +95,20 @@ impl Reserved {
         let is_over = before + bytes > self.budget.bytes_max.load(Ordering::Relaxed);
         if is_over { Err(GateFault::Overloaded) } else { Ok(()) }
     }
+
+    /// Takes `bytes` in all from now on, more or fewer than before. A few may be had always, so that no stream ends
+    /// because others hold much.
+    pub fn hold(&mut self, bytes: usize) -> Result<(), GateFault> {
+        let Some(more) = bytes.checked_sub(self.bytes) else {
+            self.budget.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+            self.bytes = bytes;
+            return Ok(());
+        };
+        match self.grow(more) {
+            Err(_) if bytes <= SPARE_BYTES => Ok(()),
+            grown => grown,
+        }
+    }
 }
 
 impl Drop for Reserved {
@@ -100,12 +117,13 @@ impl Drop for Reserved {
     }
 }
 
-/// Takes the whole request body.
+/// Takes the whole request body; `watch` sees each piece as it comes.
 pub async fn take_body(
     session: &mut Session,
     budget: &Arc<ByteBudget>,
     bytes_max: usize,
     deadline: Duration,
+    watch: impl FnMut(&[u8]),
 ) -> Result<HeldBody, GateFault> {
     let declared = declared_length(session);
     if declared.is_some_and(|length| length > bytes_max) {
@@ -116,7 +134,7 @@ pub async fn take_body(
     if session.get_header(header::EXPECT).is_some() {
         session.write_continue_response().await.map_err(GateFault::Broken)?;
     }
-    let read = read_all(session, &mut reserved, declared, bytes_max);
+    let read = read_all(session, &mut reserved, declared, bytes_max, watch);
     let bytes = timeout(deadline, read).await.map_err(|_| GateFault::Slow { deadline })??;
     Ok(HeldBody { bytes, reserved })
 }
@@ -130,9 +148,11 @@ async fn read_all(
     reserved: &mut Reserved,
     declared: Option<usize>,
     bytes_max: usize,
+    mut watch: impl FnMut(&[u8]),
 ) -> Result<Bytes, GateFault> {
     let Some(first) = next(session).await? else { return Ok(Bytes::new()) };
     if declared == Some(first.len()) {
+        watch(&first);
         return Ok(first);
     }
     let mut body = BytesMut::with_capacity(declared.unwrap_or(first.len()));
@@ -144,6 +164,7 @@ async fn read_all(
         if declared.is_none() {
             reserved.grow(bytes.len())?;
         }
+        watch(&bytes);
         body.extend_from_slice(&bytes);
         piece = next(session).await?;
     }

@@ -28,20 +28,8 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use pingora::apps::ServerApp;
 use pingora::protocols::ALPN;
-use pingora::protocols::GetProxyDigest;
-use pingora::protocols::GetSocketDigest;
-use pingora::protocols::GetTimingDigest;
 use pingora::protocols::Peek;
-use pingora::protocols::Shutdown;
-use pingora::protocols::SocketDigest;
-use pingora::protocols::Ssl;
 use pingora::protocols::Stream;
-use pingora::protocols::TimingDigest;
-use pingora::protocols::UniqueID;
-use pingora::protocols::UniqueIDType;
-use pingora::protocols::raw_connect::ProxyDigest;
-use pingora::protocols::tls::SslDigest;
-use pingora::protocols::tls::TlsRef;
 use pingora::server::ShutdownWatch;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
@@ -49,6 +37,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 
+use super::wrapped::answers_as_inner;
 use crate::access::place::network;
 use crate::telemetry::lifecycle::Lifecycle;
 use crate::telemetry::lifecycle::Reached;
@@ -61,8 +50,12 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// How long a connection without a request is kept while the process drains.
 const LINGER: Duration = Duration::from_secs(1);
 const INTERIM: &[u8] = b"HTTP/1.1 100";
+const SWITCH: &[u8] = b"HTTP/1.1 101";
+/// Nothing is known yet of who asks for what: it has no provider's shape, and no quota.
 const OVERLOADED: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Type: application/json\r\n\
+    Content-Length: 64\r\nConnection: close\r\n\r\n\
+    {\"error\":{\"code\":\"overloaded\",\"message\":\"too many connections\"}}";
 
 /// How many connections may be open, and how long a request head may take.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +128,7 @@ enum HeadState {
     Head { end_seen: usize, timer: Pin<Box<Sleep>> },
     /// The head is complete; a body may follow.
     Body,
-    /// HTTP/2 frames: their deadlines are not ours.
+    /// Frames of HTTP/2, or of a WebSocket: their deadlines are not ours.
     Frames,
 }
 
@@ -265,7 +258,10 @@ impl TimedStream {
 
     fn note_written(&mut self, bytes: &[u8]) {
         if matches!(self.state, HeadState::Body) && !bytes.starts_with(INTERIM) {
-            self.state = HeadState::Between;
+            self.state = match bytes.starts_with(SWITCH) {
+                true => HeadState::Frames,
+                false => HeadState::Between,
+            };
         }
     }
 }
@@ -328,58 +324,7 @@ impl AsyncWrite for TimedStream {
     }
 }
 
-#[async_trait]
-impl Shutdown for TimedStream {
-    async fn shutdown(&mut self) {
-        Shutdown::shutdown(self.inner.as_mut()).await;
-    }
-}
-
-impl UniqueID for TimedStream {
-    fn id(&self) -> UniqueIDType {
-        self.inner.id()
-    }
-}
-
-impl Ssl for TimedStream {
-    fn get_ssl(&self) -> Option<&TlsRef> {
-        self.inner.get_ssl()
-    }
-
-    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.inner.get_ssl_digest()
-    }
-
-    fn selected_alpn_proto(&self) -> Option<ALPN> {
-        self.inner.selected_alpn_proto()
-    }
-}
-
-impl GetTimingDigest for TimedStream {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.inner.get_timing_digest()
-    }
-}
-
-impl GetProxyDigest for TimedStream {
-    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.inner.get_proxy_digest()
-    }
-
-    fn set_proxy_digest(&mut self, digest: ProxyDigest) {
-        self.inner.set_proxy_digest(digest);
-    }
-}
-
-impl GetSocketDigest for TimedStream {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.inner.get_socket_digest()
-    }
-
-    fn set_socket_digest(&mut self, digest: SocketDigest) {
-        self.inner.set_socket_digest(digest);
-    }
-}
+answers_as_inner!(TimedStream);
 
 #[async_trait]
 impl Peek for TimedStream {

@@ -8,12 +8,15 @@ use http::StatusCode;
 use pingora::http::RequestHeader;
 
 use super::Gateway;
+use super::context::Due;
 use super::context::Exchange;
 use super::context::Outcome;
 use super::context::Passage;
 use super::context::Service;
 use super::reject::Rejection;
+use super::request::aside;
 use crate::access::budget::Amount;
+use crate::access::budget::BudgetFault;
 use crate::govern::analytics::Cost;
 use crate::govern::analytics::Finding;
 use crate::govern::analytics::Tokens;
@@ -21,6 +24,7 @@ use crate::govern::analytics::Use;
 use crate::govern::analytics::Verdict;
 use crate::llm::asked::Asked;
 use crate::llm::media::Media;
+use crate::llm::usage::Usage;
 use crate::llm::usage::estimate;
 use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
@@ -37,9 +41,8 @@ impl Gateway {
         paying_key(exchange).is_some_and(|key| self.budgets.of(key, self.clock.now()).is_some())
     }
 
-    /// Reserves what the exchange is likely to use, where its key has a budget.
-    pub(super) fn reserve(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
-        let Some(key) = paying_key(exchange) else { return Ok(()) };
+    /// Reserves what the exchange is likely to use, where its key has a budget, instead of what it reserved before.
+    pub(super) async fn reserve(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
         let asked = &exchange.outcome.asked;
         let prompt = estimate(asked.text_bytes);
         let answers = asked.answers.unwrap_or(1).max(1);
@@ -50,12 +53,84 @@ impl Gateway {
             true => (0, Some(0)),
             false => (total, self.cost_as_asked(exchange, &tokens)),
         };
-        exchange.reservation = self.budgets.reserve(key, tokens, cost, self.clock.now())?;
-        Ok(())
+        self.hold(exchange, (tokens, cost)).await
+    }
+
+    /// Makes sure that the key's budget has something left and can pay for the model that is asked for; nothing is
+    /// reserved until there is something to pay.
+    pub(super) async fn stand_by(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
+        let cost = self.cost_as_asked(exchange, &Tokens::default());
+        self.hold(exchange, (0, cost)).await
+    }
+
+    /// Reserves for what was said on a socket since it was last paid.
+    ///
+    /// # Errors
+    /// The budget is used up, or does not pay for it.
+    pub(super) async fn pay(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
+        match exchange.due.take() {
+            None => Ok(()),
+            Some(Due::Standing) => self.stand_by(exchange).await,
+            Some(Due::Answer) => {
+                self.reserve(exchange).await?;
+                // What was asked for is paid, until its answer tells what it used.
+                exchange.outcome.service = Service::Untold;
+                Ok(())
+            }
+        }
+    }
+
+    /// Holds tokens, and what they cost, where the exchange's key has a budget, instead of what it held before.
+    async fn hold(&self, exchange: &mut Exchange, wanted: (u64, Option<u64>)) -> Result<(), Rejection> {
+        let held = exchange.reservation.take();
+        let is_first = held.is_none();
+        let held = held.or_else(|| self.budgets.hold(paying_key(exchange)?));
+        let Some(held) = held else { return Ok(()) };
+        let (held, told) = self.budgets.change(held, wanted, self.clock.now()).await;
+        exchange.reservation = Some(held).filter(|_| told.is_ok() || !is_first);
+        told.map_err(|fault| {
+            if fault == BudgetFault::Away {
+                self.telemetry.metrics.rate_limited();
+            }
+            fault.into()
+        })
     }
 
     /// Counts an exchange, unless it led nowhere, and settles what it reserved.
     pub(super) fn meter(&self, exchange: &mut Exchange, took: Duration) {
+        let is_redacted = exchange.outcome.action == Some(Action::Redact);
+        let (redacted, findings) = (is_redacted, self.found(exchange));
+        let verdict = verdict(&exchange.outcome);
+        self.account(exchange, Use { verdict, redacted, findings, took, ..Use::default() });
+    }
+
+    /// Counts an answer on a socket as a request of its own, and settles what was reserved for it. What the next one
+    /// may use, or that anything is left, is due then: `text_bytes` of text were sent that it did not answer.
+    pub(super) fn meter_answer(
+        &self,
+        exchange: &mut Exchange,
+        usage: Usage,
+        took: Duration,
+        (service, text_bytes): (Service, u64),
+    ) {
+        self.telemetry.metrics.tokens(usage.prompt_tokens, usage.completion_tokens);
+        let model = usage.model.clone();
+        exchange.outcome.usage = usage;
+        exchange.outcome.service = Service::Told;
+        self.account(exchange, Use { took, ..Use::default() });
+        exchange.outcome.usage = Usage { model, ..Usage::default() };
+        exchange.outcome.asked.text_bytes = text_bytes;
+        exchange.outcome.service = service;
+        // Another one may end before anything is reserved for it.
+        exchange.reservation = paying_key(exchange).and_then(|key| self.budgets.hold(key));
+        exchange.due = Some(match service {
+            Service::Untold => Due::Answer,
+            Service::Nothing | Service::Told => Due::Standing,
+        });
+    }
+
+    /// Counts what was used, and settles what was reserved for it.
+    fn account(&self, exchange: &mut Exchange, used: Use) {
         let Some(passage) = &exchange.passage else { return };
         let model = self.model(exchange);
         let used = Use {
@@ -63,10 +138,7 @@ impl Gateway {
             tokens: self.used_tokens(exchange, model.is_some()),
             model,
             route: Some(passage.route().name.clone()),
-            verdict: verdict(&exchange.outcome),
-            redacted: exchange.outcome.action == Some(Action::Redact),
-            findings: self.found(exchange),
-            took,
+            ..used
         };
         let cost = self.meter.note(&used);
         if let Some(reservation) = exchange.reservation.take() {
@@ -160,8 +232,15 @@ pub(super) fn note_models(
     let mut asked = Asked::default();
     asked.in_target(path, head.uri.query());
     if let Some(Media::Multipart { boundary }) = media {
-        asked.in_form(body, boundary);
+        aside(body.len(), || asked.in_form(body, boundary));
     }
+    exchange.models = asked.models;
+}
+
+/// Notes the models that a socket is opened with; what is said on it may name another.
+pub(super) fn note_socket_models(head: &RequestHeader, exchange: &mut Exchange, passage: &Passage) {
+    let mut asked = Asked::default();
+    asked.in_target(passage.route().forwarded(&exchange.path), head.uri.query());
     exchange.models = asked.models;
 }
 
@@ -224,7 +303,6 @@ fn tokens(outcome: &Outcome, asks_model: bool) -> Tokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::usage::Usage;
 
     #[test]
     fn what_was_told_is_taken_and_what_was_not_is_estimated() {

@@ -3,13 +3,13 @@
 //! Pingora accepts, parses and keeps connections; [`Gateway`] is its [`ProxyHttp`]. The exchange with
 //! the provider happens inside `request_filter`, because Pingora's own proxying writes the response
 //! head before a body can be judged, and cannot end a stream in the caller's dialect (see
-//! [`upstream`]). Only upgraded connections, on routes that allow them, take Pingora's own way.
+//! [`upstream`]); so do sockets, whose frames are judged on their way ([`socket`]).
 //!
 //! | phase | what happens |
 //! |---|---|
 //! | `new_ctx` | the ruleset is pinned, the clock read |
 //! | `request_filter` | head and path, route, quota, body, verdict, provider, verdict, answer |
-//! | `upstream_peer`, `upstream_request_filter` | upgraded connections only |
+//! | `upstream_peer` | never: nothing takes Pingora's own way |
 //! | `fail_to_proxy` | what Pingora itself refuses, in the caller's shape |
 //! | `logging` | the one record of the exchange |
 
@@ -33,12 +33,16 @@ mod request;
 mod response;
 pub mod scope;
 mod signed;
+pub mod sigv4;
+mod socket;
+mod standing;
 mod stream;
 mod trace;
 mod trial;
 mod trust;
 pub mod upstream;
 mod whole_write;
+mod wrapped;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +50,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use http::header;
 use pingora::http::RequestHeader;
-use pingora::http::ResponseHeader;
 use pingora::proxy::FailToProxy;
 use pingora::proxy::ProxyHttp;
 use pingora::proxy::Session;
@@ -54,14 +57,17 @@ use pingora::upstreams::peer::HttpPeer;
 
 use self::config::ProxyConfig;
 use self::contain::contained;
+use self::contain::counted;
 use self::context::Exchange;
 use self::context::Passage;
 use self::context::Service;
 use self::gate::ByteBudget;
+use self::gate::HeldBody;
+use self::gate::Reserved;
 use self::provider_key::ProviderKeys;
 use self::read_back::ReadBack;
 use self::reject::Rejection;
-use self::scope::ScopeRefusal;
+use self::sigv4::Signer;
 use self::upstream::UpstreamTimeouts;
 use self::upstream::Upstreams;
 use crate::access::a2a::Guardrails;
@@ -186,13 +192,8 @@ impl From<Box<pingora::Error>> for Stop {
     }
 }
 
-/// What Pingora does with the request next.
-enum Next {
-    /// Nothing: it was answered.
-    Answered,
-    /// It carries an upgraded connection to the provider.
-    Upgrade,
-}
+/// The seats of upgraded connections.
+const UPGRADED: &str = "upgraded";
 
 #[async_trait]
 impl ProxyHttp for Gateway {
@@ -209,8 +210,7 @@ impl ProxyHttp for Gateway {
         // In a box: Pingora copies this future several times on its way.
         let whole = Box::pin(self.exchange(session, exchange));
         let stop = match contained(whole, &self.telemetry.metrics).await {
-            Ok(Next::Answered) => return Ok(true),
-            Ok(Next::Upgrade) => return Ok(false),
+            Ok(()) => return Ok(true),
             Err(stop) => stop,
         };
         match stop {
@@ -229,60 +229,9 @@ impl ProxyHttp for Gateway {
     async fn upstream_peer(
         &self,
         _session: &mut Session,
-        exchange: &mut Exchange,
-    ) -> pingora::Result<Box<HttpPeer>> {
-        let unrouted = || pingora::Error::new(pingora::ErrorType::InternalError);
-        let passage = exchange.passage.clone().ok_or_else(unrouted)?;
-        let connect = self.timeouts(&passage).connect;
-        let peer = self.upstreams.peer(passage.route(), connect).await;
-        peer.map_err(|fault| {
-            pingora::Error::because(pingora::ErrorType::ConnectError, "upgrade", fault).into_up()
-        })
-    }
-
-    async fn upstream_request_filter(
-        &self,
-        session: &mut Session,
-        head: &mut RequestHeader,
-        exchange: &mut Exchange,
-    ) -> pingora::Result<()> {
-        let Some(passage) = &exchange.passage else { return Ok(()) };
-        a2a::strip_reserved(head);
-        if let Some(target) = passage.route().upstreams.first() {
-            head.insert_header(header::HOST, upstream::authority(target))?;
-            let path = format!("{}{}", target.base_path, forwarded_path(session, exchange, passage));
-            head.set_raw_path(path.as_bytes())?;
-        }
-        upstream::remove_sessions(head);
-        let exchanged = self.exchange_key(head, exchange, passage);
-        exchanged.map_err(|_| pingora::Error::explain(pingora::ErrorType::InternalError, "no provider key"))
-    }
-
-    /// Lets only a switch of protocols pass: any other answer would reach the caller unread.
-    async fn upstream_response_filter(
-        &self,
-        _session: &mut Session,
-        head: &mut ResponseHeader,
         _exchange: &mut Exchange,
-    ) -> pingora::Result<()> {
-        match head.status {
-            http::StatusCode::SWITCHING_PROTOCOLS => Ok(()),
-            _ => Err(pingora::Error::explain(pingora::ErrorType::InvalidHTTPHeader, "no upgrade").into_up()),
-        }
-    }
-
-    async fn response_filter(
-        &self,
-        session: &mut Session,
-        head: &mut ResponseHeader,
-        exchange: &mut Exchange,
-    ) -> pingora::Result<()> {
-        if self.telemetry.lifecycle.is_ending() {
-            session.set_keepalive(None);
-        }
-        exchange.outcome.status = Some(head.status);
-        exchange.outcome.switched = Some(self.clock.monotonic().saturating_sub(exchange.began));
-        self.decorate(head, exchange)
+    ) -> pingora::Result<Box<HttpPeer>> {
+        pingora::Error::e_explain(pingora::ErrorType::InternalError, "every request is answered before")
     }
 
     async fn fail_to_proxy(
@@ -291,14 +240,10 @@ impl ProxyHttp for Gateway {
         error: &pingora::Error,
         exchange: &mut Exchange,
     ) -> FailToProxy {
-        let head_left = session.response_written().is_some_and(|head| !head.status.is_informational());
+        let head_left = refuse::has_answered(session);
         if !head_left && *error.esource() != pingora::ErrorSource::Downstream {
             // The answer is best effort: the connection may be what failed.
-            let rejection = match error.esource() {
-                pingora::ErrorSource::Upstream => Rejection::UpgradeFailed,
-                _ => Rejection::Internal,
-            };
-            let _ = self.refuse(session, exchange, &rejection).await;
+            let _ = self.refuse(session, exchange, &Rejection::Internal).await;
         }
         FailToProxy { error_code: 502, can_reuse_downstream: false }
     }
@@ -309,7 +254,12 @@ impl ProxyHttp for Gateway {
     }
 
     async fn logging(&self, session: &mut Session, _error: Option<&pingora::Error>, exchange: &mut Exchange) {
-        self.record(session, exchange).await;
+        // A panic here would take the caller's connection along, and nobody would hear of it.
+        let written = counted(self.record(session, exchange), &self.telemetry.metrics).await;
+        self.telemetry.metrics.ended();
+        if written.is_none() {
+            self.record_rest(exchange).await;
+        }
     }
 }
 
@@ -324,50 +274,57 @@ impl Gateway {
     }
 
     /// One exchange, from its head to its answer.
-    async fn exchange(&self, session: &mut Session, exchange: &mut Exchange) -> Result<Next, Stop> {
+    async fn exchange(&self, session: &mut Session, exchange: &mut Exchange) -> Result<(), Stop> {
         let offered = session.get_header("x-request-id").map(|id| id.as_bytes().to_vec());
         let offered = offered.filter(|_| self.config.trust_request_id);
         exchange.name(offered.as_deref(), || self.ids.next(self.clock.now().as_millisecond()));
         exchange.trace = self.otlp.as_ref().and_then(|otlp| otlp.begin(&session.req_header().headers));
         self.check_head(session, exchange)?;
         if self.own.contains(&exchange.path) {
-            self.serve_own(session, exchange).await?;
-            return Ok(Next::Answered);
+            return self.serve_own(session, exchange).await;
         }
         let passage = self.route(session, exchange)?;
-        self.admit(session, exchange, &passage)?;
+        self.admit(session, exchange, &passage).await?;
         let is_upgrade = head::is_websocket(session.req_header());
         if is_upgrade {
-            self.admit_upgrade(session, exchange, &passage)?;
+            self.admit_upgrade(session, exchange, &passage).await?;
         }
         if !self.records() {
             return Err(Rejection::Unrecorded.into());
         }
         if is_upgrade {
-            self.keep_begin(exchange).await?;
-            return Ok(Next::Upgrade);
+            return Box::pin(self.carry_socket(session, exchange, &passage)).await;
         }
         let cleared = self.clear_request(session, exchange, &passage).await?;
-        self.reserve(exchange)?;
-        self.forward(session, exchange, &passage, cleared).await?;
-        Ok(Next::Answered)
+        self.reserve(exchange).await?;
+        self.forward(session, exchange, &passage, cleared).await
     }
 
-    /// Refuses an upgrade that the route does not carry, or whose use would have to be known.
-    fn admit_upgrade(
+    /// Refuses an upgrade that the route does not carry, whose use would have to be known, or for which its caller has
+    /// no room left.
+    async fn admit_upgrade(
         &self,
         session: &Session,
-        exchange: &Exchange,
+        exchange: &mut Exchange,
         passage: &Passage,
     ) -> Result<(), Rejection> {
-        // What an upgraded connection uses cannot be counted.
-        if !passage.route().websocket || self.is_budgeted(exchange) {
+        let route = passage.route();
+        let ends_texts = exchange.detected.as_ref().is_some_and(|detected| detected.dialect.ends_texts());
+        // What is asked and used is known where answers are told apart, and are read.
+        let is_counted = ends_texts && !route.websocket_uninspected;
+        if !route.websocket || (!is_counted && self.is_budgeted(exchange)) {
             return Err(Rejection::Upgrade);
         }
-        if exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests()) {
-            return Err(Rejection::Scope(ScopeRefusal::Upgrade));
+        self.check_socket_scope(session, exchange, is_counted)?;
+        head::check_websocket(session.req_header())?;
+        meter::note_socket_models(session.req_header(), exchange, passage);
+        self.stand_by(exchange).await?;
+        // Who has no limit needs no seat, of either kind.
+        let max = exchange.rules.limits.upgraded_connections_per_caller;
+        if let Some(seat) = exchange.seat.as_ref().filter(|_| max > 0) {
+            exchange.connection = Some(seat.beside(UPGRADED, max).ok_or(Rejection::TooManyAtOnce)?);
         }
-        Ok(head::check_websocket(session.req_header())?)
+        Ok(())
     }
 
     fn check_head(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Rejection> {
@@ -405,16 +362,20 @@ impl Gateway {
         passage: &Passage,
         cleared: Cleared,
     ) -> Result<(), Stop> {
+        self.ensure_standing(session, exchange)?;
         let path = forwarded_path(session, exchange, passage);
         let mut head = upstream::without_connection(session.req_header());
         self.exchange_key(&mut head, exchange, passage)?;
         a2a::introduce(&mut head, exchange, passage)?;
         trace::tell(&mut head, exchange)?;
+        let signer = self.signer(passage)?;
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
         exchange.outcome.asked_after = Some(began.saturating_sub(exchange.began));
-        let (sent, service) = ((&*path, cleared.into_bytes()), &mut exchange.outcome.service);
-        let send = self.upstreams.send(passage.route(), head, sent, timeouts, service);
+        let reserved = exchange.reserved.take().unwrap_or_else(|| Reserved::none(&self.budget));
+        let body = HeldBody { bytes: cleared.into_bytes(), reserved };
+        let (sent, service) = ((&*path, body), &mut exchange.outcome.service);
+        let send = self.upstreams.send(passage.route(), (head, signer.as_ref()), sent, timeouts, service);
         let reply = tokio::select! {
             biased;
             reply = send => reply.map_err(Rejection::from)?,
@@ -437,8 +398,18 @@ impl Gateway {
         let Some(presented) = &exchange.presented else { return Ok(()) };
         let place = passage.route().auth.provider_key();
         let wire = exchange.detected.as_ref().map_or(Wire::Generic, |detected| detected.wire);
+        // Credentials of AWS never travel: what they sign does.
+        let place = place.filter(|_| passage.route().aws.is_none());
         let is_had = self.provider_keys.exchange(head, presented, wire, place);
         if is_had { Ok(()) } else { Err(Rejection::NoProviderKey) }
+    }
+
+    /// Returns what signs the requests of a route, where that holds credentials for it.
+    fn signer(&self, passage: &Passage) -> Result<Option<Signer>, Rejection> {
+        let Some(scope) = &passage.route().aws else { return Ok(None) };
+        let held = passage.route().auth.provider_key().and_then(|place| self.provider_keys.held(place));
+        let signer = held.and_then(|held| Signer::read(&held, scope, self.clock.now()));
+        signer.map(Some).ok_or(Rejection::NoProviderKey)
     }
 
     fn timeouts(&self, passage: &Passage) -> UpstreamTimeouts {

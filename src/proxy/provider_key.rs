@@ -14,6 +14,7 @@ use http::header;
 use pingora::http::RequestHeader;
 
 use crate::access::credential::ALL_PLACES;
+use crate::access::credential::CREDENTIAL_PROTOCOLS;
 use crate::access::credential::Presented;
 use crate::llm::dialect::Wire;
 use crate::policy::route::Route;
@@ -68,6 +69,11 @@ impl ProviderKeys {
         self.held.store(Arc::new(held));
     }
 
+    /// Returns the key that lies at a place, where it is held.
+    pub fn held(&self, place: &SecretPlace) -> Option<HeaderValue> {
+        self.held.load().get(place).cloned()
+    }
+
     /// Puts the provider's key where the caller put ours, or where providers of that kind look for it when the
     /// caller used a place of our own, and takes every other credential away. `false` where the key cannot
     /// be had.
@@ -81,6 +87,7 @@ impl ProviderKeys {
         for name in ALL_PLACES {
             head.remove_header(name);
         }
+        drop_protocols(head);
         let Some(place) = place else { return true };
         let held = self.held.load();
         let Some(key) = held.get(place) else { return false };
@@ -97,6 +104,35 @@ impl ProviderKeys {
         let Ok(mut value) = value else { return false };
         value.set_sensitive(true);
         head.insert_header(goes_to, value).is_ok()
+    }
+}
+
+/// Takes credentials out of the subprotocols that a WebSocket is asked for with.
+fn drop_protocols(head: &mut RequestHeader) {
+    let name = header::SEC_WEBSOCKET_PROTOCOL;
+    let offered: Vec<String> = head
+        .headers
+        .get_all(&name)
+        .iter()
+        .flat_map(|value| {
+            String::from_utf8_lossy(value.as_bytes())
+                .split(',')
+                .map(|it| it.trim().to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let is_credential = |protocol: &String| {
+        let protocol = protocol.to_ascii_lowercase();
+        CREDENTIAL_PROTOCOLS.iter().any(|begin| protocol.starts_with(begin))
+    };
+    if !offered.iter().any(is_credential) {
+        return;
+    }
+    head.remove_header(&name);
+    let kept: Vec<String> = offered.into_iter().filter(|it| !is_credential(it)).collect();
+    // They were read from headers, so that they can be written to one.
+    if !kept.is_empty() && head.insert_header(name, kept.join(", ")).is_err() {
+        tracing::debug!("subprotocols that no header can hold are not passed on");
     }
 }
 
@@ -147,6 +183,20 @@ mod tests {
             assert!(keys.exchange(&mut sent, &given, wire, Some(&place)));
             assert_eq!(sent.headers.get(name).unwrap(), value);
             assert!(!sent.headers.contains_key("x-api-token"));
+        }
+        let protocol = header::SEC_WEBSOCKET_PROTOCOL;
+        for (offered, kept) in [
+            (
+                "realtime, openai-insecure-api-key.sk-1, openai-beta.realtime-v1",
+                Some("realtime, openai-beta.realtime-v1"),
+            ),
+            ("OpenAI-Project.proj_1", None),
+            ("mqtt,wamp", Some("mqtt,wamp")),
+        ] {
+            let mut sent = head();
+            sent.insert_header(&protocol, offered).unwrap();
+            assert!(keys.exchange(&mut sent, &given, Wire::OpenAiChat, Some(&place)));
+            assert_eq!(sent.headers.get(&protocol).map(|it| it.to_str().unwrap()), kept, "{offered}");
         }
         for wrong in ["", "two lines\nx", "a b", "caf\u{e9}"] {
             assert!(header_value(wrong).is_none(), "{wrong:?}");

@@ -17,11 +17,17 @@ use super::reject::Answer;
 use super::reject::Rejection;
 use crate::llm::dialect::Wire;
 use crate::llm::refusal::Refusal;
-use crate::policy::decision::Action;
 
 /// How much of an unread request body is drained before a refusal, and for how long: a caller that is
 /// still writing would otherwise see a reset instead of the answer.
 const DRAIN_DEADLINE: Duration = Duration::from_millis(500);
+
+/// Tells whether a head has left: that of an answer, or of a switch to another protocol.
+pub(super) fn has_answered(session: &Session) -> bool {
+    let is_final =
+        |status: StatusCode| !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS;
+    session.response_written().is_some_and(|head| is_final(head.status))
+}
 
 impl Gateway {
     /// Answers a refused exchange in the caller's shape; does nothing once a head has left.
@@ -31,7 +37,7 @@ impl Gateway {
         exchange: &mut Exchange,
         rejection: &Rejection,
     ) -> pingora::Result<()> {
-        if session.response_written().is_some_and(|head| !head.status.is_informational()) {
+        if has_answered(session) {
             return Ok(());
         }
         let internal = a2a::internal_error(rejection, exchange);
@@ -41,9 +47,7 @@ impl Gateway {
         exchange.outcome.reason = Some(answer.code);
         exchange.outcome.is_denied = rejection.is_denial();
         exchange.outcome.status = Some(answer.status);
-        if rejection.is_block() {
-            exchange.acted(Action::Block);
-        }
+        exchange.refused(rejection);
         let body = match (rejection, &exchange.detected) {
             (Rejection::A2a(_), _) => a2a::body(&answer),
             (_, Some(detected)) => self.refusal(&answer, exchange).error_body(detected.wire),

@@ -12,6 +12,7 @@ use crate::access::a2a::denial::Code;
 use crate::access::a2a::denial::Denial;
 use crate::access::budget::BudgetFault;
 use crate::access::credential::CredentialFault;
+use crate::access::session::shared::Untold;
 use crate::admin::head::HeadFault;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::CodingFault;
@@ -35,6 +36,10 @@ pub enum Rejection {
     Credential(CredentialFault),
     /// The key it presents is unknown, revoked or expired.
     UnknownKey,
+    /// Whether the session that its token ends with has ended nobody can tell.
+    Untold(Untold),
+    /// The key it presented counted for the route when it came, and does no more.
+    Withdrawn,
     /// Its key may not use the route.
     Forbidden,
     /// Its key may not use a model or a tool.
@@ -139,6 +144,7 @@ impl Rejection {
                     | Self::NoKey
                     | Self::Credential(_)
                     | Self::UnknownKey
+                    | Self::Untold(_)
                     | Self::TooManyAtOnce
                     | Self::RateLimited { .. }
             )
@@ -149,12 +155,13 @@ impl Rejection {
         match self {
             Self::RateLimited { retry_after } => *retry_after <= RETRY_WAIT_MAX,
             Self::A2a(denial) => denial.retry_after.is_some_and(|wait| wait <= RETRY_WAIT_MAX),
-            Self::Budget(fault) => matches!(fault, BudgetFault::Reserved),
+            Self::Budget(fault) => matches!(fault, BudgetFault::Reserved | BudgetFault::Away),
             Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
             Self::Upstream(_)
             | Self::TooManyAtOnce
             | Self::UpgradeFailed
             | Self::Unrecorded
+            | Self::Untold(_)
             | Self::NoProviderKey
             | Self::Internal => true,
             Self::Head(_)
@@ -163,6 +170,7 @@ impl Rejection {
             | Self::NoKey
             | Self::Credential(_)
             | Self::UnknownKey
+            | Self::Withdrawn
             | Self::Forbidden
             | Self::Scope(_)
             | Self::Upgrade
@@ -186,7 +194,7 @@ impl Rejection {
             Self::Head(_) => (StatusCode::BAD_REQUEST, "malformed_request"),
             Self::Path(_) => (StatusCode::BAD_REQUEST, "malformed_path"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no_route"),
-            Self::NoKey | Self::UnknownKey => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
+            Self::NoKey | Self::UnknownKey | Self::Withdrawn => (StatusCode::UNAUTHORIZED, "invalid_api_key"),
             Self::Credential(CredentialFault::Malformed | CredentialFault::Ours) => {
                 (StatusCode::UNAUTHORIZED, "invalid_api_key")
             }
@@ -206,6 +214,7 @@ impl Rejection {
             }
             Self::Budget(BudgetFault::Exhausted { .. }) => (StatusCode::TOO_MANY_REQUESTS, "budget_exceeded"),
             Self::Budget(BudgetFault::Reserved) => (StatusCode::TOO_MANY_REQUESTS, "budget_reserved"),
+            Self::Budget(BudgetFault::Away) => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
             Self::Budget(BudgetFault::Unpriced) => (StatusCode::FORBIDDEN, "model_unpriced"),
             Self::Gate(GateFault::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
@@ -226,6 +235,7 @@ impl Rejection {
             Self::Upstream(UpstreamFault::Slow) => (StatusCode::GATEWAY_TIMEOUT, UPSTREAM_TIMEOUT),
             Self::Upstream(_) => (StatusCode::BAD_GATEWAY, UPSTREAM_UNREACHABLE),
             Self::Unrecorded => (StatusCode::SERVICE_UNAVAILABLE, "audit_unavailable"),
+            Self::Untold(_) => (StatusCode::SERVICE_UNAVAILABLE, "session_unavailable"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal_error"),
         }
     }
@@ -238,6 +248,8 @@ impl Rejection {
             Self::NoKey => "no API key was given".to_owned(),
             Self::Credential(fault) => fault.to_string(),
             Self::UnknownKey => "the API key or token is unknown, revoked or expired".to_owned(),
+            Self::Untold(fault) => fault.to_string(),
+            Self::Withdrawn => "the API key or token was revoked, has expired or has lost the route meanwhile".to_owned(),
             Self::Forbidden => "this API key may not use this route".to_owned(),
             Self::Scope(refusal) => refusal.to_string(),
             Self::TooManyAtOnce => "too many requests of this caller are under way".to_owned(),
@@ -266,7 +278,9 @@ impl Rejection {
             Self::RateLimited { retry_after } => Some(retry_after.as_secs().max(1)),
             Self::A2a(denial) => denial.retry_after.map(|wait| wait.as_secs().max(1)),
             Self::Budget(fault) => fault.retry_after().map(|wait| wait.as_millis().div_ceil(1000) as u64),
-            Self::Gate(GateFault::Overloaded) | Self::Unrecorded | Self::TooManyAtOnce => Some(1),
+            Self::Gate(GateFault::Overloaded) | Self::Unrecorded | Self::Untold(_) | Self::TooManyAtOnce => {
+                Some(1)
+            }
             _ => None,
         }
     }
@@ -286,6 +300,7 @@ from! {
     Denial => A2a,
     BudgetFault => Budget,
     HeadFault => Head,
+    Untold => Untold,
     PathFault => Path,
     GateFault => Gate,
     CodingFault => Coding,
@@ -307,6 +322,7 @@ mod tests {
             (Rejection::RateLimited { retry_after: Duration::from_secs(2) }, 429, true),
             (Rejection::RateLimited { retry_after: Duration::from_secs(600) }, 429, false),
             (Rejection::Budget(BudgetFault::Reserved), 429, true),
+            (Rejection::Budget(BudgetFault::Away), 429, true),
             (Rejection::Budget(BudgetFault::Unpriced), 403, false),
             (Rejection::Gate(GateFault::Overloaded), 503, true),
             (Rejection::Upstream(UpstreamFault::Slow), 504, true),

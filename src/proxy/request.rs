@@ -51,11 +51,14 @@ impl Gateway {
             _ => limits.max_inspect_bytes,
         };
         let deadline = Duration::from_millis(self.config.timeouts.body_ms);
-        let held = gate::take_body(session, &self.budget, whole_max, deadline).await?;
+        let mut pending = exchange.pending.take();
+        let watch = |piece: &[u8]| pending.iter_mut().for_each(|pending| pending.update(piece));
+        let held = gate::take_body(session, &self.budget, whole_max, deadline, watch).await?;
         exchange.reserved = Some(held.reserved);
-        self.check_integrity(exchange, passage, &held.bytes).await?;
-        // A body that its caller has signed: what leaves has to be equal to it.
-        let signed = covers_body(session).then(|| held.bytes.clone());
+        self.check_integrity(exchange, passage, pending).await?;
+        // A body that its caller has signed: what leaves has to be equal to it, unless the route signs it anew.
+        let is_signed = passage.route().aws.is_none() && covers_body(session);
+        let signed = is_signed.then(|| held.bytes.clone());
         let coding = text_header(session, header::CONTENT_ENCODING).map_or(Ok(None), Coding::parse)?;
         let body = match coding {
             // What was decoded would have to leave encoded as it came: nobody can promise that.
@@ -67,12 +70,12 @@ impl Gateway {
             }
             None => held.bytes,
         };
-        aside(body.len(), || self.read_ahead(session, exchange, passage, &body, media.as_ref().ok()))?;
+        self.read_ahead(session, exchange, passage, &body, media.as_ref().ok())?;
         self.enrol(exchange);
         let _texts = self.room_for_texts(&body, &media)?;
         let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         exchange.acted(inspection.action);
-        exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
+        exchange.outcome.shadow.merge(inspection.shadow);
         exchange.outcome.request = inspection.observations;
         exchange.outcome.asked = inspection.usage;
         exchange.prompt = inspection.prompt;
@@ -87,7 +90,8 @@ impl Gateway {
         }
     }
 
-    /// Reads of a request what has to be known before it is judged, and refuses what its key may not ask for.
+    /// Reads of a request what has to be known before it is judged, and refuses what its key may not ask for. Of most
+    /// that is nothing: each part goes aside on its own where it has to read the body.
     fn read_ahead(
         &self,
         session: &Session,
@@ -100,7 +104,7 @@ impl Gateway {
         note_models(session.req_header(), exchange, passage, body, media);
         self.detect(exchange, passage, body);
         if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::JsonRpc) {
-            exchange.call_id = jsonrpc::id_of(body);
+            exchange.call_id = aside(body.len(), || jsonrpc::id_of(body));
         }
         self.note_tool(exchange, body);
         Ok(())
@@ -128,8 +132,10 @@ impl Gateway {
         if told || passage.route().dialect != RouteDialect::Auto {
             return;
         }
-        if let Ok(document) = json::walk(body, &exchange.rules.limits.json()) {
-            exchange.detected = Some(exchange.rules.dialects.detect(&exchange.path, Some((body, &document))));
+        let rules = &exchange.rules;
+        let document = aside(body.len(), || json::walk(body, &rules.limits.json()));
+        if let Ok(document) = document {
+            exchange.detected = Some(rules.dialects.detect(&exchange.path, Some((body, &document))));
         }
     }
 

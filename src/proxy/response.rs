@@ -1,6 +1,10 @@
 //! The response half of an exchange: a whole body judged before its status leaves, a stream judged as
 //! it flows, bytes that hold no text passed on.
 
+use std::future::pending;
+use std::pin::pin;
+use std::time::Duration;
+
 use bytes::Bytes;
 use bytes::BytesMut;
 use http::HeaderName;
@@ -73,6 +77,7 @@ impl Gateway {
         let format = format.or(match media {
             Ok(Media::EventStream) => Some(StreamFormat::Sse),
             Ok(Media::Ndjson) => Some(StreamFormat::Ndjson),
+            Ok(Media::AmazonEvents) => Some(StreamFormat::AmazonEvents),
             _ => None,
         });
         let is_bodiless = session.req_header().method == Method::HEAD
@@ -85,7 +90,6 @@ impl Gateway {
             // In a box, for it is much larger than all that other answers need.
             (Some(format), _) => Box::pin(self.relay_stream(session, exchange, passage, reply, format)).await,
             (None, Ok(Media::Opaque)) => self.relay_declared_opaque(session, exchange, passage, reply).await,
-            (None, Ok(Media::AmazonEvents)) => self.relay_framed(session, exchange, passage, reply).await,
             (None, _) => self.relay_whole(session, exchange, passage, (reply, Begun::default()), media).await,
         }
     }
@@ -121,7 +125,7 @@ impl Gateway {
     ) -> Result<(), Stop> {
         let mut reserved = Reserved::none(&self.budget);
         let limit = exchange.rules.limits.max_inspect_bytes;
-        let body = self.whole_body(session, (&mut reply, begun), &mut reserved, limit).await;
+        let body = self.whole_body(session, exchange, (&mut reply, begun), &mut reserved, limit).await;
         let body = match body {
             Ok(body) => decoded(&reply, exchange, body),
             Err(stop) => {
@@ -134,7 +138,7 @@ impl Gateway {
         exchange.guard_prompt();
         let inspection = self.inspect(exchange, passage, Direction::Response, body, media);
         exchange.acted(inspection.action);
-        exchange.outcome.shadow = exchange.outcome.shadow.max(inspection.shadow);
+        exchange.outcome.shadow.merge(inspection.shadow);
         exchange.outcome.response = inspection.observations;
         exchange.outcome.usage.merge(inspection.usage);
         if inspection.unreadable.is_none() {
@@ -173,6 +177,7 @@ impl Gateway {
     async fn whole_body(
         &self,
         session: &mut Session,
+        exchange: &mut Exchange,
         (reply, begun): (&mut Reply, Begun),
         reserved: &mut Reserved,
         bytes_max: usize,
@@ -183,7 +188,7 @@ impl Gateway {
         }
         let mut first = Some(begun.bytes).filter(|bytes| !bytes.is_empty());
         let mut joined = BytesMut::new();
-        while let Some(piece) = self.next(session, reply).await? {
+        while let Some(piece) = self.next(session, exchange, reply).await? {
             reserved.grow(piece.len()).map_err(Rejection::from)?;
             if first.as_ref().map_or(0, Bytes::len) + joined.len() + piece.len() > bytes_max {
                 return Err(Rejection::UnreadableResponse(Unreadable::TooLarge(bytes_max)).into());
@@ -211,7 +216,7 @@ impl Gateway {
         let is_coded = reply.head().headers.contains_key(header::CONTENT_ENCODING);
         let begun = match is_coded {
             true => Ok(Begun::default()),
-            false => self.begin(session, &mut reply).await,
+            false => self.begin(session, exchange, &mut reply).await,
         };
         let begun = match begun {
             Ok(begun) => begun,
@@ -231,30 +236,16 @@ impl Gateway {
         self.relay_whole(session, exchange, passage, (reply, begun), Ok(Media::Opaque)).await
     }
 
-    /// Relays frames that nothing here reads, where the policy lets what cannot be read pass.
-    async fn relay_framed(
+    /// Takes as much of a response as shows what it is.
+    async fn begin(
         &self,
         session: &mut Session,
         exchange: &mut Exchange,
-        passage: &Passage,
-        reply: Reply,
-    ) -> Result<(), Stop> {
-        let unreadable = Unreadable::from(MediaFault::Framed);
-        self.count_unreadable(Some(&unreadable));
-        match passage.policy.fail_mode {
-            FailMode::Open => self.relay_opaque(session, exchange, reply, Begun::default()).await,
-            FailMode::Closed => {
-                reply.cut().await;
-                Err(Rejection::UnreadableResponse(unreadable).into())
-            }
-        }
-    }
-
-    /// Takes as much of a response as shows what it is.
-    async fn begin(&self, session: &mut Session, reply: &mut Reply) -> Result<Begun, Stop> {
+        reply: &mut Reply,
+    ) -> Result<Begun, Stop> {
         let mut bytes = BytesMut::new();
         while bytes.len() < BEGIN_BYTES && !is_opaque(&bytes) {
-            match self.next(session, reply).await? {
+            match self.next(session, exchange, reply).await? {
                 Some(piece) => bytes.extend_from_slice(&piece),
                 None => return Ok(Begun { bytes: bytes.freeze(), is_over: true }),
             }
@@ -286,7 +277,7 @@ impl Gateway {
             session.as_downstream_mut().write_response_body(bytes, false).await?;
         }
         while !is_over {
-            match self.next(session, &mut reply).await {
+            match self.next(session, exchange, &mut reply).await {
                 Ok(Some(piece)) => {
                     self.telemetry.metrics.opaque(piece.len());
                     session.as_downstream_mut().write_response_body(piece, false).await?;
@@ -304,15 +295,25 @@ impl Gateway {
         Ok(())
     }
 
-    /// Returns the next piece of the response, unless the caller has left.
+    /// Returns the next piece of the response, unless the caller has left, or counts no more.
     ///
     /// The caller is asked first: a provider that never pauses, while all it says is held back, would
     /// otherwise hide that nobody waits for it.
-    pub(super) async fn next(&self, session: &mut Session, reply: &mut Reply) -> Result<Option<Bytes>, Stop> {
-        tokio::select! {
-            biased;
-            left = caller_left(session.as_downstream_mut()) => Err(Stop::gone(Some(left))),
-            piece = reply.next() => Ok(piece.map_err(Rejection::from)?),
+    pub(super) async fn next(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        reply: &mut Reply,
+    ) -> Result<Option<Bytes>, Stop> {
+        let mut piece = pin!(reply.next());
+        loop {
+            let rest = self.ensure_standing(session, exchange)?;
+            tokio::select! {
+                biased;
+                left = caller_left(session.as_downstream_mut()) => return Err(Stop::gone(Some(left))),
+                piece = &mut piece => return Ok(piece.map_err(Rejection::from)?),
+                () = rest_of(rest) => {}
+            }
         }
     }
 
@@ -348,6 +349,14 @@ impl Gateway {
         head.insert_header("x-ratelimit-remaining", limit.remaining)?;
         head.insert_header("x-ratelimit-reset", limit.reset_unix)?;
         Ok(())
+    }
+}
+
+/// Resolves after a while; never, where there is none.
+pub(super) async fn rest_of(rest: Option<Duration>) {
+    match rest {
+        Some(rest) => tokio::time::sleep(rest).await,
+        None => pending().await,
     }
 }
 

@@ -8,10 +8,12 @@ use pingora::proxy::Session;
 use super::Gateway;
 use super::context::Exchange;
 use super::reject::Rejection;
+use super::request::aside;
 use crate::access::scope::Scope;
 use crate::llm::asked::Asked;
 use crate::llm::json;
 use crate::llm::media::Media;
+use crate::llm::websocket::Message;
 
 /// The longest name that a refusal repeats, in characters.
 const SHOWN_CHARS_MAX: usize = 128;
@@ -37,7 +39,7 @@ pub enum ScopeRefusal {
     #[error("this API key may use certain models or tools only, and the request cannot be read")]
     Unreadable,
     /// The connection would be carried uninspected.
-    #[error("this API key may use certain models or tools only, and upgraded connections are not read")]
+    #[error("this API key may use certain models or tools only, and what is said on this socket is not read")]
     Upgrade,
 }
 
@@ -54,9 +56,64 @@ impl Gateway {
             return Ok(());
         };
         let query = session.req_header().uri.query();
-        let asked = read(&exchange.path, query, body, media, &exchange.rules.limits.json());
+        let limits = exchange.rules.limits.json();
+        let asked = aside(body.len(), || read(&exchange.path, query, body, media, &limits));
         check(scope, asked.as_ref(), body.is_empty()).map_err(Rejection::Scope)
     }
+
+    /// Refuses a socket that is opened with a model that its key may not use, or with none, or of which nobody can tell
+    /// what is asked on it.
+    pub(super) fn check_socket_scope(
+        &self,
+        session: &Session,
+        exchange: &Exchange,
+        is_read: bool,
+    ) -> Result<(), Rejection> {
+        let Some(scope) = exchange.scope.as_deref().filter(|scope| scope.reads_requests()) else {
+            return Ok(());
+        };
+        if !is_read {
+            return Err(Rejection::Scope(ScopeRefusal::Upgrade));
+        }
+        let mut asked = Asked::default();
+        asked.in_target(&exchange.path, session.req_header().uri.query());
+        check(scope, Some(&asked), false).map_err(Rejection::Scope)
+    }
+
+    /// Refuses a message of a socket for what its key may not use; the model was named when the socket was opened.
+    pub(super) fn check_message_scope(
+        &self,
+        exchange: &Exchange,
+        message: &Message,
+    ) -> Result<(), Rejection> {
+        let Some(scope) = exchange.scope.as_deref().filter(|scope| scope.reads_requests()) else {
+            return Ok(());
+        };
+        let asked = read_message(message, &exchange.rules.limits.json());
+        check(scope, asked.as_ref(), true).map_err(Rejection::Scope)
+    }
+}
+
+/// Tells whether a key may use certain models or tools only.
+pub(super) fn is_limited(exchange: &Exchange) -> bool {
+    exchange.scope.as_ref().is_some_and(|scope| scope.reads_requests())
+}
+
+/// Returns what a message of a socket asks for; `None` where that cannot be told.
+fn read_message(message: &Message, limits: &json::JsonLimits) -> Option<Asked> {
+    let mut asked = Asked::default();
+    let body = &message.payload;
+    if Media::may_be_json(body) {
+        let document = json::walk(body, limits);
+        match document {
+            Ok(document) => asked.in_message(body, &document),
+            // What begins so by chance is sound.
+            Err(_) if message.is_text || std::str::from_utf8(body).is_ok() => return None,
+            Err(_) => {}
+        }
+        return Some(asked);
+    }
+    (!message.is_text && !Media::looks_wide(body)).then_some(asked)
 }
 
 /// Returns what a request asks for; `None` where that cannot be told.

@@ -1,5 +1,5 @@
 //! What its caller has signed (AWS Signature Version 4, as Bedrock wants it). A signed body leaves as it came, or not at
-//! all; a signed header as it came. The gateway has no key to sign a changed one anew, and a broken signature would be refused where nobody sees why.
+//! all; a signed header as it came. Only routes that hold credentials sign a changed one anew ([`sigv4`](super::sigv4)); a broken signature would be refused where nobody sees why.
 
 use http::header;
 use pingora::http::RequestHeader;

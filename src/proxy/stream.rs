@@ -12,13 +12,13 @@ use super::Gateway;
 use super::Stop;
 use super::context::Exchange;
 use super::context::Passage;
+use super::gate::Reserved;
 use super::reject::Rejection;
 use super::request::aside;
 use super::request::coding_limits;
 use crate::llm::dialect::Detected;
 use crate::llm::refusal::DEFAULT_WIRE;
 use crate::llm::stream::StreamFormat;
-use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::decision::StreamBlock;
@@ -30,6 +30,16 @@ use crate::policy::stream::StreamInspector;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::StreamDecoder;
 use crate::proxy::upstream::Reply;
+
+/// What of a stream is judged next.
+pub(super) enum Piece {
+    /// Bytes, cut anywhere.
+    Bytes(Bytes),
+    /// A message that came as a whole.
+    Message(Bytes),
+    /// Its end.
+    End,
+}
 
 /// How a stream came to its end.
 enum End {
@@ -65,9 +75,10 @@ impl Gateway {
         let mut inspector = StreamInspector::new(format, exchange.rules.limits.stream_event_bytes_max);
         let end = self.pump(session, exchange, passage, &mut reply, &mut decoder, &mut inspector).await;
         exchange.acted(inspector.action());
-        exchange.outcome.shadow = exchange.outcome.shadow.max(inspector.shadow());
+        exchange.outcome.shadow.merge(inspector.shadow().clone());
         exchange.outcome.response = inspector.take_observations();
         exchange.outcome.usage.merge(inspector.usage().clone());
+        self.telemetry.metrics.opaque(inspector.take_opaque_bytes());
         if matches!(end, End::Gone(_)) && inspector.usage().text_bytes == 0 {
             // Who leaves while the model still thinks has not seen what it costs.
             exchange.outcome.service = exchange.outcome.service.unread();
@@ -103,8 +114,9 @@ impl Gateway {
         decoder: &mut Option<StreamDecoder>,
         inspector: &mut StreamInspector,
     ) -> End {
+        let mut room = Reserved::none(&self.budget);
         loop {
-            let piece = match self.next(session, reply).await {
+            let piece = match self.next(session, exchange, reply).await {
                 Ok(piece) => piece,
                 // What waits may be the begin of a match whose rest never came: it stays here.
                 Err(Stop::Reject(rejection)) => return End::Broken(rejection),
@@ -118,9 +130,15 @@ impl Gateway {
                 },
                 (piece, _) => piece,
             };
+            let piece = piece.map_or(Piece::End, Piece::Bytes);
             let (cleared, flow) = self.judge_piece(exchange, passage, inspector, piece);
             if let Err(stop) = self.write_cleared(session, exchange, cleared).await {
                 return End::Gone(stop);
+            }
+            if let (Err(fault), Flow::Continue) =
+                (room.hold(inspector.held_bytes() + inspector.unread_bytes()), &flow)
+            {
+                return End::Refused(fault.into());
             }
             if let Flow::Open(unreadable) = &flow {
                 exchange.outcome.service = exchange.outcome.service.unread();
@@ -138,13 +156,13 @@ impl Gateway {
         }
     }
 
-    /// Judges the next bytes, or the end of the stream.
-    fn judge_piece(
+    /// Judges what comes next of a stream, or its end.
+    pub(super) fn judge_piece(
         &self,
         exchange: &mut Exchange,
         passage: &Passage,
         stream: &mut StreamInspector,
-        piece: Option<Bytes>,
+        piece: Piece,
     ) -> (Vec<Cleared>, Flow) {
         let began = self.clock.monotonic();
         let deadline = began + Duration::from_millis(exchange.rules.limits.scan_ms);
@@ -169,9 +187,14 @@ impl Gateway {
         };
         let mut cleared = Vec::new();
         let (vault, unread) = (&mut exchange.vault, stream.unread_bytes());
-        let flow = aside(unread + piece.as_ref().map_or(0, Bytes::len), || match piece {
-            Some(bytes) => stream.push(&inspector, vault, &bytes, &mut cleared),
-            None => stream.finish(&inspector, vault, &mut cleared),
+        let bytes = match &piece {
+            Piece::Bytes(bytes) | Piece::Message(bytes) => bytes.len(),
+            Piece::End => 0,
+        };
+        let flow = aside(unread + bytes, || match piece {
+            Piece::Bytes(bytes) => stream.push(&inspector, vault, &bytes, &mut cleared),
+            Piece::Message(message) => stream.message(&inspector, vault, message, &mut cleared),
+            Piece::End => stream.finish(&inspector, vault, &mut cleared),
         });
         exchange.outcome.scanning += self.clock.monotonic() - began;
         (cleared, flow)
@@ -212,9 +235,7 @@ impl Gateway {
         let answer = rejection.answer();
         exchange.outcome.reason = Some(answer.code);
         exchange.outcome.is_denied = rejection.is_denial();
-        if rejection.is_block() {
-            exchange.acted(Action::Block);
-        }
+        exchange.refused(&rejection);
         let refusal = self.refusal(&answer, exchange);
         let wire = exchange.detected.as_ref().map_or(DEFAULT_WIRE, |detected: &Detected| detected.wire);
         let graceful = matches!(rejection, Rejection::ResponseBlocked)

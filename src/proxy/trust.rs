@@ -4,6 +4,7 @@ use super::Gateway;
 use super::a2a::deny;
 use super::context::Exchange;
 use super::reject::Rejection;
+use super::request::aside;
 use crate::access::a2a::denial::Code;
 use crate::govern::audit::AuditEvent;
 use crate::govern::trust::Act;
@@ -37,10 +38,9 @@ impl Gateway {
 
     /// Notes the tool that an agent's message calls.
     pub(super) fn note_tool(&self, exchange: &mut Exchange, body: &[u8]) {
-        if exchange.agent.is_some()
-            && let Ok(document) = json::walk(body, &exchange.rules.limits.json())
-        {
-            exchange.tool = tools::called(body, &document);
+        if exchange.agent.is_some() {
+            let document = aside(body.len(), || json::walk(body, &exchange.rules.limits.json()));
+            exchange.tool = document.ok().and_then(|document| tools::called(body, &document));
         }
     }
 

@@ -5,6 +5,8 @@
 //! leaves only after the verdict, and a stream ends as its SDK expects. A request is tried again only
 //! where nothing was sent: when no connection could be made.
 
+mod socket;
+
 use std::collections::HashMap;
 use std::hash::DefaultHasher;
 use std::hash::Hash;
@@ -38,8 +40,11 @@ use pingora::upstreams::peer::Peer;
 use pingora::utils::tls::WrappedX509;
 use pingora::utils::tls::parse_x509;
 
+pub use self::socket::Socket;
 use super::a2a;
 use super::context::Service;
+use super::gate::HeldBody;
+use super::sigv4::Signer;
 use super::whole_write::WholeWrite;
 use crate::access::cookie;
 use crate::clock::Clock;
@@ -96,6 +101,9 @@ pub enum UpstreamFault {
     /// The forwarded request cannot be written as HTTP.
     #[error("the request cannot be forwarded")]
     Request(#[source] http::Error),
+    /// The forwarded request cannot be signed.
+    #[error("the request cannot be forwarded")]
+    Unsigned(#[source] Box<pingora::Error>),
 }
 
 /// Connections to every upstream.
@@ -108,6 +116,15 @@ pub struct Upstreams {
     resolved: Mutex<HashMap<(String, u16), Resolved>>,
     trusted: Mutex<HashMap<PathBuf, Arc<[WrappedX509]>>>,
     turn: AtomicUsize,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    /// A request: one that was kept will do.
+    Request,
+    /// A socket, each write on which may take so long: a connection of its own, and no stream of HTTP/2.
+    Socket(Duration),
 }
 
 struct Resolved {
@@ -145,21 +162,28 @@ impl Upstreams {
     /// Sends one request and reads the head of its response.
     ///
     /// `head` is the caller's, already [`without_connection`]; `path` is what is forwarded (with its
-    /// query), `body` what was cleared. `service` says at every moment what the provider is to be paid for.
+    /// query), `body` what was cleared, given up once it has left; a `signer` signs them as they leave.
+    /// `service` says at every moment what the provider is to be paid for.
     pub async fn send(
         &self,
         route: &Route,
-        mut head: Box<RequestHeader>,
-        (path, body): (&str, Bytes),
+        (mut head, signer): (Box<RequestHeader>, Option<&Signer>),
+        (path, body): (&str, HeldBody),
         timeouts: UpstreamTimeouts,
         service: &mut Service,
     ) -> Result<Reply, UpstreamFault> {
-        let (mut session, peer, target) = self.connect(route, timeouts.connect).await?;
+        let (mut session, peer, target) = self.connect(route, Purpose::Request, timeouts.connect).await?;
         let is_h2 = matches!(session, HttpSession::H2(_));
-        address(&mut head, target, path, body.len(), is_h2).map_err(UpstreamFault::Request)?;
+        address(&mut head, target, path, body.bytes.len(), is_h2).map_err(UpstreamFault::Request)?;
+        if let Some(signer) = signer {
+            signer.sign(&mut head, &authority(target), &body.bytes).map_err(UpstreamFault::Unsigned)?;
+        }
         let exchange = async {
             session.write_request_header(head).await?;
-            match write_body(&mut session, body).await {
+            let HeldBody { bytes, reserved } = body;
+            let written = write_body(&mut session, bytes).await;
+            drop(reserved);
+            match written {
                 Ok(()) => read_final_head(&mut session).await,
                 // A provider may answer and close before it has read everything (RFC 9112 §9.5).
                 Err(error) => read_final_head(&mut session).await.map_err(|_| error),
@@ -191,7 +215,11 @@ impl Upstreams {
     }
 
     /// Returns a connection, pooled or new, with nothing under way.
-    async fn session(&self, peer: &HttpPeer) -> pingora::Result<HttpSession> {
+    async fn session(&self, peer: &HttpPeer, purpose: Purpose) -> pingora::Result<HttpSession> {
+        if let Purpose::Socket(_) = purpose {
+            let stream = self.plain.new_stream(peer).await?;
+            return Ok(HttpSession::H1(Http1Session::new_with_options(stream, peer)));
+        }
         if peer.options.alpn == ALPN::H1 {
             let (stream, _) = self.plain.get_stream(peer).await?;
             return Ok(HttpSession::H1(Http1Session::new_with_options(WholeWrite::around(stream), peer)));
@@ -199,17 +227,11 @@ impl Upstreams {
         Ok(self.connector.get_http_session(peer).await?.0)
     }
 
-    /// Returns a peer for Pingora's own proxying, which upgraded connections take.
-    pub async fn peer(&self, route: &Route, connect: Duration) -> Result<Box<HttpPeer>, UpstreamFault> {
-        let target = route.upstreams.first().ok_or(UpstreamFault::Unreachable(None))?;
-        let addresses = self.resolve(target, connect).await?;
-        let address = addresses.first().ok_or(UpstreamFault::Unreachable(None))?;
-        Ok(Box::new(self.peer_at(route, target, *address, connect)?))
-    }
-
+    /// Connects to the first target and address of a route that can be, beginning with another target each time.
     async fn connect<'a>(
         &self,
         route: &'a Route,
+        purpose: Purpose,
         connect: Duration,
     ) -> Result<(HttpSession, HttpPeer, &'a Upstream), UpstreamFault> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -224,10 +246,14 @@ impl Upstreams {
                 }
             };
             for address in addresses {
-                let peer = self.peer_at(route, target, address, connect)?;
+                let mut peer = self.peer_at(route, target, address, connect)?;
+                if let Purpose::Socket(idle) = purpose {
+                    peer.options.alpn = ALPN::H1;
+                    peer.options.write_timeout = Some(idle);
+                }
                 // Pinned where they stand: these futures are large, and would be copied into the timeout.
                 let session = {
-                    let session = pin!(self.session(&peer));
+                    let session = pin!(self.session(&peer, purpose));
                     timeout(connect, session).await
                 };
                 match session {

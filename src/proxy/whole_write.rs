@@ -6,30 +6,18 @@
 use std::io;
 use std::io::IoSlice;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Context;
 use std::task::Poll;
 use std::task::ready;
 
 use async_trait::async_trait;
-use pingora::protocols::ALPN;
-use pingora::protocols::GetProxyDigest;
-use pingora::protocols::GetSocketDigest;
-use pingora::protocols::GetTimingDigest;
 use pingora::protocols::Peek;
-use pingora::protocols::Shutdown;
-use pingora::protocols::SocketDigest;
-use pingora::protocols::Ssl;
 use pingora::protocols::Stream;
-use pingora::protocols::TimingDigest;
-use pingora::protocols::UniqueID;
-use pingora::protocols::UniqueIDType;
-use pingora::protocols::raw_connect::ProxyDigest;
-use pingora::protocols::tls::SslDigest;
-use pingora::protocols::tls::TlsRef;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::io::ReadBuf;
+
+use super::wrapped::answers_as_inner;
 
 /// Room for the head of a request.
 const HEAD_BYTES_USUAL: usize = 1024;
@@ -133,58 +121,7 @@ impl AsyncWrite for WholeWrite {
     }
 }
 
-#[async_trait]
-impl Shutdown for WholeWrite {
-    async fn shutdown(&mut self) {
-        Shutdown::shutdown(self.inner.as_mut()).await;
-    }
-}
-
-impl UniqueID for WholeWrite {
-    fn id(&self) -> UniqueIDType {
-        self.inner.id()
-    }
-}
-
-impl Ssl for WholeWrite {
-    fn get_ssl(&self) -> Option<&TlsRef> {
-        self.inner.get_ssl()
-    }
-
-    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.inner.get_ssl_digest()
-    }
-
-    fn selected_alpn_proto(&self) -> Option<ALPN> {
-        self.inner.selected_alpn_proto()
-    }
-}
-
-impl GetTimingDigest for WholeWrite {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.inner.get_timing_digest()
-    }
-}
-
-impl GetProxyDigest for WholeWrite {
-    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        self.inner.get_proxy_digest()
-    }
-
-    fn set_proxy_digest(&mut self, digest: ProxyDigest) {
-        self.inner.set_proxy_digest(digest);
-    }
-}
-
-impl GetSocketDigest for WholeWrite {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.inner.get_socket_digest()
-    }
-
-    fn set_socket_digest(&mut self, digest: SocketDigest) {
-        self.inner.set_socket_digest(digest);
-    }
-}
+answers_as_inner!(WholeWrite);
 
 #[async_trait]
 impl Peek for WholeWrite {

@@ -23,6 +23,14 @@ impl std::fmt::Debug for Edit {
     }
 }
 
+impl Edit {
+    /// Returns the edit of a text that begins at `from`.
+    fn shifted(&self, from: usize) -> Self {
+        let range = self.range.start - from..self.range.end - from;
+        Self { range, replacement: self.replacement.clone() }
+    }
+}
+
 /// The edits do not fit the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpliceFault {
@@ -38,6 +46,9 @@ pub enum SpliceFault {
         /// Where the edit begins.
         offset: usize,
     },
+    /// An edit reaches out of the texts of a frame that may be replaced, or its frame cannot be written.
+    #[error("an edit does not lie within a text of its frame")]
+    OutOfFrame,
 }
 
 /// Adds an edit that takes the place of all those within its range; edits are ascending before and after.
@@ -74,6 +85,30 @@ pub fn splice<'a>(body: &'a [u8], edits: &[Edit]) -> Result<Cow<'a, [u8]>, Splic
     Ok(Cow::Owned(spliced))
 }
 
+/// Returns the bytes of a stream's piece with edits made in what is read of it.
+///
+/// # Errors
+/// Fails as [`splice`] does, and where a frame cannot hold an edit.
+pub fn splice_piece(piece: &StreamPiece, edits: &[Edit]) -> Result<Bytes, SpliceFault> {
+    let Some(frame) = piece.frame.as_ref().filter(|_| !edits.is_empty()) else {
+        return Ok(match splice(&piece.raw, edits)? {
+            Cow::Borrowed(_) => piece.original().clone(),
+            Cow::Owned(spliced) => spliced.into(),
+        });
+    };
+    let (mut texts, mut made) = (Vec::new(), 0);
+    for text in frame.texts() {
+        let inside = |edit: &&Edit| text.start <= edit.range.start && edit.range.end <= text.end;
+        let own: Vec<Edit> = edits.iter().filter(inside).map(|edit| edit.shifted(text.start)).collect();
+        made += own.len();
+        texts.push(splice(piece.raw.get(text).unwrap_or_default(), &own)?.into_owned().into());
+    }
+    if made != edits.len() {
+        return Err(SpliceFault::OutOfFrame);
+    }
+    frame.with(&texts).map_err(|_| SpliceFault::OutOfFrame)
+}
+
 /// Returns a stream's piece with edits made in its payload, whose ranges are those of [`StreamPiece::payload`].
 ///
 /// # Errors
@@ -84,10 +119,7 @@ pub fn splice_payload(piece: &StreamPiece, edits: &[Edit]) -> Result<Bytes, Spli
         replacement: edit.replacement.clone(),
     };
     let edits: Vec<Edit> = edits.iter().map(in_raw).collect();
-    Ok(match splice(&piece.raw, &edits)? {
-        Cow::Borrowed(_) => piece.raw.clone(),
-        Cow::Owned(spliced) => Bytes::from(spliced),
-    })
+    splice_piece(piece, &edits)
 }
 
 #[cfg(test)]

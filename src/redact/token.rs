@@ -35,6 +35,8 @@ pub struct Vault {
     hidden_bytes: usize,
     /// Texts that look like placeholders and were there before: never issued.
     taken: Vec<String>,
+    /// Whether what is hidden now is never put back.
+    is_sealed: bool,
 }
 
 /// A value that is overwritten when it is dropped.
@@ -61,7 +63,19 @@ impl fmt::Debug for Vault {
 impl Vault {
     /// Returns the empty vault of one exchange of a tenant.
     pub fn new(key: TenantKey) -> Self {
-        Self { key, hidden: BTreeMap::new(), issued: BTreeMap::new(), hidden_bytes: 0, taken: Vec::new() }
+        let (hidden, issued) = (BTreeMap::new(), BTreeMap::new());
+        Self { key, hidden, issued, hidden_bytes: 0, taken: Vec::new(), is_sealed: false }
+    }
+
+    /// Lets what is hidden from here on never be put back: whoever it is hidden from may write its placeholder into what
+    /// comes next.
+    pub fn seal(&mut self) {
+        self.is_sealed = true;
+    }
+
+    /// Lets what is hidden from here on be put back again.
+    pub fn unseal(&mut self) {
+        self.is_sealed = false;
     }
 
     /// Notes what in the caller's own text looks like a placeholder, so that none of it is ever issued: what a person
@@ -86,6 +100,9 @@ impl Vault {
         let digest = self.key.digest(&[b"token", detector.as_bytes(), value.as_bytes()]);
         if let Some(known) = self.issued.get(&digest) {
             return Some(known.clone());
+        }
+        if self.is_sealed {
+            return self.free_placeholder(detector, value);
         }
         let full =
             self.hidden.len() >= VAULT_ENTRIES_MAX || self.hidden_bytes + value.len() > VAULT_BYTES_MAX;
@@ -146,4 +163,25 @@ impl Vault {
 
 pub(super) fn is_placeholder_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_while_it_is_sealed_never_comes_back() {
+        let mut vault = Vault::new(TenantKey::derive(&[5; 32], "t"));
+        let (ada, grace) = ("ada@example.org", "grace@example.org");
+        let own = vault.issue("email_address", ada).unwrap();
+        vault.seal();
+        let other = vault.issue("email_address", grace).unwrap();
+        assert_eq!(vault.issue("email_address", grace), Some(other.clone()), "the same each time");
+        assert_eq!(vault.issue("email_address", ada), Some(own.clone()));
+        vault.unseal();
+        assert_eq!((vault.reveal(&own), vault.reveal(&other)), (Some(ada), None));
+        // Whoever says it themselves may have it back.
+        assert_eq!(vault.issue("email_address", grace), Some(other.clone()));
+        assert_eq!(vault.reveal(&other), Some(grace));
+    }
 }

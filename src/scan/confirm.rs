@@ -117,13 +117,13 @@ impl Changed<'_> {
 }
 
 impl Field<'_> {
-    /// Tells whether a match of at most `width` bytes that begins in `starts` may be new and may have one of its
-    /// words before it.
-    fn is_hopeful(&self, starts: &Range<usize>, width: usize) -> bool {
+    /// Tells whether a match of at most `width` bytes that begins in `starts` may be new.
+    fn is_new(&self, starts: &Range<usize>, width: usize) -> bool {
         let seen = starts.start.saturating_sub(CONTEXT_BYTES + 1)..starts.end.saturating_add(width + 1);
-        self.changed.is_none_or(|changed| changed.touches(seen)) && self.is_near_word(starts)
+        self.changed.is_none_or(|changed| changed.touches(seen))
     }
 
+    /// Tells whether a match that begins in `starts` may have one of its words before it.
     fn is_near_word(&self, starts: &Range<usize>) -> bool {
         let Some(words) = self.words else { return true };
         let too_far = starts.start.saturating_sub(CONTEXT_BYTES);
@@ -172,24 +172,34 @@ impl Confirm {
 
     /// Calls `accept` with each match one of `runs` allows, from left to right.
     ///
-    /// `runs` are of this detector, in ascending order.
+    /// `runs` are of this detector, in ascending order. Those whose matches may overlap are placed together or, where
+    /// all of them are known, not at all: which of two overlapping matches stands is told by what is before both.
     ///
     /// # Errors
     /// The work is exhausted; what was accepted is then incomplete.
-    pub fn place<'r>(
+    pub fn place(
         &self,
         field: &Field<'_>,
-        runs: impl Iterator<Item = &'r Run>,
+        runs: &[Run],
         work: &mut Work,
         mut accept: impl FnMut(Placed) -> bool,
     ) -> Result<(), Exhausted> {
         let mut cursor = field.starts.start;
-        for run in runs {
-            let starts = self.starts(run);
-            cursor = match self.one_by_one {
-                true => self.place_each(field, starts, cursor, work, &mut accept)?,
-                false => self.place_among(field, starts, cursor, work, &mut accept)?,
-            };
+        let may_overlap = |one: &Run, next: &Run| {
+            self.starts(next).start < self.starts(one).end.saturating_add(self.width_max)
+        };
+        for together in runs.chunk_by(may_overlap) {
+            let (Some(first), Some(last)) = (together.first(), together.last()) else { continue };
+            if !field.is_new(&(self.starts(first).start..self.starts(last).end), self.width_max) {
+                continue;
+            }
+            for run in together {
+                let starts = self.starts(run);
+                cursor = match self.one_by_one {
+                    true => self.place_each(field, starts, cursor, work, &mut accept)?,
+                    false => self.place_among(field, starts, cursor, work, &mut accept)?,
+                };
+            }
         }
         Ok(())
     }
@@ -207,7 +217,7 @@ impl Confirm {
             if start < cursor
                 || !self.opening.agrees(field.text, start)
                 || (self.at_edge && !is_edge(field.text, start))
-                || !field.is_hopeful(&(start..start + 1), self.width_max)
+                || !field.is_near_word(&(start..start + 1))
             {
                 continue;
             }
@@ -235,7 +245,7 @@ impl Confirm {
         let last = starts.end.min(field.starts.end);
         let end = field.text.len().min(last.saturating_add(self.width_max));
         let mut from = starts.start.max(cursor);
-        if !field.is_hopeful(&(from..last.max(from)), self.width_max) {
+        if !field.is_near_word(&(from..last.max(from))) {
             return Ok(cursor);
         }
         while from < last {
@@ -348,7 +358,7 @@ mod tests {
             }
             passes
         };
-        confirm.place(&field, runs.iter(), &mut Work::for_text(text.len()), accept).unwrap();
+        confirm.place(&field, &runs, &mut Work::for_text(text.len()), accept).unwrap();
         found
     }
 

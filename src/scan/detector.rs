@@ -8,7 +8,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use memchr::memmem;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Capture;
 use regex_syntax::hir::Class;
@@ -30,23 +29,22 @@ use crate::scan::threat::Confidence;
 use crate::scan::threat::Severity;
 use crate::scan::threat::UnknownName;
 
+mod context;
+
+pub use context::CONTEXT_BYTES;
+pub use context::ContextWords;
+
 /// The widest match a pattern may have, in bytes.
 pub const PATTERN_WIDTH_MAX: usize = 131_072;
 
 /// The longest pattern that is read, in bytes of its source.
 pub const PATTERN_BYTES_MAX: usize = 4096;
 
-/// How far before a match its context words are looked for, in bytes of the same view.
-pub const CONTEXT_BYTES: usize = 96;
-
 /// The most byte sequences a class of characters is spelt out in.
 const SEQUENCES_MAX: usize = 64;
 
 /// How often a pattern is put together anew to get rid of classes of characters.
 const LOWERINGS_MAX: usize = 8;
-
-/// From this length on, in bytes, a context word may stand inside a longer word.
-const CONTEXT_SUBSTRING_BYTES: usize = 4;
 
 /// A bounded regular expression over bytes, with ASCII classes; cheap to clone.
 ///
@@ -94,13 +92,6 @@ pub enum PatternFault {
     /// It switches Unicode classes on.
     #[error("uses a Unicode class; classes are ASCII")]
     Unicode,
-}
-
-/// Words that speak for a match when they stand before it.
-#[derive(Clone, Debug)]
-pub struct ContextWords {
-    words: Vec<memmem::Finder<'static>>,
-    required: bool,
 }
 
 /// How the value of a finding is masked.
@@ -221,51 +212,6 @@ impl Pattern {
         self.has_group
     }
 }
-
-impl ContextWords {
-    /// Takes the words to look for; empty ones are dropped.
-    pub fn new(words: &[String], required: bool) -> Self {
-        let words = words.iter().map(|word| word.to_ascii_lowercase().into_bytes());
-        let words = words.filter(|word| !word.is_empty());
-        Self { words: words.map(|word| memmem::Finder::new(&word).into_owned()).collect(), required }
-    }
-
-    /// Returns the words in lower case.
-    pub fn words(&self) -> impl Iterator<Item = &[u8]> {
-        self.words.iter().map(memmem::Finder::needle)
-    }
-
-    /// Tells whether there is no finding without one of the words.
-    pub fn required(&self) -> bool {
-        self.required
-    }
-
-    /// Tells whether one of the words stands in `before`, whatever its ASCII case.
-    ///
-    /// A word of up to three bytes has to stand alone; a longer one may be part of a compound.
-    pub fn found(&self, before: &[u8]) -> bool {
-        let lower = before.to_ascii_lowercase();
-        self.words.iter().any(|word| {
-            word.find_iter(&lower).any(|at| {
-                let word = word.needle();
-                let edges = [at.checked_sub(1), Some(at + word.len())];
-                word.len() >= CONTEXT_SUBSTRING_BYTES
-                    || edges
-                        .iter()
-                        .flatten()
-                        .all(|edge| !lower.get(*edge).is_some_and(u8::is_ascii_alphanumeric))
-            })
-        })
-    }
-}
-
-impl PartialEq for ContextWords {
-    fn eq(&self, other: &Self) -> bool {
-        self.required == other.required && self.words().eq(other.words())
-    }
-}
-
-impl Eq for ContextWords {}
 
 impl MaskKind {
     /// Every kind, in the order of the documentation.
@@ -429,16 +375,6 @@ mod tests {
                 let same = regex::bytes::RegexBuilder::new(source).build().unwrap();
                 assert_eq!(bytes.is_match(text), same.is_match(text.as_bytes()), "{source} in {text}");
             }
-        }
-    }
-
-    #[test]
-    fn context_words_are_caseless_and_short_ones_stand_alone() {
-        let words = ContextWords::new(&["SSN".to_owned(), "secret".to_owned(), String::new()], true);
-        for (before, found) in
-            [("ssn: ", true), ("my_Ssn=", true), ("assn ", false), ("clientSecret", true), ("", false)]
-        {
-            assert_eq!(words.found(before.as_bytes()), found, "{before}");
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::scan::threat::DetectorSet;
 
 mod automaton;
 mod origin;
+mod pairs;
 mod part;
 mod settle;
 
@@ -31,6 +32,7 @@ use automaton::NARROW;
 use automaton::is_word;
 use origin::Origins;
 use origin::Place;
+use pairs::Begun;
 use part::Row;
 use settle::Settler;
 use settle::WIDE_BYTES;
@@ -60,6 +62,8 @@ pub struct Watch {
 #[derive(Clone, Debug, Default)]
 pub struct HoldState {
     threads: Vec<Thread>,
+    /// The last byte, if matches may begin with it of which there are no threads yet.
+    fresh: Option<Fresh>,
     /// Bytes taken so far.
     now: u64,
     after_word: bool,
@@ -113,6 +117,16 @@ struct Thread {
     last: Place,
     /// The earliest start of its value in source bytes, or [`NO_VALUE`].
     value: usize,
+}
+
+/// A byte that matches may begin with.
+#[derive(Clone, Copy, Debug)]
+struct Fresh {
+    byte: u8,
+    /// Whether it stands at the boundary of a word.
+    boundary: bool,
+    place: Place,
+    begun: Begun,
 }
 
 /// Says that no value has begun.
@@ -224,6 +238,20 @@ impl HoldState {
                 scratch.enter(Thread { position: to, value, ..*thread });
             }
         }
+        if let Some(Fresh { byte: first, boundary, place, .. }) = self.fresh {
+            for (to, in_value) in watch.automaton.pairs((first, boundary), byte) {
+                let position = watch.automaton.position(to);
+                ends |= position.accepts;
+                let value = match (in_value, position.in_value) {
+                    (true, _) => place.source,
+                    (false, true) => source,
+                    (false, false) => NO_VALUE,
+                };
+                scratch.enter(Thread { position: to, first: place, last: place, value });
+            }
+        }
+        let begun = watch.automaton.begun(byte, boundary);
+        self.fresh = begun.map(|begun| Fresh { byte, boundary, place, begun });
         for to in watch.automaton.starts(byte, boundary) {
             let position = watch.automaton.position(to);
             ends |= position.accepts;
@@ -244,7 +272,8 @@ impl HoldState {
     pub fn held_from(&self, watch: &Watch, track: Track) -> Option<usize> {
         let of_track = |thread: &&Thread| watch.automaton.position(thread.position).track == track;
         let followed = self.threads.iter().filter(of_track).map(|thread| thread.first.source).min();
-        followed.into_iter().chain(self.unfollowed_from(watch, track)).min()
+        let fresh = self.fresh.filter(|it| it.begun.matches(track)).map(|it| it.place.source);
+        followed.into_iter().chain(fresh).chain(self.unfollowed_from(watch, track)).min()
     }
 
     /// Returns where the earliest match of a track begins that may be under way and is not followed.
@@ -267,7 +296,8 @@ impl HoldState {
     pub fn value_from(&self, watch: &Watch, track: Track) -> Option<usize> {
         let of_track = |thread: &&Thread| watch.automaton.position(thread.position).track == track;
         let values = self.threads.iter().filter(of_track).map(|thread| thread.value);
-        values.filter(|value| *value != NO_VALUE).min()
+        let fresh = self.fresh.filter(|it| it.begun.values(track)).map(|it| it.place.source);
+        values.filter(|value| *value != NO_VALUE).chain(fresh).min()
     }
 
     /// Takes the mark that completed matches of a track have left.
@@ -302,8 +332,9 @@ impl HoldState {
 
     /// Tells whether what follows means the same to both.
     pub(super) fn agrees_with(&self, other: &Self, watch: &Watch) -> bool {
-        self.threads.is_empty()
-            && other.threads.is_empty()
+        let is_idle = |it: &Self| it.threads.is_empty() && it.fresh.is_none();
+        is_idle(self)
+            && is_idle(other)
             && self.after_word == other.after_word
             && [self, other]
                 .into_iter()

@@ -45,7 +45,7 @@ pub const EXAMPLES_MAX: usize = 64;
 /// The longest example, in bytes.
 pub const EXAMPLE_BYTES_MAX: usize = 4096;
 /// The most context words a detector may have.
-pub const CONTEXT_WORDS_MAX: usize = 64;
+pub const CONTEXT_WORDS_MAX: usize = 128;
 /// The longest name of a detector, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 /// How deep the folder of an overlay is followed.

@@ -265,14 +265,14 @@ impl Dice {
     /// Picks a byte of a class: a letter or digit if it has more than a few, else something that can be read.
     fn pick(&mut self, class: &Class) -> Option<u8> {
         let Class::Bytes(class) = class else { return None };
-        let all: Vec<u8> = class.ranges().iter().flat_map(|range| range.start()..=range.end()).collect();
-        let of = |kind: fn(&u8) -> bool| all.iter().copied().filter(kind).collect::<Vec<u8>>();
-        let readable: fn(&u8) -> bool = |byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
-        let words = of(u8::is_ascii_alphanumeric);
-        let preferred = if words.len() < WORD_BYTES_MIN { of(readable) } else { words };
-        let sets = [preferred, all.clone()];
-        let set = sets.into_iter().find(|set| !set.is_empty())?;
-        set.get(self.below(set.len())).copied()
+        let all = || class.ranges().iter().flat_map(|range| range.start()..=range.end());
+        let words = || all().filter(u8::is_ascii_alphanumeric);
+        let readable = || all().filter(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+        match (words().count(), readable().count()) {
+            (words_count @ WORD_BYTES_MIN.., _) => words().nth(self.below(words_count)),
+            (_, readable_count @ 1..) => readable().nth(self.below(readable_count)),
+            _ => all().nth(self.below(all().count())),
+        }
     }
 }
 

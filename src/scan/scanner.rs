@@ -432,7 +432,7 @@ impl<'s> Pass<'s> {
         if let Some((_, end)) = reaching.iter().find(|(detector, _)| *detector == at) {
             field.starts.start = field.starts.start.max(end - from);
         }
-        confirm.place(&field, runs.iter(), &mut self.work, |placed| {
+        confirm.place(&field, runs, &mut self.work, |placed| {
             let placed = Placed {
                 span: placed.span.start + from..placed.span.end + from,
                 value: placed.value.start + from..placed.value.end + from,

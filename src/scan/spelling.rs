@@ -1,12 +1,14 @@
 //! Other ways to spell a text: ciphers, codes, letters apart, letters turned round.
 //!
-//! In: a whole text. Out: readings of it, each with the way back to the bytes it was made from. A reading is only
+//! In: a whole text. Out: readings of it, and of what is encoded in it, each with the way back to the bytes it was made from. A reading is only
 //! made where its mark occurs: a word of an order in cipher, a run of Base32, a row of numbers; prose costs one pass
 //! over the text. Streams are not read this way: what is spelt can only be told when it is complete.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use crate::scan::decode;
+use crate::scan::decode::Lines;
 use crate::scan::engine::Engine;
 use crate::scan::engine::Run;
 use crate::scan::scanner::ScanFault;
@@ -20,11 +22,14 @@ use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Encoding;
 use crate::scan::threat::Finding;
 use crate::scan::threat::Spelling;
+use crate::scan::view;
 use crate::scan::view::View;
 
+mod apart;
 mod code;
 mod gzip;
 mod letters;
+mod sign;
 
 /// Longer texts are read piece by piece, in bytes.
 const PIECE_BYTES: usize = 1 << 18;
@@ -132,7 +137,7 @@ impl Scanner {
         Ok(if found.len() == plain { found } else { merged(found) })
     }
 
-    /// Adds what is found in the other spellings of a piece of a text.
+    /// Adds what is found in the other spellings of a piece of a text, and of what is encoded in it.
     fn scan_piece(
         &self,
         text: &[u8],
@@ -141,7 +146,25 @@ impl Scanner {
         found: &mut Vec<Finding>,
     ) -> Result<(), ScanFault> {
         let part = text.get(piece.clone()).unwrap_or_default();
-        let readings = readings(part)?;
+        let in_text = |range: Range<usize>| range.start + piece.start..range.end + piece.start;
+        self.scan_readings(part, wanted, |finding| found.push(placed(finding, None, in_text)))?;
+        for (encoding, view) in encoded(part) {
+            let in_text = |range: Range<usize>| in_text(view.source_range(range));
+            self.scan_readings(view.bytes(), wanted, |finding| {
+                found.push(placed(finding, Some(encoding), in_text));
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Hands out what is found in the other spellings of a text, in its offsets.
+    fn scan_readings(
+        &self,
+        text: &[u8],
+        wanted: &DetectorSet,
+        mut note: impl FnMut(Finding),
+    ) -> Result<(), ScanFault> {
+        let readings = readings(text)?;
         if readings.is_empty() {
             return Ok(());
         }
@@ -149,7 +172,7 @@ impl Scanner {
         for spelt in &readings {
             let looked_for = if spelt.spelling.is_exact() { wanted } else { &orders };
             let inner = self.scan(spelt.view.bytes(), looked_for)?;
-            found.extend(inner.into_iter().map(|finding| spelt.outer(finding, &piece)));
+            inner.into_iter().for_each(|finding| note(spelt.outer(finding, text.len())));
         }
         Ok(())
     }
@@ -165,18 +188,12 @@ impl Scanner {
 }
 
 impl Spelt {
-    /// Returns a finding of the reading as one of the text that the piece it was made from belongs to.
-    fn outer(&self, finding: Finding, piece: &Range<usize>) -> Finding {
-        let place = |range: &Range<usize>| {
-            let inner = self.place(range, piece.len());
-            inner.start + piece.start..inner.end + piece.start
-        };
-        let mut decoded_from = finding.decoded_from.clone();
-        decoded_from.0.insert(0, Encoding::Spelt(self.spelling));
-        Finding { span: place(&finding.span), value: place(&finding.value), decoded_from, ..finding }
+    /// Returns a finding of the reading as one of the text of a length that it was made from.
+    fn outer(&self, finding: Finding, length: usize) -> Finding {
+        placed(finding, Some(Encoding::Spelt(self.spelling)), |range| self.place(&range, length))
     }
 
-    /// Returns where a range of the reading comes from, in a piece of so many bytes.
+    /// Returns where a range of the reading comes from, in a text of so many bytes.
     fn place(&self, range: &Range<usize>, length: usize) -> Range<usize> {
         match &self.origin {
             Origin::View => self.view.source_range(range.clone()),
@@ -189,6 +206,50 @@ impl Spelt {
             }
         }
     }
+}
+
+/// Returns a finding as one of the text that its own was made from, by a step that was undone for it.
+fn placed(finding: Finding, step: Option<Encoding>, place: impl Fn(Range<usize>) -> Range<usize>) -> Finding {
+    let mut decoded_from = finding.decoded_from.clone();
+    if let Some(step) = step {
+        decoded_from.0.insert(0, step);
+    }
+    Finding {
+        span: place(finding.span.clone()),
+        value: place(finding.value.clone()),
+        decoded_from,
+        ..finding
+    }
+}
+
+/// Returns what may be spelt otherwise behind an encoding: what a reader takes a text for, and what its runs of base64 and
+/// of hexadecimal say, each on a line.
+fn encoded(text: &[u8]) -> Vec<(Encoding, View)> {
+    let mut texts: Vec<(Encoding, View)> =
+        view::canonical(text).map(|view| (Encoding::Canonical, view)).into_iter().collect();
+    for run in decode::runs(text, 0, Lines::Joined) {
+        match texts.iter_mut().find(|(encoding, _)| *encoding == run.encoding) {
+            Some((_, view)) => view.append_line(&run.view, run.source.start),
+            None => texts.push((run.encoding, run.view)),
+        }
+    }
+    texts
+}
+
+/// Returns a text with its letters together that stand one by one, whatever unseen stands between; nothing if all that do
+/// are ASCII.
+pub(super) fn together(text: &[u8]) -> Option<View> {
+    let read = |text: &[u8]| {
+        (!text.is_ascii() && apart::stand_apart(text)).then(|| apart::spaced_beyond(text)).flatten()
+    };
+    let Some(seen) = sign::seen(text) else { return read(text) };
+    let inner = read(seen.bytes())?;
+    let mut view = View::default();
+    let (mut in_seen, mut in_text) = (inner.following(), seen.following());
+    for (at, byte) in inner.bytes().iter().enumerate() {
+        view.append(&[*byte], in_text.start(in_seen.start(at)), 1, 1);
+    }
+    Some(view)
 }
 
 /// Tells whether some part of a text may have a reading in another spelling.
@@ -222,7 +283,7 @@ fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
                 let reversed = same(Spelling::Reversed, letters::reversed(text));
                 found.push(Spelt { origin: Origin::Reversed, ..reversed });
             }
-            Mark::Spaced => found.extend(letters::spaced(text).map(|view| viewed(Spelling::Spaced, view))),
+            Mark::Spaced => found.extend(apart::spaced(text).map(|view| viewed(Spelling::Spaced, view))),
             Mark::Leet => {
                 found.extend([b'i', b'l'].map(|one| same(Spelling::Leet, letters::unleeted(text, one))))
             }
@@ -234,7 +295,7 @@ fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
 /// Returns the different marks of a text.
 fn marks(text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
     let mut marks = MARKS.as_ref().ok_or(ScanFault::Spellings)?.find(text)?;
-    if letters::stand_apart(text) {
+    if apart::stand_apart(text) {
         marks.push(Mark::Spaced);
     }
     Ok(marks)

@@ -3,22 +3,24 @@
 //!
 //! In: the guarded text, once; then pieces of what goes out, cut anywhere. Out: a share in percent. Only letters and
 //! digits count, in the canonical view and without the case of `a` to `z`, so that spaces, dots, markup, percent and look-alikes hide
-//! nothing. Every [`GRAM_LETTERS`] of them in a row have a fingerprint; where the text is long, one of some, chosen by its
-//! own value and so alike on both sides. The guarded text is known as it is, backwards, in ROT13, in hexadecimal, and in
-//! base64 wherever its first byte falls.
+//! nothing. Every [`GRAM_LETTERS`] of them in a row have a fingerprint. Of what goes out all are looked up; of the guarded
+//! text some are kept, at even distances, so that a long one costs little more than a short one. It is known as it is,
+//! backwards, in ROT13, in hexadecimal, and in base64 wherever its first byte falls.
+//!
+//! A canary in it ([`canary`]) has fingerprints of its own, of fewer letters and in more spellings ([`spelt`]): once it has
+//! come out, all of the text has.
 //!
 //! Fingerprints are all that is kept. It does not promise to know a text again in other words or in another language.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-use std::hash::Hasher;
+mod canary;
+mod marks;
+mod spelt;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use std::sync::Arc;
 
 use crate::scan::view;
 use crate::scan::view::Canonicaliser;
-use crate::scan::view::Piece;
+use marks::Marks;
 
 /// How many letters in a row have a fingerprint.
 pub const GRAM_LETTERS: usize = 24;
@@ -27,172 +29,198 @@ pub const LETTERS_MIN: usize = 96;
 /// The most bytes of a text that are guarded: those at its beginning.
 pub const GUARDED_BYTES_MAX: usize = 32 << 10;
 
-/// How many spellings of the guarded text are known.
-const SPELLINGS: usize = 7;
-/// About how many fingerprints are kept of each.
-const FINGERPRINTS: usize = 128;
-/// What a fingerprint is a polynomial in; odd, and as good as any.
-const BASE: u64 = 0x0100_0000_01b3;
-/// Spreads a polynomial over all bits.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Where base64 begins to depend on the guarded text alone, by how many bytes stand before it in a group of three.
-const BASE64_HEADS: [usize; 3] = [0, 2, 3];
+/// How many letters of a canary have a fingerprint: as many as the shortest that tools put into prompts have.
+const CANARY_LETTERS: usize = 8;
+/// The most fingerprints that are kept of a text in one spelling.
+const SAMPLES_MAX: usize = 64;
 
-/// A text that is to stay where it is, by its fingerprints.
+/// A text that is to stay where it is, by its fingerprints; or several.
 pub struct Guarded {
-    marks: Marks,
-    totals: [usize; SPELLINGS],
-    /// One fingerprint of so many is kept.
-    one_of: u64,
-}
-
-/// Where fingerprints belong, by fingerprint.
-type Marks = HashMap<u64, Mark, BuildHasherDefault<Hashed>>;
-
-/// Takes what is a hash already as it is. Only what a caller's own prompt has is ever put in.
-#[derive(Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, fingerprint: u64) {
-        // Those that are kept have their lowest bits in common.
-        self.0 = fingerprint.rotate_left(32);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
-/// Where a fingerprint belongs.
-#[derive(Clone, Copy)]
-struct Mark {
-    spelling: usize,
-    at: usize,
+    text: Marks<GRAM_LETTERS>,
+    /// Its canaries, each in every spelling.
+    canaries: Marks<CANARY_LETTERS>,
+    /// The same in bits, of which few in a row say nothing.
+    bits: Marks<GRAM_LETTERS>,
+    /// Others, each of which is known by itself.
+    others: Vec<Arc<Guarded>>,
 }
 
 /// What of a guarded text has come out.
 #[derive(Clone, Debug, Default)]
 pub struct Leak {
-    /// By spelling and place.
-    seen: Vec<Vec<bool>>,
-    counts: [usize; SPELLINGS],
+    text: Seen,
+    canaries: Seen,
+    bits: Seen,
+    others: Vec<Leak>,
+}
+
+/// Which fingerprints were seen.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    /// By fingerprint, in the order they were kept.
+    places: Vec<bool>,
+    /// By spelling.
+    counts: Vec<usize>,
 }
 
 /// A text that goes out, as it is followed.
 #[derive(Clone, Default)]
 pub struct Trace {
     reader: Canonicaliser,
-    letters: Letters,
+    letters: Letters<GRAM_LETTERS>,
+    few: Letters<CANARY_LETTERS>,
 }
 
-/// The last letters of a text, and their fingerprint.
+/// The last letters of a text: one fewer than have a fingerprint.
 #[derive(Clone, Default)]
-struct Letters {
-    ring: [u8; GRAM_LETTERS],
-    count: usize,
-    sum: u64,
-}
+struct Letters<const COUNT: usize>(Vec<u8>);
 
-impl Letters {
-    /// Takes a byte; returns the fingerprint of the letters that end there, if there are enough.
-    fn push(&mut self, byte: u8) -> Option<u64> {
-        if !byte.is_ascii_alphanumeric() && byte.is_ascii() {
-            return None;
+impl<const COUNT: usize> Letters<COUNT> {
+    /// Takes a piece of the text and hands out the letters of each fingerprint that ends in it.
+    fn push(&mut self, piece: &[u8], mut each: impl FnMut(&[u8; COUNT])) {
+        append_letters(&mut self.0, piece);
+        let mut rest = self.0.as_slice();
+        while let Some(gram) = rest.first_chunk() {
+            each(gram);
+            rest = rest.get(1..).unwrap_or_default();
         }
-        let letter = byte.to_ascii_lowercase();
-        let oldest = std::mem::replace(self.ring.get_mut(self.count % GRAM_LETTERS)?, letter);
-        let gone = u64::from(oldest).wrapping_mul(const { power(GRAM_LETTERS) });
-        self.sum = self.sum.wrapping_mul(BASE).wrapping_add(u64::from(letter)).wrapping_sub(gone);
-        self.count += 1;
-        let spread = self.sum.wrapping_mul(SPREAD);
-        (self.count >= GRAM_LETTERS).then_some(spread ^ spread >> 32)
+        let done = self.0.len() - rest.len();
+        self.0.drain(..done);
     }
 }
 
-/// Returns a power of [`BASE`].
-const fn power(exponent: usize) -> u64 {
-    let (mut product, mut at) = (1_u64, 0);
-    while at < exponent {
-        product = product.wrapping_mul(BASE);
-        at += 1;
+/// Stands for a byte that does not count.
+const NO_LETTER: u8 = 0;
+
+/// What each byte counts as: letters and digits without their case, whatever is not ASCII as it is.
+const LETTERS: [u8; 256] = {
+    let (mut letters, mut byte) = ([NO_LETTER; 256], 0);
+    while byte < 256 {
+        let letter = (byte as u8).to_ascii_lowercase();
+        if letter.is_ascii_alphanumeric() || !letter.is_ascii() {
+            letters[byte] = letter;
+        }
+        byte += 1;
     }
-    product
+    letters
+};
+
+/// Appends what of some bytes counts.
+fn append_letters(letters: &mut Vec<u8>, bytes: &[u8]) {
+    let mut at = letters.len();
+    letters.resize(at + bytes.len(), NO_LETTER);
+    for byte in bytes {
+        let letter = LETTERS.get(usize::from(*byte)).copied().unwrap_or_default();
+        if let Some(slot) = letters.get_mut(at) {
+            *slot = letter;
+        }
+        at += usize::from(letter != NO_LETTER);
+    }
+    letters.truncate(at);
 }
 
 impl Guarded {
-    /// Returns the fingerprints of a text, unless it is too short to be known again.
+    /// Returns the fingerprints of a text, unless it is too short to be known again and has no canary.
     pub fn of(text: &[u8]) -> Option<Self> {
         let text = text.get(..GUARDED_BYTES_MAX).unwrap_or(text);
-        let plain = view::canonical(text).map_or_else(|| text.to_vec(), |view| view.bytes().to_vec());
-        let letters = plain.iter().filter(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii()).count();
-        if letters < LETTERS_MIN {
+        let view = view::canonical(text);
+        let plain = view.as_ref().map_or(text, |view| view.bytes());
+        let mut letters = Vec::with_capacity(plain.len());
+        append_letters(&mut letters, plain);
+        let marked = canary::canaries(text);
+        if letters.len() < LETTERS_MIN && marked.is_empty() {
             return None;
         }
-        let one_of = (letters / FINGERPRINTS + 1) as u64;
-        let mut guarded = Self { marks: Marks::default(), totals: [0; SPELLINGS], one_of };
-        for (spelling, written) in spellings(text, plain).iter().enumerate() {
-            guarded.learn(spelling, written);
+        let (mut canaries, mut bits) = (Marks::default(), Marks::default());
+        for canary in marked {
+            let word = text.get(canary).unwrap_or_default();
+            spelt::canary_spellings(word).iter().for_each(|written| canaries.learn(grams(written)));
+            bits.learn(grams(&spelt::bits(word)));
         }
-        Some(guarded)
+        let known = match letters.len() {
+            ..LETTERS_MIN => Marks::default(),
+            _ => sampled(text, plain, &letters),
+        };
+        Some(Self { text: known, canaries, bits, others: Vec::new() })
     }
 
-    fn learn(&mut self, spelling: usize, written: &[u8]) {
-        let mut letters = Letters::default();
-        let Some(total) = self.totals.get_mut(spelling) else { return };
-        for fingerprint in written.iter().filter_map(|byte| letters.push(*byte)) {
-            if fingerprint.is_multiple_of(self.one_of)
-                && let std::collections::hash_map::Entry::Vacant(free) = self.marks.entry(fingerprint)
-            {
-                free.insert(Mark { spelling, at: *total });
-                *total += 1;
-            }
+    /// Returns several texts, of which each is known by itself.
+    pub fn several(others: Vec<Arc<Self>>) -> Self {
+        Self { text: Marks::default(), canaries: Marks::default(), bits: Marks::default(), others }
+    }
+}
+
+/// Returns all letters in a row of a writing that have a fingerprint.
+fn grams<const COUNT: usize>(written: &[u8]) -> Vec<[u8; COUNT]> {
+    let mut grams = Vec::new();
+    Letters::default().push(written, |gram| grams.push(*gram));
+    grams
+}
+
+/// Returns some of the fingerprints of a text in every spelling; `plain` is its canonical view, and `letters` those of
+/// it.
+fn sampled(text: &[u8], plain: &[u8], letters: &[u8]) -> Marks<GRAM_LETTERS> {
+    let mut known = Marks::with_room_for(spelt::SPELLINGS * SAMPLES_MAX);
+    let samples = spelt::samples(letters);
+    known.learn(samples.iter().copied());
+    known.learn(samples.iter().map(|gram| gram.map(spelt::rot13)));
+    match letters.is_ascii() {
+        true => known.learn(samples.iter().map(|gram| {
+            let mut backwards = *gram;
+            backwards.reverse();
+            backwards
+        })),
+        // The bytes of a character keep their order.
+        false => {
+            let mut backwards = Vec::with_capacity(letters.len());
+            append_letters(&mut backwards, &spelt::backwards(plain));
+            known.learn(spelt::samples(&backwards));
         }
     }
-}
-
-/// Writes a text in every spelling that is known.
-fn spellings(text: &[u8], plain: Vec<u8>) -> [Vec<u8>; SPELLINGS] {
-    let backwards = String::from_utf8_lossy(&plain).chars().rev().collect::<String>().into_bytes();
-    let rotated = plain.iter().map(|byte| rot13(*byte)).collect();
-    let hex = text.iter().flat_map(|byte| [byte >> 4, byte & 15].map(hex_digit)).collect();
-    let [first, second, third] = [0, 1, 2].map(|before| {
-        let filled = [&[0; 2][..before], text].concat();
-        let whole = filled.len() / 3 * 4;
-        let encoded = STANDARD.encode(&filled).into_bytes();
-        encoded.get(BASE64_HEADS[before].min(whole)..whole).unwrap_or_default().to_vec()
-    });
-    [plain, backwards, rotated, hex, first, second, third]
-}
-
-fn hex_digit(value: u8) -> u8 {
-    char::from_digit(u32::from(value), 16).map_or(b'0', |digit| digit as u8)
-}
-
-fn rot13(byte: u8) -> u8 {
-    match byte.to_ascii_lowercase() {
-        letter @ b'a'..=b'z' => (letter - b'a' + 13) % 26 + b'a',
-        other => other,
-    }
+    known.learn(spelt::hex_samples(text));
+    (0..spelt::BASE64_PLACES).for_each(|place| known.learn(spelt::base64_samples(text, place)));
+    known
 }
 
 impl Leak {
-    /// Returns how many percent of a guarded text have come out, in the spelling that tells most of it.
+    /// Returns how many percent of a guarded text have come out, in the spelling that tells most of it: all of it, if
+    /// one of its canaries has. Of several texts it is the one of which most has.
     pub fn percent(&self, guarded: &Guarded) -> u8 {
-        let shares = self.counts.iter().zip(guarded.totals).filter(|(_, total)| *total > 0);
+        let others = self.others.iter().zip(&guarded.others).map(|(leak, other)| leak.percent(other));
+        let canaries = [(&self.canaries, guarded.canaries.totals()), (&self.bits, guarded.bits.totals())];
+        let own = match canaries.into_iter().any(|(seen, totals)| seen.percent(totals) == 100) {
+            true => 100,
+            false => self.text.percent(guarded.text.totals()),
+        };
+        others.fold(own, u8::max)
+    }
+}
+
+impl Seen {
+    fn percent(&self, totals: &[usize]) -> u8 {
+        let shares = self.counts.iter().zip(totals).filter(|(_, total)| **total > 0);
         shares.map(|(seen, total)| (seen * 100 / total).min(100) as u8).max().unwrap_or_default()
     }
 
-    fn note(&mut self, guarded: &Guarded, mark: Mark) {
-        if self.seen.is_empty() {
-            self.seen = guarded.totals.iter().map(|total| vec![false; *total]).collect();
-        }
-        let seen = self.seen.get_mut(mark.spelling).and_then(|all| all.get_mut(mark.at));
-        if let (Some(seen), Some(count)) = (seen, self.counts.get_mut(mark.spelling)) {
+    /// Follows a piece of a text, and notes what of the known is in it.
+    fn follow<const COUNT: usize>(
+        &mut self,
+        known: &Marks<COUNT>,
+        letters: &mut Letters<COUNT>,
+        piece: &[u8],
+    ) {
+        letters.push(piece, |gram| {
+            if let Some((at, spelling)) = known.find(gram) {
+                self.note(known, at, spelling);
+            }
+        });
+    }
+
+    #[cold]
+    fn note<const COUNT: usize>(&mut self, known: &Marks<COUNT>, at: usize, spelling: usize) {
+        self.places.resize(known.len(), false);
+        self.counts.resize(known.totals().len(), 0);
+        if let (Some(seen), Some(count)) = (self.places.get_mut(at), self.counts.get_mut(spelling)) {
             *count += usize::from(!std::mem::replace(seen, true));
         }
     }
@@ -201,43 +229,56 @@ impl Leak {
 impl Trace {
     /// Follows the next piece of a text, and notes what of the guarded one is in it.
     pub fn push(&mut self, guarded: &Guarded, leak: &mut Leak, piece: &[u8]) {
-        let Self { reader, letters } = self;
-        reader.push(piece, &mut |piece| follow(letters, guarded, leak, piece));
+        let Self { reader, letters, few } = self;
+        reader.push(piece, &mut |piece| follow((letters, few), guarded, leak, piece.bytes));
     }
 
     /// Ends the text.
     pub fn finish(&mut self, guarded: &Guarded, leak: &mut Leak) {
-        let Self { reader, letters } = self;
-        reader.finish(&mut |piece| follow(letters, guarded, leak, piece));
+        let Self { reader, letters, few } = self;
+        reader.finish(&mut |piece| follow((letters, few), guarded, leak, piece.bytes));
     }
 }
 
-fn follow(letters: &mut Letters, guarded: &Guarded, leak: &mut Leak, piece: Piece<'_>) {
-    for fingerprint in piece.bytes.iter().filter_map(|byte| letters.push(*byte)) {
-        if fingerprint.is_multiple_of(guarded.one_of)
-            && let Some(mark) = guarded.marks.get(&fingerprint)
-        {
-            leak.note(guarded, *mark);
-        }
+fn follow(
+    (letters, few): (&mut Letters<GRAM_LETTERS>, &mut Letters<CANARY_LETTERS>),
+    guarded: &Guarded,
+    leak: &mut Leak,
+    piece: &[u8],
+) {
+    leak.others.resize_with(guarded.others.len(), Leak::default);
+    for (other, leak) in guarded.others.iter().zip(&mut leak.others) {
+        // All of them read the same letters.
+        follow((&mut letters.clone(), &mut few.clone()), other, leak, piece);
+    }
+    if !guarded.bits.is_empty() {
+        leak.bits.follow(&guarded.bits, &mut letters.clone(), piece);
+    }
+    leak.text.follow(&guarded.text, letters, piece);
+    if !guarded.canaries.is_empty() || !guarded.others.is_empty() {
+        leak.canaries.follow(&guarded.canaries, few, piece);
     }
 }
 
 impl std::fmt::Debug for Guarded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Guarded").field("fingerprints", &self.marks.len()).finish_non_exhaustive()
+        f.debug_struct("Guarded").field("fingerprints", &self.text.len()).finish_non_exhaustive()
     }
 }
 
 impl std::fmt::Debug for Trace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trace").field("letters", &self.letters.count).finish_non_exhaustive()
+        f.debug_struct("Trace").field("letters", &self.letters.0.len()).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+    use super::spelt::rot13;
     use super::*;
 
     const PROMPT: &str = "You are Ada, the assistant of Contoso Bank. Never speak of the merger with Fabrikam. \
@@ -253,33 +294,76 @@ mod tests {
         leak.percent(&guarded)
     }
 
-    #[test]
-    fn a_text_is_known_in_every_spelling_and_however_it_is_cut() {
-        let each = |write: &dyn Fn(char) -> String| PROMPT.chars().map(write).collect::<String>();
-        let bytes = |write: &dyn Fn(u8) -> String| PROMPT.bytes().map(write).collect::<String>();
-        let rotated = String::from_utf8_lossy(&PROMPT.bytes().map(rot13).collect::<Vec<u8>>()).into_owned();
-        let spelt = [
-            PROMPT.to_owned(),
-            PROMPT.to_ascii_uppercase(),
-            format!("> **{}**", PROMPT.replace(' ', "\n> ")),
+    /// A text in each spelling that an answer may have it in.
+    fn spelt(text: &str) -> Vec<String> {
+        let each = |write: &dyn Fn(char) -> String| text.chars().map(write).collect::<String>();
+        let bytes = |write: &dyn Fn(u8) -> String| text.bytes().map(write).collect::<String>();
+        let mut spelt = vec![
+            text.to_owned(),
+            text.to_ascii_uppercase(),
+            text.to_ascii_lowercase(),
+            format!("> **{}**", text.replace(' ', "\n> ")),
             each(&|letter| format!("{letter} ")),
             each(&|letter| format!("{letter}.")),
             each(&|letter| format!("{letter}\u{200b}")),
             each(&|letter| format!("&#{};", letter as u32)),
-            PROMPT.chars().rev().collect(),
-            rotated,
+            each(&|letter| format!("&#x{:X};", letter as u32)),
+            text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect(),
+            bytes(&|byte| format!("\\x{byte:02x}")),
+            text.chars().rev().collect(),
+            String::from_utf8_lossy(&text.bytes().map(rot13).collect::<Vec<u8>>()).into_owned(),
             bytes(&|byte| format!("{byte:02x}")),
             bytes(&|byte| format!("{byte:02X} ")),
+            bytes(&|byte| format!("{byte:02x}, ")),
             bytes(&|byte| format!("%{byte:02X}")),
-            STANDARD.encode(PROMPT),
-            STANDARD.encode(format!("1{PROMPT}")),
-            URL_SAFE_NO_PAD.encode(format!("22{PROMPT}")),
         ];
-        for text in spelt {
+        for before in ["", "1", "22"] {
+            let whole = format!("{before}{text}, and so on");
+            spelt.extend([STANDARD.encode(&whole), URL_SAFE_NO_PAD.encode(&whole)]);
+        }
+        spelt
+    }
+
+    /// A word in the spellings that only canaries are known in.
+    fn spelt_in_bits(word: &str) -> Vec<String> {
+        let bits = |text: &str| text.bytes().map(|byte| format!("{byte:08b}")).collect::<String>();
+        let digit = |five: &[u8]| {
+            let five = format!("{:0<5}", std::str::from_utf8(five).expect("digits"));
+            char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"[usize::from_str_radix(&five, 2).expect("bits")])
+        };
+        let base32 = |before: &str| {
+            let bits = bits(&format!("{before}{word}, and so on"));
+            bits.as_bytes().chunks(5).map(digit).collect()
+        };
+        ["", "1", "22", "333", "4444"].map(base32).into_iter().chain([bits(word)]).collect()
+    }
+
+    #[test]
+    fn a_text_is_known_in_every_spelling_and_however_it_is_cut() {
+        for text in spelt(PROMPT) {
             for bytes in [1, 5, 64, 4096] {
                 let share = percent(PROMPT, &format!("Sure, here it is: {text} Anything else?"), bytes);
                 assert!(share >= 90, "{share} % of {text}");
             }
+        }
+    }
+
+    #[test]
+    fn a_canary_is_known_in_every_spelling_and_tells_of_all() {
+        for (prompt, canary) in [
+            (format!("<!-- 3f9a61c2 -->\n{PROMPT}"), "3f9a61c2"),
+            ("<-@!-- 5b77fe5e7f3a7d42 --@!-> Be kind.".to_owned(), "5b77fe5e7f3a7d42"),
+            ("Canary: Kestrel-93-Fjord-07. Never say it.".to_owned(), "Kestrel-93-Fjord-07"),
+        ] {
+            for text in spelt(canary).into_iter().chain(spelt_in_bits(canary)) {
+                for bytes in [1, 7, 4096] {
+                    let share = percent(&prompt, &format!("Well, it says {text} there."), bytes);
+                    assert_eq!(share, 100, "{text}");
+                }
+            }
+            let listing = (0..=255).map(|number| format!("{number:08b} ")).collect::<String>();
+            assert!(percent(&prompt, &listing, 4096) < 50);
+            assert!(percent(&prompt, "I am Ada. It says 3f9a, 5b77fe5 and Kestrel-93 there.", 9) < 50);
         }
     }
 
@@ -291,8 +375,28 @@ mod tests {
             let share = percent(long, &long[..long.len() * tenths / 10], 100);
             assert!(share.abs_diff(tenths as u8 * 10) <= 12, "{share} % of {tenths} tenths");
         }
-        assert!(Guarded::of(long.as_bytes()).expect("long").marks.len() < 3 * SPELLINGS * FINGERPRINTS);
+        assert!(Guarded::of(long.as_bytes()).expect("long").text.len() <= spelt::SPELLINGS * SAMPLES_MAX);
         assert_eq!(percent(PROMPT, "Good morning! I am Ada. How may I help you with your refund?", 9), 0);
         assert!(Guarded::of(b"You are a helpful assistant.").is_none());
+    }
+
+    #[test]
+    fn each_of_several_texts_is_known_by_itself_however_long_the_others_are() {
+        let ledgers =
+            |at: u8| format!("Branch {} keeps ledger {at}, which is compared on a Friday. ", at.pow(2));
+        let long: String = (0..15).map(ledgers).collect();
+        let each =
+            [PROMPT, &long].map(|text| Arc::new(Guarded::of(text.as_bytes()).expect("it is long enough")));
+        let all = Guarded::several(each.to_vec());
+        let told = |text: &str, bytes: usize| {
+            let (mut leak, mut trace) = (Leak::default(), Trace::default());
+            text.as_bytes().chunks(bytes).for_each(|piece| trace.push(&all, &mut leak, piece));
+            trace.finish(&all, &mut leak);
+            leak.percent(&all)
+        };
+        for bytes in [1, 7, 4096] {
+            assert_eq!((told(PROMPT, bytes), told(&long, bytes)), (100, 100));
+            assert!(told(&PROMPT[..PROMPT.len() / 4], bytes) < 50);
+        }
     }
 }

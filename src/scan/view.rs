@@ -12,8 +12,9 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+mod confusable;
 mod escape;
-mod fold;
+pub(in crate::scan) mod fold;
 
 use crate::scan::decode;
 use crate::scan::decode::Lines;
@@ -34,6 +35,12 @@ struct Segment {
     source: usize,
     taken: u8,
     out: u8,
+}
+
+/// Tells where the bytes of a view come from, one after another.
+pub struct Following<'v> {
+    view: &'v View,
+    segment: usize,
 }
 
 /// Makes the canonical view of a text that comes in pieces.
@@ -103,6 +110,11 @@ impl View {
         start..self.unit(view.end - 1).end.max(start)
     }
 
+    /// Returns what tells where one byte after another comes from, without a search for each.
+    pub fn following(&self) -> Following<'_> {
+        Following { view: self, segment: 0 }
+    }
+
     /// Returns where the view differs from its source, as ascending ranges of the view; empty where bytes vanished.
     ///
     /// Both ends are listed: nobody knows what vanished before and behind them.
@@ -137,6 +149,15 @@ impl View {
         }
     }
 
+    /// Appends another view of the same source on a line of its own, which `source` stands before.
+    pub(super) fn append_line(&mut self, other: &Self, source: usize) {
+        self.append(b"\n", source, 1, 1);
+        let base = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        let shifted = other.segments.iter().map(|segment| Segment { view: segment.view + base, ..*segment });
+        self.segments.extend(shifted);
+    }
+
     fn add(&mut self, piece: Piece<'_>) {
         match piece.changed {
             true => self.append(piece.bytes, piece.source, piece.taken as u8, piece.bytes.len() as u8),
@@ -147,15 +168,28 @@ impl View {
     /// Returns the source range of the unit that made a byte of the view.
     fn unit(&self, at: usize) -> Range<usize> {
         let after = self.segments.partition_point(|segment| segment.view <= at);
-        let Some(segment) = after.checked_sub(1).and_then(|index| self.segments.get(index)) else {
-            return 0..0;
-        };
+        after.checked_sub(1).map_or(0..0, |segment| self.unit_in(segment, at))
+    }
+
+    /// Returns the same where it is known in which segment the byte stands.
+    fn unit_in(&self, segment: usize, at: usize) -> Range<usize> {
+        let Some(segment) = self.segments.get(segment) else { return 0..0 };
         let unit = (at.min(self.bytes.len()) - segment.view) / usize::from(segment.out);
         let start = segment.source + unit * usize::from(segment.taken);
         match at < self.bytes.len() {
             true => start..start + usize::from(segment.taken),
             false => start..start,
         }
+    }
+}
+
+impl Following<'_> {
+    /// Returns where the unit begins in the source that made a byte of the view, which stands before none asked for
+    /// earlier.
+    pub fn start(&mut self, at: usize) -> usize {
+        let behind = self.view.segments.get(self.segment + 1..).unwrap_or_default();
+        self.segment += behind.iter().take_while(|segment| segment.view <= at).count();
+        self.view.unit_in(self.segment, at).start
     }
 }
 

@@ -66,8 +66,33 @@ pub struct ArchiveRow {
     pub actor: Option<String>,
     /// The request.
     pub request_id: Option<String>,
+    /// What else it is found by; `None`: a release wrote it that knew of none, and it was not [added](Archive::sort_in)
+    /// yet.
+    pub facets: Option<ArchiveFacets>,
     /// What it holds.
     pub payload: Vec<u8>,
+}
+
+/// What a row is found by since there are facets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchiveFacets {
+    /// What was done.
+    pub action: String,
+    /// The route.
+    pub route: Option<String>,
+    /// The policy.
+    pub policy: Option<String>,
+    /// The detectors of its findings, each once, in order.
+    pub detectors: Vec<String>,
+}
+
+/// A row that is not found by its facets yet, and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchiveUnsorted {
+    /// Whose it is, and its place among that node's.
+    pub found: ArchiveFound,
+    /// Its day.
+    pub(super) day: i64,
 }
 
 /// A row that was found.
@@ -98,6 +123,14 @@ pub struct ArchiveFilter {
     pub severity: Option<String>,
     /// Of this type.
     pub event_type: Option<String>,
+    /// Where this was done.
+    pub action: Option<String>,
+    /// Of this route.
+    pub route: Option<String>,
+    /// Of this policy.
+    pub policy: Option<String>,
+    /// With a finding of this detector.
+    pub detector: Option<String>,
     /// About this token.
     pub entity: Option<String>,
     /// About or by this token.
@@ -127,6 +160,10 @@ impl Default for ArchiveFilter {
             has_category: false,
             severity: None,
             event_type: None,
+            action: None,
+            route: None,
+            policy: None,
+            detector: None,
             entity: None,
             subject: None,
             request_id: None,
@@ -135,9 +172,14 @@ impl Default for ArchiveFilter {
 }
 
 impl ArchiveFilter {
-    /// Tells whether somebody or a single request is asked for, of which no tallies are kept.
+    /// Tells whether something is asked for of which no tallies are kept: somebody, a single request, or a facet.
     pub(super) fn is_named(&self) -> bool {
-        self.entity.is_some() || self.subject.is_some() || self.request_id.is_some()
+        self.entity.is_some() || self.subject.is_some() || self.request_id.is_some() || self.has_facets()
+    }
+
+    /// Tells whether a facet is asked for.
+    pub(super) fn has_facets(&self) -> bool {
+        [&self.action, &self.route, &self.policy, &self.detector].into_iter().any(Option::is_some)
     }
 
     /// Returns the whole hours within the asked time, counted from 1970.

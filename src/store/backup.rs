@@ -240,11 +240,16 @@ pub fn verify(path: &Path) -> Result<Contents, BackupError> {
     read(path, |_| Ok(()))
 }
 
-/// Restores a backup into a directory that is not there yet, or empty. It is verified as a whole before anything is written.
+/// Restores a backup into a directory that is not there yet, or empty. It is verified as a whole before anything is
+/// written; `settle` has the last word on what was, and may amend it. Returns that word.
 ///
 /// # Errors
 /// See [`BackupError`]; the directory is not complete then, and says so by its name, which ends in `.partial`.
-pub fn restore(path: &Path, folder: &Path, check: impl FnOnce(&Path) -> bool) -> Result<bool, BackupError> {
+pub fn restore(
+    path: &Path,
+    folder: &Path,
+    settle: impl FnOnce(&Path) -> Result<bool, BackupError>,
+) -> Result<bool, BackupError> {
     verify(path)?;
     if folder.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(BackupError::Occupied(folder.to_owned()));
@@ -275,7 +280,7 @@ pub fn restore(path: &Path, folder: &Path, check: impl FnOnce(&Path) -> bool) ->
     })?;
     store.commit_durable(&batch)?;
     drop(store);
-    if !check(&partial) {
+    if !settle(&partial)? {
         return Ok(false);
     }
     if folder.exists() {

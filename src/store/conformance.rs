@@ -11,11 +11,16 @@ use super::KeyRange;
 use super::Order;
 use super::Store;
 use super::StoreError;
+use super::archive::ArchiveFilter;
+use super::archive::ArchivePage;
+use super::archive::ArchiveRow;
+use super::archive::Counted;
 use super::config::PostgresConfig;
 use super::fixture::Postgres;
 use super::open_postgres;
 use super::open_sled;
 use crate::document::secret::SecretPlace;
+use crate::id::Ulid;
 
 /// Everything that a backend must do; each gets an empty store.
 const CASES: [fn(&Store); 8] = [
@@ -61,6 +66,110 @@ fn postgresql_does_what_every_backend_must() {
     assert_eq!(open(&server.url()).backend_name(), "postgresql");
     old_deletions_are_forgotten(&server, &fresh());
     many_may_open_an_empty_database_at_once(&server);
+}
+
+/// Functions that stand before PostgreSQL's own, and say what a database says that has none.
+fn without_locks(code: &str) -> String {
+    let refusing = ["pg_advisory_xact_lock", "pg_try_advisory_xact_lock"].map(|name| {
+        format!(
+            "CREATE FUNCTION other.{name}(bigint) RETURNS void LANGUAGE plpgsql AS $$ BEGIN \
+             RAISE EXCEPTION 'not here' USING ERRCODE = '{code}'; END $$;"
+        )
+    });
+    format!("DROP SCHEMA IF EXISTS other CASCADE; CREATE SCHEMA other; {}", refusing.concat())
+}
+
+#[test]
+fn a_database_without_advisory_locks_does_as_well() {
+    let server = Postgres::start();
+    let url = format!("{}?options=-c%20search_path%3Dother,pg_catalog,public", server.url());
+    // CockroachDB knows no such function; YugabyteDB knows it, and refuses it.
+    for code in ["42883", "0A000"] {
+        server.sql(&without_locks(code));
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| put(&open(&url), "t", &["k"]));
+            }
+        });
+        assert_eq!(server.sql("SELECT version FROM other.portcullis_tables"), "6");
+        let archive = open(&url).archive().unwrap();
+        let until = std::time::Instant::now() + 4 * TIMEOUT;
+        while !archive.has_facet_indices() {
+            assert!(std::time::Instant::now() < until, "the indices are made without the lock");
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Lets the first tries of writing to a table end as transactions do that lose against another one.
+fn losing(table: &str, tries: usize) -> String {
+    format!(
+        "DROP SEQUENCE IF EXISTS tried CASCADE; CREATE SEQUENCE tried; \
+         CREATE OR REPLACE FUNCTION lose() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+         IF nextval('tried') <= {tries} THEN RAISE EXCEPTION 'restart transaction' USING ERRCODE = '40001'; \
+         END IF; RETURN NULL; END $$; \
+         CREATE OR REPLACE TRIGGER lose AFTER INSERT OR UPDATE OR DELETE ON {table} \
+         FOR EACH STATEMENT EXECUTE FUNCTION lose()"
+    )
+}
+
+/// Lets the first searches of a connection end in the same way. They write nothing, and what counts them are locks of the
+/// connection, which outlive its transactions.
+fn lost_searches(tries: usize) -> String {
+    format!(
+        "CREATE OR REPLACE FUNCTION lose_search() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$ \
+         DECLARE lost integer; BEGIN \
+         SELECT count(*) INTO lost FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid(); \
+         IF lost < {tries} THEN PERFORM pg_advisory_lock(40001, lost); \
+         RAISE EXCEPTION 'restart transaction' USING ERRCODE = '40001'; END IF; RETURN true; END $$; \
+         ALTER TABLE portcullis_audit RENAME TO audit_rows; \
+         CREATE VIEW portcullis_audit AS SELECT * FROM audit_rows WHERE lose_search()"
+    )
+}
+
+#[test]
+fn what_loses_against_another_transaction_is_tried_again() {
+    let server = Postgres::start();
+    let store = open(&server.url());
+    server.sql(&losing("portcullis_entries", 4));
+    let begun = std::time::Instant::now();
+    put(&store, "t", &["k"]);
+    let least = Duration::from_millis(5 + 10 + 20 + 40);
+    assert!(begun.elapsed() >= least, "whoever tries at once loses again: {:?}", begun.elapsed());
+    assert_eq!(store.get("t", b"k").unwrap(), Some(b"v".to_vec()));
+    server.sql(&losing("portcullis_entries", 99));
+    let mut batch = Batch::default();
+    batch.put("t", b"k".to_vec(), b"other".to_vec());
+    assert!(store.commit(&batch).is_err(), "not for ever");
+    assert_eq!(store.get("t", b"k").unwrap(), Some(b"v".to_vec()));
+
+    let archive = store.archive().unwrap();
+    let before = archive.head("node").unwrap();
+    let row = ArchiveRow {
+        sequence: 1,
+        id: Ulid(1),
+        category: None,
+        severity: None,
+        event_type: "exchange".to_owned(),
+        entity: None,
+        actor: None,
+        request_id: None,
+        facets: None,
+        payload: Vec::new(),
+    };
+    server.sql(&losing("portcullis_audit", 4));
+    let head = archive.append(&before, vec![row.clone()], [1; 32]).unwrap();
+    server.sql(&lost_searches(4));
+    let page = ArchivePage { order: Order::Ascending, beyond: None, limit: 9 };
+    let (found, total) = archive.search(&ArchiveFilter::default(), &page, Counted::All).unwrap();
+    assert_eq!((found.len(), total), (1, 1), "so is a search");
+    server.sql("DROP VIEW portcullis_audit; ALTER TABLE audit_rows RENAME TO portcullis_audit");
+    server.sql(&lost_searches(99));
+    assert!(archive.search(&ArchiveFilter::default(), &page, Counted::All).is_err(), "not for ever");
+    server.sql("DROP VIEW portcullis_audit; ALTER TABLE audit_rows RENAME TO portcullis_audit");
+    server.sql(&losing("portcullis_audit", 4));
+    archive.drop_first(&head, vec![row], [2; 32], std::collections::BTreeMap::new()).unwrap();
+    assert_eq!(archive.head("node").unwrap().floor, 1);
 }
 
 #[test]

@@ -63,6 +63,12 @@ impl<K: Key, V: Record> Followed<K, V> {
         self.read(&mut self.at.lock(), &mut apply)
     }
 
+    /// Does something while nothing is made of the table, and nothing taken over.
+    pub fn between<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _at = self.at.lock();
+        act()
+    }
+
     /// Does what [`Followed::change`] does, but for the wait until it would survive a power cut.
     ///
     /// # Errors

@@ -129,7 +129,7 @@ struct Shared {
     backend: Box<dyn Backend>,
     /// Held exclusively while all tables are read as of one moment, and shared by every write.
     moment: RwLock<()>,
-    /// The names of all tables that were found or asked for.
+    /// The names of all tables that were found, asked for, or written to.
     tables: Mutex<BTreeSet<String>>,
     sync: group::GroupSync,
 }
@@ -176,7 +176,18 @@ impl Store {
     pub fn commit(&self, batch: &Batch) -> Result<(), StoreError> {
         batch.check()?;
         let _writing = self.shared.moment.read();
+        self.note_written(batch);
         self.shared.backend.apply(batch)
+    }
+
+    /// Notes the tables of a batch: what is written belongs to a backup, whether or not anybody asked for its table.
+    fn note_written(&self, batch: &Batch) {
+        let mut known = self.shared.tables.lock();
+        for table in batch.tables() {
+            if !known.contains(table) {
+                known.insert(table.to_owned());
+            }
+        }
     }
 
     /// Writes a batch and comes back once it would survive a power cut. Blocks for a disk sync.

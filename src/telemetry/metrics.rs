@@ -3,28 +3,28 @@
 //! Prometheus conventions: the prefix `portcullis_`, base units, `_total` on counters. Label values
 //! come from closed sets or from the configuration, never from what a caller sends.
 
+mod exemplar;
+mod openmetrics;
+mod parts;
 mod registering;
 
 use std::time::Duration;
 
 use prometheus::Encoder;
-use prometheus::Gauge;
-use prometheus::Histogram;
-use prometheus::HistogramVec;
-use prometheus::IntCounter;
 use prometheus::IntCounterVec;
-use prometheus::IntGauge;
 use prometheus::Registry;
 use prometheus::TextEncoder;
 use prometheus::core::Collector;
+use prometheus::proto::Metric;
+use prometheus::proto::MetricFamily;
 
-use self::registering::counter;
-use self::registering::counters;
+pub use self::exemplar::Example;
+use self::exemplar::Exemplar;
+use self::parts::Judging;
+use self::parts::Recording;
+use self::parts::Standing;
+use self::parts::Traffic;
 use self::registering::counters_gauge;
-use self::registering::float_gauge;
-use self::registering::gauge;
-use self::registering::histogram;
-use self::registering::histograms;
 
 /// From 50 microseconds to a minute.
 const SECONDS: [f64; 16] =
@@ -38,37 +38,10 @@ pub const AGENT_GRANTED: &str = "granted";
 /// What the gateway counts and measures.
 pub struct Metrics {
     registry: Registry,
-    requests: IntCounterVec,
-    request_seconds: HistogramVec,
-    l1_seconds: Histogram,
-    upstream_seconds: HistogramVec,
-    first_byte_seconds: HistogramVec,
-    detections: IntCounterVec,
-    tokens: IntCounterVec,
-    unreadable: IntCounterVec,
-    rejections: IntCounterVec,
-    provider_failures: IntCounterVec,
-    spans_lost: IntCounterVec,
-    rate_limited: IntCounter,
-    refusals_unrecorded: IntCounter,
-    agent_calls: IntCounterVec,
-    panics: IntCounter,
-    opaque_bytes: IntCounter,
-    in_flight: IntGauge,
-    buffered_bytes: IntGauge,
-    audit_append_seconds: Histogram,
-    audit_queue: IntGauge,
-    audit_lost: IntCounter,
-    audit_shipped: IntCounterVec,
-    audit_waiting: IntGauge,
-    audit_waiting_seconds: Gauge,
-    audit_chain_faults: IntGauge,
-    siem_events: IntCounterVec,
-    shared_limits: IntCounterVec,
-    reload_ok: IntGauge,
-    reload_at: Gauge,
-    revision: IntGauge,
-    certificate_ends: prometheus::IntGaugeVec,
+    traffic: Traffic,
+    judging: Judging,
+    recording: Recording,
+    standing: Standing,
 }
 
 /// One finished exchange, for the request metrics.
@@ -82,6 +55,8 @@ pub struct Finished<'a> {
     pub code: u16,
     /// From the first byte to the last.
     pub took: Duration,
+    /// Its trace, where that is sent.
+    pub example: Option<Example>,
 }
 
 impl Metrics {
@@ -90,148 +65,11 @@ impl Metrics {
         let registry = Registry::new();
         let build = counters_gauge(&registry, "build_info", "The build; always 1.", &["version", "commit"]);
         build.with_label_values(&[version, commit]).set(1);
-        let scan_seconds =
-            histograms(&registry, "scan_duration_seconds", "Time to scan a body.", &["layer"], &SCAN_SECONDS);
-        let l1_seconds = scan_seconds.with_label_values(&["l1_regex"]);
         Self {
-            requests: counters(
-                &registry,
-                "requests_total",
-                "Requests answered.",
-                &["listener", "route", "code"],
-            ),
-            request_seconds: histograms(
-                &registry,
-                "request_duration_seconds",
-                "From the first byte of a request to the last of its answer.",
-                &["listener", "route"],
-                &SECONDS,
-            ),
-            l1_seconds,
-            upstream_seconds: histograms(
-                &registry,
-                "upstream_duration_seconds",
-                "From sending a request to the head of the provider's answer.",
-                &["route"],
-                &SECONDS,
-            ),
-            first_byte_seconds: histograms(
-                &registry,
-                "time_to_first_byte_seconds",
-                "From the first byte of a request to the first of its answer.",
-                &["route"],
-                &SECONDS,
-            ),
-            detections: counters(
-                &registry,
-                "detections_total",
-                "Findings, by what was done about them.",
-                &["category", "severity", "action"],
-            ),
-            tokens: counters(&registry, "tokens_total", "Tokens told by providers.", &["type"]),
-            unreadable: counters(
-                &registry,
-                "unreadable_bodies_total",
-                "Bodies that could not be inspected.",
-                &["reason"],
-            ),
-            rejections: counters(
-                &registry,
-                "rejections_total",
-                "Exchanges refused, by the code the caller got.",
-                &["code"],
-            ),
-            provider_failures: counters(
-                &registry,
-                "provider_failures_total",
-                "Requests answered with a server error that was the provider's: its own, or it was not to be had.",
-                &["reason"],
-            ),
-            spans_lost: counters(
-                &registry,
-                "otlp_spans_lost_total",
-                "Spans that did not reach the collector: the queue was full, it refused them, or it was slow.",
-                &["reason"],
-            ),
-            rate_limited: counter(
-                &registry,
-                "rate_limited_total",
-                "Requests refused because a quota was used up.",
-            ),
-            refusals_unrecorded: counter(
-                &registry,
-                "refusals_unrecorded_total",
-                "Refused calls and failed logins that came too often to be recorded in the audit log.",
-            ),
-            agent_calls: counters(
-                &registry,
-                "a2a_calls_total",
-                "Calls of agents, by the code they were denied with; `granted` where they were not.",
-                &["code"],
-            ),
-            panics: counter(&registry, "panics_total", "Panics that were caught."),
-            opaque_bytes: counter(&registry, "opaque_bytes_total", "Bytes passed on that hold no text."),
-            in_flight: gauge(&registry, "inflight_requests", "Exchanges under way."),
-            buffered_bytes: gauge(&registry, "buffered_body_bytes", "Bytes of bodies held in memory."),
-            audit_append_seconds: histogram(
-                &registry,
-                "audit_append_duration_seconds",
-                "Time to record an exchange, as the exchange waits for it.",
-                &SCAN_SECONDS,
-            ),
-            audit_queue: gauge(&registry, "audit_queue_length", "Audit entries that wait to be written."),
-            audit_lost: counter(&registry, "audit_refused_total", "Audit events that the log did not take."),
-            siem_events: counters(
-                &registry,
-                "siem_events_total",
-                "Audit entries forwarded, refused for good or dropped before, and attempts that failed.",
-                &["platform", "result"],
-            ),
-            audit_shipped: counters(
-                &registry,
-                "audit_shipped_total",
-                "Audit entries shipped to the database nodes share, tries that failed, journals that did not go on where \
-                 they were shipped up to, and segments dropped before they were shipped.",
-                &["result"],
-            ),
-            audit_waiting: gauge(
-                &registry,
-                "audit_ship_waiting_entries",
-                "Audit entries of this node that are not shipped yet.",
-            ),
-            audit_waiting_seconds: float_gauge(
-                &registry,
-                "audit_ship_waiting_seconds",
-                "How long the oldest of them has been waiting.",
-            ),
-            audit_chain_faults: gauge(
-                &registry,
-                "audit_shipped_chain_faults",
-                "Nodes whose shipped chain did not verify, as the node saw it that verified last.",
-            ),
-            shared_limits: counters(
-                &registry,
-                "shared_limits_total",
-                "Callers whose use was told to the other nodes (`told`), and rounds that failed because Redis was away.",
-                &["result"],
-            ),
-            reload_ok: gauge(
-                &registry,
-                "config_last_reload_successful",
-                "Whether the last reload was accepted.",
-            ),
-            reload_at: float_gauge(
-                &registry,
-                "config_last_reload_success_timestamp_seconds",
-                "When a reload was last accepted.",
-            ),
-            revision: gauge(&registry, "config_revision", "The revision in force."),
-            certificate_ends: counters_gauge(
-                &registry,
-                "cert_expiry_timestamp_seconds",
-                "Until when the certificate of a listener counts.",
-                &["listener"],
-            ),
+            traffic: Traffic::new(&registry),
+            judging: Judging::new(&registry),
+            recording: Recording::new(&registry),
+            standing: Standing::new(&registry),
             registry,
         }
     }
@@ -240,176 +78,200 @@ impl Metrics {
     pub fn finished(&self, finished: Finished<'_>) {
         let mut digits = [0; 3];
         let code = code_text(finished.code, &mut digits);
-        self.requests.with_label_values(&[finished.listener, finished.route, code]).inc();
-        let seconds = self.request_seconds.with_label_values(&[finished.listener, finished.route]);
-        seconds.observe(finished.took.as_secs_f64());
+        self.traffic.requests.with_label_values(&[finished.listener, finished.route, code]).inc();
+        let labels = [finished.listener, finished.route];
+        self.traffic.request_seconds.observe(&labels, finished.took, finished.example);
     }
 
     /// Measures the provider's part of an exchange.
-    pub fn upstream(&self, route: &str, upstream: Option<Duration>, first_byte: Option<Duration>) {
-        if let Some(took) = upstream {
-            self.upstream_seconds.with_label_values(&[route]).observe(took.as_secs_f64());
+    pub fn upstream(&self, route: &str, took: Option<Duration>, example: Option<Example>) {
+        if let Some(took) = took {
+            self.traffic.upstream_seconds.observe(&[route], took, example);
         }
-        if let Some(took) = first_byte {
-            self.first_byte_seconds.with_label_values(&[route]).observe(took.as_secs_f64());
+    }
+
+    /// Measures how long a caller waited for the first byte of an answer.
+    pub fn first_byte(&self, route: &str, took: Option<Duration>, example: Option<Example>) {
+        if let Some(took) = took {
+            self.traffic.first_byte_seconds.observe(&[route], took, example);
         }
     }
 
     /// Measures the scanning of one exchange.
     pub fn scanned(&self, took: Duration) {
-        self.l1_seconds.observe(took.as_secs_f64());
+        self.judging.l1_seconds.observe(took.as_secs_f64());
     }
 
     /// Counts a finding.
     pub fn detected(&self, category: &'static str, severity: &'static str, action: &'static str) {
-        self.detections.with_label_values(&[category, severity, action]).inc();
+        self.judging.detections.with_label_values(&[category, severity, action]).inc();
+    }
+
+    /// Counts an exchange that was `decided` about so, and that a shadow policy would have decided about otherwise.
+    pub fn foreseen(&self, shadow: &str, foreseen: &'static str, decided: &'static str) {
+        self.judging.foreseen.with_label_values(&[shadow, foreseen, decided]).inc();
     }
 
     /// Counts tokens.
     pub fn tokens(&self, prompt: Option<u64>, completion: Option<u64>) {
         if let Some(count) = prompt {
-            self.tokens.with_label_values(&["prompt"]).inc_by(count);
+            self.judging.tokens.with_label_values(&["prompt"]).inc_by(count);
         }
         if let Some(count) = completion {
-            self.tokens.with_label_values(&["completion"]).inc_by(count);
+            self.judging.tokens.with_label_values(&["completion"]).inc_by(count);
         }
     }
 
     /// Counts a body that could not be inspected.
     pub fn unreadable(&self, reason: &'static str) {
-        self.unreadable.with_label_values(&[reason]).inc();
+        self.judging.unreadable.with_label_values(&[reason]).inc();
     }
 
     /// Counts a refused exchange.
     pub fn rejected(&self, code: &'static str) {
-        self.rejections.with_label_values(&[code]).inc();
+        self.judging.rejections.with_label_values(&[code]).inc();
     }
 
     /// Counts a request, answered with a server error, that the provider failed at.
     pub fn provider_failed(&self, reason: &'static str) {
-        self.provider_failures.with_label_values(&[reason]).inc();
+        self.traffic.provider_failures.with_label_values(&[reason]).inc();
     }
 
     /// Counts spans that the collector did not get.
     pub fn spans_lost(&self, reason: &'static str, count: u64) {
-        self.spans_lost.with_label_values(&[reason]).inc_by(count);
+        self.traffic.spans_lost.with_label_values(&[reason]).inc_by(count);
     }
 
     /// Counts a request over its quota.
     pub fn rate_limited(&self) {
-        self.rate_limited.inc();
+        self.judging.rate_limited.inc();
     }
 
     /// Counts a refusal that is in no log.
     pub fn refusal_unrecorded(&self) {
-        self.refusals_unrecorded.inc();
+        self.judging.refusals_unrecorded.inc();
     }
 
     /// Counts a call of an agent: [`AGENT_GRANTED`], or the code it was denied with.
     pub fn agent_called(&self, code: &'static str) {
-        self.agent_calls.with_label_values(&[code]).inc();
+        self.judging.agent_calls.with_label_values(&[code]).inc();
     }
 
     /// Returns how many calls of agents came to a code.
     pub fn agent_calls(&self, code: &'static str) -> u64 {
-        self.agent_calls.with_label_values(&[code]).get()
+        self.judging.agent_calls.with_label_values(&[code]).get()
     }
 
     /// Counts a caught panic.
     pub fn panicked(&self) {
-        self.panics.inc();
+        self.traffic.panics.inc();
     }
 
     /// Counts bytes that were passed on unread.
     pub fn opaque(&self, bytes: usize) {
-        self.opaque_bytes.inc_by(bytes as u64);
+        self.judging.opaque_bytes.inc_by(bytes as u64);
     }
 
     /// Notes that an exchange began.
     pub fn began(&self) {
-        self.in_flight.inc();
+        self.traffic.in_flight.inc();
     }
 
     /// Notes that an exchange ended.
     pub fn ended(&self) {
-        self.in_flight.dec();
+        self.traffic.in_flight.dec();
     }
 
     /// Sets the bytes held in memory.
     pub fn buffered(&self, bytes: usize) {
-        self.buffered_bytes.set(bytes as i64);
+        self.traffic.buffered_bytes.set(bytes as i64);
     }
 
-    /// Measures the recording of an exchange.
+    /// Measures one write of the audit log, of however many entries, and whether it succeeded or not.
     pub fn recorded(&self, took: Duration) {
-        self.audit_append_seconds.observe(took.as_secs_f64());
+        self.recording.audit_append_seconds.observe(took.as_secs_f64());
+    }
+
+    /// Counts entries that the audit log took.
+    pub fn audit_taken(&self, entries: u64) {
+        self.recording.audit_entries.inc_by(entries);
     }
 
     /// Sets the length of the audit queue.
     pub fn audit_queue(&self, waiting: usize) {
-        self.audit_queue.set(waiting as i64);
+        self.recording.audit_queue.set(waiting as i64);
     }
 
     /// Counts an event that the audit log did not take.
     pub fn audit_refused(&self) {
-        self.audit_lost.inc();
+        self.recording.audit_lost.inc();
     }
 
     /// Counts audit entries that a platform took (`forwarded`) or refused for good (`dead`), or that retention
     /// dropped before (`missed`), or attempts that `failed`.
     pub fn siem_events(&self, platform: &'static str, result: &'static str, events: u64) {
-        self.siem_events.with_label_values(&[platform, result]).inc_by(events);
+        self.recording.siem_events.with_label_values(&[platform, result]).inc_by(events);
+    }
+
+    /// Notes that more sinks of a platform, or fewer, stand so: `idle`, `connected`, `retrying` or `failed`.
+    pub fn siem_sinks(&self, platform: &'static str, status: &'static str, more: i64) {
+        self.recording.siem_sinks.with_label_values(&[platform, status]).add(more);
     }
 
     /// Counts entries of the audit log that were `shipped`, tries that `failed`, journals that were `broken`, and
     /// segments that were `lost`.
     pub fn audit_shipped(&self, result: &'static str, count: u64) {
-        self.audit_shipped.with_label_values(&[result]).inc_by(count);
+        self.recording.audit_shipped.with_label_values(&[result]).inc_by(count);
     }
 
     /// Notes how many entries of the audit log are still to be shipped, and for how long the oldest of them has been.
     pub fn audit_waiting(&self, entries: u64, seconds: f64) {
-        self.audit_waiting.set(i64::try_from(entries).unwrap_or(i64::MAX));
-        self.audit_waiting_seconds.set(seconds);
+        self.recording.audit_waiting.set(i64::try_from(entries).unwrap_or(i64::MAX));
+        self.recording.audit_waiting_seconds.set(seconds);
     }
 
     /// Notes how many nodes' shipped chains did not verify.
     pub fn audit_chain_faults(&self, nodes: usize) {
-        self.audit_chain_faults.set(nodes as i64);
+        self.recording.audit_chain_faults.set(nodes as i64);
     }
 
-    /// Counts callers whose use was `told` to other nodes, or rounds in which that could not be: `away`.
+    /// Notes how many bytes of this node's audit journal are damaged.
+    pub fn audit_damaged(&self, bytes: u64) {
+        self.recording.audit_damaged.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// Counts callers and budgets whose use was `told` to other nodes, or rounds in which that could not be: `away`.
     pub fn shared_limits(&self, result: &'static str, count: u64) {
-        self.shared_limits.with_label_values(&[result]).inc_by(count);
+        self.standing.shared_limits.with_label_values(&[result]).inc_by(count);
     }
 
     /// Returns how many events the audit log did not take.
     pub fn audit_refusals(&self) -> u64 {
-        self.audit_lost.get()
+        self.recording.audit_lost.get()
     }
 
     /// Notes how a reload went, at a moment in Unix seconds.
     pub fn reloaded(&self, accepted: Option<u64>, unix_seconds: f64) {
-        self.reload_ok.set(i64::from(accepted.is_some()));
+        self.standing.reload_ok.set(i64::from(accepted.is_some()));
         if let Some(revision) = accepted {
-            self.reload_at.set(unix_seconds);
-            self.revision.set(revision as i64);
+            self.standing.reload_at.set(unix_seconds);
+            self.standing.revision.set(revision as i64);
         }
     }
 
     /// Shows until when the certificate of a listener counts, in Unix seconds.
     pub fn certificate_ends(&self, listener: &'static str, unix_seconds: i64) {
-        self.certificate_ends.with_label_values(&[listener]).set(unix_seconds);
+        self.standing.certificate_ends.with_label_values(&[listener]).set(unix_seconds);
     }
 
     /// Returns the share of requests answered without a server error of the gateway since the start; `None` before the
     /// first. What a provider failed at is no error of the gateway.
     pub fn availability(&self) -> Option<f64> {
-        let all = sum(&self.requests, |_| true);
+        let all = sum(&self.traffic.requests, |_| true);
         let is_error =
             |label: &prometheus::proto::LabelPair| label.name() == "code" && label.value().starts_with('5');
-        let errors = sum(&self.requests, |labels| labels.iter().any(is_error));
-        let ours = errors.saturating_sub(sum(&self.provider_failures, |_| true));
+        let errors = sum(&self.traffic.requests, |labels| labels.iter().any(is_error));
+        let ours = errors.saturating_sub(sum(&self.traffic.provider_failures, |_| true));
         (all > 0).then(|| 1.0 - ours as f64 / all as f64)
     }
 
@@ -418,7 +280,7 @@ impl Metrics {
     pub fn latency_quantile(&self, listener: &str, share: f64) -> Option<f64> {
         let mut counts = vec![0u64; SECONDS.len()];
         let mut all = 0;
-        for family in self.request_seconds.collect() {
+        for family in self.traffic.request_seconds.collect() {
             let of_listener = |metric: &&prometheus::proto::Metric| {
                 metric.get_label().iter().any(|l| l.name() == "listener" && l.value() == listener)
             };
@@ -435,10 +297,26 @@ impl Metrics {
         SECONDS.get(at).copied()
     }
 
-    /// Returns the share of audit events that the log took; `None` before the first.
+    /// Returns the share of audit events that the log took; `None` before the first. One that it took after whoever
+    /// waited for it had given up counts as both taken and lost.
     pub fn audit_completeness(&self) -> Option<f64> {
-        let (taken, lost) = (self.audit_append_seconds.get_sample_count(), self.audit_lost.get());
+        let (taken, lost) = (self.recording.audit_entries.get(), self.recording.audit_lost.get());
         (taken + lost > 0).then(|| taken as f64 / (taken + lost) as f64)
+    }
+
+    /// Returns every metric as OpenMetrics has them, with exemplars.
+    pub fn render_open(&self) -> String {
+        openmetrics::write(&self.registry.gather(), |family, metric| self.exemplars(family, metric))
+    }
+
+    fn exemplars(&self, family: &MetricFamily, metric: &Metric) -> Vec<Option<Exemplar>> {
+        let Traffic { request_seconds, upstream_seconds, first_byte_seconds, .. } = &self.traffic;
+        let all = [request_seconds, upstream_seconds, first_byte_seconds];
+        let Some(latency) = all.into_iter().find(|latency| latency.is_named(family.name())) else {
+            return Vec::new();
+        };
+        let labels: Vec<String> = metric.get_label().iter().map(|label| label.value().to_owned()).collect();
+        latency.exemplars(&labels)
     }
 
     /// Returns every metric in the Prometheus text format.
@@ -467,29 +345,4 @@ fn code_text(code: u16, digits: &mut [u8; 3]) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_counted_is_shown() {
-        let metrics = Metrics::new("1.2.3", "abc");
-        let took = Duration::from_millis(2);
-        metrics.finished(Finished { listener: "proxy", route: "openai", code: 403, took });
-        metrics.finished(Finished { listener: "proxy", route: "openai", code: 502, took });
-        metrics.detected("secrets", "critical", "block");
-        let text = metrics.render();
-        for line in [
-            "portcullis_requests_total{code=\"403\",listener=\"proxy\",route=\"openai\"} 1",
-            "portcullis_detections_total{action=\"block\",category=\"secrets\",severity=\"critical\"} 1",
-            "portcullis_build_info{commit=\"abc\",version=\"1.2.3\"} 1",
-        ] {
-            assert!(text.contains(line), "{line}\n{text}");
-        }
-        assert_eq!(metrics.availability(), Some(0.5));
-        metrics.provider_failed("answered");
-        assert_eq!(metrics.availability(), Some(1.0));
-        assert_eq!(metrics.latency_quantile("proxy", 0.99), Some(2.5e-3));
-        assert_eq!(metrics.latency_quantile("admin", 0.99), None);
-        assert_eq!(metrics.audit_completeness(), None);
-    }
-}
+mod tests;

@@ -1,4 +1,5 @@
-//! The figures of the current UTC day: requests, threats blocked, time taken.
+//! The figures of the current UTC day: requests, threats blocked, time taken. They begin with what earlier processes have
+//! counted, as far as that was kept: exchanges with providers.
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -23,6 +24,16 @@ pub struct Figures {
 }
 
 impl Today {
+    /// Adds what earlier processes have counted on the day that `now` lies in: requests, those of them that a policy
+    /// blocked, and the time that they took together.
+    pub fn resume(&self, now: Timestamp, requests: u64, threats_blocked: u64, latency_us: u64) {
+        let mut figures = self.figures.lock();
+        figures.roll(now);
+        figures.requests += requests;
+        figures.threats_blocked += threats_blocked;
+        figures.latency_us += u128::from(latency_us);
+    }
+
     /// Counts one exchange.
     pub fn count(&self, now: Timestamp, latency_us: u64, was_blocked: bool) {
         let mut figures = self.figures.lock();
@@ -70,6 +81,9 @@ mod tests {
         today.count(evening, 3000, true);
         let figures = today.figures(evening);
         assert_eq!((figures.requests, figures.threats_blocked, figures.latency_ms_mean()), (2, 1, 2.0));
+        today.resume(evening, 2, 1, 8000);
+        let figures = today.figures(evening);
+        assert_eq!((figures.requests, figures.threats_blocked, figures.latency_ms_mean()), (4, 2, 3.0));
         assert_eq!((today.figures(morning).requests, today.figures(morning).latency_ms_mean()), (0, 0.0));
     }
 }

@@ -16,6 +16,7 @@ use portcullis::access::sso::saml::client::SamlClient;
 use portcullis::access::sso::saml::key::OwnKey;
 use portcullis::access::tier::Tier;
 use portcullis::access::url::Origin;
+use portcullis::store::Store;
 use rcgen::CertificateParams;
 use rcgen::KeyPair;
 use sha2::Digest;
@@ -213,6 +214,8 @@ pub fn with_signature(element: &str, signature: &str) -> String {
 /// A gateway whose provider is the forger.
 pub struct Stage {
     pub world: World,
+    /// What another node knows of the provider, or the next process of this one.
+    pub other: SamlClient,
     pub forger: Forger,
     pub folder: TempDir,
 }
@@ -238,11 +241,15 @@ impl Stage {
                 default_role: None,
             },
         };
+        let (store, secret) = (Store::in_memory(), NodeSecret::random());
+        let node = |clock| SamlClient::new(config.clone(), secret.clone(), &store, clock).unwrap();
+        let mut other = None;
         let world = World::start_as(Tier::Enterprise, |office| {
-            let client = SamlClient::new(config, NodeSecret::random(), office.clock.clone()).unwrap();
+            let client = node(office.clock.clone());
             office.authenticator.provider = Some(IdentityProvider::Saml(Arc::new(client)));
+            other = Some(node(office.clock.clone()));
         });
-        Self { world, forger, folder }
+        Self { world, other: other.unwrap(), forger, folder }
     }
 
     /// Goes to the provider, and brings back what `answer` makes of an honest one.

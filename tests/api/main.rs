@@ -4,6 +4,7 @@
 mod browser;
 mod document;
 mod erasure;
+mod evidence;
 mod forger;
 mod matrix;
 mod oscal;

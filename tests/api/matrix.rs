@@ -9,17 +9,20 @@ use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Request;
+use http::request::Builder;
 use http_body_util::BodyExt;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::NewKey;
 use portcullis::access::role::Role;
 use portcullis::access::scope::Scope;
+use portcullis::access::session::Holder;
 use portcullis::access::tier::Tier;
 use portcullis::access::token::Issued;
 use portcullis::access::token::NewToken;
 use portcullis::access::token::Via;
 use portcullis::access::user::NewUser;
 use portcullis::access::user::UserRecord;
+use portcullis::admin::routes::Access;
 use portcullis::admin::routes::routes;
 use portcullis::clock::Clock;
 use serde_json::json;
@@ -134,6 +137,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("GET", "/api/v1/analytics/dashboard", "operator auditor analyst"),
     ("GET", "/api/v1/compliance", "auditor"),
     ("GET", "/api/v1/compliance/live", "auditor"),
+    ("GET", "/api/v1/compliance/evidence", "auditor"),
     // Paths that are not there, for whomever.
     ("", "/api/v1/nothing", "*"),
     ("", "/auth", "*"),
@@ -189,6 +193,8 @@ fn expected(method: &str, path: &str, credential: &str) -> &'static [u16] {
         {
             &[400]
         }
+        // It needs to be told of which check.
+        (true, _) if path.ends_with("/evidence") => &[400],
         (true, _) => &[200],
     }
 }
@@ -200,6 +206,19 @@ fn the_table_is_the_whole_contract() {
     let served: BTreeSet<(String, &str)> =
         routes().iter().map(|route| (route.method.to_string(), route.path)).collect();
     assert_eq!(written, served);
+}
+
+#[test]
+fn no_role_is_granted_what_nobody_asks_for() {
+    let asked = routes().into_iter().filter_map(|route| match route.access {
+        Access::Permission(permission) | Access::Figures(permission) => Some(permission.0),
+        Access::Public | Access::Credential => None,
+    });
+    // The one of the data plane.
+    let asked: BTreeSet<&str> = asked.chain(["routes:use"]).collect();
+    let granted = Role::ALL.into_iter().filter(|role| *role != Role::Admin).flat_map(Role::granted);
+    let idle: Vec<&&str> = granted.filter(|permission| !asked.contains(*permission)).collect();
+    assert!(idle.is_empty(), "{idle:?}");
 }
 
 #[tokio::test]
@@ -238,8 +257,33 @@ async fn everybody_gets_what_the_contract_says() {
 struct Badge {
     name: String,
     role: Option<&'static str>,
-    is_token: bool,
+    kind: Kind,
     credential: String,
+}
+
+/// How a credential is shown.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Key,
+    Token,
+    /// The session of a browser, whose calls come from a page of ours.
+    Session,
+}
+
+impl Badge {
+    /// Adds the credential to a request. Headers take turns: each carries every kind.
+    fn show(&self, request: Builder) -> Builder {
+        match (self.kind, self.credential.len() % 3) {
+            (Kind::Session, _) => request
+                .header("cookie", format!("portcullis-session={}", self.credential))
+                .header("sec-fetch-site", "same-origin"),
+            (Kind::Token, _) | (Kind::Key, 0) => {
+                request.header("authorization", format!("Bearer {}", self.credential))
+            }
+            (Kind::Key, 1) => request.header("x-api-key", &self.credential),
+            (Kind::Key, _) => request.header("x-api-token", &self.credential),
+        }
+    }
 }
 
 /// The users that tokens are issued to, by role.
@@ -277,12 +321,31 @@ impl People {
         world.office.authenticator.tokens.issue(new, world.clock.now())
     }
 
+    /// Begins a session of a user, in some state of it, and returns its id and what the browser holds.
+    fn session(world: &World, user: &UserRecord, generation: u64) -> (String, String) {
+        let holder = Holder::User { id: user.id.clone(), generation };
+        let (sessions, id) = (&world.office.authenticator.sessions, world.office.new_id());
+        let (record, secret) = sessions.begin(id, holder, None, world.clock.now()).unwrap();
+        (record.id, secret.expose().to_owned())
+    }
+
+    /// Returns a right session of every role.
+    fn sessions(&self, world: &World) -> Vec<Badge> {
+        let right = |(role, user): &(Role, UserRecord)| Badge {
+            name: format!("right session of {}", role.as_str()),
+            role: Some(role.as_str()),
+            kind: Kind::Session,
+            credential: Self::session(world, user, user.generation).1,
+        };
+        self.0.iter().map(right).collect()
+    }
+
     /// Returns a right token of every role; one may be spent by what it is used for.
     fn badges(&self, world: &World) -> Vec<Badge> {
         let right = |(role, user): &(Role, UserRecord)| Badge {
             name: format!("right token of {}", role.as_str()),
             role: Some(role.as_str()),
-            is_token: true,
+            kind: Kind::Token,
             credential: Self::token(world, user, None, user.generation).token,
         };
         self.0.iter().map(right).collect()
@@ -292,8 +355,20 @@ impl People {
 /// Makes every credential that does not count; time moves while it does.
 async fn dead_badges(world: &World, people: &People) -> Vec<Badge> {
     let mut badges = Vec::new();
+    let mut show = |name: String, kind: Kind, credential: String| {
+        badges.push(Badge { name, role: None, kind, credential });
+    };
+    for (role, user) in &people.0 {
+        let role = role.as_str();
+        let (ended, value) = People::session(world, user, user.generation);
+        world.office.authenticator.sessions.revoke(&ended).unwrap();
+        show(format!("session of {role} that was ended"), Kind::Session, value);
+        let before = People::session(world, user, user.generation - 1).1;
+        show(format!("session of {role} before it changed"), Kind::Session, before);
+    }
+    show("a value that is no session".to_owned(), Kind::Session, "A".repeat(43));
     let mut dead = |name: String, is_token: bool, credential: String| {
-        badges.push(Badge { name, role: None, is_token, credential });
+        show(name, if is_token { Kind::Token } else { Kind::Key }, credential);
     };
     let soon = world.clock.now() + jiff::SignedDuration::from_secs(5);
     for (role, user) in &people.0 {
@@ -366,28 +441,28 @@ async fn every_credential_has_its_answer_at_every_endpoint() {
     let world = World::start(Tier::Enterprise);
     let people = People::of(&world).await;
     let dead = dead_badges(&world, &people).await;
+    let sessions = people.sessions(&world);
     let mut refusals = BTreeSet::new();
     for route in routes() {
         let (method, path) = (route.method.as_str(), route.path);
         let right_keys = Role::ALL.iter().map(|role| Badge {
             name: format!("right key of {}", role.as_str()),
             role: Some(role.as_str()),
-            is_token: false,
+            kind: Kind::Key,
             credential: world.key(role.as_str()).to_owned(),
         });
         let live: Vec<Badge> = right_keys.chain(people.badges(&world)).collect();
-        for badge in live.iter().chain(&dead) {
-            // Headers take turns: each carries every kind.
-            let (name, value) = match (badge.is_token, badge.credential.len() % 3) {
-                (true, _) | (false, 0) => ("authorization", format!("Bearer {}", badge.credential)),
-                (false, 1) => ("x-api-key", badge.credential.clone()),
-                (false, _) => ("x-api-token", badge.credential.clone()),
-            };
+        for badge in live.iter().chain(&sessions).chain(&dead) {
+            if badge.kind == Kind::Session && allowed(method, path) == Some("*") {
+                // What is everybody's takes sessions as pages do: see `sessions` and `pages`.
+                continue;
+            }
             let request = Request::builder().method(method).uri(path.replace("{id}", "none"));
-            let request = request.header("host", "localhost").header(name, value);
+            let request = badge.show(request.header("host", "localhost"));
             let response = world.send(request.body(Body::empty()).unwrap()).await;
             let status = response.status().as_u16();
-            let ends_itself = path == "/api/v1/auth/revoke" && badge.is_token && badge.role.is_some();
+            let ends_itself =
+                path == "/api/v1/auth/revoke" && badge.kind == Kind::Token && badge.role.is_some();
             let wanted: &[u16] = match ends_itself {
                 true => &[200],
                 false => expected(method, path, badge.role.unwrap_or("garbage")),

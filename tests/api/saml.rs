@@ -6,6 +6,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use portcullis::access::sso::saml::SamlFault;
+use portcullis::access::sso::saml::client::Posted;
 use portcullis::access::sso::saml::key::TrustedKey;
 use portcullis::access::sso::saml::message;
 use portcullis::access::sso::saml::message::Kind;
@@ -454,6 +455,18 @@ async fn an_answer_belongs_to_one_browser_and_counts_once() {
     let mut replayed = Browser::open(&stage.world);
     replayed.jar.clone_from(&kept);
     assert!(alert(&bring(&mut replayed, &xml, &relay).await).contains("completed already"));
+
+    // Another node, or the process after a restart, has not seen the browser come back; it knows all the same.
+    let brought = |xml: &str| {
+        let cookie = kept.iter().find(|(name, _)| name.ends_with("portcullis-saml"));
+        let (cookie, response) = (cookie.map(|(_, value)| value.as_str()), STANDARD.encode(xml));
+        let posted = Posted { cookie, relay: Some(&relay), response: &response };
+        stage.other.complete(&posted).err()
+    };
+    assert!(matches!(brought(&xml), Some(SamlFault::Replayed)));
+    // Nor does the sign-in let anybody in with another assertion.
+    let fresh = Said { id: "_another".to_owned(), ..said.clone() };
+    assert!(matches!(brought(&stage.forger.response(&fresh)), Some(SamlFault::Replayed)));
 
     // An assertion that was used is not taken for another question either, whoever signed it again.
     let mut again = Browser::open(&stage.world);

@@ -622,14 +622,17 @@ async fn a_session_counts_as_long_as_its_words_would_mean_the_same() {
         let provider = Some(IdentityProvider::Oidc(std::sync::Arc::new(client)));
         Authenticator { provider, ..office.authenticator.clone() }
     };
-    let counts = |authenticator: &Authenticator| {
+    let counts = async |authenticator: Authenticator| {
         let holder = authenticator.holder(session, now);
-        let program = authenticator.authenticate(token, now);
+        let program = authenticator.authenticate(token, now).await.unwrap();
         assert_eq!(holder.is_some(), program.is_some());
         holder.map(|holder| holder.role)
     };
-    assert_eq!(counts(&as_configured(&|_| {})), Some(Role::Auditor));
-    assert_eq!(counts(&as_configured(&|config| config.mapping.name = "sub".to_owned())), Some(Role::Auditor));
+    assert_eq!(counts(as_configured(&|_| {})).await, Some(Role::Auditor));
+    assert_eq!(
+        counts(as_configured(&|config| config.mapping.name = "sub".to_owned())).await,
+        Some(Role::Auditor)
+    );
     let changes: [&dyn Fn(&mut OidcConfig); 5] = [
         &|config| config.mapping.role_map.truncate(1),
         &|config| config.mapping.role_map[1].1 = Role::Analyst,
@@ -638,7 +641,7 @@ async fn a_session_counts_as_long_as_its_words_would_mean_the_same() {
         &|config| config.issuer = Endpoint::parse("https://elsewhere.example").unwrap(),
     ];
     for (number, change) in changes.into_iter().enumerate() {
-        assert_eq!(counts(&as_configured(change)), None, "change {number}");
+        assert_eq!(counts(as_configured(change)).await, None, "change {number}");
     }
-    assert_eq!(counts(&Authenticator { provider: None, ..office.authenticator.clone() }), None);
+    assert_eq!(counts(Authenticator { provider: None, ..office.authenticator.clone() }).await, None);
 }

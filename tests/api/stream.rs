@@ -10,7 +10,10 @@ use portcullis::access::role::Role;
 use portcullis::access::tier::Tier;
 use portcullis::clock::Clock;
 use portcullis::govern::audit::AuditEvent;
+use portcullis::govern::audit::AuditFinding;
 use portcullis::govern::audit::Query;
+use portcullis::scan::threat::Category;
+use portcullis::scan::threat::Severity;
 
 use crate::browser::Browser;
 use crate::world::STREAMS_MAX;
@@ -86,11 +89,104 @@ async fn a_stream_ends_when_its_credential_counts_for_less() {
         let mut stream = world.send(request.body(Body::empty()).unwrap()).await.into_body();
         assert!(stream.frame().await.is_some());
         let id = world.office.keys.list().into_iter().find(|key| key.name == "auditor").unwrap().id;
+        let request = Request::get("/api/v1/audit/stream").header("host", "localhost");
+        let request = request.header("x-api-key", world.key("auditor"));
+        let mut busy = world.send(request.body(Body::empty()).unwrap()).await.into_body();
+        assert!(busy.frame().await.is_some());
         world.office.keys.change(&id, |key| key.role = Role::Analyst, world.clock.now()).unwrap();
         // The heart beats at once where nothing else happens.
         tokio::time::pause();
         assert!(stream.frame().await.is_none(), "session: {by_session}");
         tokio::time::resume();
+        // Nor is a word said of what happens before it beats.
+        knock(&world, 1).await;
+        assert!(busy.frame().await.is_none(), "session: {by_session}");
+    }
+}
+
+fn finding(detector: &str) -> AuditFinding {
+    AuditFinding {
+        detector: detector.to_owned(),
+        category: Category::Pii,
+        severity: Severity::High,
+        confidence: 90,
+        action: "redact".to_owned(),
+        redacted: "12…89".to_owned(),
+    }
+}
+
+/// A stream shows what a question with the same filters finds, and says whose entries these are.
+#[tokio::test]
+async fn a_stream_takes_the_filters_of_a_question() {
+    let world = World::start(Tier::Enterprise);
+    let get = |query: &str, last: &str| {
+        let request = Request::get(format!("/api/v1/audit/stream?{query}")).header("host", "localhost");
+        let request = request.header("x-api-key", world.key("auditor")).header("last-event-id", last);
+        world.send(request.body(Body::empty()).unwrap())
+    };
+    let mut ids = Vec::new();
+    for number in 0..24 {
+        let event = AuditEvent {
+            event_type: if number % 2 == 0 { "exchange" } else { "login" }.to_owned(),
+            category: [None, Some(Category::Pii), Some(Category::Secrets)][number % 3],
+            severity: [Some(Severity::High), Some(Severity::Low)][number / 2 % 2],
+            entity: Some(format!("user-{}", number % 4)),
+            actor: Some(format!("user-{}", number % 5)),
+            request_id: Some(format!("r-{number}")),
+            action: ["allow", "block"][number / 3 % 2].to_owned(),
+            route: [Some("chat".to_owned()), None][number % 2].clone(),
+            policy: [None, Some("strict".to_owned())][number / 4 % 2].clone(),
+            findings: [vec![], vec![finding("iban")], vec![finding("ssn"), finding("iban")]][number % 3]
+                .clone(),
+            ..AuditEvent::default()
+        };
+        ids.push(world.office.recorder.record_safely(event).await.unwrap().to_string());
+    }
+    let node = world.office.facts.node_id.clone();
+    let cases = [
+        ("", Query::default()),
+        ("category=pii", Query { category: Some(Category::Pii), ..Query::default() }),
+        ("severity=low", Query { severity: Some(Severity::Low), ..Query::default() }),
+        ("event_type=login", Query { event_type: Some("login".to_owned()), ..Query::default() }),
+        ("entity=user-3", Query { entity: Some("user-3".to_owned()), ..Query::default() }),
+        ("action=block", Query { action: Some("block".to_owned()), ..Query::default() }),
+        ("route=chat", Query { route: Some("chat".to_owned()), ..Query::default() }),
+        ("policy=strict", Query { policy: Some("strict".to_owned()), ..Query::default() }),
+        ("detector=ssn", Query { detector: Some("ssn".to_owned()), ..Query::default() }),
+        (
+            "detector=iban&policy=strict&action=block",
+            Query {
+                detector: Some("iban".to_owned()),
+                policy: Some("strict".to_owned()),
+                action: Some("block".to_owned()),
+                ..Query::default()
+            },
+        ),
+        ("request_id=r-7", Query { request_id: Some("r-7".to_owned()), ..Query::default() }),
+        (
+            "category=secrets&event_type=exchange",
+            Query {
+                category: Some(Category::Secrets),
+                event_type: Some("exchange".to_owned()),
+                ..Query::default()
+            },
+        ),
+    ];
+    for (asked, query) in cases {
+        let found = world.office.audit.query(Query { limit: 1000, ..query }).await.unwrap().entries;
+        let mut expected: Vec<String> = found.iter().rev().map(|entry| entry.id.to_string()).collect();
+        // The stream goes on behind the first entry.
+        expected.retain(|id| *id != ids[0]);
+        assert!(!expected.is_empty(), "{asked}");
+        let stream = get(asked, &ids[0]).await;
+        assert_eq!(stream.headers()["x-portcullis-node"], node.as_str());
+        let text = read(&mut stream.into_body(), expected.len()).await;
+        assert_eq!(self::ids(&text), expected, "{asked}");
+        assert!(text.lines().filter(|line| line.starts_with("data: ")).all(|line| line.contains(&node)));
+    }
+    assert_eq!(get(&format!("node={node}"), &ids[0]).await.status(), 200);
+    for wrong in ["node=other", "from=2026-01-01", "limit=5", "cursor=0", "format=csv", "colour=red"] {
+        assert_eq!(get(wrong, &ids[0]).await.status(), 400, "{wrong}");
     }
 }
 
@@ -107,6 +203,20 @@ async fn streams_are_counted_and_ids_are_checked() {
     }
     assert_eq!(open(&world, None).await.status(), 503);
     held.pop();
+    assert_eq!(open(&world, None).await.status(), 200);
+}
+
+#[tokio::test]
+async fn one_reader_does_not_take_the_streams_of_all() {
+    let world = World::start_with(Tier::Enterprise, |facts| facts.streams_per_caller = 2);
+    world.office.streams.add_permits(2);
+    let mut held = vec![open(&world, None).await, open(&world, None).await];
+    let refused = open(&world, None).await;
+    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+    let request = Request::get("/api/v1/audit/stream").header("host", "localhost");
+    let other = request.header("x-api-key", world.key("admin")).body(Body::empty()).unwrap();
+    assert_eq!(world.send(other).await.status(), 200);
+    drop(held.pop());
     assert_eq!(open(&world, None).await.status(), 200);
 }
 

@@ -132,8 +132,9 @@ async fn compliance() {
     let seen = entry(&after, "CC6.3", "key_changes_recorded");
     assert_eq!((&seen["result"], &seen["figure"]), (&"met".into(), &1.0.into()), "{seen}");
     assert_eq!(entry(&after, "CC4.1", "audit_chain_intact")["result"], "met");
+    t.say("what a check goes by", get("/api/v1/compliance/evidence?check=least_privilege")).await;
     // The link of the evidence gives the figure again.
-    let link = seen["link"].as_str().unwrap().to_owned();
+    let link = seen["links"][0].as_str().unwrap().to_owned();
     assert_eq!(t.say("the evidence", ask("GET", &link).by("auditor")).await.body["total"], 1);
     t.end();
 }
@@ -145,9 +146,8 @@ async fn budgets() {
         r#"{"name": "app", "role": "service", "budget": {"tokens_per_day": 1000, "cost_per_month": 2.5}}"#;
     let made = t.say("a key with a budget", ask("POST", "/api/v1/keys").by("admin").body(body)).await;
     let path = format!("/api/v1/keys/{}/budget", made.body["id"].as_str().unwrap());
-    let reserved =
-        t.world.office.budgets.reserve(made.body["id"].as_str().unwrap(), 9, Some(1), t.world.clock.now());
-    reserved.unwrap().unwrap().settle(Amount { tokens: 1001, cost: 250_000_000_000 }, t.world.clock.now());
+    let held = t.world.office.budgets.hold(made.body["id"].as_str().unwrap()).unwrap();
+    held.settle(Amount { tokens: 1001, cost: 250_000_000_000 }, t.world.clock.now());
     t.say("what is used of it", ask("GET", &path).by("operator")).await;
     let put = |body: &str| ask("PUT", &path).by("admin").body(body);
     t.say("more of it", put(r#"{"tokens_per_day": 2000}"#)).await;
@@ -376,6 +376,11 @@ async fn audit() {
         "category=secrets&severity=critical",
         "category=pii",
         "request_id=r-2",
+        "action=block",
+        "route=%2Fapi%2Fv1%2Fconfig",
+        "policy=default&action=block",
+        "detector=key",
+        "detector=key&category=pii",
         "event_type=profile_applied&from=2026-05-01&to=2026-05-01T12:00:00Z",
         "from=2026-05-02T00:00:00Z",
         "entity=nobody",
@@ -398,12 +403,15 @@ async fn audit() {
         "unknown=1",
         "limit=1&limit=2",
         "entity=",
+        "action=",
     ] {
         let path = format!("/api/v1/audit?{query}");
         let told = t.say("a bad parameter", get(&path)).await;
         assert_eq!(told.status, 400, "{query}");
     }
-    t.say("a stream with parameters", get("/api/v1/audit/stream?from=x")).await;
+    t.say("a stream of another time", get("/api/v1/audit/stream?from=x")).await;
+    t.say("a stream of another node", get("/api/v1/audit/stream?node=elsewhere")).await;
+    t.say("a stream of what does not exist", get("/api/v1/audit/stream?category=weather")).await;
     t.end();
 }
 

@@ -9,6 +9,7 @@ use axum::body::Body;
 use http::Request;
 use http::Response;
 use portcullis::access::a2a::Guardrails;
+use portcullis::access::a2a::replay::Replays;
 use portcullis::access::authenticator::Authenticator;
 use portcullis::access::budget::Budgets;
 use portcullis::access::cookie::CookieStyle;
@@ -55,12 +56,14 @@ use portcullis::govern::privacy::Privacy;
 use portcullis::govern::privacy::RbacProvider;
 use portcullis::govern::privacy::SessionsProvider;
 use portcullis::govern::privacy::TrustProvider;
+use portcullis::govern::privacy::authors;
 use portcullis::govern::siem::Standings;
 use portcullis::govern::trust::Trust;
 use portcullis::govern::trust::TrustConfig;
 use portcullis::id::UlidSource;
 use portcullis::policy::build::Loading;
 use portcullis::policy::reload::Reloader;
+use portcullis::policy::revision::Revisions;
 use portcullis::redact::mask::Masker;
 use portcullis::redact::mask::TenantKey;
 use portcullis::scan::detector::Detector;
@@ -193,10 +196,11 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         Box::new(AuditProvider(opened.log.clone())),
         Box::new(TrustProvider { trust: trust.clone(), clock: clock.clone() }),
     ];
+    let revisions = Revisions::open(&store, authors(&opened.keyring)).unwrap();
     let privacy =
         Privacy::open((&store, "node"), opened.keyring, opened.log.clone(), clock.clone(), providers);
     let (reloader, _) =
-        Reloader::start(loading(), &store, clock.clone()).map_err(|error| error.to_string()).unwrap();
+        Reloader::start(loading(), revisions, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         members: None,
@@ -220,6 +224,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         )),
         guardrails: Arc::new(Guardrails::new(
             Arc::new(Buckets::new(Tier::ALL.map(Tier::agent_quota))),
+            Replays::default(),
             Box::new(|_| Some("a secret of the tests".to_owned())),
         )),
         audit: opened.log.clone(),
@@ -255,6 +260,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
             started: Duration::ZERO,
             public_metrics: false,
             without_record: false,
+            streams_per_caller: 1000,
             addresses: vec!["127.0.0.1".parse().unwrap()],
             hosts: Vec::new(),
         },

@@ -16,6 +16,7 @@ const require = createRequire(`${process.env.CLIENTS_NODE}/`);
 const OpenAI = require("openai");
 const Anthropic = require("@anthropic-ai/sdk");
 const { GoogleGenAI, ApiError } = require("@google/genai");
+const { Ollama } = require("ollama");
 
 const BASE = process.argv[2].replace(/\/$/, "");
 const GRACEFUL = `${BASE}/graceful`;
@@ -55,6 +56,8 @@ const user = (text) => [{ role: "user", content: text }];
 const openai = (base = BASE) => new OpenAI({ baseURL: `${base}/v1`, apiKey: "unused" });
 const anthropic = (base = BASE) => new Anthropic({ baseURL: base, apiKey: "unused" });
 const gemini = (base = BASE) => new GoogleGenAI({ apiKey: "unused", httpOptions: { baseUrl: base } });
+
+const ollama = (base = BASE) => new Ollama({ host: base });
 
 // Runs a call that must reject with `kind` after exactly one request, and returns the error.
 async function raises(kind, call) {
@@ -101,6 +104,14 @@ async function geminiStream(prompt, base) {
   return { text: chunks.map((chunk) => chunk.text ?? "").join(""), last: chunks.at(-1) };
 }
 
+async function ollamaStream(prompt, base) {
+  const lines = [];
+  for await (const line of await ollama(base).chat({ model: "sample", messages: user(prompt), stream: true })) {
+    lines.push(line);
+  }
+  return { text: lines.map((line) => line.message.content ?? "").join(""), done: lines.at(-1).done };
+}
+
 const ordinary = {
   async openai_chat_whole_and_streamed() {
     const answer = await openai().chat.completions.create({ model: "sample", messages: user(SAY) });
@@ -140,6 +151,17 @@ const ordinary = {
     const answer = await gemini().models.generateContent({ model: "sample", contents: SAY });
     assert.equal(answer.text, PROSE);
     assert.equal((await geminiStream(SAY)).text, PROSE);
+  },
+  async ollama_whole_and_streamed() {
+    const answer = await ollama().chat({ model: "sample", messages: user(SAY) });
+    assert.equal(answer.message.content, PROSE);
+    assert.equal((await ollama().generate({ model: "sample", prompt: SAY })).response, PROSE);
+    assert.deepEqual(await ollamaStream(SAY), { text: PROSE, done: true });
+  },
+  async ollama_tool() {
+    const tools = [{ type: "function", function: { name: "weather", parameters: WEATHER } }];
+    const answer = await ollama().chat({ model: "sample", messages: user("weather, say: Oslo"), tools });
+    assert.deepEqual(answer.message.tool_calls[0].function.arguments, { city: "Oslo" });
   },
 };
 
@@ -181,7 +203,8 @@ const guarded = {
     assert.ok(error.error.error.message && error.requestID, "the message or the request id is empty");
   },
   async anthropic_block_in_a_stream() {
-    await raises(Anthropic.APIError, () => messageStream(SAY_SECRET));
+    const error = await raises(Anthropic.APIError, () => messageStream(SAY_SECRET));
+    assert.ok(error.message.includes("security policy"), `another error: ${error.message}`);
   },
   async anthropic_graceful_end_of_a_stream() {
     const { text, reason } = await messageStream(SAY_SECRET, GRACEFUL);
@@ -195,13 +218,30 @@ const guarded = {
     assert.equal(error.status, 403);
     assert.ok(error.message, "the message is empty");
   },
-  async gemini_block_in_a_stream() { await raises(ApiError, () => geminiStream(SAY_SECRET)); },
+  async gemini_block_in_a_stream() {
+    const error = await raises(ApiError, () => geminiStream(SAY_SECRET));
+    assert.ok(error.message.includes("security policy"), `another error: ${error.message}`);
+  },
   async gemini_graceful_end_of_a_stream() {
     const { text, last } = await geminiStream(SAY_SECRET, GRACEFUL);
     assert.equal(last.candidates[0].finishReason, "SAFETY");
     assert.ok(!text.includes("ghp_"), "a part of the secret left");
   },
   async gemini_redaction_in_a_stream() { redacted((await geminiStream(SAY_CARD)).text); },
+  async ollama_block() {
+    const error = await raises(Error, () => ollama().chat({ model: "sample", messages: user(LEAK) }));
+    assert.deepEqual([error.name, error.status_code], ["ResponseError", 403]);
+    assert.ok(error.error, "the message is empty");
+  },
+  async ollama_block_in_a_stream() {
+    const error = await raises(Error, () => ollamaStream(SAY_SECRET));
+    assert.ok(error.message.includes("security policy"), `another error: ${error.message}`);
+  },
+  async ollama_graceful_end_of_a_stream() {
+    const { text, done } = await ollamaStream(SAY_SECRET, GRACEFUL);
+    assert.ok(done && !text.includes("ghp_"), "the stream did not end, or a part of the secret left");
+  },
+  async ollama_redaction_in_a_stream() { redacted((await ollamaStream(SAY_CARD)).text); },
 };
 
 let passed = 0, failed = 0;

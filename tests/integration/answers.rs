@@ -222,7 +222,7 @@ pub fn handshake(path: &str) -> Vec<u8> {
 #[test]
 fn a_websocket_passes_both_ways_where_the_route_allows_it() {
     let switch = b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
-                   sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\nfirst"
+                   sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n\x81\x05first"
         .to_vec();
     let upstream = Upstream::start(vec![Step::Send(switch)]);
     let plain = Upstream::answering("text/plain", &secret());
@@ -240,8 +240,9 @@ fn a_websocket_passes_both_ways_where_the_route_allows_it() {
     client.send(&handshake("/x/../ws/v1/realtime?m=1"));
     assert_eq!(client.head().expect("a head").status, 101);
     let answered = asked.elapsed();
-    assert_eq!(client.raw(5), b"first");
-    client.send(b"from the caller");
+    assert_eq!(client.raw(7), b"\x81\x05first");
+    // Masked with nothing: it reads as it is written.
+    client.send(b"\x81\x8f\0\0\0\0from the caller");
     let received = upstream.wait_until(|all| all.iter().any(|one| one.bytes.ends_with(b"from the caller")));
     assert!(received[0].bytes.starts_with(b"GET /base/v1/realtime?m=1 HTTP/1.1\r\n"), "{received:?}");
     // The log tells that it begins; and how long it lasts is no latency.
@@ -261,8 +262,31 @@ fn a_websocket_passes_both_ways_where_the_route_allows_it() {
     assert!(plain.take().is_empty());
 }
 
+/// What is only monitored is as grave as it is, and a stream that waits for the log counts once.
+#[test]
+fn the_gravest_finding_is_what_an_entry_is_asked_for_by() {
+    let upstream = Upstream::streaming("text/event-stream", &[b"data: {\"a\":\"b\"}\n\n"]);
+    let gateway = Gateway::start(&format!(
+        "[audit]\ndurability = \"wait\"\n[[routes]]\nname = \"all\"\nupstream = \"http://{}\"\n\
+         dialect = \"generic\"\npolicy = \"default\"\n{UNLIMITED}[policies.default.categories.secrets]\n\
+         mode = \"monitor\"\n[policies.default.categories.pii]\nmode = \"redact\"\n",
+        upstream.address
+    ));
+    let body = format!("{{\"input\":\"{} of ada.lovelace@example.org\"}}", secret());
+    assert_eq!(exchange(gateway.proxy, &post("/x", "", &body)).status, 200);
+    let (entry, begun) = (recorded(&gateway, "exchange"), recorded(&gateway, "exchange_begun"));
+    let names = |entry: &Value| entry["findings"].as_array().map_or(0, Vec::len);
+    assert_eq!((&entry["category"], &entry["severity"]), (&"secrets".into(), &"high".into()), "{entry}");
+    assert_eq!((&entry["action"], names(&entry)), (&"redact".into(), 2), "{entry}");
+    assert_eq!((&begun["category"], names(&begun)), (&Value::Null, 2), "{begun}");
+    for asked in ["severity=high", "category=secrets"] {
+        let (_, told) = admin(&gateway, "GET", &format!("/api/v1/audit?{asked}"), &Value::Null);
+        assert_eq!(told["total"], 1, "{asked}: {told}");
+    }
+}
+
 /// Waits for the first entry of a type in the audit log.
-fn recorded(gateway: &Gateway, event_type: &str) -> Value {
+pub fn recorded(gateway: &Gateway, event_type: &str) -> Value {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let path = format!("/api/v1/audit?event_type={event_type}");
@@ -339,7 +363,6 @@ fn answers_that_are_declared_to_hold_no_text_are_read_where_they_do() {
         ("image/svg+xml", &leak, 403),
         ("application/octet-stream", &clean, 200),
         ("audio/mpeg", &sound, 200),
-        ("application/vnd.amazon.eventstream", &sound, 502),
     ];
     let upstreams = cases.map(|(media, body, _)| Upstream::answering(media, body));
     let route = |at: usize, upstream: &Upstream, policy: &str| {
@@ -350,7 +373,8 @@ fn answers_that_are_declared_to_hold_no_text_are_read_where_they_do() {
         )
     };
     let routes = upstreams.iter().enumerate().map(|(at, upstream)| route(at, upstream, "default"));
-    let routes = routes.collect::<String>() + &route(6, &upstreams[5], "open");
+    let framed = Upstream::answering("application/vnd.amazon.eventstream", &sound);
+    let routes = routes.collect::<String>() + &route(5, &framed, "default") + &route(6, &framed, "open");
     let open = "[policies.open]\nfail_mode = \"open\"\n";
     let gateway = Gateway::start(&format!("{routes}{UNLIMITED}{POLICY}{open}"));
     let ask = |at: usize| exchange(gateway.proxy, &post(&format!("/{at}/x"), "", "{}"));
@@ -359,5 +383,8 @@ fn answers_that_are_declared_to_hold_no_text_are_read_where_they_do() {
         assert_eq!(answer.status, status, "{media}: {}", answer.text());
         assert_eq!(answer.body == body.as_bytes(), status == 200, "{media}");
     }
-    assert_eq!(ask(6).body, sound.as_bytes(), "frames pass where the policy says so");
+    // What is declared to be frames and is none ends in one that raises, or passes where the policy says so.
+    let ended = ask(5).text();
+    assert!(ended.contains("internalServerException") && !ended.contains("sound"), "{ended}");
+    assert_eq!(ask(6).body, sound.as_bytes());
 }

@@ -9,6 +9,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use jiff::Timestamp;
+use jiff::ToSpan;
+use portcullis::access::a2a::replay::Replays;
+use portcullis::store::backup::STORE_FOLDER;
+use portcullis::store::open_sled;
 use serde_json::Value;
 
 use crate::gateway::Gateway;
@@ -105,7 +110,21 @@ fn a_backup_under_traffic_is_whole_and_comes_back() {
     assert_eq!(restored.wait_for_end(), Some(0));
     let (code, told) = run(restored.directory(), &["backup", "-c", "gateway.toml", "two.backup"]);
     assert_eq!(code, Some(0), "{told}");
+    what_was_signed_since_is_not_known(restored.directory());
     damaged_backups_are_refused(directory, &fs::read(&backup).unwrap());
+}
+
+/// The gateway that a backup was made of went on: a restored one must not take again what agents signed then.
+fn what_was_signed_since_is_not_known(directory: &Path) {
+    let (code, told) = run(directory, &["restore", "two.backup", "--into", "again"]);
+    assert_eq!(code, Some(0), "{told}");
+    let (signed, now) = (Timestamp::now() + 60.seconds(), Timestamp::now() + 1.hours());
+    let is_known = |folder: &str| {
+        let store = open_sled(&directory.join(folder).join(STORE_FOLDER)).expect("a store");
+        Replays::open(&store, now).is_known("planner", signed.as_second())
+    };
+    assert!(is_known("state"), "its process ended well");
+    assert!(!is_known("again"));
 }
 
 /// Backups hold secrets: none goes through a link, nor into a file of somebody else's, wherever it lies.

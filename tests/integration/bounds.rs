@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use tokio::runtime::Runtime;
 
+use crate::a2a::until;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
 use crate::h2;
@@ -139,6 +140,58 @@ fn frames(gateway: &Gateway) {
     });
 }
 
+const ROOM: &str = "[limits]\nmax_inspect_bytes = 1000000\nbuffered_bytes_total = 1048576\n";
+const EVENT: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"one \"}}]}\n\n";
+
+/// Returns a body that takes so many bytes of room, and as many for its texts while it is judged.
+fn body_of(bytes: usize) -> Vec<u8> {
+    post("/v1/chat/completions", "", &format!("\"{}\"", "a".repeat(bytes - 2)))
+}
+
+#[test]
+fn a_body_that_has_left_takes_no_room_while_its_answer_comes() {
+    let begun = [crate::upstream::chunked_head("text/event-stream"), crate::upstream::chunk(EVENT)].concat();
+    let upstream = Upstream::start(vec![Step::Send(begun), Step::Wait]);
+    let gateway = gateway(&upstream, &format!("{ROOM}{UNLIMITED}"));
+    let mut under_way = Vec::new();
+    for _ in 0..4 {
+        let mut client = Client::connect(gateway.proxy);
+        client.send(&body_of(400_000));
+        assert_eq!(client.head().expect("an answer begins").status, 200);
+        under_way.push(client);
+    }
+}
+
+#[test]
+fn what_a_stream_holds_back_is_of_the_room_of_all() {
+    let unfinished = crate::upstream::chunk(format!("data: \"{}", "a".repeat(600_000)).as_bytes());
+    let begun = [crate::upstream::chunked_head("text/event-stream"), crate::upstream::chunk(EVENT)].concat();
+    let upstream = Upstream::start(vec![Step::Send(begun), Step::Send(unfinished), Step::Wait]);
+    let gateway = gateway(&upstream, &format!("{ROOM}{UNLIMITED}"));
+    let mut stream = Client::connect(gateway.proxy);
+    stream.send(&body_of(10));
+    assert_eq!(stream.head().expect("an answer begins").status, 200);
+    until("what the stream holds is counted", || {
+        let mut other = Client::connect(gateway.proxy);
+        other.send(&body_of(300_000));
+        other.head().expect("an answer").status == 503
+    });
+    drop(stream);
+    // Where others take the room, a stream that needs much of it ends, and says why; a little may be had always.
+    let head = "POST /v1/embeddings HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+    let mut holder = Client::connect(gateway.proxy);
+    until("the room of streams that were left is given back", || {
+        holder = Client::connect(gateway.proxy);
+        holder.send(format!("{head}content-length: 1000000\r\nexpect: 100-continue\r\n\r\n").as_bytes());
+        holder.head().expect("an answer").status == 100
+    });
+    let mut stream = Client::connect(gateway.proxy);
+    stream.send(&body_of(10));
+    let told = stream.response().expect("a whole answer");
+    assert_eq!(told.status, 200);
+    assert!(told.text().contains("one ") && told.text().contains("\"overloaded\""), "{}", told.text());
+}
+
 #[test]
 fn connections_and_requests_are_counted() {
     let upstream = Upstream::start(vec![Step::Send(ANSWER.to_vec())]);
@@ -164,6 +217,7 @@ fn connections_and_requests_are_counted() {
     }
     let over = Client::connect(gateway.proxy).response().expect("an answer before a request");
     assert_eq!((over.status, over.header("retry-after")), (503, Some("1")));
+    assert_eq!(over.json()["error"]["code"], "overloaded");
     drop(others);
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut status = 503;

@@ -46,7 +46,7 @@ gateway.toml:6:1: proxy.timeouts.header_ms: expected a whole number
 gateway.toml:10:1: routes[0].upstream: expected a URL like https://api.example.com or http://127.0.0.1:11434/base
 gateway.toml:11:1: routes[0].policy: there is no such policy
 gateway.toml:14:1: routes[1].name: already taken by routes[0]
-gateway.toml:17:1: routes[1].dialect: expected one of auto, openai, anthropic, gemini, cohere, ollama, a2a, mcp, generic
+gateway.toml:17:1: routes[1].dialect: expected one of auto, openai, anthropic, gemini, bedrock, cohere, ollama, a2a, mcp, generic
 gateway.toml:20:1: policies.default.categories.secrets.mode: expected one of off, monitor, redact, block
 gateway.toml:21:1: policies.default.categories.secrets.treshold: unknown key; did you mean `threshold`?
 gateway.toml:24:1: policies.default.allow[0].regex: not a regular expression, or too large a one
@@ -182,6 +182,25 @@ leak.txt:3                       high     pii          payment_card             
     assert_eq!(member("type"), ["payment_card", "payment_card"]);
     assert_eq!(member("decoded_from"), [Value::Null, Value::from("base64")]);
     assert!(!lines.contains("1111 1111"), "a whole value was told: {lines}");
+}
+
+#[test]
+fn scan_finds_a_name_that_lies_over_the_border_of_two_pieces() {
+    // A file is read in pieces of so many bytes, of which the last ones are read again with the next piece.
+    const PIECE: usize = 8 << 20;
+    const AGAIN: usize = 256 << 10;
+    let before = "My name is Maria ";
+    let mut text = "\n".repeat(PIECE - AGAIN - before.len()) + before + "Lopez and I live in London.\n";
+    text.push_str(&"\n".repeat(PIECE + 1 - text.len()));
+    let directory = tempfile::tempdir().unwrap();
+    let (code, lines, told) = portcullis(directory.path(), &["scan", "--json", "--names", "-"], &text);
+    assert_eq!((code, told.as_str()), (Some(3), ""));
+    let findings: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let person = findings.iter().find(|finding| finding["type"] == "person_name").expect("a name");
+    let (start, line) = (PIECE - AGAIN - "Maria ".len(), PIECE - AGAIN - before.len() + 1);
+    assert_eq!((&person["start"], &person["end"]), (&start.into(), &(start + "Maria Lopez".len()).into()));
+    assert_eq!(person["line"], line, "{person}");
+    assert_eq!(findings.len(), 2, "a person and a town: {lines}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_framework_of_ones_own_counts_at_once_and_a_faulty_one_never() {
     assert_eq!((&report["score"], &report["coverage"]), (&50.0.into(), &66.6.into()), "{report}");
     // The evidence can be seen again by its link.
     let evidence = &controls[0]["evidence"][0];
-    let (_, page) = asked(&gateway, evidence["link"].as_str().expect("a link"));
+    let (_, page) = asked(&gateway, evidence["links"][0].as_str().expect("a link"));
     assert_eq!(page["total"].as_f64(), evidence["figure"].as_f64(), "{evidence} {page}");
 
     fs::write(folder.join("house.toml"), OWN.replace("gateway_keys_required", "keys_of_gold"))
@@ -91,4 +91,33 @@ fn a_framework_of_ones_own_counts_at_once_and_a_faulty_one_never() {
     let told = String::from_utf8_lossy(&check.stderr).into_owned();
     assert_eq!(check.status.code(), Some(78), "{told}");
     assert!(told.contains("frameworks/house.toml:13:") && told.contains("control[1].checks"), "{told}");
+}
+
+/// The category as the shipped default has it: what is neither proven nor grave is recorded only.
+const RECORDS_A_PART: &str = "[policies.default.categories.pii]\nmode = \"redact\"\nthreshold = \"medium\"\n\
+    only = \"validated_or_high\"\n";
+
+#[test]
+fn what_a_policy_only_records_is_not_said_to_be_stopped() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let seen = |rules: &str| {
+        let gateway = Gateway::start(&format!(
+            "[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\ndialect = \"openai\"\n\
+             {UNLIMITED}{POLICY}{rules}",
+            upstream.address
+        ));
+        let (status, told) = asked(&gateway, "/api/v1/compliance/evidence?check=pii_stopped");
+        assert_eq!(status, 200, "{told}");
+        told
+    };
+    let part = seen(RECORDS_A_PART);
+    assert_eq!((&part["result"], &part["figure"]), (&"partial".into(), &0.0.into()), "{part}");
+    assert_eq!(part["items"][0]["good"], false, "{part}");
+    // Where all of it is to go, what is only recorded and what is off are named, and nothing else.
+    let less = "[policies.default.categories.pii]\nmode = \"redact\"\nthreshold = \"low\"\n\
+        [policies.default.detectors.email_address]\nmode = \"monitor\"\n[detectors]\ndisabled = [\"iban\"]\n";
+    let told = seen(less);
+    let observed = told["observed"].as_str().expect("a sentence");
+    assert_eq!(told["result"], "partial", "{told}");
+    assert!(observed.contains("default: 2 of ") && observed.ends_with("(email_address, iban)"), "{observed}");
 }

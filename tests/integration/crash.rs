@@ -184,6 +184,59 @@ fn a_full_disk_degrades_health_refuses_traffic_and_heals_by_itself() {
     assert_eq!(send(&gateway).status, 200);
 }
 
+#[test]
+fn damage_to_the_log_is_told_and_stops_neither_traffic_nor_answers() {
+    let upstream = Upstream::start(vec![Step::Send(answer())]);
+    let gateway = Gateway::start(&config(&upstream, "durability = \"wait\"\nsegment_bytes = 65536"));
+    let folder = gateway.directory().join("state/audit");
+    let segment = |number: u64| folder.join(format!("audit-{number:016x}.segment"));
+    let fills = || {
+        let mut client = Client::connect(gateway.proxy);
+        for _ in 0..20 {
+            client.send(&post("/v1/chat/completions", "", BODY));
+            assert_eq!(client.response().expect("an answer").status, 200);
+        }
+        segment(2).exists()
+    };
+    wait(fills, "the first segment is never full");
+    assert_eq!(health(&gateway), (200, "healthy".to_owned()));
+    let before = entries(&gateway);
+    assert_eq!(before["complete"], true);
+
+    let mut bytes = fs::read(segment(1)).expect("the first segment");
+    bytes[5000] ^= 1;
+    fs::write(segment(1), bytes).expect("the segment is writable");
+    let left = entries(&gateway);
+    assert_eq!(left["complete"], false);
+    let count = |page: &Value| page["entries"].as_array().expect("entries").len();
+    assert_eq!(count(&left) + 1, count(&before), "the damaged entry alone is missing");
+    assert_eq!(health(&gateway), (503, "degraded".to_owned()));
+    let ready = exchange(gateway.admin, b"GET /ready HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    assert_eq!((ready.status, send(&gateway).status), (200, 200), "traffic goes on");
+    let figure = || {
+        let text = ask(&gateway, "/metrics").text();
+        let figure = text.lines().find_map(|line| line.strip_prefix("portcullis_audit_damaged_bytes "));
+        figure.is_some_and(|bytes| bytes != "0")
+    };
+    wait(figure, "no metric tells of damage");
+    entries(&gateway);
+    assert_eq!(gateway.log().matches("the audit journal is damaged").count(), 1, "{}", gateway.log());
+    let verified =
+        Command::new(env!("CARGO_BIN_EXE_portcullis")).args(["audit", "verify"]).arg(&folder).output();
+    let said = String::from_utf8_lossy(&verified.expect("the program was built").stderr).into_owned();
+    assert!(said.contains("segment 1 is damaged"), "{said}");
+}
+
+fn entries(gateway: &Gateway) -> Value {
+    ask(gateway, "/api/v1/audit?limit=1000&event_type=exchange").json()
+}
+
+fn ask(gateway: &Gateway, path: &str) -> Response {
+    let key = gateway.admin_key();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n\r\n");
+    exchange(gateway.admin, request.as_bytes())
+}
+
 fn send(gateway: &Gateway) -> Response {
     exchange(gateway.proxy, &post("/v1/chat/completions", "", BODY))
 }

@@ -16,6 +16,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::gateway::Gateway;
+use crate::traces;
 use crate::upstream::Step;
 use crate::upstream::Upstream;
 use crate::wire::Client;
@@ -56,15 +57,7 @@ fn every_panel_has_an_answer() {
     let directory = tempfile::tempdir().unwrap();
     let answers = Upstream::start(vec![Step::Send(answer())]);
     let gateway = Gateway::in_front_of(answers.address, crate::framing::POLICY);
-    // The operator's key opens the metrics, as a file beside the configuration that is shipped.
-    fs::write(directory.path().join("portcullis.token"), gateway.admin_key()).unwrap();
-    let config = fs::read_to_string(shipped("prometheus/prometheus.yml")).unwrap();
-    let config = config
-        .replace("127.0.0.1:9090", &gateway.admin.to_string())
-        .replace("scrape_interval: 15s", "scrape_interval: 1s")
-        .replace("alerts.yml", &shipped("prometheus/alerts.yml").display().to_string());
-    fs::write(directory.path().join("prometheus.yml"), config).unwrap();
-    let prometheus = start(directory.path());
+    let prometheus = scraping(&gateway, directory.path());
 
     let dashboard: Value =
         serde_json::from_slice(&fs::read(shipped("grafana/portcullis.json")).unwrap()).unwrap();
@@ -81,12 +74,77 @@ fn every_panel_has_an_answer() {
     }
 }
 
+#[test]
+fn prometheus_keeps_the_trace_of_a_bucket() {
+    let directory = tempfile::tempdir().unwrap();
+    let (answers, collector) = (Upstream::start(vec![Step::Send(answer())]), traces::collector());
+    let gateway = traces::gateway(&answers, collector.address, "");
+    let unsent = traces::TRACE.replace("4bf9", "5ca1");
+    for (trace, flag) in [(traces::TRACE, "01"), (unsent.as_str(), "00")] {
+        let parent = format!("traceparent: 00-{trace}-{}-{flag}\r\n", traces::CALLER);
+        assert_eq!(
+            exchange(gateway.proxy, &post("/v1/embeddings", &parent, "{\"input\":\"hello\"}")).status,
+            200
+        );
+    }
+    let prometheus = scraping(&gateway, directory.path());
+    let ask = "GET /api/v1/query_exemplars?query=portcullis_request_duration_seconds_bucket&start=0&end=9999999999 \
+               HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    let deadline = Instant::now() + PATIENCE;
+    let told = loop {
+        let answer = exchange(prometheus.address, ask.as_bytes());
+        if answer.status == 200 && answer.text().contains("trace_id") {
+            break answer.json();
+        }
+        assert!(Instant::now() < deadline, "no exemplar: {}", answer.text());
+        thread::sleep(POLL);
+    };
+    let series = &told["data"][0];
+    assert_eq!(
+        (&series["seriesLabels"]["listener"], &series["seriesLabels"]["route"]),
+        (&"proxy".into(), &"all".into())
+    );
+    assert_eq!(series["exemplars"][0]["labels"]["trace_id"], traces::TRACE, "{told}");
+    assert!(!told.to_string().contains(&unsent), "{told}");
+    // Who asks for nothing gets the other format, which has none.
+    let key = gateway.admin_key();
+    let metrics = |accept: &str| {
+        let ask =
+            format!("GET /metrics HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\n{accept}\r\n", gateway.admin);
+        exchange(gateway.admin, ask.as_bytes())
+    };
+    let (open, classic) = (metrics("accept: application/openmetrics-text\r\n"), metrics(""));
+    assert_eq!(
+        open.header("content-type"),
+        Some("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    );
+    assert!(open.text().contains(traces::TRACE) && open.text().ends_with("\n# EOF\n"), "{}", open.text());
+    assert!(
+        classic.header("content-type").is_some_and(|media| media.starts_with("text/plain; version=0.0.4"))
+    );
+    assert!(!classic.text().contains("trace_id"), "{}", classic.text());
+}
+
+/// Starts Prometheus on the configuration that is shipped, with this gateway in it.
+fn scraping(gateway: &Gateway, directory: &Path) -> Prometheus {
+    // The operator's key opens the metrics, as a file beside the configuration.
+    fs::write(directory.join("portcullis.token"), gateway.admin_key()).expect("the directory is writable");
+    let config = fs::read_to_string(shipped("prometheus/prometheus.yml")).expect("it is shipped");
+    let config = config
+        .replace("127.0.0.1:9090", &gateway.admin.to_string())
+        .replace("scrape_interval: 15s", "scrape_interval: 1s")
+        .replace("alerts.yml", &shipped("prometheus/alerts.yml").display().to_string());
+    fs::write(directory.join("prometheus.yml"), config).expect("the directory is writable");
+    start(directory)
+}
+
 fn start(directory: &Path) -> Prometheus {
     let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = free.local_addr().expect("an address");
     drop(free);
     let process = Command::new("prometheus")
         .args(["--config.file=prometheus.yml", "--storage.tsdb.path=data", "--log.level=error"])
+        .arg("--enable-feature=exemplar-storage")
         .arg(format!("--web.listen-address={address}"))
         .current_dir(directory)
         .stdin(Stdio::null())

@@ -289,6 +289,40 @@ fn names_of_keys_and_users_are_in_no_file() {
     assert_eq!(world.admin("POST", "/api/v1/auth/token", &login).status, 401);
 }
 
+/// Whoever changed the rules is gone from their history as well, which goes on.
+#[test]
+fn the_history_of_the_rules_forgets_its_authors() {
+    let mut world = world("");
+    let made = world.admin("POST", "/api/v1/keys", &json!({ "name": "deployer", "role": "operator" })).json();
+    let (id, secret) = (text(&made["id"]), text(&made["key"]));
+    let change = r#"{"limits":{"scan_ms":1234}}"#;
+    let request = format!(
+        "PUT /api/v1/config HTTP/1.1\r\nhost: localhost\r\nx-api-key: {secret}\r\ncontent-type: application/json\r\n\
+         content-length: {}\r\n\r\n{change}",
+        change.len()
+    );
+    let changed = exchange(world.gateway.admin, request.as_bytes());
+    assert_eq!(changed.status, 200, "{}", changed.text());
+    let authors = |world: &World| {
+        let listed = world.admin("GET", "/api/v1/config/revisions", &Value::Null).json();
+        let revisions = listed["revisions"].as_array().expect("revisions").clone();
+        revisions.iter().map(|revision| text(&revision["author"])).collect::<Vec<_>>()
+    };
+    assert_eq!(authors(&world), [id.as_str(), "portcullis"]);
+    world.gateway.crash_and_restart();
+    assert_eq!(authors(&world), [id.as_str(), "portcullis"]);
+    assert_eq!(world.erase("deployer").status, 200);
+    assert_eq!(authors(&world), ["[erased]", "portcullis"]);
+    world.gateway.crash_and_restart();
+    assert_eq!(authors(&world), ["[erased]", "portcullis"]);
+    let rules = world.admin("GET", "/api/v1/config", &Value::Null).json();
+    assert_eq!((&rules["limits"]["scan_ms"], &rules["revision"]), (&json!(1234), &json!(2)));
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
 #[test]
 fn holds_and_erasures_that_meet_agree_whoever_wins_and_whenever_it_is_killed() {
     let mut world = world("");

@@ -21,21 +21,21 @@ use crate::wire::PATIENCE;
 use crate::wire::exchange;
 use crate::wire::post;
 
-const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-const CALLER: &str = "00f067aa0ba902b7";
+pub const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+pub const CALLER: &str = "00f067aa0ba902b7";
 const ANSWER: &str = "{\"object\":\"chat.completion\",\"model\":\"small-1-2026\",\
                       \"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4,\"total_tokens\":7}}";
 const ASKED: &str = "{\"model\":\"small-1\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}";
 
 /// Returns a gateway that tells a collector, with more keys of `[otlp]`.
-fn gateway(upstream: &Upstream, collector: std::net::SocketAddr, more: &str) -> Gateway {
+pub fn gateway(upstream: &Upstream, collector: std::net::SocketAddr, more: &str) -> Gateway {
     let otlp = format!(
         "[telemetry]\nmodels = [\"small-1\"]\n[otlp]\nendpoint = \"http://{collector}\"\ninterval_ms = 100\n{more}"
     );
     Gateway::in_front_of(upstream.address, &format!("{POLICY}{otlp}"))
 }
 
-fn collector() -> Receiver {
+pub fn collector() -> Receiver {
     Receiver::start(|_, _| Reply::Answer(200, "content-type: application/x-protobuf\r\n", String::new()))
 }
 

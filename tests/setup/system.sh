@@ -35,6 +35,7 @@ for purpose in "$@"; do
       need redis-server redis-server
       need systemd-analyze systemd
       [ -x /usr/sbin/rsyslogd ] || missing+=(rsyslog rsyslog-openssl)
+      [ -x /usr/sbin/nats-server ] || need nats-server nats-server
       syslog_ng=1
       need chromium chromium
       need openssl openssl

@@ -39,6 +39,7 @@ tests() { # tests NAME COMMAND...
   failed=$((failed + bad))
   if [ "$bad" -eq 0 ]; then
     echo "ok   $name ($ok tests)"
+    sed -n 's/^ *FLAKY .*\] */flaky: /p' "$log"
   else
     echo "FAIL $name ($bad of $((ok + bad)) tests)"
     tail -n 400 "$log"

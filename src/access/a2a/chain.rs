@@ -2,19 +2,14 @@
 //!
 //! The order is the contract's, and every step rests on the ones before it: who fails early pays nobody's
 //! quota and learns nothing of what lies behind. [`Chain::admit`] judges the head and hands out a [`Pending`];
-//! only [`Pending::complete`], which needs the whole body, makes a [`Grant`].
+//! only [`Pending::complete`], after the whole body went through [`Pending::update`], makes a [`Grant`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hmac::Hmac;
-use hmac::KeyInit;
-use hmac::Mac;
 use jiff::Timestamp;
-use sha2::Sha256;
-use subtle::ConstantTimeEq;
 
 use super::Guardrails;
 use super::Rules;
@@ -25,8 +20,10 @@ use super::denial::Code;
 use super::denial::Denial;
 use super::directory::Agents;
 use super::replay::MAC_BYTES;
+use super::replay::Moments;
 use super::replay::Seen;
 use super::shared::Told;
+use super::signature::Verification;
 use crate::access::license::Licensing;
 use crate::access::limit::LimitState;
 use crate::access::tier::Tier;
@@ -83,15 +80,19 @@ pub struct Admission {
     pub verdict: Result<Pending, Denial>,
 }
 
-/// A call whose head passed and whose body has not been seen.
+/// A call whose head passed, and whose body is on its way.
 pub struct Pending {
-    agents: Arc<Agents>,
     agent: String,
     capability: String,
     mac: [u8; MAC_BYTES],
+    verification: Verification,
     timestamp: Option<String>,
     rules: Rules,
+    license_ends: Option<Timestamp>,
 }
+
+/// The time of a request does not fit.
+struct Unfit;
 
 /// When to come back where nobody can tell whether a request came before.
 const AWAY_WAIT: Duration = Duration::from_secs(1);
@@ -101,8 +102,19 @@ const AWAY_WAIT: Duration = Duration::from_secs(1);
 pub struct Grant {
     agent: String,
     capability: String,
-    /// The signature, and how long it is remembered where it is.
-    remembered: Option<([u8; MAC_BYTES], Duration)>,
+    /// The signature, where it is remembered.
+    remembered: Option<Remembered>,
+    /// When the licence ends that the agent presented.
+    license_ends: Option<Timestamp>,
+}
+
+/// A signature that is remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Remembered {
+    mac: [u8; MAC_BYTES],
+    /// When it was made, as the agent says, in Unix seconds.
+    signed: i64,
+    kept_for: Duration,
 }
 
 /// A call on its way through the head's steps.
@@ -112,6 +124,7 @@ struct Walk<'a> {
     agents: Option<Arc<Agents>>,
     call: AgentCall,
     limit: Option<LimitState>,
+    license_ends: Option<Timestamp>,
 }
 
 impl Chain<'_> {
@@ -119,7 +132,7 @@ impl Chain<'_> {
     pub fn admit(&self, certificate: Certificate, claims: &Claims) -> Admission {
         let call = AgentCall { capability: nameable(&claims.capability), ..AgentCall::default() };
         let agents = self.guardrails.directory.load();
-        let mut walk = Walk { chain: self, claims, agents, call, limit: None };
+        let mut walk = Walk { chain: self, claims, agents, call, limit: None, license_ends: None };
         let verdict = walk.head(certificate).map_err(|mut denial| {
             denial.agent = walk.call.agent.clone().or_else(|| nameable(&claims.agent));
             denial.capability = walk.call.capability.clone();
@@ -138,8 +151,12 @@ impl Walk<'_> {
         self.paced(&agent, tier)?;
         let capability = self.granted(&agents, &agent)?;
         let mac = self.signed()?;
-        let (timestamp, rules) = (self.claims.timestamp.given().map(str::to_owned), self.chain.rules);
-        Ok(Pending { agents, agent, capability, mac, timestamp, rules })
+        let (timestamp, rules) = (self.claims.timestamp.given(), self.chain.rules);
+        let verification =
+            Verification::begin(mac, agents.secrets(&agent), timestamp, rules.signed_timestamp);
+        let timestamp = timestamp.map(str::to_owned);
+        let license_ends = self.license_ends;
+        Ok(Pending { agent, capability, mac, verification, timestamp, rules, license_ends })
     }
 
     /// The certificate counts, and the request speaks for whom it names.
@@ -168,7 +185,7 @@ impl Walk<'_> {
     /// The capability is paid for; returns the tier at which the agent is served.
     ///
     /// A licence that is presented must count, needed or not.
-    fn licensed(&self, agents: &Agents, agent: &str) -> Result<Tier, Denial> {
+    fn licensed(&mut self, agents: &Agents, agent: &str) -> Result<Tier, Denial> {
         let Chain { licensing, now, .. } = self.chain;
         let asked = self.claims.capability.given();
         let needed = asked.map_or(Tier::Community, |capability| agents.map.min_tier(capability));
@@ -181,6 +198,7 @@ impl Walk<'_> {
                 if license.agent.is_some_and(|other| other != agent) || license.tier < needed {
                     return Err(Denial::of(Code::LicenseInvalid));
                 }
+                self.license_ends = Some(license.expires_at);
                 license.tier
             }
         };
@@ -224,68 +242,57 @@ impl Walk<'_> {
 }
 
 impl Pending {
-    /// Checks the signature over the whole body, as it came over the wire.
+    /// Takes the next bytes of the body, as they came over the wire.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.verification.update(bytes);
+    }
+
+    /// Checks the signature, now that the whole body was taken.
     ///
     /// # Errors
     /// It is not of this body; or where times are checked, its time does not fit or it came before.
-    pub fn complete(self, body: &[u8], guardrails: &Guardrails, now: Timestamp) -> Result<Grant, Denial> {
+    pub fn complete(self, guardrails: &Guardrails, now: Timestamp) -> Result<Grant, Denial> {
         let denied = |code| Denial {
             agent: Some(self.agent.clone()),
             capability: Some(self.capability.clone()),
             ..Denial::of(code)
         };
-        if !self.is_signed(body) {
+        if !self.verification.holds() {
             return Err(denied(Code::IntegrityInvalid));
         }
-        match self.freshness(guardrails, now) {
-            Some(Seen::First) => {}
-            Some(Seen::Full) => {
-                let retry_after = Some(Duration::from_secs(self.rules.replay_window_s));
-                return Err(Denial { retry_after, ..denied(Code::RateLimited) });
-            }
-            Some(Seen::Before) | None => return Err(denied(Code::IntegrityInvalid)),
-        }
-        let remembered = self.window().map(|window| (self.mac, 2 * window));
-        Ok(Grant { agent: self.agent, capability: self.capability, remembered })
-    }
-
-    /// Tells whether one of the agent's secrets signed the body; with its time before it, or, where that is not
-    /// required, without. Every comparison is made, and each takes the same time whatever differs.
-    fn is_signed(&self, body: &[u8]) -> bool {
-        let mut matches = subtle::Choice::from(0);
-        for secret in self.agents.secrets(&self.agent) {
-            let mac =
-                || Hmac::<Sha256>::new_from_slice(secret.expose()).expect("HMAC takes keys of any length");
-            let compare = |mac: Hmac<Sha256>| mac.finalize().into_bytes().as_slice().ct_eq(&self.mac);
-            if let Some(timestamp) = &self.timestamp {
-                let timed = mac().chain_update(timestamp).chain_update(b".").chain_update(body);
-                matches |= compare(timed);
-            }
-            if !self.rules.signed_timestamp {
-                matches |= compare(mac().chain_update(body));
+        let remembered = self.moments(now).map_err(|Unfit| denied(Code::IntegrityInvalid))?;
+        match remembered {
+            None => guardrails.replays.pass(now),
+            Some(moments) => {
+                match guardrails.replays.remember(&self.agent, self.mac, moments, guardrails.is_shared()) {
+                    Seen::First => {}
+                    Seen::Full => {
+                        let retry_after = Some(Duration::from_secs(self.rules.replay_window_s));
+                        return Err(Denial { retry_after, ..denied(Code::RateLimited) });
+                    }
+                    Seen::Before => return Err(denied(Code::IntegrityInvalid)),
+                }
             }
         }
-        matches.into()
+        let kept_for = Duration::from_secs(2 * self.rules.replay_window_s);
+        let remembered =
+            remembered.map(|Moments { signed, .. }| Remembered { mac: self.mac, signed, kept_for });
+        let Self { agent, capability, license_ends, .. } = self;
+        Ok(Grant { agent, capability, remembered, license_ends })
     }
 
-    /// Returns how far the request's time may be from ours; `None` where times are not checked.
-    fn window(&self) -> Option<Duration> {
-        let window = self.rules.replay_window_s;
-        (window > 0).then(|| Duration::from_secs(window))
-    }
-
-    /// Returns whether the request comes for the first time; `None` where its time does not fit.
-    fn freshness(&self, guardrails: &Guardrails, now: Timestamp) -> Option<Seen> {
-        if self.rules.replay_window_s == 0 {
-            return Some(Seen::First);
+    /// Returns when the request was signed, and how long that is remembered; `None` where times are not checked.
+    fn moments(&self, now: Timestamp) -> Result<Option<Moments>, Unfit> {
+        let window_s = self.rules.replay_window_s;
+        if window_s == 0 {
+            return Ok(None);
         }
-        let window = i64::try_from(self.rules.replay_window_s).unwrap_or(i64::MAX);
-        let told = moment(self.timestamp.as_deref()?)?.as_second();
+        let signed = self.timestamp.as_deref().and_then(moment).ok_or(Unfit)?.as_second();
         let now = now.as_second();
-        if told.abs_diff(now) > self.rules.replay_window_s {
-            return None;
+        if signed.abs_diff(now) > window_s {
+            return Err(Unfit);
         }
-        Some(guardrails.replays.remember(&self.agent, self.mac, now, told.saturating_add(window)))
+        Ok(Some(Moments { signed, now, window_s }))
     }
 }
 
@@ -295,16 +302,49 @@ impl Grant {
     /// # Errors
     /// It came before; or nobody can tell, and the deployment refuses then.
     pub async fn confirmed(self, guardrails: &Guardrails) -> Result<Self, Denial> {
-        let (Some(asking), Some((mac, kept_for))) = (guardrails.together.get(), &self.remembered) else {
+        let (Some(asking), Some(remembered)) = (guardrails.together.get(), &self.remembered) else {
             return Ok(self);
         };
+        let Remembered { mac, signed, kept_for } = remembered;
         let (code, retry_after) = match asking.remember(&self.agent, mac, *kept_for).await {
-            Told::Seen(Seen::First) | Told::Unknown => return Ok(self),
-            Told::Seen(Seen::Before) => (Code::IntegrityInvalid, None),
+            Told::Seen(Seen::First) => return Ok(self),
+            Told::Unknown if guardrails.replays.is_known(&self.agent, *signed) => return Ok(self),
+            Told::Seen(Seen::Before) | Told::Unknown => (Code::IntegrityInvalid, None),
             Told::Seen(Seen::Full) | Told::Refused => (Code::RateLimited, Some(AWAY_WAIT)),
         };
+        if code == Code::RateLimited {
+            // It is asked to come back, and has not come yet.
+            guardrails.replays.forget(&self.agent, mac);
+        }
         let (agent, capability) = (Some(self.agent), Some(self.capability));
         Err(Denial { agent, capability, retry_after, ..Denial::of(code) })
+    }
+
+    /// Makes sure that the call would be let pass now: an answer that is still leaving ends with what let it begin.
+    ///
+    /// # Errors
+    /// The certificate counts no more, the map knows the agent no more, the licence that it presented has ended, or the
+    /// agent has lost the capability.
+    pub fn ensure_standing(
+        &self,
+        certificate: &Certificate,
+        guardrails: &Guardrails,
+        now: Timestamp,
+    ) -> Result<(), Denial> {
+        let denied = |code| {
+            let (agent, capability) = (Some(self.agent.clone()), Some(self.capability.clone()));
+            Err(Denial { agent, capability, ..Denial::of(code) })
+        };
+        if !matches!(certificate, Certificate::Named(name) if *name == self.agent) {
+            return denied(Code::AuthFailed);
+        }
+        let Some(agents) = guardrails.directory.load() else { return denied(Code::CapCheckFailed) };
+        match agents.map.agents.get(&self.agent) {
+            Some(_) if self.license_ends.is_some_and(|end| end <= now) => denied(Code::LicenseInvalid),
+            Some(agent) if agent.capabilities.contains(&self.capability) => Ok(()),
+            Some(_) => denied(Code::CapDenied),
+            None => denied(Code::CapUnknownAgent),
+        }
     }
 
     /// Returns the agent, vouched for by its certificate.

@@ -15,6 +15,7 @@ pub mod directory;
 pub mod map;
 pub mod replay;
 pub mod shared;
+pub mod signature;
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -47,10 +48,10 @@ pub struct Rules {
 }
 
 impl Guardrails {
-    /// Returns guardrails that know no agent yet; secrets are read with `read`.
-    pub fn new(buckets: Arc<Buckets>, read: ReadSecret) -> Self {
-        let (replays, together) = (Replays::default(), OnceLock::new());
-        Self { directory: Directory::new(read), buckets, replays, together }
+    /// Returns guardrails that know no agent yet, and of what was signed no more than `replays`; secrets are read with
+    /// `read`.
+    pub fn new(buckets: Arc<Buckets>, replays: Replays, read: ReadSecret) -> Self {
+        Self { directory: Directory::new(read), buckets, replays, together: OnceLock::new() }
     }
 
     /// Tells whether signatures are remembered together with other nodes.

@@ -6,13 +6,14 @@
 
 use std::time::Duration;
 
-use sha2::Digest;
-use sha2::Sha256;
 use tokio::sync::mpsc;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::replay::MAC_BYTES;
+use super::replay::Name;
 use super::replay::Seen;
+use super::replay::name;
 
 /// How many questions wait at the most; more are answered as if the memory were away.
 pub const QUESTIONS_MAX: usize = 4096;
@@ -21,7 +22,7 @@ pub const QUESTIONS_MAX: usize = 4096;
 #[derive(Debug)]
 pub struct Question {
     /// What stands for the agent and its signature.
-    pub name: [u8; 32],
+    pub name: Name,
     /// How long it is remembered.
     pub kept_for: Duration,
     /// Takes the answer.
@@ -44,22 +45,23 @@ pub enum Told {
 pub struct Asking {
     questions: mpsc::Sender<Question>,
     alone: Told,
+    patience: Duration,
 }
 
 impl Asking {
-    /// Returns what asks, and where its questions come out; those that nobody takes are answered with `alone`.
-    pub fn channel(alone: Told) -> (Self, mpsc::Receiver<Question>) {
+    /// Returns what asks, and where its questions come out; those that nobody answers for so long are answered with
+    /// `alone`.
+    pub fn channel(alone: Told, patience: Duration) -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
-        (Self { questions, alone }, asked)
+        (Self { questions, alone, patience }, asked)
     }
 
     /// Asks for one signature, and has it remembered.
     pub async fn remember(&self, agent: &str, mac: &[u8; MAC_BYTES], kept_for: Duration) -> Told {
-        // Neither contains the other's end: a MAC is always as long.
-        let name = Sha256::new().chain_update(mac).chain_update(agent).finalize().into();
+        let name = name(agent, mac);
         let (answer, answered) = oneshot::channel();
         match self.questions.try_send(Question { name, kept_for, answer }) {
-            Ok(()) => answered.await.unwrap_or(self.alone),
+            Ok(()) => timeout(self.patience, answered).await.ok().and_then(Result::ok).unwrap_or(self.alone),
             Err(_) => self.alone,
         }
     }

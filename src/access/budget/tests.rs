@@ -1,7 +1,18 @@
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use tokio::sync::watch;
+
 use super::*;
+use crate::store::Backend;
+use crate::store::Batch;
+use crate::store::Changes;
+use crate::store::KeyRange;
+use crate::store::Order;
+use crate::store::Visit;
+use crate::store::archive::Archive;
 
 const KEY: &str = "key";
 
@@ -23,9 +34,22 @@ fn used(tokens: u64) -> Amount {
     Amount { tokens, cost: 0 }
 }
 
+/// Reserves by what one node knows.
+fn reserve(
+    budgets: &Budgets,
+    id: &str,
+    (tokens, cost): (u64, Option<u64>),
+    now: Timestamp,
+) -> Result<Option<Reservation>, BudgetFault> {
+    let Some(mut held) = budgets.hold(id) else { return Ok(None) };
+    let wanted = held.wanted(tokens, cost, now)?;
+    held.change(wanted, now)?;
+    Ok(Some(held))
+}
+
 /// Uses some tokens, all of them reserved.
 fn spend(budgets: &Budgets, count: u64, now: Timestamp) -> Result<(), BudgetFault> {
-    let reserved = budgets.reserve(KEY, count, Some(0), now)?;
+    let reserved = reserve(budgets, KEY, (count, Some(0)), now)?;
     reserved.unwrap().settle(used(count), now);
     Ok(())
 }
@@ -56,13 +80,13 @@ fn a_budget_is_used_up_and_begins_anew() {
 fn money_is_a_budget_too_and_needs_a_price() {
     let budgets = budgets(Budget { cost_per_day: Some(1000), ..Budget::default() });
     let now = at("2026-11-21T12:00:00Z");
-    assert_eq!(budgets.reserve(KEY, 5, None, now).err(), Some(BudgetFault::Unpriced));
-    let reserved = budgets.reserve(KEY, 5, Some(999), now).unwrap().unwrap();
+    assert_eq!(reserve(&budgets, KEY, (5, None), now).err(), Some(BudgetFault::Unpriced));
+    let reserved = reserve(&budgets, KEY, (5, Some(999)), now).unwrap().unwrap();
     reserved.settle(Amount { tokens: 5, cost: 1000 }, now);
-    let fault = budgets.reserve(KEY, 5, Some(1), now).err().unwrap();
+    let fault = reserve(&budgets, KEY, (5, Some(1)), now).err().unwrap();
     assert!(matches!(fault, BudgetFault::Exhausted { of: Allowance::CostPerDay, .. }), "{fault}");
     // Nobody else pays for it.
-    assert!(budgets.reserve("another", 5, None, now).unwrap().is_none());
+    assert!(reserve(&budgets, "another", (5, None), now).unwrap().is_none());
     assert_eq!(budgets.check("another", now), Ok(()));
 }
 
@@ -70,15 +94,15 @@ fn money_is_a_budget_too_and_needs_a_price() {
 fn one_that_is_alone_passes_and_others_wait_for_it() {
     let budgets = budgets(tokens(100));
     let now = at("2026-11-21T12:00:00Z");
-    let large = budgets.reserve(KEY, 5_000, Some(0), now).unwrap().unwrap();
-    assert_eq!(budgets.reserve(KEY, 1, Some(0), now).err(), Some(BudgetFault::Reserved));
+    let large = reserve(&budgets, KEY, (5_000, Some(0)), now).unwrap().unwrap();
+    assert_eq!(reserve(&budgets, KEY, (1, Some(0)), now).err(), Some(BudgetFault::Reserved));
     large.settle(used(40), now);
-    let first = budgets.reserve(KEY, 30, Some(0), now).unwrap().unwrap();
-    let second = budgets.reserve(KEY, 30, Some(0), now).unwrap().unwrap();
-    assert_eq!(budgets.reserve(KEY, 1, Some(0), now).err(), Some(BudgetFault::Reserved));
+    let first = reserve(&budgets, KEY, (30, Some(0)), now).unwrap().unwrap();
+    let second = reserve(&budgets, KEY, (30, Some(0)), now).unwrap().unwrap();
+    assert_eq!(reserve(&budgets, KEY, (1, Some(0)), now).err(), Some(BudgetFault::Reserved));
     // An exchange that ends without a word gives back what it reserved.
     drop(first);
-    assert!(budgets.reserve(KEY, 30, Some(0), now).unwrap().is_some());
+    assert!(reserve(&budgets, KEY, (30, Some(0)), now).unwrap().is_some());
     second.settle(used(30), now);
 }
 
@@ -91,7 +115,7 @@ fn concurrency_does_not_overshoot() {
         for _ in 0..16 {
             scope.spawn(|| {
                 for _ in 0..1_000 {
-                    if let Ok(Some(reserved)) = budgets.reserve(KEY, 30, Some(0), now) {
+                    if let Ok(Some(reserved)) = reserve(&budgets, KEY, (30, Some(0)), now) {
                         std::thread::yield_now();
                         reserved.settle(used(30), now);
                         passed.fetch_add(30, Ordering::Relaxed);
@@ -125,4 +149,123 @@ fn what_was_used_survives_a_restart() {
     assert!(spend(&second, 1, now).is_err());
     assert!(second.remove(KEY).unwrap() && !second.remove(KEY).unwrap());
     assert!(Budgets::open(&store).unwrap().of(KEY, now).is_none());
+}
+
+#[test]
+fn a_budget_given_again_begins_anew_at_every_node() {
+    let (store, now) = (Store::in_memory(), at("2026-11-21T12:00:00Z"));
+    let [one, other] = [(); 2].map(|()| Budgets::open(&store).unwrap());
+    one.set(KEY, tokens(100), Spent::default()).unwrap();
+    spend(&one, 80, now).unwrap();
+    one.flush().unwrap();
+    other.follow().unwrap();
+    assert_eq!(today(&other, now), 80);
+    // The other node sees nothing of it but what stands there in the end.
+    assert!(one.remove(KEY).unwrap());
+    one.set(KEY, tokens(100), Spent::of(used(10), used(10), now)).unwrap();
+    one.flush().unwrap();
+    other.follow().unwrap();
+    assert_eq!([today(&one, now), today(&other, now)], [10, 10]);
+    // A changed limit is no other budget.
+    one.set(KEY, tokens(200), Spent::default()).unwrap();
+    other.follow().unwrap();
+    assert_eq!([today(&one, now), today(&other, now)], [10, 10]);
+}
+
+fn today(budgets: &Budgets, now: Timestamp) -> u64 {
+    budgets.of(KEY, now).unwrap().1.today.tokens
+}
+
+/// A store that several nodes share, and whose answer to a write can be lost on the way.
+struct Losing {
+    store: Store,
+    loses: Arc<AtomicBool>,
+}
+
+impl Backend for Losing {
+    fn name(&self) -> &'static str {
+        "losing"
+    }
+
+    fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get(table, key)
+    }
+
+    fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
+        self.store.commit(batch)?;
+        match self.loses.swap(false, Ordering::Relaxed) {
+            true => Err(StoreError::Away { backend: "losing" }),
+            false => Ok(()),
+        }
+    }
+
+    fn scan(
+        &self,
+        table: &str,
+        range: &KeyRange,
+        order: Order,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StoreError> {
+        self.store.scan(table, range, order, visit)
+    }
+
+    fn durable(&self) -> Result<(), StoreError> {
+        self.store.durable()
+    }
+
+    fn size_bytes(&self) -> Result<u64, StoreError> {
+        self.store.size_bytes()
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        self.store.versions()
+    }
+
+    fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError> {
+        self.store.changes(table, after)
+    }
+
+    fn told(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
+
+    fn archive(&self) -> Option<Archive> {
+        None
+    }
+
+    fn forget_deletions(&self) -> Result<(), StoreError> {
+        self.store.forget_deletions()
+    }
+}
+
+#[test]
+fn what_was_written_without_an_answer_counts_once() {
+    let (store, now) = (Store::in_memory(), at("2026-11-21T12:00:00Z"));
+    let loses = Arc::new(AtomicBool::new(false));
+    let losing = Store::new(Losing { store: store.clone(), loses: Arc::clone(&loses) });
+    let [one, other] = [&losing, &store].map(|store| Budgets::open(store).unwrap());
+    one.set(KEY, tokens(1000), Spent::default()).unwrap();
+    other.follow().unwrap();
+    for others_too in [false, true] {
+        let before = today(&other, now);
+        spend(&one, 30, now).unwrap();
+        loses.store(true, Ordering::Relaxed);
+        assert!(one.flush().is_err());
+        other.follow().unwrap();
+        assert_eq!(today(&other, now), before + 30, "it was written");
+        if others_too {
+            // Nothing is left of that but what the other node wrote over it.
+            spend(&other, 20, now).unwrap();
+            other.flush().unwrap();
+        }
+        spend(&one, 10, now).unwrap();
+        one.flush().unwrap();
+        other.follow().unwrap();
+        let expected = before + 40 + if others_too { 20 } else { 0 };
+        assert_eq!([today(&one, now), today(&other, now)], [expected; 2]);
+    }
 }

@@ -13,6 +13,7 @@ use super::NewKey;
 use super::check;
 use crate::access::role::Role;
 use crate::access::scope::Scope;
+use crate::access::secret::put_in_place;
 use crate::access::secret::write_private;
 use crate::access::tier::Tier;
 
@@ -43,7 +44,7 @@ impl KeyStore {
         let (path, staged) = (state.join(ADMIN_KEY_FILE), state.join(ADMIN_KEY_STAGED));
         if self.is_key_in(&staged, now) {
             // It came to count, and the process ended before its file had its name.
-            std::fs::rename(&staged, &path).map_err(KeyError::File)?;
+            put_in_place(&staged, &path).map_err(KeyError::File)?;
             return Ok(Some(path));
         }
         if self.known.read().admins(now) != 0 {
@@ -64,7 +65,7 @@ impl KeyStore {
             remove_if_there(&staged)?;
             return Ok(None);
         }
-        std::fs::rename(&staged, &path).map_err(KeyError::File)?;
+        put_in_place(&staged, &path).map_err(KeyError::File)?;
         Ok(Some(path))
     }
 

@@ -130,6 +130,21 @@ fn last_uses_outlive_the_process() {
 }
 
 #[test]
+fn a_key_is_in_use_on_whatever_node_it_is_used() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let here = keys(&store, &secret);
+    let (_, key) = here.create("a".into(), new(Role::Service, None), at(0)).unwrap();
+    let there = keys(&store, &secret);
+    assert!(there.authenticate(&key, at(5)).is_some());
+    assert!(here.last_uses().unwrap().is_empty());
+    there.write_uses().unwrap();
+    assert_eq!(here.last_uses().unwrap().get("a"), Some(&at(5)));
+    // What is known here and not written down yet is newer.
+    assert!(here.authenticate(&key, at(9)).is_some());
+    assert_eq!(here.last_uses().unwrap().get("a"), Some(&at(9)));
+}
+
+#[test]
 fn keys_of_the_first_release_are_read() {
     let store = Store::in_memory();
     let secret = NodeSecret::random();

@@ -47,6 +47,8 @@ use crate::store::StoreError;
 pub const NAMES_MAX: usize = 1 << 20;
 /// What a name is shown as whose key was destroyed.
 pub const ERASED: &str = "[erased]";
+/// What a name is shown as whose key is not known on this node, and could not be asked for.
+pub const UNREAD: &str = "[unread]";
 /// What a name is shown as for which there was no room.
 pub const UNLISTED: &str = "[unlisted]";
 
@@ -72,6 +74,12 @@ pub enum KeyringError {
     #[error("the file of subject keys is damaged")]
     Damaged,
 }
+
+/// A name's key is not known on this node, and the store could not be asked for it: whether it was destroyed, nobody
+/// here can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the key of a name is not known here yet")]
+pub struct Unread;
 
 /// Every key.
 pub struct Keyring {
@@ -243,18 +251,40 @@ impl Keyring {
     }
 
     /// Returns the name that a token stands for; `None` once its key was destroyed.
+    ///
+    /// # Errors
+    /// Whether it was, cannot be told at the moment.
+    pub fn read_name(&self, token: &str) -> Result<Option<String>, Unread> {
+        self.read(token, cipher::open_name)
+    }
+
+    /// Returns the name that a token stands for; `None` where it cannot be read.
     pub fn name_of(&self, token: &str) -> Option<String> {
-        let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
-        let (slot, sealed) = bytes.split_first_chunk::<SLOT_BYTES>()?;
-        cipher::open_name(&self.key_in(*slot)?, sealed)
+        self.read_name(token).ok().flatten()
     }
 
     /// Returns the name that a token stands for, or what is shown in its place.
     pub fn shown(&self, token: &str) -> String {
+        self.read_shown(token).unwrap_or_else(|Unread| UNREAD.to_owned())
+    }
+
+    /// Returns the name that a token stands for, or what is shown where it was erased.
+    fn read_shown(&self, token: &str) -> Result<String, Unread> {
         if token == UNLISTED_TOKEN {
-            return UNLISTED.to_owned();
+            return Ok(UNLISTED.to_owned());
         }
-        self.name_of(token).unwrap_or_else(|| ERASED.to_owned())
+        Ok(self.read_name(token)?.unwrap_or_else(|| ERASED.to_owned()))
+    }
+
+    /// Opens what was sealed under the key of a name.
+    fn read(
+        &self,
+        sealed: &str,
+        open: impl Fn(&Key, &[u8]) -> Option<String>,
+    ) -> Result<Option<String>, Unread> {
+        let Ok(bytes) = URL_SAFE_NO_PAD.decode(sealed) else { return Ok(None) };
+        let Some((slot, sealed)) = bytes.split_first_chunk::<SLOT_BYTES>() else { return Ok(None) };
+        Ok(self.key_in(*slot)?.and_then(|key| open(&key, sealed)))
     }
 
     /// Seals a text that is about a name, to be read back with [`Keyring::unwrap_text`] as long as the name's
@@ -280,15 +310,15 @@ impl Keyring {
 
     /// Returns what [`Keyring::wrap_text`] sealed, or what is shown in its place.
     pub fn unwrap_text(&self, wrapped: &str) -> String {
+        self.read_text(wrapped).unwrap_or_else(|Unread| UNREAD.to_owned())
+    }
+
+    /// Returns what [`Keyring::wrap_text`] sealed, or what is shown where it was erased.
+    fn read_text(&self, wrapped: &str) -> Result<String, Unread> {
         if wrapped == UNLISTED_TOKEN {
-            return UNLISTED.to_owned();
+            return Ok(UNLISTED.to_owned());
         }
-        let open = || {
-            let bytes = URL_SAFE_NO_PAD.decode(wrapped).ok()?;
-            let (slot, sealed) = bytes.split_first_chunk::<SLOT_BYTES>()?;
-            cipher::open_text(&self.key_in(*slot)?, sealed)
-        };
-        open().unwrap_or_else(|| ERASED.to_owned())
+        Ok(self.read(wrapped, cipher::open_text)?.unwrap_or_else(|| ERASED.to_owned()))
     }
 
     /// Comes back once every key that was made before the call would survive a power cut. Cheap where none was.
@@ -348,16 +378,18 @@ impl Keyring {
         self.len() == 0
     }
 
-    fn key_in(&self, slot: [u8; SLOT_BYTES]) -> Option<Key> {
+    /// Returns the key in a slot; `None` where it was destroyed, or never was.
+    fn key_in(&self, slot: [u8; SLOT_BYTES]) -> Result<Option<Key>, Unread> {
         let slot = u32::from_le_bytes(slot);
         if let Home::Shared(keys) = &self.home
             && u64::from(slot) >= keys.places()
             && let Err(error) = self.follow()
         {
-            // Another node made it since.
+            // Another node may have made it since.
             tracing::warn!(%error, "a name cannot be read: its key is not known here yet");
+            return Err(Unread);
         }
-        self.known.read().keys.get(slot as usize)?.clone()
+        Ok(self.known.read().keys.get(slot as usize).cloned().flatten())
     }
 }
 

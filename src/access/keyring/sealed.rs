@@ -3,15 +3,20 @@
 //! A name is sealed under two keys, that of whom the record is about and its own: it is gone from every page the store
 //! ever wrote once either of them was erased, also where nothing ties the two together any more.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Keyring;
+use super::Unread;
 use crate::store::Batch;
 use crate::store::Followed;
+use crate::store::Fresh;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Record;
@@ -46,6 +51,12 @@ pub struct Sealed<R> {
     is_plain: bool,
 }
 
+/// Opens the records of a table as they come, and keeps those that cannot be read yet.
+pub struct Opener<R> {
+    keyring: Arc<Keyring>,
+    waiting: Mutex<BTreeMap<String, Sealed<R>>>,
+}
+
 impl<R: Named> Record for Sealed<R> {
     const VERSION: u32 = 2;
 
@@ -76,17 +87,63 @@ impl<R: Named> Sealed<R> {
     }
 
     /// Returns the record; what was erased of it shows as [`ERASED`](super::ERASED).
-    pub fn open(self, keyring: &Keyring) -> R {
+    ///
+    /// # Errors
+    /// Whether something of it was erased, cannot be told at the moment.
+    pub fn open(self, keyring: &Keyring) -> Result<R, Unread> {
         let Self { mut record, is_plain } = self;
         if !is_plain {
             for part in record.parts() {
                 match part {
-                    Part::Name(name) => *name = keyring.shown(&keyring.unwrap_text(name)),
-                    Part::Text(text) => *text = keyring.unwrap_text(text),
+                    Part::Name(name) => *name = keyring.read_shown(&keyring.read_text(name)?)?,
+                    Part::Text(text) => *text = keyring.read_text(text)?,
                 }
             }
         }
-        record
+        Ok(record)
+    }
+}
+
+impl<R: Named> Opener<R> {
+    /// Returns one to which nothing has come yet.
+    pub fn new(keyring: Arc<Keyring>) -> Self {
+        Self { keyring, waiting: Mutex::default() }
+    }
+
+    /// Opens what became of a table. What cannot be read now is not there until it can: better that than half known, or
+    /// as it was before.
+    pub fn opened(&self, fresh: Vec<Fresh<String, Sealed<R>>>) -> Vec<Fresh<String, R>> {
+        fresh.into_iter().map(|one| self.open(one)).collect()
+    }
+
+    /// Returns what has waited and can be read by now.
+    pub fn again(&self) -> Vec<Fresh<String, R>> {
+        let waiting = std::mem::take(&mut *self.waiting.lock());
+        let put = |(key, record)| self.open(Fresh::Put { key, record, is_own: false });
+        waiting.into_iter().map(put).filter(|fresh| matches!(fresh, Fresh::Put { .. })).collect()
+    }
+
+    fn open(&self, fresh: Fresh<String, Sealed<R>>) -> Fresh<String, R> {
+        match fresh {
+            Fresh::Anew => {
+                self.waiting.lock().clear();
+                Fresh::Anew
+            }
+            Fresh::Gone { key } => {
+                self.waiting.lock().remove(&key);
+                Fresh::Gone { key }
+            }
+            Fresh::Put { key, record: sealed, is_own } => match sealed.clone().open(&self.keyring) {
+                Ok(record) => {
+                    self.waiting.lock().remove(&key);
+                    Fresh::Put { key, record, is_own }
+                }
+                Err(Unread) => {
+                    self.waiting.lock().insert(key.clone(), sealed);
+                    Fresh::Gone { key }
+                }
+            },
+        }
     }
 }
 
@@ -112,10 +169,9 @@ pub fn unsealed(source: io::Error) -> StoreError {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::access::keyring::ERASED;
+    use crate::access::keyring::UNREAD;
     use crate::access::secret::NodeSecret;
     use crate::store::Store;
 
@@ -161,7 +217,7 @@ mod tests {
             let written = written(&store);
             assert!(written.contains("badge-1") && !written.contains("ada") && !written.contains("door"));
             keyring.destroy(erased).unwrap();
-            let read = badges.table().get(&"badge-1".to_owned()).unwrap().unwrap().open(&keyring);
+            let read = badges.table().get(&"badge-1".to_owned()).unwrap().unwrap().open(&keyring).unwrap();
             assert_eq!((read.name.as_str(), read.desk.as_str()), (name, desk), "{erased}");
         }
     }
@@ -180,6 +236,45 @@ mod tests {
         let now = written(&store);
         assert!(now.starts_with(r#"{"v":2,"#) && !now.contains("ada"), "{now}");
         let read = badges.table().get(&"badge-1".to_owned()).unwrap().unwrap();
-        assert_eq!(read.open(&keyring), badge());
+        assert_eq!(read.open(&keyring), Ok(badge()));
+    }
+
+    #[test]
+    fn what_cannot_be_read_yet_is_not_taken_for_erased() {
+        let (store, secret) = (Store::in_memory(), NodeSecret::random());
+        let ring = || Arc::new(Keyring::shared(&store, secret.clone()).unwrap());
+        let (writer, reader) = (ring(), ring());
+        let opener = Opener::new(Arc::clone(&reader));
+        let damage = |value: Option<&str>| {
+            let mut batch = Batch::default();
+            match value {
+                Some(value) => batch.put("subject_keys", vec![7; 8], value.as_bytes().to_vec()),
+                None => batch.delete("subject_keys", vec![7; 8]),
+            }
+            store.commit(&batch).unwrap();
+        };
+        let (sealed, token) = (Sealed::seal(&badge(), &writer).unwrap(), writer.seal("ada"));
+        let put = || Fresh::Put { key: "badge-1".to_owned(), record: sealed.clone(), is_own: false };
+        let gone = Fresh::Gone { key: "badge-1".to_owned() };
+        // The keys cannot be asked for.
+        damage(Some(r#"{"v":99,"record":{}}"#));
+        assert_eq!(opener.opened(vec![put()]), std::slice::from_ref(&gone));
+        assert_eq!((opener.again(), reader.shown(&token)), (vec![], UNREAD.to_owned()));
+        damage(None);
+        let known = Fresh::Put { key: "badge-1".to_owned(), record: badge(), is_own: false };
+        assert_eq!((opener.again(), opener.again()), (vec![known], vec![]));
+        assert_eq!(reader.shown(&token), "ada");
+        // What is gone by then does not come back.
+        writer.seal("somebody new");
+        let later = Sealed::seal(&Badge { name: "eve".to_owned(), ..badge() }, &writer).unwrap();
+        damage(Some(r#"{"v":99,"record":{}}"#));
+        let put = Fresh::Put { key: "badge-1".to_owned(), record: later, is_own: false };
+        let leaves = Fresh::Gone { key: "badge-1".to_owned() };
+        assert_eq!(opener.opened(vec![put, leaves]), [gone.clone(), gone]);
+        damage(None);
+        assert_eq!(opener.again(), []);
+        writer.destroy("ada").unwrap();
+        reader.follow().unwrap();
+        assert_eq!((reader.shown(&token), reader.read_name(&token)), (ERASED.to_owned(), Ok(None)));
     }
 }

@@ -117,7 +117,10 @@ impl SharedKeys {
     }
 
     fn show(&self, fresh: Vec<Fresh<u64, KeyRecord>>, apply: &mut impl FnMut(Vec<Fresh<u64, Slot>>)) {
+        let places = fresh.iter().filter_map(places_of).max();
         apply(fresh.into_iter().filter_map(|one| self.opened(one)).collect());
+        // Last: a place that is known to be taken, and has no key here, is one whose key was destroyed.
+        self.places.fetch_max(places.unwrap_or(0), Ordering::AcqRel);
     }
 
     /// Returns a change as its owner knows it; `None` where it is not of a key, or not of ours.
@@ -125,10 +128,7 @@ impl SharedKeys {
         match fresh {
             Fresh::Anew => Some(Fresh::Anew),
             Fresh::Gone { key } => Some(Fresh::Gone { key }),
-            Fresh::Put { key: PLACES, record, .. } => {
-                self.places.fetch_max(record.index.parse().unwrap_or(0), Ordering::AcqRel);
-                None
-            }
+            Fresh::Put { key: PLACES, .. } => None,
             Fresh::Put { key, record, is_own } => {
                 let slot = self.open(key, &record);
                 if slot.is_none() {
@@ -144,5 +144,13 @@ impl SharedKeys {
         let sealed = URL_SAFE_NO_PAD.decode(&record.sealed).ok()?;
         let key = self.secret.unseal(PURPOSE, &place.to_string(), &sealed)?;
         Some(Slot { index, key: Key(key.try_into().ok()?) })
+    }
+}
+
+/// Returns how many places were ever taken, where a change tells.
+fn places_of(fresh: &Fresh<u64, KeyRecord>) -> Option<u64> {
+    match fresh {
+        Fresh::Put { key: PLACES, record, .. } => record.index.parse().ok(),
+        Fresh::Anew | Fresh::Put { .. } | Fresh::Gone { .. } => None,
     }
 }

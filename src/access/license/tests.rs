@@ -106,3 +106,130 @@ fn a_key_that_cannot_be_read_takes_nothing_from_the_others_and_is_told() {
     with.reload();
     assert_eq!((with.tier(now), with.standing(now).fault), (Tier::Community, Some(LicenseFault::Unreadable)));
 }
+
+#[test]
+fn a_file_that_is_half_written_takes_no_tier_away_and_is_told() {
+    let office = office(&license(Tier::Professional));
+    let (file, pem) = (office.folder.path().join("license.jwt"), office.folder.path().join("key.pem"));
+    let (now, whole) = (moment(1_500_000), license(Tier::Enterprise).sign(&office.key));
+    let standing = |at| {
+        office.licensing.reload();
+        let Standing { tier, fault, unread, .. } = office.licensing.standing(at);
+        (tier, fault, unread)
+    };
+    for length in 0..whole.len() {
+        fs::write(&file, &whole[..length]).unwrap();
+        let torn = (Tier::Professional, None, Some(LicenseFault::Malformed));
+        assert_eq!(standing(now), torn, "{length} bytes of the next licence");
+    }
+    // What counts on ends as it always would.
+    assert_eq!(standing(moment(2_000_000)).1, Some(LicenseFault::Expired));
+    fs::write(&file, &whole).unwrap();
+    assert_eq!(standing(now), (Tier::Enterprise, None, None));
+    let key = fs::read(&pem).unwrap();
+    fs::write(&pem, &key[..key.len() / 2]).unwrap();
+    assert_eq!(standing(now), (Tier::Enterprise, None, Some(LicenseFault::Unreadable)));
+    assert_eq!(office.licensing.verify(&whole, now), Ok(license(Tier::Enterprise)));
+    fs::write(&pem, &key).unwrap();
+    assert_eq!(standing(now), (Tier::Enterprise, None, None));
+    // What is gone is gone on purpose.
+    fs::remove_file(&pem).unwrap();
+    assert_eq!(standing(now).0, Tier::Community);
+    fs::write(&pem, &key).unwrap();
+    fs::remove_file(&file).unwrap();
+    assert_eq!(standing(now), (Tier::Community, Some(LicenseFault::Unreadable), None));
+    // A process that begins with half a licence has none to go on with.
+    fs::write(&file, &whole[..100]).unwrap();
+    let config = LicenseConfig { file: Some(file), trusted_keys: vec![pem] };
+    assert_eq!(Licensing::open(config).standing(now).fault, Some(LicenseFault::Malformed));
+}
+
+/// A deployment that trusts two keys, whose licence the first has signed.
+struct TwoKeys {
+    folder: tempfile::TempDir,
+    keys: [SigningKey; 2],
+    licensing: Licensing,
+}
+
+impl TwoKeys {
+    fn new() -> Self {
+        let (folder, keys) = (tempfile::tempdir().unwrap(), [SigningKey::generate(), SigningKey::generate()]);
+        let path = |name: &str| folder.path().join(name);
+        for (name, key) in ["0.pem", "1.pem"].into_iter().zip(&keys) {
+            fs::write(path(name), key.public_pem()).unwrap();
+        }
+        fs::write(path("license.jwt"), license(Tier::Professional).sign(&keys[0])).unwrap();
+        let config = LicenseConfig {
+            file: Some(path("license.jwt")),
+            trusted_keys: vec![path("0.pem"), path("1.pem")],
+        };
+        Self { licensing: Licensing::open(config), folder, keys }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.folder.path().join(name), text).unwrap();
+    }
+
+    fn tear(&self, at: usize) {
+        let pem = self.keys[at].public_pem();
+        self.write(&format!("{at}.pem"), &pem[..pem.len() / 2]);
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.folder.path().join(name)).unwrap();
+    }
+
+    fn tier(&self) -> Tier {
+        self.licensing.reload();
+        self.licensing.tier(moment(1_500_000))
+    }
+
+    fn trusts(&self, at: usize) -> bool {
+        let token = license(Tier::Developer).sign(&self.keys[at]);
+        self.licensing.verify(&token, moment(1_500_000)).is_ok()
+    }
+}
+
+#[test]
+fn a_key_that_is_half_there_holds_up_no_other_file() {
+    let office = TwoKeys::new();
+    office.tear(1);
+    assert_eq!(office.tier(), Tier::Professional);
+    assert!(office.trusts(1), "it said this before");
+    // A renewed licence counts, whichever key has signed it.
+    for (key, tier) in [(0, Tier::Enterprise), (1, Tier::Developer), (0, Tier::Professional)] {
+        office.write("license.jwt", &license(tier).sign(&office.keys[key]));
+        assert_eq!(office.tier(), tier);
+    }
+    // What is withdrawn is gone.
+    office.write("license.jwt", &license(Tier::Enterprise).sign(&SigningKey::generate()));
+    assert_eq!(office.tier(), Tier::Community, "its own key is whole, and has not signed this");
+    office.write("license.jwt", &license(Tier::Enterprise).sign(&office.keys[0]));
+    assert_eq!(office.tier(), Tier::Enterprise);
+    office.remove("0.pem");
+    assert_eq!(office.tier(), Tier::Community);
+    assert!(!office.trusts(0) && office.trusts(1));
+    let office = TwoKeys::new();
+    office.tear(0);
+    office.remove("license.jwt");
+    assert_eq!(office.tier(), Tier::Community);
+}
+
+#[test]
+fn a_licence_counts_on_while_its_key_is_half_there_and_proves_no_other() {
+    let office = TwoKeys::new();
+    office.tear(0);
+    assert_eq!(office.tier(), Tier::Professional);
+    // The next key is on its way, and what it has signed came first.
+    let next = SigningKey::generate();
+    office.write("license.jwt", &license(Tier::Enterprise).sign(&next));
+    assert_eq!(office.tier(), Tier::Professional);
+    assert_eq!(office.licensing.standing(moment(2_000_000)).fault, Some(LicenseFault::Expired));
+    office.write("0.pem", &next.public_pem());
+    assert_eq!(office.tier(), Tier::Enterprise);
+    // Half a licence changes nothing, but it does not outlive the key that it rests on.
+    office.write("license.jwt", "half");
+    assert_eq!(office.tier(), Tier::Enterprise);
+    office.remove("0.pem");
+    assert_eq!(office.tier(), Tier::Community);
+}

@@ -52,6 +52,7 @@ fn sessions_outlive_the_process_and_their_secrets_are_nowhere() {
     let (record, cookie) = first.begin("s".into(), holder("k"), Some("hint".into()), at(0)).unwrap();
     assert_eq!(record.id, "s");
     assert!(first.resume(cookie.expose(), at(1200)).is_some());
+    first.note_uses().unwrap();
     // The use was stored, so the idle time goes on after a restart; the hint was in memory alone.
     let again = open(&store, &secret);
     assert!(again.resume(cookie.expose(), at(2400)).is_some());
@@ -67,6 +68,23 @@ fn sessions_outlive_the_process_and_their_secrets_are_nowhere() {
         .list(&KeyRange::all(), Order::Ascending, 9)
         .unwrap();
     assert!(!format!("{kept:?}").contains(other.expose()));
+}
+
+#[test]
+fn a_use_is_written_down_aside_and_brings_no_session_back() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let (one, other) = (open(&store, &secret), open(&store, &secret));
+    let (_, cookie) = one.begin("s".into(), holder("k"), None, at(0)).unwrap();
+    let stored = || open(&store, &secret).of_id("s", at(200)).map(|session| session.seen_at);
+    assert!(one.resume(cookie.expose(), at(100)).is_some());
+    assert_eq!(stored(), Some(at(0)), "whoever uses it does not wait for the store");
+    one.note_uses().unwrap();
+    assert_eq!(stored(), Some(at(100)));
+    assert!(one.resume(cookie.expose(), at(200)).is_some());
+    other.follow().unwrap();
+    assert!(other.revoke("s").unwrap());
+    one.note_uses().unwrap();
+    assert!(stored().is_none() && one.of_id("s", at(200)).is_none());
 }
 
 #[test]
@@ -144,4 +162,22 @@ fn what_a_provider_told_is_read_until_its_subject_is_erased() {
     assert!(after.resume(cookie.expose(), at(1)).is_none() && after.list(at(1)).is_empty());
     after.forget_ended(at(1)).unwrap();
     assert!(store.get("sessions", b"s").unwrap().is_none());
+}
+
+#[test]
+fn a_use_that_is_not_written_yet_keeps_a_session_at_all_nodes() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let (one, other) = (open(&store, &secret), open(&store, &secret));
+    let (_, cookie) = one.begin("s".into(), holder("k"), None, at(0)).unwrap();
+    other.follow().unwrap();
+    assert!(one.resume(cookie.expose(), at(1750)).is_some());
+    // For another minute only one node knows that.
+    other.forget_ended(at(1805)).unwrap();
+    one.follow().unwrap();
+    assert!(one.resume(cookie.expose(), at(1806)).is_some());
+    one.note_uses().unwrap();
+    other.follow().unwrap();
+    other.forget_ended(at(1806 + 1800 + 120)).unwrap();
+    one.follow().unwrap();
+    assert!(one.kept().is_empty());
 }

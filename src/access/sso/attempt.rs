@@ -76,11 +76,6 @@ pub struct Attempts {
 }
 
 impl Attempt {
-    /// Returns when it was begun, in Unix seconds.
-    pub fn began_at(&self) -> i64 {
-        self.expires_at.as_second().saturating_sub_unsigned(ATTEMPT_LIFETIME.as_secs())
-    }
-
     /// Returns what is shown of the verifier beforehand, by method S256.
     pub fn challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()))

@@ -74,6 +74,7 @@ struct Published {
 }
 
 impl Provider {
+    /// Returns a provider of which nothing was asked yet: what it publishes is fetched when it is first needed.
     pub fn new(config: Arc<OidcConfig>, fetcher: Fetcher, clock: Arc<dyn Clock>) -> Self {
         Self { config, fetcher, clock, held: Mutex::default(), asking: Semaphore::new(1) }
     }

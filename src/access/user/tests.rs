@@ -144,3 +144,19 @@ async fn a_flood_of_logins_waits_in_a_bounded_queue() {
     let busy = faults.iter().filter(|fault| matches!(fault, LoginFault::Busy)).count();
     assert_eq!(busy, 200 - HASHES_MAX - WAITING_MAX);
 }
+
+#[tokio::test]
+async fn a_login_takes_the_same_work_whether_there_is_a_user_and_since_when() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    users(&store, &secret, CHEAP).create("u1".into(), new("ada"), now()).await.unwrap();
+    let dearer = Cost { memory_kib: 16, passes: 2 };
+    let users = users(&store, &secret, dearer);
+    users.create("u2".into(), new("bob"), now()).await.unwrap();
+    let work = |id: &str| -> Vec<Cost> {
+        users.tried(users.get(id).as_ref()).iter().map(PasswordHash::cost).collect()
+    };
+    assert_eq!((work("u1"), work("u2"), work("nobody")), (vec![CHEAP, dearer], work("u1"), work("u1")));
+    users.login(login("ada", PASSWORD), at(0)).await.unwrap();
+    // The last hash of the old cost is gone, and so is the work for it.
+    assert_eq!((work("u1"), work("nobody")), (vec![dearer], vec![dearer]));
+}

@@ -11,7 +11,9 @@ pub mod menu;
 pub mod page;
 pub mod sign_in;
 
+use http::HeaderValue;
 use http::StatusCode;
+use http::header;
 use maud::html;
 
 use self::menu::Entry;
@@ -43,7 +45,10 @@ pub async fn other(call: Call) -> Answer {
 
 fn shown(call: &Call, id: &str) -> Answer {
     let entry = menu::find(id).ok_or_else(unknown)?;
-    let Some(principal) = &call.principal else { return redirect(&login_before(call, entry)) };
+    let Some(principal) = &call.principal else {
+        // Whoever may be signed in is not sent to sign in again.
+        return if call.is_untold { untold() } else { redirect(&login_before(call, entry)) };
+    };
     let page = match entry.is_for(principal) {
         true => Page::new(entry.title, StatusCode::OK, filled_by_script(entry)).filled_by(entry.id),
         // Whoever comes in by the front door is not turned away there.
@@ -64,6 +69,18 @@ fn login_before(call: &Call, entry: &Entry) -> String {
     }
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", &place).finish();
     format!("/login?{query}")
+}
+
+/// Returns the page for whom it cannot be told whether they are still signed in.
+fn untold() -> Answer {
+    let body = html! {
+        h1 { "Not at the moment" }
+        p role="alert" { "Whether you are still signed in cannot be told at the moment." }
+        p { a href="" { "Try again" } }
+    };
+    let mut answer = Page::new("Not at the moment", StatusCode::SERVICE_UNAVAILABLE, body).answer()?;
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    Ok(answer)
 }
 
 fn filled_by_script(entry: &Entry) -> maud::Markup {

@@ -229,7 +229,7 @@ pub struct StoppedVariant {
 pub struct SignificanceEntry {
     /// The first variant.
     pub compared_with: String,
-    /// The detection rate less that of the first variant.
+    /// The detection rate less that of the first variant, over the requests that the p-value goes by.
     pub difference: f64,
     /// How surprising the counts would be if both detected alike, corrected for all comparisons of the test.
     pub p_value: f64,

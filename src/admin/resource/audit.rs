@@ -13,15 +13,45 @@ use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
 use crate::govern::audit::AuditFinding;
+use crate::govern::audit::AuditForeseen;
+use crate::govern::audit::AuditShadow;
 use crate::govern::audit::Entry;
 use crate::govern::audit::PAGE_ENTRIES_DEFAULT;
 use crate::govern::audit::PAGE_ENTRIES_MAX;
 use crate::govern::audit::Query;
 use crate::govern::audit::QueryError;
 
-/// What may be asked by.
-pub const PARAMETERS: [&str; 10] =
-    ["from", "to", "category", "severity", "limit", "entity", "request_id", "event_type", "node", "cursor"];
+/// What entries are asked for by, wherever they are shown.
+const FILTERS: [&str; 10] = [
+    "category",
+    "severity",
+    "action",
+    "detector",
+    "route",
+    "policy",
+    "entity",
+    "request_id",
+    "event_type",
+    "node",
+];
+/// What an open stream may be asked by.
+pub const STREAM_PARAMETERS: [&str; 10] = FILTERS;
+/// What an export may be asked by.
+pub const EXPORT_PARAMETERS: [&str; 13] = and_filters(["format", "from", "to"]);
+/// What a page may be asked by.
+pub const PARAMETERS: [&str; 14] = and_filters(["from", "to", "limit", "cursor"]);
+
+/// Returns names with those of the filters behind them.
+const fn and_filters<const OWN: usize, const ALL: usize>(own: [&'static str; OWN]) -> [&'static str; ALL] {
+    assert!(OWN + FILTERS.len() == ALL, "the list is as long as its parts");
+    let mut all = [""; ALL];
+    let mut at = 0;
+    while at < ALL {
+        all[at] = if at < OWN { own[at] } else { FILTERS[at - OWN] };
+        at += 1;
+    }
+    all
+}
 
 /// One page of the log.
 #[derive(Serialize, ToSchema)]
@@ -32,7 +62,10 @@ pub struct AuditPage {
     pub total: u64,
     /// Asks for the next page; `null` on the last one.
     pub cursor: Option<String>,
-    /// Whether the entries of all nodes were looked at; `false` while the database they share is away.
+    /// Whether all entries were looked at; `false` while the database that nodes share is away, where another node has
+    /// entries of the first release that may match, with which it alone answers, as long as older entries are still to
+    /// be indexed by action, detector, route or policy, where that is asked for, while the index is built anew after an
+    /// upgrade and the newest entries are still to come, and where the journal is damaged at the time that is asked for.
     pub complete: bool,
 }
 
@@ -47,7 +80,7 @@ pub struct AuditEntry {
     pub timestamp: String,
     /// What happened, e.g. `exchange`, `key_created`.
     pub event_type: String,
-    /// The gravest finding's category.
+    /// The gravest finding's category, by which `category` asks.
     pub category: Option<&'static str>,
     /// The gravest finding's severity.
     pub severity: Option<&'static str>,
@@ -69,6 +102,8 @@ pub struct AuditEntry {
     pub techniques: Vec<String>,
     /// The policy that decided.
     pub policy: Option<String>,
+    /// What its shadow policy would have done, where that is something else.
+    pub shadow: Option<AuditedShadow>,
     /// The revision that decided.
     pub revision: Option<u64>,
     /// How long it took, in milliseconds.
@@ -97,6 +132,27 @@ pub struct AuditedFinding {
     pub redacted_match: String,
 }
 
+/// What a shadow policy would have done.
+#[derive(Serialize, ToSchema)]
+pub struct AuditedShadow {
+    /// The shadow policy.
+    pub policy: String,
+    /// The strictest action it would have taken.
+    pub action: String,
+    /// The findings about which it would have decided otherwise, each detector once.
+    pub findings: Vec<ForeseenFinding>,
+}
+
+/// What a shadow policy would have done about a detector's findings.
+#[derive(Serialize, ToSchema)]
+pub struct ForeseenFinding {
+    /// The detector's name.
+    #[serde(rename = "type")]
+    pub detector: String,
+    /// The strictest action it would have taken about them.
+    pub action: String,
+}
+
 /// The query of the log, or of an export of it, as it was written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -106,6 +162,10 @@ pub struct Asked {
     to: Option<String>,
     category: Option<String>,
     severity: Option<String>,
+    action: Option<String>,
+    detector: Option<String>,
+    route: Option<String>,
+    policy: Option<String>,
     limit: Option<String>,
     entity: Option<String>,
     request_id: Option<String>,
@@ -122,7 +182,9 @@ pub async fn query(call: Call) -> Answer {
     }
     let page = call.office.audit.query(query).await.map_err(|error| match error {
         QueryError::Limit => ApiError::Invalid(error.to_string()),
-        QueryError::Read(_) | QueryError::Store(_) | QueryError::Interrupted => ApiError::Unavailable,
+        QueryError::Read(_) | QueryError::Store(_) | QueryError::Interrupted | QueryError::Behind => {
+            ApiError::Unavailable
+        }
     })?;
     ok(&AuditPage {
         entries: page.entries.iter().map(|entry| show(entry, &call.office.facts.node_id)).collect(),
@@ -153,6 +215,20 @@ impl Asked {
         Ok((format, self.read()?))
     }
 
+    /// Reads the query of a stream: what is asked for, but neither times nor pages.
+    ///
+    /// # Errors
+    /// A parameter is wrong, or has no place here.
+    pub(super) fn read_stream(self) -> Result<Query, ApiError> {
+        if self.from.is_some() || self.to.is_some() || self.limit.is_some() || self.cursor.is_some() {
+            return Err(ApiError::Invalid(
+                "a stream goes on from now, or from Last-Event-ID: it takes no from, to, limit and cursor"
+                    .to_owned(),
+            ));
+        }
+        self.read()
+    }
+
     fn read(self) -> Result<Query, ApiError> {
         if self.format.is_some() {
             return Err(ApiError::Invalid("format: only an export has one".to_owned()));
@@ -175,6 +251,10 @@ impl Asked {
             )?,
             severity: named("severity", "one of critical, high, medium, low", self.severity)?,
             event_type: filled("event_type", self.event_type)?,
+            action: filled("action", self.action)?,
+            detector: filled("detector", self.detector)?,
+            route: filled("route", self.route)?,
+            policy: filled("policy", self.policy)?,
             entity: filled("entity", self.entity)?,
             request_id: filled("request_id", self.request_id)?,
             node: filled("node", self.node)?,
@@ -230,10 +310,21 @@ pub fn show(entry: &Entry, node: &str) -> AuditEntry {
         findings: event.findings.iter().map(show_finding).collect(),
         techniques: event.techniques.clone(),
         policy: event.policy.clone(),
+        shadow: event.shadow.as_ref().map(show_shadow),
         revision: event.revision,
         latency_ms: event.latency_us.map(|latency| latency as f64 / 1000.0),
         hash: entry.hash.to_string(),
         previous_hash: entry.previous_hash.to_string(),
+    }
+}
+
+fn show_shadow(shadow: &AuditShadow) -> AuditedShadow {
+    let show =
+        |it: &AuditForeseen| ForeseenFinding { detector: it.detector.clone(), action: it.action.clone() };
+    AuditedShadow {
+        policy: shadow.policy.clone(),
+        action: shadow.action.clone(),
+        findings: shadow.findings.iter().map(show).collect(),
     }
 }
 

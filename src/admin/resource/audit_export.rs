@@ -26,6 +26,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::govern::audit::AuditShadow;
 use crate::govern::audit::Checkpoint;
 use crate::govern::audit::Export;
 use crate::govern::audit::ExportHead;
@@ -34,11 +35,7 @@ use crate::govern::audit::Hash;
 use crate::govern::audit::Query;
 use crate::id::Ulid;
 
-/// What an export may be asked by.
-pub const PARAMETERS: [&str; 9] =
-    ["format", "from", "to", "category", "severity", "entity", "request_id", "event_type", "node"];
-
-const COLUMNS: [&str; 19] = [
+const COLUMNS: [&str; 22] = [
     "id",
     "node",
     "timestamp",
@@ -54,6 +51,9 @@ const COLUMNS: [&str; 19] = [
     "findings",
     "techniques",
     "policy",
+    "shadow_policy",
+    "shadow_action",
+    "shadow_findings",
     "revision",
     "latency_ms",
     "hash",
@@ -249,6 +249,8 @@ fn row(exported: &Exported, node: &str) -> String {
     let entry = show(&exported.entry, node);
     let text = |text: Option<String>| text.unwrap_or_default();
     let findings = entry.findings.iter().map(|found| format!("{} {}", found.detector, found.redacted_match));
+    let shadow =
+        |told: fn(&AuditShadow) -> String| exported.entry.event.shadow.as_ref().map(told).unwrap_or_default();
     let cells: [String; COLUMNS.len()] = [
         entry.id,
         entry.node,
@@ -265,6 +267,9 @@ fn row(exported: &Exported, node: &str) -> String {
         findings.collect::<Vec<_>>().join("; "),
         entry.techniques.join(" "),
         text(entry.policy),
+        shadow(|shadow| shadow.policy.clone()),
+        shadow(|shadow| shadow.action.clone()),
+        shadow(AuditShadow::told),
         entry.revision.map(|revision| revision.to_string()).unwrap_or_default(),
         entry.latency_ms.map(|latency| latency.to_string()).unwrap_or_default(),
         entry.hash,

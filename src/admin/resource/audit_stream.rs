@@ -1,9 +1,16 @@
 //! `/api/v1/audit/stream`: audit entries as they are recorded, as server-sent events.
 //!
 //! Each stream reads the log from its own place, so that a client that comes back with `Last-Event-ID`
-//! misses nothing and gets nothing twice. A comment every 15 seconds keeps the connection open; with it
+//! misses nothing and gets nothing twice. Where several nodes share a database, each streams the entries of all: its own,
+//! which it names in `X-Portcullis-Node`, as they are recorded, and those of the others as they are shipped, a moment later;
+//! `?node=` asks for those of one. An event's id begins with that of its entry and tells how far the client has heard each
+//! node, so that it may come back to any of them; an entry's id alone stands for all that was recorded up to it. While the
+//! database is away a node goes on with its own entries, and those of the others follow once it is back. A comment every 15 seconds keeps the connection open; with it
 //! the stream ends whose credential no longer counts, or for less than at its beginning. An open stream does not keep
 //! its session alive.
+//!
+//! What this node's retention has dropped before a client had it is not passed over in silence: `event: gap`, without an
+//! id, says after and before which of its entries some are missing: `{"after": …, "before": …}`.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,46 +25,61 @@ use http::header;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use super::audit::Asked;
+use super::audit::is_of_another;
 use super::audit::show;
+use crate::access::concurrency::Seat;
 use crate::access::credential::Principal;
 use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::error::ApiError;
 use crate::govern::audit::Entry;
-use crate::govern::audit::Tail;
-use crate::id::Ulid;
+use crate::govern::audit::Following;
+use crate::govern::audit::Gap;
+use crate::govern::audit::Query;
+use crate::govern::audit::Seen;
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
 const BEGINNING: &str = "retry: 3000\n\n";
 const COMMENT: &str = ": still here\n\n";
 const LAST_EVENT_ID: &str = "last-event-id";
+const NODE: &str = "x-portcullis-node";
 
 /// One open stream.
 struct Subscription {
     office: Arc<Office>,
     principal: Option<Principal>,
-    tail: Tail,
+    following: Following,
+    query: Query,
     next_beat: Instant,
     has_begun: bool,
     _permit: OwnedSemaphorePermit,
+    _seat: Seat,
 }
 
 /// `GET /api/v1/audit/stream`.
 pub async fn stream(call: Call) -> Answer {
-    if !call.query.is_empty() {
-        return Err(ApiError::Invalid("the stream takes no parameters".to_owned()));
+    let query = call.query::<Asked>()?.read_stream()?;
+    let node = &call.office.facts.node_id;
+    if is_of_another(&call.office, &query) {
+        return Err(ApiError::Invalid(format!("node: there is none but this one, {node}")));
     }
-    let after = last_event_id(&call)?;
+    let node = HeaderValue::from_str(node).map_err(|_| ApiError::Internal)?;
+    let seen = last_event_id(&call)?;
+    let seat = seat(&call)?;
     let permit = call.office.streams.clone().try_acquire_owned().map_err(|_| ApiError::TooManyStreams)?;
-    let tail = call.office.audit.tail(after).await.map_err(|_| ApiError::Unavailable)?;
+    let following = call.office.audit.follow(seen, query.node.clone()).await;
+    let following = following.map_err(|_| ApiError::Unavailable)?;
     let subscription = Subscription {
         office: call.office,
         principal: call.principal,
-        tail,
+        following,
+        query,
         next_beat: Instant::now() + HEARTBEAT,
         has_begun: false,
         _permit: permit,
+        _seat: seat,
     };
     let pieces = stream::unfold(subscription, |mut subscription| async move {
         let piece = subscription.next().await?;
@@ -67,14 +89,28 @@ pub async fn stream(call: Call) -> Answer {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(NODE, node);
     Ok(response)
 }
 
-fn last_event_id(call: &Call) -> Result<Option<Ulid>, ApiError> {
+/// Returns a seat among the open streams of a credential, so that nobody takes those of all.
+fn seat(call: &Call) -> Result<Seat, ApiError> {
+    let principal = call.principal.as_ref().ok_or(ApiError::Unauthenticated)?;
+    let name = format!("audit streams of {}", principal.payer());
+    call.office.concurrency.enter(&name, call.office.facts.streams_per_caller).ok_or(ApiError::TooManyAtOnce)
+}
+
+fn last_event_id(call: &Call) -> Result<Option<Seen>, ApiError> {
     let Some(value) = call.headers.get(LAST_EVENT_ID) else { return Ok(None) };
-    let id = value.to_str().ok().and_then(|text| text.parse().ok());
-    id.map(Some)
-        .ok_or_else(|| ApiError::Invalid("Last-Event-ID: expected the id of an audit entry".to_owned()))
+    let seen = value.to_str().ok().and_then(Seen::parse);
+    seen.map(Some).ok_or_else(|| {
+        ApiError::Invalid("Last-Event-ID: expected the id of an event, or of an audit entry".to_owned())
+    })
+}
+
+/// Returns the event that entries are missing.
+fn told(Gap { after, before }: Gap) -> String {
+    format!("event: gap\ndata: {{\"after\":\"{after}\",\"before\":\"{before}\"}}\n\n")
 }
 
 impl Subscription {
@@ -90,21 +126,30 @@ impl Subscription {
                 self.next_beat = Instant::now() + HEARTBEAT;
                 self.still_counts().then(|| Bytes::from_static(COMMENT.as_bytes()))
             }
-            entries = self.tail.next_batch() => {
+            entries = self.following.next_batch() => {
                 let entries = entries.inspect_err(|error| tracing::warn!(%error, "an audit stream broke off")).ok()?;
-                Some(entries.iter().filter_map(|entry| event(entry, &self.office.facts.node_id)).collect::<String>().into())
+                // Of what happened since it counts no more, a reader hears nothing.
+                self.still_counts().then_some(())?;
+                let gap = self.following.gap_before(&entries).map(told);
+                let events = entries.iter().filter_map(|entry| self.event(entry)).collect::<String>();
+                Some([gap.unwrap_or_default(), events].concat().into())
             }
         }
+    }
+
+    /// Returns the event of an entry that is wanted.
+    fn event(&mut self, entry: &Entry) -> Option<String> {
+        self.following.pass(entry);
+        if !self.query.admits(entry) {
+            return None;
+        }
+        // JSON has no line breaks of its own, so that one line of data holds it.
+        let data = serde_json::to_string(&show(entry, &self.office.facts.node_id)).ok()?;
+        Some(format!("event: audit\nid: {}\ndata: {data}\n\n", self.following.place(entry)))
     }
 
     fn still_counts(&self) -> bool {
         let Some(principal) = &self.principal else { return false };
         self.office.authenticator.still_counts(principal, self.office.clock.now())
     }
-}
-
-fn event(entry: &Entry, node: &str) -> Option<String> {
-    // JSON has no line breaks of its own, so that one line of data holds it.
-    let data = serde_json::to_string(&show(entry, node)).ok()?;
-    Some(format!("event: audit\nid: {}\ndata: {data}\n\n", entry.id))
 }

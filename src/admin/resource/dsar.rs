@@ -102,7 +102,7 @@ pub async fn erase(call: Call) -> Answer {
             | EraseError::Store(_)
             | EraseError::Key(_)),
         ) => {
-            return broken_off(&call, entity, error).await;
+            return broken_off(&call, error).await;
         }
         Err(error) => return Err(error.into()),
     };
@@ -133,9 +133,11 @@ async fn blocked(call: &Call, entity: String) -> Answer {
 }
 
 /// Records an erasure that broke off: some of what was known may be gone.
-async fn broken_off(call: &Call, entity: String, error: EraseError) -> Answer {
-    let mut event = call.event("erasure_failed", format!("an erasure broke off: {error}"));
-    (event.action, event.entity) = ("block".to_owned(), Some(entity));
+async fn broken_off(call: &Call, error: EraseError) -> Answer {
+    let recorded = error.event();
+    let mut event = call.event("", String::new());
+    (event.event_type, event.action, event.message) =
+        (recorded.event_type, recorded.action, recorded.message);
     call.office.record(event).await;
     Err(error.into())
 }

@@ -71,7 +71,7 @@ fn report(office: &Office, named: &[Dependency]) -> Answer {
 
 /// Returns `up` or `down` for each dependency that is named.
 pub fn dependencies(office: &Office, named: &[Dependency]) -> BTreeMap<&'static str, &'static str> {
-    let state = |dependency| if is_up(office, dependency) { "up" } else { "down" };
+    let state = |dependency| if is_well(office, dependency) { "up" } else { "down" };
     named.iter().map(|dependency| (dependency.as_str(), state(*dependency))).collect()
 }
 
@@ -81,7 +81,12 @@ pub fn status_name(office: &Office) -> &'static str {
 }
 
 fn is_healthy(office: &Office) -> bool {
-    Dependency::ALL.into_iter().all(|dependency| is_up(office, dependency))
+    Dependency::ALL.into_iter().all(|dependency| is_well(office, dependency))
+}
+
+/// Tells whether a dependency is up, and nothing of it is lost: traffic may come where the log of old traffic is damaged.
+fn is_well(office: &Office, dependency: Dependency) -> bool {
+    is_up(office, dependency) && !(dependency == Dependency::Persistence && office.audit.is_damaged())
 }
 
 /// Tells whether a dependency is up; the audit log and the licence are asked themselves.
@@ -93,7 +98,10 @@ fn is_up(office: &Office, dependency: Dependency) -> bool {
                 let in_touch = office.members.as_ref().is_none_or(|members| members.is_in_touch());
                 in_touch && office.recorder.health() == Health::Sound
             }
-            Dependency::License => office.licensing.standing(office.clock.now()).fault.is_none(),
+            Dependency::License => {
+                let standing = office.licensing.standing(office.clock.now());
+                standing.fault.is_none() && standing.unread.is_none()
+            }
             _ => true,
         }
 }

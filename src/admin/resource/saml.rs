@@ -149,7 +149,9 @@ fn refused(call: &Call, fault: &SamlFault) -> Answer {
     tracing::warn!(request_id = call.request_id, error = %fault, "a SAML message was not taken");
     call.note_failure(&fault.to_string());
     let status = match fault {
-        SamlFault::Attempt(AttemptFault::TooMany) | SamlFault::TooMany => StatusCode::SERVICE_UNAVAILABLE,
+        SamlFault::Attempt(AttemptFault::TooMany) | SamlFault::TooMany | SamlFault::Forgetful(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
         SamlFault::Attempt(_) | SamlFault::Message(_) => StatusCode::BAD_REQUEST,
         SamlFault::Response(ResponseFault::Refused) | SamlFault::NoRole => StatusCode::FORBIDDEN,
         SamlFault::NoKey => StatusCode::NOT_FOUND,

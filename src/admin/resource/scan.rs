@@ -3,6 +3,8 @@
 //! Every detector looks, but those that `[detectors] disabled` switches off; allow-lists are a matter of
 //! policies and do not count here.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
@@ -22,9 +24,11 @@ use crate::llm::dialect::Channel;
 use crate::policy::decision::Action;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::layer3;
+use crate::policy::inspect::names;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::sample;
 use crate::scan::kind::Kind;
+use crate::scan::tagger::reading::Late;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
@@ -110,10 +114,16 @@ fn enabled(office: &Office, ruleset: &Ruleset, options: ScanOptions) -> Detector
 /// Scans a text. Blocks for as long as that takes.
 fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) -> Result<Scanned, ApiError> {
     let began = office.clock.monotonic();
+    let deadline = began + Duration::from_millis(ruleset.limits.scan_ms);
+    let expired = || office.clock.monotonic() >= deadline;
+    let mut is_late = false;
     let findings = ruleset.scanner.scan_spelt(content.as_bytes(), wanted).map(|mut findings| {
         let judge = layer3::Judge { ruleset, wanted, trial: None };
         let of_person = (Direction::Request, Channel::User);
         findings.extend(layer3::find(judge, content.as_bytes(), of_person, &findings));
+        let named = names::find(ruleset, wanted, content.as_bytes(), Channel::User, &expired);
+        is_late = named.is_err();
+        findings.extend(named.unwrap_or_default());
         let of_rules = ruleset.layer2.over(content.as_bytes(), &findings, wanted);
         findings.extend(of_rules);
         findings
@@ -121,6 +131,9 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
     let took = office.clock.monotonic().saturating_sub(began);
     office.telemetry.metrics.scanned(took);
     let findings = findings.map_err(|fault| ApiError::Unreadable(fault.to_string()))?;
+    if is_late {
+        return Err(ApiError::Unreadable(Late.to_string()));
+    }
     let found = || findings.iter().filter_map(|one| Some((one, ruleset.kind(one.detector)?)));
     let mut record = Findings::default();
     for (finding, kind) in found() {

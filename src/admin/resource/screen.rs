@@ -223,7 +223,7 @@ impl Bench {
             guarded: None,
             expired: &|| clock.monotonic() >= deadline,
         };
-        let only = self.options.wanted(&self.ruleset);
+        let only = self.options.left(&self.ruleset);
         let mut vault = Vault::new(self.office.tenant.clone());
         let channel = match self.direction {
             Direction::Request => Channel::User,

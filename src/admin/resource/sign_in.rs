@@ -36,6 +36,7 @@ use crate::admin::dashboard::sign_in::confirm_logout;
 use crate::admin::dashboard::sign_in::failed;
 use crate::admin::dashboard::sign_in::login as login_page;
 use crate::admin::error::ApiError;
+use crate::admin::sign_in::OwnSession;
 
 /// The longest form that is read, in bytes.
 const FORM_BYTES_MAX: usize = 16 * 1024;
@@ -193,9 +194,9 @@ pub async fn callback(call: Call) -> Answer {
 
 /// `GET /auth/logout`: ends the session where somebody wants it to end, and else asks.
 pub async fn logout(call: Call) -> Answer {
-    let Some(own) = &call.session else { return signed_out(&call, None).await };
+    let Some(own) = to_end(&call) else { return signed_out(&call, None).await };
     if call.office.leaves_on_purpose(&call.headers) {
-        return end(&call).await;
+        return end(&call, own).await;
     }
     let provider = call.office.authenticator.provider.as_ref().filter(|_| is_sso(&own.record.holder));
     confirm_logout(
@@ -207,12 +208,17 @@ pub async fn logout(call: Call) -> Answer {
 /// `POST /auth/logout`: ends the session; the form of our own page carries the session's token.
 pub async fn logout_confirmed(call: Call) -> Answer {
     call.office.ensure_own_page(&call.headers)?;
-    let Some(own) = &call.session else { return signed_out(&call, None).await };
+    let Some(own) = to_end(&call) else { return signed_out(&call, None).await };
     let form: LogoutForm = call.form(FORM_BYTES_MAX)?;
     if !call.office.authenticator.sessions.is_form_token(&own.secret, &form.token) {
         return Err(ApiError::ForeignOrigin);
     }
-    end(&call).await
+    end(&call, own).await
+}
+
+/// Returns the session that a call has, or would have if the other nodes could be asked about it.
+fn to_end(call: &Call) -> Option<OwnSession> {
+    call.session.clone().or_else(|| call.office.session_to_end(&call.headers))
 }
 
 /// Begins a session, in the place of the one the browser had; returns its cookie.
@@ -223,7 +229,7 @@ pub(super) async fn begin(
     hint: Option<String>,
 ) -> Result<String, ApiError> {
     call.ensure_recordable()?;
-    let (office, before) = (call.office.clone(), call.session.clone());
+    let (office, before) = (call.office.clone(), to_end(call));
     let (id, now, actor) = (office.new_id(), office.clock.now(), holder.id());
     let way = match &holder {
         Holder::Key { .. } => "with an API key",
@@ -245,8 +251,7 @@ pub(super) async fn begin(
 }
 
 /// Ends the session of a call, and leads to where the user signs out at the provider, or in again.
-async fn end(call: &Call) -> Answer {
-    let Some(own) = call.session.clone() else { return signed_out(call, None).await };
+async fn end(call: &Call, own: OwnSession) -> Answer {
     let office = call.office.clone();
     let ended = tokio::task::spawn_blocking(move || office.authenticator.sessions.end(own.secret.expose()));
     let ended = ended.await.map_err(|_| call.office.panicked())?.map_err(SessionError::from)?;

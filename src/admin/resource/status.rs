@@ -22,7 +22,8 @@ pub struct VersionRecord {
     pub build_date: String,
 }
 
-/// The figures of the current UTC day.
+/// The figures of the current UTC day, of this node: those of exchanges with providers outlast a restart, unless nodes share
+/// a store.
 #[derive(Serialize, ToSchema)]
 pub struct Statistics {
     /// Requests answered.

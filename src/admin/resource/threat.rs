@@ -46,7 +46,7 @@ pub struct Threat {
     pub decoded_from: Option<String>,
 }
 
-/// Which threats are looked for; absent means true.
+/// Which threats are looked for; absent means true, but for names.
 #[derive(Clone, Copy, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScanOptions {
@@ -56,6 +56,9 @@ pub struct ScanOptions {
     pub scan_pii: Option<bool>,
     /// Prompt injection and jailbreaks.
     pub scan_injection: Option<bool>,
+    /// Names of people, addresses, places and organisations. Absent means: where the policy names them, and in a scan
+    /// without a policy not at all.
+    pub scan_names: Option<bool>,
 }
 
 impl ScanOptions {
@@ -69,11 +72,25 @@ impl ScanOptions {
         option.unwrap_or(true)
     }
 
-    /// Returns the detectors and rules that these options ask for.
+    /// Returns the detectors and rules that these options ask for where no policy does.
     pub fn wanted(self, ruleset: &Ruleset) -> DetectorSet {
+        self.chosen(ruleset, |_| false)
+    }
+
+    /// Returns the detectors and rules that these options leave to a policy.
+    pub fn left(self, ruleset: &Ruleset) -> DetectorSet {
+        self.chosen(ruleset, |category| self.wants(category))
+    }
+
+    fn chosen(self, ruleset: &Ruleset, wants_names: impl Fn(Category) -> bool) -> DetectorSet {
         let all = ruleset.all();
-        let wanted = |id: &_| ruleset.kind(*id).is_some_and(|kind| self.wants(kind.category));
-        all.iter().filter(wanted).collect()
+        let is_chosen = |id: &_| {
+            ruleset.kind(*id).is_some_and(|kind| match ruleset.is_named_only(*id) {
+                true => self.scan_names.unwrap_or_else(|| wants_names(kind.category)),
+                false => self.wants(kind.category),
+            })
+        };
+        all.iter().filter(is_chosen).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use super::by;
 use super::get;
 use crate::admin::openapi::schema;
 use crate::admin::resource::compliance;
+use crate::admin::resource::compliance::evidence;
 
 pub(super) fn rows() -> Vec<Route> {
     vec![
@@ -23,5 +24,13 @@ pub(super) fn rows() -> Vec<Route> {
             "Tells how the deployment stands against all frameworks at this moment",
         )
         .gives(schema::<compliance::LiveCompliance>()),
+        get(
+            "/api/v1/compliance/evidence",
+            "compliance:read",
+            by!(evidence::show),
+            "Shows what one check goes by, thing by thing",
+        )
+        .query(&evidence::PARAMETERS)
+        .gives(schema::<evidence::CheckEvidence>()),
     ]
 }

@@ -18,8 +18,9 @@ pub(super) fn rows() -> Vec<Route> {
             "/api/v1/audit/stream",
             "audit:read",
             by!(audit_stream::stream),
-            "Streams audit entries as they are recorded",
+            "Streams audit entries as they are recorded, of all nodes",
         )
+        .query(&audit::STREAM_PARAMETERS)
         .media(Media::EventStream),
         get(
             "/api/v1/audit/export",
@@ -27,7 +28,7 @@ pub(super) fn rows() -> Vec<Route> {
             by!(audit_export::export),
             "Streams audit entries as a file, oldest first: JSON lines that can be verified, or CSV",
         )
-        .query(&audit_export::PARAMETERS)
+        .query(&audit::EXPORT_PARAMETERS)
         .media(Media::Lines),
         get(
             "/api/v1/audit/checkpoint",

@@ -21,10 +21,13 @@ use super::live::Enrolled;
 use super::live::Live;
 use super::recent::Recent;
 use super::recent::Seen;
+use super::reported::REPORTED_MAX;
+use super::reported::ReportedIds;
 use super::stored::StoredTest;
 use super::tally::Source;
 use super::tally::Tally;
 use super::validate;
+use crate::id::Ulid;
 use crate::scan::classifier::shelf::Shelf;
 use crate::store::Batch;
 use crate::store::Followed;
@@ -42,6 +45,7 @@ const WRITE_EVERY: Duration = Duration::from_secs(1);
 pub struct AbTests {
     tests: Followed<String, StoredTest>,
     tallies: Table<String, Tally>,
+    pub(super) reported_ids: ReportedIds,
     pub(super) held: Mutex<BTreeMap<String, Held>>,
     /// Who writes counts: one at a time, so that none overtakes a newer one.
     writing: Mutex<()>,
@@ -68,8 +72,9 @@ impl AbTests {
     pub fn open(store: &Store, local: &Store) -> Result<Self, StoreError> {
         let tests = Followed::new(store.table("abtests"));
         let tallies = local.table("abtest_tallies");
+        let reported_ids = ReportedIds::new(store);
         let (held, writing, live) = (Mutex::default(), Mutex::default(), ArcSwapOption::empty());
-        let book = Self { tests, tallies, held, writing, live };
+        let book = Self { tests, tallies, reported_ids, held, writing, live };
         let stored = book.tests.table().list(&KeyRange::all(), Order::Ascending, TESTS_MAX)?;
         let unreadable = || StoreError::UnreadableRecord { table: "abtests", version: 1 };
         for (id, test) in stored {
@@ -221,6 +226,7 @@ impl AbTests {
             self.tests.table().delete_in(batch, &id.to_owned());
             Ok(())
         })?;
+        self.reported_ids.forget(id)?;
         Ok(self.tallies.delete(&id.to_owned())?)
     }
 
@@ -241,9 +247,20 @@ impl AbTests {
     /// # Errors
     /// See [`AbTestError`]. Where the store failed it is counted all the same, and written once the store is back.
     pub fn report(&self, id: &str, report: &Report) -> Result<(), AbTestError> {
-        self.held.lock().get_mut(id).ok_or(AbTestError::Unknown)?.report(report)?;
+        let request_id = report.request_id.as_deref();
+        let was_reported = request_id.map(|request_id| self.reported_ids.has(id, request_id)).transpose()?;
+        let routes = self.is_live(id);
+        let is_kept = {
+            let mut held = self.held.lock();
+            let held = held.get_mut(id).ok_or(AbTestError::Unknown)?;
+            held.report(report, was_reported == Some(true), routes)?
+        };
         self.flush()?;
-        Ok(self.tallies.store().durable()?)
+        self.tallies.store().durable()?;
+        match request_id.filter(|_| is_kept) {
+            Some(request_id) => Ok(self.reported_ids.note(id, request_id)?),
+            None => Ok(()),
+        }
     }
 
     /// Returns how many outcomes were fed back in all tests, and how many were told to be false positives.
@@ -318,21 +335,26 @@ impl AbTests {
 }
 
 impl Held {
-    fn report(&mut self, report: &Report) -> Result<(), AbTestError> {
+    /// Counts what was fed back; `was_reported` for that request before, which makes it wrong. Tells whether it is to be
+    /// kept that it was.
+    fn report(&mut self, report: &Report, was_reported: bool, routes: bool) -> Result<bool, AbTestError> {
         report.check()?;
         let at = self.test.variants.iter().position(|variant| variant.name == report.variant);
         let at = at.ok_or(AbTestError::UnknownVariant)?;
         let known = report.request_id.as_deref().map(|id| self.recent_of(id, at)).transpose()?.flatten();
+        let is_kept = self.tally.reported().0 < REPORTED_MAX;
         let Report { detected, false_positive, latency_ms, .. } = *report;
         match known {
             Some(Seen::Reported) => return Err(AbTestError::Repeated),
+            _ if was_reported => return Err(AbTestError::Repeated),
             Some(Seen::Live { detected, .. }) => self.tally.add_feedback(at, detected && false_positive),
+            None if self.may_be_counted(report, routes) => self.tally.add_feedback(at, false_positive),
             None => {
                 let latency_us = (latency_ms * 1e3) as u64;
                 let outcome = Outcome { detected, false_positive, blocked: false, latency_us };
                 self.tally.count(at, outcome, Source::Reported);
                 // Without an id that the test assigned, results come in whatever mixture somebody sends them.
-                if report.request_id.is_some() {
+                if report.request_id.is_some() && is_kept {
                     self.tally.compare(&self.test, at, detected, |_| true);
                 }
             }
@@ -341,7 +363,17 @@ impl Held {
             self.recent.note(request_id, Seen::Reported);
         }
         self.changes += 1;
-        Ok(())
+        Ok(is_kept)
+    }
+
+    /// Tells whether live traffic may have counted the request, here or elsewhere: the test routes it, or has, and a
+    /// gateway has named the request since the test was created.
+    fn may_be_counted(&self, report: &Report, routes: bool) -> bool {
+        if !routes && !self.tally.has_live() {
+            return false;
+        }
+        let id = report.request_id.as_deref().and_then(|id| id.parse::<Ulid>().ok());
+        id.is_some_and(|id| id.unix_ms() >= self.test.created_at.as_millisecond())
     }
 
     /// Returns how a request was counted, if it is one of the variant at a place: that which judged it, or else that

@@ -104,6 +104,13 @@ impl Evidence {
         }
     }
 
+    /// Returns the rate of the other variant less that of the first one, by the outcomes that were bet on; zero as long
+    /// as one of them has none.
+    pub fn difference(&self) -> f64 {
+        let is_one_sided = self.control.all == 0 || self.other.all == 0;
+        if is_one_sided { 0.0 } else { self.other.rate() - self.control.rate() }
+    }
+
     /// Returns a p-value that stays valid under peeking, corrected for so many comparisons (Bonferroni).
     pub fn p_value(&self, comparisons: usize) -> f64 {
         ((-self.log_best).exp() * comparisons as f64).min(1.0)
@@ -177,5 +184,6 @@ mod tests {
         let mut evidence = Evidence::default();
         (0..1000).for_each(|_| evidence.observe(Arm::Control, 0.5, true));
         assert!(evidence.p_value(1) > SIGNIFICANCE_LEVEL, "one variant alone shows no difference");
+        assert_eq!(evidence.difference(), 0.0);
     }
 }

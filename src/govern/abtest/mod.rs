@@ -14,8 +14,11 @@
 //! it, whichever variant it fell to, so that variants are counted alike, `off` included.
 //!
 //! What is fed back is not trusted far: it needs a role, a known variant and a sane latency. With a request id it
-//! counts once, for the variant of that id only; a request that live traffic counted already is not counted again,
-//! only its false positive is. A request id that comes again is one request.
+//! counts once, for the variant of that id only, whichever node it comes to and however long ago the first time was
+//! (see [`REPORTED_MAX`]); a request that live traffic counted already is not counted again, only its false positive is.
+//! Which ones live traffic has counted is remembered of the last [`RECENT_MAX`] of this process; since any node may have
+//! counted the others long ago, an id that a gateway made since the test was created is taken for one of them wherever
+//! the test routes traffic, or has. A request id that comes again is one request.
 //!
 //! A variant whose model blocks too much is stopped by its guard rail: it gets no more traffic, its requests go to the
 //! usual model. What that promises is a bound on the harm after the least number of requests, not a verdict.
@@ -25,6 +28,7 @@ mod book;
 pub mod evidence;
 mod live;
 mod recent;
+mod reported;
 mod stored;
 mod tally;
 mod validate;
@@ -33,6 +37,8 @@ use jiff::Timestamp;
 
 pub use self::book::AbTests;
 pub use self::live::Enrolled;
+pub use self::recent::RECENT_MAX;
+pub use self::reported::REPORTED_MAX;
 pub use self::tally::Metrics;
 pub use self::tally::Significance;
 pub use self::tally::Trip;

@@ -1,4 +1,4 @@
-//! The request ids that were counted lately, so that each counts once; bounded, and forgotten with the process.
+//! The request ids that were counted lately, and how; bounded, and forgotten with the process.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;

@@ -78,7 +78,8 @@ pub struct Metrics {
 pub struct Significance {
     /// The first variant.
     pub compared_with: String,
-    /// Its own detection rate less that of the first one.
+    /// Its own detection rate less that of the first one, over the requests that the p-value goes by: those that came
+    /// while both got their share.
     pub difference: f64,
     /// How surprising the counts would be if both detected alike; valid at every look.
     pub p_value: f64,
@@ -123,6 +124,11 @@ impl Tally {
         }
     }
 
+    /// Tells whether it has counted live traffic.
+    pub(super) fn has_live(&self) -> bool {
+        self.variants.iter().any(|tally| tally.live > 0)
+    }
+
     /// Adds only what somebody said of a live request: whether its detection was wrong.
     pub(super) fn add_feedback(&mut self, at: usize, was_wrong: bool) {
         if let Some(tally) = self.variants.get_mut(at) {
@@ -161,8 +167,6 @@ impl Tally {
 
     /// Returns what is known of every variant.
     pub(super) fn metrics(&self, test: &AbTest) -> Vec<Metrics> {
-        let first = self.variants.first();
-        let rate = first.map_or(0.0, |tally| tally.detections.rate());
         let name = test.variants.first().map_or("", |variant| variant.name.as_str());
         let comparisons = test.variants.len().saturating_sub(1);
         let pairs = test.variants.iter().zip(&self.variants).enumerate();
@@ -178,7 +182,7 @@ impl Tally {
                 let p_value = tally.against_first.p_value(comparisons);
                 Significance {
                     compared_with: name.to_owned(),
-                    difference: tally.detections.rate() - rate,
+                    difference: tally.against_first.difference(),
                     p_value,
                     is_significant: p_value <= SIGNIFICANCE_LEVEL,
                 }

@@ -6,6 +6,7 @@ use super::evidence::Count;
 use super::*;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
+use crate::id::Ulid;
 use crate::scan::classifier::shelf::Shelf;
 use crate::store::Store;
 use crate::store::conformance::settings;
@@ -113,6 +114,82 @@ fn nobody_counts_twice_or_for_another() {
         assert!(matches!(book.report("x", &odd), Err(AbTestError::Latency)), "{latency_ms}");
     }
     assert_eq!(counts(&book, "x"), [Count { all: 1, hits: 1 }, Count::default()]);
+}
+
+/// Returns the id of a request that a gateway names at such a second, and that belongs to the variant.
+fn named_at(book: &AbTests, second: i64, variant: &str) -> String {
+    let first = (second as u128 * 1000) << 80;
+    let mut ids = (0..).map(|at| Ulid(first + at).to_string());
+    ids.find(|it| book.assign("x", it).unwrap() == variant).unwrap()
+}
+
+#[test]
+fn nobody_counts_twice_after_a_restart_or_at_another_node() {
+    let (shared, one, other) = (Store::in_memory(), Store::in_memory(), Store::in_memory());
+    let book = AbTests::open(&shared, &one).unwrap();
+    made(&book, "x");
+    let id = ids(&book, "x", "a").next().unwrap();
+    let report = report("a", Some(&id), true, false);
+    book.report("x", &report).unwrap();
+    let said = book.read("x").unwrap();
+    drop(book);
+    for local in [&one, &other] {
+        let again = AbTests::open(&shared, local).unwrap();
+        assert!(matches!(again.report("x", &report), Err(AbTestError::Repeated)));
+    }
+    let again = AbTests::open(&shared, &one).unwrap();
+    assert_eq!(again.read("x").unwrap(), said);
+    // A test of that name that is made anew knows nothing of it.
+    again.delete("x").unwrap();
+    made(&again, "x");
+    again.report("x", &report).unwrap();
+}
+
+#[test]
+fn what_live_traffic_counted_and_was_forgotten_is_not_counted_again() {
+    let (store, clock) = (Store::in_memory(), clock());
+    let book = AbTests::open(&store, &store).unwrap();
+    made(&book, "x");
+    let (early, late) = (named_at(&book, 0, "b"), named_at(&book, 5, "b"));
+    book.start("x", moment(2)).unwrap();
+    let enrolled = book.enrol(&late, &Shelf::default(), &clock).unwrap();
+    let outcome = Outcome { detected: true, false_positive: false, blocked: false, latency_us: 1 };
+    book.observe(&enrolled, &late, outcome, moment(6));
+    book.flush().unwrap();
+    let said = |book: &AbTests| book.read("x").unwrap().1.remove(1);
+    let before = said(&book);
+    // Another process of the same node, and another node.
+    for local in [&store, &Store::in_memory()] {
+        let again = AbTests::open(&store, local).unwrap();
+        let (counted, compared) = (said(&again).detections, said(&again).significance);
+        again.report("x", &report("b", Some(&late), true, true)).unwrap();
+        assert_eq!((said(&again).detections, said(&again).significance), (counted, compared));
+        assert_eq!(said(&again).false_positives, 1);
+        assert!(matches!(
+            again.report("x", &report("b", Some(&late), true, true)),
+            Err(AbTestError::Repeated)
+        ));
+        // From before the test: nobody can have counted it.
+        again.report("x", &report("b", Some(&early), true, false)).unwrap();
+        assert_eq!(said(&again).detections.all, counted.all + 1);
+        again.reported_ids.forget("x").unwrap();
+    }
+    assert_eq!(before.detections, Count { all: 1, hits: 1 });
+}
+
+#[test]
+fn the_difference_is_that_of_the_requests_which_the_p_value_goes_by() {
+    let book = AbTests::open(&Store::in_memory(), &Store::in_memory()).unwrap();
+    made(&book, "x");
+    let pairs: Vec<_> = ids(&book, "x", "a").zip(ids(&book, "x", "b")).take(10).collect();
+    for (a, b) in &pairs {
+        book.report("x", &report("a", Some(a), false, false)).unwrap();
+        book.report("x", &report("b", Some(b), true, false)).unwrap();
+    }
+    // Results without an id show nothing, whatever they are.
+    (0..90).for_each(|_| book.report("x", &report("a", None, true, false)).unwrap());
+    let said = book.read("x").unwrap().1.remove(1).significance.unwrap();
+    assert_eq!(said.difference, 1.0, "{said:?}");
 }
 
 #[test]

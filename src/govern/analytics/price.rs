@@ -175,20 +175,28 @@ impl Rates {
 
 /// Tells whether a name fits a pattern in which `*` stands for any characters.
 fn fits(pattern: &str, name: &str) -> bool {
-    let mut pieces = pattern.split('*');
-    let Some(mut rest) = name.strip_prefix(pieces.next().unwrap_or_default()) else { return false };
-    let mut pieces = pieces.peekable();
-    if pieces.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(piece) = pieces.next() {
-        if pieces.peek().is_none() {
-            return rest.ends_with(piece);
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut at, mut read) = (0, 0);
+    // Behind the last `*`, and how much of the name was taken for it.
+    let mut star: Option<(usize, usize)> = None;
+    while let Some(byte) = name.get(read) {
+        match pattern.get(at) {
+            Some(b'*') => {
+                at += 1;
+                star = Some((at, read));
+            }
+            Some(wanted) if wanted == byte => {
+                at += 1;
+                read += 1;
+            }
+            _ => {
+                let Some((behind, taken)) = star else { return false };
+                star = Some((behind, taken + 1));
+                (at, read) = (behind, taken + 1);
+            }
         }
-        let Some((_, after)) = rest.split_once(piece) else { return false };
-        rest = after;
     }
-    true
+    pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
 #[cfg(test)]

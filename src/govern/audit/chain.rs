@@ -72,6 +72,11 @@ impl ChainCheck {
         self.last.map(|(_, hash)| hash)
     }
 
+    /// Returns the id of the last entry that was found in order; `None` before the first.
+    pub fn last_id(&self) -> Option<Ulid> {
+        self.last.map(|(id, _)| id).filter(|_| self.entries > 0)
+    }
+
     /// Takes the next entry, oldest first: its id, the hash before it, its own, and its canonical bytes. Without
     /// a known predecessor the first one is believed.
     ///

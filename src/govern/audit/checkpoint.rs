@@ -187,6 +187,7 @@ impl Notary {
     /// # Errors
     /// When the log cannot be read.
     pub async fn sign(&self) -> Result<Option<Checkpoint>, QueryError> {
+        self.log.ensure_current().await?;
         let query = Query { limit: 1, node: Some(self.origin.clone()), ..Query::default() };
         let newest = self.log.query(query).await?;
         Ok(newest.entries.first().map(|entry| self.seal(entry.id, entry.hash, None)))

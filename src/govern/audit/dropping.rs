@@ -22,16 +22,15 @@ impl Dropping {
         self.0.write().push(Box::new(listener));
     }
 
-    /// Tells every entry of a segment that is about to go.
+    /// Tells every entry of a segment that is about to go, as far as it can be read.
     pub(super) fn tell(&self, log: &Log, segment: u64) -> Result<(), ReadError> {
         let listeners = self.0.read();
         if listeners.is_empty() {
             return Ok(());
         }
         let mut reader = log.reader(Position { segment, offset: HEADER_BYTES });
-        while let Some((at, payload)) = reader.next()?.filter(|(at, _)| at.segment == segment) {
-            let entry = stored::entry(payload, &log.keyring)
-                .map_err(|_| ReadError::Damaged { segment: at.segment, offset: at.offset })?;
+        while let Some((_, payload)) = reader.next_readable()?.filter(|(at, _)| at.segment == segment) {
+            let Ok(entry) = stored::entry(payload, &log.keyring) else { continue };
             listeners.iter().for_each(|listener| listener(&entry));
         }
         Ok(())

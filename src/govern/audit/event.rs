@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::Deserialize;
+use serde::Serialize;
 
 use crate::id::Ulid;
 use crate::scan::threat::Category;
@@ -15,9 +17,10 @@ use super::chain::Hash;
 pub struct AuditEvent {
     /// What happened, in snake_case, e.g. `exchange` or `key_created`.
     pub event_type: String,
-    /// The gravest finding's category, where there is one.
+    /// The gravest finding's category, where there is one; of several as grave as each other, that of one about which
+    /// most was done.
     pub category: Option<Category>,
-    /// The gravest finding's severity, where there is one.
+    /// The gravest finding's severity, where there is one: no finding has a higher one, whatever was done about it.
     pub severity: Option<Severity>,
     /// What was done about it, e.g. `allow`, `monitor`, `redact`, `block`.
     pub action: String,
@@ -37,6 +40,8 @@ pub struct AuditEvent {
     pub techniques: Vec<String>,
     /// The id of the policy that decided.
     pub policy: Option<String>,
+    /// What the shadow policy would have done, where that is something else.
+    pub shadow: Option<AuditShadow>,
     /// The revision of the ruleset that decided.
     pub revision: Option<u64>,
     /// How long it took, in microseconds.
@@ -58,6 +63,49 @@ pub struct AuditFinding {
     pub action: String,
     /// The match with all but its edges masked.
     pub redacted: String,
+}
+
+/// What a shadow policy would have done; it is stored, and hashed, in this form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditShadow {
+    /// The id of the shadow policy.
+    pub policy: String,
+    /// The strictest action it would have taken.
+    pub action: String,
+    /// The findings about which it would have decided otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<AuditForeseen>,
+}
+
+/// What a shadow policy would have done about what a detector found; stored in this form, too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AuditForeseen {
+    /// The detector's name.
+    pub detector: String,
+    /// The strictest action it would have taken about it.
+    pub action: String,
+}
+
+impl AuditEvent {
+    /// Tells whether it is to be counted as something that was found. An answer that only begins to leave is not: its
+    /// findings are told again at its end.
+    pub fn is_alert(&self) -> bool {
+        self.category.is_some()
+    }
+
+    /// Tells whether something of a category was found, be it the gravest finding or another one.
+    pub fn found(&self, category: Category) -> bool {
+        let is_other = || self.findings.iter().any(|finding| finding.category == category);
+        self.is_alert() && (self.category == Some(category) || is_other())
+    }
+}
+
+impl AuditShadow {
+    /// Returns each detector with its action, for formats that have no lists: `github_token block, iban redact`.
+    pub fn told(&self) -> String {
+        let told = self.findings.iter().map(|found| format!("{} {}", found.detector, found.action));
+        told.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// An event in its place in the chain.

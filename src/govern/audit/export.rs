@@ -105,7 +105,7 @@ impl Export {
         query: &Query,
         node: Option<Arc<str>>,
     ) -> Result<Self, QueryError> {
-        let query = index.resolved(query)?;
+        let query = index.resolved(query);
         let ids = query.first_id()..query.end_id();
         let next = match ids.start {
             Ulid(0) => log.start(),

@@ -122,9 +122,11 @@ impl Journal {
             closed: RwLock::new(closed),
             committed: watch::Sender::new(committed),
             appended: AtomicU64::new(0),
+            newest: RwLock::new(Ulid(0)),
             is_over: AtomicBool::new(false),
         };
         let last_id = tail.last_id.max(last_id_before(&log, header.sequence));
+        *log.newest.write() = last_id;
         let journal = Self {
             log: Arc::new(log),
             file,
@@ -181,6 +183,9 @@ impl Journal {
             return Err(error);
         }
         self.last_hash = last_hash;
+        if let Some(newest) = ids.last() {
+            *self.log.newest.write() = *newest;
+        }
         self.log.committed.send_modify(|end| {
             end.offset += bytes;
             self.log.appended.fetch_add(ids.len() as u64, Ordering::AcqRel);
@@ -278,7 +283,7 @@ fn last_id_before(log: &Log, segment: u64) -> Ulid {
     let Some(before) = before else { return Ulid(0) };
     let mut reader = log.reader(Position { segment: before, offset: HEADER_BYTES });
     let mut last = Ulid(0);
-    while let Ok(Some((at, payload))) = reader.next() {
+    while let Ok(Some((at, payload))) = reader.next_readable() {
         if at.segment != before {
             break;
         }

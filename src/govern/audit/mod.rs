@@ -8,7 +8,6 @@
 //! Actor and entity are stored as tokens of the [`crate::access::keyring`]: the entries stay as they are for ever, and
 //! still forget whom they are about once a key is destroyed.
 
-mod block;
 mod chain;
 mod checkpoint;
 mod cluster_checkpoint;
@@ -24,15 +23,15 @@ mod log;
 mod open;
 mod query;
 mod recorder;
-mod requests;
+mod retention;
 #[cfg(test)]
 mod sample;
+mod seen;
 mod segment;
 mod shipping;
 mod space;
 mod stored;
 mod tail;
-mod tally;
 #[cfg(test)]
 mod tests;
 pub mod verify;
@@ -51,6 +50,8 @@ pub use self::cluster_checkpoint::checkpoint_lines;
 pub use self::cluster_checkpoint::kept_checkpoints;
 pub use self::event::AuditEvent;
 pub use self::event::AuditFinding;
+pub use self::event::AuditForeseen;
+pub use self::event::AuditShadow;
 pub use self::event::Entry;
 pub use self::export::Export;
 pub use self::export::ExportHead;
@@ -77,10 +78,13 @@ pub use self::recorder::Health;
 pub use self::recorder::RecordError;
 pub use self::recorder::Recorder;
 pub use self::recorder::Trouble;
+pub use self::seen::Seen;
 pub use self::shipping::ShipStatus;
 pub use self::shipping::ShippedChain;
 pub use self::shipping::Shipping;
 pub use self::shipping::verify_shipped;
+pub use self::tail::Following;
+pub use self::tail::Gap;
 pub use self::tail::Tail;
 pub use self::writer::Writer;
 pub use self::writer::WriterError;

@@ -17,7 +17,6 @@ use crate::clock::Clock;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::store::Store;
-use crate::store::archive::Archive;
 use crate::telemetry::metrics::Metrics;
 
 use super::chain::ChainCheck;
@@ -38,11 +37,12 @@ use super::query::Query;
 use super::recorder::Durability;
 use super::recorder::Recorder;
 use super::recorder::State;
-use super::segment;
+use super::retention::Retention;
+use super::seen::Seen;
 use super::shipping::Shipping;
-use super::shipping::UNSHIPPED_FACTOR;
 use super::space::Space;
 use super::stored;
+use super::tail::Following;
 use super::tail::Tail;
 use super::writer::Hand;
 use super::writer::Writer;
@@ -97,16 +97,16 @@ pub struct Opened {
 /// The reading side; cheap to clone.
 #[derive(Clone)]
 pub struct AuditLog {
-    log: Arc<Log>,
-    index: Arc<Index>,
-    clock: Arc<dyn Clock>,
-    retention_age: Option<Duration>,
-    retention_bytes: Option<u64>,
+    pub(super) log: Arc<Log>,
+    pub(super) index: Arc<Index>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) retention: Retention,
     /// Whose entries are not dropped.
-    kept: Arc<RwLock<Vec<String>>>,
+    pub(super) kept: Arc<RwLock<Vec<String>>>,
     /// What is shared with other nodes; `None`: nothing is.
-    shipping: Option<Arc<Shipping>>,
-    dropping: Dropping,
+    pub(super) shipping: Option<Arc<Shipping>>,
+    pub(super) dropping: Dropping,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 /// What the log knows of somebody.
@@ -116,10 +116,10 @@ pub struct About {
     pub events: u64,
     /// In how many of these something was found.
     pub with_findings: u64,
-    /// When the oldest of them was recorded.
-    pub first: Timestamp,
-    /// When the newest was.
-    pub last: Timestamp,
+    /// When the oldest of them was recorded, and when the newest; `None`: there is none.
+    pub recorded: Option<(Timestamp, Timestamp)>,
+    /// The other nodes that have entries of the first release, which are not counted: they alone answer with them.
+    pub unasked: Vec<String>,
 }
 
 /// Figures for operators.
@@ -223,24 +223,26 @@ pub fn open_with(
         space: Space::new(&config.directory, config.reserve_bytes, config.low_water_bytes),
         state,
         clock: clock.clone(),
-        metrics,
+        metrics: Arc::clone(&metrics),
         segment_age_max: config.segment_age_max,
         backlog: Vec::new(),
         checked_at: None,
     };
-    let (retention_age, retention_bytes) = (config.retention_age, config.retention_bytes);
+    let retention = Retention { age: config.retention_age, bytes: config.retention_bytes };
     let kept = Arc::default();
     let (shipping, dropping) = (None, Dropping::default());
-    let log = AuditLog { log, index, clock, retention_age, retention_bytes, kept, shipping, dropping };
+    let log = AuditLog { log, index, clock, retention, kept, shipping, dropping, metrics };
     Ok(Opened { recorder, writer: Writer { queue, hand }, log, keyring, repair })
 }
 
 impl AuditLog {
-    /// Lets the log of a node be one of those that are kept in common, and answer for all of them.
-    pub fn shared(mut self, node: String, archive: Archive, metrics: Arc<Metrics>) -> Self {
+    /// Lets the log of a node be one of those that are kept in common, and answer for all of them, where the store is
+    /// one that nodes share.
+    pub fn shared(mut self, node: String, store: &Store, metrics: Arc<Metrics>) -> Self {
+        let Some(archive) = store.archive() else { return self };
         let parts = (Arc::clone(&self.log), Arc::clone(&self.index));
         let clock = Arc::clone(&self.clock);
-        self.shipping = Some(Arc::new(Shipping::new((node, archive), parts, clock, metrics)));
+        self.shipping = Some(Arc::new(Shipping::new(node, (store, archive), parts, clock, metrics)));
         self
     }
 
@@ -273,6 +275,36 @@ impl AuditLog {
         Ok(Tail::new(self.log.clone(), place.await?))
     }
 
+    /// Returns a live subscriber to the entries of all nodes, or of one of them, that begins behind what it has seen, or
+    /// with what is recorded from now on.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub async fn follow(&self, seen: Option<Seen>, node: Option<String>) -> Result<Following, QueryError> {
+        self.blocking(move |log| {
+            let tail = |after| {
+                let place = log.index.position_after(after)?;
+                Ok::<_, QueryError>(Tail::behind(log.log.clone(), place, after)?)
+            };
+            let Some(shipping) = &log.shipping else {
+                let own = match &seen {
+                    Some(seen) => tail(seen.newest())?,
+                    None => Tail::new(log.log.clone(), log.log.committed()),
+                };
+                return Ok(Following::new(Some(own), None, seen.unwrap_or(Seen::up_to(Ulid(0)))));
+            };
+            let seen = match seen {
+                Some(seen) => seen,
+                None => shipping.seen_now(),
+            };
+            let is_wanted = node.as_deref().is_none_or(|node| node == &**shipping.node());
+            let own = is_wanted.then(|| tail(seen.of(shipping.node()))).transpose()?;
+            let others = shipping.others(seen.clone(), node);
+            Ok(Following::new(own, Some((Arc::clone(shipping.node()), others)), seen))
+        })
+        .await
+    }
+
     /// Begins an export of every entry that holds to a query, its limit and its cursor left aside.
     ///
     /// # Errors
@@ -290,6 +322,7 @@ impl AuditLog {
     /// # Errors
     /// When the disk fails.
     pub async fn status(&self) -> Result<LogStatus, QueryError> {
+        self.ensure_current().await?;
         let all = Query { limit: 1, ..Query::default() };
         let asked = all.clone();
         let newest = self.blocking(move |log| log.index.query(&asked)).await?;
@@ -298,8 +331,8 @@ impl AuditLog {
             entry_count: newest.total,
             last_hash: newest.entries.first().map(|entry| entry.hash),
             size_bytes: self.log.size_bytes(),
-            retention_age: self.retention_age,
-            retention_bytes: self.retention_bytes,
+            retention_age: self.retention.age,
+            retention_bytes: self.retention.bytes,
             oldest: oldest.map(|id| id.timestamp()),
         })
     }
@@ -309,6 +342,7 @@ impl AuditLog {
     /// # Errors
     /// When the disk fails, or the database that nodes share.
     pub fn about(&self, name: &str) -> Result<Option<About>, QueryError> {
+        self.index.ensure_current()?;
         let query = Query { subject: Some(name.to_owned()), limit: 1, ..Query::default() };
         if let Some(shipping) = &self.shipping {
             return shipping.about(&query);
@@ -323,9 +357,22 @@ impl AuditLog {
         Ok(Some(About {
             events: newest.total,
             with_findings,
-            first: first.timestamp(),
-            last: last.timestamp(),
+            recorded: Some((first.timestamp(), last.timestamp())),
+            unasked: Vec::new(),
         }))
+    }
+
+    /// Returns the newest entry's id; zero: there never was one.
+    pub fn newest(&self) -> Ulid {
+        *self.log.newest.read()
+    }
+
+    /// Comes back once every entry recorded by now can be found.
+    ///
+    /// # Errors
+    /// The index is being built anew, or the disk fails.
+    pub(super) async fn ensure_current(&self) -> Result<(), QueryError> {
+        self.blocking(|log| log.index.ensure_current()).await
     }
 
     /// Says whose entries are not dropped, however old they are and however large the journal is.
@@ -339,9 +386,18 @@ impl AuditLog {
     /// # Errors
     /// When the database fails, or a table has another version.
     pub fn drop_shipped(&self, expected: &BTreeMap<String, u64>) -> Result<u64, QueryError> {
-        let Some((shipping, age)) = self.shipping.as_ref().zip(self.retention_age) else { return Ok(0) };
+        let Some((shipping, age)) = self.shipping.as_ref().zip(self.retention.age) else { return Ok(0) };
         let kept = self.kept.read().clone();
         shipping.drop_old(age, &kept, expected)
+    }
+
+    /// Lets entries that an older release has shipped be found by action, route, policy and detector; tells whether there
+    /// may be more to do at once. Blocks.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn sort_in_shipped(&self) -> Result<bool, QueryError> {
+        self.shipping.as_ref().map_or(Ok(false), |shipping| shipping.sort_in())
     }
 
     /// Goes through the whole journal, oldest entry first, and checks every hash and link. Blocks.
@@ -368,61 +424,29 @@ impl AuditLog {
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut tick = tokio::time::interval(MAINTENANCE);
+        let mut is_all = true;
         loop {
             tokio::select! {
                 biased;
                 () = &mut shutdown => return,
+                () = std::future::ready(()), if !is_all => {}
                 _ = tick.tick() => {}
             }
-            if let Err(error) = self.blocking(Self::maintain).await {
+            is_all = self.blocking(Self::maintain).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "the audit index could not be maintained");
-            }
+                true
+            });
         }
     }
 
-    /// Takes in what is new and drops whole segments that are past their age or their place. Blocks.
+    /// Tells whether some of the journal was found damaged: its entries are in no answer.
+    pub fn is_damaged(&self) -> bool {
+        self.index.damaged_bytes() > 0
+    }
+
     /// Calls `listener` with every entry that retention drops from now on, before it goes; it must be quick.
     pub fn on_drop(&self, listener: impl Fn(&Entry) + Send + Sync + 'static) {
         self.dropping.subscribe(listener);
-    }
-
-    pub(super) fn maintain(&self) -> Result<(), QueryError> {
-        self.index.catch_up()?;
-        while let Some(segment) = self.oldest_past_retention() {
-            // A chain has no holes: what comes after a segment that is kept is kept, too.
-            if self.index.tells_of(segment, &self.kept.read())? {
-                tracing::debug!(
-                    segment,
-                    "an audit segment past its retention is kept: it is under a legal hold"
-                );
-                break;
-            }
-            if let Some(shipping) = self.shipping.as_ref().filter(|it| it.is_waiting_for(segment)) {
-                let most = self.retention_bytes.map(|bytes| bytes.saturating_mul(UNSHIPPED_FACTOR));
-                if most.is_none_or(|most| self.log.size_bytes() <= most) {
-                    break;
-                }
-                shipping.lost(segment);
-            }
-            if let Err(error) = self.dropping.tell(&self.log, segment) {
-                tracing::warn!(segment, %error, "what is dropped of the audit log cannot be told");
-            }
-            self.index.forget(segment)?;
-            self.log.closed.write().remove(&segment);
-            std::fs::remove_file(segment::path(&self.log.directory, segment)).map_err(ReadError::from)?;
-            tracing::info!(segment, "an audit segment past its retention was dropped");
-        }
-        Ok(())
-    }
-
-    fn oldest_past_retention(&self) -> Option<u64> {
-        let size = self.log.size_bytes();
-        let (segment, closed) = self.log.closed.read().iter().next().map(|(at, closed)| (*at, *closed))?;
-        let now = self.clock.now().as_millisecond().max(0) as u64;
-        let age = Duration::from_millis(now.saturating_sub(closed.closed_unix_ms));
-        let old = self.retention_age.is_some_and(|max| age > max);
-        let large = self.retention_bytes.is_some_and(|max| size > max);
-        (old || large).then_some(segment)
     }
 
     async fn blocking<T: Send + 'static>(

@@ -26,6 +26,14 @@ pub struct Query {
     pub severity: Option<Severity>,
     /// Of this type.
     pub event_type: Option<String>,
+    /// Where this was done about it.
+    pub action: Option<String>,
+    /// On this route, or under this path.
+    pub route: Option<String>,
+    /// Decided by this policy.
+    pub policy: Option<String>,
+    /// With a finding of this detector.
+    pub detector: Option<String>,
     /// About this entity.
     pub entity: Option<String>,
     /// About this entity, or done by it.
@@ -51,7 +59,9 @@ pub struct Page {
     pub total: u64,
     /// Asks for the next page; `None` on the last one.
     pub cursor: Option<Ulid>,
-    /// Whether entries of all nodes were looked at; not so while the database they share is away.
+    /// Whether all entries were looked at; not so while the database that nodes share is away, nor where another node has
+    /// entries of the first release that may match, nor as long as entries that an earlier release shipped are still to
+    /// be sorted in by what the query asks for, nor while the index is built anew, nor where the journal is damaged at the time that is asked for.
     pub is_complete: bool,
 }
 
@@ -63,6 +73,10 @@ impl Default for Query {
             category: None,
             severity: None,
             event_type: None,
+            action: None,
+            route: None,
+            policy: None,
+            detector: None,
             entity: None,
             subject: None,
             request_id: None,
@@ -75,6 +89,30 @@ impl Default for Query {
 }
 
 impl Query {
+    /// Tells whether an entry holds to the filters, those of time left aside. Names are compared as they are shown.
+    pub fn admits(&self, entry: &Entry) -> bool {
+        let event = &entry.event;
+        let is = |wanted: &Option<String>, name: &Option<String>| wanted.is_none() || wanted == name;
+        self.category.is_none_or(|wanted| event.category == Some(wanted))
+            && self.severity.is_none_or(|wanted| event.severity == Some(wanted))
+            && self.event_type.as_ref().is_none_or(|wanted| event.event_type == *wanted)
+            && self.action.as_ref().is_none_or(|wanted| event.action == *wanted)
+            && is(&self.route, &event.route)
+            && is(&self.policy, &event.policy)
+            && self
+                .detector
+                .as_ref()
+                .is_none_or(|wanted| event.findings.iter().any(|finding| finding.detector == *wanted))
+            && is(&self.entity, &event.entity)
+            && (is(&self.subject, &event.entity) || is(&self.subject, &event.actor))
+            && is(&self.request_id, &event.request_id)
+    }
+
+    /// Tells whether it asks for an action, a route, a policy or a detector.
+    pub(super) fn has_facets(&self) -> bool {
+        [&self.action, &self.route, &self.policy, &self.detector].into_iter().any(Option::is_some)
+    }
+
     /// Returns the smallest id that may match.
     pub(super) fn first_id(&self) -> Ulid {
         let newer = self.after.map_or(Ulid(0), |after| Ulid(after.0.saturating_add(1)));

@@ -32,10 +32,10 @@ pub enum Durability {
 /// Why an event was not recorded. The caller's fail mode decides what happens to the traffic.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum RecordError {
-    /// The queue is full: the disk is slower than the traffic.
+    /// The queue is full: the disk is slower than the traffic. The event is not written later either.
     #[error("the audit queue is full")]
     QueueFull,
-    /// The event was not safe on disk in time; it may still become so.
+    /// The event was taken and not safe on disk in time; it may still become so.
     #[error("the audit log did not answer in time")]
     TimedOut,
     /// The log cannot be written now.
@@ -131,11 +131,13 @@ impl Recorder {
     /// # Errors
     /// When that cannot be promised; it is counted then.
     pub async fn record_safely(&self, event: AuditEvent) -> Result<Ulid, RecordError> {
+        let mut is_taken = false;
         let outcome = match self.admit(&event) {
-            Ok(body) => tokio::time::timeout(self.wait_max, self.hand_over(body)).await,
+            Ok(body) => tokio::time::timeout(self.wait_max, self.hand_over(body, &mut is_taken)).await,
             Err(error) => Ok(Err(error)),
         };
-        let outcome = outcome.unwrap_or(Err(RecordError::TimedOut));
+        let late = if is_taken { RecordError::TimedOut } else { RecordError::QueueFull };
+        let outcome = outcome.unwrap_or(Err(late));
         self.count(outcome.is_ok());
         outcome
     }
@@ -160,12 +162,15 @@ impl Recorder {
         *self.state.health.read()
     }
 
-    async fn hand_over(&self, body: Vec<u8>) -> Result<Ulid, RecordError> {
+    /// Waits for a place in the queue, and then for the disk; tells once the event has its place, from which it is written
+    /// whether or not anybody waits.
+    async fn hand_over(&self, body: Vec<u8>, is_taken: &mut bool) -> Result<Ulid, RecordError> {
         let (done, safe) = oneshot::channel();
         let stopped = RecordError::Unavailable(Trouble::Stopped);
         if self.queue.send(Queued { body, done: Some(done) }).await.is_err() {
             return Err(stopped);
         }
+        *is_taken = true;
         safe.await.unwrap_or(Err(stopped))
     }
 

@@ -37,6 +37,7 @@ pub(super) fn event(number: usize) -> AuditEvent {
         }],
         techniques: vec!["AML.T0057".into()],
         policy: Some("default".into()),
+        shadow: None,
         revision: Some(3),
         latency_us: Some(1500),
     }

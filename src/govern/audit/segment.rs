@@ -143,10 +143,7 @@ pub(super) fn frame_end(offset: u64, payload: &[u8]) -> u64 {
 pub(super) fn step(bytes: &[u8]) -> Step<'_> {
     let Some((length, rest)) = bytes.split_first_chunk::<4>() else { return Step::Short(FRAME_HEAD_BYTES) };
     let Some((sum, rest)) = rest.split_first_chunk::<4>() else { return Step::Short(FRAME_HEAD_BYTES) };
-    let payload_bytes = u32::from_le_bytes(*length) as usize;
-    if payload_bytes == 0 || payload_bytes > PAYLOAD_BYTES_MAX {
-        return Step::Torn;
-    }
+    let Some(payload_bytes) = payload_bytes(*length) else { return Step::Torn };
     match rest.get(..payload_bytes) {
         None => Step::Short(FRAME_HEAD_BYTES + payload_bytes),
         Some(payload) if checksum(*length, payload).to_le_bytes() == *sum => {
@@ -154,6 +151,16 @@ pub(super) fn step(bytes: &[u8]) -> Step<'_> {
         }
         Some(_) => Step::Torn,
     }
+}
+
+/// Returns how long the payload is of the frame that `bytes` begin with, if they do; `None`: they begin with none.
+pub(super) fn claimed_bytes(bytes: &[u8]) -> Option<usize> {
+    bytes.first_chunk::<4>().and_then(|length| payload_bytes(*length))
+}
+
+fn payload_bytes(length: [u8; 4]) -> Option<usize> {
+    let bytes = u32::from_le_bytes(length) as usize;
+    (1..=PAYLOAD_BYTES_MAX).contains(&bytes).then_some(bytes)
 }
 
 fn checksum(length: [u8; 4], payload: &[u8]) -> u32 {

@@ -10,11 +10,15 @@
 //! lie up to [`UNSHIPPED_FACTOR`] times its size.
 //!
 //! Entries of the first release, which hold names in plain text, are not shipped: an erasure could not reach them. The
-//! node that has them answers with them all the same.
+//! node that has them answers with them all the same, and tells the others of them (see [`plain`]), whose answers are
+//! then incomplete.
 //!
 //! What it does not promise: that what a node recorded in its last moments was shipped when it dies for good. How
 //! much is waiting, each node [tells](Shipping::status) all the time.
 
+mod facets;
+mod others;
+mod plain;
 mod read;
 mod retention;
 mod verify;
@@ -36,11 +40,16 @@ use super::log::ReadError;
 use super::stored;
 use crate::clock::Clock;
 use crate::id::Ulid;
+use crate::store::Store;
 use crate::store::archive::Archive;
 use crate::store::archive::ArchiveHead;
 use crate::store::archive::ArchiveRow;
 use crate::telemetry::metrics::Metrics;
 
+use self::others::Others;
+use self::plain::Plain;
+
+pub(super) use self::others::OthersTail;
 pub use self::verify::ShippedChain;
 pub use self::verify::verify_shipped;
 
@@ -61,6 +70,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 pub struct Shipping {
     node: Arc<str>,
     archive: Archive,
+    plain: Plain,
     log: Arc<Log>,
     index: Arc<Index>,
     clock: Arc<dyn Clock>,
@@ -68,6 +78,7 @@ pub struct Shipping {
     /// Held while a batch is shipped; `None`: where the rows end has to be asked.
     place: Mutex<Option<Place>>,
     progress: Mutex<Progress>,
+    others: Others,
 }
 
 /// How far a node's entries are in common.
@@ -98,8 +109,8 @@ struct Progress {
     oldest: Option<Ulid>,
     /// The segment that is being shipped.
     segment: u64,
-    /// The newest entry of the first release.
-    plain: Option<Ulid>,
+    /// The newest entry of the first release, and the oldest segment when it was looked for.
+    plain: Option<(Ulid, u64)>,
 }
 
 /// Entries on their way.
@@ -112,13 +123,20 @@ struct Batch {
 
 impl Shipping {
     pub(super) fn new(
-        (node, archive): (String, Archive),
+        node: String,
+        (store, archive): (&Store, Archive),
         (log, index): (Arc<Log>, Arc<Index>),
         clock: Arc<dyn Clock>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let (place, progress) = (Mutex::default(), Mutex::default());
-        Self { node: node.into(), archive, log, index, clock, metrics, place, progress }
+        let (plain, place, progress) = (Plain::new(store), Mutex::default(), Mutex::default());
+        let (node, others) = (node.into(), Others::default());
+        Self { node, archive, plain, log, index, clock, metrics, place, progress, others }
+    }
+
+    /// Returns the name of this node.
+    pub(super) fn node(&self) -> &Arc<str> {
+        &self.node
     }
 
     /// Returns how far this node's entries are in common.
@@ -220,7 +238,7 @@ impl Shipping {
             };
             if here.next >= until {
                 *place = Some(here);
-                return Ok(());
+                return self.look_for_plain();
             }
             *place = Some(self.step(here)?);
         }
@@ -236,13 +254,14 @@ impl Shipping {
         let (until, appended) = self.log.committed_and_appended();
         let mut reader = self.log.reader(next);
         let mut counted = 0;
-        while let Some((at, _)) = reader.next()? {
+        while let Some((at, _)) = reader.next_readable()? {
             if at >= until {
                 break;
             }
             counted += 1;
         }
         let plain = self.newest_plain()?;
+        self.plain.tell(&self.node, plain.map(|(newest, _)| newest))?;
         let mut progress = self.progress.lock();
         let oldest = progress.oldest;
         *progress = Progress {
@@ -257,15 +276,29 @@ impl Shipping {
         Ok(Place { head, next })
     }
 
-    /// Returns the newest entry of the first release: they are the first ones of a journal.
-    fn newest_plain(&self) -> Result<Option<Ulid>, QueryError> {
-        let mut reader = self.log.reader(self.log.start());
+    /// Notices that retention dropped entries of the first release.
+    fn look_for_plain(&self) -> Result<(), QueryError> {
+        let oldest = self.log.start().segment;
+        let looked_at = self.progress.lock().plain.map(|(_, oldest)| oldest);
+        if looked_at.is_none_or(|looked_at| looked_at == oldest) {
+            return Ok(());
+        }
+        let plain = self.newest_plain()?;
+        self.plain.tell(&self.node, plain.map(|(newest, _)| newest))?;
+        self.progress.lock().plain = plain;
+        Ok(())
+    }
+
+    /// Returns the newest entry of the first release, and the oldest segment: they are the first ones of a journal.
+    fn newest_plain(&self) -> Result<Option<(Ulid, u64)>, QueryError> {
+        let start = self.log.start();
+        let mut reader = self.log.reader(start);
         let mut newest = None;
-        while let Some((at, payload)) = reader.next()? {
-            let damaged = |_| ReadError::Damaged { segment: at.segment, offset: at.offset };
-            match stored::outline(payload).map_err(damaged)? {
-                plain if plain.is_plain() => newest = Some(plain.id),
-                _ => break,
+        while let Some((_, payload)) = reader.next_readable()? {
+            match stored::outline(payload) {
+                Ok(plain) if plain.is_plain() => newest = Some((plain.id, start.segment)),
+                Ok(_) => break,
+                Err(_) => {}
             }
         }
         Ok(newest)
@@ -300,18 +333,28 @@ impl Shipping {
         Ok(Place { head, next: batch.next })
     }
 
-    /// Reads the next entries; `None`: there are none that are to be shipped.
+    /// Reads the next entries; `None`: there are none that are to be shipped. A batch ends before what is damaged, so
+    /// that the next one does not go on where it ended, and its verification says so.
     fn read(&self, head: &ArchiveHead, from: Position) -> Result<Option<Batch>, QueryError> {
         let mut reader = self.log.reader(from);
         let mut batch: Option<Batch> = None;
         let (mut sequence, mut bytes) = (head.sequence, 0);
-        while let Some((at, payload)) = reader.next()? {
-            let damaged = |_| ReadError::Damaged { segment: at.segment, offset: at.offset };
-            let Some(row) = stored::row(sequence + 1, payload).map_err(damaged)? else {
+        loop {
+            let read = reader.next();
+            if matches!(read, Err(ReadError::Damaged { .. })) {
+                reader.skip_damage()?;
+                if batch.is_some() { break } else { continue }
+            }
+            let Some((at, payload)) = read? else { break };
+            let readable =
+                stored::row(sequence + 1, payload).and_then(|row| Ok((row, stored::split(payload)?)));
+            let Ok((row, (previous, hash, _))) = readable else {
+                if batch.is_some() { break } else { continue }
+            };
+            let Some(row) = row else {
                 self.progress.lock().shipped_since += 1;
                 continue;
             };
-            let (previous, hash, _) = stored::split(payload).map_err(damaged)?;
             sequence += 1;
             bytes += payload.len();
             let batch = batch.get_or_insert_with(|| Batch { rows: Vec::new(), previous, hash, next: at });

@@ -13,18 +13,21 @@ use crate::access::keyring::Keyring;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
+use crate::store::archive::ArchiveFacets;
 use crate::store::archive::ArchiveRow;
 
 use super::chain::Hash;
 use super::event::AuditEvent;
 use super::event::AuditFinding;
+use super::event::AuditShadow;
 use super::event::Entry;
 use super::query::Query;
-use super::tally;
 
 /// The version whose actor and entity are no tokens.
 const VERSION_PLAIN: u32 = 1;
 const VERSION: u32 = 2;
+/// What the canonical bytes of an entry begin with whose names are tokens.
+const HEAD: &[u8] = b"{\"v\":2,\"id\":\"";
 const HASH_BYTES: usize = 32;
 /// Room for an exchange without findings.
 const BODY_BYTES_USUAL: usize = 512;
@@ -34,8 +37,9 @@ const BODY_BYTES_USUAL: usize = 512;
 #[error("unreadable audit entry")]
 pub struct UnreadableEntry;
 
-/// What is written of an entry after its version and id, its fields in the order that is hashed. Never change
-/// it: add a version.
+/// What is written of an entry after its version and id, its fields in the order that is hashed. Never change what is
+/// there: add a version. A field that most entries lack may be added at the end, absent where it says nothing: readers
+/// of before pass it over, and hash the bytes as they are.
 #[derive(Serialize)]
 struct Written<'a> {
     event_type: &'a str,
@@ -63,6 +67,8 @@ struct Written<'a> {
     revision: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     latency_us: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shadow: Option<&'a AuditShadow>,
 }
 
 #[derive(Serialize)]
@@ -105,6 +111,8 @@ struct Read {
     revision: Option<u64>,
     #[serde(default)]
     latency_us: Option<u64>,
+    #[serde(default)]
+    shadow: Option<AuditShadow>,
 }
 
 #[derive(Deserialize)]
@@ -120,10 +128,8 @@ struct ReadFinding {
 /// What an entry is found by, without a copy of it.
 pub(super) struct Outline<'a> {
     pub(super) id: Ulid,
-    /// The category's code (see [`tally::code`]).
-    pub(super) category: u8,
-    /// The severity's code.
-    pub(super) severity: u8,
+    pub(super) category: Option<Category>,
+    pub(super) severity: Option<Severity>,
     names: Names<'a>,
 }
 
@@ -144,6 +150,20 @@ struct Names<'a> {
     entity: Option<Text<'a>>,
     #[serde(borrow, default)]
     request_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    action: Text<'a>,
+    #[serde(borrow, default)]
+    route: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    policy: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    findings: Vec<Found<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Found<'a> {
+    #[serde(borrow)]
+    detector: Text<'a>,
 }
 
 /// A text that is borrowed where it has no escapes, within an `Option` too.
@@ -181,6 +201,25 @@ impl Outline<'_> {
         self.names.request_id.as_ref().map(|text| &*text.0)
     }
 
+    pub(super) fn action(&self) -> &str {
+        &self.names.action.0
+    }
+
+    /// Returns the route; empty where there is none.
+    pub(super) fn route(&self) -> &str {
+        self.names.route.as_ref().map_or("", |text| &text.0)
+    }
+
+    /// Returns the policy; empty where there is none.
+    pub(super) fn policy(&self) -> &str {
+        self.names.policy.as_ref().map_or("", |text| &text.0)
+    }
+
+    /// Returns the detector of each finding.
+    pub(super) fn detectors(&self) -> impl Iterator<Item = &str> {
+        self.names.findings.iter().map(|found| &*found.detector.0)
+    }
+
     /// Tells whether the entry holds to a query's filters, its times left aside. Names are asked for by token.
     pub(super) fn matches(&self, query: &Query, keyring: &Keyring) -> bool {
         let holds = |wanted: &Option<String>, is: Option<&str>| wanted.is_none() || wanted.as_deref() == is;
@@ -188,9 +227,13 @@ impl Outline<'_> {
             |wanted: &Option<String>| wanted.is_none() || holds(wanted, self.entity(keyring).as_deref());
         let by_or_about =
             |wanted: &Option<String>| about(wanted) || holds(wanted, self.actor(keyring).as_deref());
-        query.category.is_none_or(|wanted| self.category == tally::code(&Category::ALL, Some(wanted)))
-            && query.severity.is_none_or(|wanted| self.severity == tally::code(&Severity::ALL, Some(wanted)))
+        query.category.is_none_or(|wanted| self.category == Some(wanted))
+            && query.severity.is_none_or(|wanted| self.severity == Some(wanted))
             && query.event_type.as_ref().is_none_or(|wanted| self.event_type() == wanted)
+            && holds(&query.action, Some(self.action()))
+            && holds(&query.route, Some(self.route()))
+            && holds(&query.policy, Some(self.policy()))
+            && query.detector.as_ref().is_none_or(|wanted| self.detectors().any(|is| is == wanted))
             && about(&query.entity)
             && by_or_about(&query.subject)
             && holds(&query.request_id, self.request_id())
@@ -217,6 +260,7 @@ pub(super) fn body(event: &AuditEvent, keyring: &Keyring) -> Vec<u8> {
         policy: event.policy.as_deref(),
         revision: event.revision,
         latency_us: event.latency_us,
+        shadow: event.shadow.as_ref(),
     };
     let mut bytes = Vec::with_capacity(BODY_BYTES_USUAL);
     serde_json::to_writer(&mut bytes, &written).expect("strings and integers always have a JSON form");
@@ -225,7 +269,7 @@ pub(super) fn body(event: &AuditEvent, keyring: &Keyring) -> Vec<u8> {
 
 /// Appends the canonical bytes of the entry that an event's [`body`] becomes under an id.
 pub(super) fn push_canonical(id: Ulid, body: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"v\":2,\"id\":\"");
+    out.extend_from_slice(HEAD);
     out.extend_from_slice(&id.to_text());
     out.extend_from_slice(b"\",");
     out.extend_from_slice(body.strip_prefix(b"{").unwrap_or(body));
@@ -273,10 +317,12 @@ pub(super) fn entry(payload: &[u8], keyring: &Keyring) -> Result<Entry, Unreadab
 
 /// Returns the entry of a frame's payload as it is shipped; `None` where its names are in plain text.
 pub(super) fn row(sequence: u64, payload: &[u8]) -> Result<Option<ArchiveRow>, UnreadableEntry> {
-    let Outline { id, names, .. } = outline(payload)?;
-    if names.v == VERSION_PLAIN {
+    let outline = outline(payload)?;
+    if outline.is_plain() {
         return Ok(None);
     }
+    let facets = facets(&outline);
+    let Outline { id, names, .. } = outline;
     let text = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned());
     Ok(Some(ArchiveRow {
         sequence,
@@ -287,8 +333,23 @@ pub(super) fn row(sequence: u64, payload: &[u8]) -> Result<Option<ArchiveRow>, U
         entity: text(names.entity),
         actor: text(names.actor),
         request_id: text(names.request_id),
+        facets: Some(facets),
         payload: payload.to_vec(),
     }))
+}
+
+/// Returns what a shipped entry is found by, as long as it is not by its names or its facts.
+pub(super) fn facets(outline: &Outline<'_>) -> ArchiveFacets {
+    let mut detectors: Vec<String> = outline.detectors().map(str::to_owned).collect();
+    detectors.sort_unstable();
+    detectors.dedup();
+    let text = |text: &Option<Text<'_>>| text.as_ref().map(|text| text.0.as_ref().to_owned());
+    ArchiveFacets {
+        action: outline.action().to_owned(),
+        route: text(&outline.names.route),
+        policy: text(&outline.names.policy),
+        detectors,
+    }
 }
 
 /// Returns the id of an entry by its canonical bytes.
@@ -307,7 +368,6 @@ pub(super) fn outline(payload: &[u8]) -> Result<Outline<'_>, UnreadableEntry> {
     let id = names.id.0.parse().map_err(|_| UnreadableEntry)?;
     let category = names.category.as_ref().map(|text| named::<Category>(&text.0)).transpose()?;
     let severity = names.severity.as_ref().map(|text| named::<Severity>(&text.0)).transpose()?;
-    let (category, severity) = (tally::code(&Category::ALL, category), tally::code(&Severity::ALL, severity));
     Ok(Outline { id, category, severity, names })
 }
 
@@ -327,6 +387,7 @@ fn event(stored: Read) -> Result<AuditEvent, UnreadableEntry> {
         policy: stored.policy,
         revision: stored.revision,
         latency_us: stored.latency_us,
+        shadow: stored.shadow,
     })
 }
 
@@ -357,77 +418,4 @@ fn named<T: FromStr>(name: &str) -> Result<T, UnreadableEntry> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::sample;
-    use super::*;
-
-    /// Written by the first release; must stay readable, byte for byte, for ever.
-    const FIXTURE_V1: &str = concat!(
-        r#"{"v":1,"id":"0000000000000000000000000B","event_type":"exchange","category":"pii","#,
-        r#""severity":"high","action":"block","actor":"key-1","entity":"user-1","route":"chat","#,
-        r#""request_id":"r-11","message":"event 11","findings":[{"detector":"github_token","#,
-        r#""category":"pii","severity":"high","confidence":90,"action":"block","redacted":"gh…yz"}],"#,
-        r#""techniques":["AML.T0057"],"policy":"default","revision":3,"latency_us":1500}"#,
-    );
-
-    /// Returns the same entry as version 2 has it.
-    fn fixture_v2(keyring: &Keyring) -> String {
-        let sealed = FIXTURE_V1.replace(r#""v":1"#, r#""v":2"#);
-        sealed.replace("key-1", &keyring.seal("key-1")).replace("user-1", &keyring.seal("user-1"))
-    }
-
-    fn payload(previous: Hash, hash: Hash, canonical: &[u8]) -> Vec<u8> {
-        [previous.0.as_slice(), hash.0.as_slice(), canonical].concat()
-    }
-
-    #[test]
-    fn both_versions_stay_as_they_were() {
-        let (event, keyring) = (sample::event(11), sample::keyring());
-        let expected =
-            Entry { node: None, id: Ulid(11), event, hash: Hash([1; 32]), previous_hash: Hash::default() };
-        let newer = fixture_v2(&keyring);
-        for fixture in [FIXTURE_V1, &newer] {
-            let payload = payload(Hash::default(), Hash([1; 32]), fixture.as_bytes());
-            assert_eq!(entry(&payload, &keyring).unwrap(), expected);
-            let outline = outline(&payload).unwrap();
-            assert_eq!(outline.entity(&keyring).as_deref(), Some(keyring.seal("user-1").as_ref()));
-            assert_eq!(outline.actor(&keyring).as_deref(), Some(keyring.seal("key-1").as_ref()));
-        }
-        let (mut written, previous) = (Vec::new(), Hash([7; 32]));
-        let hash = push_payload(previous, Ulid(11), &body(&expected.event, &keyring), &mut written);
-        assert_eq!(hash, Hash::of(previous, newer.as_bytes()));
-        assert_eq!(written, payload(previous, hash, newer.as_bytes()));
-        assert!(!newer.contains("user-1") && !newer.contains("key-1"));
-    }
-
-    #[test]
-    fn whoever_is_erased_is_gone_from_the_newer_version() {
-        let keyring = sample::keyring();
-        let newer = payload(Hash::default(), Hash::default(), fixture_v2(&keyring).as_bytes());
-        assert!(keyring.destroy("user-1").unwrap());
-        let event = entry(&newer, &keyring).unwrap().event;
-        assert_eq!((event.actor.as_deref(), event.entity.as_deref()), (Some("key-1"), Some("[erased]")));
-    }
-
-    #[test]
-    fn absent_fields_stay_absent() {
-        let event = AuditEvent { event_type: "started".into(), ..AuditEvent::default() };
-        let (keyring, mut bytes) = (sample::keyring(), Vec::new());
-        push_canonical(Ulid(1), &body(&event, &keyring), &mut bytes);
-        assert!(!String::from_utf8(bytes.clone()).unwrap().contains("null"));
-        let read = entry(&payload(Hash::default(), Hash::default(), &bytes), &keyring);
-        assert_eq!(read.unwrap().event, event);
-    }
-
-    #[test]
-    fn garbage_is_not_an_entry() {
-        let newer = FIXTURE_V1.replace("\"v\":1", "\"v\":3");
-        let cases: [&[u8]; 3] = [b"", &[0; 64], newer.as_bytes()];
-        let keyring = sample::keyring();
-        for case in cases {
-            let payload = payload(Hash::default(), Hash::default(), case);
-            assert_eq!(entry(&payload, &keyring), Err(UnreadableEntry));
-        }
-        assert_eq!(entry(b"short", &keyring), Err(UnreadableEntry));
-    }
-}
+mod tests;

@@ -9,6 +9,7 @@ use super::*;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::clock::SystemClock;
+use crate::id::Ulid;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
 
@@ -69,15 +70,18 @@ fn a_full_queue_and_a_slow_log_are_told_and_counted() {
     let (Opened { recorder, writer, log, .. }, metrics) = opened(config, Arc::new(SystemClock));
     runtime().block_on(async {
         recorder.record_soon(sample::event(0)).unwrap();
-        recorder.record_soon(sample::event(1)).unwrap();
+        // What was taken may be written later, and what found no place is not.
+        assert_eq!(recorder.record_safely(sample::event(1)).await, Err(RecordError::TimedOut));
         assert_eq!(recorder.record_soon(sample::event(2)), Err(RecordError::QueueFull));
-        assert_eq!(recorder.record_safely(sample::event(3)).await, Err(RecordError::TimedOut));
+        assert_eq!(recorder.record_safely(sample::event(3)).await, Err(RecordError::QueueFull));
         let mut large = sample::event(4);
         large.message = "x".repeat(super::recorder::EVENT_BYTES_MAX);
         assert_eq!(recorder.record_soon(large), Err(RecordError::TooLarge));
-        assert_eq!(metrics.audit_refusals(), 3);
+        assert_eq!(metrics.audit_refusals(), 4);
         writer.run(async {}).await.unwrap();
         assert_eq!(log.query(Query::default()).await.unwrap().total, 2);
+        // Both were written at once, and count as two.
+        assert_eq!(metrics.audit_completeness(), Some(2.0 / 6.0));
     });
 }
 
@@ -85,7 +89,8 @@ fn a_full_queue_and_a_slow_log_are_told_and_counted() {
 fn buffered_events_outlast_a_failing_disk() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(ManualClock::new(Timestamp::from_second(1000).unwrap()));
-    let (Opened { recorder, mut writer, log, keyring, .. }, _) = opened(config(folder.path()), clock.clone());
+    let (Opened { recorder, mut writer, log, keyring, .. }, metrics) =
+        opened(config(folder.path()), clock.clone());
     let full = Some(libc::ENOSPC);
     writer.hand.turn(vec![]);
     writer.hand.journal.faults.plan(vec![full, full, full, full]);
@@ -96,6 +101,7 @@ fn buffered_events_outlast_a_failing_disk() {
     writer.hand.turn(vec![queued(0), queued(1)]);
     assert_eq!(recorder.health(), Health::Degraded(Trouble::DiskFull));
     assert!(recorder.record_soon(sample::event(2)).is_err());
+    assert_eq!(metrics.audit_completeness(), Some(0.0), "what was tried is not taken yet");
     for _ in 0..4 {
         clock.advance(Duration::from_secs(2));
         writer.hand.turn(vec![]);
@@ -137,6 +143,10 @@ fn old_and_surplus_segments_are_dropped_and_the_rest_verifies() {
             let body = stored::body(&sample::event(number), &keyring);
             writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
         }
+        let all = Query { limit: 100, ..Query::default() };
+        let newest_first = runtime().block_on(log.query(all)).unwrap().entries;
+        let ids: Vec<Ulid> = newest_first.iter().rev().map(|entry| entry.id).collect();
+        let mut slow = runtime().block_on(log.follow(Some(Seen::up_to(ids[0])), None)).unwrap();
         let dropped = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&dropped);
         log.on_drop(move |entry| told.lock().push(entry.event.message.clone()));
@@ -145,6 +155,18 @@ fn old_and_surplus_segments_are_dropped_and_the_rest_verifies() {
         assert!((20..70).contains(&total), "{total}");
         let gone: Vec<String> = (0..100 - total).map(|number| format!("event {number}")).collect();
         assert_eq!(*dropped.lock(), gone, "each that goes is told of, and none that stays");
+        let kept = (100 - total) as usize;
+        let come_back = |seen: usize| {
+            let mut following = runtime().block_on(log.follow(Some(Seen::up_to(ids[seen])), None)).unwrap();
+            let entries = runtime().block_on(following.next_batch()).unwrap();
+            assert_eq!(entries[0].id, ids[kept.max(seen + 1)]);
+            following.gap_before(&entries)
+        };
+        assert_eq!(come_back(3), Some(Gap { after: ids[3], before: ids[kept] }), "what is missing is told");
+        assert_eq!((come_back(kept), come_back(98)), (None, None));
+        let late = runtime().block_on(slow.next_batch()).unwrap();
+        assert_eq!(slow.gap_before(&late).map(|gap| gap.before), Some(ids[kept]), "who was too slow is told");
+        assert_eq!(slow.gap_before(&late), None, "once");
         assert_eq!(log.verify().unwrap().entries(), total);
     }
 }
@@ -248,4 +270,47 @@ fn nothing_acknowledged_is_lost_by_kill() {
         }
     });
     assert!(acknowledged.is_empty(), "lost {} entries", acknowledged.len());
+}
+
+#[test]
+fn a_damaged_segment_stops_neither_those_who_follow_the_log_nor_its_retention() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp::from_second(1000).unwrap()));
+    let config = AuditConfig {
+        segment_bytes_max: 4000,
+        retention_age: Some(Duration::from_secs(50)),
+        ..config(folder.path())
+    };
+    let (Opened { mut writer, log, keyring, .. }, metrics) = opened(config, clock.clone());
+    let write = |writer: &mut Writer, numbers: std::ops::Range<usize>| {
+        for number in numbers {
+            clock.advance(Duration::from_secs(1));
+            let body = stored::body(&sample::event(number), &keyring);
+            writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
+        }
+    };
+    write(&mut writer, 0..40);
+    let path = segment::path(folder.path(), 2);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[300] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    log.maintain().unwrap();
+    let figure = || {
+        let text = metrics.render();
+        text.lines().find_map(|line| line.strip_prefix("portcullis_audit_damaged_bytes ")?.parse().ok())
+    };
+    assert!(log.is_damaged() && figure().is_some_and(|bytes: u64| bytes > 100));
+    let runtime = runtime();
+    let page = runtime.block_on(log.query(Query::default())).unwrap();
+    assert_eq!((page.total, page.is_complete), (39, false));
+    let mut tail = runtime.block_on(log.tail(Some(crate::id::Ulid(0)))).unwrap();
+    assert_eq!(runtime.block_on(tail.next_batch()).unwrap().len(), 39);
+    assert!(log.verify().is_err());
+    assert!(super::verify::verify(folder.path(), &super::verify::Trust::default()).is_err());
+    write(&mut writer, 40..100);
+    log.maintain().unwrap();
+    assert!(!path.exists() && !log.is_damaged());
+    assert_eq!(figure(), Some(0));
+    let page = runtime.block_on(log.query(Query::default())).unwrap();
+    assert!(page.is_complete && page.total < 70);
 }

@@ -149,6 +149,7 @@ impl Hand {
         });
         match outcome {
             Ok(ids) => {
+                self.metrics.audit_taken(ids.len() as u64);
                 for (queued, id) in due.into_iter().zip(ids) {
                     // Whoever gave up waiting has been told that the event may still be recorded.
                     queued.done.map(|done| done.send(Ok(id)));

@@ -1,30 +1,30 @@
 //! The closed set of checks: what can be seen of a control from inside the gateway.
 //!
 //! A check is a function of the [`Facts`]. It is met, or not, or cannot be answered: a deployment without API keys
-//! has no key that never expires, and none that does. What was seen is said in a sentence, with the call that shows
-//! it again; figures of the audit log are shown by a query over the very period they were counted in.
+//! has no key that never expires, and none that does. What was seen is said in a sentence, with the calls that show
+//! it again, all of which an auditor may make: figures of the audit log are shown by queries over the very period they
+//! were counted in; what an auditor may not read (policies, keys, the configuration) is shown item by item as the
+//! evidence of the check.
 
+mod access;
 mod parties;
-
-use std::fmt::Write;
-
-use jiff::SignedDuration;
+mod policies;
+mod record;
 
 use super::facts::Facts;
-use super::facts::KeyFact;
-use super::facts::PolicyFact;
-use crate::access::role::Role;
-use crate::policy::decision::Mode;
 use crate::scan::threat::Category;
 
-/// A key older than this should have been replaced.
-const KEY_DAYS_MAX: i64 = 365;
+use self::policies::Side;
+pub use self::record::counted_types;
+
 /// A certificate that ends sooner needs attention.
 const CERTIFICATE_DAYS_MIN: i64 = 14;
 /// What counts as available.
 const AVAILABILITY_MIN: f64 = 0.999;
-/// More admin keys than this are no longer few.
-const ADMIN_KEYS_MAX: usize = 3;
+/// The most items of one check that are shown; those that are not as they should be come first.
+const ITEMS_MAX: usize = 1000;
+/// The most items that a sentence names.
+const ITEMS_NAMED_MAX: usize = 5;
 
 /// One check.
 #[derive(Debug)]
@@ -41,6 +41,8 @@ pub struct Check {
 pub enum Verdict {
     /// It is as it should be.
     Met,
+    /// A part of it is.
+    Partial,
     /// It is not.
     Unmet,
     /// It cannot be told.
@@ -60,15 +62,44 @@ pub struct Evidence {
     pub seen: String,
     /// The figure it rests on, where there is one.
     pub figure: Option<f64>,
-    /// The call that shows it again.
-    pub link: String,
+    /// The calls that show it again; a figure with several is the sum of theirs.
+    pub links: Vec<String>,
+    /// What it goes by where no other call shows that to an auditor, what is not as it should be first.
+    pub items: Vec<Item>,
+    /// How many items there are in all.
+    pub items_total: usize,
+}
+
+/// One of the things that a check goes by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// What it is: the id of a policy or a key, the name of a route.
+    pub name: String,
+    /// Whether it is as it should be.
+    pub is_good: bool,
+    /// What was seen of it.
+    pub seen: String,
 }
 
 struct Seen {
     verdict: Verdict,
     text: String,
     figure: Option<f64>,
-    link: String,
+    shown: Shown,
+}
+
+/// How what was seen is shown again.
+enum Shown {
+    /// By these calls.
+    Calls(Vec<String>),
+    /// By the items themselves, of which there are so many.
+    Items(Vec<Item>, usize),
+}
+
+impl Item {
+    fn new(name: &str, is_good: bool, seen: String) -> Self {
+        Self { name: name.to_owned(), is_good, seen }
+    }
 }
 
 impl Verdict {
@@ -76,6 +107,7 @@ impl Verdict {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Met => "met",
+            Self::Partial => "partial",
             Self::Unmet => "unmet",
             Self::Unknown => "unknown",
         }
@@ -93,8 +125,14 @@ impl Check {
 
     /// Looks at the facts.
     pub fn run(&self, facts: &Facts) -> Evidence {
-        let Seen { verdict, text, figure, link } = (self.look)(facts);
-        Evidence { check: self.name, asks: self.asks, verdict, seen: text, figure, link }
+        let Seen { verdict, text, figure, shown } = (self.look)(facts);
+        let (links, items, items_total) = match shown {
+            Shown::Calls(links) => (links, Vec::new(), 0),
+            Shown::Items(items, total) => {
+                (vec![format!("/api/v1/compliance/evidence?check={}", self.name)], items, total)
+            }
+        };
+        Evidence { check: self.name, asks: self.asks, verdict, seen: text, figure, links, items, items_total }
     }
 }
 
@@ -104,129 +142,91 @@ const fn check(name: &'static str, asks: &'static str, look: fn(&Facts) -> Seen)
 
 static CHECKS: &[Check] = &[
     check("secrets_stopped", "Does every policy mask or refuse secrets in requests?", |facts| {
-        enforced(facts, Category::Secrets, Side::Request)
+        policies::enforced(facts, Category::Secrets, Side::Request)
     }),
     check("pii_stopped", "Does every policy mask or refuse personal data in requests?", |facts| {
-        enforced(facts, Category::Pii, Side::Request)
+        policies::enforced(facts, Category::Pii, Side::Request)
     }),
     check("pii_stopped_in_answers", "Does every policy mask or refuse personal data in answers?", |facts| {
-        enforced(facts, Category::Pii, Side::Response)
+        policies::enforced(facts, Category::Pii, Side::Response)
     }),
     check("secrets_stopped_in_answers", "Does every policy mask or refuse secrets in answers?", |facts| {
-        enforced(facts, Category::Secrets, Side::Response)
+        policies::enforced(facts, Category::Secrets, Side::Response)
     }),
     check("injection_stopped", "Does every policy refuse injections in requests?", |facts| {
-        enforced(facts, Category::Injection, Side::Request)
+        policies::enforced(facts, Category::Injection, Side::Request)
     }),
     check("exfiltration_stopped", "Does every policy stop leaks in answers?", |facts| {
-        enforced(facts, Category::Exfiltration, Side::Response)
+        policies::enforced(facts, Category::Exfiltration, Side::Response)
     }),
-    check("policies_fail_closed", "Is what cannot be inspected refused?", |facts| {
-        all("policies refuse what cannot be inspected", "/api/v1/policies", &facts.policies, |it| {
-            it.fails_closed
-        })
-    }),
-    check("tools_pinned", "Are changed definitions of tools noticed?", |facts| {
-        all("policies look for changed tools", "/api/v1/policies", &facts.policies, |it| it.pins_tools)
-    }),
-    check("traffic_inspected", "Does nothing pass a route uninspected?", |facts| {
-        all("routes let nothing pass uninspected", "/api/v1/config", &facts.routes, |it| !it.passes_upgrades)
-    }),
-    check("gateway_keys_required", "Does every route ask for a key of the gateway?", |facts| {
-        all("routes ask for a key of the gateway", "/api/v1/config", &facts.routes, |it| it.takes_keys)
-    }),
-    check("providers_over_tls", "Are all providers reached over TLS?", |facts| {
-        all(
-            "routes reach their provider over TLS, or on this machine",
-            "/api/v1/config",
-            &facts.routes,
-            |it| it.is_private,
-        )
-    }),
-    check("listeners_over_tls", "Do all listeners speak TLS, or only to this machine?", |facts| {
-        all("listeners speak TLS, or only to this machine", "/api/v1/config", &facts.listeners, |it| {
-            it.has_tls || it.is_local
-        })
-    }),
+    check("policies_fail_closed", "Is what cannot be inspected refused?", policies::fail_closed),
+    check("tools_pinned", "Are changed definitions of tools noticed?", policies::tools_pinned),
+    check("traffic_inspected", "Does nothing pass a route uninspected?", traffic_inspected),
+    check("gateway_keys_required", "Does every route ask for a key of the gateway?", gateway_keys_required),
+    check("providers_over_tls", "Are all providers reached over TLS?", providers_over_tls),
+    check("listeners_over_tls", "Do all listeners speak TLS, or only to this machine?", listeners_over_tls),
     check("certificates_valid", "Is every certificate good for two more weeks?", certificates),
-    check("keys_expire", "Does every API key end some day?", |facts| {
-        all("API keys end some day", "/api/v1/keys", &facts.keys, |it| it.expires_at.is_some())
-    }),
-    check("keys_rotated", "Was every API key made within a year?", |facts| {
-        all("API keys were made within a year", "/api/v1/keys", &facts.keys, |it| {
-            facts.at.duration_since(it.text_since) <= days(KEY_DAYS_MAX)
-        })
-    }),
-    check("keys_budgeted", "Has every API key that uses providers a budget?", |facts| {
-        let spending: Vec<&KeyFact> =
-            facts.keys.iter().filter(|it| matches!(it.role, Role::Service | Role::Agent)).collect();
-        all("API keys of services have a budget", "/api/v1/keys", &spending, |it| it.has_budget)
-    }),
-    check("least_privilege", "Are admin keys few, and other work done with lesser ones?", least_privilege),
+    check("keys_expire", "Does every API key end some day?", access::keys_expire),
+    check("keys_rotated", "Was every API key made within a year?", access::keys_rotated),
+    check("keys_budgeted", "Has every API key that uses providers a budget?", access::keys_budgeted),
+    check(
+        "least_privilege",
+        "Are admin keys few, and other work done with lesser ones?",
+        access::least_privilege,
+    ),
+    check(
+        "access_in_use",
+        "Was every API key and every user that may come in used within 90 days?",
+        access::in_use,
+    ),
     check("denials_recorded", "Are refused calls of the management API in the record?", |facts| {
-        recorded(facts, "access_denied", "refused calls")
+        record::recorded(facts, &record::DENIALS)
     }),
-    check("key_changes_recorded", "Are new and revoked keys in the record?", |facts| {
-        recorded(facts, "key_created", "new API keys")
+    check("key_changes_recorded", "Are new, changed and revoked keys in the record?", |facts| {
+        record::recorded(facts, &record::KEY_CHANGES)
     }),
     check("changes_recorded", "Are changes of the configuration in the record?", |facts| {
-        recorded(facts, "config_changed", "changes of the configuration")
+        record::recorded(facts, &record::CHANGES)
     }),
-    check("logins_recorded", "Are logins in the record?", |facts| recorded(facts, "login", "logins")),
-    check("exchanges_recorded", "Are exchanges with providers in the record?", |facts| {
-        recorded(facts, "exchange", "exchanges")
+    check("logins_recorded", "Are logins in the record?", |facts| record::recorded(facts, &record::LOGINS)),
+    check("exchanges_recorded", "Are exchanges with providers and between agents in the record?", |facts| {
+        record::recorded(facts, &record::EXCHANGES)
     }),
     check("erasures_recorded", "Are erasures of personal data in the record?", |facts| {
-        recorded(facts, "entity_erased", "erasures")
+        record::recorded(facts, &record::ERASURES)
     }),
     check("exports_recorded", "Are exports of personal data in the record?", |facts| {
-        recorded(facts, "entity_exported", "exports")
+        record::recorded(facts, &record::EXPORTS)
     }),
     check("holds_recorded", "Are legal holds in the record?", |facts| {
-        recorded(facts, "hold_created", "legal holds")
+        record::recorded(facts, &record::HOLDS)
     }),
     check("injections_found", "Are attempted injections found and recorded?", |facts| {
-        found(facts, Category::Injection)
+        policies::found(facts, Category::Injection)
     }),
-    check("leaks_found", "Are leaks found and recorded?", |facts| found(facts, Category::Exfiltration)),
+    check("leaks_found", "Are leaks found and recorded?", |facts| {
+        policies::found(facts, Category::Exfiltration)
+    }),
     check("pii_found", "Is personal data in traffic found and recorded?", |facts| {
-        found(facts, Category::Pii)
+        policies::found(facts, Category::Pii)
     }),
     check("secrets_found", "Are secrets in traffic found and recorded?", |facts| {
-        found(facts, Category::Secrets)
+        policies::found(facts, Category::Secrets)
     }),
-    check("audit_writable", "Can the audit log be written?", |facts| {
-        let text = if facts.audit.is_writable {
-            "the audit log can be written"
-        } else {
-            "the audit log cannot be written"
-        };
-        told(
-            facts.audit.is_writable,
-            text.to_owned(),
-            Some(facts.audit.entries as f64),
-            "/api/v1/persistence",
-        )
-    }),
+    check("audit_writable", "Can the audit log be written?", record::writable),
     check("audit_fails_closed", "Does traffic stop while it cannot be recorded?", |facts| {
         let text = match facts.audit.fails_closed {
             true => "traffic is refused while the audit log cannot be written",
             false => "traffic goes on while the audit log cannot be written",
         };
-        told(facts.audit.fails_closed, text.to_owned(), None, "/api/v1/config")
+        one("audit", facts.audit.fails_closed, text)
     }),
-    check("audit_complete", "Did the audit log take every event?", |facts| match facts.audit.completeness {
-        Some(share) => {
-            let text = format!("the audit log took {:.3} % of its events since the start", share * 100.0);
-            told(share >= 1.0, text, Some(share), "/api/v1/sla")
-        }
-        None => unknown("no event was recorded since the start", "/api/v1/sla"),
-    }),
-    check("audit_chain_intact", "Does the chain of the audit log hold together?", chain),
-    check("audit_kept_90_days", "Is the audit log kept for 90 days?", |facts| kept(facts, 90)),
-    check("audit_kept_6_months", "Is the audit log kept for six months?", |facts| kept(facts, 183)),
-    check("audit_kept_1_year", "Is the audit log kept for a year?", |facts| kept(facts, 365)),
-    check("audit_kept_6_years", "Is the audit log kept for six years?", |facts| kept(facts, 2_191)),
+    check("audit_complete", "Did the audit log take every event?", record::complete),
+    check("audit_chain_intact", "Does the chain of the audit log hold together?", record::chain),
+    check("audit_kept_90_days", "Is the audit log kept for 90 days?", |facts| record::kept(facts, 90)),
+    check("audit_kept_6_months", "Is the audit log kept for six months?", |facts| record::kept(facts, 183)),
+    check("audit_kept_1_year", "Is the audit log kept for a year?", |facts| record::kept(facts, 365)),
+    check("audit_kept_6_years", "Is the audit log kept for six years?", |facts| record::kept(facts, 2_191)),
     check("licence_valid", "Does the licence count?", |facts| match &facts.license_fault {
         None => told(true, format!("the tier is {}", facts.tier.as_str()), None, "/api/v1/license/status"),
         Some(fault) => {
@@ -260,13 +260,10 @@ static CHECKS: &[Check] = &[
         "Is every change of the configuration kept, and can it be undone?",
         |facts| {
             let text = format!("revision {} is in force, and earlier ones are kept", facts.revision);
-            told(facts.revision > 0, text, Some(facts.revision as f64), "/api/v1/config/revisions")
+            told(facts.revision > 0, text, Some(facts.revision as f64), "/api/v1/status")
         },
     ),
-    check("detection_proven", "Did every detector prove itself by its own examples?", |facts| {
-        let text = format!("{} detectors and rules proved themselves", facts.proven);
-        told(facts.proven > 0, text, Some(facts.proven as f64), "/api/v1/policies")
-    }),
+    check("detection_proven", "Did every detector prove itself by its own examples?", proven),
     check("usage_metered", "Is it known who used which model, and how much?", |facts| {
         let link = format!("/api/v1/analytics/usage?from={}&to={}", facts.since, facts.at);
         match facts.usage {
@@ -300,55 +297,81 @@ static CHECKS: &[Check] = &[
     }),
 ];
 
-#[derive(Clone, Copy)]
-enum Side {
-    Request,
-    Response,
-}
-
 fn told(is_met: bool, text: String, figure: Option<f64>, link: &str) -> Seen {
     let verdict = if is_met { Verdict::Met } else { Verdict::Unmet };
-    Seen { verdict, text, figure, link: link.to_owned() }
+    Seen { verdict, text, figure, shown: Shown::Calls(vec![link.to_owned()]) }
 }
 
 fn unknown(text: &str, link: &str) -> Seen {
-    Seen { verdict: Verdict::Unknown, text: text.to_owned(), figure: None, link: link.to_owned() }
+    Seen { verdict: Verdict::Unknown, ..told(false, text.to_owned(), None, link) }
+}
+
+fn shown(is_met: bool, text: String, figure: Option<f64>, items: impl Iterator<Item = Item>) -> Seen {
+    let verdict = if is_met { Verdict::Met } else { Verdict::Unmet };
+    let mut items: Vec<Item> = items.collect();
+    let total = items.len();
+    items.sort_by_key(|item| item.is_good);
+    items.truncate(ITEMS_MAX);
+    Seen { verdict, text, figure, shown: Shown::Items(items, total) }
+}
+
+fn unknown_of_items(text: &str) -> Seen {
+    Seen { verdict: Verdict::Unknown, ..shown(false, text.to_owned(), None, std::iter::empty()) }
+}
+
+/// Is met where the one thing that is looked at is as it should be.
+fn one(name: &str, is_good: bool, text: &str) -> Seen {
+    let item = Item::new(name, is_good, text.to_owned());
+    shown(is_good, text.to_owned(), None, std::iter::once(item))
 }
 
 /// Is met where all are as they should be; cannot be told where there is none.
-fn all<T>(what: &str, link: &str, things: &[T], is_good: impl Fn(&T) -> bool) -> Seen {
+fn all<T>(what: &str, things: &[T], look: impl Fn(&T) -> Item) -> Seen {
     if things.is_empty() {
-        return unknown(
-            &format!("there are no {}", what.split_once(' ').map_or(what, |(noun, _)| noun)),
-            link,
-        );
+        let noun = what.split_once(' ').map_or(what, |(noun, _)| noun);
+        return unknown_of_items(&format!("there are no {noun}"));
     }
-    let good = things.iter().filter(|thing| is_good(thing)).count();
-    told(good == things.len(), format!("{good} of {} {what}", things.len()), Some(good as f64), link)
+    let items: Vec<Item> = things.iter().map(look).collect();
+    let good = items.iter().filter(|item| item.is_good).count();
+    let text = format!("{good} of {} {what}", things.len());
+    shown(good == things.len(), text, Some(good as f64), items.into_iter())
 }
 
-fn enforced(facts: &Facts, category: Category, side: Side) -> Seen {
-    let least = if category == Category::Injection { Mode::Block } else { Mode::Redact };
-    let mode = |policy: &PolicyFact| {
-        let (request, response) = policy.modes.get(&category).copied().unwrap_or((Mode::Off, Mode::Off));
-        match side {
-            Side::Request => request,
-            Side::Response => response,
-        }
-    };
-    let mut seen = all(
-        &format!("policies stop {} there", category.as_str()),
-        "/api/v1/policies",
-        &facts.policies,
-        |policy| mode(policy) >= least,
-    );
-    if seen.verdict == Verdict::Unmet {
-        let lax = facts.policies.iter().filter(|policy| mode(policy) < least);
-        let names: Vec<String> = lax.map(|it| format!("{} ({})", it.id, mode(it).as_str())).collect();
-        // Writing to a text cannot fail.
-        let _ = write!(seen.text, "; not {}", names.join(", "));
-    }
-    seen
+/// Returns the query of the audit log that shows what was counted of the period.
+fn audit_call(filter: &str, value: &str, facts: &Facts) -> String {
+    format!("/api/v1/audit?{filter}={value}&from={}&to={}", facts.since, facts.at)
+}
+
+fn traffic_inspected(facts: &Facts) -> Seen {
+    all("routes let nothing pass uninspected", &facts.routes, |it| {
+        let what = if it.passes_upgrades { "pass uninspected" } else { "are inspected, or refused" };
+        Item::new(&it.name, !it.passes_upgrades, format!("connections that are upgraded {what}"))
+    })
+}
+
+fn gateway_keys_required(facts: &Facts) -> Seen {
+    all("routes ask for a key of the gateway", &facts.routes, |it| {
+        let what = if it.takes_keys { "asks" } else { "does not ask" };
+        Item::new(&it.name, it.takes_keys, format!("{what} for a key of the gateway"))
+    })
+}
+
+fn providers_over_tls(facts: &Facts) -> Seen {
+    all("routes reach their provider over TLS, or on this machine", &facts.routes, |it| {
+        let how = if it.is_private { "over TLS, or on this machine" } else { "in plain text" };
+        Item::new(&it.name, it.is_private, format!("reaches its provider {how}"))
+    })
+}
+
+fn listeners_over_tls(facts: &Facts) -> Seen {
+    all("listeners speak TLS, or only to this machine", &facts.listeners, |it| {
+        let how = match (it.has_tls, it.is_local) {
+            (true, _) => "speaks TLS",
+            (false, true) => "speaks plain text to this machine only",
+            (false, false) => "speaks plain text to others",
+        };
+        Item::new(it.name, it.has_tls || it.is_local, how.to_owned())
+    })
 }
 
 fn certificates(facts: &Facts) -> Seen {
@@ -360,81 +383,13 @@ fn certificates(facts: &Facts) -> Seen {
     told(left >= CERTIFICATE_DAYS_MIN, text, Some(left as f64), link)
 }
 
-fn least_privilege(facts: &Facts) -> Seen {
-    let link = "/api/v1/keys";
-    if facts.keys.is_empty() {
-        return unknown("there are no API keys", link);
-    }
-    let admins = facts.keys.iter().filter(|key| key.role == Role::Admin).count();
-    let lesser = facts.keys.len() - admins;
-    let text = format!("{admins} API keys are of admins, {lesser} of lesser roles");
-    told(admins <= ADMIN_KEYS_MAX && lesser > 0, text, Some(admins as f64), link)
-}
-
-/// Is met where such entries are there; where there are none, there may have been nothing to record.
-fn recorded(facts: &Facts, event_type: &str, what: &str) -> Seen {
-    let link = format!("/api/v1/audit?event_type={event_type}&from={}&to={}", facts.since, facts.at);
-    match facts.events.get(event_type).copied().unwrap_or_default() {
-        0 => unknown(&format!("no {what} in the last 30 days"), &link),
-        count => told(
-            true,
-            format!("{count} {what} in the last 30 days are in the record"),
-            Some(count as f64),
-            &link,
-        ),
-    }
-}
-
-fn found(facts: &Facts, category: Category) -> Seen {
-    let name = category.as_str();
-    let link = format!("/api/v1/audit?category={name}&from={}&to={}", facts.since, facts.at);
-    let looked_for = facts.policies.iter().all(|it| {
-        it.modes.get(&category).is_some_and(|(request, response)| *request.max(response) > Mode::Off)
-    });
-    let count = facts.findings.get(name).copied().unwrap_or_default();
-    match (looked_for && !facts.policies.is_empty(), count) {
-        (false, _) => told(false, format!("not every policy looks for {name}"), Some(count as f64), &link),
-        (true, 0) => unknown(&format!("{name} is looked for, and was not found in the last 30 days"), &link),
-        (true, _) => {
-            let text = format!("{count} exchanges of the last 30 days whose gravest finding is {name}");
-            told(true, text, Some(count as f64), &link)
-        }
-    }
-}
-
-fn chain(facts: &Facts) -> Seen {
-    let link = format!("/api/v1/audit?limit=1&to={}", facts.at);
-    match &facts.audit.chain {
-        None => unknown("the chain is being verified", &link),
-        Some(chain) => match &chain.fault {
-            None => {
-                let text = format!("{} entries held together at {}", chain.entries, chain.at);
-                told(true, text, Some(chain.entries as f64), &link)
-            }
-            Some(fault) => {
-                told(false, format!("at {}: {fault}", chain.at), Some(chain.entries as f64), &link)
-            }
-        },
-    }
-}
-
-fn kept(facts: &Facts, least: u64) -> Seen {
-    let (days, link) = (facts.audit.retention_days, "/api/v1/persistence");
-    let text = days.map_or("audit entries are kept for ever".to_owned(), |it| {
-        format!("audit entries are kept {it} days")
-    });
-    let is_meant = days.is_none_or(|days| days >= least);
-    let oldest = facts.audit.oldest_days.unwrap_or_default();
-    match facts.audit.retention_bytes.filter(|_| is_meant && oldest < least) {
-        // What is dropped for its size goes however young it is; only an old entry shows that it did not.
-        Some(bytes) => {
-            let sooner = format!("those past {bytes} bytes go sooner, and the oldest is {oldest} days old");
-            unknown(&format!("{text}; {sooner}"), link)
-        }
-        None => told(is_meant, text, days.map(|days| days as f64), link),
-    }
-}
-
-fn days(count: i64) -> SignedDuration {
-    SignedDuration::from_hours(24 * count)
+/// A pack whose detectors do not prove themselves is not in force.
+fn proven(facts: &Facts) -> Seen {
+    let count: usize = facts.proven.values().sum();
+    let text = format!("{count} detectors and rules proved themselves");
+    let items = facts
+        .proven
+        .iter()
+        .map(|(pack, count)| Item::new(pack, true, format!("{count} detectors and rules")));
+    shown(count > 0, text, Some(count as f64), items)
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use arc_swap::ArcSwapOption;
+use jiff::Timestamp;
 use tokio::sync::Mutex;
 
 use super::facts::ChainFact;
@@ -75,10 +76,13 @@ impl Desk {
     pub fn verify_chain(&self) {
         let at = self.clock.now();
         let fact = match self.log.verify() {
-            Ok(check) => ChainFact { at, entries: check.entries(), fault: None },
+            Ok(check) => {
+                let until = check.last_id().and_then(|id| Timestamp::from_millisecond(id.unix_ms()).ok());
+                ChainFact { at, entries: check.entries(), until, fault: None }
+            }
             Err(error) => {
                 tracing::error!(%error, "the chain of the audit log does not hold together");
-                ChainFact { at, entries: 0, fault: Some(error.to_string()) }
+                ChainFact { at, entries: 0, until: None, fault: Some(error.to_string()) }
             }
         };
         self.chain.store(Some(Arc::new(fact)));

@@ -7,13 +7,15 @@ use jiff::Timestamp;
 
 use crate::access::role::Role;
 use crate::access::tier::Tier;
-use crate::policy::decision::Mode;
+use crate::policy::decision::Action;
 use crate::scan::threat::Category;
 
 /// How far back figures are taken from.
 pub const PERIOD_DAYS: i64 = 30;
 /// What was not forwarded after so long is late.
 pub const LATE_MINUTES: i64 = 15;
+/// The most detectors that are named where many are treated alike.
+pub const DETECTORS_NAMED_MAX: usize = 5;
 
 /// Everything that checks go by.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct Facts {
     pub at: Timestamp,
     /// Since when events and use are counted: [`PERIOD_DAYS`] before.
     pub since: Timestamp,
+    /// The name of the node that looked.
+    pub node: String,
     /// The policies that decide on some route.
     pub policies: Vec<PolicyFact>,
     /// The routes.
@@ -48,8 +52,8 @@ pub struct Facts {
     pub is_persistent: bool,
     /// The configuration's revision.
     pub revision: u64,
-    /// Detectors and rules that proved themselves by their examples.
-    pub proven: usize,
+    /// How many detectors and rules proved themselves by their examples, by their pack and its version.
+    pub proven: BTreeMap<String, usize>,
     /// Exchanges counted in the period, and the tokens of them.
     pub usage: (u64, u64),
     /// The platforms that the audit log is forwarded to.
@@ -65,12 +69,56 @@ pub struct Facts {
 pub struct PolicyFact {
     /// Its id.
     pub id: String,
-    /// What it does in requests and in responses.
-    pub modes: BTreeMap<Category, (Mode, Mode)>,
+    /// What it does about each category.
+    pub categories: BTreeMap<Category, CategoryFact>,
     /// Whether what cannot be inspected is refused.
     pub fails_closed: bool,
     /// Whether changed definitions of tools are looked for.
     pub pins_tools: bool,
+}
+
+/// What a policy does about the detectors of a category, other than those that are for whoever names them.
+#[derive(Clone, Debug, Default)]
+pub struct CategoryFact {
+    /// In requests.
+    pub request: Coverage,
+    /// In responses.
+    pub response: Coverage,
+    /// In one of them, whichever is stricter.
+    pub either: Coverage,
+}
+
+/// What is done about the surest finding of each detector: how many are treated so, and some of them by name.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage {
+    by_action: BTreeMap<Action, (usize, Vec<String>)>,
+}
+
+impl Coverage {
+    /// Counts a detector about whose surest finding this is done.
+    pub fn note(&mut self, action: Action, detector: &str) {
+        let (count, named) = self.by_action.entry(action).or_default();
+        *count += 1;
+        if named.len() < DETECTORS_NAMED_MAX {
+            named.push(detector.to_owned());
+        }
+    }
+
+    /// Returns how many detectors there are.
+    pub fn total(&self) -> usize {
+        self.by_action.values().map(|(count, _)| count).sum()
+    }
+
+    /// Returns how many detectors are treated more mildly.
+    pub fn short_of(&self, least: Action) -> usize {
+        self.by_action.range(..least).map(|(_, (count, _))| count).sum()
+    }
+
+    /// Returns some of the detectors that are treated more mildly, those that are treated best first.
+    pub fn named_short_of(&self, least: Action) -> Vec<&str> {
+        let milder = self.by_action.range(..least).rev().flat_map(|(_, (_, named))| named);
+        milder.take(DETECTORS_NAMED_MAX).map(String::as_str).collect()
+    }
 }
 
 /// A route.
@@ -102,14 +150,27 @@ pub struct ListenerFact {
 /// An API key.
 #[derive(Clone, Debug)]
 pub struct KeyFact {
+    /// Its id.
+    pub id: String,
     /// What it may do.
     pub role: Role,
+    /// When it was used last; before the first time, when it was made.
+    pub used_at: Timestamp,
     /// Since when its text is what it is: when it was rotated last, or made.
     pub text_since: Timestamp,
     /// When it stops counting.
     pub expires_at: Option<Timestamp>,
     /// Whether it has a budget.
     pub has_budget: bool,
+}
+
+/// A user with a password of the gateway who may log in.
+#[derive(Clone, Debug)]
+pub struct UserFact {
+    /// The user's id.
+    pub id: String,
+    /// When the user logged in last; before the first time, when the user was made.
+    pub used_at: Timestamp,
 }
 
 /// The audit log.
@@ -140,6 +201,8 @@ pub struct ChainFact {
     pub at: Timestamp,
     /// How many entries hold together.
     pub entries: u64,
+    /// When the last of them was recorded.
+    pub until: Option<Timestamp>,
     /// Why not all do.
     pub fault: Option<String>,
 }
@@ -155,6 +218,8 @@ pub struct SinkFact {
     pub late: u64,
     /// How many entries it refused for good.
     pub dead: u64,
+    /// How many entries retention dropped before it was sent them.
+    pub missed: u64,
 }
 
 /// How calls of agents are judged.
@@ -183,8 +248,8 @@ pub struct SignInFact {
     pub provider: Option<String>,
     /// The role of whoever has none of the mapped groups.
     pub default_role: Option<Role>,
-    /// How many users with passwords of the gateway may log in.
-    pub local_users: usize,
+    /// The users with passwords of the gateway who may log in.
+    pub users: Vec<UserFact>,
     /// After how long without a request a session ends.
     pub idle: Duration,
     /// After how long it ends in all.

@@ -14,7 +14,7 @@ pub enum Status {
     NotAssessed,
     /// Everything that can be seen of it is as it should be.
     Pass,
-    /// What can be seen is as it should be, but not all its checks could be answered.
+    /// What can be seen is as it should be, but only in part, or not all its checks could be answered.
     Partial,
     /// Something is not as it should be.
     Fail,
@@ -72,11 +72,12 @@ impl Status {
 
     fn of(evidence: &[Evidence]) -> Self {
         let has = |verdict| evidence.iter().any(|it| it.verdict == verdict);
-        match (has(Verdict::Unmet), has(Verdict::Met), has(Verdict::Unknown)) {
+        let is_in_part = has(Verdict::Partial) || (has(Verdict::Met) && has(Verdict::Unknown));
+        match (has(Verdict::Unmet), is_in_part, has(Verdict::Met)) {
             (true, ..) => Self::Fail,
-            (false, true, false) => Self::Pass,
-            (false, true, true) => Self::Partial,
-            (false, false, _) => Self::NotAssessed,
+            (false, true, _) => Self::Partial,
+            (false, false, true) => Self::Pass,
+            (false, false, false) => Self::NotAssessed,
         }
     }
 }

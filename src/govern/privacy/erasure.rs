@@ -86,6 +86,20 @@ impl Note {
     }
 }
 
+impl EraseError {
+    /// Returns what is recorded of an erasure that broke off: why, not about whom. Some of the entity's keys may be
+    /// destroyed by now, or be destroyed by whoever finishes it before this is written: its name in the log would get a
+    /// new key, of which nobody knows that it has to go, and be there for good.
+    pub fn event(&self) -> AuditEvent {
+        AuditEvent {
+            event_type: "erasure_failed".to_owned(),
+            action: "block".to_owned(),
+            message: format!("an erasure broke off, and is finished later: {self}"),
+            ..AuditEvent::default()
+        }
+    }
+}
+
 impl Erased {
     /// Returns how many records were affected in all.
     pub fn records_affected(&self) -> u64 {

@@ -13,6 +13,7 @@
 //! drops what only it keeps of the entity; copies of the record that left the gateway (exports, SIEM, backups) keep what
 //! they have.
 
+mod author;
 mod desk;
 mod erasure;
 mod hold;
@@ -23,6 +24,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
+pub use self::author::authors;
 pub use self::desk::Arrival;
 pub use self::desk::HoldError;
 pub use self::desk::Privacy;

@@ -245,6 +245,20 @@ fn holds_outlive_the_process_and_forget_who_was_released_and_erased() {
 }
 
 #[test]
+fn an_erasure_that_breaks_off_is_recorded_without_a_name_that_would_come_back() {
+    let (folder, store) = (tempfile::tempdir().unwrap(), Store::in_memory());
+    let stuck = Stuck(Arc::new(Mutex::new(vec!["alice".to_owned()])));
+    let (privacy, keyring) = opened(folder.path(), &store, Box::new(stuck.clone()));
+    let event = privacy.erase("alice").unwrap_err().event();
+    assert_eq!((event.event_type.as_str(), event.action.as_str()), ("erasure_failed", "block"));
+    assert_eq!((event.entity, event.actor), (None, None));
+    assert!(!event.message.contains("alice"), "{}", event.message);
+    stuck.0.lock().clear();
+    // Whoever finishes it, and whenever the event is written: the name is gone.
+    assert_eq!((finished(&privacy).len(), keyring.known("alice").is_none()), (1, true));
+}
+
+#[test]
 fn an_erasure_that_was_cut_short_is_finished_by_the_next_process() {
     let (folder, store) = (tempfile::tempdir().unwrap(), Store::in_memory());
     let (privacy, keyring) = opened(folder.path(), &store, Box::new(Cut));

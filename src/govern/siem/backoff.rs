@@ -1,8 +1,12 @@
-//! How long to wait after a failure: twice as long each time, up to a limit, and never in step with others.
+//! How long to wait after a failure: twice as long each time, up to a limit, and never in step with others; or as long
+//! as the receiver asks, within reason.
 
 use std::hash::BuildHasher;
 use std::hash::RandomState;
 use std::time::Duration;
+
+/// The longest that a receiver may ask to be left alone.
+const ASKED_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// The waits of one sink.
 #[derive(Debug)]
@@ -22,15 +26,15 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// Returns how long to wait after one more failure: between half and all of the doubled time, or what the
-    /// receiver asked for, where that is longer; never longer than the limit.
+    /// Returns how long to wait after one more failure: between half and all of the doubled time, up to the limit; or
+    /// what the receiver asked for, where that is longer, up to [`ASKED_MAX`].
     pub(super) fn next(&mut self, asked: Option<Duration>) -> Duration {
         let full = self.min.saturating_mul(1 << self.failures.min(20)).min(self.max);
         self.failures = self.failures.saturating_add(1);
         // A hasher with random keys is dice enough for this.
         let dice = RandomState::new().hash_one(self.failures) % 1024;
         let waited = full / 2 + (full / 2).mul_f64(dice as f64 / 1023.0);
-        asked.map_or(waited, |asked| asked.max(waited)).min(self.max)
+        asked.map_or(waited, |asked| asked.min(ASKED_MAX).max(waited))
     }
 }
 
@@ -48,6 +52,11 @@ mod tests {
         backoff.reset();
         assert!(backoff.next(None) <= Duration::from_millis(100));
         assert_eq!(backoff.next(Some(Duration::from_secs(1))), Duration::from_secs(1), "the receiver's word");
-        assert_eq!(backoff.next(Some(Duration::from_secs(3600))), Duration::from_secs(2), "the limit");
+        assert_eq!(
+            backoff.next(Some(Duration::from_secs(60))),
+            Duration::from_secs(60),
+            "whatever our limit"
+        );
+        assert_eq!(backoff.next(Some(Duration::from_secs(86_400))), ASKED_MAX, "within reason");
     }
 }

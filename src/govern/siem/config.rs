@@ -49,6 +49,8 @@ pub enum Target {
     Syslog(SyslogTarget),
     /// A file of OCSF events, one in a line.
     OcsfFile(FileTarget),
+    /// A JetStream stream of a NATS server, as OCSF events.
+    Nats(NatsTarget),
 }
 
 /// An HTTP receiver.
@@ -125,12 +127,27 @@ pub struct FileTarget {
     pub kept: u32,
 }
 
+/// A NATS server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NatsTarget {
+    /// Where it is.
+    pub peer: Peer,
+    /// What entries are published under.
+    pub subject: String,
+    /// The stream that has to take them; `None`: any that takes the subject.
+    pub stream: Option<String>,
+    /// Whose password the secret is; `None`: it is a token.
+    pub user: Option<String>,
+    /// Where the token or the password lies.
+    pub secret: Option<SecretPlace>,
+}
+
 /// Which entries a sink sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The least severity; where it is given, entries without a severity are not sent.
     pub min_severity: Option<Severity>,
-    /// Of which categories; empty: of all, and those of none.
+    /// With a finding of which categories; empty: of all, and those without findings.
     pub categories: Vec<Category>,
     /// Of which types; empty: of all.
     pub event_types: Vec<String>,
@@ -145,6 +162,7 @@ impl Target {
             Self::Webhook(_) => "webhook",
             Self::Syslog(_) => "syslog",
             Self::OcsfFile(_) => "ocsf_file",
+            Self::Nats(_) => "nats",
         }
     }
 }
@@ -154,8 +172,79 @@ impl Filter {
     pub fn lets_through(&self, entry: &Entry) -> bool {
         let event = &entry.event;
         let grave = self.min_severity.is_none_or(|min| event.severity.is_some_and(|it| it >= min));
-        let category = self.categories.is_empty()
-            || event.category.is_some_and(|category| self.categories.contains(&category));
+        let category =
+            self.categories.is_empty() || self.categories.iter().any(|category| event.found(*category));
         grave && category && (self.event_types.is_empty() || self.event_types.contains(&event.event_type))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::govern::audit::AuditEvent;
+    use crate::govern::audit::AuditFinding;
+    use crate::id::Ulid;
+
+    #[test]
+    fn a_filter_asks_for_any_finding_not_only_for_the_gravest() {
+        let finding = |category, severity| AuditFinding {
+            detector: "x".to_owned(),
+            category,
+            severity,
+            confidence: 90,
+            action: "monitor".to_owned(),
+            redacted: "***".to_owned(),
+        };
+        let event = AuditEvent {
+            category: Some(Category::Secrets),
+            severity: Some(Severity::Critical),
+            findings: vec![
+                finding(Category::Pii, Severity::Low),
+                finding(Category::Secrets, Severity::Critical),
+            ],
+            ..AuditEvent::default()
+        };
+        let (hash, previous_hash) = Default::default();
+        let entry = Entry { node: None, id: Ulid(1), event, hash, previous_hash };
+        let lets_through = |category| {
+            let filter = Filter { categories: vec![category], ..Filter::default() };
+            filter.lets_through(&entry)
+        };
+        let wanted = [Category::Pii, Category::Secrets, Category::Injection];
+        assert_eq!(wanted.map(lets_through), [true, true, false]);
+    }
+
+    #[test]
+    fn a_filter_lets_through_what_holds_to_all_of_it() {
+        let entry = |event_type: &str, category, severity| {
+            let event =
+                AuditEvent { event_type: event_type.to_owned(), category, severity, ..AuditEvent::default() };
+            let (hash, previous_hash) = Default::default();
+            Entry { node: None, id: Ulid(1), event, hash, previous_hash }
+        };
+        let entries = [
+            entry("exchange", Some(Category::Pii), Some(Severity::Low)),
+            entry("exchange", Some(Category::Secrets), Some(Severity::Medium)),
+            entry("exchange", Some(Category::Secrets), Some(Severity::Critical)),
+            entry("exchange", None, None),
+            entry("login", None, None),
+        ];
+        let medium = Filter { min_severity: Some(Severity::Medium), ..Filter::default() };
+        let secrets = Filter { categories: vec![Category::Secrets], ..Filter::default() };
+        let either = Filter { categories: vec![Category::Secrets, Category::Pii], ..Filter::default() };
+        let logins = Filter { event_types: vec!["login".to_owned()], ..Filter::default() };
+        let grave = Filter { min_severity: Some(Severity::High), ..secrets.clone() };
+        let never = Filter { categories: vec![Category::Secrets], ..logins.clone() };
+        for (filter, expected) in [
+            (Filter::default(), [true, true, true, true, true]),
+            (medium, [false, true, true, false, false]),
+            (secrets, [false, true, true, false, false]),
+            (either, [true, true, true, false, false]),
+            (logins, [false, false, false, false, true]),
+            (grave, [false, false, true, false, false]),
+            (never, [false; 5]),
+        ] {
+            assert_eq!(entries.each_ref().map(|entry| filter.lets_through(entry)), expected, "{filter:?}");
+        }
     }
 }

@@ -16,6 +16,10 @@ const TABLE: &str = "siem_cursors";
 pub(super) struct Cursor {
     /// The last entry that is done with, as text; none before the first.
     pub(super) after: Option<String>,
+    /// The last entry that the platform surely has, as text, where those up to `after` are in doubt: whoever takes the
+    /// place over begins behind it.
+    #[serde(default)]
+    pub(super) settled: Option<String>,
     /// How many entries the platform has taken.
     pub(super) forwarded: u64,
     /// How many attempts failed.
@@ -37,6 +41,12 @@ impl Cursor {
     /// Returns the last entry that is done with.
     pub(super) fn place(&self) -> Option<Ulid> {
         self.after.as_ref().and_then(|id| id.parse().ok())
+    }
+
+    /// Returns the figures with the place where whoever takes it over begins.
+    pub(super) fn taken_over(mut self) -> Self {
+        self.after = self.settled.take().or(self.after);
+        self
     }
 }
 

@@ -1,5 +1,8 @@
 //! Dead letters: the ids of entries that a platform refuses for what they are, and why.
 //!
+//! That is said of entries next to others that it took. A receiver that takes none of a batch, or has taken nothing since
+//! it refused an entry, is the one that is wrong, and the entries wait.
+//!
 //! Only ids are written: the entries stay in the audit log, where erasures and retention reach them.
 
 use std::fs::OpenOptions;

@@ -22,7 +22,6 @@ use super::status::Told;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Entry;
-use crate::govern::audit::Query;
 use crate::govern::audit::Tail;
 use crate::id::Ulid;
 use crate::store::Store;
@@ -83,6 +82,8 @@ pub struct Forwarder {
     recent: VecDeque<Ulid>,
     /// The place before the oldest of them.
     before_recent: Option<Ulid>,
+    /// Whether the platform is known to take entries: what it refuses then, it refuses for what it is.
+    has_proven: bool,
 }
 
 /// Whether a batch is done with.
@@ -94,18 +95,30 @@ enum Step {
 
 impl Forwarder {
     /// Returns a sink, at the place where it was when it was run last; one that never ran begins with what is
-    /// recorded from now on.
+    /// recorded from now on. It tells how it stands by `status`, and that it failed where it cannot be opened.
     ///
     /// # Errors
     /// See [`SinkError`].
-    pub fn open(config: SinkConfig, around: Surroundings) -> Result<Self, SinkError> {
+    pub(super) fn open(
+        config: SinkConfig,
+        around: Surroundings,
+        status: Arc<SinkStatus>,
+    ) -> Result<Self, SinkError> {
+        let opened = Self::at_its_place(config, around, Arc::clone(&status));
+        opened.inspect_err(|error| status.failed(error.to_string()))
+    }
+
+    fn at_its_place(
+        config: SinkConfig,
+        around: Surroundings,
+        status: Arc<SinkStatus>,
+    ) -> Result<Self, SinkError> {
         let teller = Teller { version: around.version.clone(), node: around.node.clone() };
-        let sink = sink::open(&config, teller, &around.read_secret, &around.clock)?;
         let cursors = Cursors::new(&around.store);
-        let cursor = cursors.read(&config.name)?.unwrap_or_default();
-        let status = Arc::new(SinkStatus::new(&config));
+        let cursor = cursors.read(&config.name)?.unwrap_or_default().taken_over();
         status.follow(&cursor, SinkState::Idle, None);
         status.read_to(cursor.place());
+        let sink = sink::open(&config, teller, &around.read_secret, &around.clock)?;
         Ok(Self {
             dead: DeadLetters::new(&around.folder, &config.name),
             backoff: Backoff::new(
@@ -114,6 +127,7 @@ impl Forwarder {
             ),
             before_recent: cursor.place(),
             recent: VecDeque::new(),
+            has_proven: false,
             config,
             sink,
             around,
@@ -123,17 +137,8 @@ impl Forwarder {
         })
     }
 
-    /// Returns what the sink was made of.
-    pub fn config(&self) -> &SinkConfig {
-        &self.config
-    }
-
-    /// Returns the sink's figures.
-    pub fn status(&self) -> Arc<SinkStatus> {
-        Arc::clone(&self.status)
-    }
-
-    /// Forwards until `shutdown` resolves. A batch that is under way then is sent again at the next start.
+    /// Forwards until `shutdown` resolves. A batch that is under way then is sent again by whoever takes the place over,
+    /// and so is what the platform may not have read.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
         tokio::select! {
@@ -141,6 +146,7 @@ impl Forwarder {
             () = &mut shutdown => {}
             () = self.forward() => {}
         }
+        self.sink.close().await;
         if let Err(error) = self.save() {
             tracing::warn!(sink = self.config.name, error, "the last figures of a sink could not be kept");
         }
@@ -164,11 +170,7 @@ impl Forwarder {
     /// is read, so that nothing recorded from then on is missed.
     async fn tail(&mut self) -> Result<Tail, String> {
         if self.cursor.after.is_none() {
-            let node = Some(self.around.node.clone());
-            let newest = Query { limit: 1, node, ..Query::default() };
-            let newest = self.around.log.query(newest).await.map_err(|error| error.to_string())?;
-            let newest = newest.entries.first().map_or(Ulid(0), |entry| entry.id);
-            self.cursor.after = Some(newest.to_string());
+            self.cursor.after = Some(self.around.log.newest().to_string());
             self.before_recent = self.cursor.place();
             self.save()?;
             self.status.follow(&self.cursor, SinkState::Idle, None);
@@ -180,7 +182,11 @@ impl Forwarder {
     /// Forwards what a tail gives, until the place goes back.
     async fn follow(&mut self, tail: &mut Tail) -> Result<(), String> {
         loop {
-            let entries = tail.next_batch().await.map_err(|error| error.to_string())?;
+            let entries = tokio::select! {
+                biased;
+                entries = tail.next_batch() => entries.map_err(|error| error.to_string())?,
+                never = self.sink.idle() => match never {},
+            };
             self.status.read_to(entries.last().map(|entry| entry.id));
             let passing: Vec<&Entry> =
                 entries.iter().filter(|entry| self.config.filter.lets_through(entry)).collect();
@@ -195,25 +201,39 @@ impl Forwarder {
         }
     }
 
-    /// Hands a batch over, and does not come back before the platform has all that it will ever have of it.
+    /// Hands a batch over, and does not come back before the platform has all that it will ever have of it, or the log is
+    /// to be read anew.
     async fn hand_over(&mut self, batch: &[&Entry]) -> Result<Step, String> {
         // Parts of the batch that are still to be handed over, the next one last.
         let mut parts: Vec<Vec<&Entry>> = vec![batch.to_vec()];
-        while let Some(part) = parts.pop() {
+        let (mut refused, mut doubtful): (Vec<&Entry>, Vec<&Entry>) = Default::default();
+        loop {
+            let Some(part) = parts.pop() else {
+                if !self.has_proven || doubtful.is_empty() {
+                    break;
+                }
+                // It takes others by now: what it refused before that is tried once more.
+                parts.extend(doubtful.drain(..).map(|entry| vec![entry]));
+                continue;
+            };
             match self.sink.deliver(&part).await {
                 Ok(Delivery::Taken) => self.taken(&part)?,
-                Ok(Delivery::Partly { refused, again, because }) => {
+                Ok(Delivery::Partly { refused: places, again, because }) => {
                     let pick = |places: &[usize]| -> Vec<&Entry> {
                         places.iter().filter_map(|at| part.get(*at).copied()).collect()
                     };
-                    let (refused, again) = (pick(&refused), pick(&again));
-                    let open: Vec<Ulid> = refused.iter().chain(&again).map(|entry| entry.id).collect();
-                    let done: Vec<&Entry> =
-                        part.iter().copied().filter(|entry| !open.contains(&entry.id)).collect();
-                    self.taken(&done)?;
-                    refused.iter().try_for_each(|entry| self.bury(entry))?;
+                    let (never, again) = (pick(&places), pick(&again));
+                    let open: Vec<Ulid> = never.iter().chain(&again).map(|entry| entry.id).collect();
+                    let is_done = |entry: &&Entry| !open.contains(&entry.id);
+                    self.taken(&part.iter().copied().filter(is_done).collect::<Vec<_>>())?;
+                    match self.has_proven {
+                        true => refused.extend(never),
+                        false => doubtful.extend(never),
+                    }
                     if !again.is_empty() {
-                        self.failed(&because, None).await?;
+                        if self.wait_after(&because).await? {
+                            return Ok(Step::Rewound);
+                        }
                         parts.push(again);
                     }
                 }
@@ -222,30 +242,46 @@ impl Forwarder {
                     let (first, second) = part.split_at(part.len() / 2);
                     parts.extend([second.to_vec(), first.to_vec()]);
                 }
-                Err(Trouble::Batch(_)) => part.iter().try_for_each(|entry| self.bury(entry))?,
+                Err(Trouble::Batch(_)) if self.has_proven => refused.extend(part),
+                Err(Trouble::Batch(_)) => doubtful.extend(part),
                 Err(trouble) => {
-                    let asked = match &trouble {
-                        Trouble::Status { retry_after, .. } => *retry_after,
-                        _ => None,
-                    };
-                    let in_doubt = self.sink.in_doubt();
-                    // Before the wait, in which the gateway may be stopped.
-                    if in_doubt > 0 {
-                        self.rewind(in_doubt)?;
-                    }
-                    self.failed(&trouble, asked).await?;
-                    if in_doubt > 0 {
+                    if self.wait_after(&trouble).await? {
                         return Ok(Step::Rewound);
                     }
                     parts.push(part);
                 }
             }
         }
+        let is_all = batch.len() > 1 && refused.len() == batch.len();
+        if is_all || !doubtful.is_empty() {
+            self.has_proven = false;
+            self.wait_after(&Trouble::All).await?;
+            return Ok(Step::Rewound);
+        }
+        self.give_up(&refused, batch.len())?;
         // Not before: a part that had to wait may be older than one that was taken.
         if let Some(last) = batch.last() {
             self.moved_to(last.id)?;
         }
         Ok(Step::Done)
+    }
+
+    /// Gives the refused ones of so many entries up: the platform takes others. Where there is but one, the next one that
+    /// is refused alone is not believed.
+    fn give_up(&mut self, refused: &[&Entry], entries: usize) -> Result<(), String> {
+        self.has_proven &= refused.len() < entries;
+        refused.iter().try_for_each(|entry| self.bury(entry))
+    }
+
+    /// Counts a failure and waits; tells whether the place went back, because of what is in doubt.
+    async fn wait_after(&mut self, trouble: &Trouble) -> Result<bool, String> {
+        let asked = match trouble {
+            Trouble::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        };
+        let in_doubt = self.doubt()?;
+        self.failed(trouble, asked).await?;
+        Ok(in_doubt)
     }
 
     /// Moves the place on.
@@ -262,6 +298,7 @@ impl Forwarder {
             return Ok(());
         }
         self.backoff.reset();
+        self.has_proven = true;
         self.recent.extend(entries.iter().map(|entry| entry.id));
         while self.recent.len() > RECENT_MAX {
             self.before_recent = self.recent.pop_front();
@@ -300,12 +337,26 @@ impl Forwarder {
         Ok(())
     }
 
+    /// Puts the place before what is in doubt, and tells whether something is: before the wait that follows, in which the
+    /// gateway may be stopped.
+    fn doubt(&mut self) -> Result<bool, String> {
+        match self.sink.in_doubt() {
+            0 => Ok(false),
+            entries => self.rewind(entries).map(|()| true),
+        }
+    }
+
     /// Puts the place before the last `entries` that were sent.
     fn rewind(&mut self, entries: usize) -> Result<(), String> {
+        self.cursor.after = Some(self.before_last(entries).to_string());
         self.recent.truncate(self.recent.len().saturating_sub(entries));
-        let place = self.recent.back().copied().or(self.before_recent).unwrap_or(Ulid(0));
-        self.cursor.after = Some(place.to_string());
         self.save()
+    }
+
+    /// Returns the place before the last `entries` that were sent.
+    fn before_last(&self, entries: usize) -> Ulid {
+        let at = self.recent.len().checked_sub(entries + 1);
+        at.and_then(|at| self.recent.get(at).copied()).or(self.before_recent).unwrap_or(Ulid(0))
     }
 
     fn save(&mut self) -> Result<(), String> {
@@ -319,6 +370,8 @@ impl Forwarder {
                 "audit entries were dropped before they were forwarded"
             );
         }
+        let unsettled = self.sink.unsettled();
+        self.cursor.settled = (unsettled > 0).then(|| self.before_last(unsettled).to_string());
         self.cursors.write(&self.config.name, &self.cursor).map_err(|error| error.to_string())
     }
 }

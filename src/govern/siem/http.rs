@@ -9,6 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http::HeaderValue;
 use http::Method;
 use http::Request;
@@ -20,6 +21,7 @@ use http_body_util::Limited;
 use hyper::client::conn::http1;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
+use jiff::fmt::rfc2822;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -31,7 +33,7 @@ use crate::tls::client::TlsClient;
 /// The longest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 /// How long a connection may take to be opened and secured.
-const CONNECT_MAX: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 /// Who asks, and who carries it.
@@ -83,13 +85,8 @@ impl HttpClient {
             let response = sender.send_request(request).await.map_err(|_| Trouble::Broken)?;
             let (head, body) = response.into_parts();
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|_| Trouble::Broken)?;
-            let retry_after =
-                head.headers.get(header::RETRY_AFTER).and_then(|it| it.to_str().ok()?.parse().ok());
-            Ok(HttpAnswer {
-                status: head.status,
-                body: body.to_bytes(),
-                retry_after: retry_after.map(Duration::from_secs),
-            })
+            let retry_after = retry_after(&head.headers);
+            Ok(HttpAnswer { status: head.status, body: body.to_bytes(), retry_after })
         };
         let exchange = async move {
             tokio::pin!(exchange);
@@ -130,6 +127,19 @@ impl HttpClient {
     }
 }
 
+/// Returns how long a receiver asks to be left alone: in seconds, or until a moment by its own clock, which `Date` tells
+/// (RFC 9110 §10.2.3).
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name).and_then(|it: &HeaderValue| it.to_str().ok());
+    let asked = text(header::RETRY_AFTER)?;
+    if let Ok(seconds) = asked.trim().parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = |text| rfc2822::parse(text).ok().map(|at| at.timestamp());
+    let wait = moment(asked)?.duration_since(moment(text(header::DATE)?)?);
+    Duration::try_from(wait).ok()
+}
+
 async fn open(peer: &Peer, tls: Option<&TlsClient>) -> Result<Connection, Trouble> {
     match connect(peer, tls).await? {
         Stream::Plain(stream) => shake(stream).await,
@@ -160,7 +170,11 @@ pub(super) async fn connect(peer: &Peer, tls: Option<&TlsClient>) -> Result<Stre
     opened.await.map_err(|_| Trouble::Slow)?.map_err(|error: io::Error| Trouble::Unreachable(error.kind()))
 }
 
-async fn connect_tcp(peer: &Peer) -> io::Result<TcpStream> {
+/// Opens a connection to a peer that is not secured yet.
+///
+/// # Errors
+/// It cannot be reached, or must not be.
+pub(super) async fn connect_tcp(peer: &Peer) -> io::Result<TcpStream> {
     let mut last = None;
     for address in address::resolve(peer).await? {
         match TcpStream::connect(address).await {
@@ -192,6 +206,28 @@ mod tests {
 
     /// No receiver of these tests is waited for so long.
     const TIMEOUT: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_receiver_asks_for_seconds_or_for_a_moment_by_its_own_clock() {
+        let now = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let cases = [
+            (Some("0"), None, Some(0)),
+            (Some("120"), Some(now), Some(120)),
+            (Some("Sun, 06 Nov 1994 08:51:07 GMT"), Some(now), Some(90)),
+            (Some("Sun, 06 Nov 1994 08:49:00 GMT"), Some(now), None),
+            (Some("Sun, 06 Nov 1994 08:51:07 GMT"), None, None),
+            (Some("soon"), Some(now), None),
+            (Some("-1"), Some(now), None),
+            (None, Some(now), None),
+        ];
+        for (asked, date, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for (name, value) in [(header::RETRY_AFTER, asked), (header::DATE, date)] {
+                headers.extend(value.map(|value| (name, HeaderValue::from_static(value))));
+            }
+            assert_eq!(retry_after(&headers), expected.map(Duration::from_secs), "{asked:?}");
+        }
+    }
 
     #[tokio::test]
     async fn a_connection_that_was_closed_while_it_was_idle_is_opened_anew() {

@@ -1,5 +1,7 @@
 //! How a sink stands, for whoever asks.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use parking_lot::RwLock;
@@ -9,6 +11,7 @@ use super::config::SinkConfig;
 use super::cursor::Cursor;
 use crate::govern::audit::Entry;
 use crate::id::Ulid;
+use crate::telemetry::metrics::Metrics;
 
 /// What a sink is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +22,11 @@ pub enum SinkState {
     Connected,
     /// The platform did not take what it was sent last; it is tried again.
     Retrying,
+    /// It does not run: it could not be opened, or it broke down. It is begun again.
+    Failed,
 }
 
 /// The figures of one sink.
-#[derive(Debug)]
 pub struct SinkStatus {
     /// The sink's name.
     pub name: String,
@@ -30,6 +34,7 @@ pub struct SinkStatus {
     pub platform: &'static str,
     told: RwLock<Told>,
     filter: Filter,
+    metrics: Arc<Metrics>,
     /// What retention took from it.
     overtaken: Mutex<Overtaken>,
 }
@@ -71,12 +76,14 @@ impl SinkState {
             Self::Idle => "idle",
             Self::Connected => "connected",
             Self::Retrying => "retrying",
+            Self::Failed => "failed",
         }
     }
 }
 
 impl SinkStatus {
-    pub(super) fn new(config: &SinkConfig) -> Self {
+    /// Returns the figures of a sink that has not run yet.
+    pub(super) fn new(config: &SinkConfig, metrics: Arc<Metrics>) -> Self {
         let told = Told {
             state: SinkState::Idle,
             forwarded: 0,
@@ -87,11 +94,14 @@ impl SinkStatus {
             cursor: None,
             trouble: None,
         };
+        let platform = config.target.platform();
+        metrics.siem_sinks(platform, told.state.as_str(), 1);
         Self {
             name: config.name.clone(),
-            platform: config.target.platform(),
+            platform,
             told: RwLock::new(told),
             filter: config.filter.clone(),
+            metrics,
             overtaken: Mutex::default(),
         }
     }
@@ -121,8 +131,22 @@ impl SinkStatus {
         std::mem::take(&mut self.overtaken.lock().fresh)
     }
 
+    /// Notes that the sink does not run, and why.
+    pub(super) fn failed(&self, trouble: String) {
+        let mut told = self.told.write();
+        self.count(told.state, SinkState::Failed);
+        // What it had read and not handed over, it has to read again.
+        if let Some(place) = told.cursor.as_ref().and_then(|id| id.parse().ok()) {
+            self.read_to(Some(place));
+        }
+        (told.state, told.trouble) = (SinkState::Failed, Some(trouble));
+    }
+
+    /// Takes the figures over, and how the sink stands.
     pub(super) fn follow(&self, cursor: &Cursor, state: SinkState, trouble: Option<String>) {
-        *self.told.write() = Told {
+        let mut told = self.told.write();
+        self.count(told.state, state);
+        *told = Told {
             state,
             forwarded: cursor.forwarded,
             errors: cursor.errors,
@@ -133,10 +157,28 @@ impl SinkStatus {
             trouble,
         };
     }
+
+    /// Counts a change; one that stays as it is keeps its count, so that no scrape finds it missing.
+    fn count(&self, before: SinkState, now: SinkState) {
+        if before == now {
+            return;
+        }
+        self.metrics.siem_sinks(self.platform, before.as_str(), -1);
+        self.metrics.siem_sinks(self.platform, now.as_str(), 1);
+    }
+}
+
+impl Drop for SinkStatus {
+    fn drop(&mut self) {
+        self.metrics.siem_sinks(self.platform, self.told.get_mut().state.as_str(), -1);
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering;
+
     use super::*;
     use crate::govern::audit::AuditEvent;
     use crate::govern::siem::config::FileTarget;
@@ -148,10 +190,9 @@ mod tests {
         Entry { node: None, id: Ulid(number), event, hash, previous_hash }
     }
 
-    #[test]
-    fn what_the_log_drops_is_missed_where_it_was_wanted_and_not_read() {
+    fn config() -> SinkConfig {
         let file = FileTarget { path: "x".into(), bytes_max: 1, kept: 0 };
-        let status = SinkStatus::new(&SinkConfig {
+        SinkConfig {
             name: "soc".to_owned(),
             target: Target::OcsfFile(file),
             filter: Filter { event_types: vec!["exchange".to_owned()], ..Filter::default() },
@@ -159,7 +200,33 @@ mod tests {
             timeout_ms: 1,
             backoff_min_ms: 1,
             backoff_max_ms: 1,
+        }
+    }
+
+    #[test]
+    fn a_sink_that_fails_again_is_counted_at_every_moment() {
+        let metrics = Arc::new(Metrics::new("0", "0"));
+        let status = SinkStatus::new(&config(), Arc::clone(&metrics));
+        status.failed("at first".to_owned());
+        let failed = format!("portcullis_siem_sinks{{platform=\"{}\",status=\"failed\"}} 1", status.platform);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let again = scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    status.failed("again".to_owned());
+                }
+            });
+            let counted = |_| metrics.render().lines().any(|line| line == failed);
+            let at_every_moment = (0..200).all(counted);
+            is_over.store(true, Ordering::Relaxed);
+            again.join().unwrap();
+            assert!(at_every_moment);
         });
+    }
+
+    #[test]
+    fn what_the_log_drops_is_missed_where_it_was_wanted_and_not_read() {
+        let status = SinkStatus::new(&config(), Arc::new(Metrics::new("0", "0")));
         status.dropped(&entry(1, "exchange"));
         assert_eq!(status.told().missed, 0, "it begins with what comes once it has a place");
         status.read_to(Some(Ulid(5)));

@@ -1,6 +1,7 @@
 //! All agents, in the store and in memory: observed, scored, attested.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -82,6 +83,8 @@ pub struct Turn {
 pub struct Trust {
     shelf: Shelf,
     held: Mutex<BTreeMap<String, Held>>,
+    /// Agents that had to make room and still lie in the store; one past [`AGENTS_MAX`] lies there until the next start.
+    silent: Mutex<BTreeSet<String>>,
     /// Held while agents are written or forgotten, so that nobody who is forgotten is written behind.
     writing: Mutex<()>,
     ring: Arc<KeyRing>,
@@ -129,6 +132,7 @@ impl Trust {
         Ok(Self {
             shelf,
             held: Mutex::new(known.into_iter().map(held).collect()),
+            silent: Mutex::default(),
             writing: Mutex::new(()),
             ring,
             ids: UlidSource::default(),
@@ -146,7 +150,7 @@ impl Trust {
         }
         let mut all = self.held.lock();
         if !all.contains_key(agent_id) {
-            make_room(&mut all, &self.shelf);
+            self.make_room(&mut all);
         }
         let held = all.entry(agent_id.to_owned()).or_insert_with(|| Held::new(act.at));
         self.enter_session(held, act.at);
@@ -317,7 +321,21 @@ impl Trust {
         let outcome = self.write(&mut changed, now);
         self.settle(&changed, outcome.is_ok());
         outcome?;
-        changed.iter().try_for_each(|one| self.shelf.prune(&one.id))
+        changed.iter().try_for_each(|one| self.shelf.prune(&one.id))?;
+        self.forget_silent()
+    }
+
+    /// Forgets who had to make room, unless they are back.
+    fn forget_silent(&self) -> Result<(), StoreError> {
+        let silent: Vec<String> = {
+            let (held, silent) = (self.held.lock(), std::mem::take(&mut *self.silent.lock()));
+            silent.into_iter().filter(|id| !held.contains_key(id)).collect()
+        };
+        let outcome = self.shelf.forget_all(&silent);
+        if outcome.is_err() {
+            self.silent.lock().extend(silent);
+        }
+        outcome
     }
 
     /// Takes what is to be written; nobody waits for the disk with it.
@@ -357,8 +375,8 @@ impl Trust {
             match all.get_mut(&one.id) {
                 Some(held) if is_written && one.is_kept => held.agent.attested_at = one.agent.attested_at,
                 Some(held) => (held.is_dirty, held.has_turned) = (true, held.has_turned || one.has_turned),
-                // It had to make room meanwhile.
-                None => forget_silent(&self.shelf, &one.id),
+                // It had to make room meanwhile, and is forgotten next.
+                None => {}
             }
         }
     }
@@ -375,6 +393,20 @@ impl Trust {
         let id = self.ids.next(now.as_millisecond());
         let names = (agent_id, self.issuer.as_str());
         (id, Attestation::issue(&self.ring, id, names, &statements, (now, ends)))
+    }
+
+    /// Forgets the agent that was silent longest, where there is no room for another one; the store is told later.
+    fn make_room(&self, all: &mut BTreeMap<String, Held>) {
+        if all.len() < AGENTS_MAX {
+            return;
+        }
+        let longest = all.iter().min_by_key(|(_, held)| held.last_to_go()).map(|(id, _)| id.clone());
+        let Some(id) = longest else { return };
+        all.remove(&id);
+        let mut silent = self.silent.lock();
+        if silent.len() < AGENTS_MAX {
+            silent.insert(id);
+        }
     }
 
     fn ensure_known(&self, agent_id: &str) -> Result<(), TrustError> {
@@ -424,24 +456,6 @@ impl Held {
     /// forgotten, it would come back as if it were new.
     fn last_to_go(&self) -> (bool, Timestamp) {
         (self.agent.verdict == Some(Verdict::Blocked), self.agent.profile.last_seen)
-    }
-}
-
-/// Forgets the agent that was silent longest, where there is no room for another one.
-fn make_room(all: &mut BTreeMap<String, Held>, shelf: &Shelf) {
-    if all.len() < AGENTS_MAX {
-        return;
-    }
-    let silent = all.iter().min_by_key(|(_, held)| held.last_to_go()).map(|(id, _)| id.clone());
-    if let Some(id) = silent {
-        all.remove(&id);
-        forget_silent(shelf, &id);
-    }
-}
-
-fn forget_silent(shelf: &Shelf, id: &str) {
-    if let Err(error) = shelf.forget_agent(id) {
-        tracing::error!(%error, "an agent that was silent long could not be forgotten");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where agents and what was attested of them lie in the store: under tokens in the place of names, and attestations,
-//! which name their agents, sealed. An agent whose key was destroyed is swept out at the next start.
+//! which name their agents, sealed. An agent whose key was destroyed is swept out at the next start, and so are
+//! attestations whose agent is not kept any more.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use super::book::ATTESTATIONS_MAX;
 use super::profile::Profile;
 use super::session::Session;
 use crate::access::keyring::Keyring;
+use crate::access::keyring::Unread;
 use crate::access::keyring::sealed::unsealed;
 use crate::id::Ulid;
 use crate::store::Batch;
@@ -130,9 +132,14 @@ impl Shelf {
         }
     }
 
-    /// Forgets an agent, but not what was attested of it.
-    pub(super) fn forget_agent(&self, agent_id: &str) -> Result<(), StoreError> {
-        self.token(agent_id).map_or(Ok(()), |token| self.agents.delete(&token))
+    /// Forgets agents that had to make room, and what was attested of them.
+    pub(super) fn forget_all(&self, agent_ids: &[String]) -> Result<(), StoreError> {
+        for token in agent_ids.iter().filter_map(|id| self.token(id)) {
+            let mut batch = Batch::default();
+            self.forget_in(&mut batch, &token)?;
+            self.agents.store().commit(&batch)?;
+        }
+        Ok(())
     }
 
     /// Forgets an agent and what was attested of it; returns how many attestations that were. Blocks for the disk.
@@ -166,13 +173,31 @@ impl Shelf {
         let mut batch = Batch::default();
         let mut known = Vec::new();
         for (token, agent) in self.agents.list(&KeyRange::all(), Order::Ascending, AGENTS_MAX)? {
-            match self.keyring.name_of(&token) {
-                Some(name) => known.push((name, agent)),
-                None => drop(self.forget_in(&mut batch, &token)?),
+            match self.keyring.read_name(&token) {
+                Ok(Some(name)) => known.push((name, agent)),
+                Ok(None) => drop(self.forget_in(&mut batch, &token)?),
+                // Nobody can tell: what is kept of it stays.
+                Err(Unread) => {}
             }
         }
         self.agents.store().commit(&batch)?;
+        self.sweep_attestations()?;
         Ok(known)
+    }
+
+    /// Forgets what was attested of agents that are not kept.
+    fn sweep_attestations(&self) -> Result<(), StoreError> {
+        let mut range = KeyRange::all();
+        while let Some(((token, _), _)) = self.attestations.list(&range, Order::Ascending, 1)?.pop() {
+            if self.agents.get(&token)?.is_none() {
+                let mut batch = Batch::default();
+                self.forget_in(&mut batch, &token)?;
+                self.agents.store().commit(&batch)?;
+            }
+            let Some(end) = prefix_range(&token).end else { return Ok(()) };
+            range.start = end;
+        }
+        Ok(())
     }
 
     /// Moves what lay under plain names to where it lies sealed; what gets no key stays, and is moved at a later start.

@@ -1,5 +1,6 @@
 //! Agents that keep to their contract, and agents that do not.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -280,6 +281,41 @@ fn names_and_memory_are_bounded() {
     (0..AGENTS_MAX + 10).for_each(|id| drop(trust.observe(&format!("agent-{id}"), &act(id as i64))));
     assert!(trust.score("agent-0", start()).is_err());
     assert!(trust.score("agent-10", start()).is_ok());
+}
+
+/// Who makes room leaves nothing behind, unless it is back by then; nor does what an earlier release left.
+#[test]
+fn who_makes_room_takes_its_attestations_along() {
+    let store = Store::in_memory();
+    let trust = open(&store);
+    let attested = |store: &Store| {
+        let mut keys = BTreeSet::new();
+        let mut visit = |key: &[u8], _: &[u8]| {
+            keys.insert(String::from_utf8_lossy(&key[..key.len() - 18]).into_owned());
+            ControlFlow::Continue(())
+        };
+        store.scan("trust.attestations", &KeyRange::all(), Order::Ascending, &mut visit).unwrap();
+        keys
+    };
+    (0..3).for_each(|id| drop(trust.observe(&format!("early-{id}"), &act(id))));
+    trust.flush(after(3)).unwrap();
+    let token = |name: &str| keyring(&store).known(name).unwrap().as_ref().to_owned();
+    assert_eq!(attested(&store).len(), 3);
+    (0..AGENTS_MAX).for_each(|id| drop(trust.observe(&format!("agent-{id}"), &act(10))));
+    assert!(trust.score("early-0", after(11)).is_err(), "it made room");
+    trust.observe("early-2", &act(11));
+    trust.flush(after(11)).unwrap();
+    let kept = attested(&store);
+    assert!(kept.contains(&token("early-2")) && !kept.contains(&token("early-0")));
+    assert_eq!(kept.len(), AGENTS_MAX);
+    assert!(trust.latest("early-2").is_ok());
+    // As if it had been forgotten without them.
+    let mut batch = Batch::default();
+    batch.delete("trust.agents", token("early-2").into_bytes());
+    store.commit(&batch).unwrap();
+    drop(trust);
+    assert!(open(&store).score("early-2", after(12)).is_err());
+    assert_eq!(attested(&store).len(), AGENTS_MAX - 1);
 }
 
 /// A call that is refused at its head has no body that anybody read: that is no oddity of the agent.

@@ -2,14 +2,15 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`) whose strings never come in pieces, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; the name (`provider`) that traces give whoever speaks it |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`) whose strings never come in pieces, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
 //! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
-//! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array` |
+//! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events` |
 //! | `[roles]` | role names and their channels |
 //! | `[[text]]` | a path below `at`, and the channel of its strings; none: by the `role` of the value at `at`; `when` asks members there. The first rule that fits counts |
 //! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
 //! | `[[lane]]` | where deltas of a text are, in which event; told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]`. A path that ends in `**` is for what no other rule names, labels and metadata aside; `kind` says how it comes: in `pieces` (the usual way), in `brief` ones, `whole` each time; `json` tells that it is JSON itself, as a tool call's arguments are: masks leave it so |
+//! | `[[sound]]` | where sound and images are, in base64, in which event: what holds no text there passes, and is counted |
 //! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so |
 //! | `[usage]` | alternatives of sums of paths; `[name=text]` in a path leads to the element whose member is that text |
 
@@ -34,14 +35,16 @@ use super::Wire;
 use super::lane::EndRule;
 use super::lane::LaneKind;
 use super::lane::LaneRule;
+use super::lane::SoundRule;
 use super::pattern::PathPattern;
 use crate::llm::json::folded_hash;
 use crate::llm::stream::StreamFormat;
 
 /// The dialects built into the binary: file name and text.
-pub(super) const EMBEDDED: [(&str, &str); 8] = [
+pub(super) const EMBEDDED: [(&str, &str); 9] = [
     ("a2a.toml", include_str!("../../../plugins/dialects/a2a.toml")),
     ("anthropic.toml", include_str!("../../../plugins/dialects/anthropic.toml")),
+    ("bedrock.toml", include_str!("../../../plugins/dialects/bedrock.toml")),
     ("cohere.toml", include_str!("../../../plugins/dialects/cohere.toml")),
     ("gemini.toml", include_str!("../../../plugins/dialects/gemini.toml")),
     ("generic.toml", include_str!("../../../plugins/dialects/generic.toml")),
@@ -107,6 +110,8 @@ struct DialectFile {
     #[serde(default)]
     lane: Vec<LaneFile>,
     #[serde(default)]
+    sound: Vec<SoundFile>,
+    #[serde(default)]
     end: Vec<EndFile>,
     #[serde(default)]
     usage: UsageFile,
@@ -136,6 +141,10 @@ struct Header {
     plain_events: Vec<String>,
     #[serde(default)]
     free: Vec<String>,
+    #[serde(default)]
+    asks: Vec<String>,
+    #[serde(default)]
+    steers: Vec<String>,
     /// The provider's name in OpenTelemetry's conventions; its own name, where none is said.
     provider: Option<String>,
 }
@@ -177,6 +186,7 @@ enum FormatName {
     Sse,
     Ndjson,
     JsonArray,
+    AmazonEvents,
 }
 
 #[derive(Deserialize)]
@@ -212,6 +222,13 @@ struct LaneFile {
     path: Spanned<String>,
     #[serde(default)]
     key: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SoundFile {
+    event: Option<String>,
+    path: Spanned<String>,
 }
 
 #[derive(Deserialize)]
@@ -280,7 +297,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn dialect(&mut self, written: DialectFile) -> Dialect {
-        let DialectFile { dialect, route, shape, stream, roles, text, known, lane, end, usage } = written;
+        let DialectFile { dialect, route, shape, stream, roles, text, known, lane, sound, end, usage } =
+            written;
         let by_role_allowed = !roles.is_empty();
         Dialect {
             provider: dialect.provider.unwrap_or_else(|| dialect.name.clone()),
@@ -304,9 +322,15 @@ impl Reader<'_> {
                 .collect(),
             lanes: lane.into_iter().map(|rule| self.lane_rule(rule)).collect(),
             lane_leaves: dialect.lane_leaves,
+            sounds: sound
+                .into_iter()
+                .map(|rule| SoundRule { path: self.pattern(&rule.path), event: rule.event })
+                .collect(),
             labels: dialect.labels,
             copies: dialect.copies,
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
+            asks: dialect.asks,
+            steers: dialect.steers,
             terminators: dialect.terminators,
             plain_events: dialect.plain_events,
             free: dialect.free,
@@ -394,6 +418,7 @@ fn stream_rule(written: StreamFile) -> StreamRule {
         FormatName::Sse => StreamFormat::Sse,
         FormatName::Ndjson => StreamFormat::Ndjson,
         FormatName::JsonArray => StreamFormat::JsonArray,
+        FormatName::AmazonEvents => StreamFormat::AmazonEvents,
     };
     StreamRule { media: written.media, path: written.path, format }
 }

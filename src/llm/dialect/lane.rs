@@ -73,6 +73,11 @@ impl LaneEnd {
         let named = self.names.is_empty() || self.names.contains(&lane.name);
         named && lane.parts.starts_with(&self.parts)
     }
+
+    /// Tells whether it is an event that ends every text.
+    pub fn is_of_all(&self) -> bool {
+        self.names.is_empty() && self.parts.is_empty() && !self.is_by_member
+    }
 }
 
 /// Where deltas of one kind of text are.
@@ -85,6 +90,13 @@ pub(super) struct LaneRule {
     pub(super) is_json: bool,
     pub(super) path: PathPattern,
     pub(super) keys: Vec<Vec<String>>,
+}
+
+/// Where sound and images are.
+#[derive(Debug)]
+pub(super) struct SoundRule {
+    pub(super) event: Option<String>,
+    pub(super) path: PathPattern,
 }
 
 /// What ends texts.
@@ -127,6 +139,19 @@ impl LaneRule {
     /// Tells whether it is about everything below a place.
     pub(super) fn is_open(&self) -> bool {
         self.path.steps.last() == Some(&Wanted::Below)
+    }
+}
+
+impl SoundRule {
+    pub(super) fn fits(
+        &self,
+        event: Option<&str>,
+        kind: Option<&str>,
+        body: &[u8],
+        doc: &Document,
+        way: &Ancestry,
+    ) -> bool {
+        fits_event(self.event.as_deref(), event, kind) && self.path.matches(body, doc, way)
     }
 }
 

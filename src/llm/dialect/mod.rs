@@ -25,6 +25,7 @@ pub use self::lane::LaneKey;
 pub use self::lane::LaneKind;
 pub use self::lane::LanePart;
 use self::lane::LaneRule;
+use self::lane::SoundRule;
 pub use self::names::Channel;
 pub use self::names::DialectKind;
 pub use self::names::Wire;
@@ -34,6 +35,7 @@ use crate::llm::json::JsonString;
 use crate::llm::json::NodeId;
 use crate::llm::json::fold;
 use crate::llm::json::folded_hash;
+use crate::llm::media::Media;
 use crate::llm::stream::StreamFormat;
 
 /// The dialects of a ruleset.
@@ -65,6 +67,17 @@ impl Hasher for Hashed {
     }
 }
 
+/// What a message that a caller sends on a socket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// It asks for an answer.
+    Asks,
+    /// It asks for none.
+    Steers,
+    /// It may be answered.
+    Unknown,
+}
+
 /// What one dialect file says, valid by construction.
 #[derive(Debug)]
 pub struct Dialect {
@@ -85,9 +98,12 @@ pub struct Dialect {
     spellings: Spellings,
     lanes: Vec<LaneRule>,
     lane_leaves: Vec<String>,
+    sounds: Vec<SoundRule>,
     labels: Vec<String>,
     copies: Vec<String>,
     ends: Vec<lane::EndRule>,
+    asks: Vec<String>,
+    steers: Vec<String>,
     terminators: Vec<String>,
     plain_events: Vec<String>,
     pub(crate) usage: UsagePaths,
@@ -344,6 +360,36 @@ impl Dialect {
             rule.key(event, kind.as_deref(), body, doc, &steps).filter(|_| !rule.is_open() || !is_label())
         };
         self.lanes.iter().find_map(by_rule).or_else(|| lane::by_leaf(&self.lane_leaves, body, doc, &steps))
+    }
+
+    /// Tells whether a string is sound or an image, in base64: it is where the dialect says so, and holds no text.
+    pub fn is_sound(&self, event: Option<&str>, body: &[u8], doc: &Document, string: &JsonString) -> bool {
+        if self.sounds.is_empty() || string.key || string.escaped {
+            return false;
+        }
+        // Asked first, for it is told soonest: language is no base64.
+        if !Media::is_binary_base64(body.get(string.raw.clone()).unwrap_or_default()) {
+            return false;
+        }
+        let steps = pattern::Ancestry::of(doc, string.node);
+        let kind = lane::event_kind(body, doc);
+        self.sounds.iter().any(|rule| rule.fits(event, kind.as_deref(), body, doc, &steps))
+    }
+
+    /// Tells whether anything but the end of a stream ends a text: where nothing does, a word under way may wait for ever.
+    pub fn ends_texts(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// Returns what a message that a caller sends on a socket is for.
+    pub fn purpose(&self, body: &[u8], doc: &Document) -> Purpose {
+        let kind = lane::event_kind(body, doc);
+        let is_in = |kinds: &[String]| kinds.iter().any(|known| Some(known.as_str()) == kind.as_deref());
+        match () {
+            () if is_in(&self.asks) => Purpose::Asks,
+            () if is_in(&self.steers) => Purpose::Steers,
+            () => Purpose::Unknown,
+        }
     }
 
     /// Returns the lanes that an event ends, after its own strings were taken.

@@ -51,6 +51,8 @@ pub enum DialectKind {
     Gemini,
     /// Cohere's own API.
     Cohere,
+    /// Amazon Bedrock: Converse, and the models' own bodies.
+    Bedrock,
     /// Ollama's own API.
     Ollama,
     /// Agents among each other.
@@ -80,6 +82,8 @@ pub enum Wire {
     Gemini,
     /// Cohere's `/v2/chat`.
     Cohere,
+    /// Bedrock's `/model/…`.
+    Bedrock,
     /// `/api/chat`.
     OllamaChat,
     /// `/api/generate`.

@@ -49,6 +49,8 @@ fn exchanges_are_told_by_path_then_by_body() {
         ("/v1/responses", "{}", "openai", Wire::OpenAiResponses),
         ("/v1/messages", r#"{"model":"m","messages":[]}"#, "anthropic", Wire::Anthropic),
         ("/v1beta/models/g:streamGenerateContent", "{}", "gemini", Wire::Gemini),
+        ("/model/a.b-v1:0/converse", "{}", "bedrock", Wire::Bedrock),
+        ("/x/model/a/invoke", r#"{"anthropic_version":"v"}"#, "bedrock", Wire::Bedrock),
         ("/v2/chat", "{}", "cohere", Wire::Cohere),
         ("/cohere/v1/chat", r#"{"message":"m","model":"c"}"#, "cohere", Wire::Cohere),
         ("/x", r#"{"id":"i","finish_reason":"COMPLETE","message":{}}"#, "cohere", Wire::Cohere),
@@ -135,6 +137,10 @@ fn what_peers_say_has_the_channel_of_who_reads_it() {
         ("mcp", r#"{"method":"sampling/createMessage","params":{"systemPrompt":"T"}}"#),
         ("mcp", r#"{"result":{"role":"assistant","content":{"type":"text","text":"A"}}}"#),
         ("mcp", r#"{"error":{"code":-1,"message":"T"}}"#),
+        (
+            "mcp",
+            r#"{"method":"elicitation/create","params":{"message":"T","requestedSchema":{"properties":{"a":{"title":"D"}}}}}"#,
+        ),
     ];
     let all = [
         ("U", Channel::User),
@@ -184,21 +190,27 @@ fn deltas_join_by_what_the_provider_says() {
         ("openai", None, r#"{"choices":[{"text":"t","index":0}]}"#, &["text(0)=t"]),
         (
             "openai",
+            None,
+            r#"{"type":"response.output_audio_transcript.delta","response_id":"r","output_index":1,"content_index":0,"delta":"d"}"#,
+            &["audio_transcript(r,1,0)=d"],
+        ),
+        (
+            "openai",
             Some("response.output_text.delta"),
             r#"{"type":"response.output_text.delta","delta":"d","output_index":1,"content_index":0,"item_id":"i","obfuscation":"xx"}"#,
-            &["output_text(1,0)=d"],
+            &["output_text(-,1,0)=d"],
         ),
         (
             "openai",
             None,
             r#"{"type":"response.function_call_arguments.delta","delta":"d","output_index":1,"item_id":"i"}"#,
-            &["call_arguments(1)=d"],
+            &["call_arguments(-,1)=d"],
         ),
         (
             "openai",
             None,
             r#"{"type":"response.novel.delta","delta":"d","output_index":1}"#,
-            &["delta(response.novel.delta,1,-)=d"],
+            &["delta(-,response.novel.delta,1,-)=d"],
         ),
         (
             "anthropic",
@@ -374,4 +386,29 @@ fn every_fault_of_a_file_is_told_with_its_line() {
         faults[1].to_string().starts_with("b.toml:7: rule by role")
             || faults[0].to_string().contains("rule by role")
     );
+}
+
+#[test]
+fn sound_is_told_from_what_only_says_that_it_is() {
+    let dialects = dialects();
+    let openai = dialects.get("openai").unwrap();
+    let is_sound = |kind: &str, key: &str, value: &str| {
+        let body = format!(r#"{{"type":"{kind}","{key}":"{value}"}}"#);
+        let doc = document(&body);
+        let string = doc.strings.last().unwrap();
+        openai.is_sound(None, body.as_bytes(), &doc, string)
+    };
+    let (append, delta) = ("input_audio_buffer.append", "response.output_audio.delta");
+    assert!(is_sound(append, "audio", "AP8DgAcAAMg=") && is_sound(delta, "delta", "AP8DgAcAAMg="));
+    for (kind, key, value) in [
+        // Elsewhere it is a string like any other; so is text in base64, and what is no base64.
+        ("response.output_text.delta", "delta", "AP8DgAcAAMg="),
+        (append, "text", "AP8DgAcAAMg="),
+        (delta, "delta", "dGV4dCBpbiBiYXNlNjQ="),
+        (delta, "delta", "aABpAGQAZABlAG4A"),
+        (delta, "delta", "in the clear"),
+        (delta, "delta", ""),
+    ] {
+        assert!(!is_sound(kind, key, value), "{kind} {key} {value}");
+    }
 }

@@ -22,7 +22,26 @@ pub(super) fn error(refusal: &Refusal, wire: Wire) -> Value {
         Wire::Gemini => json!({ "error": gemini_error(refusal) }),
         Wire::JsonRpc => rpc_error(refusal),
         Wire::Cohere => cohere_error(refusal),
+        Wire::Bedrock => bedrock_error(refusal),
         Wire::OllamaChat | Wire::OllamaGenerate => ollama_error(refusal),
+    }
+}
+
+/// Returns the error as a message on a socket: Realtime's error event, where that is spoken.
+pub(super) fn socket(refusal: &Refusal, wire: Wire) -> Value {
+    match wire {
+        Wire::OpenAiChat | Wire::OpenAiCompletions | Wire::OpenAiResponses | Wire::Generic => {
+            let mut told = openai_error(refusal);
+            told["event_id"] = Value::Null;
+            json!({ "type": "error", "event_id": format!("event_{}", refusal.request_id), "error": told })
+        }
+        Wire::Anthropic
+        | Wire::Bedrock
+        | Wire::Cohere
+        | Wire::Gemini
+        | Wire::JsonRpc
+        | Wire::OllamaChat
+        | Wire::OllamaGenerate => error(refusal, wire),
     }
 }
 
@@ -64,6 +83,14 @@ pub(super) fn gemini_error(refusal: &Refusal) -> Value {
 
 fn cohere_error(refusal: &Refusal) -> Value {
     json!({ "id": refusal.request_id, "message": refusal.message, "error_type": refusal.code })
+}
+
+/// SDKs take the name of the exception from `__type`, unless there is a `code`.
+pub(super) fn bedrock_error(refusal: &Refusal) -> Value {
+    json!({
+        "__type": refusal.names().amazon, "message": refusal.message,
+        "reason": refusal.code, "request_id": refusal.request_id,
+    })
 }
 
 pub(super) fn ollama_error(refusal: &Refusal) -> Value {
@@ -115,8 +142,8 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Va
             "usage": { "tokens": { "input_tokens": 0, "output_tokens": track.output_tokens } },
         }),
         Wire::OllamaChat | Wire::OllamaGenerate => ollama_done(wire, track, message),
-        // A JSON-RPC call has a result or an error, nothing between.
-        Wire::JsonRpc | Wire::Generic => error(refusal, wire),
+        // A JSON-RPC call has a result or an error, nothing between; and what a model on Bedrock would say is its own.
+        Wire::JsonRpc | Wire::Bedrock | Wire::Generic => error(refusal, wire),
     }
 }
 

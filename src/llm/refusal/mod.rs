@@ -41,6 +41,9 @@ struct Names {
     openai: &'static str,
     anthropic: &'static str,
     gemini: &'static str,
+    /// The exception of an answer, and the one that ends a stream.
+    amazon: &'static str,
+    amazon_stream: &'static str,
 }
 
 impl Refusal {
@@ -74,8 +77,22 @@ impl Refusal {
         stream::graceful(self, wire, track)
     }
 
+    /// Returns the message that tells on a socket why it ends, as the provider tells its errors there.
+    pub fn socket_error(&self, wire: Wire) -> Vec<u8> {
+        body::socket(self, wire).to_string().into_bytes()
+    }
+
     fn names(&self) -> Names {
-        let names = |openai, anthropic, gemini| Names { openai, anthropic, gemini };
+        let (amazon, amazon_stream) = match self.status {
+            401 | 403 => ("AccessDeniedException", "validationException"),
+            404 => ("ResourceNotFoundException", "validationException"),
+            429 => ("ThrottlingException", "throttlingException"),
+            503 => ("ServiceUnavailableException", "serviceUnavailableException"),
+            504 => ("ModelTimeoutException", "modelTimeoutException"),
+            0..=499 => ("ValidationException", "validationException"),
+            _ => ("InternalServerException", "internalServerException"),
+        };
+        let names = |openai, anthropic, gemini| Names { openai, anthropic, gemini, amazon, amazon_stream };
         let (invalid, server) = ("invalid_request_error", "server_error");
         match self.status {
             401 => names("authentication_error", "authentication_error", "UNAUTHENTICATED"),

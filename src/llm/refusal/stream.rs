@@ -7,6 +7,7 @@ use super::Refusal;
 use super::StreamTrack;
 use super::body;
 use crate::llm::dialect::Wire;
+use crate::llm::eventstream;
 use crate::llm::stream::StreamFormat;
 
 const DONE: &str = "data: [DONE]\n\n";
@@ -14,12 +15,14 @@ const DONE: &str = "data: [DONE]\n\n";
 /// Returns the end that raises.
 pub(super) fn error(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Vec<u8> {
     let end = match (track.format, wire) {
+        // A frame leaves whole or not at all: nothing is to be closed before this one.
+        (StreamFormat::AmazonEvents, _) => return amazon_end(refusal),
         (StreamFormat::Ndjson, Wire::OllamaChat | Wire::OllamaGenerate) => {
             format!("{}\n", body::ollama_error(refusal))
         }
         (StreamFormat::Ndjson, _) => format!("{}\n", body::error(refusal, wire)),
         (StreamFormat::JsonArray, _) => array_end(&body::error(refusal, wire), track),
-        (StreamFormat::Sse, Wire::OpenAiChat | Wire::OpenAiCompletions | Wire::Generic) => {
+        (StreamFormat::Sse, Wire::OpenAiChat | Wire::OpenAiCompletions | Wire::Bedrock | Wire::Generic) => {
             format!("{}{DONE}", data(&body::error(refusal, wire)))
         }
         (StreamFormat::Sse, Wire::OpenAiResponses) => named("error", &responses_error(refusal, track)),
@@ -36,6 +39,8 @@ pub(super) fn error(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Vec<u
 /// Returns the end that reads as a refusal of the model.
 pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Vec<u8> {
     let end = match wire {
+        // The end of an enveloped stream is its model's own, which this is not told.
+        _ if track.format == StreamFormat::AmazonEvents => return amazon_end(refusal),
         Wire::OpenAiChat | Wire::OpenAiCompletions => {
             format!("{}{DONE}", data(&openai_end(refusal, wire, track)))
         }
@@ -51,7 +56,7 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Ve
         Wire::Cohere if track.format == StreamFormat::Sse => cohere_end(None, track),
         Wire::OllamaChat | Wire::OllamaGenerate => format!("{}\n", body::ollama_done(wire, track, "")),
         // No graceful end is known: silence would read as success.
-        Wire::Cohere | Wire::JsonRpc | Wire::Generic => return error(refusal, wire, track),
+        Wire::Bedrock | Wire::Cohere | Wire::JsonRpc | Wire::Generic => return error(refusal, wire, track),
     };
     after_break(end, track)
 }
@@ -61,9 +66,14 @@ fn after_break(end: String, track: &StreamTrack) -> Vec<u8> {
     let separator = match (track.mid_event, track.format) {
         (true, StreamFormat::Sse) => "\n\n",
         (true, StreamFormat::Ndjson) => "\n",
-        (true, StreamFormat::JsonArray) | (false, _) => "",
+        (true, StreamFormat::JsonArray | StreamFormat::AmazonEvents) | (false, _) => "",
     };
     [separator.as_bytes(), end.as_bytes()].concat()
+}
+
+/// One of the exceptions that a stream of Bedrock may end in; SDKs raise it.
+fn amazon_end(refusal: &Refusal) -> Vec<u8> {
+    eventstream::exception(refusal.names().amazon_stream, body::bedrock_error(refusal).to_string().as_bytes())
 }
 
 /// Flat fields as documented, and the error object that makes SDKs raise.
@@ -147,7 +157,7 @@ fn gemini_end(track: &StreamTrack) -> String {
     });
     match track.format {
         StreamFormat::JsonArray => array_end(&chunk, track),
-        StreamFormat::Sse | StreamFormat::Ndjson => data(&chunk),
+        StreamFormat::Sse | StreamFormat::Ndjson | StreamFormat::AmazonEvents => data(&chunk),
     }
 }
 

@@ -1,16 +1,23 @@
 //! Finds the texts of a body, whatever it is, and hands each to the sheet.
 
+mod texts;
+
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::cell::RefCell;
 use std::ops::Range;
 
+use self::texts::Known;
+use self::texts::Recall;
+use self::texts::Standing;
+use self::texts::Texts;
 use super::Inspector;
 use super::Pinning;
 use super::Unreadable;
 use super::layer2;
 use super::layer3;
 use super::member::name_of_input;
+use super::names;
 use super::prompt;
 use super::prompt::Prompt;
 use super::text::Sheet;
@@ -31,9 +38,6 @@ use crate::llm::usage::Usage;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Direction;
 use crate::policy::memo;
-use crate::policy::memo::Circumstances;
-use crate::policy::memo::Tag;
-use crate::scan::classifier::reading::TEXT_BYTES_MIN;
 use crate::scan::scanner::touches;
 use crate::scan::spelling;
 use crate::scan::view;
@@ -48,10 +52,13 @@ const SECRET_BYTES_MIN: usize = 8;
 /// A string that begins with so many bytes without a space is a file written as text, not language.
 const FILE_HEAD_BYTES: usize = 512;
 
+/// The most binary bytes that say nothing by what they look like: a ping's are drawn by chance, or count.
+const CHANCE_BYTES_MAX: usize = 8;
+
 /// Reads a body and scans every text in it.
 pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(), Unreadable> {
     let limit = sheet.inspector.ruleset.limits.max_inspect_bytes;
-    if body.len() > limit && !matches!(media, Media::Opaque | Media::Multipart { .. }) {
+    if body.len() > limit && !matches!(media, Media::Opaque | Media::Binary | Media::Multipart { .. }) {
         return Err(Unreadable::TooLarge(limit));
     }
     let speaks_json = sheet.inspector.dialect.kind() != DialectKind::Generic;
@@ -61,6 +68,7 @@ pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(),
         Media::Json => json(sheet, body, 0),
         Media::Ndjson => lines(sheet, body),
         Media::AmazonEvents => Err(MediaFault::Framed.into()),
+        Media::Binary => binary(sheet, body),
         // A provider reads JSON whatever its label says, and so do we: known APIs take nothing else.
         Media::Text | Media::Form | Media::Opaque | Media::Undeclared
             if speaks_json && Media::may_be_json(body) =>
@@ -75,7 +83,6 @@ pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(),
 
 /// What is not bound to be JSON: read as JSON where it is, as text where it is text.
 fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -> Result<(), Unreadable> {
-    let limit = sheet.inspector.ruleset.limits.max_inspect_bytes;
     let is_opaque = *media == Media::Opaque;
     if Media::looks_wide(body) || !is_opaque && body.contains(&0) {
         return Err(Unreadable::NotText);
@@ -91,6 +98,27 @@ fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -
             return Ok(());
         }
     }
+    words(sheet, body, media, offset)
+}
+
+/// What says that it is binary, and is most often: how it begins tells nothing, and it is JSON only where that can be
+/// read.
+fn binary(sheet: &mut Sheet<'_, '_>, body: &[u8]) -> Result<(), Unreadable> {
+    let is_text = std::str::from_utf8(body).is_ok();
+    let is_short = body.len() <= CHANCE_BYTES_MAX;
+    if !is_short && Media::is_wide_text(body) {
+        return Err(Unreadable::NotText);
+    }
+    if !is_text && (is_short || Media::looks_binary(body)) {
+        sheet.opaque_bytes += body.len();
+        return Ok(());
+    }
+    words(sheet, body, &Media::Binary, 0)
+}
+
+/// What is text: read as JSON where it is.
+fn words(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -> Result<(), Unreadable> {
+    let limit = sheet.inspector.ruleset.limits.max_inspect_bytes;
     if body.len() > limit {
         return Err(Unreadable::TooLarge(limit));
     }
@@ -137,34 +165,66 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
 /// that were clean before are not read again.
 fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unreadable> {
     let document = json::walk(text, &sheet.inspector.ruleset.limits.json())?;
-    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.judged());
+    let dialect = sheet.inspector.dialect;
     dialect.check_keys(text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
     pin_tools(sheet, text, &document);
+    let texts = survey(sheet, text, &document);
+    trace_prompt(sheet, text, &document, &texts);
+    let edits = sheet.edit_count();
+    scan_texts(sheet, text, offset, (&document, &texts))?;
+    numbers(sheet, text, offset, &document)?;
+    if sheet.edit_count() > edits {
+        for (range, none) in dialect.copies(text, &document) {
+            sheet.empty(shifted(range, offset), none);
+        }
+    }
+    Ok(())
+}
+
+/// Gathers the texts of a document, and counts what is in them for a model, and what is none; what is the system prompt of
+/// a guarded route is kept.
+fn survey(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) -> Texts {
+    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.judged());
     let recall = Recall::of(sheet);
-    let text_bytes = Cell::new(0);
+    let (text_bytes, opaque_bytes) = (Cell::new(0), Cell::new(0));
     let is_guarded = prompt::is_guarded(sheet.inspector);
     let prompt = RefCell::new(Prompt::default());
-    let texts = Texts::of(text, &document, |at, string, alone| {
+    let texts = Texts::of(text, document, |at, string, alone| {
+        if dialect.is_sound(None, text, document, string) {
+            return Known::sound(alone, &opaque_bytes);
+        }
         // A key belongs to no model; only one that is long is worth asking whose it is.
         let is_asked = !string.key || alone.len() >= memo::TEXT_BYTES_MIN;
-        let channel = is_asked.then(|| dialect.channel(text, &document, string));
-        let words = channel.map(|channel| words_of(channel, dialect, text, &document, string));
+        let channel = is_asked.then(|| dialect.channel(text, document, string));
+        let words = channel.map(|channel| words_of(channel, dialect, text, document, string));
         let bytes = words.map_or(0, |words| bytes_of_model(alone, (direction, words), string));
         text_bytes.set(text_bytes.get() + bytes);
         if is_guarded && channel == Some(Channel::System) {
             prompt.borrow_mut().add(alone);
         }
-        Known { channel, standing: recall.standing(sheet, (text, &document, at), channel, alone) }
+        Known { channel, standing: recall.standing(sheet, (text, document, at), channel, alone) }
     });
     sheet.usage.text_bytes += text_bytes.get();
+    sheet.opaque_bytes += opaque_bytes.get();
     sheet.prompt.append(&prompt.into_inner());
-    trace_prompt(sheet, text, &document, &texts);
+    texts
+}
+
+/// Scans the texts of a document that are not known to be clean, each as deep as it takes; what is found clean is
+/// remembered.
+fn scan_texts(
+    sheet: &mut Sheet<'_, '_>,
+    text: &[u8],
+    offset: usize,
+    (document, texts): (&Document, &Texts),
+) -> Result<(), Unreadable> {
+    let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.judged());
     let mut suspects = Vec::new();
-    let edits = sheet.edit_count();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
     let asked = direction == Direction::Request;
-    let asks_model = sheet.inspector.ruleset.layer3.ids().any(|id| sheet.wanted().contains(id));
+    let asks_model = sheet.inspector.ruleset.layer3.judged().any(|id| sheet.wanted().contains(id));
+    let asks_names = names::wanted(sheet.inspector.ruleset, sheet.wanted()).is_some();
     let is_spelt = asked && spelling::may_be_spelt(&texts.joined)?;
     for (at, (string, (place, known))) in document.strings.iter().zip(texts.places()).enumerate() {
         if known.standing == Standing::Clean {
@@ -172,32 +232,25 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
         }
         let alone = &texts.joined[place.clone()];
         let is_suspect = touches(&suspects, &place);
-        let channel = || known.channel.unwrap_or_else(|| dialect.channel(text, &document, string));
-        let name = name_of_secret(text, &document, at)
-            .or_else(|| is_suspect.then(|| name_of_input(text, &document, string.node, channel()))?);
+        let channel = || known.channel.unwrap_or_else(|| dialect.channel(text, document, string));
+        let name = name_of_secret(text, document, at)
+            .or_else(|| is_suspect.then(|| name_of_input(text, document, string.node, channel()))?);
         let depth = match name.is_some() || is_suspect {
             true => Depth::Whole,
             false => depth_of_plain(sheet, alone, is_spelt)?,
         };
         let found = sheet.found();
-        let may_tell = asks_model && alone.len() >= TEXT_BYTES_MIN;
-        if depth != Depth::Model || may_tell {
-            let channel = channel();
-            if depth != Depth::Model || layer3::reads(alone, direction, channel) {
-                let name = name.unwrap_or_default();
-                scan_string(sheet, text, offset, (&document, string, channel), (depth, &name))?;
-            }
+        let is_read = depth != Depth::Model
+            || asks_model && layer3::has_words(alone) && layer3::reads(alone, direction, channel())
+            || asks_names && names::reads(channel(), alone);
+        if is_read {
+            let how = (depth, &*name.unwrap_or_default());
+            scan_string(sheet, text, offset, (document, string, channel()), how)?;
         }
         if let Standing::New(tag) = known.standing
             && sheet.found() == found
         {
             sheet.inspector.ruleset.memo.note(tag);
-        }
-    }
-    numbers(sheet, text, offset, &document)?;
-    if sheet.edit_count() > edits {
-        for (range, none) in dialect.copies(text, &document) {
-            sheet.empty(shifted(range, offset), none);
         }
     }
     Ok(())
@@ -326,105 +379,6 @@ enum Depth {
     Beyond,
     /// By the model alone.
     Model,
-}
-
-/// What is known of a text before it is read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    /// Nothing, and it is not worth knowing.
-    Unknown,
-    /// Nothing; this is what to know it by.
-    New(Tag),
-    /// Nothing is to be found in it.
-    Clean,
-}
-
-/// Asks for texts that were clean before: of requests, whose history comes again with each turn.
-struct Recall(Option<Circumstances>);
-
-impl Recall {
-    fn of(sheet: &Sheet<'_, '_>) -> Self {
-        let Inspector { ruleset, caller, trial, .. } = sheet.inspector;
-        // What one model finds clean says nothing of another.
-        if sheet.inspector.judged() == Direction::Response || trial.is_some() {
-            return Self(None);
-        }
-        Self(ruleset.memo.circumstances(sheet.wanted(), caller.map_or("", CallerId::as_str)))
-    }
-
-    /// Returns the standing of a text; one that may be a secret for its name, or hold a value to be put back, is
-    /// always read.
-    fn standing(
-        &self,
-        sheet: &Sheet<'_, '_>,
-        (text, document, at): (&[u8], &Document, usize),
-        channel: Option<Channel>,
-        alone: &[u8],
-    ) -> Standing {
-        let (Some(circumstances), Some(channel)) = (self.0, channel) else { return Standing::Unknown };
-        if alone.len() < memo::TEXT_BYTES_MIN
-            || name_of_secret(text, document, at).is_some()
-            || sheet.may_restore(alone)
-        {
-            return Standing::Unknown;
-        }
-        let ruleset = sheet.inspector.ruleset;
-        let reading = layer3::reading(sheet.inspector.judged(), channel);
-        match ruleset.memo.tag(circumstances, reading, alone) {
-            Some(tag) if ruleset.memo.knows(tag) => Standing::Clean,
-            Some(tag) => Standing::New(tag),
-            None => Standing::Unknown,
-        }
-    }
-}
-
-/// The texts of all strings of a document, escapes undone, with a byte between them that joins nothing; a member's name
-/// and its value stand as they do in JSON, for some values are known by it.
-///
-/// Those that are known to be clean are left out.
-struct Texts {
-    joined: Vec<u8>,
-    places: Vec<Range<usize>>,
-    known: Vec<Known>,
-}
-
-/// What is known of one text.
-#[derive(Clone, Copy)]
-struct Known {
-    /// Whose words it is, if that was asked.
-    channel: Option<Channel>,
-    standing: Standing,
-}
-
-impl Texts {
-    const BETWEEN: &[u8] = &[0];
-    const BEHIND_NAME: &[u8] = b"\": \"";
-
-    fn of(text: &[u8], document: &Document, ask: impl Fn(usize, &JsonString, &[u8]) -> Known) -> Self {
-        let count = document.strings.len();
-        let mut texts = Self {
-            joined: Vec::with_capacity(text.len()),
-            places: Vec::with_capacity(count),
-            known: Vec::with_capacity(count),
-        };
-        for (at, string) in document.strings.iter().enumerate() {
-            let alone = document.text(text, string);
-            let known = ask(at, string, &alone);
-            let start = texts.joined.len();
-            if known.standing != Standing::Clean {
-                texts.joined.extend_from_slice(&alone);
-            }
-            texts.known.push(known);
-            texts.places.push(start..texts.joined.len());
-            texts.joined.extend_from_slice(if string.key { Self::BEHIND_NAME } else { Self::BETWEEN });
-        }
-        texts
-    }
-
-    /// Returns where each text lies in `joined`, and what is known of it.
-    fn places(&self) -> impl Iterator<Item = (Range<usize>, Known)> + '_ {
-        self.places.iter().cloned().zip(self.known.iter().copied())
-    }
 }
 
 fn scan_string(

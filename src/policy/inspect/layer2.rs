@@ -5,6 +5,7 @@
 
 use super::Inspector;
 use super::Observation;
+use super::shadow::Foreseen;
 use crate::llm::dialect::Channel;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
@@ -57,7 +58,7 @@ pub struct Weighed {
     /// The rules that fired, judged.
     pub observations: Vec<Observation>,
     /// What the shadow policy would have done about them, where there is one.
-    pub shadow: Option<Action>,
+    pub shadow: Foreseen,
 }
 
 impl Gathered {
@@ -121,10 +122,10 @@ impl Gathered {
             self.fired.insert(fired.id);
             let Some(rule) = inspector.ruleset.layer2.rule(fired.id) else { continue };
             let decided = |policy: &Policy| self.action(inspector, policy, &fired, rule.confidence);
-            if let Some(shadow) = inspector.ruleset.shadow_of(inspector.policy) {
-                weighed.shadow = weighed.shadow.max(Some(decided(shadow)));
-            }
             let action = decided(inspector.policy);
+            if let Some(shadow) = inspector.ruleset.shadow_of(inspector.policy) {
+                weighed.shadow.note(fired.id, decided(shadow), action);
+            }
             if action != Action::Allow {
                 weighed.observations.push(self.observation(&fired, action, rule.confidence));
             }

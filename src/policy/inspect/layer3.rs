@@ -63,7 +63,7 @@ impl Trial {
         signals: Signals,
         wanted: &DetectorSet,
     ) -> Option<Finding> {
-        if !shelf.ids().any(|id| wanted.contains(id)) {
+        if !shelf.judged().any(|id| wanted.contains(id)) {
             return None;
         }
         self.texts.fetch_add(1, Ordering::Relaxed);
@@ -133,7 +133,7 @@ pub struct Heard {
 impl Reading {
     /// Begins a text of a channel; none where the model does not read such texts, or nobody wants to know.
     pub fn begin(judge: Judge<'_>, (direction, channel): (Direction, Channel)) -> Option<Self> {
-        let is_wanted = judge.ruleset.layer3.ids().any(|id| judge.wanted.contains(id));
+        let is_wanted = judge.ruleset.layer3.judged().any(|id| judge.wanted.contains(id));
         let origin = origin(direction, channel).filter(|_| is_wanted)?;
         Some(Self { origin: Some(origin), ..Self::silent() })
     }

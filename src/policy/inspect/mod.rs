@@ -9,7 +9,10 @@ pub(super) mod body;
 pub mod layer2;
 pub mod layer3;
 pub mod member;
+pub mod names;
 pub mod prompt;
+pub mod quoted;
+pub mod shadow;
 pub mod text;
 
 use std::ops::Range;
@@ -26,12 +29,14 @@ use crate::llm::media::MediaFault;
 use crate::llm::multipart::MultipartFault;
 use crate::llm::stream::StreamFault;
 use crate::llm::usage::Usage;
+use crate::llm::websocket::SocketFault;
 use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::layer3::Trial;
 use crate::policy::inspect::prompt::Prompt;
+use crate::policy::inspect::shadow::Foreseen;
 use crate::policy::pin::Pins;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
@@ -39,6 +44,7 @@ use crate::redact::mask::Masker;
 use crate::redact::token::Vault;
 use crate::scan::lane::LaneError;
 use crate::scan::scanner::ScanFault;
+use crate::scan::tagger::reading::Late;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::Decoded;
 use crate::scan::threat::DetectorId;
@@ -97,6 +103,9 @@ pub enum Unreadable {
     /// A text of a stream goes on behind its end, where nothing is known any more of how it began.
     #[error("it has a text that goes on behind its end")]
     Resumed,
+    /// The frames of a socket cannot be read.
+    #[error(transparent)]
+    Socket(#[from] SocketFault),
     /// A part of a stream was never judged.
     #[error("a part of it was not judged")]
     Unjudged,
@@ -127,7 +136,7 @@ pub struct Inspection {
     /// What could not be read, where something could not.
     pub unreadable: Option<Unreadable>,
     /// What the shadow policy would have done, where there is one.
-    pub shadow: Option<Action>,
+    pub shadow: Foreseen,
     /// The model and the tokens that the body tells.
     pub usage: Usage,
     /// How many bytes pass unread, because they were declared to hold no text and hold none.
@@ -173,6 +182,12 @@ pub struct Inspector<'a> {
     pub expired: &'a (dyn Fn() -> bool + Sync),
 }
 
+impl From<Late> for Unreadable {
+    fn from(_: Late) -> Self {
+        Self::Late
+    }
+}
+
 impl Unreadable {
     /// Returns the reason in one word, for metrics.
     pub fn reason(&self) -> &'static str {
@@ -185,7 +200,7 @@ impl Unreadable {
             Self::TooLarge(_) | Self::TooManyLanes(_) => "too_large",
             Self::Late => "late",
             Self::Scan(_) | Self::Lane(_) => "scan",
-            Self::Stream(_) | Self::Resumed | Self::Unjudged => "stream",
+            Self::Stream(_) | Self::Socket(_) | Self::Resumed | Self::Unjudged => "stream",
             Self::Splice => "splice",
         }
     }
@@ -195,6 +210,11 @@ impl Inspector<'_> {
     /// Returns as which way's words a body is judged: between agents, what comes back is input of a model too.
     pub fn judged(&self) -> Direction {
         if self.dialect.is_between_peers() { Direction::Request } else { self.direction }
+    }
+
+    /// Returns the policy that decides beside the one in force and is only recorded.
+    pub fn shadow(&self) -> Option<&Policy> {
+        self.ruleset.shadow_of(self.policy)
     }
 
     /// Reads, judges and clears a whole body.

@@ -21,7 +21,7 @@ use crate::scan::trace::Guarded;
 use crate::scan::trace::Leak;
 use crate::scan::trace::Trace;
 
-/// Prompts whose fingerprints are kept, some 40 kB each.
+/// Prompts whose fingerprints are kept, some 12 kB each.
 const KEPT_MAX: usize = 32;
 /// Keeps their tags apart from those of texts that were clean.
 const ORIGIN: u8 = u8::MAX;

@@ -13,7 +13,10 @@ use super::Observation;
 use super::Unreadable;
 use super::layer2::Gathered;
 use super::layer3;
+use super::names;
 use super::prompt::Prompt;
+use super::quoted;
+use super::shadow::Foreseen;
 use crate::llm::dialect::Channel;
 use crate::llm::json;
 use crate::llm::usage::Usage;
@@ -44,7 +47,7 @@ pub struct Sheet<'a, 'v> {
     wanted: Cow<'a, DetectorSet>,
     observations: Vec<Observation>,
     edits: Vec<Edit>,
-    shadow: Option<Action>,
+    shadow: Foreseen,
     gathered: Gathered,
     /// How many findings there were, whatever is done about them.
     found: usize,
@@ -101,7 +104,7 @@ impl Masked {
 impl<'a, 'v> Sheet<'a, 'v> {
     /// Returns an empty sheet.
     pub fn new(inspector: &'a Inspector<'a>, vault: &'v mut Vault) -> Self {
-        let shadow = inspector.ruleset.shadow_of(inspector.policy).map(|_| Action::Allow);
+        let shadow = inspector.shadow().map_or_else(Foreseen::default, |_| Foreseen::nothing());
         let wanted = Cow::Borrowed(inspector.policy.looked_for(inspector.judged()));
         let usage = Usage::default();
         Self {
@@ -160,8 +163,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             return Err(Unreadable::Late);
         }
         let findings = under(name, text, |text| self.scan(text))?;
-        self.report(text, channel, written, findings, &mut raw);
-        Ok(())
+        self.report(text, channel, written, findings, &mut raw)
     }
 
     /// Scans one text of the body in which no pattern can match as it stands: what its reader takes it for, and what
@@ -181,8 +183,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             Direction::Request => scanner.scan_spelt_beyond(text, &self.wanted),
             Direction::Response => scanner.scan_beyond(text, &self.wanted),
         }?;
-        self.report(text, channel, written, findings, &mut raw);
-        Ok(())
+        self.report(text, channel, written, findings, &mut raw)
     }
 
     /// Lets the model alone read one text of the body, in which no pattern can match.
@@ -196,8 +197,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         if (self.inspector.expired)() {
             return Err(Unreadable::Late);
         }
-        self.report(text, channel, written, Vec::new(), &mut raw);
-        Ok(())
+        self.report(text, channel, written, Vec::new(), &mut raw)
     }
 
     /// Scans a form: as it stands, and with the spaces that each `+` is to most of its readers.
@@ -216,11 +216,11 @@ impl<'a, 'v> Sheet<'a, 'v> {
             let beside = self.scan(&spaced)?.into_iter();
             findings.extend(beside.filter(|found| !known.contains(&(found.detector, found.span.start))));
         }
-        self.report(text, Channel::User, Written::Plain, findings, &mut raw);
-        Ok(())
+        self.report(text, Channel::User, Written::Plain, findings, &mut raw)
     }
 
-    /// Adds what the model finds to what patterns found, judges it, and notes what it calls for.
+    /// Adds what the models find to what patterns found, judges it, and notes what it calls for: where the time ran
+    /// out for a model, what the others found.
     fn report(
         &mut self,
         text: &[u8],
@@ -228,10 +228,13 @@ impl<'a, 'v> Sheet<'a, 'v> {
         written: Written,
         mut findings: Vec<Finding>,
         raw: &mut dyn FnMut(Range<usize>) -> Range<usize>,
-    ) {
-        let Inspector { ruleset, trial, .. } = *self.inspector;
+    ) -> Result<(), Unreadable> {
+        let Inspector { ruleset, trial, expired, .. } = *self.inspector;
         let judge = layer3::Judge { ruleset, wanted: &self.wanted, trial };
         findings.extend(layer3::find(judge, text, (self.inspector.judged(), channel), &findings));
+        quoted::lower(ruleset, text, layer3::origin(self.inspector.judged(), channel), &mut findings);
+        let named = names::find(ruleset, &self.wanted, text, channel, expired);
+        findings.extend(named.iter().flatten().cloned());
         self.found += findings.len();
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
@@ -245,6 +248,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         for masked in masks {
             self.edits.push(Edit { range: raw(masked.range), replacement: written.write(&masked.text) });
         }
+        named.map(drop).map_err(Unreadable::from)
     }
 
     /// Scans a whole text: of a request in every spelling, of a response as a stream of it would be.
@@ -269,8 +273,9 @@ impl<'a, 'v> Sheet<'a, 'v> {
         for finding in findings {
             let Some(of) = ruleset.kind(finding.detector) else { continue };
             let matched = value(finding.value.clone()).unwrap_or_default();
+            let matched = &*names::plain(ruleset, finding, matched);
             let action = self.action(finding, matched);
-            self.note_shadow(finding, matched);
+            self.note_shadow(finding, matched, action);
             if action == Action::Allow {
                 continue;
             }
@@ -301,18 +306,12 @@ impl<'a, 'v> Sheet<'a, 'v> {
         policy.judge(self.inspector.judged(), finding.detector, finding.confidence, matched, *caller, *now)
     }
 
-    fn note_shadow(&mut self, finding: &Finding, matched: &[u8]) {
-        let Inspector { ruleset, policy, caller, now, .. } = self.inspector;
-        let Some(shadow) = ruleset.shadow_of(policy) else { return };
-        let action = shadow.judge(
-            self.inspector.judged(),
-            finding.detector,
-            finding.confidence,
-            matched,
-            *caller,
-            *now,
-        );
-        self.shadow = self.shadow.max(Some(action));
+    fn note_shadow(&mut self, finding: &Finding, matched: &[u8], decided: Action) {
+        let Inspector { caller, now, .. } = self.inspector;
+        let Some(shadow) = self.inspector.shadow() else { return };
+        let (direction, detector) = (self.inspector.judged(), finding.detector);
+        let foreseen = shadow.judge(direction, detector, finding.confidence, matched, *caller, *now);
+        self.shadow.note(detector, foreseen, decided);
     }
 
     /// Returns what rules go by.
@@ -324,7 +323,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
     pub fn weigh(&mut self) {
         let weighed = self.gathered.weigh(self.inspector, &self.wanted);
         self.observations.extend(weighed.observations);
-        self.shadow = self.shadow.max(weighed.shadow);
+        self.shadow.merge(weighed.shadow);
     }
 
     /// Returns how many findings there were, whatever is done about them.
@@ -348,9 +347,9 @@ impl<'a, 'v> Sheet<'a, 'v> {
         std::mem::take(&mut self.observations)
     }
 
-    /// Returns what the shadow policy would have done so far.
-    pub fn shadow(&self) -> Option<Action> {
-        self.shadow
+    /// Takes what the shadow policy would have done so far.
+    pub fn take_shadow(&mut self) -> Foreseen {
+        std::mem::take(&mut self.shadow)
     }
 
     /// Turns the sheet into the verdict on `bytes`.
@@ -360,6 +359,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let mut unreadable = unreadable;
         if unreadable.is_some() {
             action = action.max(self.inspector.policy.fail_mode.action());
+            self.inspector.shadow().inspect(|shadow| self.shadow.act(shadow.fail_mode.action()));
         }
         let mut bytes = bytes;
         if !self.edits.is_empty() {

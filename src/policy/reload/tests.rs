@@ -8,11 +8,13 @@ use crate::document::toml;
 use crate::policy::build::RuleFiles;
 use crate::policy::decision::Mode;
 use crate::policy::file::expand_modes;
+use crate::policy::fixture::authors;
 use crate::policy::fixture::detectors;
 use crate::policy::fixture::shipped;
 use crate::policy::ruleset::SINKS_KEY;
 use crate::scan::classifier::shelf::ModelFiles;
 use crate::scan::threat::Category;
+use crate::store::Store;
 
 /// Files and packs that a test can change.
 #[derive(Clone, Default)]
@@ -50,8 +52,9 @@ impl World {
 
     fn start(&mut self) -> (Reloader, Origin) {
         let store = self.store.get_or_insert_with(Store::in_memory).clone();
+        let revisions = Revisions::open(&store, authors()).unwrap();
         let clock = Arc::new(ManualClock::new("2026-05-01T00:00:00Z".parse().unwrap()));
-        let (reloader, origin) = Reloader::start(self.loading(), &store, clock).unwrap();
+        let (reloader, origin) = Reloader::start(self.loading(), revisions, clock).unwrap();
         let heard = self.heard.clone();
         reloader.subscribe(move |announcement| {
             heard.lock().push(match announcement {

@@ -4,6 +4,10 @@ use crate::document::fault::nearest;
 use crate::document::secret::SecretPlace;
 use crate::document::section::Section;
 
+/// The service where none is named.
+const AWS_SERVICE: &str = "bedrock";
+/// The longest name of a region or a service.
+const AWS_NAME_BYTES_MAX: usize = 64;
 const NAMES: [&str; 3] = ["transparent", "gateway_key", "a2a"];
 
 /// Who may use a route.
@@ -57,6 +61,43 @@ impl RouteAuth {
             }
         }
     }
+}
+
+/// What requests are signed for, by AWS Signature Version 4.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwsScope {
+    /// The region: `eu-west-1`.
+    pub region: String,
+    /// The service: `bedrock`.
+    pub service: String,
+}
+
+impl AwsScope {
+    /// Reads `aws_region` and `aws_service` of a route; none where neither is there.
+    pub(super) fn read(section: &mut Section<'_>, auth: &RouteAuth) -> Option<Self> {
+        let region = section.text_maybe("aws_region").map(str::to_owned);
+        let service = section.text_maybe("aws_service").map(str::to_owned);
+        for (key, value) in [("aws_region", &region), ("aws_service", &service)] {
+            if value.as_deref().is_some_and(|value| !is_name(value)) {
+                section.invalid(key, "expected small letters, digits and '-'", None);
+            }
+        }
+        if region.is_none() && service.is_some() {
+            section.invalid("aws_service", "needs an aws_region", None);
+        }
+        let region = region?;
+        // Whoever could use such a route without a key of ours would be given the signature of its credentials.
+        if auth.provider_key().is_none() {
+            let reason = "what is signed with credentials of the route is for `auth = \"gateway_key\"`, whose provider_key_file or provider_key_env holds ACCESS_KEY_ID:SECRET";
+            section.invalid("aws_region", reason, None);
+        }
+        Some(Self { region, service: service.unwrap_or_else(|| AWS_SERVICE.to_owned()) })
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let sane = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=AWS_NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(sane)
 }
 
 fn read_place(section: &mut Section<'_>) -> Option<SecretPlace> {

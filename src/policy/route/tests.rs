@@ -17,8 +17,10 @@ fn route(name: &str, host: Option<&str>, prefix: &str) -> Route {
         h2: UpstreamH2::Auto,
         dialect: RouteDialect::Auto,
         auth: RouteAuth::Transparent,
+        aws: None,
         policy: "default".parse().unwrap(),
         websocket: false,
+        websocket_uninspected: false,
         timeouts: RouteTimeouts::default(),
     }
 }

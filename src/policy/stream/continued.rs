@@ -46,12 +46,14 @@ impl StreamInspector {
         if !self.over.is_empty() && self.over.contains(&self.hasher.hash_one(&key)) {
             return if text.is_empty() { Ok(()) } else { Err(Unreadable::Resumed.into()) };
         }
+        self.note_answer(&key);
         let Place { slot, start, known } = self.place(inspector, vault, key, text)?;
         let new = text.get(known..).unwrap_or_default();
         let hash = self.hasher.hash_one(text);
         let entry = &mut self.lanes[slot];
         if entry.ended && !new.is_empty() {
-            (entry.lane, entry.model, entry.trace) = *entry.resumable.take().ok_or(Unreadable::Resumed)?;
+            (entry.lane, entry.model, entry.names, entry.trace) =
+                *entry.resumable.take().ok_or(Unreadable::Resumed)?;
             entry.ended = false;
             entry.left_to = entry.fed;
         }
@@ -126,7 +128,7 @@ impl StreamInspector {
         }
         // Pieces that are none make no text: what they seemed to say is not judged.
         let entry = &mut self.lanes[old];
-        (entry.ended, entry.lane) = (true, Lane::new());
+        (entry.ended, entry.lane, entry.names) = (true, Lane::new(), None);
         Ok(())
     }
 

@@ -1,15 +1,33 @@
-//! Which texts an event ends.
+//! Which texts an event ends, and what begins anew then.
+
+use std::collections::HashSet;
 
 use smallvec::SmallVec;
 
 use super::StreamInspector;
 use super::held::Held;
+use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneEnd;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
+use crate::llm::dialect::LanePart;
+use crate::llm::usage::Usage;
+use crate::scan::trace::Leak;
+
+/// The most answers of a conversation that are told apart while they are under way.
+const ANSWERS_MAX: usize = 64;
 
 /// The texts of one event that says anything, by their lanes.
 type Said<'a> = SmallVec<[(&'a LaneKey, usize); 4]>;
+
+/// The answers of a conversation that said something, and whose end has not told what they used.
+#[derive(Default)]
+pub(super) struct Answering {
+    /// What the keys of their texts begin with: the answer's id, where the provider tells it.
+    ids: HashSet<LanePart>,
+    /// Whether there was sound since an answer was counted: which one it belongs to is not told.
+    sounds: bool,
+}
 
 impl StreamInspector {
     /// Returns the lanes that an event ends; its own texts were fed.
@@ -38,10 +56,69 @@ impl StreamInspector {
             let Some(entry) = self.lanes.get_mut(slot).filter(|entry| !entry.ended && entry.fed > 0) else {
                 continue;
             };
-            entry.resumable = Some(Box::new((entry.lane.clone(), entry.model.clone(), entry.trace.clone())));
+            let before = (entry.lane.clone(), entry.model.clone(), entry.names.clone(), entry.trace.clone());
+            entry.resumable = Some(Box::new(before));
             ended.push(slot);
         }
         ended
+    }
+
+    /// Forgets which texts there were: in a conversation, what is said after the end of all of them is another's, even
+    /// where it stands in the same place.
+    pub(super) fn begin_anew(&mut self) {
+        self.by_key.clear();
+        self.over.clear();
+        self.lanes.iter_mut().for_each(|lane| lane.resumable = None);
+    }
+
+    /// Takes what an event tells of use; returns whether that is all that something used.
+    pub(super) fn count(&mut self, told: Usage) -> bool {
+        let is_whole = told.total().is_some();
+        self.usage.merge(told);
+        is_whole
+    }
+
+    /// Notes that an answer of a conversation is under way: a text of it, and no text of the caller's, goes on.
+    pub(super) fn note_answer(&mut self, key: &LaneKey) {
+        let is_of_answer = self.is_conversation && key.channel != Channel::User;
+        let ids = &mut self.answering.ids;
+        let id = key.parts.first().unwrap_or(&LanePart::None);
+        if is_of_answer && ids.len() < ANSWERS_MAX && !ids.contains(id) {
+            ids.insert(id.clone());
+        }
+    }
+
+    /// Lets so many bytes of sound or of an image pass unread.
+    pub(super) fn pass_sound(&mut self, bytes: usize) {
+        self.opaque_bytes += bytes;
+        self.answering.sounds = true;
+    }
+
+    /// Notes what an event of a conversation ends, if it tells all that this used. Other answers go on.
+    pub(super) fn end_counted(&mut self, is_counted: bool, ends: &[LaneEnd]) {
+        for end in ends.iter().filter(|_| is_counted && self.is_conversation) {
+            self.is_counted = true;
+            self.answering.sounds = false;
+            match end.parts.first() {
+                Some(id) => drop(self.answering.ids.remove(id)),
+                None => self.answering.ids.clear(),
+            }
+        }
+    }
+
+    /// Tells whether a conversation's answer said something that is not counted yet.
+    pub fn is_answering(&self) -> bool {
+        self.answering.sounds || !self.answering.ids.is_empty()
+    }
+
+    /// Takes what the answers of a conversation used that ended and tell it, if any did since this was asked last.
+    pub fn take_counted(&mut self) -> Option<Usage> {
+        std::mem::take(&mut self.is_counted).then(|| std::mem::take(&mut self.usage))
+    }
+
+    /// Follows other guarded texts from here on.
+    pub fn guard_anew(&mut self) {
+        self.leak = Leak::default();
     }
 }
 

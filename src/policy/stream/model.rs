@@ -3,7 +3,12 @@
 //! Where one of the two reads the text, it is fed in pieces that end where the model's windows do, so that what stops a
 //! text stops it at the same byte however the provider's events were cut.
 
+use std::ops::Range;
+
 use super::StreamInspector;
+use super::names;
+use super::names::Named;
+use super::slot::Beside;
 use super::stop::Found;
 use super::stop::Stop;
 use crate::llm::dialect::Channel;
@@ -13,17 +18,22 @@ use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::layer3::Heard;
 use crate::policy::inspect::layer3::Judge;
 use crate::policy::inspect::layer3::Reading;
+use crate::policy::inspect::names as tagged;
 use crate::policy::inspect::prompt;
 use crate::redact::token::Vault;
 use crate::scan::threat::Finding;
 use crate::scan::trace::Trace;
 
-/// Begins the model's reading of a text of a channel, where it reads such texts, and the trace of the system prompt.
-pub(super) fn begin(inspector: &Inspector<'_>, channel: Channel) -> (Option<Reading>, Option<Trace>) {
+/// Begins what reads a text of a channel beside its lane: the model and the tagger, where they read such texts, and the
+/// trace of the system prompt.
+pub(super) fn begin(inspector: &Inspector<'_>, channel: Channel) -> Beside {
+    // How a text of a channel that is read by its words begins tells nothing: all of it is.
+    let is_named = names::wanted(inspector).is_some() && tagged::reads(channel, WORDS);
+    let named = is_named.then(Named::default);
     let reading = Reading::begin(judge_of(inspector), (inspector.judged(), channel));
     match inspector.guarded.filter(|_| prompt::is_told(channel)) {
-        Some(_) => (Some(reading.unwrap_or_else(Reading::silent)), Some(Trace::default())),
-        None => (reading, None),
+        Some(_) => (Some(reading.unwrap_or_else(Reading::silent)), named, Some(Trace::default())),
+        None => (reading, named, None),
     }
 }
 
@@ -31,6 +41,9 @@ fn judge_of<'a>(inspector: &Inspector<'a>) -> Judge<'a> {
     let wanted = inspector.policy.looked_for(inspector.judged());
     Judge { ruleset: inspector.ruleset, wanted, trial: inspector.trial }
 }
+
+/// A text of several words.
+const WORDS: &[u8] = b"one text of several words";
 
 impl StreamInspector {
     /// Takes the next text of a lane.
@@ -78,13 +91,14 @@ impl StreamInspector {
         let watch = inspector.policy.watch(inspector.judged());
         let lane = &mut self.lanes[slot];
         lane.begin(text);
-        if self.restores == Some(true) {
+        if *lane.restores.get_or_insert(self.restores == Some(true)) {
             lane.unrestored.extend_from_slice(text);
         }
         if let (Some(trace), Some(guarded)) = (&mut lane.trace, inspector.guarded) {
             trace.push(guarded, &mut self.leak, text);
         }
         let advance = lane.lane.feed(&inspector.ruleset.scanner, watch, text).map_err(Unreadable::from)?;
+        let advance = lane.name(inspector, text, advance)?;
         self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)
     }
 
@@ -100,7 +114,7 @@ impl StreamInspector {
         }
         let watch = inspector.policy.watch(inspector.judged());
         let advance = self.lanes[slot].lane.finish(&inspector.ruleset.scanner, watch);
-        let advance = advance.map_err(Unreadable::from)?;
+        let advance = self.lanes[slot].name_end(inspector, advance.map_err(Unreadable::from)?);
         self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)?;
         let lane = &mut self.lanes[slot];
         if lane.blocked_from.is_some() {
@@ -130,19 +144,16 @@ impl StreamInspector {
         judged_to: usize,
         findings: &[Finding],
     ) -> Result<(), Stop> {
+        let findings = self.lanes[slot].news(findings)?;
         let mut blocked = None;
-        let findings = &*self.lanes[slot].news(findings)?;
-        if !findings.is_empty() {
-            let channel = self.lanes[slot].channel;
-            let lane = std::mem::take(&mut self.lanes[slot].lane);
-            let judged = self.judge(inspector, vault, findings, channel, |range| lane.value(&range));
-            self.lanes[slot].lane = lane;
-            self.lanes[slot].add(judged.0);
-            blocked = judged.1;
+        for together in self.lanes[slot].together(&findings) {
+            if blocked.is_none() && !together.is_empty() {
+                blocked = self.judge_in(inspector, vault, slot, together);
+            }
         }
         let entry = &mut self.lanes[slot];
         let mut judged_to = judged_to;
-        if self.restores == Some(true) {
+        if entry.restores == Some(true) {
             entry.restore(vault);
             judged_to = judged_to.min(entry.restored_to);
         }
@@ -152,6 +163,26 @@ impl StreamInspector {
         };
         entry.judged_to = judged_to.min(from).max(entry.judged_to);
         Err(self.stop_at(slot, from))
+    }
+
+    /// Judges findings in a lane and notes their masks; returns where the first blocking one begins.
+    fn judge_in(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        slot: usize,
+        findings: &[Finding],
+    ) -> Option<usize> {
+        let channel = self.lanes[slot].channel;
+        let lane = std::mem::take(&mut self.lanes[slot].lane);
+        let names = self.lanes[slot].names.take();
+        let value = |range: Range<usize>| {
+            lane.value(&range).or_else(|| names.as_ref().and_then(|names| names.value(&range)))
+        };
+        let (masks, blocked) = self.judge(inspector, vault, findings, channel, value);
+        (self.lanes[slot].lane, self.lanes[slot].names) = (lane, names);
+        self.lanes[slot].add(masks);
+        blocked
     }
 
     /// Judges what the model found, and what came out of the system prompt; what stops the text stops it where the
@@ -168,6 +199,8 @@ impl StreamInspector {
         if let Some(guarded) = inspector.guarded {
             self.gathered.note_leaked(self.leak.percent(guarded));
         }
+        // What stands behind may be a part of a name, or of another value that is not told yet.
+        let until = until.min(self.lanes[slot].judged_to);
         let channel = self.lanes[slot].channel;
         let (finding, value) = heard.map(|heard| (heard.finding, heard.value)).unzip();
         let (told, before) = (self.observations.len(), self.action);

@@ -15,7 +15,7 @@ use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::text::Written;
 use crate::redact::splice::Edit;
 use crate::redact::splice::override_with;
-use crate::redact::splice::splice;
+use crate::redact::splice::splice_piece;
 
 impl StreamInspector {
     /// Releases every event at the front whose texts are all judged.
@@ -26,7 +26,7 @@ impl StreamInspector {
                 break;
             }
             let Some(held) = self.queue.pop_front() else { break };
-            self.held_bytes -= held.piece.raw.len();
+            self.held_bytes -= held.piece.held_bytes();
             if let Err(unreadable) = self.emit(held, out) {
                 self.action = Action::Block;
                 return Flow::Block(Some(unreadable));
@@ -59,10 +59,7 @@ impl StreamInspector {
         if !edits.is_empty() {
             copies.into_iter().for_each(|copy| override_with(&mut edits, copy));
         }
-        let bytes = match splice(&piece.raw, &edits).map_err(|_| Unreadable::Splice)? {
-            std::borrow::Cow::Borrowed(_) => piece.raw,
-            std::borrow::Cow::Owned(spliced) => spliced.into(),
-        };
+        let bytes = splice_piece(&piece, &edits).map_err(|_| Unreadable::Splice)?;
         out.extend(Cleared::release(Action::Redact, bytes));
         Ok(())
     }
@@ -71,6 +68,7 @@ impl StreamInspector {
     pub(super) fn stop(&mut self, stop: Stop, inspector: &Inspector<'_>, out: &mut Vec<Cleared>) -> Flow {
         if let Stop::Unreadable(unreadable) = stop {
             self.action = self.action.max(inspector.policy.fail_mode.action());
+            inspector.shadow().inspect(|shadow| self.shadow.act(shadow.fail_mode.action()));
             self.release(out);
             if inspector.policy.fail_mode == FailMode::Closed {
                 return Flow::Block(Some(unreadable));

@@ -12,6 +12,7 @@ use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::begins_json;
 use crate::policy::inspect::text::disjoint;
+use crate::policy::stream::names::Named;
 use crate::redact::nested::Nested;
 use crate::redact::restore;
 use crate::redact::restore::Inside;
@@ -21,14 +22,19 @@ use crate::scan::threat::DetectorId;
 use crate::scan::threat::Finding;
 use crate::scan::trace::Trace;
 
-/// The lane, the model and the trace of a text, as they were at some place of it.
-type Before = (Lane, Option<Reading>, Option<Trace>);
+/// The lane, the model, the tagger and the trace of a text, as they were at some place of it.
+type Before = (Lane, Option<Reading>, Option<Named>, Option<Trace>);
+
+/// What reads a text beside its lane.
+pub(super) type Beside = (Option<Reading>, Option<Named>, Option<Trace>);
 
 /// A text under way, in one choice, block or tool call.
 pub(super) struct Slot {
     pub(super) lane: Lane,
     /// The model at the text, where one reads it.
     pub(super) model: Option<Reading>,
+    /// What the tagger knows of it, where it reads such texts.
+    pub(super) names: Option<Named>,
     /// What follows it for the request's system prompt, where that is guarded.
     pub(super) trace: Option<Trace>,
     pub(super) channel: Channel,
@@ -43,6 +49,8 @@ pub(super) struct Slot {
     pub(super) inside: Option<Inside>,
     /// Where the text that left is, if it is JSON.
     nested: Nested,
+    /// Whether placeholders are looked for in it; known from its first piece on.
+    pub(super) restores: Option<bool>,
     /// Text in which placeholders are still looked for, and where it begins.
     pub(super) unrestored: Vec<u8>,
     pub(super) restored_to: usize,
@@ -63,10 +71,11 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new(key: &LaneKey, (model, trace): (Option<Reading>, Option<Trace>)) -> Self {
+    pub(super) fn new(key: &LaneKey, (model, names, trace): Beside) -> Self {
         Self {
             lane: Lane::new(),
             model,
+            names,
             trace,
             channel: key.channel,
             kind: key.kind,
@@ -81,6 +90,7 @@ impl Slot {
             masks: VecDeque::new(),
             inside: None,
             nested: Nested::default(),
+            restores: None,
             unrestored: Vec::new(),
             restored_to: 0,
             ended: false,

@@ -15,6 +15,8 @@ const FRAME_BYTES_MAX: usize = 4096;
 
 /// An event that was read, without its text.
 pub(super) struct Template {
+    /// Its name: in a frame, the texts around do not tell which of them that is.
+    event: Option<Box<str>>,
     before: Box<[u8]>,
     after: Box<[u8]>,
     /// The lane of its text, and the text's place in the document.
@@ -38,6 +40,7 @@ impl Template {
         let before = held.piece.raw.get(..data.start + string.start)?;
         let after = held.piece.raw.get(data.start + string.end..)?;
         (before.len() + after.len() <= FRAME_BYTES_MAX).then(|| Self {
+            event: held.piece.event.as_deref().map(Box::from),
             before: before.into(),
             after: after.into(),
             slot: segment.slot,
@@ -56,6 +59,7 @@ impl Template {
         let raw = &held.piece.raw;
         let end = raw.len().checked_sub(self.after.len()).filter(|end| *end >= self.before.len())?;
         let fits = raw.starts_with(&self.before) && raw.ends_with(&self.after) && held.piece.terminated;
+        let fits = fits && self.event.as_deref() == held.piece.event.as_deref();
         let text = raw.get(self.before.len()..end).filter(|text| fits && is_plain(text))?;
         let start = self.before.len().checked_sub(data.start)?;
         let raw: Range<usize> = start..start + text.len();

@@ -94,13 +94,19 @@ pub fn repair_crc32_hex_le(value: &[u8]) -> Option<Vec<u8>> {
     Some([head, format!("_{sum:08x}").as_bytes()].concat())
 }
 
-/// Tells whether `value` is a JSON web token: a header with `alg` and a payload, both JSON objects.
+/// Tells whether `value` is a JSON web token that is meant to be secret: a header with `alg` and a payload, both JSON
+/// objects, and no `anon` key of Supabase, which its users put into web pages
+/// (<https://supabase.com/docs/guides/api/api-keys>).
 pub fn jwt(value: &[u8]) -> bool {
     let mut parts = value.split(|byte| *byte == b'.');
     let header = parts.next().and_then(json_object);
     let payload = parts.next().and_then(json_object);
+    let is_public = |object: &serde_json::Map<_, serde_json::Value>| {
+        object.get("iss").is_some_and(|issuer| issuer == "supabase")
+            && object.get("role").is_some_and(|role| role == "anon")
+    };
     header.is_some_and(|object| object.get("alg").is_some_and(serde_json::Value::is_string))
-        && payload.is_some()
+        && payload.is_some_and(|object| !is_public(&object))
 }
 
 /// Returns a token with a fixed header, a payload made of the value's own bytes, and its signature.

@@ -3,6 +3,8 @@
 //! In: a value on its own. Out: how random it is, or whether it is an example, a mask, a template, an identifier
 //! or a digest. These are judgements, not proofs: a checksum says more wherever there is one.
 
+use super::published::not_published;
+
 /// Words that stand in examples and templates, never (next to never) in a random value.
 const PLACEHOLDER_WORDS: &[&str] = &[
     "example",
@@ -60,9 +62,13 @@ const PLACEHOLDER_WORDS: &[&str] = &[
 /// What is typed rather than drawn: parts of the alphabet, of the numbers and of the keyboard.
 const TYPED_WORDS: &[&str] = &["abcdef", "qwerty", "asdf", "12345", "01234", "98765"];
 
-/// Marks of templates and references: what they stand in is filled in later.
+/// Marks of templates: what they stand in is filled in later.
 const TEMPLATE_MARKS: &[&str] =
     &["${", "{{", "}}", "<", ">", "%(", "$(", "process.env", "os.environ", "getenv", "…"];
+
+/// What a reference to a value that is kept elsewhere begins with, or one that is encrypted: SOPS, 1Password, AWS Systems
+/// Manager, Vault, files.
+const REFERENCES: &[&str] = &["enc[", "op://", "ssm:/", "vault:", "file:/"];
 
 /// Passwords of manuals and compose files, lower case.
 const COMMON_PASSWORDS: &[&str] = &[
@@ -136,7 +142,7 @@ pub fn not_placeholder(value: &[u8]) -> bool {
         && longest_step(&lower, -1) < SEQUENCE_MAX
 }
 
-/// Tells whether `value` is none of: an example, a mask, a template, a run, a word repeated.
+/// Tells whether `value` is none of: an example, a key of a manual, a mask, a template, a reference, a run, a word repeated.
 ///
 /// It may hold what counts up, if that is not half of it: for values that the name of their issuer stands beside.
 pub fn not_mask(value: &[u8]) -> bool {
@@ -144,10 +150,12 @@ pub fn not_mask(value: &[u8]) -> bool {
     let counted = longest_step(&lower, 1).max(longest_step(&lower, -1));
     !(holds(&lower, PLACEHOLDER_WORDS)
         || holds(&lower, TEMPLATE_MARKS)
+        || REFERENCES.iter().any(|mark| lower.starts_with(mark.as_bytes()))
         || longest_step(value, 0) >= RUN_MAX
         || counted >= SEQUENCE_MAX.max(value.len() / 2)
         || few_characters(value)
         || is_periodic(value))
+        && not_published(value)
 }
 
 fn holds(lower: &[u8], words: &[&str]) -> bool {

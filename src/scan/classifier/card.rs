@@ -6,8 +6,10 @@ use serde::Deserialize;
 
 use super::Head;
 use crate::scan::pack::NAME_BYTES_MAX;
+use crate::scan::tagger::chain::Tag;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
+use crate::scan::threat::UnknownName;
 
 /// The most kinds of findings of one model.
 pub const KINDS_MAX: usize = 16;
@@ -44,7 +46,7 @@ pub struct About {
 pub struct FindingFile {
     /// Its type, in snake case, unique over detectors and rules.
     pub r#type: String,
-    /// The head that reports it.
+    /// The part of the model that reports it.
     pub head: String,
     /// What kind of harm it is about.
     pub category: String,
@@ -60,13 +62,22 @@ pub struct FindingFile {
     pub references: Vec<String>,
 }
 
+/// The part of a model that reports a kind of finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A head of a classifier.
+    Head(Head),
+    /// A tag of a tagger.
+    Tag(Tag),
+}
+
 /// A kind of finding, valid by construction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learned {
     /// Its type.
     pub name: String,
-    /// The head that reports it.
-    pub head: Head,
+    /// The part of the model that reports it.
+    pub part: Part,
     /// What kind of harm it is about.
     pub category: Category,
     /// How bad a real finding is.
@@ -113,6 +124,45 @@ pub enum CardFault {
     Kinds(usize),
 }
 
+impl Part {
+    /// Returns the name used in cards.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Head(head) => head.as_str(),
+            Self::Tag(tag) => tag.as_str(),
+        }
+    }
+}
+
+impl FromStr for Part {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let heads = [Head::Override, Head::Persona].map(Self::Head);
+        let mut all = heads.into_iter().chain(Tag::ALL.map(Self::Tag));
+        let expected = "override, persona, person, address, location, organization";
+        all.find(|known| known.as_str() == text).ok_or(UnknownName { expected })
+    }
+}
+
+impl Learned {
+    /// Tells whether it is looked for only where a policy names it: what people write about every day.
+    pub fn is_named_only(&self) -> bool {
+        matches!(self.part, Part::Tag(_))
+    }
+
+    /// Tells whether it has the type or the part of another kind.
+    pub fn meets(&self, other: &Self) -> bool {
+        self.name == other.name || self.part == other.part
+    }
+
+    /// Tells whether it is the same as another kind, whatever model it comes from.
+    pub fn means(&self, other: &Self) -> bool {
+        let of = |kind: &Self| (kind.part, kind.category, kind.severity);
+        self.name == other.name && of(self) == of(other)
+    }
+}
+
 impl Card {
     /// Reads the card in the folder `folder`, and what it declares.
     ///
@@ -142,11 +192,7 @@ impl FindingFile {
         }
         Ok(Learned {
             name: self.r#type.clone(),
-            head: match self.head.as_str() {
-                "override" => Head::Override,
-                "persona" => Head::Persona,
-                _ => return Err(self.unknown("head", "override, persona")),
-            },
+            part: Part::from_str(&self.head).map_err(|unknown| self.unknown("head", unknown.expected))?,
             category: Category::from_str(&self.category)
                 .map_err(|unknown| self.unknown("category", unknown.expected))?,
             severity: Severity::from_str(&self.severity)

@@ -14,6 +14,12 @@ use super::pool::Weights;
 use super::stack::INPUTS;
 use super::stack::SIGNALS;
 use super::stack::Stack;
+use crate::scan::numbers::FormatFault;
+use crate::scan::numbers::Numbers;
+use crate::scan::numbers::pack;
+use crate::scan::numbers::unpack;
+use crate::scan::numbers::write_reals;
+use crate::scan::numbers::write_weights;
 
 /// How the file of a linear model begins.
 pub const MAGIC: &[u8; 4] = b"PCM2";
@@ -22,68 +28,17 @@ pub const BITS_MAX: u32 = 21;
 /// The longest file of a model, in bytes, of whatever format.
 pub const MODEL_BYTES_MAX: usize = 64 << 20;
 
-/// How hard a model is compressed; deterministic for one version of the library.
-const COMPRESSION: i32 = 19;
 /// No scale, bias or weight of a model is larger: sums over windows stay far from what a number can hold.
 const NUMBER_MAX: f32 = 1e6;
 /// The most bytes the numbers of a model take.
 const NUMBERS_BYTES_MAX: usize = (HEADS << BITS_MAX) + (ENTRIES_MAX * 10) + 4096;
-
-/// What is wrong with the file of a model.
-#[derive(Debug, thiserror::Error)]
-pub enum FormatFault {
-    /// It begins like no model.
-    #[error("is no model of this version")]
-    Magic,
-    /// It cannot be decompressed.
-    #[error("is damaged")]
-    Damaged(#[source] std::io::Error),
-    /// It ends too early.
-    #[error("ends too early")]
-    Short,
-    /// Something is left over.
-    #[error("has {0} bytes too many")]
-    Long(usize),
-    /// A number is out of its bounds.
-    #[error("has a value out of bounds: {0}")]
-    Bounds(&'static str),
-}
-
-/// Takes numbers from the front of bytes.
-struct Numbers<'a>(&'a [u8]);
-
-impl Numbers<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], FormatFault> {
-        let (first, rest) = self.0.split_first_chunk::<N>().ok_or(FormatFault::Short)?;
-        self.0 = rest;
-        Ok(*first)
-    }
-
-    fn word(&mut self) -> Result<u32, FormatFault> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn real(&mut self) -> Result<f32, FormatFault> {
-        let value = f32::from_le_bytes(self.take()?);
-        if value.is_finite() { Ok(value) } else { Err(FormatFault::Bounds("a number")) }
-    }
-
-    fn reals<const N: usize>(&mut self) -> Result<[f32; N], FormatFault> {
-        let mut values = [0.0; N];
-        for value in &mut values {
-            *value = self.real()?;
-        }
-        Ok(values)
-    }
-}
 
 /// Reads a model.
 ///
 /// # Errors
 /// The first fault.
 pub fn read(file: &[u8]) -> Result<Linear, FormatFault> {
-    let frame = file.strip_prefix(MAGIC.as_slice()).ok_or(FormatFault::Magic)?;
-    let numbers = zstd::bulk::decompress(frame, NUMBERS_BYTES_MAX).map_err(FormatFault::Damaged)?;
+    let numbers = unpack(file, MAGIC, NUMBERS_BYTES_MAX)?;
     let mut numbers = Numbers(&numbers);
     let bits = numbers.word()?;
     if !(8..=BITS_MAX).contains(&bits) {
@@ -93,17 +48,7 @@ pub fn read(file: &[u8]) -> Result<Linear, FormatFault> {
     let lexicon = read_lexicon(&mut numbers)?;
     let stack = Stack { weights: numbers.reals::<INPUTS>()?, signals: numbers.reals::<SIGNALS>()? };
     let levels = Levels { watch: numbers.reals()?, sure: numbers.reals()? };
-    let rows = 1usize << bits;
-    let weights = numbers.0;
-    match weights.len().checked_sub(rows * HEADS) {
-        None => return Err(FormatFault::Short),
-        Some(0) => {}
-        Some(over) => return Err(FormatFault::Long(over)),
-    }
-    let mut table = vec![[0i8; 4]; rows];
-    for (head, plane) in weights.chunks_exact(rows).enumerate() {
-        table.iter_mut().zip(plane).for_each(|(row, weight)| row[head] = *weight as i8);
-    }
+    let table = numbers.weights(1 << bits, HEADS)?;
     let read = Linear { weights: Weights { bits, table, scales, biases }, lexicon, stack, levels };
     // Finite numbers may be so large that what is reckoned with them is none: such a model would never report.
     if !scales.iter().chain(&biases).chain(&read.stack.weights).all(|number| number.abs() <= NUMBER_MAX) {
@@ -137,26 +82,16 @@ pub fn write(model: &Linear) -> Result<Vec<u8>, FormatFault> {
     let mut numbers = Vec::new();
     let Linear { weights, lexicon, stack, levels } = model;
     numbers.extend(weights.bits.to_le_bytes());
-    let reals = |numbers: &mut Vec<u8>, list: &[f32]| {
-        list.iter().for_each(|value| numbers.extend(value.to_le_bytes()));
-    };
-    reals(&mut numbers, &weights.scales);
-    reals(&mut numbers, &weights.biases);
+    write_reals(&mut numbers, weights.scales.iter().chain(&weights.biases));
     numbers.extend((lexicon.entries().len() as u32).to_le_bytes());
     for entry in lexicon.entries() {
         numbers.extend(entry.hash.to_le_bytes());
         numbers.extend([entry.concept, entry.kinds]);
     }
-    reals(&mut numbers, &stack.weights);
-    reals(&mut numbers, &stack.signals);
-    reals(&mut numbers, &levels.watch);
-    reals(&mut numbers, &levels.sure);
-    for head in 0..HEADS {
-        numbers.extend(weights.table.iter().map(|row| row[head] as u8));
-    }
-    let mut file = MAGIC.to_vec();
-    file.extend(zstd::bulk::compress(&numbers, COMPRESSION).map_err(FormatFault::Damaged)?);
-    Ok(file)
+    let stacked = stack.weights.iter().chain(&stack.signals);
+    write_reals(&mut numbers, stacked.chain(&levels.watch).chain(&levels.sure));
+    write_weights(&mut numbers, &weights.table, HEADS);
+    pack(&numbers, MAGIC)
 }
 
 #[cfg(test)]

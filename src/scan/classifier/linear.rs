@@ -176,7 +176,7 @@ impl Classifier for Judge {
 }
 
 /// Returns a confidence that is told and not stopped.
-fn told_only(confidence: Confidence) -> Confidence {
+pub fn told_only(confidence: Confidence) -> Confidence {
     confidence.min(Confidence::from_percent(Confidence::MEDIUM.percent() + MEDIUM_STEPS))
 }
 

@@ -3,8 +3,8 @@
 //! In: a text, where it comes from and what the other layers saw in it. Out: findings of the kinds that the
 //! model's card declares, at the window that speaks loudest. A text is judged in its canonical view and in what
 //! is encoded in it ([`reading`]). The usual model is [`linear`]: hashed n-grams of characters ([`feature`]), of
-//! words and of what words mean ([`lexicon`]), summed over windows ([`pool`]) and weighed ([`stack`]); a network
-//! in ONNX can stand in its place. Models are folders of `plugins/models` ([`shelf`]).
+//! words and of what words mean ([`lexicon`]), summed over windows ([`pool`]) and weighed ([`stack`]). Models are
+//! folders of `plugins/models` ([`shelf`]).
 //!
 //! A model is never certain. It reports what the texts it learnt from make likely, and its card says how often it
 //! was wrong on texts it did not learn from.

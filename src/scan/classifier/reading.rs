@@ -8,8 +8,10 @@ use super::Signals;
 use super::Verdict;
 use crate::scan::decode;
 use crate::scan::decode::Lines;
+use crate::scan::spelling;
 use crate::scan::threat::Decoded;
 use crate::scan::threat::Encoding;
+use crate::scan::threat::Spelling;
 use crate::scan::view;
 
 /// How many layers of encoding are undone.
@@ -53,11 +55,27 @@ fn read(
         verdict.window = view.source_range(verdict.window);
         decoded_from.0.push(Encoding::Canonical);
     }
-    let told = Told { verdict, decoded_from };
+    let mut told = Told { verdict, decoded_from };
+    if let Some(together) = read_together(model, text, origin, signals).filter(|it| is_worse(it, &told)) {
+        told = together;
+    }
     match read_within(model, text, origin, signals, depth, budget) {
         Some(inner) if is_worse(&inner, &told) => Some(inner),
         _ => Some(told),
     }
+}
+
+/// Judges a text with its letters together that stand one by one; those of ASCII the model joins itself.
+fn read_together(model: &dyn Classifier, text: &[u8], origin: Origin, signals: &Signals) -> Option<Told> {
+    let view = spelling::together(text)?;
+    let canonical = view::canonical(view.bytes());
+    let mut verdict = model.judge(canonical.as_ref().map_or(view.bytes(), |it| it.bytes()), origin, signals);
+    if let Some(canonical) = &canonical {
+        verdict.window = canonical.source_range(verdict.window);
+    }
+    verdict.window = view.source_range(verdict.window);
+    let decoded_from = Decoded([Encoding::Spelt(Spelling::Spaced)].into_iter().collect());
+    Some(Told { verdict, decoded_from })
 }
 
 /// Tells whether a reading is worse than another: first by what is made of it, then by how loud it is. What is loud

@@ -1,8 +1,9 @@
 //! All models there are, and the kinds of findings they report.
 //!
 //! In: the files below `plugins/models`, a folder for each model with its `card.toml` and what the card names.
-//! Out: a [`Shelf`] from which a model is asked for by its name. Kinds of the same type in several cards are one:
-//! the first card, by name, says what it means. Their ids come after those of all detectors.
+//! Out: a [`Shelf`] from which a model is asked for by its name. Kinds of the same type in several cards are one, and
+//! have to be: one part of a model reports one type, which means the same in every card. The first card, by name, says
+//! why it matters. Their ids come after those of all detectors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +14,14 @@ use super::Signals;
 use super::card::Card;
 use super::card::CardFault;
 use super::card::Learned;
+use super::card::Part;
 use super::format;
-use super::format::FormatFault;
 use super::linear::Judge;
 use super::reading;
+use crate::scan::numbers::FormatFault;
+use crate::scan::tagger;
+use crate::scan::tagger::Tagger;
+use crate::scan::tagger::names::Names;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
@@ -41,6 +46,7 @@ pub struct Shelf {
     kinds: Vec<Learned>,
     models: BTreeMap<String, Arc<dyn Classifier>>,
     default: Option<String>,
+    tagger: Option<Arc<Tagger>>,
     files: ModelFiles,
 }
 
@@ -69,9 +75,35 @@ pub enum ModelProblem {
     /// There are too many models.
     #[error("there are more than {MODELS_MAX} models")]
     TooMany,
+    /// There is a tagger already.
+    #[error("there is a second tagger; one folder can only take the place of another of its name")]
+    Taggers,
+    /// The card declares kinds that a model of its form cannot report.
+    #[error("the model cannot report `{0}`")]
+    Part(&'static str),
     /// A type is that of a detector.
-    #[error("`{0}` is the type of a detector, too")]
+    #[error(
+        "`{0}` is the type of a detector, too, and what a policy says of it would be said of both; \
+         give the detector another name, or the finding one in a card of your own in place of this one"
+    )]
     Taken(String),
+    /// Another card, or this one, says otherwise what a type is, or what its part reports.
+    #[error(
+        "`{kind}` of `{part}` and `{known}` of `{known_part}`, in the card of `{model}`, do not go together; \
+         one part reports one type, with the same category and severity in every card"
+    )]
+    Torn {
+        /// The type.
+        kind: String,
+        /// The part that reports it.
+        part: &'static str,
+        /// The type that was declared before.
+        known: String,
+        /// The part that reports that.
+        known_part: &'static str,
+        /// The model whose card declares it.
+        model: String,
+    },
 }
 
 impl Shelf {
@@ -92,15 +124,27 @@ impl Shelf {
             }
             match read_model(&files, folder, text) {
                 Ok((card, kinds, model)) => {
-                    if card.model.default {
-                        default = Some(card.model.name.clone());
+                    match model {
+                        Model::Classifier(model) => {
+                            if card.model.default {
+                                default = Some(card.model.name.clone());
+                            }
+                            shelf.models.insert(card.model.name, model);
+                        }
+                        Model::Tagger(_) if shelf.tagger.is_some() => {
+                            faults.push(fault(ModelProblem::Taggers));
+                        }
+                        Model::Tagger(tagger) => shelf.tagger = Some(tagger),
                     }
-                    shelf.models.insert(card.model.name, model);
                     for kind in kinds {
                         if detectors.contains(&kind.name.as_str()) {
                             faults.push(fault(ModelProblem::Taken(kind.name)));
-                        } else if !shelf.kinds.iter().any(|known| known.name == kind.name) {
-                            shelf.kinds.push(kind);
+                            continue;
+                        }
+                        match shelf.kinds.iter().find(|known| known.meets(&kind)) {
+                            Some(known) if known.means(&kind) => {}
+                            Some(known) => faults.push(fault(torn(&kind, known))),
+                            None => shelf.kinds.push(kind),
                         }
                     }
                 }
@@ -135,12 +179,29 @@ impl Shelf {
         (0..self.kinds.len()).map(|at| DetectorId(self.first + at as u16))
     }
 
-    /// Returns the names of all models.
+    /// Returns the ids of the kinds that classifiers report, of a text as a whole.
+    pub fn judged(&self) -> impl Iterator<Item = DetectorId> + '_ {
+        self.ids().zip(&self.kinds).filter(|(_, kind)| !kind.is_named_only()).map(|(id, _)| id)
+    }
+
+    /// Returns the tagger, with the kinds it reports that are wanted; none where nobody wants any.
+    pub fn tagger(&self, wanted: &DetectorSet) -> Option<Names<'_>> {
+        let tagger = self.tagger.as_deref()?;
+        let mut names = Names::new(tagger);
+        for (id, kind) in self.ids().zip(&self.kinds).filter(|(id, _)| wanted.contains(*id)) {
+            if let Part::Tag(tag) = kind.part {
+                names.want(tag, id);
+            }
+        }
+        names.wants_any().then_some(names)
+    }
+
+    /// Returns the names of all classifiers.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.models.keys().map(String::as_str)
     }
 
-    /// Returns a model by its name, or the usual one.
+    /// Returns a classifier by its name, or the usual one.
     pub fn model(&self, name: Option<&str>) -> Option<&dyn Classifier> {
         let name = name.or(self.default.as_deref())?;
         self.models.get(name).map(|model| &**model)
@@ -162,12 +223,12 @@ impl Shelf {
         seen: &Signals,
         wanted: &DetectorSet,
     ) -> Option<Finding> {
-        if !self.ids().any(|id| wanted.contains(id)) {
+        if !self.judged().any(|id| wanted.contains(id)) {
             return None;
         }
         let told = reading::judge(model, text, origin, seen)?;
         let confidence = told.verdict.confidence?;
-        let at = self.kinds.iter().position(|kind| kind.head == told.verdict.head)?;
+        let at = self.kinds.iter().position(|kind| kind.part == Part::Head(told.verdict.head))?;
         let detector = DetectorId(self.first + at as u16);
         wanted.contains(detector).then(|| Finding {
             detector,
@@ -193,15 +254,33 @@ impl Signals {
     }
 }
 
+fn torn(kind: &Learned, known: &Learned) -> ModelProblem {
+    ModelProblem::Torn {
+        kind: kind.name.clone(),
+        part: kind.part.as_str(),
+        known: known.name.clone(),
+        known_part: known.part.as_str(),
+        model: known.model.clone(),
+    }
+}
+
 /// Returns the folder of a card.
 fn folder_of(path: &str) -> Option<&str> {
     let folder = path.strip_suffix(CARD)?.strip_suffix('/')?;
     folder.rsplit('/').next()
 }
 
-type Model = (Card, Vec<Learned>, Arc<dyn Classifier>);
+/// A model of either form.
+enum Model {
+    Classifier(Arc<dyn Classifier>),
+    Tagger(Arc<Tagger>),
+}
 
-fn read_model(files: &ModelFiles, folder: &str, card: &[u8]) -> Result<Model, ModelProblem> {
+fn read_model(
+    files: &ModelFiles,
+    folder: &str,
+    card: &[u8],
+) -> Result<(Card, Vec<Learned>, Model), ModelProblem> {
     let (card, kinds) = Card::read(card, folder)?;
     let named = files.iter().find(|(path, _)| {
         path.strip_suffix(card.model.file.as_str())
@@ -209,8 +288,15 @@ fn read_model(files: &ModelFiles, folder: &str, card: &[u8]) -> Result<Model, Mo
             .is_some_and(|rest| rest.rsplit('/').next() == Some(folder))
     });
     let (_, file) = named.ok_or_else(|| ModelProblem::Missing(card.model.file.clone()))?;
-    let model = Judge::new(format::read(file)?);
-    Ok((card, kinds, Arc::new(model)))
+    let is_tagger = file.starts_with(tagger::format::MAGIC);
+    if let Some(other) = kinds.iter().find(|kind| matches!(kind.part, Part::Tag(_)) != is_tagger) {
+        return Err(ModelProblem::Part(other.part.as_str()));
+    }
+    let model = match is_tagger {
+        true => Model::Tagger(Arc::new(tagger::format::read(file)?)),
+        false => Model::Classifier(Arc::new(Judge::new(format::read(file)?))),
+    };
+    Ok((card, kinds, model))
 }
 
 #[cfg(test)]

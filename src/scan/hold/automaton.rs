@@ -5,7 +5,8 @@
 //! automaton accepts everything the patterns match and more. It decides how long text waits, never what is found.
 //!
 //! Hundreds of patterns begin alike (a word for a key, then a sign): what a track's patterns have in common at their
-//! beginning is followed once.
+//! beginning is followed once. And most that a byte begins are over with the next one: of a pattern that begins with
+//! one of few bytes, a thread is only made once two of its bytes are there ([`pairs`]).
 
 use regex_syntax::hir::Class;
 use regex_syntax::hir::Hir;
@@ -13,11 +14,16 @@ use regex_syntax::hir::HirKind;
 use regex_syntax::hir::Repetition;
 
 use super::Track;
+use super::pairs::Begun;
+use super::pairs::PairTable;
 use super::part::Part;
 use super::part::Row;
 
 /// A set of bytes.
 pub(super) type ByteSet = [u64; 4];
+
+/// Of patterns that begin with one of more bytes than these there are threads from the first byte on.
+const PAIR_BYTES_MAX: u32 = 8;
 
 /// Says that a position belongs to no wide pattern.
 pub(super) const NARROW: u32 = u32::MAX;
@@ -63,11 +69,20 @@ pub(super) struct Automaton {
     /// Where the edges of each position begin; one more entry than positions.
     edge_starts: Vec<u32>,
     edges: Vec<Edge>,
-    anywhere: StartTable,
-    at_word_boundary: StartTable,
+    anywhere: Starts,
+    at_word_boundary: Starts,
 }
 
-/// The positions that a match may begin with, by their byte.
+/// The positions that a match may begin with.
+#[derive(Debug, Default)]
+struct Starts {
+    /// Those of which there are threads at once.
+    single: StartTable,
+    /// The others, with what follows them.
+    pairs: PairTable,
+}
+
+/// Positions by their byte.
 #[derive(Debug, Default)]
 struct StartTable {
     /// 257 offsets into `to`.
@@ -129,10 +144,46 @@ impl Automaton {
         edges.iter().filter(move |edge| has(&self.classes[edge.class as usize], byte)).map(|edge| edge.to)
     }
 
-    /// Returns the positions with which a match may begin on `byte`.
+    /// Returns the positions with which a match may begin on `byte`, but for those of pairs.
     pub(super) fn starts(&self, byte: u8, word_boundary: bool) -> impl Iterator<Item = u32> + '_ {
-        let bounded = if word_boundary { self.at_word_boundary.of(byte) } else { &[] };
-        self.anywhere.of(byte).iter().chain(bounded).copied()
+        let bounded = if word_boundary { self.at_word_boundary.single.of(byte) } else { &[] };
+        self.anywhere.single.of(byte).iter().chain(bounded).copied()
+    }
+
+    /// Returns what a byte begins that goes on with [`Automaton::pairs`], if it begins anything.
+    pub(super) fn begun(&self, byte: u8, word_boundary: bool) -> Option<Begun> {
+        let anywhere = self.anywhere.pairs.begun(byte);
+        let bounded = self.at_word_boundary.pairs.begun(byte).filter(|_| word_boundary);
+        anywhere.into_iter().chain(bounded).reduce(Begun::with)
+    }
+
+    /// Returns the positions of a second byte behind a first one that stood, or not, at the boundary of a word; and of
+    /// each, whether its value began with the first.
+    pub(super) fn pairs(
+        &self,
+        (first, word_boundary): (u8, bool),
+        byte: u8,
+    ) -> impl Iterator<Item = (u32, bool)> + '_ {
+        let bounded = if word_boundary { self.at_word_boundary.pairs.of(first, byte) } else { &[] };
+        self.anywhere.pairs.of(first, byte).iter().chain(bounded).copied()
+    }
+
+    /// Parts the positions that matches begin with.
+    fn starts_of(&self, first: &[u32], class_of: impl Fn(u32) -> ByteSet) -> Starts {
+        let (pairs, single): (Vec<u32>, Vec<u32>) = first.iter().partition(|at| {
+            let Position { accepts, wide, .. } = self.position(**at);
+            !accepts && wide == NARROW && count(&class_of(**at)) <= PAIR_BYTES_MAX
+        });
+        let edges = |at: u32| {
+            let edges = &self.edges
+                [self.edge_starts[at as usize] as usize..self.edge_starts[at as usize + 1] as usize];
+            edges.iter().map(|edge| (edge.to, self.classes[edge.class as usize]))
+        };
+        let mut table = PairTable::default();
+        for at in pairs {
+            table.add(self.position(at), class_of(at), edges(at));
+        }
+        Starts { single: StartTable::build(&single, class_of), pairs: table.finished() }
     }
 }
 
@@ -189,16 +240,17 @@ impl Builder {
             edges.extend(follow.iter().map(edge));
             edge_starts.push(edges.len() as u32);
         }
-        let class_of = |at: u32| self.classes[self.position_classes[at as usize] as usize];
-        let [anywhere, at_word_boundary] = starts.map(|starts| StartTable::build(&starts, class_of));
-        Automaton {
-            anywhere,
-            at_word_boundary,
+        let mut automaton = Automaton {
             positions: self.positions,
             classes: self.classes,
             edge_starts,
             edges,
-        }
+            ..Automaton::default()
+        };
+        let class_of = |at: u32| automaton.classes[self.position_classes[at as usize] as usize];
+        let [anywhere, at_word_boundary] = starts.map(|starts| automaton.starts_of(&starts, class_of));
+        (automaton.anywhere, automaton.at_word_boundary) = (anywhere, at_word_boundary);
+        automaton
     }
 
     /// Makes positions for what may stand at one place.
@@ -350,6 +402,15 @@ pub(super) fn is_word(byte: u8) -> bool {
 /// Tells whether a set has a byte.
 pub(super) fn has(set: &ByteSet, byte: u8) -> bool {
     set[usize::from(byte >> 6)] >> (byte & 63) & 1 == 1
+}
+
+/// Returns the bytes of a set.
+pub(super) fn bytes(set: ByteSet) -> impl Iterator<Item = u8> {
+    (0..=u8::MAX).filter(move |byte| has(&set, *byte))
+}
+
+fn count(set: &ByteSet) -> u32 {
+    set.iter().map(|word| word.count_ones()).sum()
 }
 
 fn only(byte: u8) -> ByteSet {

@@ -292,6 +292,22 @@ fn every_pair_of_cuts() {
 }
 
 #[test]
+fn of_overlapping_matches_the_first_stands_though_only_the_second_is_near_a_change() {
+    let enforcing = &pack().enforcing;
+    for behind in 0..24 {
+        let around = [".".repeat(400), ".".repeat(behind)];
+        let text = format!("\\u0037{}4111-1111 1111-11114111-1111 1111-111{}=Aa\\AA", around[0], around[1]);
+        let expected = whole(enforcing, text.as_bytes());
+        assert_eq!(expected.findings.len(), 1);
+        assert_eq!(text[expected.findings[0].span.clone()], *"1111 1111-11114111");
+        for size in 1..5 {
+            let cuts = (0..text.len()).step_by(size);
+            assert_eq!(streamed(enforcing, text.as_bytes(), cuts), expected, "by {size}: {text}");
+        }
+    }
+}
+
+#[test]
 fn a_large_key_is_one_finding_and_nothing_waits_behind_it() {
     for key in [pem(99_000), pem(60_000).replace('\n', "\\n")] {
         let text = format!("before {key} after, in prose, at length");

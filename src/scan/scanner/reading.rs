@@ -60,17 +60,21 @@ impl<'v> Reading<'v> {
         let Some(outer) = &self.outer else { return nearest };
         let origin = |at: usize| outer.view.source_range(at..at + 1).start;
         let earliest = origin(start).saturating_sub(CONTEXT_SOURCE_BYTES);
-        let too_far = (nearest..start).take_while(|at| origin(*at) < earliest).count();
-        nearest + too_far
+        nearest + leading(start - nearest, |at| origin(nearest + at) < earliest)
     }
 }
 
 /// Returns the first offset of a view whose byte comes from `source` or behind it.
 pub(super) fn view_offset(view: &View, source: usize) -> usize {
-    let (mut low, mut high) = (0, view.bytes().len());
+    leading(view.bytes().len(), |at| view.source_range(at..at + 1).start < source)
+}
+
+/// Returns how many of the first of so many places are such; behind one that is not, none is.
+fn leading(count: usize, is_such: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
     while low < high {
         let middle = low + (high - low) / 2;
-        match view.source_range(middle..middle + 1).start < source {
+        match is_such(middle) {
             true => low = middle + 1,
             false => high = middle,
         }

@@ -79,7 +79,7 @@ impl Scanner {
                 else {
                     return Ok(());
                 };
-                let placed = confirm.place(field, runs.iter(), &mut work, |placed| {
+                let placed = confirm.place(field, runs, &mut work, |placed| {
                     let may_stand = may_stand(detector, text, &placed, &reading);
                     if may_stand {
                         out.push(placed.span.start + 1..=placed.span.end);

@@ -205,7 +205,12 @@ proptest! {
                 prop_assert_eq!(&scanner.scan_beyond(text.as_bytes(), all).unwrap(), &whole, "{:?}", &text);
             }
             let matched = SHAPES.with(|(shapes, all)| shapes.scan(text.as_bytes(), all).unwrap());
-            let runs: Vec<Range<usize>> = decode::runs(text.as_bytes(), 0, Lines::Joined).into_iter().map(|run| run.source).collect();
+            let sources = |text: &[u8]| decode::runs(text, 0, Lines::Joined).into_iter().map(|run| run.source).collect::<Vec<_>>();
+            let mut runs = sources(text.as_bytes());
+            // A look-alike of a digit joins what stands around it.
+            if let Some(view) = view::canonical(text.as_bytes()) {
+                runs.extend(sources(view.bytes()).into_iter().map(|run| view.source_range(run)));
+            }
             let mut at: Vec<usize> = cuts.iter().map(|cut| gapped.iter().take(*cut).map(String::len).sum()).collect();
             at.retain(|cut: &usize| {
                 let inside = |range: &Range<usize>| range.start < *cut && *cut < range.end;

@@ -20,6 +20,10 @@ const MORSE_MIN: usize = 10;
 const NUMBERS_MIN: usize = 8;
 /// How many bytes are counted together: no more than a byte can count.
 const COUNTED_BYTES: usize = 128;
+/// The share of what can be read from which decoded bytes are a text, in percent.
+const TEXT_PERCENT_MIN: usize = 75;
+/// The shortest line that is read among bytes that are no text, in bytes.
+const LINE_BYTES_MIN: usize = 12;
 /// The share of letters and spaces from which numbers are text, in percent.
 const LETTERS_PERCENT_MIN: usize = 75;
 
@@ -65,13 +69,65 @@ impl Spelt {
 
 /// Adds a reading that comes from one stretch, if it can be read.
 fn add(spelling: Spelling, bytes: Vec<u8>, run: Range<usize>, found: &mut Vec<Spelt>) {
-    let is_text = std::str::from_utf8(&bytes)
-        .is_ok_and(|text| !text.chars().any(|sign| sign.is_control() && !matches!(sign, '\n' | '\r' | '\t')));
-    if is_text && !bytes.is_empty() {
+    let mut bytes = narrow(bytes);
+    if clean(&mut bytes) {
         let mut view = View::default();
         view.append(&bytes, 0, 1, 1);
         found.push(Spelt { spelling, view, origin: Origin::Runs(vec![(bytes.len(), run)]) });
     }
+}
+
+/// Leaves out the NUL of each letter that is written in two bytes, as UTF-16 has it.
+pub(super) fn narrow(bytes: Vec<u8>) -> Vec<u8> {
+    if memchr::memchr(0, &bytes).is_none() {
+        return bytes;
+    }
+    let is_nul = |at: Option<usize>| at.and_then(|at| bytes.get(at)) == Some(&0);
+    let is_half = |at: usize| {
+        let is_alone = !is_nul(at.checked_sub(1)) && !is_nul(Some(at + 1));
+        is_alone && (is_nul(at.checked_sub(2)) || is_nul(Some(at + 2)))
+    };
+    let kept = bytes.iter().enumerate().filter(|(at, byte)| **byte != 0 || !is_half(*at));
+    kept.map(|(_, byte)| *byte).collect()
+}
+
+/// Returns the lines that can be read among bytes that are no text.
+pub(super) fn lines_within(bytes: &[u8]) -> Vec<u8> {
+    let mut lines = Vec::new();
+    for chunk in bytes.utf8_chunks() {
+        for line in chunk.valid().split(char::is_control).filter(|line| line.len() >= LINE_BYTES_MIN) {
+            lines.extend_from_slice(line.as_bytes());
+            lines.push(b'\n');
+        }
+    }
+    lines
+}
+
+/// Makes a space of each byte that is no text; false if there are too many of them to call the rest a text.
+///
+/// A few may have been put there so that all of it is taken for none; with NUL archives are filled.
+pub(super) fn clean(bytes: &mut [u8]) -> bool {
+    let mut text: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    for chunk in bytes.utf8_chunks() {
+        text.push(at..at + chunk.valid().len());
+        at += chunk.valid().len() + chunk.invalid().len();
+    }
+    let (mut count, mut fill, mut end) = (0, 0, 0);
+    for range in text {
+        bytes.get_mut(end..range.start).unwrap_or_default().fill(b' ');
+        end = range.end;
+        for byte in bytes.get_mut(range).unwrap_or_default() {
+            match *byte {
+                b'\n' | b'\r' | b'\t' => count += 1,
+                0 => (*byte, fill) = (b' ', fill + 1),
+                0..b' ' | 0x7f => *byte = b' ',
+                _ => count += 1,
+            }
+        }
+    }
+    bytes.get_mut(end..).unwrap_or_default().fill(b' ');
+    count > 0 && count * 100 >= (bytes.len() - fill) * TEXT_PERCENT_MIN
 }
 
 /// Returns the stretches of a text whose bytes all `fit`, from a length on.

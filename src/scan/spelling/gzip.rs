@@ -12,6 +12,7 @@ use base64::engine::GeneralPurpose;
 use base64::engine::GeneralPurposeConfig;
 use flate2::bufread::MultiGzDecoder;
 
+use super::code;
 use crate::scan::scanner::ScanFault;
 
 /// What comes out of the gzip files of a text at most, in bytes: twenty times what a piece full of them holds.
@@ -82,25 +83,23 @@ pub(super) fn files(text: &[u8]) -> Result<Vec<Unpacked>, ScanFault> {
     Ok(found)
 }
 
-/// Unpacks a file, with all its members, as far as it is text.
+/// Unpacks a file, with all its members, and leaves out what is no text.
 ///
 /// What is cut off is no whole file, but what came before it can be read.
 fn inflate(packed: &mut Packed<'_>, left: &mut usize) -> Result<Vec<u8>, ScanFault> {
     let mut file = MultiGzDecoder::new(packed);
-    let (mut bytes, mut whole) = (Vec::new(), 0);
+    let mut bytes = Vec::new();
     loop {
-        let before = bytes.len();
-        let ended = file.by_ref().take(PART_BYTES as u64).read_to_end(&mut bytes).is_err();
-        let part = bytes.len() - before;
-        *left = left.checked_sub(part).ok_or(ScanFault::TooMuchDecoded)?;
-        let text = std::str::from_utf8(bytes.get(whole..).unwrap_or_default());
-        // With a control sign in it, all of it counts for none.
-        let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
-        let is_broken =
-            text.is_err_and(|fault| fault.error_len().is_some()) || bytes.iter().skip(before).any(is_control);
-        whole += text.map_or_else(|fault| fault.valid_up_to(), str::len);
-        if ended || part < PART_BYTES || is_broken {
-            bytes.truncate(whole);
+        let mut part = Vec::new();
+        let ended = file.by_ref().take(PART_BYTES as u64).read_to_end(&mut part).is_err();
+        let is_last = ended || part.len() < PART_BYTES;
+        *left = left.checked_sub(part.len()).ok_or(ScanFault::TooMuchDecoded)?;
+        let part = code::narrow(part);
+        match code::clean(&mut part.clone()) {
+            true => bytes.extend_from_slice(&part),
+            false => bytes.extend(code::lines_within(&part)),
+        }
+        if is_last {
             return Ok(bytes);
         }
     }

@@ -10,6 +10,9 @@ use super::fold::fold;
 /// The longest entity between `&` and `;`, in bytes.
 const ENTITY_BYTES_MAX: usize = 10;
 
+/// The first of the supplementary variation selectors, which stand behind the tags.
+const FIRST_SELECTOR: char = '\u{e0100}';
+
 /// How many times over a character may be percent-encoded.
 const PERCENT_TIMES_MAX: usize = 3;
 
@@ -262,16 +265,19 @@ fn character(input: Input<'_>) -> Unit {
         Fold::Same => Unit::Plain(taken),
         Fold::Gone => changed(taken, Folded::NOTHING),
         Fold::Text(text) => changed(taken, text),
-        Fold::Hidden(byte) => hidden(input, taken, byte),
+        Fold::Hidden(byte) => hidden(input, taken, byte, character < FIRST_SELECTOR),
     }
 }
 
-/// Two hidden characters in a row are a message and are read; a single one only splits what is around it.
-fn hidden(input: Input<'_>, taken: usize, byte: u8) -> Unit {
+/// Two hidden characters in a row are a message and are read; a single one only splits what is around it. A tag that
+/// stands for a space is also read alone before a letter that has no tag.
+fn hidden(input: Input<'_>, taken: usize, byte: u8, is_tag: bool) -> Unit {
+    let parts =
+        |next: char| is_tag && byte.is_ascii_whitespace() && !next.is_ascii() && next.is_alphanumeric();
     let message = input.after_hidden
         || match decode(input, taken) {
             Err(()) => return Unit::Pending,
-            Ok(next) => next.is_some_and(|(_, next)| matches!(fold(next), Fold::Hidden(_))),
+            Ok(next) => next.is_some_and(|(_, next)| matches!(fold(next), Fold::Hidden(_)) || parts(next)),
         };
     let text = if message { Folded::byte(byte) } else { Folded::NOTHING };
     Unit::Changed { taken, text, hidden: true }

@@ -2,9 +2,12 @@
 //!
 //! Works on single characters only, so that a stream and a whole text agree without looking ahead. Compatibility
 //! forms are those of Unicode NFKC (UAX #15); the look-alikes are the Cyrillic and Greek letters that UTS #39
-//! (`confusables.txt`) maps to one ASCII letter. The table is short on purpose: it serves detectors, not readers.
+//! (`confusables.txt`) maps to one ASCII letter, in a table that is short on purpose: it serves detectors, not readers;
+//! and those of rarer scripts ([`confusable`]).
 
 use unicode_normalization::UnicodeNormalization;
+
+use super::confusable;
 
 /// What becomes of a character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,25 +72,42 @@ pub(super) fn fold(character: char) -> Fold {
         return Fold::Same;
     }
     match character as u32 {
-        // Soft hyphen, grapheme joiner, Arabic letter mark, fillers, Mongolian and general variation selectors,
-        // zero-width and bidi controls, invisible operators, byte order mark, interlinear marks.
-        0x00ad | 0x034f | 0x061c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f => Fold::Gone,
-        0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0x2800 | 0x3164 => Fold::Gone,
-        0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff9..=0xfffb => Fold::Gone,
-        // Marks piled upon a letter.
-        0x0300..=0x036f => Fold::Gone,
-        tag @ 0xe0020..=0xe007e => Fold::Hidden((tag - 0xe0000) as u8),
+        tag @ (0xe0009 | 0xe000a | 0xe000d | 0xe0020..=0xe007e) => Fold::Hidden((tag - 0xe0000) as u8),
         // A selector stands for the byte 16 + its index; only readable ones are worth reading.
         selector @ 0xe0110..=0xe016e => Fold::Hidden((selector - 0xe0100 + 16) as u8),
-        0xe0000..=0xe0fff => Fold::Gone,
+        _ if is_unseen(character) => Fold::Gone,
         0x0370..=0x052f => {
             look_alike(character).map_or(Fold::Same, |letter| Fold::Text(Folded::byte(letter)))
         }
         0x2010..=0x2013 | 0x2212 => Fold::Text(Folded::byte(b'-')),
+        // Where `confusable` has its blocks.
+        0x0131 | 0x0180..=0x02af | 0x0531..=0x058f | 0x13a0..=0x167f | 0x1d00..=0x1dbf => rare(character),
+        0x2c60..=0x2cff | 0xa4d0..=0xa4ff | 0xa720..=0xabbf | 0x10280..=0x16f9f => rare(character),
+        0x1f150..=0x1f1ff => rare(character),
         // Typographic signs of ordinary prose, and scripts without compatibility forms worth undoing.
-        0x2014..=0x2026 | 0x0531..=0x0e2f | 0x3041..=0x3096 | 0x30a1..=0x30fa => Fold::Same,
+        0x2014..=0x2026 | 0x0590..=0x0e2f | 0x3041..=0x3096 | 0x30a1..=0x30fa => Fold::Same,
         0x3400..=0x9fff | 0xac00..=0xd7a3 | 0x1f200..=0x1faff => Fold::Same,
         _ => compatibility(character),
+    }
+}
+
+fn rare(character: char) -> Fold {
+    let letter = confusable::look_alike(character);
+    letter.map_or_else(|| compatibility(character), |letter| Fold::Text(Folded::byte(letter)))
+}
+
+/// Tells whether nobody sees a character, or only as something upon the letter before it.
+#[inline]
+pub(in crate::scan) fn is_unseen(character: char) -> bool {
+    match character as u32 {
+        // Soft hyphen, Arabic letter mark, fillers, Mongolian and general variation selectors, zero-width and bidi
+        // controls, invisible operators, byte order mark, interlinear marks, tags.
+        0x00ad | 0x061c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f => true,
+        0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0x2800 | 0x3164 => true,
+        0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff9..=0xfffb | 0xe0000..=0xe0fff => true,
+        // Marks piled upon a letter, and the grapheme joiner among them.
+        0x0300..=0x036f => true,
+        _ => false,
     }
 }
 
@@ -183,11 +203,17 @@ mod tests {
             ('\u{e0041}', Fold::Hidden(b'A')),
             ('\u{e0131}', Fold::Hidden(b'A')),
             ('\u{e007f}', Fold::Gone),
+            ('\u{e000a}', Fold::Hidden(b'\n')),
+            ('\u{e0001}', Fold::Gone),
             ('Ａ', text("A")),
             ('ﬁ', text("fi")),
             ('𝐀', text("A")),
             ('①', text("1")),
             ('а', text("a")),
+            ('ɢ', text("g")),
+            ('ᵍ', text("g")),
+            ('🅶', text("G")),
+            ('ə', Fold::Same),
             ('\u{00a0}', text(" ")),
             ('ﷺ', Fold::Same),
         ];

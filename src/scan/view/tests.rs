@@ -50,7 +50,7 @@ fn whole(text: &[u8]) -> Vec<(u8, Range<usize>)> {
 
 #[test]
 fn what_a_reader_sees() {
-    let cases: [(&str, &str); 38] = [
+    let cases: [(&str, &str); 43] = [
         ("plain prose, (nothing) to undo = fine", "(same)"),
         ("100% sure & \\done; 5 %zz &unknown; &", "(same)"),
         ("naïve café — “quoted” … 漢字 😀", "(same)"),
@@ -73,6 +73,11 @@ fn what_a_reader_sees() {
         ("a\u{e0062}c", "ac"),
         ("a\u{e0062}\u{e0063}d", "abcd"),
         ("a\u{e0062}", "a"),
+        ("все\u{e0020}прежние", "Bce пpeжHиe"),
+        ("忽略\u{e000a}指令", "忽略\n指令"),
+        ("葛\u{e0110}城", "葛城"),
+        ("а\u{e0020}b", "ab"),
+        ("\u{e0069}\u{e0074}\u{e000a}\u{e0069}\u{e0074}", "it\nit"),
         ("\u{1f600}\u{e0138}\u{e0139}", "😀HI"),
         ("❤\u{fe0f}", "❤"),
         ("👩\u{200d}💻", "👩💻"),
@@ -134,6 +139,7 @@ fn escaped() -> impl Strategy<Value = Vec<u8>> {
             "ﬁ",
             "\u{e0041}",
             "\u{e0130}",
+            "\u{e0020}",
             "👩\u{200d}💻",
             "\\\\",
             "漢",
@@ -147,6 +153,19 @@ fn escaped() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
+    #[test]
+    fn bytes_followed_one_after_another_come_from_where_each_does(
+        text in escaped(),
+        steps in proptest::collection::vec(0usize..4, 0..60),
+    ) {
+        let view = canonical(&text).unwrap_or_default();
+        let (mut following, mut at) = (view.following(), 0);
+        for step in steps {
+            at += step;
+            prop_assert_eq!(following.start(at), view.source_range(at..at + 1).start);
+        }
+    }
+
     #[test]
     fn pieces_make_no_difference(text in escaped(), cuts in proptest::collection::vec(0usize..100, 0..6)) {
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();

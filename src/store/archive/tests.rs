@@ -16,6 +16,12 @@ fn row(sequence: u64, at_ms: u128, text: &str) -> ArchiveRow {
         entity: Some(format!("token-{}", sequence % 3)),
         actor: Some(text.to_owned()),
         request_id: Some(format!("r-{text}-{sequence}")),
+        facets: Some(ArchiveFacets {
+            action: if sequence.is_multiple_of(2) { "block" } else { "allow" }.to_owned(),
+            route: sequence.is_multiple_of(3).then(|| "chat".to_owned()),
+            policy: sequence.is_multiple_of(5).then(|| "strict".to_owned()),
+            detectors: ["iban", "ssn"].into_iter().take(sequence as usize % 3).map(str::to_owned).collect(),
+        }),
         payload: format!("{text} {sequence}").into_bytes(),
     }
 }
@@ -75,6 +81,13 @@ fn all_of_it_works(store: &Store) {
         (ArchiveFilter { entity: some("token-1"), ..all() }, 24),
         (ArchiveFilter { subject: some("two"), ..all() }, 30),
         (ArchiveFilter { request_id: some("r-one-7"), ..all() }, 1),
+        (ArchiveFilter { action: some("block"), ..all() }, 35),
+        (ArchiveFilter { route: some("chat"), ..all() }, 23),
+        (ArchiveFilter { policy: some("strict"), node: some("two"), ..all() }, 6),
+        (ArchiveFilter { detector: some("iban"), ..all() }, 47),
+        (ArchiveFilter { detector: some("ssn"), ..all() }, 23),
+        (ArchiveFilter { detector: some("ssn"), action: some("block"), ..all() }, 12),
+        (ArchiveFilter { detector: some("ssn"), route: some("chat"), ..all() }, 0),
     ] {
         assert_eq!(check_total(&archive, filter), expected);
     }

@@ -1,20 +1,26 @@
 //! What nodes keep in common, in PostgreSQL.
 //!
 //! A node's rows and its head are written in one transaction that moves the head on from where it was thought to be:
-//! whatever is tried again, and whoever else writes in the node's name, no row is written twice or left out.
+//! whatever is tried again, and whoever else writes in the node's name, no row is written twice or left out. A transaction
+//! that the database ended because of another one is tried again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio_postgres::Row;
 
 use super::Link;
 use super::broken;
 use super::conditions::Conditions;
+use super::facets::FacetColumns;
+use super::facets::Indices;
+use super::facets::facets_of;
 use super::session::Arguments;
 use super::session::Prepared;
+use super::session::Tries;
 use super::statements;
 use crate::id::Ulid;
 use crate::store::Order;
@@ -38,8 +44,9 @@ const SEARCHES_MAX: usize = 2;
 /// The rows of all nodes; cheap to clone. All calls block.
 #[derive(Clone)]
 pub struct Archive {
-    link: Arc<Link>,
+    pub(super) link: Arc<Link>,
     searches: Arc<Semaphore>,
+    pub(super) indices: Arc<Mutex<Indices>>,
 }
 
 /// How a transaction that expects something ended.
@@ -60,7 +67,7 @@ pub enum Counted {
 
 impl Archive {
     pub(super) fn new(link: Arc<Link>) -> Self {
-        Self { link, searches: Arc::new(Semaphore::new(SEARCHES_MAX)) }
+        Self { link, searches: Arc::new(Semaphore::new(SEARCHES_MAX)), indices: Arc::default() }
     }
 
     /// Returns how far each node's rows are known, by name of the node.
@@ -110,9 +117,17 @@ impl Archive {
         let (pool, sequence, moved) = (Arc::clone(&self.link.pool), before.sequence, after.clone());
         self.link.wait_long(WORK_MAX, async move {
             let mut session = pool.session().await?;
-            let ended = write_rows(session.begin()?, sequence, &moved, &rows).await.map_err(broken)?;
-            session.ended_well();
-            ended.committed()
+            let mut tries = Tries::default();
+            loop {
+                let prepared = session.begin()?;
+                match write_rows(prepared, sequence, &moved, &rows).await {
+                    Ok(ended) => {
+                        session.ended_well();
+                        return ended.committed();
+                    }
+                    Err(error) => tries.again(prepared, error).await?,
+                }
+            }
         })?;
         Ok(after)
     }
@@ -133,16 +148,39 @@ impl Archive {
         self.link.wait_long(WORK_MAX, async move {
             let _place = searches.acquire_owned().await.map_err(|_| StoreError::Conflict)?;
             let mut session = pool.session().await?;
-            let prepared = session.begin()?;
-            begin_search(prepared).await.map_err(broken)?;
-            let found = page(prepared, &filter, &wanted).await.map_err(broken)?;
-            let total = match counted {
-                Counted::All => count(prepared, &filter).await.map_err(broken)?,
-                Counted::No => 0,
-            };
-            prepared.client.batch_execute("COMMIT").await.map_err(broken)?;
+            let mut tries = Tries::default();
+            loop {
+                let prepared = session.begin()?;
+                match look(prepared, &filter, &wanted, counted).await {
+                    Ok(found) => {
+                        session.ended_well();
+                        return Ok(found);
+                    }
+                    Err(error) => tries.again(prepared, error).await?,
+                }
+            }
+        })
+    }
+
+    /// Tells whether rows that may hold to a filter are not found by their facets yet.
+    ///
+    /// # Errors
+    /// The database failed, or took too long.
+    pub fn is_unsorted(&self, filter: &ArchiveFilter) -> Result<bool, StoreError> {
+        let only =
+            ArchiveFilter { ids: filter.ids.clone(), node: filter.node.clone(), ..ArchiveFilter::default() };
+        let pool = Arc::clone(&self.link.pool);
+        self.link.wait_long(WORK_MAX, async move {
+            let mut session = pool.session().await?;
+            let conditions = Conditions::of(&only);
+            let sql = format!(
+                "SELECT EXISTS (SELECT 1 FROM portcullis_audit WHERE action IS NULL AND {})",
+                conditions.sql
+            );
+            let client = &session.begin()?.client;
+            let is_there = client.query_one(&sql, &conditions.borrowed()).await.map_err(broken)?;
             session.ended_well();
-            Ok((found, total))
+            is_there.try_get(0).map_err(broken)
         })
     }
 
@@ -162,6 +200,21 @@ impl Archive {
         })
     }
 
+    /// Returns the number of a node's newest row up to an id; `None`: there is none.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub fn place_of(&self, node: &str, id: Ulid) -> Result<Option<u64>, StoreError> {
+        let (pool, node, id) = (Arc::clone(&self.link.pool), node.to_owned(), id.to_bytes());
+        self.link.wait_long(WORK_MAX, async move {
+            let mut session = pool.session().await?;
+            let rows = session.begin()?.rows(statements::PLACE, &[&node, &id]).await.map_err(broken)?;
+            session.ended_well();
+            let sequence = rows.first().map(|row| row.try_get::<_, i64>(0)).transpose().map_err(broken)?;
+            Ok(sequence.map(|sequence| sequence.max(0) as u64))
+        })
+    }
+
     /// Drops the oldest rows of a node, which follow its floor, `hash` being that of the last of them; only while
     /// tables are at the versions they are expected at.
     ///
@@ -177,10 +230,17 @@ impl Archive {
         let (pool, head) = (Arc::clone(&self.link.pool), head.clone());
         self.link.wait_long(WORK_MAX, async move {
             let mut session = pool.session().await?;
-            let prepared = session.begin()?;
-            let ended = drop_rows(prepared, &head, &rows, hash, &expected).await.map_err(broken)?;
-            session.ended_well();
-            ended.committed()
+            let mut tries = Tries::default();
+            loop {
+                let prepared = session.begin()?;
+                match drop_rows(prepared, &head, &rows, hash, &expected).await {
+                    Ok(ended) => {
+                        session.ended_well();
+                        return ended.committed();
+                    }
+                    Err(error) => tries.again(prepared, error).await?,
+                }
+            }
         })
     }
 }
@@ -194,14 +254,27 @@ impl Ended {
     }
 }
 
-type Fault = tokio_postgres::Error;
+pub(super) type Fault = tokio_postgres::Error;
 
-async fn begin_search(prepared: &mut Prepared) -> Result<(), Fault> {
+/// Returns a page, and how many rows there are in all where that is counted, both of one moment.
+async fn look(
+    prepared: &mut Prepared,
+    filter: &ArchiveFilter,
+    wanted: &ArchivePage,
+    counted: Counted,
+) -> Result<(Vec<ArchiveFound>, u64), Fault> {
     prepared.client.batch_execute(statements::BEGIN_SEARCH).await?;
-    take_time(prepared).await
+    take_time(prepared).await?;
+    let found = page(prepared, filter, wanted).await?;
+    let total = match counted {
+        Counted::All => count(prepared, filter).await?,
+        Counted::No => 0,
+    };
+    prepared.client.batch_execute("COMMIT").await?;
+    Ok((found, total))
 }
 
-async fn take_time(prepared: &mut Prepared) -> Result<(), Fault> {
+pub(super) async fn take_time(prepared: &mut Prepared) -> Result<(), Fault> {
     let time = statements::TAKE_TIME.replace("$MS", &WORK_MAX.as_millis().to_string());
     prepared.client.batch_execute(&time).await
 }
@@ -238,6 +311,8 @@ async fn write_rows(
     let (entities, actors) =
         (texts(rows, |row| row.entity.as_deref()), texts(rows, |row| row.actor.as_deref()));
     let requests = texts(rows, |row| row.request_id.as_deref());
+    let facets: Vec<_> = rows.iter().map(|row| row.facets.as_ref()).collect();
+    let facets = FacetColumns::of(&facets);
     let arguments: Arguments<'_> = &[
         &head.node,
         &sequences,
@@ -250,6 +325,10 @@ async fn write_rows(
         &actors,
         &requests,
         &payloads,
+        &facets.actions,
+        &facets.routes,
+        &facets.policies,
+        &facets.detectors,
     ];
     let statement = prepared.statement(statements::ARCHIVE).await?;
     prepared.client.execute(&statement, arguments).await?;
@@ -362,7 +441,7 @@ async fn count_rows(prepared: &mut Prepared, filter: &ArchiveFilter) -> Result<u
     Ok(row.try_get::<_, i64>(0)?.max(0) as u64)
 }
 
-fn number(value: u64) -> i64 {
+pub(super) fn number(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
@@ -396,5 +475,6 @@ fn row_of(row: &Row) -> Result<ArchiveRow, Fault> {
         actor: row.try_get(6)?,
         request_id: row.try_get(7)?,
         payload: row.try_get(8)?,
+        facets: facets_of(row)?,
     })
 }

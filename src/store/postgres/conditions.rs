@@ -35,6 +35,12 @@ impl Conditions {
         all.add_some("category = $", &filter.category);
         all.add_some("severity = $", &filter.severity);
         all.add_some("event_type = $", &filter.event_type);
+        all.add_some("action = $", &filter.action);
+        all.add_some("route = $", &filter.route);
+        all.add_some("policy = $", &filter.policy);
+        if let Some(detector) = &filter.detector {
+            all.add("detectors @> $", vec![detector.clone()]);
+        }
         all.add_some("entity = $", &filter.entity);
         all.add_some("request_id = $", &filter.request_id);
         if let Some(subject) = &filter.subject {

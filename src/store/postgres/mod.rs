@@ -15,10 +15,12 @@
 
 mod archive;
 mod conditions;
+mod facets;
 mod listen;
 mod pool;
 mod session;
 mod statements;
+mod tables;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -95,7 +97,7 @@ pub fn open_postgres(url: &str, config: &PostgresConfig) -> Result<Store, Postgr
     let (tell, told) = watch::channel(0);
     let link = Arc::new(Link { runtime: Some(runtime), pool: Arc::clone(&pool), timeout: config.timeout });
     let making = Arc::clone(&pool);
-    let made = link.wait(async move { Ok(making.make_tables().await) });
+    let made = link.wait_long(tables::MAKE_MAX, async move { Ok(making.make_tables().await) });
     made.map_err(|error| PostgresFault::Refused(io::Error::other(error)))?.map_err(PostgresFault::Refused)?;
     if let Some(runtime) = &link.runtime {
         runtime.spawn(listen::listen(pool, tell));

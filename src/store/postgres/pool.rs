@@ -48,6 +48,8 @@ pub(super) struct Pool {
     waiting_max: usize,
     is_away: AtomicBool,
     is_telling: AtomicBool,
+    /// Whether the database knows no words.
+    is_mute: AtomicBool,
 }
 
 /// A call that waits for a connection.
@@ -81,6 +83,7 @@ impl Pool {
             waiting_max: config.waiting_max,
             is_away: AtomicBool::new(false),
             is_telling: AtomicBool::new(false),
+            is_mute: AtomicBool::new(false),
         })
     }
 
@@ -132,7 +135,7 @@ impl Pool {
     /// Tells the other nodes, behind the back of who waits for the call; at most one such word is under way,
     /// and the next one says the same.
     pub(super) fn tell_others(self: &Arc<Self>, session: Session) {
-        if self.is_telling.swap(true, Ordering::AcqRel) {
+        if self.is_mute.load(Ordering::Acquire) || self.is_telling.swap(true, Ordering::AcqRel) {
             return;
         }
         let pool = Arc::clone(self);
@@ -141,7 +144,9 @@ impl Pool {
             // From here on a write needs a word of its own.
             pool.is_telling.store(false, Ordering::Release);
             // A database that cannot tell is looked at by the others from time to time.
-            let _ = session.run(statements::NOTIFY).await;
+            if !session.tell().await {
+                pool.is_mute.store(true, Ordering::Release);
+            }
         });
     }
 
@@ -162,28 +167,6 @@ impl Pool {
         let begin = statements::BEGIN_SESSION.replace("$MS", &self.timeout.as_millis().to_string());
         client.batch_execute(&begin).await.map_err(plain)?;
         Ok(client)
-    }
-
-    /// Makes the tables, one process at a time; does nothing where the steps were all made.
-    pub(super) async fn make_tables(&self) -> io::Result<()> {
-        let client = self.open(|| {}).await?;
-        let last = match client.query_one(statements::LAST_STEP, &[]).await {
-            Ok(row) => row.get::<_, i64>(0),
-            // There is no table of steps yet.
-            Err(_) => 0,
-        };
-        if usize::try_from(last).is_ok_and(|last| last >= statements::STEPS.len()) {
-            return Ok(());
-        }
-        client.batch_execute("BEGIN").await.map_err(plain)?;
-        client.batch_execute(statements::LOCK_STEPS).await.map_err(plain)?;
-        client.batch_execute(statements::MAKE_STEPS_TABLE).await.map_err(plain)?;
-        let last: i64 = client.query_one(statements::LAST_STEP, &[]).await.map_err(plain)?.get(0);
-        for (number, step) in (1i64..).zip(statements::STEPS).filter(|(number, _)| *number > last) {
-            client.batch_execute(step).await.map_err(plain)?;
-            client.execute(statements::NOTE_STEP, &[&number]).await.map_err(plain)?;
-        }
-        client.batch_execute("COMMIT").await.map_err(plain)
     }
 }
 

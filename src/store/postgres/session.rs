@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::hash::RandomState;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_postgres::Client;
@@ -15,6 +18,7 @@ use tokio_postgres::types::ToSql;
 use super::broken;
 use super::pool::Pool;
 use super::statements;
+use super::tables::is_unknown;
 use crate::store::Batch;
 use crate::store::Changes;
 use crate::store::KeyRange;
@@ -23,6 +27,8 @@ use crate::store::StoreError;
 
 /// How often a transaction is tried that the database ended because of another one.
 const TRIES_MAX: usize = 5;
+/// How long it waits at the most before its second try, and at the least half of that; twice as long before each later one.
+const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) type Arguments<'a> = &'a [&'a (dyn ToSql + Sync)];
 
@@ -40,6 +46,10 @@ pub(super) struct Session {
     is_open: bool,
     _place: OwnedSemaphorePermit,
 }
+
+/// How often a transaction was tried.
+#[derive(Default)]
+pub(super) struct Tries(usize);
 
 /// What became of a table since a version.
 pub(super) enum Since {
@@ -139,6 +149,23 @@ impl Prepared {
     }
 }
 
+impl Tries {
+    /// Makes ready for another try after one that failed; fails with its error where another one would not help.
+    pub(super) async fn again(
+        &mut self,
+        prepared: &mut Prepared,
+        error: tokio_postgres::Error,
+    ) -> Result<(), StoreError> {
+        self.0 += 1;
+        if self.0 >= TRIES_MAX || !is_worth_another_try(&error) {
+            return Err(broken(error));
+        }
+        prepared.client.batch_execute("ROLLBACK").await.map_err(broken)?;
+        tokio::time::sleep(pause(self.0)).await;
+        Ok(())
+    }
+}
+
 impl Session {
     pub(super) fn new(prepared: Prepared, pool: Arc<Pool>, place: OwnedSemaphorePermit) -> Self {
         Self { prepared: Some(prepared), pool, is_open: false, _place: place }
@@ -157,11 +184,14 @@ impl Session {
         Ok(rows)
     }
 
-    /// Runs a statement that has neither arguments nor rows.
-    pub(super) async fn run(&mut self, sql: &'static str) -> Result<(), StoreError> {
-        self.begin()?.client.batch_execute(sql).await.map_err(broken)?;
-        self.is_open = false;
-        Ok(())
+    /// Tells the other nodes that something was written; returns whether the database knows how.
+    pub(super) async fn tell(&mut self) -> bool {
+        let Ok(prepared) = self.begin() else { return true };
+        let told = prepared.client.batch_execute(statements::NOTIFY).await;
+        let is_refused = told.as_ref().is_err_and(is_unknown);
+        // There is no transaction: a refusal leaves the connection as it was.
+        self.is_open = told.is_err() && !is_refused;
+        !is_refused
     }
 
     /// Lets the connection go back to the pool.
@@ -199,9 +229,8 @@ impl Session {
 
     /// Writes a batch, and tries again where the database ended the transaction because of another one.
     pub(super) async fn apply(&mut self, batch: &Batch) -> Result<(), StoreError> {
-        let mut tries = 0;
+        let mut tries = Tries::default();
         loop {
-            tries += 1;
             let prepared = self.begin()?;
             match prepared.write(batch).await {
                 Ok(ended) => {
@@ -211,10 +240,7 @@ impl Session {
                         Ended::Conflicted => Err(StoreError::Conflict),
                     };
                 }
-                Err(error) if tries < TRIES_MAX && is_worth_another_try(&error) => {
-                    prepared.client.batch_execute("ROLLBACK").await.map_err(broken)?;
-                }
-                Err(error) => return Err(broken(error)),
+                Err(error) => tries.again(prepared, error).await?,
             }
         }
     }
@@ -283,7 +309,16 @@ fn read_changes(rows: &[Row]) -> Result<Changes, StoreError> {
     Ok(changes)
 }
 
-fn is_worth_another_try(error: &tokio_postgres::Error) -> bool {
+/// Returns how long to wait after so many tries: not as long as others who lost at the same moment.
+fn pause(tries: usize) -> Duration {
+    // As much of chance as a map's order has: it is no secret.
+    let chance = RandomState::new().hash_one(tries) % 256;
+    let longest = PAUSE * (1 << tries.saturating_sub(1).min(TRIES_MAX));
+    longest.mul_f64(0.5 + chance as f64 / 512.0)
+}
+
+/// Tells whether a database ended a transaction because of another one.
+pub(super) fn is_worth_another_try(error: &tokio_postgres::Error) -> bool {
     [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED]
         .iter()
         .any(|code| error.code() == Some(code))

@@ -1,8 +1,9 @@
 //! What is said to the database, and the tables it has.
 //!
 //! Types and statements are those that CockroachDB and YugabyteDB take, too: text, bytea, bigint, timestamptz,
-//! row locks, `ON CONFLICT`. What they lack (`LISTEN`, advisory locks that lock) nothing here relies on: nodes
-//! look for changes by themselves, and every table is guarded by the lock of its row.
+//! row locks, `ON CONFLICT`. What they may refuse ([`LISTEN`], [`NOTIFY`], [`LOCK_STEPS`]) nothing here relies on: nodes
+//! look for changes by themselves, every table is guarded by the lock of its row, and steps that two make at once are
+//! tried again. An argument says its type where nothing else does. [`crate::manual::cluster`] says what was checked.
 //!
 //! The tables only ever get more, never other, columns: a program of the version before goes on working beside
 //! one that has made a step. [`STEPS`] is therefore added to, and never changed.
@@ -12,7 +13,7 @@
 //! no `PARTITION OF`. [`crate::manual::operations`] says how to make it so before the first start.
 
 /// Steps that make the tables, in order. Each may be run again.
-pub(super) const STEPS: [&str; 2] = [
+pub(super) const STEPS: [&str; 3] = [
     "
     CREATE TABLE IF NOT EXISTS portcullis_tables (
         name text PRIMARY KEY,
@@ -74,6 +75,26 @@ pub(super) const STEPS: [&str; 2] = [
         PRIMARY KEY (hour, node, category, severity, event_type)
     );
 ",
+    // Nodes that know nothing of these columns leave them empty; see MAKE_FACET_INDICES.
+    "
+    ALTER TABLE portcullis_audit ADD COLUMN IF NOT EXISTS action text;
+    ALTER TABLE portcullis_audit ADD COLUMN IF NOT EXISTS route text;
+    ALTER TABLE portcullis_audit ADD COLUMN IF NOT EXISTS policy text;
+    ALTER TABLE portcullis_audit ADD COLUMN IF NOT EXISTS detectors text[];
+",
+];
+
+/// Makes the indices of facets, the first of which finds the rows that have none yet. They are no step: they take as long
+/// as the table is large, and what is shipped meanwhile waits in the journals.
+pub(super) const MAKE_FACET_INDICES: [&str; 5] = [
+    "CREATE INDEX IF NOT EXISTS portcullis_audit_unsorted ON portcullis_audit (id) WHERE action IS NULL",
+    "CREATE INDEX IF NOT EXISTS portcullis_audit_by_action ON portcullis_audit (action, id)
+        WHERE action IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS portcullis_audit_by_route ON portcullis_audit (route, id)
+        WHERE route IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS portcullis_audit_by_policy ON portcullis_audit (policy, id)
+        WHERE policy IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS portcullis_audit_by_detector ON portcullis_audit USING gin (detectors)",
 ];
 
 /// Where it is written which steps were made.
@@ -84,6 +105,10 @@ pub(super) const MAKE_STEPS_TABLE: &str = "
     )";
 /// Lets one process make steps at a time, until its transaction ends.
 pub(super) const LOCK_STEPS: &str = "SELECT pg_advisory_xact_lock(8020171141225)";
+/// Asks whether there is such a lock, and leaves it.
+pub(super) const TRY_LOCK: &str = "SELECT pg_try_advisory_xact_lock(8020171141225)";
+/// What stands in its place where there is none.
+pub(super) const NO_LOCK: &str = "SELECT 1";
 pub(super) const LAST_STEP: &str = "SELECT coalesce(max(step), 0) FROM portcullis_steps";
 pub(super) const NOTE_STEP: &str = "INSERT INTO portcullis_steps (step) VALUES ($1) ON CONFLICT DO NOTHING";
 
@@ -165,21 +190,35 @@ pub(super) const MOVE_FLOOR: &str = "
     WHERE node = $1 AND floor = $2 AND seq >= $3";
 pub(super) const ARCHIVE: &str = "
     INSERT INTO portcullis_audit
-        (node, seq, day, id, category, severity, event_type, entity, actor, request_id, payload)
-    SELECT $1, * FROM unnest(
+        (node, seq, day, id, category, severity, event_type, entity, actor, request_id, payload, action, route,
+         policy, detectors)
+    SELECT $1::text, q, y, i, c, s, t, e, a, r, p, n, o, l, string_to_array(d, chr(10)) FROM unnest(
         $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-        $10::text[], $11::bytea[])
+        $10::text[], $11::bytea[], $12::text[], $13::text[], $14::text[], $15::text[])
+        AS u (q, y, i, c, s, t, e, a, r, p, n, o, l, d)
     ON CONFLICT DO NOTHING";
+/// The newest rows that are not found by their facets yet.
+pub(super) const UNSORTED: &str = "
+    SELECT node, seq, payload, day FROM portcullis_audit WHERE action IS NULL ORDER BY id DESC LIMIT $1";
+pub(super) const SORT_IN: &str = "
+    UPDATE portcullis_audit SET action = n, route = o, policy = l, detectors = string_to_array(d, chr(10))
+    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
+        AS u (k, q, y, n, o, l, d)
+    WHERE node = k AND seq = q AND day = y AND action IS NULL";
 pub(super) const TALLY: &str = "
     INSERT INTO portcullis_audit_tallies (hour, node, category, severity, event_type, count)
-    SELECT h, $1, c, s, t, n
+    SELECT h, $1::text, c, s, t, n
     FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[]) AS u (h, c, s, t, n)
     ON CONFLICT (hour, node, category, severity, event_type)
     DO UPDATE SET count = portcullis_audit_tallies.count + excluded.count";
 pub(super) const FORGET_TALLIES: &str = "DELETE FROM portcullis_audit_tallies WHERE node = $1 AND count <= 0";
 pub(super) const ROWS: &str = "
-    SELECT seq, id, category, severity, event_type, entity, actor, request_id, payload FROM portcullis_audit
+    SELECT seq, id, category, severity, event_type, entity, actor, request_id, payload, action, route, policy,
+        detectors
+    FROM portcullis_audit
     WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+pub(super) const PLACE: &str = "
+    SELECT seq FROM portcullis_audit WHERE node = $1 AND id <= $2 ORDER BY id DESC LIMIT 1";
 pub(super) const DROP_ROWS: &str = "DELETE FROM portcullis_audit WHERE node = $1 AND seq <= $2";
 pub(super) const BEGIN_SEARCH: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Lets the statements of a transaction take their time; `$MS` is how much.

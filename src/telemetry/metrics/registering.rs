@@ -12,6 +12,8 @@ use prometheus::Opts;
 use prometheus::Registry;
 use prometheus::core::Collector;
 
+use super::exemplar::Latency;
+
 fn opts(name: &str, help: &str) -> Opts {
     Opts::new(name, help).namespace("portcullis")
 }
@@ -56,4 +58,15 @@ pub(super) fn histograms(
 ) -> HistogramVec {
     let opts = HistogramOpts::from(opts(name, help)).buckets(buckets.to_vec());
     register(registry, HistogramVec::new(opts, labels))
+}
+
+/// The labels are in the order of their names.
+pub(super) fn latencies(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+    buckets: &'static [f64],
+) -> Latency {
+    Latency::new(histograms(registry, name, help, labels, buckets), buckets)
 }

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::OnceLock;
 
+use portcullis::access::a2a::map::CapabilityMap;
 use portcullis::config::Config;
 use portcullis::config::Sources;
 use portcullis::document::Document;
 use portcullis::document::toml;
+use portcullis::document::yaml;
 use portcullis::scan::pack;
+use serde_json::Value;
 
 /// Reads a pack.
 pub fn pack(bytes: &[u8]) {
@@ -28,6 +31,21 @@ pub fn gateway(bytes: &[u8]) {
 /// Reads the file of one policy.
 pub fn policy(bytes: &[u8]) {
     laid_over_the_defaults(bytes, &["policies", "fuzz"]);
+}
+
+/// Reads YAML, as the capability map of agents is written in.
+pub fn yaml(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match yaml::parse(text, "fuzz.yaml") {
+        Ok(document) => {
+            let again = Document::from_json(Value::Object(document.root().clone()), None).expect("a mapping");
+            assert_eq!(again.etag(), document.etag(), "it says something else as JSON");
+        }
+        Err(faults) => say(&faults),
+    }
+    if let Err(faults) = CapabilityMap::parse(text, "fuzz.yaml") {
+        say(&faults);
+    }
 }
 
 fn laid_over_the_defaults(bytes: &[u8], keys: &[&str]) {

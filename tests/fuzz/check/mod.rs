@@ -5,7 +5,9 @@
 pub mod audit;
 pub mod config;
 pub mod http;
+pub mod identity;
 pub mod json;
+pub mod saml;
 pub mod stream;
 pub mod text;
 
@@ -13,13 +15,18 @@ pub mod text;
 pub type Check = fn(&[u8]);
 
 /// Every target: its name, which is that of its corpus, and what is checked.
-pub const TARGETS: [(&str, Check); 14] = [
+pub const TARGETS: [(&str, Check); 25] = [
+    ("agent", identity::agent),
+    ("amazon_events", stream::amazon_events),
     ("array", stream::array),
     ("audit_segment", audit::segment),
+    ("call", identity::call),
     ("coding", http::coding),
     ("config_toml", config::gateway),
+    ("cookies", identity::cookies),
     ("head", http::head),
     ("json", json::walk_and_splice),
+    ("key_set", identity::key_set),
     ("lane", text::lane),
     ("media_type", http::media_type),
     ("multipart", http::multipart),
@@ -27,7 +34,13 @@ pub const TARGETS: [(&str, Check); 14] = [
     ("pack_toml", config::pack),
     ("path", http::path),
     ("policy_toml", config::policy),
+    ("saml_address", saml::address),
+    ("saml_response", saml::response),
+    ("spelling", text::spelling),
     ("sse", stream::sse),
+    ("token", identity::token),
+    ("websocket", stream::websocket),
+    ("yaml", config::yaml),
 ];
 
 /// Returns a few ways to cut `bytes` into pieces: bytewise, and in two at places that depend on the bytes.

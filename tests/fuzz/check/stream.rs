@@ -1,9 +1,15 @@
 //! Streams: the same pieces however the bytes arrive, and the pieces together are the stream.
 
+use std::borrow::Cow;
+
 use portcullis::llm::stream::StreamFault;
 use portcullis::llm::stream::StreamFormat;
 use portcullis::llm::stream::StreamParser;
 use portcullis::llm::stream::StreamPiece;
+use portcullis::llm::websocket::Said;
+use portcullis::llm::websocket::Side;
+use portcullis::llm::websocket::SocketFault;
+use portcullis::llm::websocket::SocketParser;
 
 use super::cuttings;
 
@@ -25,6 +31,39 @@ pub fn array(bytes: &[u8]) {
     pieces(StreamFormat::JsonArray, bytes);
 }
 
+/// Cuts Amazon's frames.
+pub fn amazon_events(bytes: &[u8]) {
+    pieces(StreamFormat::AmazonEvents, bytes);
+}
+
+/// Cuts the frames of either side of a socket.
+pub fn websocket(bytes: &[u8]) {
+    for side in [Side::Caller, Side::Provider] {
+        let whole = said(side, &[bytes]);
+        for cutting in cuttings(bytes) {
+            assert_eq!(said(side, &cutting), whole, "what is said depends on the cutting");
+        }
+        for said in &whole.0 {
+            if let Said::Message(message) = said {
+                let again = self::said(side, &[&message.with(&message.payload)]);
+                let kept = matches!(&again.0[..], [Said::Message(it)] if it.payload == message.payload);
+                assert!(kept, "a message that is written says something else");
+            }
+        }
+    }
+}
+
+fn said(side: Side, chunks: &[&[u8]]) -> (Vec<Said>, Option<SocketFault>) {
+    let (mut parser, mut said) = (SocketParser::new(side, PIECE_BYTES_MAX * 8), Vec::new());
+    for chunk in chunks.iter().chain([&&[][..]]) {
+        match parser.push(chunk) {
+            Ok(found) => said.extend(found),
+            Err(fault) => return (said, Some(fault)),
+        }
+    }
+    (said, None)
+}
+
 fn pieces(format: StreamFormat, bytes: &[u8]) {
     for limit in [PIECE_BYTES_MAX, 16 << 20] {
         let whole = parsed(format, limit, &[bytes]);
@@ -32,7 +71,7 @@ fn pieces(format: StreamFormat, bytes: &[u8]) {
             assert_eq!(parsed(format, limit, &cutting), whole, "pieces depend on the cutting");
         }
         let (pieces, fault) = whole;
-        let raw: Vec<u8> = pieces.iter().flat_map(|piece| piece.raw.to_vec()).collect();
+        let raw: Vec<u8> = pieces.iter().flat_map(|piece| piece.original().to_vec()).collect();
         match fault {
             None => assert_eq!(raw, bytes, "bytes were lost"),
             Some(_) => assert!(bytes.starts_with(&raw), "bytes were made up"),
@@ -46,6 +85,10 @@ fn check(piece: &StreamPiece) {
     for line in &piece.data {
         assert!(end <= line.start && line.start <= line.end && line.end <= piece.raw.len());
         end = line.end;
+    }
+    if let Some(frame) = &piece.frame {
+        let texts: Vec<Cow<'_, [u8]>> = frame.texts().map(|text| Cow::Borrowed(&piece.raw[text])).collect();
+        assert_eq!(frame.with(&texts).as_ref(), Ok(frame.bytes()), "the same texts make another frame");
     }
     let payload = piece.payload();
     let all = piece.raw_range(0..payload.len());

@@ -88,6 +88,31 @@ fn rules() -> &'static Rules {
     })
 }
 
+/// Other spellings add to what is found in a text as it stands, and what they add lies in it.
+pub fn spelling(text: &[u8]) {
+    let Rules { scanner, .. } = rules();
+    let all = scanner.all();
+    let plain = scanner.scan(text, &all).expect("a short text can be scanned");
+    let spelt = scanner.scan_spelt(text, &all).expect("a short text can be scanned");
+    let beyond = scanner.scan_spelt_beyond(text, &all).expect("a short text can be scanned");
+    for found in spelt.iter().chain(&beyond) {
+        assert!(
+            found.span.start < found.span.end && found.span.end <= text.len(),
+            "{found:?} is not in the text"
+        );
+        let is_within = found.span.start <= found.value.start && found.value.end <= found.span.end;
+        assert!(is_within && found.value.start < found.value.end, "{found:?} is not within its match");
+    }
+    for found in &plain {
+        let has = |it: &Finding| {
+            it.detector == found.detector
+                && it.span.start <= found.span.start
+                && found.span.end <= it.span.end
+        };
+        assert!(spelt.iter().any(has), "{found:?} is lost among other spellings");
+    }
+}
+
 /// What a client and a log get of a text.
 #[derive(Debug, PartialEq)]
 struct Outcome {

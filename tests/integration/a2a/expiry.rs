@@ -13,7 +13,6 @@ use tokio::runtime::Runtime;
 
 use super::inside::start;
 use super::*;
-use crate::upstream::Upstream;
 
 /// The machine's clock, moved on by so many seconds.
 #[derive(Default)]
@@ -80,4 +79,21 @@ fn a_licence_ends_on_every_socket_at_once() {
     assert_eq!(standing(), told("30", "60", 503, "down"));
     let refused = call("/agents/x", &paid);
     assert_eq!((refused.status, &refused.body["code"]), (403, &json!("A2A_LICENSE_INVALID")));
+}
+
+#[test]
+fn an_open_stream_ends_with_the_licence_that_the_agent_presented() {
+    let deployment = Deployment::make();
+    let upstream = streaming();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    deployment.install(directory.path(), upstream.address, UNPACED);
+    let ends = (SystemClock.now() + SignedDuration::from_hours(1)).to_string();
+    let mut paid = but("a2a-capability", "pay");
+    paid.push(("x-a2a-license-key", deployment.license(Tier::Professional, None, &ends)));
+    let clock = Arc::new(Moved::default());
+    let (proxy, _) = start(directory.path(), Arc::clone(&clock) as Arc<dyn Clock>);
+    let (planner, at) = (deployment.authority.agent("planner"), (proxy, &deployment.server));
+    let end = async { clock.0.store(3601, Ordering::SeqCst) };
+    let rest = Runtime::new().expect("a runtime").block_on(rest_of_stream(at, &planner, &paid, end));
+    assert!(rest.contains("A2A_LICENSE_INVALID"), "{rest}");
 }

@@ -5,7 +5,6 @@ use tokio::runtime::Runtime;
 
 use super::pki::named;
 use super::*;
-use crate::upstream::Upstream;
 
 fn health(gateway: &Gateway) -> Value {
     ask(gateway, "/api/v1/health")["dependencies"]["a2a"].clone()
@@ -145,27 +144,51 @@ fn a_revoked_certificate_counts_no_more_and_without_a_list_in_date_none_does() {
 fn a_recorded_request_is_taken_once() {
     let deployment = Deployment::make();
     let upstream = Upstream::answering("application/json", "{}");
-    let gateway = deployment.start(upstream.address, "replay_window_s = 60\n");
+    let mut gateway = deployment.start(upstream.address, &format!("replay_window_s = 60\n{UNPACED}"));
     let planner = deployment.authority.agent("planner");
     let at = (gateway.proxy, &deployment.server);
-    let now = Timestamp::now().as_second();
+    // A first start takes nothing that was signed before it ended.
+    let first = Timestamp::now().as_second() + 10;
     let timed = |second: i64| {
         let time = second.to_string();
         let signature = sign(SECRET, &[time.as_bytes(), b".", BODY.as_bytes()]);
         [but("a2a-signature", &signature), vec![("x-a2a-timestamp", time)]].concat()
     };
     // A time that is not signed can be any time.
-    let untied = [sound(), vec![("x-a2a-timestamp", now.to_string())]].concat();
+    let untied = [sound(), vec![("x-a2a-timestamp", first.to_string())]].concat();
     Runtime::new().expect("a runtime").block_on(async {
-        let late = timed(now - 3600);
+        let late = timed(first - 3600);
         for (headers, status) in
-            [(timed(now), 200), (timed(now), 403), (late, 403), (sound(), 403), (untied, 403)]
+            [(timed(first), 200), (timed(first), 403), (late, 403), (sound(), 403), (untied, 403)]
         {
             let told = call(at, Some(&planner), "h2", "/agents/x", &headers).await;
             assert_eq!(told.status, status, "{headers:?}");
             assert!(status == 200 || told.body["code"] == "A2A_INTEGRITY_INVALID", "{}", told.body);
         }
     });
+    let runtime = Runtime::new().expect("a runtime");
+    let status = |gateway: &Gateway, second| {
+        let at = (gateway.proxy, &deployment.server);
+        runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", &timed(second))).status
+    };
+    gateway.end_and_restart();
+    assert_eq!(status(&gateway, first), 403, "the next process knows it too");
+    assert_eq!(status(&gateway, first - 1), 200, "signed before, and never sent");
+    // One after a crash cannot, and takes nothing that was signed as early as what was taken and written down.
+    let last = first + 40;
+    let mut never_sent = (first + 1..=last).rev();
+    until("how far ahead was signed is written down", || {
+        let second = never_sent.next().expect("one of forty is enough");
+        let is_refused = status(&gateway, second) == 403;
+        if !is_refused {
+            // Meanwhile it is written down.
+            (0..3).for_each(|_| assert_eq!(status(&gateway, second), 403, "it was taken before"));
+            gateway.crash_and_restart();
+        }
+        is_refused
+    });
+    assert_eq!(status(&gateway, first), 403, "it was taken before");
+    assert_eq!(status(&gateway, last + 5), 200, "it is new");
 }
 
 #[test]
@@ -219,4 +242,20 @@ fn what_agents_rest_on_is_checked_before_and_not_changed_from_afar() {
         let (good, complaint) = check(sound.replace(written, instead));
         assert!(!good && complaint.contains(told), "{told}: {complaint}");
     }
+}
+
+/// Nobody tells the gateway that the map has changed.
+#[test]
+fn an_agent_that_leaves_the_map_loses_the_stream_it_reads() {
+    let deployment = Deployment::make();
+    let upstream = streaming();
+    let gateway = deployment.start(upstream.address, UNPACED);
+    let planner = deployment.authority.agent("planner");
+    let map = gateway.directory().join("capabilities.yaml");
+    let (whole, id) = (fs::read_to_string(&map).expect("it is there"), "planner:");
+    let at = (gateway.proxy, &deployment.server);
+    let leave = async { fs::write(&map, whole.replace(id, "somebody:")).expect("it is writable") };
+    let rest = Runtime::new().expect("a runtime").block_on(rest_of_stream(at, &planner, &sound(), leave));
+    assert!(rest.contains("A2A_CAP_UNKNOWN_AGENT"), "{rest}");
+    upstream.wait_until(|received| received.iter().all(|it| it.closed));
 }

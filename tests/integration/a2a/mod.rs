@@ -15,6 +15,7 @@ mod trust;
 
 use std::convert::Infallible;
 use std::fs;
+use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Instant;
@@ -49,12 +50,18 @@ use self::pki::connect;
 use crate::framing::POLICY;
 use crate::gateway::Gateway;
 use crate::h2::Certificate;
+use crate::upstream::Step;
+use crate::upstream::Upstream;
+use crate::upstream::chunk;
+use crate::upstream::chunked_head;
 use crate::wire::PATIENCE;
 use crate::wire::exchange;
 
 pub const SECRET: &str = "planner-signs-with-this";
 pub const NEXT_SECRET: &str = "planner-will-sign-with-this";
 pub const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"message/send","params":{}}"#;
+/// The first event of an answer that does not end.
+const EVENT: &str = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"kind\":\"task\",\"id\":\"t\"}}\n\n";
 /// No agent and no other caller is paced.
 pub const UNPACED: &str = "[a2a.tiers.community]\nrequests_per_minute = 0\nburst = 0\n[limits.tiers.community]\n\
                            requests_per_minute = 0\nburst = 0\n";
@@ -230,8 +237,39 @@ pub fn ask(gateway: &Gateway, path: &str) -> Value {
     exchange(gateway.admin, request.as_bytes()).json()
 }
 
+/// Starts an upstream that begins an answer of events and does not end it.
+pub fn streaming() -> Upstream {
+    let begun =
+        vec![Step::Send(chunked_head("text/event-stream")), Step::Send(chunk(EVENT.as_bytes())), Step::Wait];
+    Upstream::start(begun)
+}
+
+/// Calls over HTTP/2, lets something happen once the first event is there, and returns what comes after it.
+pub async fn rest_of_stream(
+    (proxy, server): (SocketAddr, &Certificate),
+    identity: &Identity,
+    headers: &Headers,
+    happening: impl Future<Output = ()>,
+) -> String {
+    let stream = connect(proxy, server, Some(identity), "h2").await;
+    let (mut sender, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    let request = Request::post("https://localhost/agents/x").header("content-type", "application/json");
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
+    let request = request.body(Full::new(Bytes::from_static(BODY.as_bytes()))).expect("a request");
+    let answer = timeout(PATIENCE, sender.send_request(request)).await.expect("in time");
+    let (head, mut body) = answer.expect("an answer").into_parts();
+    assert_eq!(head.status.as_u16(), 200);
+    let first = timeout(PATIENCE, body.frame()).await.expect("in time").expect("a piece").expect("whole");
+    assert_eq!(first.data_ref().map(|it| it.as_ref()), Some(EVENT.as_bytes()));
+    happening.await;
+    let rest = timeout(PATIENCE, body.collect()).await.expect("in time").expect("it ends as streams do");
+    String::from_utf8(rest.to_bytes().to_vec()).expect("text")
+}
+
 /// Waits until a condition holds.
-pub fn until(what: &str, condition: impl Fn() -> bool) {
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
         assert!(Instant::now() < deadline, "in vain: {what}");

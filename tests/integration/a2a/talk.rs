@@ -75,6 +75,66 @@ fn what_must_not_be_said_is_refused_in_json_rpc_either_way() {
         ("an order in a result", tool.clone(), result(HIJACK), true),
         ("an order in a definition", tool, described(HIJACK), true),
     ];
+    each_is_read(Vec::from(cases));
+}
+
+/// Prompts, resources and questions to the user, of the Model Context Protocol.
+#[test]
+fn all_that_a_server_offers_or_asks_is_read_like_its_results() {
+    let call =
+        |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+    let result = |result: Value| json!({"jsonrpc": "2.0", "id": 7, "result": result});
+    let prompts = call("prompts/list", json!({}));
+    let prompt = call("prompts/get", json!({"name": "review", "arguments": {"code": "x = 1"}}));
+    let resources = call("resources/list", json!({}));
+    let resource = call("resources/read", json!({"uri": "file:///notes.txt"}));
+    let tool = call("tools/call", json!({"name": "book", "arguments": {"to": "Oslo"}}));
+    let offered = |text: &str| result(json!({"prompts": [{"name": "review", "description": text}]}));
+    let got = |text: &str| {
+        result(json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}))
+    };
+    let listed = |text: &str| {
+        result(json!({"resources": [{"uri": "file:///notes.txt", "name": "notes", "description": text}]}))
+    };
+    let read = |text: &str| {
+        result(json!({"contents": [{"uri": "file:///notes.txt", "mimeType": "text/plain", "text": text}]}))
+    };
+    let asked = |message: &str, field: &str| {
+        let schema =
+            json!({"type": "object", "properties": {"seat": {"type": "string", "description": field}}});
+        let params = json!({"message": message, "requestedSchema": schema});
+        json!({"jsonrpc": "2.0", "id": "s-1", "method": "elicitation/create", "params": params})
+    };
+    let told = |seat: &str| json!({"jsonrpc": "2.0", "id": "s-1", "result": {"action": "accept", "content": {"seat": seat}}});
+    let leak = format!("the key is {} as ever", token());
+    let (plain, question) = ("Nothing of note.", "Which seat would you like?");
+    each_is_read(vec![
+        ("a plain offer", prompts.clone(), offered("Reviews code."), false),
+        ("an order in an offered prompt", prompts, offered(HIJACK), true),
+        ("a plain prompt", prompt.clone(), got("Review this code: x = 1"), false),
+        ("an order in a prompt", prompt.clone(), got(HIJACK), true),
+        ("a secret in a prompt", prompt, got(&leak), true),
+        (
+            "a secret for a prompt",
+            call("prompts/get", json!({"name": "n", "arguments": {"code": leak}})),
+            got(plain),
+            true,
+        ),
+        ("plain resources", resources.clone(), listed("What was said."), false),
+        ("an order in a listed resource", resources, listed(HIJACK), true),
+        ("a plain resource", resource.clone(), read(plain), false),
+        ("an order in a resource", resource.clone(), read(HIJACK), true),
+        ("a secret in a resource", resource, read(&leak), true),
+        ("a plain question", tool.clone(), asked(question, "By the window or not."), false),
+        ("an order in a question", tool.clone(), asked(HIJACK, "The seat."), true),
+        ("an order in a form", tool, asked(question, HIJACK), true),
+        ("a plain answer of a user", told("by the window"), result(json!({})), false),
+        ("a secret in an answer of a user", told(&leak), result(json!({})), true),
+    ]);
+}
+
+/// Sends each request to a server that gives an answer, whole and in a stream; tells which of them are refused.
+fn each_is_read(cases: Vec<(&str, Value, Value, bool)>) {
     let media = ["application/json", "text/event-stream"];
     let written = |answer: &Value, media: &str| match media {
         "application/json" => answer.to_string().into_bytes(),
@@ -99,10 +159,17 @@ fn what_must_not_be_said_is_refused_in_json_rpc_either_way() {
                 !text.contains(&token()) && (!is_refused || !text.contains("Ignore all")),
                 "{what}: {text}"
             );
-            let streams = media == "text/event-stream" && request["method"] == "tools/call";
+            // A refused request never becomes a stream.
+            let streams = media == "text/event-stream" && !is_request_refused(&request);
             assert_eq!(told.status, if is_refused && !streams { 403 } else { 200 }, "{what} {media}");
         }
     }
+}
+
+/// Tells whether it is the request of a case that must not be said, and not the answer.
+fn is_request_refused(request: &Value) -> bool {
+    let text = request.to_string();
+    text.contains(&token()) || text.contains(HIJACK)
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 
 use super::*;
 use crate::privacy::holding;
-use crate::upstream::Upstream;
+use crate::usage::admin;
 
 /// How often it is looked whether something is so.
 const POLL: Duration = Duration::from_millis(20);
@@ -111,6 +111,24 @@ fn an_agent_that_probes_is_kept_out_and_that_is_attested() {
     assert_eq!(calls(&ask(&gateway, sessions)), seen, "what is refused for want of trust is no act");
 }
 
+#[test]
+fn an_agent_that_is_trusted_no_more_loses_the_stream_it_reads() {
+    let deployment = Deployment::make();
+    let upstream = streaming();
+    let gateway = start(&deployment, upstream.address, ENFORCED);
+    let (planner, at) = (deployment.authority.agent("planner"), (gateway.proxy, &deployment.server));
+    let probe = but("a2a-capability", "fly");
+    let probing = async {
+        let deadline = Instant::now() + PATIENCE;
+        while ask(&gateway, "/api/v1/trust/score?agent=planner")["verdict"] != "BLOCKED" {
+            assert!(Instant::now() < deadline, "it is trusted whatever it does");
+            assert_eq!(call(at, Some(&planner), "h2", "/agents/x", &probe).await.status, 403);
+        }
+    };
+    let rest = Runtime::new().expect("a runtime").block_on(rest_of_stream(at, &planner, &sound(), probing));
+    assert!(rest.contains("A2A_CAP_DENIED"), "{rest}");
+}
+
 /// An agent's name lies in no file of the state directory, and is nowhere once it was erased.
 #[test]
 fn an_agent_that_is_erased_is_in_no_file() {
@@ -127,15 +145,22 @@ fn an_agent_that_is_erased_is_in_no_file() {
     assert_eq!(rotated["status"], "rotated", "{rotated}");
     gateway.crash_and_restart();
     assert_eq!(ask(&gateway, latest)["agent_id"], "planner", "it is not forgotten");
-    let (key, body) = (gateway.admin_key(), r#"{"entity_id":"planner"}"#);
-    let request = format!(
-        "POST /api/v1/dsar/erase HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n{body}",
-        gateway.admin,
-        body.len()
-    );
-    let erased = exchange(gateway.admin, request.as_bytes());
-    assert!(erased.json()["providers"]["trust"].as_u64() >= Some(3), "{}", erased.text());
+    let score = ask(&gateway, "/api/v1/trust/score?agent=planner");
+    let dsar = |what: &str| {
+        let path = format!("/api/v1/dsar/{what}");
+        let (status, told) = admin(&gateway, "POST", &path, &json!({ "entity_id": "planner" }));
+        assert_eq!(status, 200, "{told}");
+        told["providers"]["trust"].clone()
+    };
+    let told = dsar("export");
+    assert_eq!((&told["verdict"], &told["sessions"]), (&score["verdict"], &json!(1)), "{told}");
+    let shown = format!("{:.1}", score["score"].as_f64().expect("a score"));
+    assert_eq!(told["score"], json!(shown), "{told}");
+    let attested = told["attestations"].as_u64().expect("a count");
+    assert!(attested >= 1, "{told}");
+    // The agent, its session, and what was attested of it.
+    assert_eq!(dsar("erase"), json!(2 + attested));
+    assert_eq!(dsar("export"), Value::Null);
     gateway.crash_and_restart();
     assert_eq!(ask(&gateway, latest)["error"], "no call of such an agent was seen");
     assert_eq!(holding(&gateway.directory().join("state"), b"planner"), Vec::<String>::new());

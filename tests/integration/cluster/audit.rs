@@ -3,6 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Lines;
+use std::io::Write;
+use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
@@ -60,6 +65,14 @@ impl Deployment {
             nodes
                 .iter()
                 .all(|node| node["audit"]["waiting"] == 0 && node["audit"]["shipped"].as_u64() > Some(0))
+        });
+    }
+
+    /// Waits until what the second node recorded was shipped, whatever the first one can reach.
+    fn all_but_first_shipped(&self) {
+        let own = self.node_id(1);
+        eventually(PATIENCE, "it is shipped", || {
+            self.audit(2, &format!("event_type=exchange&node={own}"))["total"] == 8
         });
     }
 
@@ -165,6 +178,89 @@ fn every_node_shows_and_proves_the_log_of_all() {
     world.server.sql("DELETE FROM portcullis_entries WHERE name = 'audit.cluster_checkpoints'");
     let (status, said) = world.verify(0, &["--shipped", "--config", "gateway.toml"]);
     assert_eq!(status, Some(1), "nothing at all is not sound: {said}");
+}
+
+/// A live stream, line by line.
+struct Live(std::iter::Map<Lines<BufReader<TcpStream>>, Written>);
+
+/// Takes a line that could be read.
+type Written = fn(std::io::Result<String>) -> String;
+
+impl Live {
+    /// Opens one, and comes back once it has its place in the logs.
+    fn open(world: &Deployment, node: usize, query: &str, last: Option<&str>) -> Self {
+        let mut stream = TcpStream::connect(world.nodes[node].admin).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a limit");
+        let last = last.map_or_else(String::new, |last| format!("last-event-id: {last}\r\n"));
+        let request = format!(
+            "GET /api/v1/audit/stream?{query} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {}\r\n{last}\r\n",
+            world.admin
+        );
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let text: fn(std::io::Result<String>) -> String = |line| line.expect("a line in time");
+        let mut lines = BufReader::new(stream).lines().map(text);
+        let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+        assert!(head[0].contains(" 200 "), "{head:?}");
+        let named = format!("x-portcullis-node: {}", world.node_id(node));
+        assert!(head.iter().any(|line| line.eq_ignore_ascii_case(&named)), "{head:?}");
+        assert!(lines.any(|line| line == "retry: 3000"));
+        Self(lines)
+    }
+
+    /// Returns the next entries, each with the id of its event.
+    fn next(&mut self, count: usize) -> Vec<(String, Value)> {
+        let mut id = String::new();
+        let events = self.0.by_ref().filter_map(|line| {
+            if let Some(told) = line.strip_prefix("id: ") {
+                id = told.to_owned();
+            }
+            let data = line.strip_prefix("data: ")?;
+            Some((id.clone(), serde_json::from_str(data).expect("JSON")))
+        });
+        events.take(count).collect()
+    }
+}
+
+fn named(events: &[(String, Value)]) -> BTreeSet<(String, String)> {
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    events.iter().map(|(_, entry)| (text(&entry["node"]), text(&entry["id"]))).collect()
+}
+
+/// A live stream has the entries of all nodes, each once, goes on at another node, and goes on with those of its own node
+/// while the database is away.
+#[test]
+fn a_live_stream_has_the_entries_of_all_nodes() {
+    let world = Deployment::start(3);
+    let exchanges = "event_type=exchange";
+    let mut live = Live::open(&world, 0, exchanges, None);
+    let mut own = Live::open(&world, 0, &format!("{exchanges}&node={}", world.node_id(1)), None);
+    for _ in 0..3 {
+        (0..3).for_each(|node| world.traffic(node, 2));
+    }
+    let got = live.next(18);
+    assert_eq!(named(&got).len(), 18);
+    let nodes: BTreeSet<String> = named(&got).into_iter().map(|(node, _)| node).collect();
+    assert_eq!(nodes.len(), 3);
+    assert!(got.iter().all(|(id, entry)| id.starts_with(entry["id"].as_str().expect("an id"))));
+    let of_one: BTreeSet<_> = named(&own.next(6));
+    assert!(of_one.iter().all(|(node, _)| *node == world.node_id(1)) && of_one.len() == 6);
+    // Whoever comes back to another node is given the rest there.
+    let mut elsewhere = Live::open(&world, 2, exchanges, Some(&got[6].0));
+    let rest = elsewhere.next(11);
+    assert!(named(&rest).is_disjoint(&named(&got[..7])) && named(&rest).is_subset(&named(&got)));
+
+    // Without the database its own go on, and those of the others come once it is back.
+    world.relays[0].cut();
+    world.traffic(1, 2);
+    world.all_but_first_shipped();
+    world.traffic(0, 3);
+    let meanwhile = live.next(3);
+    assert!(meanwhile.iter().all(|(_, entry)| entry["node"] == *world.node_id(0)), "{meanwhile:?}");
+    world.relays[0].mend();
+    let after = live.next(2);
+    assert!(after.iter().all(|(_, entry)| entry["node"] == *world.node_id(1)), "{after:?}");
+    let all = named(&got).len() + named(&meanwhile).len() + named(&after).len();
+    eventually(PATIENCE, "that is all there is", || world.audit(1, exchanges)["total"] == all);
 }
 
 #[test]

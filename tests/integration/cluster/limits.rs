@@ -41,7 +41,7 @@ impl Redis {
         self.server.wait().expect("it ends");
     }
 
-    fn restart(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.server = run(&self.folder, self.port);
     }
 
@@ -85,7 +85,8 @@ fn passes(world: &Deployment, node: usize, caller: &str) -> bool {
     }
 }
 
-fn count(world: &Deployment, result: &str) -> u64 {
+/// Returns how often two nodes told what they know (`told`), or could not (`away`).
+pub(super) fn count(world: &Deployment, result: &str) -> u64 {
     let metrics =
         (0..2).map(|node| call(&world.nodes[node], &world.admin, "GET", "/metrics", &Value::Null).text());
     let wanted = format!("portcullis_shared_limits_total{{result=\"{result}\"}} ");

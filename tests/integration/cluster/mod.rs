@@ -2,12 +2,14 @@
 
 mod agents;
 mod audit;
+mod budgets;
 mod faults;
 mod limits;
 mod nodes;
 #[path = "../../../src/store/fixture.rs"]
 mod postgres;
 mod relay;
+mod sessions;
 mod store;
 
 use std::fs;
@@ -51,10 +53,15 @@ impl Deployment {
 
     /// Starts nodes with a configuration of the test's own, and files beside it.
     fn start_with(count: usize, more: &str, beside: &[(&str, String)]) -> Self {
+        Self::start_through(count, more, beside, Relay::to)
+    }
+
+    /// Starts nodes that reach their database through relays of the test's own kind.
+    fn start_through(count: usize, more: &str, beside: &[(&str, String)], relay: fn(u16) -> Relay) -> Self {
         let upstream = Upstream::answering("application/json", "{}");
         let port = free_port();
         let server = Postgres::start_on(port);
-        let relays: Vec<Relay> = (0..count).map(|_| Relay::to(port)).collect();
+        let relays: Vec<Relay> = (0..count).map(|_| relay(port)).collect();
         let start = |relay: &Relay| {
             let folder = folder(&Postgres::url_at(relay.port), &format!("{more}\n{}", routes(&upstream)));
             beside.iter().for_each(|(name, text)| {

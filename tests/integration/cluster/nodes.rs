@@ -7,8 +7,10 @@ use serde_json::json;
 
 use super::CONVERGED;
 use super::Deployment;
+use super::Relay;
 use super::call;
 use super::eventually;
+use crate::gateway::UNLIMITED;
 
 fn status(world: &Deployment, node: usize, key: &str, path: &str) -> u16 {
     call(&world.nodes[node], key, "GET", path, &Value::Null).status
@@ -60,6 +62,26 @@ fn what_one_node_does_all_nodes_know() {
         world.call(node, "GET", "/api/v1/config", &Value::Null).json()["limits"]["json_depth_max"].clone()
     };
     eventually(CONVERGED, "all serve the same", || depth(0) == depth(1) && depth(1) == depth(2));
+}
+
+#[test]
+fn nodes_on_a_database_that_tells_nobody_look_by_themselves() {
+    const WRITES: usize = 12;
+    let config = format!("[cluster]\nenabled = true\n{UNLIMITED}");
+    let world = Deployment::start_through(2, &config, &[], |port| {
+        Relay::to_one_without(port, &["LISTEN portcullis", "NOTIFY portcullis"])
+    });
+    let before = world.relays[0].connections();
+    for number in 0..WRITES {
+        let body = json!({"name": format!("n{number}"), "role": "auditor"});
+        let made = world.call(0, "POST", "/api/v1/keys", &body).json();
+        let key = made["key"].as_str().expect("a key");
+        eventually(CONVERGED * 2, "the key counts at the other node", || {
+            status(&world, 1, key, "/api/v1/audit") == 200
+        });
+    }
+    let more = world.relays[0].connections() - before;
+    assert!(more < WRITES / 2, "no connection is given up for a word that is not known: {more}");
 }
 
 #[test]

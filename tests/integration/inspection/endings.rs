@@ -89,7 +89,9 @@ fn last_payload(format: StreamFormat, stream: &str) -> Value {
             let mut payloads = stream.lines().filter_map(|line| line.strip_prefix("data: "));
             parse(payloads.rfind(|payload| *payload != "[DONE]").expect("a payload"))
         }
-        StreamFormat::Ndjson => parse(stream.lines().next_back().expect("a line")),
+        StreamFormat::Ndjson | StreamFormat::AmazonEvents => {
+            parse(stream.lines().next_back().expect("a line"))
+        }
         StreamFormat::JsonArray => {
             let all: Value = parse(stream);
             all.as_array().and_then(|all| all.last()).expect("an element").clone()

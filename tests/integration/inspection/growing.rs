@@ -97,6 +97,30 @@ fn what_the_model_finds_ends_a_stream_where_its_window_ended() {
     }
 }
 
+/// A window ends in the midst of a key: what of it stood before left, although nothing was known of it yet.
+#[test]
+fn where_the_model_ends_a_stream_no_value_under_way_leaves() {
+    let bench = Bench::new(
+        "[policies.block]\n[policies.block.categories.secrets]\nmode = \"redact\"\n\
+         [policies.block.detectors.prompt_injection]\nmode = \"block\"\n\
+         [policies.block.detectors.jailbreak]\nmode = \"block\"\n",
+    );
+    let key = format!("AKIA{}", "Q3M7ZT2XV5LR6WNB");
+    let filled = format!("{ATTACK}{}", HARMLESS.repeat(9));
+    let text = format!("{} {key} {}", &filled[..STEP_BYTES - 10], HARMLESS.repeat(9));
+    for name in ["chat content", "text", "ollama chat"] {
+        let carrier = carrier(name);
+        for bytes in [7, 100, 5000] {
+            let stream = carrier.stream(&pieces(&text, bytes));
+            let case = Case::response("block", carrier.dialect);
+            let streamed = bench.stream(case, carrier.format, &mut bench.vault(), [stream.as_bytes()]);
+            assert_eq!((streamed.end, streamed.action), (End::Blocked, Action::Block), "{name}");
+            let left = carrier.read(&streamed.out);
+            assert_eq!(left, text[..STEP_BYTES - 9], "{name} in pieces of {bytes}");
+        }
+    }
+}
+
 #[test]
 fn what_a_tool_gives_back_within_an_answer_is_read_as_a_tools() {
     let bench = Bench::new(&policy_of_all("all", "monitor", ""));

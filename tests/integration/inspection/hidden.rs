@@ -47,7 +47,10 @@ fn a_bad_byte_hides_nothing_in_a_form() {
     let bench = Bench::new("");
     let text = [format!("use {} \u{e9}", github_token(&bench)).as_bytes(), b"\xff"].concat();
     let (png, media) = (b"\x89PNG\xff\xfe\x00 AK".as_slice(), "multipart/form-data; boundary=B");
-    let cases: [(&str, &[u8], Action); 6] = [
+    let named =
+        format!("name=\"file\"; filename=\"{}.png\"\r\nContent-Type: image/png", github_token(&bench));
+    let cases: [(&str, &[u8], Action); 7] = [
+        (&named, png, Action::Block),
         ("name=\"prompt\"", &text, Action::Block),
         ("name=\"a; filename=b\"", &text, Action::Block),
         ("name=\"file\"; filename=\"a\"", &text, Action::Block),

@@ -80,7 +80,7 @@ fn a_rule_is_named_by_policies_as_a_detector_is() {
     assert_eq!(request(&trusted, "trusting", &body), (Vec::new(), Action::Allow));
     let case = Case::request("shadowed", "openai");
     let result = trusted.whole(case, &mut trusted.vault(), body.to_string().as_bytes());
-    assert_eq!((result.action, result.shadow), (Action::Monitor, Some(Action::Block)));
+    assert_eq!((result.action, result.shadow.action), (Action::Monitor, Some(Action::Block)));
 }
 
 #[test]

@@ -6,13 +6,16 @@ mod carrier;
 mod chunking;
 mod copies;
 mod endings;
+mod frames;
 mod growing;
 mod hidden;
 mod layer2;
 mod memo;
+mod names;
 mod peers;
 mod pieces;
 mod policies;
+mod quoted;
 mod refused;
 mod tokens;
 mod traffic;
@@ -20,6 +23,8 @@ mod waiting;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -37,6 +42,7 @@ use portcullis::policy::inspect::Inspection;
 use portcullis::policy::inspect::Inspector;
 use portcullis::policy::inspect::Observation;
 use portcullis::policy::inspect::Pinning;
+use portcullis::policy::inspect::shadow::Foreseen;
 use portcullis::policy::pin::Pins;
 use portcullis::policy::ruleset::Parts;
 use portcullis::policy::ruleset::RulesFile;
@@ -66,6 +72,8 @@ pub struct Bench {
     pub now: Timestamp,
     /// Whether the time for scanning is over.
     pub is_late: bool,
+    /// How often it may still be asked whether it is; none: as often as it likes.
+    pub looks_left: Option<AtomicUsize>,
     /// The system prompt that answers must not tell.
     pub guarded: Option<Guarded>,
 }
@@ -83,7 +91,7 @@ pub struct Streamed {
     pub out: Vec<u8>,
     pub end: End,
     pub action: Action,
-    pub shadow: Option<Action>,
+    pub shadow: Foreseen,
     pub seen: Vec<Seen>,
     /// What ends the stream in the caller's dialect, with an error and gracefully.
     pub inspector: StreamInspector,
@@ -100,6 +108,12 @@ pub enum End {
 
 /// One finding: type, action, confidence, where its value began and ended, its sample.
 pub type Seen = (String, Action, String, usize, usize, String);
+
+/// Takes one of what is left; tells whether there was none.
+fn takes_the_last(left: &AtomicUsize) -> bool {
+    let less = |left: usize| left.checked_sub(1);
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_err()
+}
 
 impl Bench {
     /// Compiles the built-in packs under the shipped policies and more.
@@ -142,6 +156,7 @@ impl Bench {
             pins: None,
             now: NOW.parse().expect("a time"),
             is_late: false,
+            looks_left: None,
             guarded: None,
         }
     }
@@ -165,7 +180,7 @@ impl Bench {
             masker: &self.masker,
             trial: None,
             guarded: self.guarded.as_ref(),
-            expired: &|| self.is_late,
+            expired: &|| self.is_late || self.looks_left.as_ref().is_some_and(takes_the_last),
         })
     }
 
@@ -204,7 +219,7 @@ impl Bench {
                 out: cleared.into_iter().flat_map(Cleared::into_bytes).collect(),
                 end: end.unwrap_or(End::Finished),
                 action: stream.action(),
-                shadow: stream.shadow(),
+                shadow: stream.shadow().clone(),
                 seen: self.seen(stream.take_observations()),
                 inspector: stream,
             }

@@ -16,14 +16,14 @@ fn whole(bench: &Bench, policy: &str, direction: Direction, text: &str) -> (Acti
     let body = json!({ "messages": [{ "role": "user", "content": text }] }).to_string();
     let case = Case { policy, direction, dialect: "openai" };
     let result = bench.whole(case, &mut bench.vault(), body.as_bytes());
-    (result.action, result.shadow)
+    (result.action, result.shadow.action)
 }
 
 fn streamed(bench: &Bench, policy: &str, text: &str) -> (Action, Option<Action>) {
     let stream = CARRIERS[0].stream(&[text]);
     let case = Case::response(policy, "openai");
     let result = bench.stream(case, CARRIERS[0].format, &mut bench.vault(), [stream.as_bytes()]);
-    (result.action, result.shadow)
+    (result.action, result.shadow.action)
 }
 
 #[test]

@@ -1,6 +1,8 @@
-//! Forwarding of the audit log, to scripted platforms and to a real syslog daemon.
+//! Forwarding of the audit log, to scripted platforms, real syslog daemons and a real NATS server.
 
+mod faults;
 mod following;
+mod nats;
 pub mod receiver;
 mod syslog;
 mod syslog_ng;
@@ -31,12 +33,16 @@ const HEC_OK: &str = "{\"text\":\"Success\",\"code\":0}";
 
 /// Starts a gateway in front of a provider that always answers, with one sink.
 fn gateway(sink: &str) -> Gateway {
-    let upstream = Upstream::answering("application/json", "{}");
-    Gateway::start(&format!(
+    Gateway::start(&config(&Upstream::answering("application/json", "{}"), sink))
+}
+
+/// Writes the configuration of a gateway with one sink.
+fn config(upstream: &Upstream, sink: &str) -> String {
+    format!(
         "[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\ndialect = \"openai\"\n\
          policy = \"default\"\n\n{UNLIMITED}\n{POLICY}\n[[siem.sinks]]\nname = \"soc\"\n{QUICK}{sink}\n",
         upstream.address
-    ))
+    )
 }
 
 fn send(gateway: &Gateway, exchanges: usize) {
@@ -294,7 +300,9 @@ fn what_is_wrong_with_a_sink_is_told_before_the_start() {
     let file = directory.path().join("gateway.toml");
     let config = "[[siem.sinks]]\nname = \"A b\"\nplatform = \"splunk\"\nurl = \"ftp://x\"\n\
                   [[siem.sinks]]\nname = \"b\"\nplatform = \"syslog\"\nurl = \"tcp://user:word@host\"\ntoken = \"x\"\n\
-                  [[siem.sinks]]\nname = \"c\"\nplatform = \"syslog\"\nurl = \"udp://127.0.0.1:514\"\nmessage_bytes = 100000\n";
+                  [[siem.sinks]]\nname = \"c\"\nplatform = \"syslog\"\nurl = \"udp://127.0.0.1:514\"\nmessage_bytes = 100000\n\
+                  [[siem.sinks]]\nname = \"d\"\nplatform = \"nats\"\nurl = \"wss://host\"\nsubject = \"audit..>\"\n\
+                  stream = \"a.b\"\nuser = \"gate\"\nindex = \"x\"\n";
     std::fs::write(&file, config).expect("the directory is writable");
     let ran = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"))
         .args(["check", "--config", "gateway.toml"])
@@ -309,6 +317,11 @@ fn what_is_wrong_with_a_sink_is_told_before_the_start() {
         "siem.sinks[1].url",
         "siem.sinks[1].token",
         "siem.sinks[2].message_bytes",
+        "siem.sinks[3].url",
+        "siem.sinks[3].subject",
+        "siem.sinks[3].stream",
+        "siem.sinks[3].user",
+        "siem.sinks[3].index",
     ];
     for told in named {
         assert!(said.contains(told), "{told} in {said}");

@@ -35,6 +35,8 @@ pub struct Request {
 pub enum Reply {
     /// Answers a status, more header lines, and a body.
     Answer(u16, &'static str, String),
+    /// Begins an answer of success, and closes the connection in the midst of it.
+    Cut,
     /// Answers something that is not HTTP.
     Garbage,
     /// Closes the connection.
@@ -99,12 +101,13 @@ fn serve(stream: TcpStream, script: &dyn Fn(usize, &Request) -> Reply, kept: &Ke
             requests.len() - 1
         };
         let reply = script(number, &request);
-        let is_last = matches!(reply, Reply::Garbage);
+        let is_last = matches!(reply, Reply::Cut | Reply::Garbage);
         let wrote = match reply {
             Reply::Answer(status, more, body) => {
                 let length = body.len();
                 write!(stream, "HTTP/1.1 {status} X\r\n{more}content-length: {length}\r\n\r\n{body}")
             }
+            Reply::Cut => write!(stream, "HTTP/1.1 200 X\r\ncontent-length: 400\r\n\r\n{{\"errors\":fal"),
             Reply::Garbage => write!(stream, "220 ready for mail\r\n\r\n"),
             Reply::Hangup => {
                 kept.1.notify_all();

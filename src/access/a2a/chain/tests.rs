@@ -1,10 +1,20 @@
+use std::time::Duration;
+
+use hmac::Hmac;
+use hmac::KeyInit;
+use hmac::Mac;
+use sha2::Sha256;
+
 use super::*;
 use crate::access::a2a::directory::ReadSecret;
+use crate::access::a2a::replay::Replays;
+use crate::access::a2a::shared::Asking;
 use crate::access::jose::SigningKey;
 use crate::access::license::License;
 use crate::access::license::LicenseConfig;
 use crate::access::limit::Buckets;
 use crate::access::tier::Quota;
+use crate::store::Store;
 
 const NEW: &str = "the-new-secret-of-planner";
 const OLD: &str = "the-old-secret-of-planner";
@@ -44,7 +54,7 @@ impl World {
         });
         let quota = |requests_per_minute, burst| Some(Quota { requests_per_minute, burst });
         let quotas = [quota(30, 5), quota(60, 10), quota(120, 20), None];
-        let guardrails = Guardrails::new(Arc::new(Buckets::new(quotas)), secrets);
+        let guardrails = Guardrails::new(Arc::new(Buckets::new(quotas)), Replays::default(), secrets);
         guardrails.directory.replace(MAP, "map.yaml").unwrap();
         let rules = Rules { replay_window_s: 0, signed_timestamp: false };
         let now = Timestamp::from_second(NOW).unwrap();
@@ -66,7 +76,15 @@ impl World {
     fn call(&self, certificate: Certificate, claims: &Claims, body: &[u8]) -> Result<Grant, Denial> {
         let World { guardrails, licensing, rules, now, .. } = self;
         let chain = Chain { guardrails, licensing, rules: *rules, now: *now };
-        chain.admit(certificate, claims).verdict?.complete(body, guardrails, *now)
+        let mut pending = chain.admit(certificate, claims).verdict?;
+        body.chunks(3).for_each(|piece| pending.update(piece));
+        pending.complete(guardrails, *now)
+    }
+
+    /// Makes a call, and asks what the nodes know together.
+    async fn call_together(&self, claims: &Claims) -> Result<Grant, Code> {
+        let grant = self.call(planner(), claims, BODY).map_err(|denial| denial.code)?;
+        grant.confirmed(&self.guardrails).await.map_err(|denial| denial.code)
     }
 
     fn code(&self, change: impl FnOnce(&mut Claims)) -> Option<Code> {
@@ -218,15 +236,17 @@ fn each_agent_has_the_bucket_of_its_tier() {
     assert_eq!(passed(&world, world.license(Tier::Enterprise, None, 7200)), 40);
 }
 
+/// Returns the claims of a call that was signed so many seconds from now.
+fn at(seconds: i64) -> Claims {
+    let timestamp = (NOW + seconds).to_string();
+    let signature = mac(NEW, &[timestamp.as_bytes(), b".", BODY]);
+    Claims { timestamp: given(&timestamp), signature, ..claims() }
+}
+
 #[test]
 fn a_recorded_request_is_taken_once() {
     let mut world = World::new();
     world.rules = Rules { replay_window_s: 30, signed_timestamp: false };
-    let at = |seconds: i64| {
-        let timestamp = (NOW + seconds).to_string();
-        let signature = mac(NEW, &[timestamp.as_bytes(), b".", BODY]);
-        Claims { timestamp: given(&timestamp), signature, ..claims() }
-    };
     let code = |world: &World, claims: &Claims| world.call(planner(), claims, BODY).err().map(|it| it.code);
     assert_eq!(code(&world, &claims()), Some(Code::IntegrityInvalid), "without a time");
     assert_eq!(code(&world, &at(-31)), Some(Code::IntegrityInvalid), "too old");
@@ -246,4 +266,51 @@ fn a_recorded_request_is_taken_once() {
     let bare = Claims { timestamp: given(&(NOW + 640).to_string()), ..claims() };
     assert_eq!(code(&world, &bare), Some(Code::IntegrityInvalid), "the time must be signed");
     assert_eq!(code(&world, &at(640)), None);
+}
+
+#[tokio::test]
+async fn who_is_asked_to_come_back_may() {
+    let mut world = World::new();
+    world.rules = Rules { replay_window_s: 30, signed_timestamp: true };
+    let (asking, mut questions) = Asking::channel(Told::Refused, Duration::from_secs(5));
+    world.guardrails.share(asking);
+    let answers = [Told::Refused, Told::Seen(Seen::Full), Told::Seen(Seen::First)];
+    tokio::spawn(async move {
+        for told in answers {
+            questions.recv().await.unwrap().answer.send(told).unwrap();
+        }
+    });
+    for _ in 0..2 {
+        assert_eq!(world.call_together(&at(0)).await, Err(Code::RateLimited));
+    }
+    assert!(world.call_together(&at(0)).await.is_ok());
+    assert_eq!(world.call_together(&at(0)).await, Err(Code::IntegrityInvalid), "it came");
+}
+
+#[tokio::test]
+async fn where_nobody_can_tell_a_node_goes_by_what_it_knows_and_by_no_more() {
+    let mut world = World::new();
+    world.rules = Rules { replay_window_s: 30, signed_timestamp: true };
+    world.guardrails.replays = Replays::open(&Store::in_memory(), world.now);
+    let (asking, questions) = Asking::channel(Told::Unknown, Duration::from_secs(5));
+    world.guardrails.share(asking);
+    // Nobody answers.
+    drop(questions);
+    assert_eq!(world.call_together(&at(0)).await, Err(Code::IntegrityInvalid), "it may have come before");
+    assert!(world.call_together(&at(1)).await.is_ok());
+    assert_eq!(world.call_together(&at(1)).await, Err(Code::IntegrityInvalid));
+}
+
+#[test]
+fn what_is_under_way_ends_with_the_licence_that_let_it_begin() {
+    let world = World::new();
+    let standing = |license: Claim, seconds: u64| {
+        let grant = world.call(planner(), &Claims { license, ..claims() }, BODY).unwrap();
+        let then = world.now + Duration::from_secs(seconds);
+        grant.ensure_standing(&planner(), &world.guardrails, then).map_err(|denial| denial.code)
+    };
+    let license = || world.license(Tier::Professional, None, 60);
+    assert_eq!(standing(license(), 59), Ok(()));
+    assert_eq!(standing(license(), 60), Err(Code::LicenseInvalid));
+    assert_eq!(standing(Claim::Absent, 3600), Ok(()), "it rests on none");
 }

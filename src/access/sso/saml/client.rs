@@ -3,15 +3,14 @@
 //! Everything here is synchronous, and reads the provider's metadata file anew: handlers call it off the threads that
 //! serve.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::POST;
@@ -33,19 +32,25 @@ use super::response::Expected;
 use super::response::NameId;
 use crate::access::secret::NodeSecret;
 use crate::access::session::Identity;
+use crate::access::spent::Spent;
 use crate::access::sso::Hidden;
 use crate::access::sso::Mapping;
 use crate::access::sso::SignedIn;
 use crate::access::sso::attempt::ATTEMPT_LIFETIME;
 use crate::access::sso::attempt::Attempt;
-use crate::access::sso::attempt::AttemptFault;
 use crate::access::sso::attempt::Attempts;
-use crate::access::sso::attempt::USED_MAX;
 use crate::access::sso::claims;
 use crate::access::url::Origin;
 use crate::clock::Clock;
+use crate::store::Store;
 
-const USED_PURPOSE: &str = "saml-assertion-used";
+/// What is used once: assertions, and the attempts they answer.
+const ASSERTION_USED: &str = "saml-assertion-used";
+const ATTEMPT_USED: &str = "saml-attempt-used";
+/// How long that is remembered: longer than either would be taken.
+const USED_KEPT_FOR: Duration = Duration::from_secs(2 * ATTEMPT_LIFETIME.as_secs());
+/// Where it is remembered.
+const USED_TABLE: &str = "saml_used";
 const ID_BYTES: usize = 20;
 const KEY_BYTES_MAX: usize = 64 * 1024;
 
@@ -55,10 +60,8 @@ pub struct SamlClient {
     own: Option<OwnKey>,
     issuer: Mutex<String>,
     attempts: Attempts,
-    used: Mutex<HashMap<[u8; 32], Timestamp>>,
-    node: NodeSecret,
-    /// Attempts from before are not taken: which of them were used is not known any more.
-    started_at: Timestamp,
+    /// What was used at whichever node, in this process or one before.
+    used: Spent,
     clock: Arc<dyn Clock>,
 }
 
@@ -99,14 +102,18 @@ impl SamlClient {
     ///
     /// # Errors
     /// They cannot.
-    pub fn new(config: SamlConfig, node: NodeSecret, clock: Arc<dyn Clock>) -> Result<Self, SamlFault> {
+    pub fn new(
+        config: SamlConfig,
+        node: NodeSecret,
+        store: &Store,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, SamlFault> {
         let own = match &config.signing {
             None => None,
             Some(files) => Some(own_key(&files.key, &files.certificate).ok_or(SamlFault::OwnKey)?),
         };
-        let (attempts, started_at) = (Attempts::new(node.clone()), clock.now());
-        let (issuer, used) = (Mutex::default(), Mutex::default());
-        let client = Self { config, own, issuer, attempts, used, node, started_at, clock };
+        let (attempts, used) = (Attempts::new(node.clone()), Spent::new(store, USED_TABLE, node));
+        let client = Self { config, own, issuer: Mutex::default(), attempts, used, clock };
         client.trusted()?;
         Ok(client)
     }
@@ -161,13 +168,10 @@ impl SamlClient {
     /// Completes a sign-in with what the browser brought back.
     ///
     /// # Errors
-    /// See [`SamlFault`]; the attempt is used up only where it lets somebody in.
+    /// See [`SamlFault`]; the attempt is used up only where it lets somebody in. Blocks for a disk sync.
     pub fn complete(&self, posted: &Posted<'_>) -> Result<SignedIn, SamlFault> {
         let now = self.clock.now();
         let attempt = self.attempts.take_back(posted.cookie, posted.relay, now)?;
-        if attempt.began_at() < self.started_at.as_second() {
-            return Err(AttemptFault::None.into());
-        }
         let trusted = self.trusted()?;
         let xml = decoded(posted.response)?;
         let (place, question) = (self.config.callback(), question(&attempt));
@@ -180,11 +184,13 @@ impl SamlClient {
             now,
         };
         let vouched = response::judge(&xml, &expected)?;
-        self.use_up(&vouched.id, now)?;
+        self.used.spend(ASSERTION_USED, &vouched.id, now, USED_KEPT_FOR)?;
         let identity = claims::identity(&vouched.claims, &trusted.entity_id, &self.config.mapping);
         let mut identity = identity.ok_or(SamlFault::NoRole)?;
         (identity.session, identity.until) = (vouched.session, vouched.until);
         let hint = serde_json::to_string(&vouched.name).unwrap_or_default();
+        // Elsewhere, or before a restart, it may have let somebody in with another assertion.
+        self.used.spend(ATTEMPT_USED, &attempt.state, now, USED_KEPT_FOR)?;
         Ok(SignedIn { identity, next: attempt.lead_in(), logout_hint: Hidden(hint) })
     }
 
@@ -228,22 +234,6 @@ impl SamlClient {
             sessions: asked.sessions,
             answer: answer.ok_or(SamlFault::OwnKey)?,
         })
-    }
-
-    /// Remembers an assertion for as long as one could be brought again.
-    fn use_up(&self, id: &str, now: Timestamp) -> Result<(), SamlFault> {
-        let mut used = self.used.lock();
-        if used.len() >= USED_MAX {
-            used.retain(|_, until| *until > now);
-        }
-        if used.len() >= USED_MAX {
-            return Err(SamlFault::TooMany);
-        }
-        let until = now.checked_add(2 * ATTEMPT_LIFETIME).unwrap_or(Timestamp::MAX);
-        match used.insert(self.node.hash(USED_PURPOSE, id.as_bytes()), until) {
-            Some(_) => Err(SamlFault::Replayed),
-            None => Ok(()),
-        }
     }
 
     fn trusted(&self) -> Result<Trusted, MetadataFault> {

@@ -17,6 +17,8 @@ pub const DOCUMENT_BYTES_MAX: usize = 256 * 1024;
 pub const NODES_MAX: u32 = 10_000;
 /// How deep it goes.
 pub const DEPTH_MAX: usize = 32;
+/// How many declarations of namespaces its elements see, all together.
+const DECLARED_MAX: usize = 100_000;
 /// Attributes that some reader or other takes for an id.
 const ID_NAMES: [&str; 4] = ["ID", "Id", "id", "AssertionID"];
 
@@ -74,8 +76,27 @@ pub fn parse_file(text: &str) -> Result<Document<'_>, DocumentFault> {
     }
     let options = ParsingOptions { allow_dtd: false, nodes_limit: NODES_MAX, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|_| DocumentFault::Form)?;
+    ensure_declared(&document)?;
     let is_deep = |node: Node<'_, '_>| node.ancestors().nth(DEPTH_MAX).is_some();
     if document.root().descendants().any(is_deep) { Err(DocumentFault::TooLarge) } else { Ok(document) }
+}
+
+/// Refuses prefixes that stand for nothing (Namespaces in XML 1.0, section 2.2): one reader finds elements of no namespace
+/// behind them, another no XML at all.
+fn ensure_declared(document: &Document<'_>) -> Result<(), DocumentFault> {
+    let mut seen = 0;
+    for element in document.root().descendants().filter(Node::is_element) {
+        for namespace in element.namespaces() {
+            seen += 1;
+            if seen > DECLARED_MAX {
+                return Err(DocumentFault::TooLarge);
+            }
+            if namespace.name().is_some() && namespace.uri().is_empty() {
+                return Err(DocumentFault::Form);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Tells whether a node is the element of a name in a namespace.

@@ -37,6 +37,7 @@ mod tests;
 use std::path::PathBuf;
 
 use super::Mapping;
+use crate::access::spent::SpentFault;
 use crate::access::sso::attempt::AttemptFault;
 use crate::access::sso::saml::document::DocumentFault;
 use crate::access::sso::saml::message::MessageFault;
@@ -45,6 +46,7 @@ use crate::access::sso::saml::response::ResponseFault;
 use crate::access::sso::saml::signature::SignatureFault;
 use crate::access::url::Endpoint;
 use crate::access::url::Origin;
+use crate::store::StoreError;
 
 /// How far the provider's clock and ours may differ, in seconds.
 pub const SKEW_S: i64 = 60;
@@ -67,6 +69,16 @@ pub(super) const DSIG: &str = "http://www.w3.org/2000/09/xmldsig#";
 pub(super) const REDIRECT: &str = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect";
 /// The binding of messages in forms.
 pub(super) const POST: &str = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST";
+
+impl From<SpentFault> for SamlFault {
+    fn from(fault: SpentFault) -> Self {
+        match fault {
+            SpentFault::Used => Self::Replayed,
+            SpentFault::TooMany => Self::TooMany,
+            SpentFault::Store(error) => Self::Forgetful(error),
+        }
+    }
+}
 
 /// The identity provider, and who we are to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,12 +125,15 @@ pub enum SamlFault {
     /// The provider's metadata cannot be used.
     #[error(transparent)]
     Metadata(#[from] MetadataFault),
-    /// The assertion was brought before.
+    /// The assertion was brought before, or the sign-in completed.
     #[error("the assertion was used already")]
     Replayed,
     /// As many assertions are remembered as may be.
     #[error("too many sign-ins are under way")]
     TooMany,
+    /// Whether the assertion was brought before, cannot be told.
+    #[error("the sign-ins that were completed cannot be asked for at the moment")]
+    Forgetful(#[source] StoreError),
     /// The user has no role here.
     #[error("none of the user's groups has a role here")]
     NoRole,

@@ -91,6 +91,8 @@ fn what_two_readers_could_take_differently_is_refused() {
         ("<a>&b;</a>", DocumentFault::Form),
         ("<a b='1' b='2'/>", DocumentFault::Form),
         ("<p:a/>", DocumentFault::Form),
+        ("<p:a xmlns:p=''/>", DocumentFault::Form),
+        ("<a xmlns:p='u'><b xmlns:p=\"\"/></a>", DocumentFault::Form),
         ("<a></b>", DocumentFault::Form),
         ("<a/><a/>", DocumentFault::Form),
         ("", DocumentFault::Form),

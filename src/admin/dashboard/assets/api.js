@@ -24,7 +24,14 @@ export function query(parameters) {
   return text ? `?${text}` : '';
 }
 
+// A page that is being left for another leads nowhere itself: a sign-out at the provider ends the session while the
+// browser is on its way through the gateway, and would end there. A download is no leaving, so that this is forgotten.
+const LEAVING_MS = 15_000;
+let leftAt = -Infinity;
+addEventListener('beforeunload', () => { leftAt = performance.now(); });
+
 export function signIn() {
+  if (performance.now() - leftAt < LEAVING_MS) return;
   location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
 }
 
@@ -44,7 +51,7 @@ async function read(response) {
   try { return JSON.parse(text); } catch { return { error: text.slice(0, 300) }; }
 }
 
-// Reads; a quota that is used up is waited for, once, where that is not long.
+// Reads; a quota that is used up, or what cannot be told at the moment, is waited for, once, where that is not long.
 export async function get(address, parameters) {
   const [told] = await tagged(address, parameters);
   return told;
@@ -55,7 +62,7 @@ export async function tagged(address, parameters) {
   const whole = address + query(parameters);
   let response = await answer(whole);
   const seconds = Number(response.headers.get('retry-after') ?? 'x');
-  if (response.status === 429 && seconds <= WAIT_MAX_S) {
+  if ((response.status === 429 || response.status === 503) && seconds <= WAIT_MAX_S) {
     await pause(1000 * Math.max(1, seconds));
     response = await answer(whole);
   }

@@ -6,10 +6,12 @@ import { open } from './dialog.js';
 import { CATEGORIES, SEVERITIES, columnsOf, learnNames, learnNodes } from './entry.js';
 import { acting, button, card, code, empty, facts, field, problem, select, table, waiting } from './ui.js';
 
-const FILTERS = ['from', 'to', 'category', 'severity', 'event_type', 'entity', 'request_id', 'node'];
+const FILTERS = ['from', 'to', 'category', 'severity', 'action', 'detector', 'route', 'policy', 'event_type', 'entity', 'request_id', 'node'];
 const PAGE = 50;
 
 const KNOWN_EVENTS = ['exchange', 'a2a_granted', 'a2a_denied', 'login', 'login_failed', 'logout', 'access_denied', 'key_created', 'key_revoked', 'config_changed', 'policy_changed', 'hold_created', 'hold_released', 'entity_erased', 'entity_exported', 'audit_exported'];
+
+const KNOWN_ACTIONS = ['allow', 'monitor', 'redact', 'block'];
 
 // What is written in the reader's own time is asked for in UTC.
 const instant = (local) => (local ? new Date(local).toISOString() : '');
@@ -28,10 +30,15 @@ export async function show(root) {
     field('To', h('input', { name: 'to', type: 'datetime-local', step: '1', value: local(asked.to) })),
     field('Category', select('category', [['', 'All'], ...CATEGORIES], asked.category)),
     field('Severity', select('severity', [['', 'All'], ...SEVERITIES], asked.severity)),
+    field('Action', h('input', { name: 'action', list: 'actions', value: asked.action ?? '', placeholder: 'all' })),
+    field('Detector', h('input', { name: 'detector', value: asked.detector ?? '', placeholder: 'all' })),
+    field('Route', h('input', { name: 'route', value: asked.route ?? '', placeholder: 'all' })),
+    field('Policy', h('input', { name: 'policy', value: asked.policy ?? '', placeholder: 'all' })),
     field('Event', h('input', { name: 'event_type', list: 'events', value: asked.event_type ?? '', placeholder: 'all' })),
     field('About', h('input', { name: 'entity', value: asked.entity ?? '', placeholder: 'caller, user, key id' })),
     field('Request', h('input', { name: 'request_id', value: asked.request_id ?? '', placeholder: 'request id' })),
     ofNodes.length > 0 && field('Node', select('node', [['', 'All'], ...ofNodes], asked.node)),
+    h('datalist', { id: 'actions' }, KNOWN_ACTIONS.map((name) => h('option', { value: name }))),
     h('datalist', { id: 'events' }, KNOWN_EVENTS.map((name) => h('option', { value: name }))),
     h('div', { class: 'actions' }, h('button', { class: 'main' }, 'Search'), button('Reset', () => { form.reset(); for (const name of given()) form.elements[name].value = ''; search(); })));
   // The filters there are: a node alone has none of its own.
@@ -83,7 +90,7 @@ export async function show(root) {
   await search();
 }
 
-const partial = () => h('div', { class: 'notice', role: 'status', id: 'partial' }, h('p', {}, 'These are not the entries of all nodes: what the others have shipped cannot be read at the moment.'));
+const partial = () => h('div', { class: 'notice', role: 'status', id: 'partial' }, h('p', {}, 'These are not all entries: what other nodes have shipped cannot be read at the moment, the journal is damaged at that time, or entries are still being indexed.'));
 
 // A signed word on where the log is now.
 async function checkpoint() {

@@ -59,4 +59,4 @@ const columns = [
   { name: 'Evidence', cell: (control) => (control.evidence.length === 0 ? h('span', { class: 'quiet' }, 'The gateway cannot know.') : h('details', {}, h('summary', {}, `${count(control.evidence.length)} check${control.evidence.length === 1 ? '' : 's'}`), h('ul', { class: 'points' }, control.evidence.map(evidence)))) },
 ];
 
-const evidence = (one) => h('li', {}, h('p', {}, badge(one.result), ' ', one.question), h('p', { class: 'quiet small' }, one.observed, ' ', h('a', { href: one.link }, 'Evidence')));
+const evidence = (one) => h('li', {}, h('p', {}, badge(one.result), ' ', one.question), h('p', { class: 'quiet small' }, one.observed, one.links.map((link) => [' ', h('a', { href: link }, 'Evidence')])));

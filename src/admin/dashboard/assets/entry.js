@@ -65,6 +65,11 @@ const findings = [
   { name: 'Match, masked', cell: (finding) => code(finding.redacted_match) },
 ];
 
+const foreseen = [
+  { name: 'Detector', cell: (finding) => code(finding.type) },
+  { name: 'Would be done', cell: (finding) => badge(finding.action) },
+];
+
 export function detail(entry) {
   const related = entry.request_id && may('audit:read') ? h('a', { href: `/ui/audit?request_id=${encodeURIComponent(entry.request_id)}` }, 'All entries of this request') : null;
   open(words(entry.event_type),
@@ -78,6 +83,7 @@ export function detail(entry) {
       ['Route', code(entry.route)],
       ['Request', entry.request_id && h('span', {}, code(entry.request_id), ' ', related)],
       ['Policy', entry.policy && h('span', {}, code(entry.policy), entry.revision ? ` at revision ${entry.revision}` : '')],
+      ['Shadow policy', entry.shadow && h('span', {}, code(entry.shadow.policy), ' would have decided ', badge(entry.shadow.action))],
       ['Revision', entry.policy ? null : entry.revision],
       ['Node', nodes.size > 1 ? code(entry.node) : null],
       ['Took', entry.latency_ms === null || entry.latency_ms === undefined ? null : ms(entry.latency_ms)],
@@ -86,5 +92,6 @@ export function detail(entry) {
       ['Hash', code(entry.hash)],
       ['Hash before', code(entry.previous_hash)],
     ]),
-    entry.findings?.length ? [h('h3', {}, 'Findings'), table('Findings', findings, entry.findings)] : null);
+    entry.findings?.length ? [h('h3', {}, 'Findings'), table('Findings', findings, entry.findings)] : null,
+    entry.shadow?.findings.length ? [h('h3', {}, 'The shadow policy'), table('What the shadow policy would have done', foreseen, entry.shadow.findings)] : null);
 }

@@ -1,21 +1,31 @@
-// Decisions as they are made: what is recorded already, and from there on the stream, without a gap between.
+// Decisions as they are made: what is recorded already, and from there on the stream, without a gap between. Both are of
+// all nodes that share a database.
 import { h } from './dom.js';
 import { get } from './api.js';
 import { count } from './format.js';
 import { follow } from './stream.js';
-import { CATEGORIES, SEVERITIES, columnsOf, learnNames } from './entry.js';
+import { CATEGORIES, SEVERITIES, columnsOf, learnNames, learnNodes } from './entry.js';
 import { button, card, empty, field, select, table } from './ui.js';
 
 // How many entries are kept, and how many of them are shown.
 const KEPT = 500;
 const SHOWN = 100;
-const TRAFFIC = ['exchange', 'a2a_granted', 'a2a_denied', 'exchange_begun'];
+const TRAFFIC = ['exchange', 'a2a_granted', 'a2a_denied', 'exchange_begun', 'exchange_unconfirmed'];
 
 const TOLD = { connecting: 'Connecting …', live: 'Live', waiting: 'Not connected', refused: 'Not allowed' };
 const LOOKS = { live: 'good', waiting: 'medium', refused: 'critical', connecting: '' };
 
+// What one comes back to the stream with behind a page: its newest entry, that of each node, and for those that have none
+// in it its oldest one.
+function placeBehind(entries) {
+  if (entries.length === 0) return undefined;
+  const newest = new Map();
+  for (const entry of entries) if (!newest.has(entry.node)) newest.set(entry.node, entry.id);
+  return [entries[0].id, ...[...newest].map(([node, id]) => `${node}.${id}`), `.${entries.at(-1).id}`].join('~');
+}
+
 export async function show(root) {
-  const [first] = await Promise.all([get('/api/v1/audit', { limit: 100 }), learnNames()]);
+  const [first, several] = await Promise.all([get('/api/v1/audit', { limit: 100 }), learnNodes(), learnNames()]);
   const entries = first.entries;
   const fresh = new Set();
   // How many came since it was paused; nothing while it is not.
@@ -72,7 +82,7 @@ export async function show(root) {
   let drawing = 0;
   const later = () => { drawing ||= requestAnimationFrame(() => { drawing = 0; draw(); }); };
   const end = follow({
-    last: entries[0]?.id,
+    last: placeBehind(entries),
     entry: (entry) => {
       came += 1;
       entries.unshift(entry);
@@ -85,7 +95,7 @@ export async function show(root) {
     state: (name, told) => {
       connection.textContent = TOLD[name];
       connection.className = `state ${LOOKS[name]}`;
-      detail.textContent = told ?? '';
+      detail.textContent = told ?? (several.length > 1 ? `entries of ${count(several.length)} nodes` : '');
     },
   });
   window.addEventListener('pagehide', end, { once: true });

@@ -8,7 +8,7 @@ const LIVE_MS = 15_000;
 
 export async function show(root) {
   const { place, refresh } = live(() => get('/api/v1/siem/status'), ({ platforms }) => (platforms.length === 0
-    ? card('Sinks', {}, empty('Nothing is forwarded', 'Name a sink in [[siem.sinks]] of the configuration: Splunk, Elasticsearch, syslog, a webhook, or OCSF files.'))
+    ? card('Sinks', {}, empty('Nothing is forwarded', 'Name a sink in [[siem.sinks]] of the configuration: Splunk, Elasticsearch, syslog, a webhook, OCSF files, or NATS.'))
     : h('div', { class: 'grid' }, platforms.map(sink))));
   root.replaceChildren(place);
   const timer = setInterval(() => { if (!document.hidden) refresh(); }, LIVE_MS);
@@ -24,6 +24,7 @@ function sink(one) {
       ['Failed attempts', h('span', { class: 'number' }, count(one.errors))],
       ['Refused for good', h('span', { class: 'number' }, count(one.dead_letters))],
       ['Dropped before it was sent', h('span', { class: 'number' }, count(one.events_missed))],
+      ['Late', h('span', { class: 'number' }, count(one.events_late))],
       ['Done up to', one.cursor && (/^0+$/.test(one.cursor) ? 'nothing yet' : code(one.cursor))],
     ]),
     one.last_error && h('p', { class: 'notice problem' }, one.last_error));

@@ -5,7 +5,7 @@ const GRADES = new Set(['critical', 'high', 'medium', 'low']);
 const STATES = {
   good: ['healthy', 'up', 'connected', 'valid', 'pass', 'met', 'active', 'started', 'allow', 'trusted', 'ready', 'alive', 'member'],
   medium: ['monitor', 'expiring', 'partial', 'retrying', 'suspicious', 'redact', 'not_yet_valid', 'created', 'held', 'suspect'],
-  critical: ['degraded', 'down', 'block', 'blocked', 'fail', 'unmet', 'expired', 'denied', 'dead', 'left'],
+  critical: ['degraded', 'down', 'failed', 'block', 'blocked', 'fail', 'unmet', 'expired', 'denied', 'dead', 'left'],
 };
 
 export function grade(name) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use jiff::Timestamp;
@@ -10,19 +11,24 @@ use serde_json::Value;
 use x509_parser::parse_x509_certificate;
 
 use super::parties;
+use crate::access::key::KeyRecord;
 use crate::admin::Office;
 use crate::admin::error::ApiError;
 use crate::govern::analytics::Period;
 use crate::govern::analytics::figures::Count;
 use crate::govern::audit::Health;
 use crate::govern::audit::Query;
+use crate::govern::compliance::check::counted_types;
 use crate::govern::compliance::facts::AuditFact;
+use crate::govern::compliance::facts::CategoryFact;
 use crate::govern::compliance::facts::Facts;
 use crate::govern::compliance::facts::KeyFact;
 use crate::govern::compliance::facts::ListenerFact;
 use crate::govern::compliance::facts::PERIOD_DAYS;
 use crate::govern::compliance::facts::PolicyFact;
 use crate::govern::compliance::facts::RouteFact;
+use crate::policy::decision::Action;
+use crate::policy::decision::DetectorRules;
 use crate::policy::decision::Direction;
 use crate::policy::decision::FailMode;
 use crate::policy::route::Route;
@@ -30,19 +36,9 @@ use crate::policy::route::RouteAuth;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::scan::threat::Category;
+use crate::store::StoreError;
 use crate::tls;
 
-/// The types of audit entries that checks count.
-const EVENTS: [&str; 8] = [
-    "access_denied",
-    "key_created",
-    "config_changed",
-    "login",
-    "exchange",
-    "entity_erased",
-    "entity_exported",
-    "hold_created",
-];
 /// The rule that notices changed tools.
 const TOOL_CHANGED: &str = "tool_definition_changed";
 const IN_MEMORY: &str = "in-memory";
@@ -75,10 +71,10 @@ pub(super) async fn gather(office: &Office) -> Result<Facts, ApiError> {
     Ok(Facts {
         at,
         since,
-        policies: policies(&rules),
+        node: office.facts.node_id.clone(),
         routes: rules.routes.iter().map(route).collect(),
         listeners: listeners(office, document).await?,
-        keys: keys(office, at),
+        keys: keys(office, at).await?,
         audit,
         events,
         findings,
@@ -88,16 +84,17 @@ pub(super) async fn gather(office: &Office) -> Result<Facts, ApiError> {
         availability: office.telemetry.metrics.availability(),
         is_persistent: office.store.backend_name() != IN_MEMORY,
         revision: rules.revision,
-        proven: rules.all().iter().count(),
+        proven: proven(&rules),
         usage: usage(office, since, at).await?,
         sinks: parties::sinks(office, at).await?,
         agents: parties::agents(office, &rules),
         sign_in: parties::sign_in(office),
+        policies: policies(office, rules).await?,
     })
 }
 
 /// Returns how many entries a query finds.
-pub(super) async fn total(office: &Office, query: Query) -> Result<u64, ApiError> {
+async fn total(office: &Office, query: Query) -> Result<u64, ApiError> {
     let page = office.audit.query(Query { limit: 1, ..query }).await;
     page.map(|page| page.total).map_err(|_| ApiError::Unavailable)
 }
@@ -108,7 +105,7 @@ async fn events(
     to: Timestamp,
 ) -> Result<BTreeMap<&'static str, u64>, ApiError> {
     let mut counts = BTreeMap::new();
-    for name in EVENTS {
+    for name in counted_types() {
         let event_type = Some(name.to_owned());
         let query = Query { event_type, from: Some(from), to: Some(to), ..Query::default() };
         counts.insert(name, total(office, query).await?);
@@ -129,24 +126,48 @@ async fn findings(
     Ok(counts)
 }
 
-/// Returns the policies that decide on some route.
-fn policies(rules: &Ruleset) -> Vec<PolicyFact> {
-    let pinning = rules.all().iter().find(|id| rules.kind(*id).is_some_and(|kind| kind.name == TOOL_CHANGED));
-    let decides =
-        |policy: &&std::sync::Arc<Policy>| rules.routes.iter().any(|route| route.policy == policy.id);
-    let fact = |policy: &std::sync::Arc<Policy>| PolicyFact {
-        id: policy.id.as_str().to_owned(),
-        modes: Category::ALL
-            .into_iter()
-            .map(|category| {
-                let rule = policy.file.category(category);
-                (category, (rule.request, rule.response))
-            })
-            .collect(),
-        fails_closed: policy.fail_mode == FailMode::Closed,
-        pins_tools: pinning.is_some_and(|id| policy.wanted(Direction::Request).contains(id)),
-    };
-    rules.policies.values().filter(decides).map(fact).collect()
+/// Returns the policies that decide on some route, with what each does about every detector.
+async fn policies(office: &Office, rules: Arc<Ruleset>) -> Result<Vec<PolicyFact>, ApiError> {
+    let read = tokio::task::spawn_blocking(move || {
+        let decides = |policy: &&Arc<Policy>| rules.routes.iter().any(|route| route.policy == policy.id);
+        rules.policies.values().filter(decides).map(|policy| policy_fact(&rules, policy)).collect()
+    });
+    read.await.map_err(|_| office.panicked())
+}
+
+fn policy_fact(rules: &Ruleset, policy: &Policy) -> PolicyFact {
+    let mut categories: BTreeMap<Category, CategoryFact> =
+        Category::ALL.into_iter().map(|category| (category, CategoryFact::default())).collect();
+    let mut pins_tools = false;
+    for id in rules.all().iter() {
+        let (Some(kind), Some(done)) = (rules.kind(id), policy.decisions().rules(id)) else { continue };
+        pins_tools |= kind.name == TOOL_CHANGED && policy.wanted(Direction::Request).contains(id);
+        // What is for whoever names it leaves no gap where nobody does.
+        if rules.is_named_only(id) {
+            continue;
+        }
+        let [request, response] = Direction::ALL.map(|way| of_surest(done, way));
+        let fact = categories.entry(kind.category).or_default();
+        fact.request.note(request, kind.name);
+        fact.response.note(response, kind.name);
+        fact.either.note(request.max(response), kind.name);
+    }
+    let fails_closed = policy.fail_mode == FailMode::Closed;
+    PolicyFact { id: policy.id.as_str().to_owned(), categories, fails_closed, pins_tools }
+}
+
+/// Returns what is done about the surest finding of a detector: what is never as sure as asked for is only recorded.
+fn of_surest(done: &DetectorRules, way: Direction) -> Action {
+    done.rule(way).action(done.confidence_max)
+}
+
+/// Returns how many detectors, kinds of models and rules each pack has.
+fn proven(rules: &Ruleset) -> BTreeMap<String, usize> {
+    let mut packs = BTreeMap::new();
+    for kind in rules.all().iter().filter_map(|id| rules.kind(id)) {
+        *packs.entry(format!("{}@{}", kind.pack, kind.pack_version)).or_default() += 1;
+    }
+    packs
 }
 
 fn route(route: &Route) -> RouteFact {
@@ -155,7 +176,7 @@ fn route(route: &Route) -> RouteFact {
     RouteFact {
         name: route.name.clone(),
         takes_keys: matches!(route.auth, RouteAuth::GatewayKey(_)),
-        passes_upgrades: route.websocket,
+        passes_upgrades: route.websocket_uninspected,
         is_private: route.upstreams.iter().all(|upstream| upstream.tls || is_here(&upstream.host)),
     }
 }
@@ -192,15 +213,22 @@ fn ends(path: &Path) -> Option<Timestamp> {
     Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
 }
 
-fn keys(office: &Office, at: Timestamp) -> Vec<KeyFact> {
-    let counts = |key: &crate::access::key::KeyRecord| key.expires_at.is_none_or(|ends| ends > at);
-    let fact = |key: crate::access::key::KeyRecord| KeyFact {
-        role: key.role,
-        text_since: key.rotated_at.unwrap_or(key.created_at),
-        expires_at: key.expires_at,
-        has_budget: office.budgets.of(&key.id, at).is_some(),
-    };
-    office.keys.list().into_iter().filter(counts).map(fact).collect()
+async fn keys(office: &Office, at: Timestamp) -> Result<Vec<KeyFact>, ApiError> {
+    let (keys, budgets) = (Arc::clone(&office.keys), Arc::clone(&office.budgets));
+    let read = tokio::task::spawn_blocking(move || {
+        let used = keys.last_uses()?;
+        let fact = |key: KeyRecord| KeyFact {
+            role: key.role,
+            used_at: used.get(&key.id).copied().unwrap_or(key.created_at),
+            text_since: key.rotated_at.unwrap_or(key.created_at),
+            expires_at: key.expires_at,
+            has_budget: budgets.of(&key.id, at).is_some(),
+            id: key.id,
+        };
+        Ok(keys.list().into_iter().filter(|key| key.counts(at)).map(fact).collect())
+    });
+    let read: Result<Vec<KeyFact>, StoreError> = read.await.map_err(|_| office.panicked())?;
+    read.map_err(|_| ApiError::Unavailable)
 }
 
 async fn usage(office: &Office, since: Timestamp, at: Timestamp) -> Result<(u64, u64), ApiError> {

@@ -49,13 +49,15 @@ pub(super) fn page(report: &Report) -> String {
         if !control.evidence.is_empty() {
             page.push_str("<ul>");
             for evidence in &control.evidence {
+                let calls: Vec<String> =
+                    evidence.links.iter().map(|link| format!("<code>GET {}</code>", escaped(link))).collect();
                 let _ = write!(
                     page,
-                    "<li>{} <em>{}</em>: {}. <code>GET {}</code></li>",
+                    "<li>{} <em>{}</em>: {}. {}</li>",
                     escaped(evidence.asks),
                     evidence.verdict.as_str(),
                     escaped(&evidence.seen),
-                    escaped(&evidence.link),
+                    calls.join(", "),
                 );
             }
             page.push_str("</ul>");

@@ -1,8 +1,9 @@
 //! `/api/v1/compliance`: how the deployment stands against frameworks of controls, from live evidence.
 //!
 //! Facts are gathered at most once a second, whoever asks; reports are made from them. `format` chooses JSON, a page to
-//! be printed (`html`), or OSCAL assessment results (`oscal`).
+//! be printed (`html`), or OSCAL assessment results (`oscal`). `evidence` shows what one check goes by.
 
+pub mod evidence;
 mod facts;
 mod html;
 pub mod oscal;
@@ -61,7 +62,7 @@ pub struct ControlEntry {
     pub id: String,
     /// What it asks for.
     pub title: String,
-    /// `pass`, `partial` (not all could be answered), `fail`, or `not_assessed`.
+    /// `pass`, `partial` (it is met in part, or not all could be answered), `fail`, or `not_assessed`.
     pub status: &'static str,
     /// Why.
     pub evidence: Vec<EvidenceEntry>,
@@ -74,14 +75,14 @@ pub struct EvidenceEntry {
     pub check: &'static str,
     /// What it asks.
     pub question: &'static str,
-    /// `met`, `unmet` or `unknown`.
+    /// `met`, `partial`, `unmet` or `unknown`.
     pub result: &'static str,
     /// What was seen.
     pub observed: String,
     /// The figure it rests on.
     pub figure: Option<f64>,
-    /// The call that shows it again.
-    pub link: String,
+    /// The calls that show it again; a figure with several is the sum of theirs.
+    pub links: Vec<String>,
 }
 
 /// The frameworks there are.
@@ -253,6 +254,6 @@ fn evidence(evidence: &Evidence) -> EvidenceEntry {
         result: evidence.verdict.as_str(),
         observed: evidence.seen.clone(),
         figure: evidence.figure,
-        link: evidence.link.clone(),
+        links: evidence.links.clone(),
     }
 }

@@ -1,6 +1,6 @@
 //! A report as OSCAL assessment results (NIST, model version 1.2.1).
 //!
-//! Each check that was asked is an observation with the call that shows it again; each control that was assessed is a
+//! Each check that was asked is an observation with the calls that show it again; each control that was assessed is a
 //! finding, satisfied or not. Controls that were not assessed are not among the reviewed ones. Ids of controls that are
 //! no OSCAL tokens are written as tokens, with the original as a property.
 
@@ -72,6 +72,7 @@ pub fn assessment_results(report: &Report, node: &str) -> Value {
 }
 
 fn observation(evidence: &Evidence, seed: &str, at: &str) -> Value {
+    let shown = |link: &String| json!({ "href": link, "description": "A call that shows it again." });
     json!({
         "uuid": uuid(&format!("{seed} check {}", evidence.check)),
         "title": evidence.asks,
@@ -82,7 +83,7 @@ fn observation(evidence: &Evidence, seed: &str, at: &str) -> Value {
         ],
         "methods": ["TEST"],
         "types": ["control-objective"],
-        "relevant-evidence": [{ "href": evidence.link, "description": "The call that shows it again." }],
+        "relevant-evidence": evidence.links.iter().map(shown).collect::<Vec<_>>(),
         "collected": at,
     })
 }

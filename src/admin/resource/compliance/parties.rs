@@ -1,17 +1,16 @@
 //! Gathers what reports of compliance go by of platforms, agents and identity providers.
 
-use jiff::SignedDuration;
 use jiff::Timestamp;
 
-use super::facts::total;
 use crate::access::sso::IdentityProvider;
+use crate::access::user::UserRecord;
 use crate::admin::Office;
 use crate::admin::error::ApiError;
-use crate::govern::audit::Query;
+use crate::admin::resource::siem;
 use crate::govern::compliance::facts::AgentsFact;
-use crate::govern::compliance::facts::LATE_MINUTES;
 use crate::govern::compliance::facts::SignInFact;
 use crate::govern::compliance::facts::SinkFact;
+use crate::govern::compliance::facts::UserFact;
 use crate::govern::siem::SinkState;
 use crate::policy::a2a::TrustMode;
 use crate::policy::route::RouteAuth;
@@ -26,17 +25,19 @@ pub(super) async fn sinks(office: &Office, at: Timestamp) -> Result<Vec<SinkFact
     let mut sinks = Vec::with_capacity(standings.len());
     for sink in standings {
         let told = sink.told();
-        let after = told.cursor.as_deref().and_then(|id| id.parse().ok());
-        let to = Some(at - SignedDuration::from_mins(LATE_MINUTES));
-        // A sink forwards what its own node recorded.
-        let node = Some(office.facts.node_id.clone());
-        let late = total(office, Query { after, to, node, ..Query::default() }).await?;
+        let late = siem::late(office, &told, at).await?;
         let is_connected = match told.state {
             SinkState::Idle => None,
             SinkState::Connected => Some(true),
-            SinkState::Retrying => Some(false),
+            SinkState::Retrying | SinkState::Failed => Some(false),
         };
-        sinks.push(SinkFact { name: sink.name.clone(), is_connected, late, dead: told.dead });
+        sinks.push(SinkFact {
+            name: sink.name.clone(),
+            is_connected,
+            late,
+            dead: told.dead,
+            missed: told.missed,
+        });
     }
     Ok(sinks)
 }
@@ -58,11 +59,13 @@ pub(super) fn agents(office: &Office, rules: &Ruleset) -> AgentsFact {
 pub(super) fn sign_in(office: &Office) -> SignInFact {
     let provider = office.authenticator.provider.as_ref();
     let sessions = office.authenticator.sessions.config();
-    let users = office.authenticator.users.list();
+    let users = office.authenticator.users.list().into_iter().filter(|user| !user.disabled);
+    let fact =
+        |user: UserRecord| UserFact { used_at: user.last_login_at.unwrap_or(user.created_at), id: user.id };
     SignInFact {
         provider: provider.map(IdentityProvider::host),
         default_role: provider.and_then(|provider| provider.mapping().default_role),
-        local_users: users.iter().filter(|user| !user.disabled).count(),
+        users: users.map(fact).collect(),
         idle: sessions.idle,
         lifetime: sessions.lifetime,
     }

@@ -1,112 +1,143 @@
 //! Questions to the index: pages, totals, and the place behind an entry.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::HEADS;
 use super::Index;
 use super::QueryError;
-use super::Reach;
-use super::candidates::Search;
-use super::candidates::hour_start;
-use super::damaged;
-use crate::govern::audit::block;
-use crate::govern::audit::block::Block;
-use crate::govern::audit::block::Matches;
+use super::State;
+use super::group::Head;
+use super::is_damage;
+use super::kinds::KindSet;
+use super::postings::Asked;
+use super::view::Spot;
+use super::view::View;
 use crate::govern::audit::event::Entry;
 use crate::govern::audit::log::Position;
-use crate::govern::audit::log::Reader;
+use crate::govern::audit::log::ReadError;
 use crate::govern::audit::query::PAGE_ENTRIES_MAX;
 use crate::govern::audit::query::Page;
 use crate::govern::audit::query::Query;
 use crate::govern::audit::stored;
-use crate::govern::audit::stored::Outline;
-use crate::govern::audit::tally::Tally;
 use crate::id::Ulid;
 use crate::store::Key;
 use crate::store::KeyRange;
 use crate::store::Order;
+use crate::store::StoreError;
 
 /// Nobody's token.
 const NOBODY: &str = "!";
 
-/// A frame that holds to a query: where it lies, and its payload.
-type Match = (Position, Vec<u8>);
+/// How many entries of a request are read to be counted; those beyond are counted by their prints alone.
+const VERIFIED_ENTRIES_MAX: u64 = 1000;
 
-/// The part of the log an answer is about.
-struct Snapshot {
-    /// What lies in blocks.
-    reach: Reach,
-    /// The whole hours within the asked time that are in blocks, and their tallies; none where names are asked for.
-    hours: Vec<(u64, Tally)>,
-    /// The matches that are in no block yet.
-    recent: Vec<Match>,
+/// A query under way.
+struct Search<'a> {
+    index: &'a Index,
+    /// Its names are tokens.
+    query: &'a Query,
+    asked: Asked,
+    /// The ids that hold to the query, its cursor left aside.
+    ids: Range<Ulid>,
+    /// The same of those before the cursor.
+    page: Range<Ulid>,
+    order: Order,
+    /// The first id that was not in the store when it began.
+    growing: Ulid,
+    /// Which kinds hold to the query, by their edition.
+    kinds: BTreeMap<u64, KindSet>,
+    /// How many entries may still be read to be counted.
+    verified_left: u64,
 }
 
-impl Snapshot {
-    fn search<'a>(&'a self, query: &'a Query, ids: &'a Range<Ulid>) -> Search<'a> {
-        Search { query, ids, reach: self.reach, hours: &self.hours, order: Order::Descending }
-    }
+/// What is found in one group.
+#[derive(Default)]
+struct Found {
+    total: u64,
+    /// Where the page's matches are, in order, and in which group.
+    spots: Vec<Spot>,
+    group: Option<Head>,
 }
 
 impl Index {
-    /// Answers a query from what is committed now.
+    /// Answers a query from what is committed now, as far as it is taken in.
     pub(in crate::govern::audit) fn query(&self, query: &Query) -> Result<Page, QueryError> {
         if !(1..=PAGE_ENTRIES_MAX).contains(&query.limit) {
             return Err(QueryError::Limit);
         }
-        let reach = self.catch_up()?;
-        let query = &self.by_tokens(query, reach.at)?;
-        let snapshot = self.snapshot(query)?;
-        let total = self.total(query, &snapshot)?;
-        let mut entries = self.newest_matches(query, snapshot, total)?;
+        let wanted = query.limit + 1;
+        let (state, is_all) = self.current()?;
+        let query = &self.by_tokens(query);
+        let mut search = Search::begin(self, query, &state, Order::Descending);
+        let is_taken_in = is_all || search.ids.end.0 <= state.last.0.saturating_add(1);
+        let newest = search.within_growing(&state, wanted)?;
+        drop(state);
+        let (mut total, mut entries) = (newest.total, search.read(&newest, wanted)?);
+        search.each_group(|search, head| {
+            let missing = wanted - entries.len();
+            let found = search.within_group(head, missing)?;
+            total += found.total;
+            entries.extend(search.read(&found, missing)?);
+            Ok(true)
+        })?;
         let more = entries.len() > query.limit;
         entries.truncate(query.limit);
         let cursor = entries.last().filter(|_| more).map(|entry: &Entry| entry.id);
-        Ok(Page { entries, total, cursor, is_complete: true })
+        let is_complete = is_taken_in && !self.gaps.lock().may_hold(&search.ids);
+        Ok(Page { entries, total, cursor, is_complete })
     }
 
     /// Returns the query as the journal's entries are compared with it: by tokens.
-    pub(in crate::govern::audit) fn resolved(&self, query: &Query) -> Result<Query, QueryError> {
-        let reach = self.catch_up()?;
-        self.by_tokens(query, reach.at)
+    pub(in crate::govern::audit) fn resolved(&self, query: &Query) -> Query {
+        self.by_tokens(query)
     }
 
-    /// Returns the oldest entry that holds to the query, its cursor left aside.
+    /// Returns the oldest entry that holds to the query, its cursor left aside, as far as entries are taken in.
     pub(in crate::govern::audit) fn oldest(&self, query: &Query) -> Result<Option<Entry>, QueryError> {
-        let reach = self.catch_up()?;
-        let query = &self.by_tokens(query, reach.at)?;
-        let all = query.first_id()..query.end_id();
-        let mut found = Vec::new();
-        let search = Search { query, ids: &all, reach, hours: &[], order: Order::Ascending };
-        self.each_candidate(&search, |candidate| {
-            if let Some(block) = self.blocks.get(&candidate.first)? {
-                found = self.matches_in(&block, query, &all)?;
-            }
-            Ok(found.is_empty())
+        let (state, _) = self.current()?;
+        let query = &Query { cursor: None, ..self.by_tokens(query) };
+        let mut search = Search::begin(self, query, &state, Order::Ascending);
+        let newest = search.within_growing(&state, 1)?;
+        drop(state);
+        let mut oldest = None;
+        search.each_group(|search, head| {
+            let found = search.within_group(head, 1)?;
+            oldest = search.read(&found, 1)?.pop();
+            Ok(oldest.is_none())
         })?;
-        if found.is_empty() {
-            found = self.matches_after(reach.at, query, &all)?;
+        match oldest {
+            Some(oldest) => Ok(Some(oldest)),
+            None => Ok(search.read(&newest, 1)?.pop()),
         }
-        let Some((at, payload)) = found.first() else { return Ok(None) };
-        Ok(Some(stored::entry(payload, &self.log.keyring).map_err(|_| damaged(*at))?))
     }
 
-    /// Tells whether a segment, or one before it, has entries about or by one of the names.
+    /// Tells whether a segment, or one before it, has entries about or by one of the names. What cannot be read may be.
     pub(in crate::govern::audit) fn tells_of(
         &self,
         segment: u64,
         names: &[String],
     ) -> Result<bool, QueryError> {
-        let reach = *self.indexed.lock();
-        let all = Ulid(0)..Ulid(u128::MAX);
+        if names.is_empty() {
+            return Ok(false);
+        }
+        // Only then is it known what cannot be read.
+        self.catch_up()?;
+        if self.gaps.lock().is_any_up_to(segment) {
+            return Ok(true);
+        }
         for name in names {
             let Some(token) = self.log.keyring.known(name) else { continue };
             let query = Query { subject: Some(token.as_ref().to_owned()), ..Query::default() };
-            let mut is_there = false;
-            let search = Search { query: &query, ids: &all, reach, hours: &[], order: Order::Ascending };
-            self.each_candidate(&search, |candidate| {
-                let block = self.blocks.get(&candidate.first)?;
-                is_there = block.as_ref().is_some_and(|block| block.segment <= segment);
-                Ok(block.is_none())
+            let state = self.state.lock();
+            let mut search = Search::begin(self, &query, &state, Order::Ascending);
+            let growing = state.growing.as_ref().filter(|growing| growing.head.segment <= segment);
+            let mut is_there = growing.is_some() && search.within_growing(&state, 0)?.total > 0;
+            drop(state);
+            search.each_group(|search, head| {
+                let is_asked = head.segment <= segment;
+                is_there |= is_asked && search.within_group(head, 0)?.total > 0;
+                Ok(is_asked && !is_there)
             })?;
             if is_there {
                 return Ok(true);
@@ -115,181 +146,242 @@ impl Index {
         Ok(false)
     }
 
-    /// Returns the query with tokens for its names; a name without a token is one that nothing is known of.
-    fn by_tokens(&self, query: &Query, indexed: Position) -> Result<Query, QueryError> {
-        let token = |name: &Option<String>| -> Result<Option<String>, QueryError> {
-            let Some(name) = name else { return Ok(None) };
-            let known = || self.log.keyring.known(name).map(|token| token.as_ref().to_owned());
-            if let Some(token) = known() {
-                return Ok(Some(token));
-            }
-            // Entries of version 1 that are in no block yet: their names get tokens as they are looked at.
-            let nobody = Query { entity: Some(NOBODY.to_owned()), ..Query::default() };
-            self.matches_after(indexed, &nobody, &(Ulid(0)..Ulid(u128::MAX)))?;
-            Ok(Some(known().unwrap_or_else(|| NOBODY.to_owned())))
-        };
-        Ok(Query { entity: token(&query.entity)?, subject: token(&query.subject)?, ..query.clone() })
-    }
-
     /// Returns the position of the first entry whose id is above `id`.
     pub(in crate::govern::audit) fn position_after(&self, id: Ulid) -> Result<Position, QueryError> {
-        let indexed = self.catch_up()?.at;
-        let next = Ulid(id.0.saturating_add(1)).to_bytes();
-        let until = KeyRange { start: Vec::new(), end: Some(next.clone()) };
-        let around = self.blocks.list(&until, Order::Descending, 1)?.into_iter().map(|(_, block)| block);
-        let from = KeyRange { start: next, end: None };
-        let after = self.blocks.list(&from, Order::Ascending, 1)?.into_iter().map(|(_, block)| block);
-        let place = around.filter(|block| block.last() > id).chain(after).next();
-        let mut reader = self.log.reader(place.map_or(indexed, |block| block.start()));
-        while let Some((at, payload)) = reader.next()? {
-            if outline(at, payload)?.id > id {
+        let next = Ulid(id.0.saturating_add(1));
+        let (state, is_all) = self.current()?;
+        if !is_all && id >= state.last {
+            let from = state.next;
+            drop(state);
+            return Ok(self.first_above(id, self.log.begin_up_to(id, from)?)?);
+        }
+        let from = KeyRange { start: next.to_bytes(), end: None };
+        let after = self.heads(&from, Order::Ascending, 1)?.pop().map(|head| head.start());
+        let growing = state.growing.as_ref().map(View::of_growing);
+        let until = KeyRange { start: Vec::new(), end: Some(next.to_bytes()) };
+        let around = self.heads(&until, Order::Descending, 1)?.pop();
+        let around = around.as_ref().map(|head| View::of_stored(head, &self.store));
+        let around =
+            around.into_iter().chain(growing).find(|view| (view.head.first..=view.head.last).contains(&next));
+        let spot = match around {
+            Some(view) => view.spot_of(next, self)?,
+            None => None,
+        };
+        if let Some(Spot { from, .. }) = spot {
+            return Ok(self.first_above(id, from)?);
+        }
+        let begun = growing.filter(|view| view.head.first > id).map(|view| view.head.start());
+        Ok(after.or(begun).unwrap_or(state.next).max(self.log.start()))
+    }
+
+    /// Returns the position of the first entry whose id is above `id`, which is not before `from`.
+    fn first_above(&self, id: Ulid, from: Position) -> Result<Position, ReadError> {
+        let mut reader = self.log.short_reader(from);
+        while let Some((at, payload)) = reader.next_readable()? {
+            if stored::outline(payload).is_ok_and(|entry| entry.id > id) {
                 return Ok(at);
             }
         }
         Ok(reader.position())
     }
 
-    /// Takes in what an answer needs that changes while blocks are written.
-    fn snapshot(&self, query: &Query) -> Result<Snapshot, QueryError> {
+    /// Returns the query with tokens for its names; a name without a token is one that nothing is known of.
+    fn by_tokens(&self, query: &Query) -> Query {
+        let token = |name: &Option<String>| {
+            let known = self.log.keyring.known(name.as_deref()?);
+            Some(known.map_or_else(|| NOBODY.to_owned(), |token| token.as_ref().to_owned()))
+        };
+        Query { entity: token(&query.entity), subject: token(&query.subject), ..query.clone() }
+    }
+}
+
+impl<'a> Search<'a> {
+    fn begin(index: &'a Index, query: &'a Query, state: &State, order: Order) -> Self {
         let ids = query.first_id()..query.end_id();
-        let whole = whole_hours(query);
-        let is_named = query.entity.is_some() || query.subject.is_some() || query.request_id.is_some();
-        // Tallies and reach have to be of one moment.
-        let (reach, hours) = {
-            let indexed = self.indexed.lock();
-            let range = KeyRange { start: whole.start.to_bytes(), end: Some(whole.end.to_bytes()) };
-            let hours = match is_named || whole.is_empty() {
-                true => Vec::new(),
-                false => self.tallies.list(&range, Order::Ascending, usize::MAX)?,
-            };
-            (*indexed, hours)
-        };
-        Ok(Snapshot { reach, hours, recent: self.matches_after(reach.at, query, &ids)? })
-    }
-
-    /// Counts all matches: whole hours by their tallies, the rest by the blocks' keys, edges one by one.
-    fn total(&self, query: &Query, snapshot: &Snapshot) -> Result<u64, QueryError> {
-        let ids = query.first_id()..query.end_id();
-        let recent = snapshot.recent.len() as u64;
-        let (Some((first, _)), Some((last, _))) = (snapshot.hours.first(), snapshot.hours.last()) else {
-            return Ok(recent + self.count(query, snapshot, ids)?);
-        };
-        let whole: u64 = snapshot.hours.iter().map(|(_, tally)| tally.matching(query)).sum();
-        let before = self.count(query, snapshot, ids.start..hour_start(*first))?;
-        let after = match query.to {
-            Some(_) => self.count(query, snapshot, hour_start(last + 1)..ids.end)?,
-            None => 0,
-        };
-        Ok(recent + before + whole + after)
-    }
-
-    /// Counts matches in blocks.
-    fn count(&self, query: &Query, snapshot: &Snapshot, ids: Range<Ulid>) -> Result<u64, QueryError> {
-        let mut count = 0;
-        self.each_candidate(&snapshot.search(query, &ids), |candidate| {
-            count += match candidate.matches {
-                Matches::Exactly(told) if candidate.lies_within(&ids) => told,
-                matches => self.count_in(candidate.first, matches, query, &ids)?,
-            };
-            Ok(true)
-        })?;
-        Ok(count)
-    }
-
-    /// Counts matches in a block that may reach out of the asked time, or whose key does not tell.
-    fn count_in(
-        &self,
-        first: Ulid,
-        matches: Matches,
-        query: &Query,
-        ids: &Range<Ulid>,
-    ) -> Result<u64, QueryError> {
-        let Some(block) = self.blocks.get(&first)? else { return Ok(0) };
-        match matches {
-            Matches::Exactly(told) if ids.contains(&first) && ids.contains(&block.last()) => Ok(told),
-            _ => Ok(self.matches_in(&block, query, ids)?.len() as u64),
+        Self {
+            index,
+            query,
+            asked: Asked::by(query),
+            page: ids.start..ids.end.min(query.cursor.unwrap_or(Ulid(u128::MAX))),
+            ids,
+            order,
+            growing: state
+                .growing
+                .as_ref()
+                .map_or(Ulid(state.last.0.saturating_add(1)), |growing| growing.head.first),
+            kinds: BTreeMap::from([(state.kinds.edition(), state.kinds.matching(query))]),
+            verified_left: VERIFIED_ENTRIES_MAX,
         }
     }
 
-    /// Returns the newest matches before the query's cursor, one more than its limit if there are so many.
-    fn newest_matches(
-        &self,
-        query: &Query,
-        mut snapshot: Snapshot,
-        total: u64,
-    ) -> Result<Vec<Entry>, QueryError> {
-        let ids = query.first_id()..query.end_id().min(query.cursor.unwrap_or(Ulid(u128::MAX)));
-        let wanted = match query.cursor {
-            Some(_) => query.limit + 1,
-            None => (query.limit + 1).min(usize::try_from(total).unwrap_or(usize::MAX)),
-        };
-        let recent = match query.cursor {
-            Some(_) => self.matches_after(snapshot.reach.at, query, &ids)?,
-            None => std::mem::take(&mut snapshot.recent),
-        };
-        let mut entries = Vec::new();
-        let mut take = |found: Vec<Match>| -> Result<bool, QueryError> {
-            for (at, payload) in found.into_iter().rev().take(wanted - entries.len()) {
-                entries.push(stored::entry(&payload, &self.log.keyring).map_err(|_| damaged(at))?);
-            }
-            Ok(entries.len() < wanted)
-        };
-        if take(recent)? {
-            self.each_candidate(&snapshot.search(query, &ids), |candidate| {
-                match self.blocks.get(&candidate.first)? {
-                    Some(block) => take(self.matches_in(&block, query, &ids)?),
-                    None => Ok(true),
+    /// Finds what is not in the store yet.
+    fn within_growing(&mut self, state: &State, wanted: usize) -> Result<Found, QueryError> {
+        let view = state.growing.as_ref().map(View::of_growing);
+        view.map_or_else(|| Ok(Found::default()), |view| self.find(view, wanted))
+    }
+
+    /// Finds what is in a group in the store.
+    fn within_group(&mut self, head: &Head, wanted: usize) -> Result<Found, QueryError> {
+        if !self.kinds.contains_key(&head.edition) {
+            match KindSet::load(&self.index.store, head.edition, self.query) {
+                Ok(kinds) => drop(self.kinds.insert(head.edition, kinds)),
+                // Its kinds go with the last of their groups, bit by bit.
+                Err(StoreError::UnreadableRecord { .. }) if self.index.is_dropped(head)? => {
+                    return Ok(Found::default());
                 }
-            })?;
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let index = self.index;
+        self.find(View::of_stored(head, &index.store), wanted)
+    }
+
+    /// Counts matches, and finds as many as are wanted.
+    fn find(&mut self, view: View<'_>, wanted: usize) -> Result<Found, QueryError> {
+        let Some(kinds) = self.kinds.get(&view.head.edition) else { return Ok(Found::default()) };
+        let is_there = |ids: &Range<Ulid>| ids.start <= view.head.last && view.head.first < ids.end;
+        if !is_there(&self.ids) {
+            return Ok(Found::default());
+        }
+        let within = view.within(&self.ids, self.index)?;
+        let mut total = view.count(&self.asked, kinds, &within)?;
+        // Callers choose request ids, and can choose two of one print; the tokens of names nobody chooses.
+        if self.query.request_id.is_some() && (1..=self.verified_left).contains(&total) {
+            self.verified_left -= total;
+            let places = view.places(&self.asked, kinds, &within, self.order, usize::MAX)?;
+            let found = Found { total, spots: view.spots(&places)?, group: Some(view.head.clone()) };
+            total = self.read(&found, usize::MAX)?.len() as u64;
+        }
+        if total == 0 || wanted == 0 || !is_there(&self.page) {
+            return Ok(Found { total, ..Found::default() });
+        }
+        // What was counted is all that is looked for: a look at what lies beyond would find nothing.
+        let (within, wanted) = match self.query.cursor {
+            Some(_) => (view.within(&self.page, self.index)?, wanted),
+            None => (within, wanted.min(usize::try_from(total).unwrap_or(wanted))),
+        };
+        let places = view.places(&self.asked, kinds, &within, self.order, wanted)?;
+        Ok(Found { total, spots: view.spots(&places)?, group: Some(view.head.clone()) })
+    }
+
+    /// Shows the groups in the store in which matches may be, in order, while `visit` wants more.
+    fn each_group(
+        &mut self,
+        mut visit: impl FnMut(&mut Self, &Head) -> Result<bool, QueryError>,
+    ) -> Result<(), QueryError> {
+        let mut range = self.groups()?;
+        while !range.is_empty() {
+            let heads = self.index.heads(&range, self.order, HEADS)?;
+            let Some(last) = heads.last().map(|head| head.first) else { return Ok(()) };
+            for head in &heads {
+                if !visit(self, head)? {
+                    return Ok(());
+                }
+            }
+            match self.order {
+                Order::Descending => range.end = Some(last.to_bytes()),
+                Order::Ascending => range.start = Ulid(last.0.saturating_add(1)).to_bytes(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the keys of the groups in which such ids may be: the first one may begin before them.
+    fn groups(&self) -> Result<KeyRange, StoreError> {
+        let until =
+            KeyRange { start: Vec::new(), end: Some(Ulid(self.ids.start.0.saturating_add(1)).to_bytes()) };
+        let around = self.index.heads(&until, Order::Descending, 1)?.pop();
+        let start = around.map_or(self.ids.start, |head| head.first);
+        Ok(KeyRange { start: start.to_bytes(), end: Some(self.ids.end.min(self.growing).to_bytes()) })
+    }
+
+    /// Reads matches, as many as are wanted; those that are gone, or are none after all, or are damaged are left out.
+    fn read(&self, found: &Found, wanted: usize) -> Result<Vec<Entry>, QueryError> {
+        let (mut entries, mut rest) = (Vec::new(), found.spots.as_slice());
+        let Some(group) = &found.group else { return Ok(entries) };
+        while entries.len() < wanted && !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(wanted - entries.len()));
+            for same in now.chunk_by(|one, next| one.from == next.from) {
+                self.read_together(same, group, &mut entries)?;
+            }
+            rest = later;
         }
         Ok(entries)
     }
 
-    fn matches_in(&self, block: &Block, query: &Query, ids: &Range<Ulid>) -> Result<Vec<Match>, QueryError> {
-        self.matches(self.log.reader(block.start()), query, ids, |at| block.holds(at))
-    }
-
-    /// Returns the frames that hold to the query, as long as they lie `within`.
-    fn matches(
+    /// Reads matches of a group that lie close together.
+    fn read_together(
         &self,
-        mut reader: Reader<'_>,
-        query: &Query,
-        ids: &Range<Ulid>,
-        within: impl Fn(Position) -> bool,
-    ) -> Result<Vec<Match>, QueryError> {
-        let mut found = Vec::new();
-        while let Some((at, payload)) = reader.next()? {
-            if !within(at) {
+        spots: &[Spot],
+        group: &Head,
+        entries: &mut Vec<Entry>,
+    ) -> Result<(), QueryError> {
+        let Some(from) = spots.first().map(|spot| spot.from) else { return Ok(()) };
+        let last = spots.iter().map(|spot| spot.frames).max().unwrap_or_default();
+        let (mut reader, mut found) = (self.index.log.short_reader(from), Vec::new());
+        for frames in 0..=last {
+            let read = reader.next();
+            if is_damage(&read) {
+                // Behind more than one entry it is not known which one follows.
+                if self.index.pass_over(&mut reader, group)? { continue } else { break }
+            }
+            let Some((at, payload)) = read? else { break };
+            if frames == 0 && at != from {
                 break;
             }
-            let entry = outline(at, payload)?;
-            if ids.contains(&entry.id) && entry.matches(query, &self.log.keyring) {
-                found.push((at, payload.to_vec()));
+            if spots.iter().any(|spot| spot.frames == frames) {
+                found.extend(self.matching(at, payload, group));
             }
         }
-        Ok(found)
+        if self.order == Order::Descending {
+            found.reverse();
+        }
+        entries.append(&mut found);
+        Ok(())
     }
 
-    fn matches_after(
-        &self,
-        indexed: Position,
-        query: &Query,
-        ids: &Range<Ulid>,
-    ) -> Result<Vec<Match>, QueryError> {
-        self.matches(self.log.reader(indexed), query, ids, |_| true)
+    /// Returns an entry, if it holds to the query and can be read.
+    fn matching(&self, at: Position, payload: &[u8], group: &Head) -> Option<Entry> {
+        let keyring = &self.index.log.keyring;
+        let is_none = stored::outline(payload).is_ok_and(|entry| !entry.matches(self.query, keyring));
+        if is_none {
+            return None;
+        }
+        let entry = stored::entry(payload, keyring);
+        if entry.is_err() {
+            self.index.note_unreadable(at, payload, group);
+        }
+        entry.ok()
     }
 }
 
-fn outline(at: Position, payload: &[u8]) -> Result<Outline<'_>, QueryError> {
-    stored::outline(payload).map_err(|_| damaged(at).into())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::govern::audit::index::group::GROUPS;
+    use crate::govern::audit::index::kinds::KINDS;
+    use crate::govern::audit::index::tests::filled;
+    use crate::govern::audit::index::tests::keys;
+    use crate::store::Batch;
 
-/// Returns the hours that lie wholly within the asked time, counted from 1970.
-fn whole_hours(query: &Query) -> Range<u64> {
-    // An hour counts as whole only from its first id on.
-    let first = match query.first_id() {
-        Ulid(0) => 0,
-        Ulid(start) => block::hour(Ulid(start - 1)) + 1,
-    };
-    first..query.to.map_or(u64::MAX, |_| block::hour(query.end_id()))
+    #[test]
+    fn a_group_whose_kinds_are_on_their_way_out_has_no_matches_and_one_that_lost_them_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_journal, store, index) = filled(folder.path(), 200);
+        index.state.lock().kinds.fill_at(1000);
+        let query = Query { action: Some("block".into()), ..Query::default() };
+        assert_eq!(index.query(&query).unwrap().total, 200);
+        let state = index.state.lock();
+        let mut search = Search::begin(&index, &query, &state, Order::Descending);
+        drop(state);
+        let oldest = index.heads(&KeyRange::all(), Order::Ascending, 1).unwrap().remove(0);
+        let mut batch = Batch::default();
+        batch.delete(KINDS, keys(&store, KINDS).remove(0));
+        store.commit(&batch).unwrap();
+        assert!(search.within_group(&oldest, 10).is_err());
+        let mut batch = Batch::default();
+        batch.delete(GROUPS, oldest.first.to_bytes());
+        store.commit(&batch).unwrap();
+        assert_eq!(search.within_group(&oldest, 10).unwrap().total, 0);
+    }
 }

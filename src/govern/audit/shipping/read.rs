@@ -71,11 +71,14 @@ impl Shipping {
         let (found, total) = self.archive.search(&filter, &page, Counted::All)?;
         let mut entries = found.iter().map(|found| self.entry(found)).collect::<Result<Vec<_>, _>>()?;
         let (mut total, mut more) = (total, false);
+        let mut is_complete = self.plain.of_others(&self.node, query)?.is_empty()
+            && !(query.has_facets() && self.archive.is_unsorted(&filter)?);
         if query.node.is_none() {
             for part in self.unshipped(query, &head) {
                 let own = self.own(&part)?;
                 total += own.total;
                 more |= own.cursor.is_some();
+                is_complete &= own.is_complete;
                 entries.extend(own.entries);
             }
         }
@@ -83,11 +86,12 @@ impl Shipping {
         more |= entries.len() > query.limit;
         entries.truncate(query.limit);
         let cursor = entries.last().filter(|_| more).map(|entry| entry.id);
-        Ok(Page { entries, total, cursor, is_complete: true })
+        Ok(Page { entries, total, cursor, is_complete })
     }
 
-    /// Returns what is known of somebody on any node.
+    /// Returns what is known of somebody on any node, or that some cannot be asked.
     pub(in crate::govern::audit) fn about(&self, query: &Query) -> Result<Option<About>, QueryError> {
+        let unasked = self.plain.of_others(&self.node, query)?;
         let head = self.known_head()?;
         let filter = self.filter(query, &head);
         let found = ArchiveFilter { has_category: true, ..filter.clone() };
@@ -109,16 +113,18 @@ impl Shipping {
                     self.index.query(&Query { category: Some(category), limit: 1, ..part.clone() })?.total;
             }
         }
-        let (Some(first), Some(last)) = (ids.iter().min(), ids.iter().max()) else { return Ok(None) };
-        let (first, last) = (moment(*first), moment(*last));
-        Ok(Some(About { events, with_findings, first, last }))
+        let recorded =
+            ids.iter().min().zip(ids.iter().max()).map(|(first, last)| (moment(*first), moment(*last)));
+        let is_known = recorded.is_some() || !unasked.is_empty();
+        Ok(is_known.then_some(About { events, with_findings, recorded, unasked }))
     }
 
     /// Returns what is to be asked of this node's journal: its first entries, where they are never shipped, and those
     /// that are not shipped yet.
     fn unshipped(&self, query: &Query, head: &ArchiveHead) -> Vec<Query> {
         let tail = Query { after: tail_of(head), ..query.clone() };
-        let plain = self.progress.lock().plain.filter(|_| head.sequence > 0).map(moment);
+        let plain =
+            self.progress.lock().plain.filter(|_| head.sequence > 0).map(|(newest, _)| moment(newest));
         let first =
             plain.map(|last| Query { to: Some(query.to.map_or(last, |to| to.min(last))), ..query.clone() });
         first.into_iter().chain([tail]).collect()
@@ -138,6 +144,10 @@ impl Shipping {
             has_category: false,
             severity: query.severity.map(|severity| severity.as_str().to_owned()),
             event_type: query.event_type.clone(),
+            action: query.action.clone(),
+            route: query.route.clone(),
+            policy: query.policy.clone(),
+            detector: query.detector.clone(),
             entity: token(&query.entity),
             subject: token(&query.subject),
             request_id: query.request_id.clone(),

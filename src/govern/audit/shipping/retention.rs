@@ -20,7 +20,8 @@ use crate::store::archive::ArchiveRow;
 const ROWS_AT_ONCE: usize = 1000;
 
 impl Shipping {
-    /// Drops what is older than `age` and about nobody among `kept`, of all nodes; returns how many entries.
+    /// Drops what is older than `age` and about nobody among `kept`, of all nodes; returns how many entries. What nodes
+    /// told of such entries of the first release is forgotten, too.
     pub(in crate::govern::audit) fn drop_old(
         &self,
         age: Duration,
@@ -58,6 +59,10 @@ impl Shipping {
                     break;
                 }
             }
+        }
+        // Whose entries are under a hold keeps them past their age.
+        if kept.is_empty() {
+            self.plain.forget_before(until)?;
         }
         match damaged {
             Some(row) => Err(row.into()),

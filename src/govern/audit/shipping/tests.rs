@@ -46,7 +46,7 @@ impl Node {
         let metrics = Arc::new(Metrics::new("0", "0"));
         let (clock, time) = (Arc::clone(clock), Arc::clone(clock) as Arc<dyn Clock>);
         let mut opened = open_with(config, keyring, Store::in_memory(), time, Arc::clone(&metrics)).unwrap();
-        opened.log = opened.log.shared(name.to_owned(), store.archive().unwrap(), metrics);
+        opened.log = opened.log.shared(name.to_owned(), &store, metrics);
         Self { store, opened, clock }
     }
 
@@ -165,6 +165,60 @@ fn every_node_answers_for_all_of_them() {
     assert!(matches!(one.verified().get("two"), Some(Err(Fault::Shipped { sequence: 5, .. }))));
     server.sql("DELETE FROM portcullis_audit WHERE node = 'one' AND seq = 34");
     assert!(matches!(one.verified().get("one"), Some(Err(Fault::Shipped { sequence: 34, what: "missing" }))));
+}
+
+#[test]
+fn facets_are_found_alike_alone_and_in_common_and_given_to_what_older_nodes_ship() {
+    let (server, folders, clock) = (Postgres::start(), folders(), clock());
+    let [mut one, mut two] =
+        [0, 1].map(|at| Node::open(&server, ["one", "two"][at], config(&folders[at]), &clock));
+    for node in [&mut one, &mut two] {
+        node.write(0..40);
+        node.shipping().ship_all().unwrap();
+    }
+    // As a node of an older release ships them.
+    server.sql("UPDATE portcullis_audit SET action = NULL, route = NULL, policy = NULL, detectors = NULL");
+    let some = |text: &str| Some(text.to_owned());
+    let queries: Vec<Query> = (1..32u32)
+        .map(|combination| Query {
+            action: (combination & 1 > 0).then(|| "block".to_owned()),
+            route: (combination & 2 > 0).then(|| "chat".to_owned()),
+            policy: (combination & 4 > 0).then(|| "default".to_owned()),
+            detector: (combination & 8 > 0).then(|| "github_token".to_owned()),
+            entity: (combination & 16 > 0).then(|| "user-3".to_owned()),
+            limit: 1000,
+            ..Query::default()
+        })
+        .chain([
+            Query { detector: some("nothing"), ..Query::default() },
+            Query { action: some("allow"), ..Query::default() },
+        ])
+        .collect();
+    for query in queries.iter().filter(|query| query.has_facets()) {
+        let page = one.query(query.clone());
+        assert!(!page.is_complete && page.total == 0, "it says that it does not know yet");
+    }
+    assert!(one.verified().values().all(Result::is_ok), "rows without facets are as they were");
+    // What finds them is made behind everybody's back.
+    let until = Instant::now() + Duration::from_secs(20);
+    let archive = one.store.archive().unwrap();
+    while one.shipping().sort_in().unwrap() || archive.unsorted(1).unwrap().len() == 1 {
+        assert!(Instant::now() < until);
+    }
+    for query in queries {
+        let alone = one.opened.log.index.query(&query).unwrap();
+        assert!(alone.is_complete);
+        for node in [&one, &two] {
+            let page = node.query(query.clone());
+            assert!(page.is_complete);
+            assert_eq!((page.total, page.entries.len() as u64), (2 * alone.total, 2 * alone.total));
+            let of_one = page.entries.iter().filter(|entry| entry.node.as_deref() == Some("one"));
+            assert!(of_one.map(|entry| entry.id).eq(alone.entries.iter().map(|entry| entry.id)));
+        }
+    }
+    assert!(one.verified().values().all(Result::is_ok));
+    server.sql("UPDATE portcullis_audit SET route = 'x' WHERE node = 'two' AND seq = 5");
+    assert!(matches!(one.verified().get("two"), Some(Err(Fault::Shipped { sequence: 5, .. }))));
 }
 
 #[test]
@@ -379,7 +433,20 @@ fn entries_that_are_never_shipped_are_found_at_their_node() {
     one.write(5..9);
     one.shipping().ship_all().unwrap();
     one.write(9..12);
-    assert_eq!((one.total(Query::default()), two.total(Query::default())), (12, 4));
+    assert_eq!(one.total(Query::default()), 12);
+    let of_one = Query { node: Some("one".to_owned()), ..Query::default() };
+    for asked in [Query::default(), of_one] {
+        let page = two.query(asked);
+        assert_eq!((page.total, page.is_complete), (4, false), "what only the other has is missing");
+    }
+    let newest = one.query(Query { limit: 1000, ..Query::default() }).entries.remove(6);
+    assert_eq!(two.total(Query { from: Some(newest.timestamp()), ..Query::default() }), 4, "and not of then");
+    assert_eq!(two.total(Query { node: Some("two".to_owned()), ..Query::default() }), 0);
+    assert_eq!(two.opened.log.about("user-8").unwrap().unwrap().unasked, ["one"]);
+    assert_eq!(one.opened.log.about("user-8").unwrap().unwrap().unasked, Vec::<String>::new());
+    let unknown = two.opened.log.about("nobody").unwrap().unwrap();
+    assert_eq!((unknown.events, unknown.recorded, unknown.unasked), (0, None, vec!["one".to_owned()]));
+    assert_eq!(one.opened.log.about("nobody").unwrap(), None, "it has been asked itself");
     let few = Query { limit: 7, ..Query::default() };
     let page = one.query(few.clone());
     assert_eq!((page.entries.len(), page.total), (7, 12));
@@ -387,4 +454,29 @@ fn entries_that_are_never_shipped_are_found_at_their_node() {
     assert_eq!((rest.entries.len(), rest.cursor), (5, None));
     let until = jiff::Timestamp::from_millisecond(rest.entries[1].id.unix_ms()).unwrap();
     assert_eq!(one.total(Query { to: Some(until), ..Query::default() }), 4, "of those that are not shipped");
+
+    // Retention drops them: nothing is missing any more.
+    one.shipping().ship_all().unwrap();
+    one.opened.writer.hand.journal.rotate(clock.now().as_millisecond()).unwrap();
+    clock.advance(400 * DAY);
+    one.write(12..13);
+    one.shipping().ship_all().unwrap();
+    one.opened.log.maintain().unwrap();
+    one.shipping().ship_all().unwrap();
+    assert_eq!((one.total(Query::default()), two.total(Query::default())), (8, 8));
+    assert_eq!(two.opened.log.about("user-8").unwrap().unwrap().unasked, Vec::<String>::new());
+
+    // A node that never comes back has nothing any more once that would be too old.
+    one.shipping().plain.tell("gone", Some(newest.id)).unwrap();
+    let drop_old = |kept: &[&str]| {
+        two.opened.log.keep(kept.iter().map(|name| (*name).to_owned()).collect());
+        two.opened.log.drop_shipped(&BTreeMap::from([("legal_holds".to_owned(), 0)])).unwrap();
+        two.query(Query::default()).is_complete
+    };
+    assert!(!two.query(Query::default()).is_complete);
+    assert!(!drop_old(&["user-1"]), "somebody is held");
+    assert!(drop_old(&[]));
 }
+
+#[path = "others_tests.rs"]
+mod others;

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
+use super::Item;
 use super::Seen;
+use super::one;
+use super::shown;
 use super::told;
 use super::unknown;
+use super::unknown_of_items;
 use crate::govern::compliance::facts::Facts;
 use crate::govern::compliance::facts::LATE_MINUTES;
 use crate::govern::compliance::facts::SinkFact;
 
 const SINKS: &str = "/api/v1/siem/status";
 const AGENTS: &str = "/api/v1/guardrails";
-const SESSIONS: &str = "/api/v1/sessions";
-const USERS: &str = "/api/v1/users";
-const CONFIG: &str = "/api/v1/config";
 /// A session that lives longer asks too seldom who is there.
 const LIFETIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
@@ -43,10 +44,10 @@ pub(super) fn timely(facts: &Facts) -> Seen {
     of_sinks(&sinks, &what, |sink| sink.late == 0)
 }
 
-/// Tells whether platforms refused no entry for good.
+/// Tells whether platforms got every entry: refused none for good, and missed none that retention dropped before.
 pub(super) fn taken_whole(facts: &Facts) -> Seen {
     let sinks: Vec<&SinkFact> = facts.sinks.iter().collect();
-    of_sinks(&sinks, "platforms refused no entry for good", |sink| sink.dead == 0)
+    of_sinks(&sinks, "platforms refused and missed no entry", |sink| sink.dead == 0 && sink.missed == 0)
 }
 
 fn of_sinks(sinks: &[&SinkFact], what: &str, is_good: impl Fn(&SinkFact) -> bool) -> Seen {
@@ -95,7 +96,7 @@ pub(super) fn agents_revocable(facts: &Facts) -> Seen {
             true => "certificates of agents count only with a revocation list that is in date",
             false => "revocations of certificates of agents are not looked up",
         };
-        told(facts.agents.has_revocations, text.to_owned(), None, CONFIG)
+        one("a2a.client_crl", facts.agents.has_revocations, text)
     })
 }
 
@@ -112,35 +113,34 @@ pub(super) fn agents_trusted(facts: &Facts) -> Seen {
 
 fn of_agents(facts: &Facts, look: impl FnOnce(&Facts) -> Seen) -> Seen {
     match facts.agents.routes {
-        0 => unknown("no route is for agents", CONFIG),
+        0 => unknown_of_items("no route is for agents"),
         _ => look(facts),
     }
 }
 
 /// Tells whether people sign in at one place, where their access ends with their account.
 pub(super) fn signed_in_centrally(facts: &Facts) -> Seen {
-    let users = facts.sign_in.local_users;
-    match (&facts.sign_in.provider, users) {
-        (None, 0) => unknown("nobody signs in but with API keys", USERS),
-        (None, _) => told(false, format!("{users} users have passwords of the gateway"), None, USERS),
-        (Some(host), 0) => told(true, format!("people sign in at {host}"), Some(0.0), USERS),
+    let users = facts.sign_in.users.len();
+    let text = match (&facts.sign_in.provider, users) {
+        (None, 0) => return unknown_of_items("nobody signs in but with API keys"),
+        (None, _) => format!("{users} users have passwords of the gateway"),
+        (Some(host), 0) => format!("people sign in at {host}"),
         (Some(host), _) => {
-            let text = format!("people sign in at {host}, but {users} users have passwords of the gateway");
-            told(false, text, Some(users as f64), USERS)
+            format!("people sign in at {host}, but {users} users have passwords of the gateway")
         }
-    }
+    };
+    let item = |id: &str| Item::new(id, false, "has a password of the gateway".to_owned());
+    let items = facts.sign_in.users.iter().map(|user| item(&user.id));
+    shown(users == 0, text, Some(users as f64), items)
 }
 
 /// Tells whether nobody gets a role that their groups do not give them.
 pub(super) fn roles_mapped(facts: &Facts) -> Seen {
-    match (&facts.sign_in.provider, facts.sign_in.default_role) {
-        (None, _) => unknown("there is no identity provider", CONFIG),
-        (Some(_), None) => {
-            told(true, "whoever is in no mapped group is turned away".to_owned(), None, CONFIG)
-        }
-        (Some(_), Some(role)) => {
-            told(false, format!("whoever signs in is {} at least", role.as_str()), None, CONFIG)
-        }
+    let (name, default_role) = ("sso.default_role", facts.sign_in.default_role);
+    match (&facts.sign_in.provider, default_role) {
+        (None, _) => unknown_of_items("there is no identity provider"),
+        (Some(_), None) => one(name, true, "whoever is in no mapped group is turned away"),
+        (Some(_), Some(role)) => one(name, false, &format!("whoever signs in is {} at least", role.as_str())),
     }
 }
 
@@ -148,7 +148,11 @@ pub(super) fn roles_mapped(facts: &Facts) -> Seen {
 pub(super) fn sessions_end(facts: &Facts, idle_minutes: u64) -> Seen {
     let (idle, lifetime) = (facts.sign_in.idle, facts.sign_in.lifetime);
     let (idle_now, hours) = (idle.as_secs() / 60, lifetime.as_secs() / 3600);
-    let is_met = idle <= Duration::from_secs(60 * idle_minutes) && lifetime <= LIFETIME_MAX;
+    let (is_short, is_within) = (idle <= Duration::from_secs(60 * idle_minutes), lifetime <= LIFETIME_MAX);
     let text = format!("sessions end after {idle_now} minutes without a request, and {hours} hours in all");
-    told(is_met, text, Some(idle_now as f64), SESSIONS)
+    let items = [
+        Item::new("session.idle_minutes", is_short, format!("{idle_now} minutes")),
+        Item::new("session.lifetime_hours", is_within, format!("{hours} hours")),
+    ];
+    shown(is_short && is_within, text, Some(idle_now as f64), items.into_iter())
 }

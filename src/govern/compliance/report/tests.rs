@@ -1,36 +1,74 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use futures_util::future::join_all;
 
 use super::*;
 use crate::access::role::Role;
 use crate::access::tier::Tier;
+use crate::clock::ManualClock;
+use crate::govern::audit;
+use crate::govern::audit::AuditConfig;
 use crate::govern::compliance::check::Check;
+use crate::govern::compliance::check::Item;
+use crate::govern::compliance::check::counted_types;
+use crate::govern::compliance::desk::Desk;
 use crate::govern::compliance::facts::AgentsFact;
 use crate::govern::compliance::facts::AuditFact;
+use crate::govern::compliance::facts::CategoryFact;
 use crate::govern::compliance::facts::ChainFact;
+use crate::govern::compliance::facts::Coverage;
 use crate::govern::compliance::facts::KeyFact;
 use crate::govern::compliance::facts::ListenerFact;
 use crate::govern::compliance::facts::PolicyFact;
 use crate::govern::compliance::facts::RouteFact;
 use crate::govern::compliance::facts::SignInFact;
 use crate::govern::compliance::facts::SinkFact;
+use crate::govern::compliance::facts::UserFact;
 use crate::govern::compliance::framework;
-use crate::policy::decision::Mode;
+use crate::policy::decision::Action;
 use crate::scan::pack;
 use crate::scan::threat::Category;
+use crate::store::Store;
+use crate::telemetry::metrics::Metrics;
+
+/// What is done about so many detectors of a category, both ways.
+fn covered(detectors: &[(&str, Action)]) -> CategoryFact {
+    let mut coverage = Coverage::default();
+    detectors.iter().for_each(|(name, action)| coverage.note(*action, name));
+    CategoryFact { request: coverage.clone(), response: coverage.clone(), either: coverage }
+}
+
+/// A policy that does something about a detector of every category.
+fn policy(action: Action) -> PolicyFact {
+    let categories = Category::ALL.into_iter().map(|category| (category, covered(&[("d", action)])));
+    let is_good = action == Action::Block;
+    let (id, categories) = ("p".to_owned(), categories.collect());
+    PolicyFact { id, categories, fails_closed: is_good, pins_tools: is_good }
+}
 
 /// A deployment in which everything that can be told is as it should be.
 fn good() -> Facts {
     let at: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
     let since: Timestamp = "2026-10-22T12:00:00Z".parse().unwrap();
-    let modes = Category::ALL.into_iter().map(|category| (category, (Mode::Block, Mode::Block))).collect();
-    let key = |role| KeyFact { role, text_since: since, expires_at: Some(at), has_budget: true };
-    let chain = ChainFact { at, entries: 9, fault: None };
+    let key = |role| KeyFact {
+        id: "k".to_owned(),
+        role,
+        used_at: since,
+        text_since: since,
+        expires_at: Some(at),
+        has_budget: true,
+    };
+    let chain = ChainFact { at, entries: 9, until: Some(since), fault: None };
     Facts {
         at,
         since,
-        policies: vec![PolicyFact { id: "p".to_owned(), modes, fails_closed: true, pins_tools: true }],
+        node: "n1".to_owned(),
+        policies: vec![policy(Action::Block)],
         routes: vec![RouteFact {
             name: "r".to_owned(),
             takes_keys: true,
@@ -54,11 +92,7 @@ fn good() -> Facts {
             completeness: Some(1.0),
             chain: Some(chain),
         },
-        events: ["access_denied", "key_created", "config_changed", "login", "exchange", "entity_erased"]
-            .into_iter()
-            .chain(["entity_exported", "hold_created"])
-            .map(|name| (name, 1))
-            .collect(),
+        events: counted_types().map(|name| (name, 1)).collect(),
         findings: Category::ALL.into_iter().map(|category| (category.as_str(), 1)).collect(),
         tier: Tier::Professional,
         license_fault: None,
@@ -66,9 +100,15 @@ fn good() -> Facts {
         availability: Some(1.0),
         is_persistent: true,
         revision: 1,
-        proven: 1,
+        proven: BTreeMap::from([("pack@1".to_owned(), 1)]),
         usage: (1, 1),
-        sinks: vec![SinkFact { name: "soc".to_owned(), is_connected: Some(true), late: 0, dead: 0 }],
+        sinks: vec![SinkFact {
+            name: "soc".to_owned(),
+            is_connected: Some(true),
+            late: 0,
+            dead: 0,
+            missed: 0,
+        }],
         agents: AgentsFact {
             routes: 1,
             known: Some(1),
@@ -81,7 +121,7 @@ fn good() -> Facts {
         sign_in: SignInFact {
             provider: Some("id.example".to_owned()),
             default_role: None,
-            local_users: 0,
+            users: Vec::new(),
             idle: Duration::from_secs(15 * 60),
             lifetime: Duration::from_secs(12 * 3600),
         },
@@ -107,6 +147,10 @@ fn empty() -> Facts {
     }
 }
 
+fn user(used_at: &str) -> UserFact {
+    UserFact { id: "u".to_owned(), used_at: used_at.parse().unwrap() }
+}
+
 fn verdict(name: &str, facts: &Facts) -> Verdict {
     Check::named(name).unwrap().run(facts).verdict
 }
@@ -114,9 +158,7 @@ fn verdict(name: &str, facts: &Facts) -> Verdict {
 #[test]
 fn every_check_can_be_met_and_every_one_can_fail() {
     let mut bad = good();
-    let policy = &mut bad.policies[0];
-    policy.modes.values_mut().for_each(|modes| *modes = (Mode::Off, Mode::Off));
-    (policy.fails_closed, policy.pins_tools) = (false, false);
+    bad.policies = vec![policy(Action::Allow)];
     bad.routes[0] =
         RouteFact { name: "r".to_owned(), takes_keys: false, passes_upgrades: true, is_private: false };
     bad.listeners[0].has_tls = false;
@@ -124,6 +166,7 @@ fn every_check_can_be_met_and_every_one_can_fail() {
     for key in &mut bad.keys {
         (key.role, key.expires_at, key.has_budget) = (Role::Admin, None, false);
         key.text_since = "2020-01-01T00:00:00Z".parse().unwrap();
+        key.used_at = key.text_since;
     }
     bad.keys.push(KeyFact { role: Role::Service, ..bad.keys[0].clone() });
     bad.keys.extend(vec![bad.keys[0].clone(); 3]);
@@ -135,15 +178,21 @@ fn every_check_can_be_met_and_every_one_can_fail() {
         oldest_days: Some(0),
         entries: 0,
         completeness: Some(0.5),
-        chain: Some(ChainFact { at: bad.at, entries: 1, fault: Some("it is broken".to_owned()) }),
+        chain: Some(ChainFact {
+            at: bad.at,
+            entries: 1,
+            until: None,
+            fault: Some("it is broken".to_owned()),
+        }),
     };
     bad.license_fault = Some("it is expired".to_owned());
     (bad.is_rate_limited, bad.availability, bad.is_persistent) = (false, Some(0.5), false);
-    (bad.revision, bad.proven) = (0, 0);
+    (bad.revision, bad.proven) = (0, BTreeMap::new());
     let sign_in = &mut bad.sign_in;
-    (sign_in.default_role, sign_in.local_users) = (Some(Role::Auditor), 1);
+    (sign_in.default_role, sign_in.users) = (Some(Role::Auditor), vec![user("2026-11-20T12:00:00Z")]);
     sign_in.idle = Duration::from_secs(61 * 60);
-    bad.sinks[0] = SinkFact { is_connected: Some(false), late: 1, dead: 1, ..bad.sinks[0].clone() };
+    bad.sinks[0] =
+        SinkFact { is_connected: Some(false), late: 1, dead: 1, missed: 1, ..bad.sinks[0].clone() };
     bad.agents = AgentsFact {
         known: None,
         replay_window_s: 0,
@@ -163,7 +212,8 @@ fn every_check_can_be_met_and_every_one_can_fail() {
         } else if !never(check.name) {
             assert_eq!(check.run(&bad).verdict, Verdict::Unmet, "{}", check.name);
         }
-        assert!(check.run(&empty()).link.starts_with("/api/v1/"), "{}", check.name);
+        let links = check.run(&empty()).links;
+        assert!(!links.is_empty() && links.iter().all(|it| it.starts_with("/api/v1/")), "{}", check.name);
     }
 }
 
@@ -182,6 +232,38 @@ fn what_cannot_be_told_is_not_assessed() {
     assert_eq!(verdict("record_delivered", &Facts { sinks: idle, ..good() }), Verdict::Unknown);
     assert_eq!(verdict("exchanges_recorded", &empty()), Verdict::Unknown);
     assert_eq!(verdict("secrets_found", &empty()), Verdict::Unmet);
+}
+
+#[tokio::test]
+async fn facts_are_gathered_once_a_second_however_many_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new("2026-11-21T12:00:00Z".parse().unwrap()));
+    let settings = AuditConfig { reserve_bytes: 4096, ..AuditConfig::at(folder.path().to_owned()) };
+    let metrics = Arc::new(Metrics::new("0", "0"));
+    let opened = audit::open(settings, Store::in_memory(), clock.clone(), metrics).unwrap();
+    let desk = Desk::new(BTreeMap::new(), opened.log, clock.clone());
+    let gathered = AtomicUsize::new(0);
+    let ask = || {
+        desk.facts(async {
+            gathered.fetch_add(1, Ordering::Relaxed);
+            // Long enough for everybody to come.
+            tokio::task::yield_now().await;
+            Ok::<_, &str>(good())
+        })
+    };
+    for (waited, expected) in
+        [(Duration::ZERO, 1), (Duration::from_millis(999), 1), (Duration::from_millis(1), 2)]
+    {
+        clock.advance(waited);
+        let told = join_all((0..100).map(|_| ask())).await;
+        assert!(told.iter().all(Result::is_ok));
+        assert_eq!(gathered.load(Ordering::Relaxed), expected, "{waited:?} later");
+    }
+    // What could not be gathered is asked for again at once.
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(desk.facts(async { Err("away") }).await.err(), Some("away"));
+    assert!(ask().await.is_ok());
+    assert_eq!(gathered.load(Ordering::Relaxed), 3);
 }
 
 #[test]
@@ -247,4 +329,99 @@ fn a_log_that_is_cut_to_a_size_shows_by_its_oldest_entry_how_long_it_is_kept() {
     ] {
         assert_eq!(kept(days, bytes, oldest), expected, "{days:?} {bytes:?} {oldest:?}");
     }
+}
+
+#[test]
+fn a_category_is_stopped_where_each_of_its_detectors_is() {
+    let seen = |name: &str, category, detectors: &[(&str, Action)]| {
+        let mut facts = good();
+        facts.policies[0].categories.insert(category, covered(detectors));
+        Check::named(name).unwrap().run(&facts)
+    };
+    let (pii, injection) = (Category::Pii, Category::Injection);
+    let (iban, email) = (("iban", Action::Redact), ("email", Action::Monitor));
+    for (name, category, detectors, expected) in [
+        ("pii_stopped", pii, vec![iban, ("card", Action::Block)], Verdict::Met),
+        ("pii_stopped", pii, vec![iban, email], Verdict::Partial),
+        ("pii_stopped", pii, vec![iban, ("email", Action::Allow)], Verdict::Partial),
+        ("pii_stopped", pii, vec![email], Verdict::Unmet),
+        ("pii_stopped", pii, vec![], Verdict::Unmet),
+        ("pii_stopped_in_answers", pii, vec![iban, email], Verdict::Partial),
+        // What is injected is not taken out, but refused.
+        ("injection_stopped", injection, vec![("override", Action::Redact)], Verdict::Unmet),
+        ("pii_found", pii, vec![iban, email], Verdict::Met),
+        ("pii_found", pii, vec![iban, ("email", Action::Allow)], Verdict::Partial),
+        ("pii_found", pii, vec![("email", Action::Allow)], Verdict::Unmet),
+    ] {
+        assert_eq!(seen(name, category, &detectors).verdict, expected, "{name} {detectors:?}");
+    }
+    let names: Vec<String> = (0..7).map(|number| format!("d{number}")).collect();
+    let mut many: Vec<(&str, Action)> = names.iter().map(|name| (name.as_str(), Action::Allow)).collect();
+    many.extend([iban, email]);
+    let told = seen("pii_stopped", pii, &many);
+    let gap = "8 of 9 detectors of pii are not stopped (email, d0, d1, d2, d3, …)";
+    assert_eq!(told.seen, format!("0 of 1 policies stop all of pii there; p: {gap}"));
+    assert_eq!(told.items, [Item { name: "p".to_owned(), is_good: false, seen: gap.to_owned() }]);
+    // One policy that stops nothing is not made good by another.
+    let both = Facts { policies: vec![policy(Action::Block), policy(Action::Monitor)], ..good() };
+    assert_eq!(verdict("pii_stopped", &both), Verdict::Unmet);
+}
+
+#[test]
+fn what_is_met_in_part_neither_passes_nor_fails() {
+    let text = "[framework]\nid = \"f\"\nname = \"n\"\nversion = \"1\"\nsource = \"s\"\n\
+        [[control]]\nid = \"1\"\ntitle = \"t\"\nchecks = [\"pii_stopped\", \"audit_writable\"]\n";
+    let files = BTreeMap::from([("frameworks/f.toml".to_owned(), text.to_owned())]);
+    let framework = framework::read(&files).unwrap().remove("f").unwrap();
+    let mut facts = good();
+    let part = covered(&[("iban", Action::Redact), ("email", Action::Monitor)]);
+    facts.policies[0].categories.insert(Category::Pii, part);
+    let report = Report::of(&framework, &facts);
+    assert_eq!((report.status(), report.score, report.coverage), (Status::Partial, 0.0, 100.0));
+    facts.audit.is_writable = false;
+    assert_eq!(Report::of(&framework, &facts).status(), Status::Fail);
+}
+
+#[test]
+fn every_type_of_event_counts_and_has_its_query() {
+    let events = BTreeMap::from([("key_revoked", 2), ("key_rotated", 1), ("config_rolled_back", 4)]);
+    let facts = Facts { events, ..good() };
+    let run = |name: &str| Check::named(name).unwrap().run(&facts);
+    let period = "from=2026-10-22T12:00:00Z&to=2026-11-21T12:00:00Z";
+    let call = |name: &str| format!("/api/v1/audit?event_type={name}&{period}");
+    let keys = run("key_changes_recorded");
+    assert_eq!((keys.figure, keys.links), (Some(3.0), vec![call("key_rotated"), call("key_revoked")]));
+    assert_eq!(run("changes_recorded").figure, Some(4.0));
+    let none = run("exchanges_recorded");
+    let calls = ["exchange", "a2a_granted", "a2a_denied"].map(call);
+    assert_eq!((none.verdict, none.links), (Verdict::Unknown, calls.to_vec()));
+}
+
+#[test]
+fn the_chain_is_shown_as_it_was_when_it_was_verified() {
+    let told = Check::named("audit_chain_intact").unwrap().run(&good());
+    let link = "/api/v1/audit?limit=1&node=n1&to=2026-10-22T12:00:00Z";
+    assert_eq!((told.figure, told.links), (Some(9.0), vec![link.to_owned()]));
+}
+
+#[test]
+fn entries_that_a_platform_missed_were_not_delivered() {
+    let missed = vec![SinkFact { missed: 1, ..good().sinks[0].clone() }];
+    assert_eq!(verdict("record_delivered_whole", &Facts { sinks: missed, ..good() }), Verdict::Unmet);
+}
+
+#[test]
+fn access_that_nobody_used_for_long_is_named() {
+    let mut facts = good();
+    facts.sign_in.users = vec![user("2026-08-23T12:00:00Z")];
+    assert_eq!(verdict("access_in_use", &facts), Verdict::Met);
+    facts.sign_in.users = vec![user("2026-08-23T11:59:59Z")];
+    let told = Check::named("access_in_use").unwrap().run(&facts);
+    assert_eq!((told.verdict, told.figure), (Verdict::Unmet, Some(2.0)));
+    assert_eq!((told.items[0].name.as_str(), told.items[0].is_good, told.items_total), ("user u", false, 3));
+    assert_eq!(told.links, ["/api/v1/compliance/evidence?check=access_in_use"]);
+    facts.keys[0].used_at = "2026-01-01T00:00:00Z".parse().unwrap();
+    assert_eq!(Check::named("access_in_use").unwrap().run(&facts).figure, Some(1.0));
+    let nobody = Facts { keys: Vec::new(), ..good() };
+    assert_eq!(verdict("access_in_use", &nobody), Verdict::Unknown);
 }

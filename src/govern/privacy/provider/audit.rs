@@ -1,4 +1,7 @@
-//! What the audit log knows: the entries that are about an entity, or that it made.
+//! What the audit log knows: the entries that are about an entity, or that it made. Where other nodes have entries of the
+//! first release, which are not counted, it names these nodes.
+
+use std::collections::BTreeSet;
 
 use super::DataProvider;
 use super::Fact;
@@ -28,16 +31,49 @@ impl DataProvider for AuditProvider {
 
     fn export(&self, names: &[String]) -> Result<Option<Facts>, ProviderError> {
         let about = self.about(names)?;
-        let first = about.iter().map(|about| about.first).min();
-        let last = about.iter().map(|about| about.last).max();
-        Ok(first.zip(last).map(|(first, last)| {
-            let events = about.iter().map(|about| about.events).sum();
-            let range = Fact::Text(format!("{first} to {last}"));
-            Facts::from([("events", Fact::Count(events)), ("date_range", range)])
-        }))
+        Ok(facts(about))
     }
 
     fn erase(&self, names: &[String]) -> Result<u64, ProviderError> {
         Ok(self.about(names)?.iter().map(|about| about.events).sum())
+    }
+}
+
+fn facts(about: Vec<About>) -> Option<Facts> {
+    let recorded = || about.iter().filter_map(|about| about.recorded);
+    let (first, last) = (recorded().map(|(first, _)| first).min(), recorded().map(|(_, last)| last).max());
+    let mut facts = Facts::new();
+    if let (Some(first), Some(last)) = (first, last) {
+        facts.insert("events", Fact::Count(about.iter().map(|about| about.events).sum()));
+        facts.insert("date_range", Fact::Text(format!("{first} to {last}")));
+    }
+    let unasked: BTreeSet<String> = about.into_iter().flat_map(|about| about.unasked).collect();
+    if !unasked.is_empty() {
+        facts.insert("not_counted_of_nodes", Fact::List(unasked.into_iter().collect()));
+    }
+    (!facts.is_empty()).then_some(facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_a_node_was_not_asked_is_told_of_whoever_is_not_known_here() {
+        let moment = |second| jiff::Timestamp::from_second(second).unwrap();
+        let about = |recorded: Option<(i64, i64)>, unasked: &[&str]| About {
+            events: u64::from(recorded.is_some()),
+            with_findings: 0,
+            recorded: recorded.map(|(first, last)| (moment(first), moment(last))),
+            unasked: unasked.iter().map(|node| (*node).to_owned()).collect(),
+        };
+        assert_eq!(facts(Vec::new()), None);
+        let not_counted = || ("not_counted_of_nodes", Fact::List(vec!["one".to_owned(), "two".to_owned()]));
+        let unknown = vec![about(None, &["two"]), about(None, &["one", "two"])];
+        assert_eq!(facts(unknown), Some(Facts::from([not_counted()])));
+        let range = Fact::Text("1970-01-01T00:00:01Z to 1970-01-01T00:00:04Z".to_owned());
+        let known = Facts::from([not_counted(), ("events", Fact::Count(2)), ("date_range", range)]);
+        let names = vec![about(Some((2, 4)), &["one"]), about(Some((1, 3)), &["two"])];
+        assert_eq!(facts(names), Some(known));
     }
 }

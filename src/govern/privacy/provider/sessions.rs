@@ -36,7 +36,7 @@ impl SessionsProvider {
             names.contains(&record.holder.id())
                 || told.is_some_and(|(subject, name)| names.contains(subject) || names.contains(name))
         };
-        self.sessions.list(self.clock.now()).into_iter().filter(is_its).collect()
+        self.sessions.kept().into_iter().filter(is_its).collect()
     }
 }
 

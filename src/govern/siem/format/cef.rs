@@ -25,6 +25,7 @@ pub(in crate::govern::siem) fn line(entry: &Entry, teller: &Teller) -> String {
         out_of_ten(entry)
     );
     let revision = event.revision.map(|revision| revision.to_string());
+    let shadow = event.shadow.as_ref().map(|shadow| format!("{} would {}", shadow.policy, shadow.action));
     let names = detectors(entry).join(",");
     let techniques = event.techniques.join(",");
     let pairs = [
@@ -46,6 +47,8 @@ pub(in crate::govern::siem) fn line(entry: &Entry, teller: &Teller) -> String {
         ("cs4", event.entity.clone()),
         ("cs5Label", event.request_id.as_ref().map(|_| "requestId".to_owned())),
         ("cs5", event.request_id.clone()),
+        ("cs6Label", shadow.as_ref().map(|_| "shadow".to_owned())),
+        ("cs6", shadow),
         ("cn1Label", revision.as_ref().map(|_| "revision".to_owned())),
         ("cn1", revision),
     ];

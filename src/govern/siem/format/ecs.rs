@@ -6,11 +6,14 @@
 use serde_json::Value;
 use serde_json::json;
 
+use super::Deed;
 use super::PRODUCT;
 use super::Teller;
 use super::detectors;
+use super::has_failed;
 use super::out_of_ten;
 use super::plain::finding;
+use super::plain::shadow;
 use crate::govern::audit::Entry;
 
 const ECS_VERSION: &str = "8.17.0";
@@ -35,7 +38,7 @@ pub(in crate::govern::siem) fn bulk(
 
 fn document(entry: &Entry, teller: &Teller) -> Value {
     let event = &entry.event;
-    let (kind, category) = classes(entry);
+    let (kind, category, types) = classes(entry);
     let mut document = json!({
         "@timestamp": entry.timestamp().to_string(),
         "ecs": {"version": ECS_VERSION},
@@ -44,9 +47,9 @@ fn document(entry: &Entry, teller: &Teller) -> Value {
             "id": entry.id.to_string(),
             "kind": kind,
             "category": [category],
-            "type": [outcome_type(&event.action)],
+            "type": types,
             "action": event.event_type,
-            "outcome": "success",
+            "outcome": if has_failed(entry) { "failure" } else { "success" },
             "severity": out_of_ten(entry),
             "dataset": DATASET,
             "module": "portcullis",
@@ -70,6 +73,7 @@ fn document(entry: &Entry, teller: &Teller) -> Value {
         ("/portcullis/entity", event.entity.as_ref().map(|entity| json!(entity))),
         ("/portcullis/route", event.route.as_ref().map(|route| json!(route))),
         ("/portcullis/policy", event.policy.as_ref().map(|policy| json!(policy))),
+        ("/portcullis/shadow", event.shadow.as_ref().map(|it| json!(shadow(it)))),
         ("/portcullis/revision", event.revision.map(|revision| json!(revision))),
     ];
     for (path, value) in optional {
@@ -93,27 +97,36 @@ fn put(document: &mut Value, path: &str, value: Value) {
     *place = value;
 }
 
-/// Returns `event.kind` and `event.category`.
-fn classes(entry: &Entry) -> (&'static str, &'static str) {
+/// Returns `event.kind`, `event.category` and `event.type`; each category has types of its own.
+fn classes(entry: &Entry) -> (&'static str, &'static str, &'static [&'static str]) {
     let event = &entry.event;
+    let is_denied = event.action == "block";
+    let passage: &[&str] = if is_denied { &["denied"] } else { &["allowed"] };
     match event.event_type.as_str() {
-        _ if !event.findings.is_empty() => ("alert", "intrusion_detection"),
-        "exchange" => ("event", "api"),
-        kind if kind.contains("login") || kind.contains("session") || kind.contains("token") => {
-            ("event", "authentication")
+        _ if event.is_alert() => match event.action.as_str() {
+            "block" | "allow" => ("alert", "intrusion_detection", passage),
+            _ => ("alert", "intrusion_detection", &["info"]),
+        },
+        "exchange_begun" => ("event", "api", &["start"]),
+        "access_denied" => ("event", "api", &["access", "denied"]),
+        kind if kind.starts_with("exchange") || kind.starts_with("a2a_") => ("event", "api", passage),
+        "login" | "login_failed" => ("event", "authentication", &["start"]),
+        "logout" | "token_revoked" => ("event", "authentication", &["end"]),
+        "session_revoked" => ("event", "session", &["end"]),
+        kind if ["key_", "user_", "signing_key_"].iter().any(|of| kind.starts_with(of)) => {
+            ("event", "iam", deed_types(kind, &["info"]))
         }
-        kind if kind.starts_with("key_") || kind.starts_with("user_") => ("event", "iam"),
-        _ => ("event", "configuration"),
+        kind => ("event", "configuration", deed_types(kind, &["access"])),
     }
 }
 
-fn outcome_type(action: &str) -> &'static str {
-    match action {
-        "block" | "deny" | "denied" | "refuse" => "denied",
-        "allow" => "allowed",
-        "create" | "created" => "creation",
-        "delete" | "revoke" | "deleted" | "revoked" => "deletion",
-        "redact" | "change" | "changed" => "change",
-        _ => "info",
+/// Returns the types of what was done; `read` where it was only looked at.
+fn deed_types(event_type: &str, read: &'static [&'static str]) -> &'static [&'static str] {
+    match Deed::of(event_type) {
+        Deed::Created => &["creation"],
+        Deed::Read => read,
+        Deed::Changed => &["change"],
+        Deed::Deleted => &["deletion"],
+        Deed::Other => &["info"],
     }
 }

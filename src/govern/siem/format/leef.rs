@@ -20,6 +20,7 @@ pub(in crate::govern::siem) fn line(entry: &Entry, teller: &Teller) -> String {
         header(&teller.version),
         header(&event.event_type)
     );
+    let shadow = event.shadow.as_ref();
     let pairs = [
         ("devTime", Some(format!("{:.3}", entry.timestamp()))),
         ("devTimeFormat", Some(TIME_FORMAT.to_owned())),
@@ -32,6 +33,8 @@ pub(in crate::govern::siem) fn line(entry: &Entry, teller: &Teller) -> String {
         ("requestId", event.request_id.clone()),
         ("entity", event.entity.clone()),
         ("policy", event.policy.clone()),
+        ("shadowPolicy", shadow.map(|shadow| shadow.policy.clone())),
+        ("shadowAction", shadow.map(|shadow| shadow.action.clone())),
         ("revision", event.revision.map(|revision| revision.to_string())),
         ("detectors", Some(detectors(entry).join(","))),
         ("techniques", Some(event.techniques.join(","))),

@@ -6,10 +6,13 @@
 use serde_json::Value;
 use serde_json::json;
 
+use super::Deed;
 use super::PRODUCT;
 use super::Teller;
 use super::detectors;
+use super::has_failed;
 use super::plain::finding;
+use super::plain::shadow;
 use crate::govern::audit::Entry;
 use crate::scan::threat::Severity;
 
@@ -19,7 +22,12 @@ const DETECTION_FINDING: u32 = 2004;
 const CREATE: u32 = 1;
 const APPLICATION_ACTIVITY: u32 = 6;
 const API_ACTIVITY: u32 = 6003;
+const READ: u32 = 2;
+const UPDATE: u32 = 3;
+const DELETE: u32 = 4;
 const OTHER: u32 = 99;
+const SUCCESS: u32 = 1;
+const FAILURE: u32 = 2;
 /// Types of events are numbered by class and activity.
 const TYPES_PER_CLASS: u32 = 100;
 /// What stands for a caller that nobody named.
@@ -27,9 +35,9 @@ const NOBODY: &str = "unknown";
 
 /// Returns an entry as an event.
 pub(in crate::govern::siem) fn event(entry: &Entry, teller: &Teller) -> Value {
-    match entry.event.findings.is_empty() {
-        true => activity(entry, teller),
-        false => detection(entry, teller),
+    match entry.event.is_alert() {
+        true => detection(entry, teller),
+        false => activity(entry, teller),
     }
 }
 
@@ -58,17 +66,19 @@ fn detection(entry: &Entry, teller: &Teller) -> Value {
 
 fn activity(entry: &Entry, teller: &Teller) -> Value {
     let event = &entry.event;
-    let activity = match event.event_type.rsplit('_').next() {
-        Some("created" | "taken") => 1,
-        Some("changed" | "rotated" | "applied" | "reloaded") => 3,
-        Some("deleted" | "revoked" | "released" | "erased") => 4,
-        _ => OTHER,
+    let activity = match Deed::of(&event.event_type) {
+        Deed::Created => CREATE,
+        Deed::Read => READ,
+        Deed::Changed => UPDATE,
+        Deed::Deleted => DELETE,
+        Deed::Other => OTHER,
     };
     json!({
         "category_uid": APPLICATION_ACTIVITY,
         "class_uid": API_ACTIVITY,
         "activity_id": activity,
         "type_uid": API_ACTIVITY * TYPES_PER_CLASS + activity,
+        "status_id": if has_failed(entry) { FAILURE } else { SUCCESS },
         "severity_id": severity(entry),
         "time": entry.timestamp().as_millisecond(),
         "message": event.message,
@@ -100,7 +110,7 @@ fn unmapped(entry: &Entry) -> Value {
     let event = &entry.event;
     json!({
         "event_type": event.event_type, "action": event.action, "route": event.route, "entity": event.entity,
-        "policy": event.policy, "revision": event.revision, "techniques": event.techniques,
+        "policy": event.policy, "shadow": event.shadow.as_ref().map(shadow), "revision": event.revision, "techniques": event.techniques,
         "latency_ms": event.latency_us.map(|us| us as f64 / 1000.0),
         "hash": entry.hash.to_string(), "previous_hash": entry.previous_hash.to_string(),
     })

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::govern::audit::AuditFinding;
+use crate::govern::audit::AuditShadow;
 use crate::govern::audit::Entry;
 
 /// An entry in JSON, with the API's names.
@@ -33,11 +34,28 @@ pub(in crate::govern::siem) struct Plain<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    shadow: Option<PlainShadow<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     revision: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     latency_ms: Option<f64>,
     hash: String,
     previous_hash: String,
+}
+
+/// What a shadow policy would have done.
+#[derive(Serialize)]
+pub(in crate::govern::siem) struct PlainShadow<'a> {
+    policy: &'a str,
+    action: &'a str,
+    findings: Vec<PlainForeseen<'a>>,
+}
+
+#[derive(Serialize)]
+struct PlainForeseen<'a> {
+    #[serde(rename = "type")]
+    detector: &'a str,
+    action: &'a str,
 }
 
 /// One finding, redacted.
@@ -72,6 +90,7 @@ impl<'a> Plain<'a> {
             findings_omitted: None,
             techniques: &event.techniques,
             policy: event.policy.as_deref(),
+            shadow: event.shadow.as_ref().map(shadow),
             revision: event.revision,
             latency_ms: event.latency_us.map(|latency| latency as f64 / 1000.0),
             hash: entry.hash.to_string(),
@@ -82,6 +101,16 @@ impl<'a> Plain<'a> {
     /// Returns it without its findings, for receivers that take no long messages.
     pub(in crate::govern::siem) fn brief(entry: &'a Entry) -> Self {
         Self { findings: Vec::new(), findings_omitted: Some(entry.event.findings.len()), ..Self::of(entry) }
+    }
+}
+
+/// Returns what a shadow policy would have done in JSON's names.
+pub(in crate::govern::siem) fn shadow(shadow: &AuditShadow) -> PlainShadow<'_> {
+    let findings = shadow.findings.iter();
+    PlainShadow {
+        policy: &shadow.policy,
+        action: &shadow.action,
+        findings: findings.map(|it| PlainForeseen { detector: &it.detector, action: &it.action }).collect(),
     }
 }
 

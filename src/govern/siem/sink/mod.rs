@@ -1,11 +1,14 @@
 //! The platforms: each takes a batch of entries, or says why not.
 
 mod elastic;
+mod nats;
 mod ocsf_file;
 mod splunk;
 mod syslog;
 mod webhook;
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::io;
 use std::io::Write;
 use std::sync::Arc;
@@ -75,6 +78,9 @@ pub(super) enum Trouble {
     /// The batch as a whole is refused for what is in it: parts of it may be taken.
     #[error("the receiver refuses the batch with {0}")]
     Batch(StatusCode),
+    /// Each entry of a batch is refused for what it is: rather the receiver is not made for them, or not set up.
+    #[error("the receiver refuses every entry: it may be set up for something else")]
+    All,
     /// The token or the signing secret cannot be read.
     #[error("the sink's secret cannot be read")]
     Secret,
@@ -84,6 +90,21 @@ pub(super) enum Trouble {
     /// A file cannot be written.
     #[error("the file cannot be written: {0}")]
     File(io::ErrorKind),
+    /// A token, user or password that does not count, or a user who may not publish.
+    #[error("the receiver refuses the sink's credentials, or what they may do")]
+    Denied,
+    /// Nobody acknowledges what is published.
+    #[error("no stream takes the sink's subject")]
+    NoStream,
+    /// Somebody else does.
+    #[error("a stream takes the sink's subject that is not the expected one")]
+    OtherStream,
+    /// A stream that takes nothing for now, by the number of JetStream's error.
+    #[error("the stream takes nothing: JetStream error {0}")]
+    Stream(u32),
+    /// No secret is sent in the clear to who wants TLS.
+    #[error("the receiver wants TLS: begin `url` with tls://")]
+    Unsecured,
 }
 
 /// A platform.
@@ -97,6 +118,19 @@ pub(super) trait Sink: Send {
     fn in_doubt(&mut self) -> usize {
         0
     }
+
+    /// Returns how many of the entries that were taken last would be in doubt if the connection broke now.
+    fn unsettled(&self) -> usize {
+        0
+    }
+
+    /// Looks after the connection while there is nothing to hand over. Dropping the call loses nothing.
+    async fn idle(&mut self) -> Infallible {
+        pending().await
+    }
+
+    /// Ends the connection, in a way that settles as much as can be.
+    async fn close(&mut self) {}
 }
 
 /// Tells what would keep a sink from being opened, before it is wanted.
@@ -109,6 +143,7 @@ pub fn check(config: &SinkConfig) -> Result<(), CertificateFault> {
             tls(&target.peer).map(drop)
         }
         Target::Syslog(target) => tls(&target.peer).map(drop),
+        Target::Nats(target) => tls(&target.peer).map(drop),
         Target::OcsfFile(_) => Ok(()),
     }
 }
@@ -140,6 +175,11 @@ pub(super) fn open(
             Box::new(syslog::Syslog::new(target.clone(), tls, config.timeout_ms, teller, Arc::clone(clock)))
         }
         Target::OcsfFile(target) => Box::new(ocsf_file::OcsfFile { target: target.clone(), teller }),
+        Target::Nats(target) => {
+            let tls = tls(&target.peer)?;
+            let access = nats::Access { tls, read_secret: Arc::clone(read_secret), clock: Arc::clone(clock) };
+            Box::new(nats::Nats::new(target.clone(), config.timeout_ms, teller, access))
+        }
     })
 }
 
@@ -171,11 +211,8 @@ impl HttpSide {
         })
     }
 
-    /// Reads the secret anew, so that a changed file is seen; `None` where the sink has none.
     fn secret(&self) -> Result<Option<String>, Trouble> {
-        let Some(place) = &self.secret else { return Ok(None) };
-        let text = (self.read_secret)(place).map(|text| text.trim().to_owned());
-        text.filter(|text| !text.is_empty()).map(Some).ok_or(Trouble::Secret)
+        secret(self.secret.as_ref(), &self.read_secret)
     }
 
     /// Posts, and returns the answer whatever its status.
@@ -209,6 +246,13 @@ impl HttpSide {
             status => Err(Trouble::Status { status, retry_after: answer.retry_after }),
         }
     }
+}
+
+/// Reads a secret anew, so that a changed file is seen; `None` where the sink has none.
+fn secret(place: Option<&SecretPlace>, read_secret: &ReadSecret) -> Result<Option<String>, Trouble> {
+    let Some(place) = place else { return Ok(None) };
+    let text = read_secret(place).map(|text| text.trim().to_owned());
+    text.filter(|text| !text.is_empty()).map(Some).ok_or(Trouble::Secret)
 }
 
 /// Returns a header that logs do not show.

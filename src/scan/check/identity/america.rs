@@ -85,10 +85,11 @@ pub fn br_cpf(value: &[u8]) -> bool {
     })
 }
 
-/// Tells whether `value` is a numeric Brazilian CNPJ: two check digits, weighted mod 11.
+/// Tells whether `value` is a Brazilian CNPJ: two check digits, weighted mod 11. Since July 2026 the twelve symbols
+/// before them may be letters, which count for what their code is above that of `0`.
 pub fn br_cnpj(value: &[u8]) -> bool {
     const WEIGHTS: [u32; 13] = [6, 5, 4, 3, 2, 9, 8, 7, 6, 5, 4, 3, 2];
-    digits::<14>(value).is_some_and(|cnpj| {
+    symbols::<14>(value).map(|cnpj| cnpj.map(|symbol| symbol - b'0')).is_some_and(|cnpj| {
         varied(&cnpj)
             && brazilian(weigh(&cnpj[..12], &WEIGHTS[1..])) == u32::from(cnpj[12])
             && brazilian(weigh(&cnpj[..13], &WEIGHTS)) == u32::from(cnpj[13])

@@ -86,7 +86,8 @@ pub fn si_emso(value: &[u8]) -> bool {
     digits::<13>(value).is_some_and(|emso| {
         let year = number(&emso[4..7]);
         let year = if year < 800 { 2000 + year } else { 1000 + year };
-        let check = (11 - weigh(&emso[..12], &[7, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11;
+        // Ten and eleven are both written as 0.
+        let check = (11 - weigh(&emso[..12], &[7, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11) % 11 % 10;
         is_date(year, number(&emso[2..4]), number(&emso[..2])) && check == u32::from(emso[12])
     })
 }

@@ -1,6 +1,7 @@
 //! Addresses of people and machines on networks, and written dates of birth.
 
 use std::net::IpAddr;
+use std::net::Ipv6Addr;
 
 use super::is_date;
 
@@ -16,21 +17,41 @@ const SERVICE_ACCOUNTS: [&[u8]; 2] = [b"git", b"hg"];
 
 /// Tells whether `value` is an e-mail address someone may read.
 pub fn email(value: &[u8]) -> bool {
+    let Some((local, top)) = mailbox(value) else { return false };
+    top.iter().all(u8::is_ascii_alphabetic)
+        && !FILE_ENDINGS.contains(&top.to_ascii_lowercase().as_slice())
+        && !SERVICE_ACCOUNTS.contains(&local)
+}
+
+/// Tells whether `value` is an e-mail address beyond ASCII (RFC 6531), or one whose host ends in the ASCII form of a
+/// name beyond it (RFC 5890).
+pub fn email_international(value: &[u8]) -> bool {
+    let Some((_, top)) = mailbox(value) else { return false };
+    let Ok(text) = std::str::from_utf8(value) else { return false };
+    let is_letter = |letter: char| letter.is_alphanumeric() || letter.is_ascii() || is_mark(letter);
+    text.chars().all(is_letter) && (!text.is_ascii() || top.starts_with(b"xn--"))
+}
+
+/// Tells whether a character is a vowel sign or the like, which words of many scripts are written with.
+fn is_mark(character: char) -> bool {
+    unicode_normalization::char::is_combining_mark(character)
+}
+
+/// Returns the local part of an address, and the last label of its host.
+fn mailbox(value: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut parts = value.splitn(2, |&byte| byte == b'@');
-    let (Some(local), Some(host)) = (parts.next(), parts.next()) else { return false };
+    let (local, host) = (parts.next()?, parts.next()?);
     let labels: Vec<&[u8]> = host.split(|&byte| byte == b'.').collect();
-    let Some(&top) = labels.last() else { return false };
+    let top = labels.last()?;
     let dotted =
         |part: &[u8]| part.starts_with(b".") || part.ends_with(b".") || part.windows(2).any(|w| w == b"..");
-    (1..=64).contains(&local.len())
+    let is_sound = (1..=64).contains(&local.len())
         && host.len() <= 253
         && !dotted(local)
         && labels.len() >= 2
         && labels.iter().all(|label| !label.is_empty() && !label.starts_with(b"-") && !label.ends_with(b"-"))
-        && top.len() >= 2
-        && top.iter().all(u8::is_ascii_alphabetic)
-        && !FILE_ENDINGS.contains(&top.to_ascii_lowercase().as_slice())
-        && !SERVICE_ACCOUNTS.contains(&local)
+        && top.len() >= 2;
+    is_sound.then_some((local, top))
 }
 
 /// Tells whether `value` is an IP address of one host: not loopback, unspecified, broadcast or multicast.
@@ -44,9 +65,25 @@ pub fn ip_address(value: &[u8]) -> bool {
             !four.is_broadcast() && four.octets()[0] != 0 && four.octets()[0] < 240 && four.octets()[3] != 0
         }
         // The whole of `a::` or `::1` is more often code or prose than a host.
-        IpAddr::V6(six) => six.segments().iter().filter(|&&group| group != 0).count() >= 3,
+        IpAddr::V6(six) => {
+            six.segments().iter().filter(|&&group| group != 0).count() >= 3
+                && (is_given_out(six) || is_long(value, six))
+        }
     };
     single && !address.is_loopback() && !address.is_unspecified() && !address.is_multicast()
+}
+
+/// Tells whether an address is of a range that hosts have theirs from: global, unique local or of one link (RFC 4291).
+fn is_given_out(address: Ipv6Addr) -> bool {
+    let first = address.segments()[0];
+    matches!(first >> 12, 2 | 3) || matches!(first >> 8, 0xfc..=0xfe)
+}
+
+/// Tells whether an address is written at such length, with letters, that it can hardly be anything else.
+fn is_long(value: &[u8], address: Ipv6Addr) -> bool {
+    const LONG_GROUPS_MIN: usize = 4;
+    let long = address.segments().iter().filter(|&&group| group > 0xff).count();
+    long >= LONG_GROUPS_MIN && value.iter().any(u8::is_ascii_alphabetic)
 }
 
 /// Tells whether `value` is a hardware address of one device: neither all alike nor multicast.

@@ -64,8 +64,16 @@ pub fn no_fnr(value: &[u8]) -> bool {
     digits::<11>(value).is_some_and(|fnr| {
         // D numbers have 40 added to the day, H numbers 40 to the month.
         let (day, month) = (number(&fnr[..2]) % 40, number(&fnr[2..4]) % 40);
+        // The three digits behind the date tell its century; some pairs of them were never given out.
+        let (year, serial) = (number(&fnr[4..6]), number(&fnr[6..9]));
+        let given = match serial {
+            500..=749 => !(40..54).contains(&year),
+            750..=899 => year < 40,
+            _ => true,
+        };
         fnr[0] < 8
-            && is_short_date(number(&fnr[4..6]), month, day)
+            && given
+            && is_short_date(year, month, day)
             && weigh(&fnr[..10], &[3, 7, 6, 1, 8, 9, 4, 5, 2, 1]).is_multiple_of(11)
             && weigh(&fnr, &[5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]).is_multiple_of(11)
     })

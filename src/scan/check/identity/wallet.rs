@@ -8,6 +8,9 @@ use super::keccak::keccak256;
 /// Digits of base 58 in Bitcoin's order.
 const BASE58: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
+/// Digits of base 58 in the order of the XRP Ledger.
+const BASE58_XRP: &[u8; 58] = b"rpshnaf39wBUDNEGHJKLM4PQRST7VWXYZ2bcdeCg65jkm8oFqi1tuvAxyz";
+
 /// Bytes of a versioned, checksummed hash: 1 + 20 + 4.
 const BASE58CHECK_BYTES: usize = 25;
 
@@ -23,9 +26,32 @@ const BECH32_BYTES_MAX: usize = 90;
 /// Tells whether `value` is a Bitcoin address: Base58Check of version 0 or 5, or bech32.
 pub fn btc(value: &[u8]) -> bool {
     if value.first_chunk::<3>().is_some_and(|head| head.eq_ignore_ascii_case(b"bc1")) {
-        return segwit(value);
+        return segwit(b"bc", value);
     }
     matches!(base58check(value), Some(0x00 | 0x05))
+}
+
+/// Tells whether `value` is a Litecoin address of segregated witness: bech32 behind `ltc1`.
+pub fn ltc_segwit(value: &[u8]) -> bool {
+    segwit(b"ltc", value)
+}
+
+/// Tells whether `value` is an address of the XRP Ledger: Base58Check of version 0 in its own order of digits.
+pub fn xrp(value: &[u8]) -> bool {
+    respelled(value, BASE58_XRP, BASE58).is_some_and(|address| base58check(&address) == Some(0x00))
+}
+
+/// Returns an address of the XRP Ledger with a hash drawn from the text of `value`.
+pub fn repair_xrp(value: &[u8]) -> Option<Vec<u8>> {
+    let mut seed = b"1".to_vec();
+    seed.extend(value);
+    respelled(&repair_base58(&seed)?, BASE58, BASE58_XRP)
+}
+
+/// Writes a value with the digits of another order.
+fn respelled(value: &[u8], from: &[u8; 58], to: &[u8; 58]) -> Option<Vec<u8>> {
+    let place = |symbol: &u8| from.iter().position(|digit| digit == symbol);
+    value.iter().map(|symbol| to.get(place(symbol)?).copied()).collect()
 }
 
 /// Tells whether `value` is a TRON (version 0x41), Litecoin (0x30, 0x32) or Dogecoin (0x1e) address.
@@ -91,13 +117,14 @@ pub fn repair_base58(value: &[u8]) -> Option<Vec<u8>> {
     Some(spelled)
 }
 
-/// Tells whether `value` is a segregated-witness address: BIP 173 for version 0, BIP 350 after it.
-fn segwit(value: &[u8]) -> bool {
+/// Tells whether `value` is a segregated-witness address of a chain: BIP 173 for version 0, BIP 350 after it.
+fn segwit(chain: &[u8], value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
     if value.len() > BECH32_BYTES_MAX || (lower != value && value.to_ascii_uppercase() != value) {
         return false;
     }
-    let Some(words) = bech32_words(&lower) else { return false };
+    let data = lower.strip_prefix(chain).and_then(|rest| rest.strip_prefix(b"1"));
+    let Some(words) = data.and_then(bech32_words) else { return false };
     let (Some(&version), Some(program_words)) = (words.first(), words.len().checked_sub(7)) else {
         return false;
     };
@@ -110,16 +137,12 @@ fn segwit(value: &[u8]) -> bool {
         && (version > 0 || matches!(program_bytes, 20 | 32))
         && padding < 5
         && last & ((1 << padding) - 1) == 0
-        && polymod(b"bc", &words) == constant
+        && polymod(chain, &words) == constant
 }
 
-/// Returns the five-bit words after `bc1`, checksum included.
-fn bech32_words(lower: &[u8]) -> Option<Vec<u8>> {
-    lower
-        .get(3..)?
-        .iter()
-        .map(|symbol| Some(BECH32.iter().position(|digit| digit == symbol)? as u8))
-        .collect()
+/// Returns the five-bit words of the data behind a chain's name, checksum included.
+fn bech32_words(data: &[u8]) -> Option<Vec<u8>> {
+    data.iter().map(|symbol| Some(BECH32.iter().position(|digit| digit == symbol)? as u8)).collect()
 }
 
 fn polymod(human: &[u8], words: &[u8]) -> u32 {
@@ -140,15 +163,24 @@ pub fn repair_btc(value: &[u8]) -> Option<Vec<u8>> {
     if !value.starts_with(b"bc1") {
         return repair_base58(value);
     }
+    segwit_of(b"bc", value)
+}
+
+/// Returns a Litecoin address of segregated witness with a hash drawn from the text of `value`.
+pub fn repair_ltc_segwit(value: &[u8]) -> Option<Vec<u8>> {
+    segwit_of(b"ltc", value)
+}
+
+fn segwit_of(chain: &[u8], value: &[u8]) -> Option<Vec<u8>> {
     let seed: [u8; 32] = Sha256::digest(value).into();
     let mut words = vec![0];
     words.extend(seed.map(|byte| byte & 31));
     words.extend([0; 6]);
-    let check = polymod(b"bc", &words) ^ 1;
+    let check = polymod(chain, &words) ^ 1;
     words.truncate(33);
     words.extend((0..6).map(|word| ((check >> (5 * (5 - word))) & 31) as u8));
     let text = words.iter().map(|&word| BECH32.get(usize::from(word)).copied());
-    b"bc1".iter().copied().map(Some).chain(text).collect()
+    chain.iter().chain(b"1").copied().map(Some).chain(text).collect()
 }
 
 /// Tells whether `value` is an Ethereum address; mixed case must satisfy EIP-55.

@@ -117,3 +117,19 @@ proptest! {
         prop_assert_eq!(base32_decode(&base32_encode(&bytes)), Some(bytes));
     }
 }
+
+#[test]
+fn a_token_that_is_meant_for_web_pages_is_no_secret() {
+    let token = |payload: &str| {
+        let parts = [r#"{"alg":"HS256","typ":"JWT"}"#, payload].map(|part| LENIENT_URL.encode(part));
+        let [header, payload] = parts.map(|part| part.trim_end_matches('=').to_owned());
+        format!("{header}.{payload}.Zk3VtW8xQ1rNb7PyLs5Hd2Gm9Cf4Xj6T")
+    };
+    for (payload, expected) in [
+        (r#"{"iss":"supabase","ref":"abc","role":"anon","iat":1700000000}"#, false),
+        (r#"{"iss":"supabase","ref":"abc","role":"service_role","iat":1700000000}"#, true),
+        (r#"{"iss":"elsewhere","role":"anon","sub":"42"}"#, true),
+    ] {
+        assert_eq!(jwt(token(payload).as_bytes()), expected, "{payload}");
+    }
+}

@@ -40,6 +40,19 @@ fn placeholders_are_told_from_values() {
 }
 
 #[test]
+fn references_and_keys_of_manuals_stand_in_only_as_a_whole() {
+    let manual = ["sk_test_", "4eC39HqLyjWDarjtT1zdp7dc"].concat();
+    for value in
+        ["ENC[AES256_GCM,data:qk3V]", "op://Vault1/item/field", "ssm:/prod/Db1/pw", "file:/etc/pw2", &manual]
+    {
+        assert!(!not_mask(value.as_bytes()), "{value}");
+    }
+    for value in ["kX9vQ2mZ7tLw4op://RbN8cYd", "J7$kq-Pw2!vTfile:/", "q8Zr4TnB6wMk2Hsvault:9d"] {
+        assert!(not_mask(value.as_bytes()), "{value}");
+    }
+}
+
+#[test]
 fn identifiers_are_not_mixed() {
     for value in ["production-key-2024", "getUserById22", "application_json_v10", "abcdefghij", "12345678901"]
     {

@@ -102,6 +102,61 @@ fn a_faulty_model_is_told_with_its_file() {
     assert!(told("models/other/card.toml", b"[model]").starts_with("models/other/card.toml: "));
     let card = pack::builtin_models()["models/gatehouse/card.toml"].clone();
     assert!(told("models/other/card.toml", &card).contains("unlike its folder"));
-    let taken = Shelf::read(pack::builtin_models(), &["jailbreak"]).unwrap_err();
-    assert!(taken[0].to_string().contains("`jailbreak` is the type of a detector"));
+    for kind in ["jailbreak", "location", "organization", "person_name", "postal_address"] {
+        let taken = Shelf::read(pack::builtin_models(), &[kind]).unwrap_err();
+        let told = taken[0].to_string();
+        assert!(told.contains(&format!("`{kind}` is the type of a detector, too")), "{told}");
+        assert!(told.contains("give the detector another name"), "it says what to do: {told}");
+    }
+}
+
+#[test]
+fn a_tagger_is_asked_only_where_one_of_its_kinds_is_wanted() {
+    let shelf = shipped();
+    let judged: DetectorSet = shelf.judged().collect();
+    assert!(shelf.tagger(&judged).is_none() && !judged.is_empty());
+    let person = shelf.ids().zip(shelf.kinds()).find(|(_, kind)| kind.name == "person_name").unwrap();
+    assert!(person.1.is_named_only() && !judged.contains(person.0));
+    let wanted: DetectorSet = [person.0].into_iter().collect();
+    let names = shelf.tagger(&wanted).expect("it is wanted");
+    let text = "My name is Maria Lopez and I live in London.";
+    let found: Vec<&str> = names.find(text.as_bytes()).into_iter().map(|it| &text[it.value]).collect();
+    assert_eq!(found, ["Maria Lopez"]);
+    assert_eq!(shelf.find(text.as_bytes(), Origin::User, &Signals::default(), &wanted), None);
+}
+
+#[test]
+fn no_finding_of_two_cards_is_lost() {
+    let second = |changes: &[(&str, &str)]| {
+        let mut files = pack::builtin_models();
+        let card = std::str::from_utf8(&files["models/gatehouse/card.toml"]).unwrap().to_owned();
+        let card = card.replace("name = \"gatehouse\"", "name = \"lodge\"").replace("default = true", "");
+        let card = changes.iter().fold(card, |card, (from, to)| {
+            assert!(card.contains(from), "{from}");
+            card.replace(from, to)
+        });
+        files.insert("models/lodge/card.toml".to_owned(), card.into_bytes().into());
+        files.insert("models/lodge/model.bin".to_owned(), files["models/gatehouse/model.bin"].clone());
+        let read = Shelf::read(files, &[]);
+        read.map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    };
+    assert_eq!(second(&[]).expect("they mean the same").kinds().len(), shipped().kinds().len());
+    for changes in [
+        &[("type = \"jailbreak\"", "type = \"person_name\"")][..],
+        &[("type = \"jailbreak\"", "type = \"breakout\"")],
+        &[("category = \"injection\"", "category = \"custom\"")],
+    ] {
+        let told = second(changes).unwrap_err();
+        assert!(told.contains("models/lodge/card.toml: ") && told.contains("do not go together"), "{told}");
+    }
+}
+
+#[test]
+fn a_card_may_only_declare_what_its_model_can_report() {
+    let mut files = pack::builtin_models();
+    let card = files.iter_mut().find(|(path, _)| path.ends_with("doorplate/card.toml")).unwrap().1;
+    let text = std::str::from_utf8(card).unwrap().replace("head = \"person\"", "head = \"persona\"");
+    *card = text.into_bytes().into();
+    let faults = Shelf::read(files, &[]).unwrap_err();
+    assert!(matches!(faults[0].problem, ModelProblem::Part("persona")), "{faults:?}");
 }

@@ -1,0 +1,76 @@
+//! Last uses of sessions, which are written down from time to time, and ends that are forgotten.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use super::NOTED_AT_ONCE;
+use super::NOTED_EVERY;
+use super::ROUNDS_TO_FORGET;
+use super::SessionRecord;
+use super::SessionStore;
+use super::known::Live;
+use crate::clock::Clock;
+use crate::store::StoreError;
+
+impl SessionStore {
+    /// Returns every session of which anything is kept, also those that have ended by themselves.
+    pub fn kept(&self) -> Vec<SessionRecord> {
+        self.known.read().by_hash.values().map(|live| live.record.clone()).collect()
+    }
+
+    /// Writes down which sessions were used since the last time, so that an idle time outlives a restart, and is known
+    /// to other nodes. Blocks.
+    ///
+    /// # Errors
+    /// The store failed; a session whose use is not noted ends earlier after a restart, nothing worse.
+    pub fn note_uses(&self) -> Result<(), StoreError> {
+        // One that another node has ended meanwhile does not come back.
+        let round = || -> Result<bool, StoreError> {
+            self.table.note(
+                |fresh| self.take_over(fresh),
+                |batch| {
+                    let used = self.used();
+                    used.iter().try_for_each(|record| self.put_in(batch, record))?;
+                    Ok(used.len() == NOTED_AT_ONCE)
+                },
+            )
+        };
+        while round()? {}
+        Ok(())
+    }
+
+    /// Returns sessions whose last use the store does not have, some of them where there are many.
+    fn used(&self) -> Vec<SessionRecord> {
+        let known = self.known.read();
+        let is_used = |live: &&Live| live.record.seen_at > live.stored_seen_at && !live.record.is_erased();
+        let used = known.by_hash.values().filter(is_used).take(NOTED_AT_ONCE);
+        used.map(|live| live.record.clone()).collect()
+    }
+
+    /// Does [`SessionStore::note_uses`] every minute and when `shutdown` resolves, and [`SessionStore::forget_ended`]
+    /// from time to time.
+    pub async fn run(self: Arc<Self>, clock: Arc<dyn Clock>, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        let (mut round, mut is_over) = (0_u32, false);
+        while !is_over {
+            tokio::select! {
+                () = &mut shutdown => is_over = true,
+                () = tokio::time::sleep(NOTED_EVERY) => {}
+            }
+            round = round.wrapping_add(1);
+            let (sessions, now) = (Arc::clone(&self), clock.now());
+            let forgets = round.is_multiple_of(ROUNDS_TO_FORGET);
+            let kept = tokio::task::spawn_blocking(move || {
+                sessions.note_uses()?;
+                if forgets { sessions.forget_ended(now) } else { Ok(()) }
+            });
+            match kept.await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::error!(%error, "the uses and ends of sessions could not be stored")
+                }
+                Err(_) => tracing::error!("storing the uses and ends of sessions panicked"),
+            }
+        }
+    }
+}

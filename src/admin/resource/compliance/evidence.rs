@@ -1,0 +1,71 @@
+//! `/api/v1/compliance/evidence`: what one check goes by, thing by thing.
+//!
+//! Auditors judge by policies, keys, users and the configuration, and may read none of these. Here they see of them what
+//! a check looks at: an id, and what was found of it.
+
+use serde::Deserialize;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::EvidenceEntry;
+use super::facts;
+use crate::admin::call::Answer;
+use crate::admin::call::Call;
+use crate::admin::call::ok;
+use crate::admin::error::ApiError;
+use crate::govern::compliance::check::Check;
+use crate::govern::compliance::check::Item;
+
+/// What it is asked by.
+pub const PARAMETERS: [&str; 1] = ["check"];
+
+/// What one check saw, and of what.
+#[derive(Serialize, ToSchema)]
+pub struct CheckEvidence {
+    /// What it saw.
+    #[serde(flatten)]
+    pub seen: EvidenceEntry,
+    /// What it goes by, where that is shown here: at most 1000, what is not as it should be first.
+    pub items: Vec<EvidenceItem>,
+    /// How many there are.
+    pub items_total: usize,
+    /// When it was seen: at most a second ago.
+    pub generated_at: String,
+}
+
+/// One of the things that a check goes by.
+#[derive(Serialize, ToSchema)]
+pub struct EvidenceItem {
+    /// The id of a policy, a key or a user, the name of a route, a listener or a setting.
+    pub name: String,
+    /// Whether it is as it should be.
+    pub good: bool,
+    /// What was seen of it.
+    pub observed: String,
+}
+
+/// The query as it was written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    check: Option<String>,
+}
+
+/// `GET /api/v1/compliance/evidence`.
+pub async fn show(call: Call) -> Answer {
+    let Asked { check } = call.query()?;
+    let Some(check) = check.as_deref().and_then(Check::named) else {
+        let known = Check::ALL.iter().map(|check| check.name.to_owned()).collect();
+        let message = "check: expected the name of a check".to_owned();
+        return Err(ApiError::UnknownName { message, key: "valid_checks", known });
+    };
+    let facts = facts(&call).await?;
+    let evidence = check.run(&facts);
+    let item = |Item { name, is_good, seen }: Item| EvidenceItem { name, good: is_good, observed: seen };
+    ok(&CheckEvidence {
+        seen: super::evidence(&evidence),
+        items: evidence.items.into_iter().map(item).collect(),
+        items_total: evidence.items_total,
+        generated_at: facts.at.to_string(),
+    })
+}

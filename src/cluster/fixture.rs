@@ -1,0 +1,89 @@
+//! A real Redis for tests.
+
+use std::net::TcpListener;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::RedisServer;
+use super::WhenAway;
+use super::redis::Answer;
+use crate::clock::Clock;
+use crate::clock::SystemClock;
+use crate::telemetry::metrics::Metrics;
+use crate::tls::client::TlsClient;
+
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A Redis of a test's own; it ends with this.
+pub(super) struct Redis {
+    process: Child,
+    port: u16,
+}
+
+impl Redis {
+    pub(super) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let redis = Self { process: run(port), port };
+        redis.wait().await;
+        redis
+    }
+
+    async fn wait(&self) {
+        let begun = std::time::Instant::now();
+        while self.server(WhenAway::Local).open().await.is_err() {
+            assert!(begun.elapsed() < PATIENCE, "Redis does not start");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Lets it die as it stands.
+    pub(super) fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Starts it again, with nothing in it.
+    pub(super) async fn restart(&mut self) {
+        self.process = run(self.port);
+        self.wait().await;
+    }
+
+    pub(super) fn server(&self, when_away: WhenAway) -> RedisServer {
+        server_at(self.port, when_away)
+    }
+
+    pub(super) async fn forget_all(&self) {
+        let mut open = self.server(WhenAway::Local).open().await.unwrap();
+        assert_eq!(open.ask(&[b"FLUSHALL".to_vec()]).await.unwrap(), Answer::Text(b"OK".to_vec()));
+    }
+}
+
+fn run(port: u16) -> Child {
+    let mut program = Command::new("redis-server");
+    program.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+    program.stdout(Stdio::null()).spawn().expect("tests/setup/system.sh installs redis-server")
+}
+
+/// Returns what is taken for a Redis at a port of this machine.
+pub(super) fn server_at(port: u16, when_away: WhenAway) -> RedisServer {
+    RedisServer {
+        url: format!("redis://127.0.0.1:{port}").parse().unwrap(),
+        tls: TlsClient::new(None).unwrap(),
+        timeout: Duration::from_secs(5),
+        when_away,
+        clock: Arc::new(SystemClock) as Arc<dyn Clock>,
+        metrics: Arc::new(Metrics::new("0", "0")),
+        reach: Arc::default(),
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

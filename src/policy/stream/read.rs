@@ -1,0 +1,164 @@
+//! Reads one event: whose its texts are, and what has to be looked at.
+
+use smallvec::SmallVec;
+
+use super::StreamInspector;
+use super::held::Held;
+use super::names;
+use super::stop::Stop;
+use super::template::Template;
+use crate::llm::dialect::Channel;
+use crate::llm::dialect::LaneEnd;
+use crate::llm::json;
+use crate::llm::json::JsonString;
+use crate::llm::usage::Usage;
+use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Unreadable;
+use crate::policy::inspect::body;
+use crate::policy::inspect::layer3;
+use crate::policy::inspect::names as tagged;
+use crate::policy::inspect::text::Sheet;
+use crate::redact::restore;
+use crate::redact::splice::Edit;
+use crate::redact::token::Vault;
+use crate::scan::scanner::touches;
+use crate::scan::view;
+
+impl StreamInspector {
+    /// Feeds the text of an event that is known but for it.
+    pub(super) fn read_known(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+        slot: usize,
+        string: JsonString,
+    ) -> Result<SmallVec<[usize; 2]>, Stop> {
+        let payload = held.payload.clone();
+        let text = payload.get(string.raw.clone()).unwrap_or_default();
+        self.lanes[slot].said = None;
+        held.holds_only(slot, self.lanes[slot].fed, string);
+        self.feed(inspector, vault, slot, text).map(|()| SmallVec::new())
+    }
+
+    /// Reads an event, and remembers its form where the next one may share it.
+    pub(super) fn read_new(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+    ) -> Result<SmallVec<[usize; 2]>, Stop> {
+        let told = self.observations.len();
+        let ended = self.read(inspector, vault, held)?;
+        self.template = None;
+        if ended.is_empty() && self.observations.len() == told {
+            self.template = Template::of(held).filter(|it| !self.lanes[it.slot()].is_whole);
+        }
+        Ok(ended)
+    }
+
+    /// Reads one event and feeds its texts; returns the lanes it ends.
+    fn read(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+    ) -> Result<SmallVec<[usize; 2]>, Stop> {
+        self.scan_outside(inspector, vault, held)?;
+        let payload = held.payload.clone();
+        held.is_read = payload.trim_ascii().is_empty() || inspector.dialect.is_terminator(&payload);
+        if payload.trim_ascii().is_empty() {
+            return Ok(SmallVec::new());
+        }
+        if held.is_read {
+            return Ok((0..self.lanes.len()).collect());
+        }
+        let event = held.piece.event.clone();
+        if inspector.dialect.is_plain(event.as_deref()) {
+            return self.scan_plain(inspector, vault, held);
+        }
+        let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
+        inspector.dialect.check_keys(&payload, &document).map_err(Unreadable::from)?;
+        let is_counted = self.count(Usage::read(inspector.dialect, &payload, &document));
+        self.pin_tools(inspector, vault, &payload, &document)?;
+        let stop = self.read_strings(inspector, vault, held, (&payload, &document, event.as_deref()))?;
+        self.scan_numbers(inspector, vault, held, &document)?;
+        let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
+        self.end_counted(is_counted, &ends);
+        held.copies.extend(inspector.dialect.copies(&payload, &document).into_iter().map(|(range, none)| {
+            Edit { range: held.piece.raw_range(range), replacement: none.as_bytes().to_vec() }
+        }));
+        held.document = Some(document);
+        held.is_read = true;
+        stop.map_or(Ok(()), Err)?;
+        let ended = self.ended_by(held, &ends);
+        if self.is_conversation && ends.iter().any(LaneEnd::is_of_all) {
+            self.begin_anew();
+        }
+        Ok(ended)
+    }
+
+    /// Feeds the texts of an event that go on over events, and scans the others where something may be in them; returns
+    /// what stopped a text. The rest of the event is read then, too: what stands before the match may only leave with it.
+    fn read_strings(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+        (payload, document, event): (&[u8], &json::Document, Option<&str>),
+    ) -> Result<Option<Stop>, Stop> {
+        let mut suspects = Vec::new();
+        let wanted = inspector.policy.looked_for(inspector.judged());
+        // Between agents an event is a whole message, and is read as a whole body would be.
+        let is_message = inspector.dialect.is_between_peers();
+        inspector.ruleset.scanner.suspects(payload, wanted, &mut suspects).map_err(Unreadable::from)?;
+        let mut stop = None;
+        for (at, string) in document.strings.iter().enumerate() {
+            if inspector.dialect.is_sound(event, payload, document, string) {
+                self.pass_sound(string.raw.len());
+                continue;
+            }
+            if let Some(key) = inspector.dialect.lane(event, payload, document, string) {
+                let text = document.text(payload, string);
+                match self.continued(inspector, vault, held, (key, string), &text) {
+                    Err(Stop::Finding(found)) => drop(stop.get_or_insert(Stop::Finding(found))),
+                    fed => fed?,
+                }
+                continue;
+            }
+            let raw = &payload[string.raw.clone()];
+            let channel = || inspector.dialect.channel(payload, document, string);
+            if is_message
+                || names::wanted(inspector).is_some() && tagged::reads(channel(), raw)
+                || layer3::has_words(raw) && layer3::reads_alone(channel())
+                || touches(&suspects, &string.raw)
+                || string.escaped
+                || view::needs_views(raw)
+                || restore::may_hold(vault, raw)
+            {
+                let is_suspect = touches(&suspects, &string.raw);
+                self.scan_string(inspector, vault, held, (document, at), is_suspect)?;
+            }
+        }
+        Ok(stop)
+    }
+
+    /// Compares the tools that an event offers with those that its caller knows.
+    fn pin_tools(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        payload: &[u8],
+        document: &json::Document,
+    ) -> Result<(), Stop> {
+        if inspector.pins.is_none() {
+            return Ok(());
+        }
+        let mut sheet = Sheet::new(inspector, vault);
+        std::mem::swap(sheet.gathered(), &mut self.gathered);
+        body::pin_tools(&mut sheet, payload, document);
+        std::mem::swap(sheet.gathered(), &mut self.gathered);
+        let (_, blocked) = self.judge(inspector, vault, &[], Channel::ToolDefinition, |_| None);
+        if blocked.is_some() { Err(Stop::Alone) } else { Ok(()) }
+    }
+}

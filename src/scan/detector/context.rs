@@ -1,0 +1,148 @@
+//! The words that speak for a match when they stand before it.
+
+use memchr::memmem;
+
+/// How far before a match its context words are looked for, in bytes of the same view.
+pub const CONTEXT_BYTES: usize = 96;
+
+/// From this length on, in bytes, a context word may stand inside a longer word.
+const CONTEXT_SUBSTRING_BYTES: usize = 4;
+
+/// How many bytes a character has at most in UTF-8.
+const CHARACTER_BYTES_MAX: usize = 4;
+
+/// Words that speak for a match when they stand before it.
+#[derive(Clone, Debug)]
+pub struct ContextWords {
+    words: Vec<ContextWord>,
+    required: bool,
+}
+
+/// One of them, and whether a longer word may go on at its ends.
+#[derive(Clone, Debug)]
+struct ContextWord {
+    finder: memmem::Finder<'static>,
+    /// Whether no letter and no digit may stand before it, of whichever script.
+    begins: bool,
+    /// Whether none may stand behind it.
+    ends: bool,
+}
+
+impl ContextWords {
+    /// Takes the words to look for; empty ones are dropped, and a blank at an end stands for the edge of a word.
+    pub fn new(words: &[String], required: bool) -> Self {
+        Self { words: words.iter().filter_map(|word| ContextWord::new(word)).collect(), required }
+    }
+
+    /// Returns the words in lower case, without the blanks at their ends.
+    pub fn words(&self) -> impl Iterator<Item = &[u8]> {
+        self.words.iter().map(|word| word.finder.needle())
+    }
+
+    /// Tells whether there is no finding without one of the words.
+    pub fn required(&self) -> bool {
+        self.required
+    }
+
+    /// Tells whether one of the words stands in `before`, whatever its ASCII case.
+    ///
+    /// A word of up to three bytes has to stand alone; a longer one may be part of a compound, but not at an end
+    /// where it was written with a blank.
+    pub fn found(&self, before: &[u8]) -> bool {
+        let lower = before.to_ascii_lowercase();
+        self.words.iter().any(|word| word.finder.find_iter(&lower).any(|at| word.stands_at(&lower, at)))
+    }
+}
+
+impl PartialEq for ContextWords {
+    fn eq(&self, other: &Self) -> bool {
+        let facts = self.words.iter().map(ContextWord::facts);
+        self.required == other.required && facts.eq(other.words.iter().map(ContextWord::facts))
+    }
+}
+
+impl Eq for ContextWords {}
+
+impl ContextWord {
+    /// Reads a word as a pack writes it; none where nothing but blanks is written.
+    fn new(written: &str) -> Option<Self> {
+        let word = written.trim_matches(' ').to_ascii_lowercase();
+        let finder = memmem::Finder::new(word.as_bytes()).into_owned();
+        let (begins, ends) = (written.starts_with(' '), written.ends_with(' '));
+        (!word.is_empty()).then_some(Self { finder, begins, ends })
+    }
+
+    /// Returns what makes it equal to another.
+    fn facts(&self) -> (&[u8], bool, bool) {
+        (self.finder.needle(), self.begins, self.ends)
+    }
+
+    /// Tells whether what was found at a place of `text` is the word, and no part of one that speaks of something else.
+    fn stands_at(&self, text: &[u8], at: usize) -> bool {
+        let word = self.finder.needle().len();
+        let (before, behind) =
+            (text.get(..at).unwrap_or_default(), text.get(at + word..).unwrap_or_default());
+        let beside = [before.last(), behind.first()];
+        let is_part =
+            word < CONTEXT_SUBSTRING_BYTES && beside.into_iter().flatten().any(u8::is_ascii_alphanumeric);
+        let goes_on = self.begins && ends_in_letter(before) || self.ends && begins_with_letter(behind);
+        !is_part && !goes_on
+    }
+}
+
+/// Tells whether the last character of a text is a letter or a digit of any script.
+fn ends_in_letter(text: &[u8]) -> bool {
+    let mut ends = (1..=CHARACTER_BYTES_MAX).filter_map(|bytes| text.get(text.len().checked_sub(bytes)?..));
+    ends.find_map(|end| std::str::from_utf8(end).ok())
+        .is_some_and(|last| last.contains(char::is_alphanumeric))
+}
+
+/// Tells whether the first character of a text is a letter or a digit of any script.
+fn begins_with_letter(text: &[u8]) -> bool {
+    let mut begins = (1..=CHARACTER_BYTES_MAX).filter_map(|bytes| text.get(..bytes));
+    begins
+        .find_map(|begin| std::str::from_utf8(begin).ok())
+        .is_some_and(|first| first.contains(char::is_alphanumeric))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> ContextWords {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        ContextWords::new(&words, true)
+    }
+
+    #[test]
+    fn context_words_are_caseless_and_short_ones_stand_alone() {
+        let words = words(&["SSN", "secret", "", " "]);
+        for (before, found) in
+            [("ssn: ", true), ("my_Ssn=", true), ("assn ", false), ("clientSecret", true), ("", false)]
+        {
+            assert_eq!(words.found(before.as_bytes()), found, "{before}");
+        }
+    }
+
+    #[test]
+    fn a_blank_stands_for_the_edge_of_a_context_word() {
+        let edged = words(&[" né le", " born ", " рожд"]);
+        assert_eq!(edged.words().collect::<Vec<_>>(), ["né le".as_bytes(), b"born", "рожд".as_bytes()]);
+        for (before, found) in [
+            ("né le ", true),
+            ("(né le ", true),
+            ("«né le ", true),
+            ("donné le ", false),
+            ("créé, donné le, né le ", true),
+            ("Born: ", true),
+            ("is_born_", true),
+            ("stubborn ", false),
+            ("borné ", false),
+            ("дата рождения ", true),
+            ("возрождение ", false),
+        ] {
+            assert_eq!(edged.found(before.as_bytes()), found, "{before}");
+        }
+        assert_ne!(edged, words(&["né le", "born", "рожд"]));
+    }
+}
