@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn badge() -> Badge {
-        Badge { id: "badge-1".to_owned(), name: "ada".to_owned(), desk: "by the door".to_owned() }
+        Badge { id: "badge-1".to_owned(), name: "Ada L.".to_owned(), desk: "by the door".to_owned() }
     }
 
     fn world() -> (Store, Arc<Keyring>, Followed<String, Sealed<Badge>>) {
@@ -208,14 +208,18 @@ mod tests {
 
     #[test]
     fn a_name_is_read_until_its_key_or_that_of_whom_the_record_is_about_is_gone() {
-        for (erased, name, desk) in
-            [("nobody", "ada", "by the door"), ("ada", ERASED, "by the door"), ("badge-1", ERASED, ERASED)]
-        {
+        for (erased, name, desk) in [
+            ("nobody", "Ada L.", "by the door"),
+            ("Ada L.", ERASED, "by the door"),
+            ("badge-1", ERASED, ERASED),
+        ] {
             let (store, keyring, badges) = world();
             let sealed = Sealed::seal(&badge(), &keyring).unwrap();
             badges.table().put(&"badge-1".to_owned(), &sealed).unwrap();
             let written = written(&store);
-            assert!(written.contains("badge-1") && !written.contains("ada") && !written.contains("door"));
+            assert!(
+                written.contains("badge-1") && !written.contains("Ada L.") && !written.contains("the door")
+            );
             keyring.destroy(erased).unwrap();
             let read = badges.table().get(&"badge-1".to_owned()).unwrap().unwrap().open(&keyring).unwrap();
             assert_eq!((read.name.as_str(), read.desk.as_str()), (name, desk), "{erased}");
@@ -225,7 +229,7 @@ mod tests {
     #[test]
     fn a_record_of_the_first_version_is_read_and_sealed() {
         let (store, keyring, badges) = world();
-        let old = br#"{"v":1,"record":{"id":"badge-1","name":"ada","desk":"by the door"}}"#;
+        let old = br#"{"v":1,"record":{"id":"badge-1","name":"Ada L.","desk":"by the door"}}"#;
         let mut batch = Batch::default();
         batch.put("badges", b"badge-1".to_vec(), old.to_vec());
         store.commit(&batch).unwrap();
@@ -234,7 +238,7 @@ mod tests {
         // As it was, then as it is.
         assert_eq!(shown.len(), 3, "{shown:?}");
         let now = written(&store);
-        assert!(now.starts_with(r#"{"v":2,"#) && !now.contains("ada"), "{now}");
+        assert!(now.starts_with(r#"{"v":2,"#) && !now.contains("Ada L."), "{now}");
         let read = badges.table().get(&"badge-1".to_owned()).unwrap().unwrap();
         assert_eq!(read.open(&keyring), Ok(badge()));
     }
@@ -253,7 +257,7 @@ mod tests {
             }
             store.commit(&batch).unwrap();
         };
-        let (sealed, token) = (Sealed::seal(&badge(), &writer).unwrap(), writer.seal("ada"));
+        let (sealed, token) = (Sealed::seal(&badge(), &writer).unwrap(), writer.seal("Ada L."));
         let put = || Fresh::Put { key: "badge-1".to_owned(), record: sealed.clone(), is_own: false };
         let gone = Fresh::Gone { key: "badge-1".to_owned() };
         // The keys cannot be asked for.
@@ -263,7 +267,7 @@ mod tests {
         damage(None);
         let known = Fresh::Put { key: "badge-1".to_owned(), record: badge(), is_own: false };
         assert_eq!((opener.again(), opener.again()), (vec![known], vec![]));
-        assert_eq!(reader.shown(&token), "ada");
+        assert_eq!(reader.shown(&token), "Ada L.");
         // What is gone by then does not come back.
         writer.seal("somebody new");
         let later = Sealed::seal(&Badge { name: "eve".to_owned(), ..badge() }, &writer).unwrap();
@@ -273,7 +277,7 @@ mod tests {
         assert_eq!(opener.opened(vec![put, leaves]), [gone.clone(), gone]);
         damage(None);
         assert_eq!(opener.again(), []);
-        writer.destroy("ada").unwrap();
+        writer.destroy("Ada L.").unwrap();
         reader.follow().unwrap();
         assert_eq!((reader.shown(&token), reader.read_name(&token)), (ERASED.to_owned(), Ok(None)));
     }

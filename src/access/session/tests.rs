@@ -136,10 +136,10 @@ fn what_a_provider_told_is_read_until_its_subject_is_erased() {
     let sessions = open(&store, &secret);
     let identity = Identity {
         issuer: "https://id.example".to_owned(),
-        subject: "u-4711".to_owned(),
+        subject: "u-47.11".to_owned(),
         name: "ada@people.example".to_owned(),
         role: Role::Auditor,
-        session: Some("sid-4711".to_owned()),
+        session: Some("sid-47.11".to_owned()),
         until: None,
         mapped_by: String::new(),
     };
@@ -148,7 +148,7 @@ fn what_a_provider_told_is_read_until_its_subject_is_erased() {
     let written = store.get("sessions", b"s").unwrap().unwrap();
     let written = String::from_utf8(written).unwrap();
     assert!(written.contains("id.example"), "{written}");
-    assert!(!written.contains("4711") && !written.contains("ada"), "{written}");
+    assert!(!written.contains("47.11") && !written.contains("ada@"), "{written}");
     assert_eq!(open(&store, &secret).resume(cookie.expose(), at(1)).unwrap().0.holder, holder);
     // As it was written before names were sealed.
     let old = serde_json::json!({ "v": 1, "record": begun });
@@ -156,8 +156,8 @@ fn what_a_provider_told_is_read_until_its_subject_is_erased() {
     batch.put("sessions", b"s".to_vec(), old.to_string().into_bytes());
     store.commit(&batch).unwrap();
     assert_eq!(open(&store, &secret).resume(cookie.expose(), at(1)).unwrap().0.holder, holder);
-    assert!(!String::from_utf8(store.get("sessions", b"s").unwrap().unwrap()).unwrap().contains("4711"));
-    assert!(Keyring::shared(&store, secret.clone()).unwrap().destroy("sso:u-4711").unwrap());
+    assert!(!String::from_utf8(store.get("sessions", b"s").unwrap().unwrap()).unwrap().contains("47.11"));
+    assert!(Keyring::shared(&store, secret.clone()).unwrap().destroy("sso:u-47.11").unwrap());
     let after = open(&store, &secret);
     assert!(after.resume(cookie.expose(), at(1)).is_none() && after.list(at(1)).is_empty());
     after.forget_ended(at(1)).unwrap();

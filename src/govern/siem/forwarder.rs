@@ -18,7 +18,6 @@ use super::sink::Sink;
 use super::sink::Trouble;
 use super::status::SinkState;
 use super::status::SinkStatus;
-use super::status::Told;
 use crate::clock::Clock;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Entry;
@@ -116,9 +115,11 @@ impl Forwarder {
         let teller = Teller { version: around.version.clone(), node: around.node.clone() };
         let cursors = Cursors::new(&around.store);
         let cursor = cursors.read(&config.name)?.unwrap_or_default().taken_over();
-        status.follow(&cursor, SinkState::Idle, None);
+        // One that failed has failed until it is open.
+        status.moved(&cursor);
         status.read_to(cursor.place());
         let sink = sink::open(&config, teller, &around.read_secret, &around.clock)?;
+        status.follow(&cursor, SinkState::Idle, None);
         Ok(Self {
             dead: DeadLetters::new(&around.folder, &config.name),
             backoff: Backoff::new(
@@ -288,8 +289,7 @@ impl Forwarder {
     fn moved_to(&mut self, id: Ulid) -> Result<(), String> {
         self.cursor.after = Some(id.to_string());
         self.save()?;
-        let Told { state, trouble, .. } = self.status.told();
-        self.status.follow(&self.cursor, state, trouble);
+        self.status.moved(&self.cursor);
         Ok(())
     }
 

@@ -158,6 +158,12 @@ impl SinkStatus {
         };
     }
 
+    /// Takes the figures over; the sink stands as it did.
+    pub(super) fn moved(&self, cursor: &Cursor) {
+        let Told { state, trouble, .. } = self.told();
+        self.follow(cursor, state, trouble);
+    }
+
     /// Counts a change; one that stays as it is keeps its count, so that no scrape finds it missing.
     fn count(&self, before: SinkState, now: SinkState) {
         if before == now {

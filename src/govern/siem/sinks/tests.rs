@@ -221,6 +221,27 @@ async fn a_sink_that_cannot_be_opened_says_so_until_it_can() {
     assert_eq!((world.counted(SinkState::Idle), world.counted(SinkState::Failed)), (1, 0));
 }
 
+/// Its certificates are read from a pipe: opening it goes on for as long as the test looks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sink_that_failed_has_failed_until_it_is_open() {
+    let world = World::new(Arc::new(|_| None));
+    let ca = world.around.folder.with_extension("pem");
+    let (standings, _running) = world.run();
+    world.want(vec![webhook(1, Some(&ca))]);
+    until_it_is(&standings, SinkState::Failed).await;
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, &ca, kind, mode, 0).unwrap();
+    // Whoever writes to a pipe waits for whoever reads it.
+    let mut pipe = tokio::fs::OpenOptions::new().write(true).open(&ca).await.unwrap();
+    assert_eq!(told(&standings).unwrap().state, SinkState::Failed);
+    assert_eq!((world.counted(SinkState::Idle), world.counted(SinkState::Failed)), (0, 1));
+    let authority = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    pipe.write_all(authority.cert.pem().as_bytes()).await.unwrap();
+    pipe.flush().await.unwrap();
+    drop(pipe);
+    until_it_is(&standings, SinkState::Idle).await;
+}
+
 /// By the clock of the log; attempts are quicker than an operator would want them. The process ends in between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_receiver_that_is_down_for_an_hour_gets_everything_in_order() {
