@@ -1,7 +1,10 @@
 //! The API document (OpenAPI 3.1), made from the table of routes and the wire types.
 
+pub mod examples;
+
 use std::sync::OnceLock;
 
+use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::Components;
 use utoipa::openapi::Content;
@@ -19,6 +22,8 @@ use utoipa::openapi::path::OperationBuilder;
 use utoipa::openapi::path::ParameterBuilder;
 use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::request_body::RequestBodyBuilder;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::schema::ArrayBuilder;
 use utoipa::openapi::schema::ObjectBuilder;
 use utoipa::openapi::schema::Type;
 use utoipa::openapi::security::ApiKey;
@@ -28,6 +33,8 @@ use utoipa::openapi::security::HttpBuilder;
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::security::SecurityScheme;
 
+use self::examples::Example;
+use self::examples::examples;
 use super::call::Answer;
 use super::call::Call;
 use super::call::text;
@@ -58,6 +65,18 @@ pub fn schema<T: ToSchema>() -> SchemaOf {
     }
 }
 
+/// Returns a list of a wire type, as the document needs it: under a name of its own, for all lists have the same.
+pub fn list<T: ToSchema>() -> SchemaOf {
+    SchemaOf {
+        name: || format!("{}List", T::name()),
+        collect: |all| {
+            (schema::<T>().collect)(all);
+            let items = ArrayBuilder::new().items(Ref::from_schema_name(T::name())).build();
+            all.push((format!("{}List", T::name()), RefOr::T(Schema::Array(items))));
+        },
+    }
+}
+
 /// `GET /openapi.json`.
 pub async fn serve(call: Call) -> Answer {
     static DOCUMENT: OnceLock<String> = OnceLock::new();
@@ -69,13 +88,15 @@ pub async fn serve(call: Call) -> Answer {
 /// Returns the document of a release.
 pub fn document(version: &str) -> OpenApi {
     let mut paths = Paths::new();
-    let mut schemas = Vec::new();
+    let (mut schemas, examples) = (Vec::new(), examples());
     (failure().collect)(&mut schemas);
     for route in routes() {
-        for wanted in [route.request, route.response].into_iter().flatten() {
+        let refusals = route.refusals.iter().map(|(_, body)| *body);
+        for wanted in [route.request, route.response].into_iter().flatten().chain(refusals) {
             (wanted.collect)(&mut schemas);
         }
-        paths.add_path_operation(route.path, vec![method(&route)], operation(&route));
+        let example = examples.get(&format!("{} {}", route.method, route.path)).cloned().unwrap_or_default();
+        paths.add_path_operation(route.path, vec![method(&route)], operation(&route, example));
     }
     let mut info = Info::new("Portcullis management API", version);
     info.description = Some("Scanning, configuration, audit and state of a Portcullis gateway.".to_owned());
@@ -106,14 +127,17 @@ fn method(route: &Route) -> HttpMethod {
     }
 }
 
-fn operation(route: &Route) -> Operation {
+fn operation(route: &Route, example: Example) -> Operation {
     let mut operation = OperationBuilder::new()
         .operation_id(Some(operation_id(route)))
         .summary(Some(route.summary))
-        .response(route.success.to_string(), success(route));
+        .response(route.success.to_string(), success(route, example.response));
     if let Some(request) = route.request {
         let body = RequestBodyBuilder::new().required(Some(Required::True));
-        operation = operation.request_body(Some(body.content("application/json", content(request)).build()));
+        let mut content = content(request);
+        content.example = example.request;
+        let media = if route.takes_form { "application/x-www-form-urlencoded" } else { "application/json" };
+        operation = operation.request_body(Some(body.content(media, content).build()));
     }
     for name in parameters(route.path) {
         operation = operation.parameter(parameter(name, ParameterIn::Path, Required::True));
@@ -123,7 +147,10 @@ fn operation(route: &Route) -> Operation {
     }
     for (status, meaning) in failures(route) {
         let mut response = Response::new(meaning);
-        response.content.insert("application/json".to_owned(), content(failure()).into());
+        response.content.insert("application/json".to_owned(), refusal(route, status).into());
+        if route.takes_form && route.media == Media::Html {
+            response.content.insert("text/html".to_owned(), text_content().into());
+        }
         operation = operation.response(status, response);
     }
     if route.media == Media::Html && route.success == 200 {
@@ -141,14 +168,18 @@ fn operation(route: &Route) -> Operation {
     operation.build()
 }
 
-fn success(route: &Route) -> Response {
+fn success(route: &Route, example: Option<Value>) -> Response {
     if route.success == 303 {
         // It has no body: where it leads is in its head.
         return Response::new("leads on");
     }
     let mut response = Response::new("success");
     let contents = match (route.media, route.response) {
-        (Media::Json, Some(answer)) => vec![("application/json", content(answer))],
+        (Media::Json, Some(answer)) => {
+            let mut content = content(answer);
+            content.example = example;
+            vec![("application/json", content)]
+        }
         (Media::Json, None) => vec![("application/json", Content::new(Some(ObjectBuilder::new().build())))],
         (Media::Metrics, _) => vec![("text/plain", text_content())],
         (Media::EventStream, _) => vec![("text/event-stream", text_content())],
@@ -202,6 +233,18 @@ fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
         failures.push(("412", "it changed since it was read"));
     }
     failures
+}
+
+/// Returns the body of a refusal: that of every error, or the one of this operation.
+fn refusal(route: &Route, status: &str) -> Content {
+    let own = route.refusals.iter().filter(|(own, _)| own.to_string() == status).map(|(_, body)| *body);
+    let own: Vec<SchemaOf> = own.collect();
+    if own.is_empty() {
+        return content(failure());
+    }
+    let bodies = own.into_iter().chain([failure()]);
+    let any = bodies.fold(AnyOfBuilder::new(), |any, body| any.item(Ref::from_schema_name((body.name)())));
+    Content::new(Some(Schema::AnyOf(any.build())))
 }
 
 fn content(wanted: SchemaOf) -> Content {

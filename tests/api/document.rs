@@ -3,8 +3,12 @@
 use std::collections::BTreeSet;
 
 use portcullis::admin::openapi::document;
+use portcullis::admin::openapi::examples::examples;
+use portcullis::admin::routes::Media;
 use portcullis::admin::routes::routes;
 use serde_json::Value;
+
+use crate::transcript::is_as_kept;
 
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
@@ -36,6 +40,35 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
     }
     let ids: Vec<&str> = routes_ids(&document);
     assert_eq!(ids.len(), ids.iter().collect::<BTreeSet<_>>().len(), "operation ids are unique");
+}
+
+/// The operations of JSON that no conversation shows: one gives the document itself, the others need a second party.
+const WITHOUT_EXAMPLE: [&str; 4] = [
+    "GET /openapi.json",
+    "GET /api/v1/audit/checkpoint/cluster",
+    "POST /auth/backchannel-logout",
+    "DELETE /api/v1/sessions/{id}",
+];
+
+#[test]
+fn every_operation_has_an_example() {
+    let examples = examples();
+    let mut missing = Vec::new();
+    for route in routes().iter().filter(|route| route.media == Media::Json && route.success != 303) {
+        let name = format!("{} {}", route.method, route.path);
+        let example = examples.get(&name).cloned().unwrap_or_default();
+        let is_whole = example.response.is_some() && route.request.is_some() == example.request.is_some();
+        if !is_whole && !WITHOUT_EXAMPLE.contains(&name.as_str()) {
+            missing.push(name);
+        }
+    }
+    assert!(missing.is_empty(), "a conversation has to show: {missing:#?}");
+}
+
+#[test]
+fn a_change_of_the_document_is_seen() {
+    let document: Value = serde_json::from_str(&document("0.0.0").to_json().unwrap()).unwrap();
+    is_as_kept(&format!("{}\n", serde_json::to_string_pretty(&document).unwrap()), "tests/api/openapi.json");
 }
 
 fn routes_ids(document: &Value) -> Vec<&str> {

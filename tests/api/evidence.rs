@@ -27,7 +27,7 @@ async fn changed(world: &World, method: &str, path: &str, body: &str) -> Value {
     serde_json::from_slice(&body).unwrap()
 }
 
-/// Every check that a framework asks, once, as an auditor is told.
+/// Every check that a framework asks, once, as an auditor is told; of those that are narrowed, every form.
 async fn every_check(world: &World) -> BTreeMap<String, Value> {
     let mut checks = BTreeMap::new();
     let (_, list) = asked(world, "/api/v1/compliance").await;
@@ -37,7 +37,10 @@ async fn every_check(world: &World) -> BTreeMap<String, Value> {
         assert_eq!(status, 200, "{report}");
         let controls = report["controls"].as_array().unwrap().clone();
         for evidence in controls.iter().flat_map(|control| control["evidence"].as_array().unwrap()) {
-            checks.insert(evidence["check"].as_str().unwrap().to_owned(), evidence.clone());
+            let link = evidence["links"][0].as_str().unwrap();
+            let narrowed = link.split_once("&techniques=").map_or("", |(_, ids)| ids);
+            let name = format!("{} {narrowed}", evidence["check"].as_str().unwrap());
+            checks.insert(name.trim_end().to_owned(), evidence.clone());
         }
     }
     checks
@@ -90,4 +93,19 @@ async fn a_check_that_is_not_known_is_answered_with_those_that_are() {
     let items = told["items"].as_array().unwrap();
     // What is not as it should be comes first.
     assert_eq!((&items[0]["good"], &items[0]["observed"]), (&false.into(), &"its role is admin".into()));
+}
+
+#[tokio::test]
+async fn a_check_is_narrowed_to_techniques_that_can_be_read() {
+    let world = World::start(Tier::Enterprise);
+    let path = "/api/v1/compliance/evidence?check=techniques_looked_for&techniques=AML.T9999";
+    let (status, told) = asked(&world, path).await;
+    assert_eq!((status, &told["result"], &told["items_total"]), (200, &"unmet".into(), &1.into()), "{told}");
+    let item = &told["items"][0];
+    let expected = "no detector and no rule is evidence of it";
+    assert_eq!((&item["name"], &item["observed"]), (&"AML.T9999".into(), &expected.into()));
+    for wrong in ["check=keys_expire&techniques=AML.T0051", "check=techniques_looked_for&techniques=a,,b"] {
+        let (status, told) = asked(&world, &format!("/api/v1/compliance/evidence?{wrong}")).await;
+        assert_eq!(status, 400, "{told}");
+    }
 }

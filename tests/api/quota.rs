@@ -19,6 +19,7 @@ use portcullis::telemetry::health::Dependency;
 use tower::ServiceExt;
 
 use crate::world::World;
+use crate::world::certificate;
 
 async fn get(world: &World, path: &str, role: &str) -> Response<Body> {
     let request = Request::get(path).header("host", "localhost").header("x-api-key", world.key(role));
@@ -75,6 +76,23 @@ async fn one_dependency_down_is_degraded() {
     assert_eq!(health(&world).await, [503, 503, 503]);
     Dependency::ALL.into_iter().for_each(|dependency| world.office.telemetry.health.up(dependency));
     assert_eq!(health(&world).await, [200, 200, 200]);
+}
+
+#[tokio::test]
+async fn a_certificate_that_has_ended_is_degraded() {
+    let world = World::start_as(Tier::Community, |office| office.certificates.push(certificate()));
+    // It is noon of the 1st of May, and the certificate ends where the 30th of June begins.
+    for (days, expected) in [(0, 200), (59, 200), (1, 503)] {
+        world.clock.advance(Duration::from_secs(days * 86_400));
+        assert_eq!(health(&world).await, [expected, expected, 200], "{days} days later");
+    }
+    let response = get(&world, "/health", "nobody").await;
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let told: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(
+        (&told["status"], &told["dependencies"]["certificates"]),
+        (&"degraded".into(), &"down".into())
+    );
 }
 
 #[tokio::test]

@@ -1,15 +1,19 @@
 //! Transcripts: what was asked and answered, with what differs from run to run under a name.
 //!
-//! `UPDATE_TRANSCRIPTS=1` writes them anew; a change of the contract then shows as a difference of text.
+//! `UPDATE_TRANSCRIPTS=1` writes them anew, and from them the examples of the API document; a second time, the document
+//! with these. A change of the contract then shows as a difference of text.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use axum::body::Body;
 use http::Request;
 use http_body_util::BodyExt;
 use portcullis::access::tier::Tier;
+use portcullis::admin::routes::routes;
 use regex::Regex;
 use serde_json::Value;
+use serde_json::json;
 
 use crate::world::World;
 
@@ -27,11 +31,29 @@ const SHOWN_HEADERS: [&str; 9] = [
     "x-ratelimit-reset",
 ];
 
+/// What stands in examples for what differs from run to run.
+const SAMPLES: [(&str, &str); 13] = [
+    ("{key}", "pk_(49 letters and digits)"),
+    ("{token}", "eyJ(a token)"),
+    ("{ulid}", "01JT5R8Q2M3N4P5Q6R7S8T9V0W"),
+    ("{key of 32 bytes}", "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"),
+    ("{signature}", "(64 bytes in base64url)"),
+    ("{base64}", "eyJhIjoxfQ=="),
+    ("{hash}", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    ("{digest}", "d41d8cd98f00b204e9800998ecf8427e"),
+    ("{bytes}", "65536"),
+    ("{admin}", "pk_(that of the administrator)"),
+    ("{operator}", "pk_(that of an operator)"),
+    ("{auditor}", "pk_(that of an auditor)"),
+    ("{analyst}", "pk_(that of an analyst)"),
+];
+
 /// A conversation under way.
 pub struct Transcript {
     pub world: World,
     name: &'static str,
     text: String,
+    examples: BTreeMap<String, Value>,
 }
 
 /// One request to be sent.
@@ -78,7 +100,12 @@ impl<'a> Ask<'a> {
 impl Transcript {
     /// Begins a conversation with a plane of its own.
     pub fn begin(name: &'static str) -> Self {
-        Self { world: World::start(Tier::Professional), name, text: String::new() }
+        Self::begin_in(name, World::start(Tier::Professional))
+    }
+
+    /// Begins a conversation with a plane that differs.
+    pub fn begin_in(name: &'static str, world: World) -> Self {
+        Self { world, name, text: String::new(), examples: BTreeMap::new() }
     }
 
     /// Asks, notes the answer under a title, and returns it.
@@ -99,6 +126,7 @@ impl Transcript {
         if (1..2000).contains(&asked.body.len()) {
             self.text += &format!("> {}\n", asked.body);
         }
+        let sent: Value = serde_json::from_str(&asked.body).unwrap_or(Value::Null);
         let response = self.world.send(request.body(Body::from(asked.body)).unwrap()).await;
         let (head, body) = response.into_parts();
         self.text += &format!("< {}\n", head.status);
@@ -111,29 +139,31 @@ impl Transcript {
         let json: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
         let shown = if json.is_null() { text } else { serde_json::to_string_pretty(&json).unwrap() };
         self.text += &format!("{}\n\n", shortened(&shown));
+        if let Some(operation) = operation(asked.method, asked.path).filter(|_| head.status.is_success()) {
+            let mut answer = json.clone();
+            cut(&mut answer);
+            let known = self.examples.entry(operation).or_insert(Value::Null);
+            if known["request"].is_null() && (known.is_null() || !sent.is_null()) {
+                *known = json!({ "request": sent, "response": answer });
+            }
+        }
         let etag = head.headers.get("etag").map_or(String::new(), |etag| etag.to_str().unwrap().to_owned());
         Told { status: head.status.as_u16(), body: json, etag }
     }
 
     /// Compares the conversation with the one that is kept.
     pub fn end(self) {
-        let found = self.normalised();
-        let path =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/api/transcripts/{}.txt", self.name));
-        if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
-            std::fs::write(&path, &found).unwrap();
+        is_as_kept(&self.normalised(&self.text), &format!("tests/api/transcripts/{}.txt", self.name));
+        if self.examples.is_empty() {
             return;
         }
-        let kept = std::fs::read_to_string(&path).unwrap_or_default();
-        let differs = found.lines().zip(kept.lines()).position(|(found, kept)| found != kept);
-        let at = differs.unwrap_or_else(|| found.lines().count().min(kept.lines().count()));
-        let line = |text: &str| text.lines().nth(at).unwrap_or("(ends)").to_owned();
-        let place = format!("{}:{}", path.display(), at + 1);
-        assert!(found == kept, "{place}\n kept: {}\nfound: {}\n\n{found}", line(&kept), line(&found));
+        let examples = self.normalised(&serde_json::to_string_pretty(&self.examples).unwrap());
+        let examples = SAMPLES.iter().fold(examples, |text, (name, sample)| text.replace(name, sample));
+        is_as_kept(&format!("{examples}\n"), &format!("src/admin/openapi/examples/{}.json", self.name));
     }
 
-    fn normalised(&self) -> String {
-        let mut text = self.text.clone();
+    fn normalised(&self, text: &str) -> String {
+        let mut text = text.to_owned();
         for (role, key) in self.world.keys() {
             text = text.replace(key.as_str(), &format!("{{{role}}}"));
         }
@@ -143,7 +173,8 @@ impl Transcript {
             (r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b", "{ulid}"),
             (r#""(kid|x)": "[A-Za-z0-9_-]{43}""#, r#""$1": "{key of 32 bytes}""#),
             (r#""(payload|sig)": "[A-Za-z0-9+/=]+""#, r#""$1": "{base64}""#),
-            (r#""keyid": "[A-Za-z0-9_-]{43}""#, r#""keyid": "{key of 32 bytes}""#),
+            (r#""(keyid|key_id|public_key)": "[A-Za-z0-9_-]{43}""#, r#""$1": "{key of 32 bytes}""#),
+            (r#""signature": "[A-Za-z0-9_-]{86}""#, r#""signature": "{signature}""#),
             (r"\b[0-9a-f]{64}\b", "{hash}"),
             (r"\b[0-9a-f]{32}\b", "{digest}"),
             (r#""size_bytes": [0-9]+"#, r#""size_bytes": {bytes}"#),
@@ -152,6 +183,48 @@ impl Transcript {
             text = Regex::new(pattern).unwrap().replace_all(&text, name).into_owned();
         }
         text
+    }
+}
+
+/// Compares what was found with a file, or writes it.
+pub fn is_as_kept(found: &str, path: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os("UPDATE_TRANSCRIPTS").is_some() {
+        std::fs::write(&path, found).unwrap();
+        return;
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    let differs = found.lines().zip(kept.lines()).position(|(found, kept)| found != kept);
+    let at = differs.unwrap_or_else(|| found.lines().count().min(kept.lines().count()));
+    let line = |text: &str| text.lines().nth(at).unwrap_or("(ends)").to_owned();
+    let place = format!("{}:{}", path.display(), at + 1);
+    assert!(found == kept, "{place}\n kept: {}\nfound: {}\n\n{found}", line(&kept), line(found));
+}
+
+/// Returns the operation that answers a path, as the API document names it.
+fn operation(method: &str, path: &str) -> Option<String> {
+    let asked: Vec<&str> = path.split('?').next()?.split('/').collect();
+    let fits = |written: &str| {
+        let written: Vec<&str> = written.split('/').collect();
+        let is_same = |(written, asked): (&&str, &&str)| written.starts_with('{') || written == asked;
+        written.len() == asked.len() && written.iter().zip(&asked).all(is_same)
+    };
+    let fitting = routes().into_iter().filter(|route| route.method == *method && fits(route.path));
+    // The document is no example of itself.
+    let fitting = fitting.filter(|route| route.path != "/openapi.json");
+    let closest = fitting.min_by_key(|route| route.path.matches('{').count())?;
+    Some(format!("{method} {}", closest.path))
+}
+
+/// Leaves two items of each list: an example shows what they are, not all of them.
+fn cut(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.truncate(2);
+            items.iter_mut().for_each(cut);
+        }
+        Value::Object(members) => members.values_mut().for_each(cut),
+        _ => {}
     }
 }
 

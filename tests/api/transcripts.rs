@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use portcullis::access::budget::Amount;
+use portcullis::access::tier::Tier;
 use portcullis::clock::Clock;
 use portcullis::govern::analytics::Finding;
 use portcullis::govern::analytics::Tokens;
@@ -16,6 +17,7 @@ use crate::transcript::Told;
 use crate::transcript::Transcript;
 use crate::transcript::ask;
 use crate::world::World;
+use crate::world::certificate;
 
 /// A value that the secrets detector of the tests knows.
 fn secret() -> String {
@@ -41,7 +43,8 @@ async fn edge() {
 
 #[tokio::test]
 async fn observation() {
-    let mut t = Transcript::begin("observation");
+    let world = World::start_as(Tier::Professional, |office| office.certificates.push(certificate()));
+    let mut t = Transcript::begin_in("observation", world);
     t.say("health", ask("GET", "/health")).await;
     t.say("health with everything", ask("GET", "/api/v1/health")).await;
     t.say("readiness", ask("GET", "/ready")).await;
@@ -49,6 +52,11 @@ async fn observation() {
     t.say("figures of the day", ask("GET", "/stats").by("analyst")).await;
     t.say("the node", ask("GET", "/api/v1/status").by("auditor")).await;
     t.say("the state", ask("GET", "/api/v1/persistence").by("auditor")).await;
+    t.say("the certificates", ask("GET", "/api/v1/certs").by("auditor")).await;
+    t.say("the nodes", ask("GET", "/api/v1/cluster/health").by("auditor")).await;
+    t.say("who is signed in", ask("GET", "/api/v1/sessions").by("admin")).await;
+    t.say("the guardrails between agents", ask("GET", "/api/v1/guardrails").by("operator")).await;
+    t.say("forwarding", ask("GET", "/api/v1/siem/status").by("auditor")).await;
     t.say("the API document", ask("GET", "/openapi.json").by("service")).await;
     t.end();
 }
@@ -200,6 +208,8 @@ async fn scan() {
     t.say("two threats", scan(text)).await;
     let text = format!(r#"{{"content": "{}", "options": {{"scan_secrets": false}}}}"#, secret());
     t.say("secrets are not looked for", scan(text)).await;
+    let body = format!(r#"{{"content": "use {}"}}"#, secret());
+    t.say("by its other path", ask("POST", "/api/v1/scan").by("service").body(body)).await;
     t.say("an unknown option", scan(r#"{"content": "x", "options": {"scan_all": true}}"#.to_owned())).await;
     t.say("no content", scan("{}".to_owned())).await;
     t.say("content that is no text", scan(r#"{"content": 5}"#.to_owned())).await;
@@ -412,6 +422,7 @@ async fn audit() {
     t.say("a stream of another time", get("/api/v1/audit/stream?from=x")).await;
     t.say("a stream of another node", get("/api/v1/audit/stream?node=elsewhere")).await;
     t.say("a stream of what does not exist", get("/api/v1/audit/stream?category=weather")).await;
+    t.say("where the log is now", ask("GET", "/api/v1/audit/checkpoint").by("auditor")).await;
     t.end();
 }
 
@@ -541,6 +552,14 @@ async fn users() {
     t.say("all users", ask("GET", "/api/v1/users").by("admin")).await;
     t.say("an operator sees none", ask("GET", "/api/v1/users").by("operator")).await;
     t.say("one user", ask("GET", &user).by("admin")).await;
+    let hold = serde_json::json!({
+        "entity_id": "ada", "entity_type": "user", "reason": "case 12", "issued_by": "counsel@example.com"
+    });
+    let held = ask("POST", "/api/v1/legal-holds").by("admin").body(hold.to_string());
+    t.say("it is held, by its name", held).await;
+    let told = t.say("a hold keeps it", ask("DELETE", &user).by("admin")).await;
+    assert_eq!(told.body, serde_json::json!({ "entity_id": id, "blocked_by": "legal_hold" }));
+    t.say("it released", ask("DELETE", "/api/v1/legal-holds/hold_1").by("admin")).await;
     t.say("it deleted", ask("DELETE", &user).by("admin")).await;
     t.say("it deleted again", ask("DELETE", &user).by("admin")).await;
     t.say("it changed", patch(r#"{"disabled": false}"#)).await;

@@ -114,6 +114,7 @@ async fn trust() {
     t.world.clock.advance(Duration::from_secs(10));
     let get = |path: &'static str| ask("GET", path).by("auditor");
     t.say("the framework lives", ask("GET", "/api/v1/trust/health")).await;
+    t.say("the newest attestation", get("/api/v1/trust/attestations/latest?agent=crawler")).await;
     t.say("a score", get("/api/v1/trust/score?agent=crawler")).await;
     t.say("and why", get("/api/v1/trust/score?agent=crawler&explain=true")).await;
     let told = t.say("sessions", get("/api/v1/trust/sessions?active=true&agent=crawler")).await;

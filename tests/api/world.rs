@@ -70,6 +70,8 @@ use portcullis::scan::detector::Detector;
 use portcullis::scan::pack;
 use portcullis::store::Store;
 use portcullis::telemetry::Telemetry;
+use portcullis::tls::CertificateStore;
+use portcullis::tls::TlsFiles;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
@@ -337,4 +339,18 @@ fn detectors() -> Vec<Detector> {
     text += &row("override", "injection", "high", "ignore all previous", "", "ignore all previous");
     let files = BTreeMap::from([("detectors/small.toml".to_owned(), text)]);
     pack::parse_all(&files).map_err(|faults| format!("{faults:?}")).unwrap()
+}
+
+/// Returns a certificate of the proxy's that counts from April to June 2026.
+pub fn certificate() -> (&'static str, Arc<CertificateStore>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut params = rcgen::CertificateParams::new(vec!["gateway.example".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(2026, 4, 1);
+    params.not_after = rcgen::date_time_ymd(2026, 6, 30);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let made = params.self_signed(&key).unwrap();
+    let files = TlsFiles { cert: folder.path().join("cert.pem"), key: folder.path().join("key.pem") };
+    std::fs::write(&files.cert, made.pem()).unwrap();
+    std::fs::write(&files.key, key.serialize_pem()).unwrap();
+    ("proxy", CertificateStore::load(files).unwrap())
 }

@@ -121,3 +121,44 @@ fn what_a_policy_only_records_is_not_said_to_be_stopped() {
     assert_eq!(told["result"], "partial", "{told}");
     assert!(observed.contains("default: 2 of ") && observed.ends_with("(email_address, iban)"), "{observed}");
 }
+
+#[test]
+fn what_ships_looks_for_every_technique_that_a_framework_names_and_a_pack_that_is_off_leaves_a_gap() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let start = |rules: &str| {
+        Gateway::start(&format!(
+            "[[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\ndialect = \"openai\"\n\
+             {UNLIMITED}{rules}",
+            upstream.address
+        ))
+    };
+    let gateway = start("");
+    let (_, list) = asked(&gateway, "/api/v1/compliance");
+    let mut narrowed = 0;
+    for framework in list["valid_names"].as_array().expect("a list") {
+        let framework = framework.as_str().expect("a name");
+        let (_, report) = asked(&gateway, &format!("/api/v1/compliance?framework={framework}"));
+        let controls = report["controls"].as_array().expect("a list").iter();
+        let evidence = controls.flat_map(|control| control["evidence"].as_array().expect("a list"));
+        for seen in evidence.filter(|seen| seen["check"] == "techniques_looked_for") {
+            let (_, told) = asked(&gateway, seen["links"][0].as_str().expect("a link"));
+            assert_eq!((&seen["result"], &told["figure"]), (&"met".into(), &seen["figure"]), "{told}");
+            narrowed += 1;
+        }
+    }
+    assert!(narrowed > 30, "{narrowed} controls name techniques");
+    // Rules of layer 2 are named: they are what a poisoned tool is found by.
+    let path = "/api/v1/compliance/evidence?check=techniques_looked_for&techniques=AML.T0110";
+    let observed = |gateway: &Gateway| asked(gateway, path).1["items"][0]["observed"].clone();
+    let told = observed(&gateway).to_string();
+    assert!(
+        told.contains("every policy looks for all ") && told.contains("tool_definition_changed"),
+        "{told}"
+    );
+    drop(gateway);
+    let told = observed(&start("[detectors]\ndisabled = [\"tool_definition_changed\"]\n")).to_string();
+    assert!(
+        told.contains("default does not look for 1 of ") && told.contains("(tool_definition_changed)"),
+        "{told}"
+    );
+}

@@ -7,6 +7,7 @@ use http::Response;
 use http::StatusCode;
 use http::header;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use crate::access::sso::IdentityProvider;
 use crate::admin::call::Answer;
@@ -16,9 +17,11 @@ use crate::admin::error::ApiError;
 /// The longest form that is read, in bytes.
 const FORM_BYTES_MAX: usize = 32 * 1024;
 
-#[derive(Deserialize)]
-struct Form {
-    logout_token: String,
+/// What an OpenID provider sends (OpenID Connect Back-Channel Logout 1.0, section 2.5).
+#[derive(Deserialize, ToSchema)]
+pub struct LogoutNotice {
+    /// A signed token that names whose sessions end.
+    pub logout_token: String,
 }
 
 /// `POST /auth/backchannel-logout`.
@@ -26,7 +29,7 @@ pub async fn logout(call: Call) -> Answer {
     let Some(IdentityProvider::Oidc(oidc)) = &call.office.authenticator.provider else {
         return Err(ApiError::NotFound("no OpenID provider is configured".to_owned()));
     };
-    let form: Form = call.form(FORM_BYTES_MAX)?;
+    let form: LogoutNotice = call.form(FORM_BYTES_MAX)?;
     let leaving = oidc.take_logout(&form.logout_token).await.map_err(|fault| {
         tracing::warn!(request_id = call.request_id, error = %fault, "a logout token was not taken");
         call.note_failure(&fault.to_string());

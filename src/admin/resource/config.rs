@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
+use utoipa::ToSchema;
 
 use crate::access::role::Permission;
 use crate::admin::Office;
@@ -50,6 +51,11 @@ pub async fn read(call: Call) -> Answer {
     let answer = ok(&shown(&current.document, current.revision.number))?;
     tagged(answer, &current.revision.etag)
 }
+
+/// A JSON merge patch (RFC 7396) of the reloadable part of the configuration: keys as in `gateway.toml`.
+#[derive(ToSchema)]
+#[schema(value_type = Object)]
+pub struct ConfigPatch(pub Map<String, Value>);
 
 /// `PUT /api/v1/config`.
 pub async fn change(call: Call) -> Answer {

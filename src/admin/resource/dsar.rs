@@ -124,7 +124,11 @@ pub async fn erase(call: Call) -> Answer {
     ok(&told)
 }
 
-async fn blocked(call: &Call, entity: String) -> Answer {
+/// Says, and records, that a legal hold keeps an entity's record from going.
+///
+/// # Errors
+/// None of its own; it is an answer.
+pub async fn blocked(call: &Call, entity: String) -> Answer {
     let mut event = call.event("erasure_blocked", "a legal hold forbids an erasure".to_owned());
     event.action = "block".to_owned();
     event.entity = Some(entity.clone());

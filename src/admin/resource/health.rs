@@ -12,6 +12,7 @@ use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::with_status;
+use crate::admin::resource::infra;
 use crate::govern::audit::Health;
 use crate::telemetry::health::Dependency;
 
@@ -89,7 +90,7 @@ fn is_well(office: &Office, dependency: Dependency) -> bool {
     is_up(office, dependency) && !(dependency == Dependency::Persistence && office.audit.is_damaged())
 }
 
-/// Tells whether a dependency is up; the audit log and the licence are asked themselves.
+/// Tells whether a dependency is up; the audit log, the licence and the certificates are asked themselves.
 fn is_up(office: &Office, dependency: Dependency) -> bool {
     let noted = office.telemetry.health.is_up(dependency);
     noted
@@ -102,6 +103,7 @@ fn is_up(office: &Office, dependency: Dependency) -> bool {
                 let standing = office.licensing.standing(office.clock.now());
                 standing.fault.is_none() && standing.unread.is_none()
             }
+            Dependency::Certificates => infra::all_count(office),
             _ => true,
         }
 }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
@@ -16,6 +17,8 @@ use crate::tls::CertificateStore;
 use crate::tls::facts::CertificateFacts;
 
 const SECONDS_PER_DAY: i64 = 86_400;
+const EXPIRED: &str = "expired";
+const NOT_YET_VALID: &str = "not_yet_valid";
 /// From how many days before its end on a certificate counts as expiring.
 const EXPIRING_DAYS: i64 = 30;
 
@@ -199,12 +202,19 @@ fn node_of(node: Node, newest: u64) -> ClusterNode {
     }
 }
 
+/// Tells whether every certificate that is served counts at this moment: clients refuse one that has ended.
+pub fn all_count(office: &Office) -> bool {
+    let now = office.clock.now();
+    let shown = office.certificates.iter().filter_map(|(name, store)| show(name, store, now));
+    shown.into_iter().all(|it| !matches!(it.status, EXPIRED | NOT_YET_VALID))
+}
+
 fn show(name: &'static str, store: &CertificateStore, now: Timestamp) -> Option<Certificate> {
     let facts = CertificateFacts::of(&store.leaf()?)?;
     let days_left = (facts.not_after.as_second() - now.as_second()).div_euclid(SECONDS_PER_DAY);
     let status = match (now < facts.not_before, now >= facts.not_after) {
-        (true, _) => "not_yet_valid",
-        (false, true) => "expired",
+        (true, _) => NOT_YET_VALID,
+        (false, true) => EXPIRED,
         (false, false) if days_left < EXPIRING_DAYS => "expiring",
         (false, false) => "valid",
     };

@@ -209,6 +209,8 @@ pub async fn rotate(call: Call) -> Answer {
 }
 
 /// `DELETE /api/v1/keys/{id}`.
+///
+/// A legal hold does not keep a key alive: whoever revokes one may do so because it leaked. What it did stays on record.
 pub async fn revoke(call: Call) -> Answer {
     call.ensure_recordable()?;
     let id = call.parameter("id").to_owned();

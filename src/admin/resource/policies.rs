@@ -95,6 +95,11 @@ pub struct NewPolicy {
     pub definition: Map<String, Value>,
 }
 
+/// A whole policy: the keys of a policy file, as [`NewPolicy`] has them beside its name.
+#[derive(ToSchema)]
+#[schema(value_type = Object)]
+pub struct PolicyDefinition(pub Map<String, Value>);
+
 /// A policy that was removed.
 #[derive(Serialize, ToSchema)]
 pub struct Removed {

@@ -9,6 +9,7 @@ use http::HeaderValue;
 use http::StatusCode;
 use http::header;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::sign_in::begin;
 use super::sign_in::sentence;
@@ -39,12 +40,14 @@ const METADATA_TYPE: &str = "application/samlmetadata+xml";
 const NO_PROVIDER: &str = "no SAML identity provider is configured";
 
 /// The form that the provider makes the browser send; it may carry more.
-#[derive(Default, Deserialize)]
-struct Brought {
+#[derive(Default, Deserialize, ToSchema)]
+pub struct Brought {
+    /// The provider's answer, in base 64.
     #[serde(rename = "SAMLResponse")]
-    response: String,
+    pub response: String,
+    /// What it was given to bring back.
     #[serde(default, rename = "RelayState")]
-    relay: String,
+    pub relay: String,
 }
 
 /// Sends the browser to the provider.

@@ -10,6 +10,7 @@ use http::HeaderValue;
 use http::StatusCode;
 use http::header;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::saml;
 use crate::access::cookie::Cookie;
@@ -51,16 +52,20 @@ struct Next {
 }
 
 /// The form of the page to sign in.
-#[derive(Deserialize)]
-struct LoginForm {
+#[derive(Deserialize, ToSchema)]
+pub struct LoginForm {
+    /// An API key, where no name is given.
     #[serde(default, deserialize_with = "written")]
-    key: Option<String>,
+    pub key: Option<String>,
+    /// The name of a user.
     #[serde(default)]
-    username: String,
+    pub username: String,
+    /// The user's password.
     #[serde(default)]
-    password: String,
+    pub password: String,
+    /// The page to lead on to.
     #[serde(default)]
-    next: String,
+    pub next: String,
 }
 
 /// Reads a field that is there, be it empty.
@@ -69,9 +74,10 @@ fn written<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<String>,
 }
 
 /// The form of the page that asks whether to sign out.
-#[derive(Deserialize)]
-struct LogoutForm {
-    token: String,
+#[derive(Deserialize, ToSchema)]
+pub struct LogoutForm {
+    /// What our own page carries, and nobody else knows.
+    pub token: String,
 }
 
 /// Why somebody is asked again.

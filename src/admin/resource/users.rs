@@ -17,6 +17,7 @@ use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
+use crate::admin::resource::dsar;
 use crate::admin::resource::wire::given;
 
 /// What is known of a user; never the password.
@@ -141,13 +142,17 @@ pub async fn change(call: Call) -> Answer {
     ok(&entry(user))
 }
 
-/// `DELETE /api/v1/users/{id}`.
+/// `DELETE /api/v1/users/{id}`. A legal hold keeps the record; the user can be disabled all the same.
 pub async fn delete(call: Call) -> Answer {
     call.ensure_recordable()?;
     let id = call.parameter("id").to_owned();
     let (office, wanted) = (call.office.clone(), id.clone());
-    let gone = tokio::task::spawn_blocking(move || office.authenticator.users.delete(&wanted)).await;
-    if !gone.map_err(|_| call.office.panicked())?? {
+    let gone = tokio::task::spawn_blocking(move || {
+        office.privacy.unless_held(&wanted, || office.authenticator.users.delete(&wanted))
+    });
+    let gone = gone.await.map_err(|_| call.office.panicked())?.map_err(|_| ApiError::Unavailable)?;
+    let Some(gone) = gone else { return dsar::blocked(&call, id).await };
+    if !gone? {
         return Err(UserError::Unknown.into());
     }
     record(&call, "user_deleted", &id, "a user was deleted".to_owned()).await;

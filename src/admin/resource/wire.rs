@@ -9,6 +9,7 @@ use crate::scan::threat::Confidence;
 
 /// The body of every error.
 #[derive(Serialize, ToSchema)]
+#[schema(example = json!({ "error": "name: expected 1 to 128 characters" }))]
 pub struct Failure {
     /// What is wrong, in a sentence.
     pub error: String,

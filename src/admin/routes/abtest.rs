@@ -5,6 +5,7 @@ use super::by;
 use super::delete;
 use super::get;
 use super::post;
+use crate::admin::openapi::list;
 use crate::admin::openapi::schema;
 use crate::admin::resource::abtest;
 
@@ -40,7 +41,7 @@ pub(super) fn rows() -> Vec<Route> {
             by!(abtest::metrics),
             "Gives the counts of every variant, and what they say",
         )
-        .gives(schema::<Vec<abtest::VariantMetrics>>()),
+        .gives(list::<abtest::VariantMetrics>()),
         post(
             "/api/v1/abtest/tests/{id}/assign",
             "abtest:result",

@@ -23,6 +23,7 @@ pub(super) fn rows() -> Vec<Route> {
             by!(config::change),
             "Changes the reloadable part by a JSON merge patch",
         )
+        .takes(schema::<config::ConfigPatch>())
         .query(&["dry_run"]),
         get(
             "/api/v1/config/revisions",
@@ -63,6 +64,7 @@ pub(super) fn rows() -> Vec<Route> {
         get("/api/v1/policies/{id}", "policies:read", by!(policies::read), "Gives one policy")
             .gives(schema::<policies::PolicyEntry>()),
         put("/api/v1/policies/{id}", "config:write", by!(policies::replace), "Replaces one policy")
+            .takes(schema::<policies::PolicyDefinition>())
             .gives(schema::<policies::PolicyEntry>()),
         delete(
             "/api/v1/policies/{id}",

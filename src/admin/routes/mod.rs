@@ -102,8 +102,12 @@ pub struct Route {
     pub media: Media,
     /// The body it takes.
     pub request: Option<SchemaOf>,
+    /// Whether that body is a form of a page rather than JSON.
+    pub takes_form: bool,
     /// The body it answers with.
     pub response: Option<SchemaOf>,
+    /// The bodies of refusals that are not those of every error, by status.
+    pub refusals: Vec<(u16, SchemaOf)>,
     /// Whether there may be nothing to answer with yet.
     pub may_be_missing: bool,
     /// The query parameters it takes.
@@ -163,8 +167,18 @@ impl Route {
         self
     }
 
+    fn takes_form(mut self, request: SchemaOf) -> Self {
+        self.takes_form = true;
+        self.takes(request)
+    }
+
     fn gives(mut self, response: SchemaOf) -> Self {
         self.response = Some(response);
+        self
+    }
+
+    fn refuses(mut self, status: u16, body: SchemaOf) -> Self {
+        self.refusals.push((status, body));
         self
     }
 
@@ -202,7 +216,9 @@ fn row(
         media: Media::Json,
         may_be_missing: false,
         request: None,
+        takes_form: false,
         response: None,
+        refusals: Vec::new(),
         query: &[],
         origins: Origins::Own,
     }

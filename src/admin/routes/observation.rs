@@ -18,11 +18,14 @@ pub(super) fn rows() -> Vec<Route> {
     let open = |path, handler, summary| get(path, "", handler, summary).public().exempt();
     vec![
         open("/health", by!(health::brief), "Tells whether the gateway and what it depends on are well")
-            .gives(schema::<health::HealthReport>()),
+            .gives(schema::<health::HealthReport>())
+            .refuses(503, schema::<health::HealthReport>()),
         open("/api/v1/health", by!(health::full), "Tells the same of scanner and agent guardrails too")
-            .gives(schema::<health::HealthReport>()),
+            .gives(schema::<health::HealthReport>())
+            .refuses(503, schema::<health::HealthReport>()),
         open("/ready", by!(health::ready), "Tells load balancers whether to send traffic")
-            .gives(schema::<health::Readiness>()),
+            .gives(schema::<health::Readiness>())
+            .refuses(503, schema::<health::Readiness>()),
         open("/version", by!(status::version), "Names the running release")
             .gives(schema::<status::VersionRecord>()),
         get("/stats", "stats:read", by!(status::stats), "Gives the figures of the current UTC day")

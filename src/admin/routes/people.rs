@@ -9,6 +9,7 @@ use super::patch;
 use super::post;
 use crate::admin::openapi::schema;
 use crate::admin::resource::auth;
+use crate::admin::resource::dsar;
 use crate::admin::resource::users;
 
 pub(super) fn rows() -> Vec<Route> {
@@ -56,6 +57,7 @@ pub(super) fn rows() -> Vec<Route> {
         .takes(schema::<users::UserPatch>())
         .gives(schema::<users::UserEntry>()),
         delete("/api/v1/users/{id}", "users:write", by!(users::delete), "Deletes a local user")
-            .gives(schema::<users::DeletedUser>()),
+            .gives(schema::<users::DeletedUser>())
+            .refuses(409, schema::<dsar::Blocked>()),
     ]
 }

@@ -5,6 +5,7 @@ use super::by;
 use super::delete;
 use super::get;
 use super::post;
+use crate::admin::openapi::list;
 use crate::admin::openapi::schema;
 use crate::admin::resource::dsar;
 use crate::admin::resource::legal_holds;
@@ -21,7 +22,7 @@ pub(super) fn rows() -> Vec<Route> {
             by!(legal_holds::list),
             "Lists legal holds, released ones too",
         )
-        .gives(schema::<Vec<legal_holds::HoldEntry>>()),
+        .gives(list::<legal_holds::HoldEntry>()),
         get("/api/v1/legal-holds/{id}", "holds:read", by!(legal_holds::read), "Describes one legal hold")
             .gives(schema::<legal_holds::HoldEntry>()),
         delete("/api/v1/legal-holds/{id}", "holds:write", by!(legal_holds::release), "Releases a legal hold")
@@ -38,6 +39,7 @@ pub(super) fn rows() -> Vec<Route> {
             .gives(schema::<dsar::Export>()),
         post("/api/v1/dsar/erase", "dsar:run", by!(dsar::erase), "Erases an entity")
             .takes(schema::<dsar::SubjectRequest>())
-            .gives(schema::<dsar::Erasure>()),
+            .gives(schema::<dsar::Erasure>())
+            .refuses(409, schema::<dsar::Blocked>()),
     ]
 }

@@ -34,6 +34,7 @@ fn pages() -> Vec<Route> {
             by!(sign_in::login),
             "Signs in with a key or a password, from the page to sign in",
         )
+        .takes_form(schema::<sign_in::LoginForm>())
         .public()
         .knock()
         .leads_on(),
@@ -52,6 +53,7 @@ fn pages() -> Vec<Route> {
             by!(sign_in::logout_confirmed),
             "Ends the session, from the page that asks first",
         )
+        .takes_form(schema::<sign_in::LogoutForm>())
         .public()
         .knock()
         .leads_on(),
@@ -77,6 +79,7 @@ fn providers() -> Vec<Route> {
         .leads_on()
         .query(&["code", "state", "iss", "error"]),
         post("/auth/callback", WRITE, by!(saml::callback), "Takes a SAML provider's answer, and leads on")
+            .takes_form(schema::<saml::Brought>())
             .public()
             .knock()
             .open_to_all_origins()
@@ -87,6 +90,7 @@ fn providers() -> Vec<Route> {
             by!(backchannel::logout),
             "Takes an OpenID provider's logout token, and ends the sessions that it names",
         )
+        .takes_form(schema::<backchannel::LogoutNotice>())
         .public()
         .knock(),
         get(

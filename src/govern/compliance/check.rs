@@ -10,12 +10,16 @@ mod access;
 mod parties;
 mod policies;
 mod record;
+mod techniques;
 
 use super::facts::Facts;
 use crate::scan::threat::Category;
 
 use self::policies::Side;
 pub use self::record::counted_types;
+
+/// The check that can be narrowed to the techniques that a control names.
+pub const TECHNIQUES: &str = "techniques_looked_for";
 
 /// A certificate that ends sooner needs attention.
 const CERTIFICATE_DAYS_MIN: i64 = 14;
@@ -125,11 +129,21 @@ impl Check {
 
     /// Looks at the facts.
     pub fn run(&self, facts: &Facts) -> Evidence {
-        let Seen { verdict, text, figure, shown } = (self.look)(facts);
+        self.evidence((self.look)(facts), "")
+    }
+
+    /// Looks whether these techniques are looked for, as [`TECHNIQUES`] does for all that are known.
+    pub fn techniques(facts: &Facts, ids: &[String]) -> Evidence {
+        let seen = techniques::looked_for(facts, ids.iter().map(String::as_str));
+        LOOKED_FOR.evidence(seen, &format!("&techniques={}", ids.join(",")))
+    }
+
+    fn evidence(&self, seen: Seen, narrowed: &str) -> Evidence {
+        let Seen { verdict, text, figure, shown } = seen;
         let (links, items, items_total) = match shown {
             Shown::Calls(links) => (links, Vec::new(), 0),
             Shown::Items(items, total) => {
-                (vec![format!("/api/v1/compliance/evidence?check={}", self.name)], items, total)
+                (vec![format!("/api/v1/compliance/evidence?check={}{narrowed}", self.name)], items, total)
             }
         };
         Evidence { check: self.name, asks: self.asks, verdict, seen: text, figure, links, items, items_total }
@@ -139,6 +153,9 @@ impl Check {
 const fn check(name: &'static str, asks: &'static str, look: fn(&Facts) -> Seen) -> Check {
     Check { name, asks, look }
 }
+
+const LOOKED_FOR: Check =
+    check(TECHNIQUES, "Is every technique looked for, with all that shows it?", techniques::every);
 
 static CHECKS: &[Check] = &[
     check("secrets_stopped", "Does every policy mask or refuse secrets in requests?", |facts| {
@@ -264,6 +281,7 @@ static CHECKS: &[Check] = &[
         },
     ),
     check("detection_proven", "Did every detector prove itself by its own examples?", proven),
+    LOOKED_FOR,
     check("usage_metered", "Is it known who used which model, and how much?", |facts| {
         let link = format!("/api/v1/analytics/usage?from={}&to={}", facts.since, facts.at);
         match facts.usage {

@@ -14,7 +14,7 @@ use crate::scan::threat::Category;
 pub const PERIOD_DAYS: i64 = 30;
 /// What was not forwarded after so long is late.
 pub const LATE_MINUTES: i64 = 15;
-/// The most detectors that are named where many are treated alike.
+/// The most detectors or rules that are named where many are treated alike.
 pub const DETECTORS_NAMED_MAX: usize = 5;
 
 /// Everything that checks go by.
@@ -71,6 +71,8 @@ pub struct PolicyFact {
     pub id: String,
     /// What it does about each category.
     pub categories: BTreeMap<Category, CategoryFact>,
+    /// What it does about the detectors and rules that are evidence of each technique, by the technique's id.
+    pub techniques: BTreeMap<String, TechniqueFact>,
     /// Whether what cannot be inspected is refused.
     pub fails_closed: bool,
     /// Whether changed definitions of tools are looked for.
@@ -86,6 +88,15 @@ pub struct CategoryFact {
     pub response: Coverage,
     /// In one of them, whichever is stricter.
     pub either: Coverage,
+}
+
+/// What a policy does about whatever is evidence of a technique, in requests or responses, whichever is stricter.
+#[derive(Clone, Debug, Default)]
+pub struct TechniqueFact {
+    /// Detectors, kinds of models and rules.
+    pub coverage: Coverage,
+    /// Some of the rules, by name.
+    pub rules: Vec<String>,
 }
 
 /// What is done about the surest finding of each detector: how many are treated so, and some of them by name.

@@ -11,6 +11,7 @@
 //! id     = "CC6.1"
 //! title  = "Access to systems and data is restricted by logical means"
 //! checks = ["gateway_keys_required", "keys_expire"]   # of the closed set; none: cannot be assessed here
+//! techniques = ["AML.T0051"]       # that detectors and rules name, and every policy has to look for
 //! ```
 
 use std::collections::BTreeMap;
@@ -27,6 +28,8 @@ use crate::document::toml;
 const FRAMEWORKS_MAX: usize = 64;
 const CONTROLS_MAX: usize = 2_000;
 const FILE_BYTES_MAX: usize = 1 << 20;
+const TECHNIQUES_MAX: usize = 64;
+const TECHNIQUE_CHARACTERS_MAX: usize = 64;
 
 /// A framework of controls.
 #[derive(Clone, Debug)]
@@ -52,6 +55,8 @@ pub struct Control {
     pub title: String,
     /// What the gateway can see of it.
     pub checks: Vec<&'static Check>,
+    /// Ids of the techniques (MITRE ATLAS, OWASP) that it asks to be looked for.
+    pub techniques: Vec<String>,
 }
 
 /// Reads files of frameworks, by path; returns them by id.
@@ -123,8 +128,27 @@ fn control(section: &mut Section<'_>) -> Control {
             }
         }
     }
+    let techniques = techniques(section);
     section.finish();
-    Control { id, title, checks }
+    Control { id, title, checks, techniques }
+}
+
+fn techniques(section: &mut Section<'_>) -> Vec<String> {
+    let mut techniques: Vec<String> = Vec::new();
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b':' | b'_' | b'-');
+    for id in section.texts("techniques") {
+        if id.is_empty() || id.len() > TECHNIQUE_CHARACTERS_MAX || !id.bytes().all(is_name) {
+            section.invalid("techniques", "expected ids such as AML.T0051 or LLM01:2025", None);
+        } else if techniques.iter().any(|known| known == id) {
+            section.invalid("techniques", "names a technique twice", None);
+        } else {
+            techniques.push(id.to_owned());
+        }
+    }
+    if techniques.len() > TECHNIQUES_MAX {
+        section.invalid("techniques", format!("expected up to {TECHNIQUES_MAX}"), None);
+    }
+    techniques
 }
 
 fn filled(section: &mut Section<'_>, key: &'static str) -> String {
@@ -144,6 +168,18 @@ fn about(path: &str, reason: &str) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn techniques_are_ids_and_named_once() {
+        let text = "[framework]\nid = \"own\"\nname = \"x\"\nversion = \"1\"\nsource = \"y\"\n\n[[control]]\n\
+                    id = \"A.1\"\ntitle = \"t\"\ntechniques = [\"LLM01:2025\", \"LLM01:2025\", \"two words\"]\n";
+        let files = BTreeMap::from([("frameworks/own.toml".to_owned(), text.to_owned())]);
+        let faults = read(&files).unwrap_err();
+        let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 2, "{told:#?}");
+        assert!(told[0].contains("names a technique twice"), "{told:#?}");
+        assert!(told[1].contains("expected ids such as AML.T0051"), "{told:#?}");
+    }
 
     #[test]
     fn every_fault_is_told_with_its_line() {

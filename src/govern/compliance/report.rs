@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use super::check::Check;
 use super::check::Evidence;
 use super::check::Verdict;
 use super::facts::Facts;
@@ -86,7 +87,10 @@ impl Report {
     /// Judges a framework.
     pub fn of(framework: &Framework, facts: &Facts) -> Self {
         let assess = |control: &super::framework::Control| {
-            let evidence: Vec<Evidence> = control.checks.iter().map(|check| check.run(facts)).collect();
+            let named = Some(control.techniques.as_slice()).filter(|ids| !ids.is_empty());
+            let techniques = named.map(|ids| Check::techniques(facts, ids));
+            let evidence: Vec<Evidence> =
+                control.checks.iter().map(|check| check.run(facts)).chain(techniques).collect();
             let status = Status::of(&evidence);
             Assessed { id: control.id.clone(), title: control.title.clone(), status, evidence }
         };

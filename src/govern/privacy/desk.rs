@@ -315,6 +315,17 @@ impl Privacy {
         self.holds_one(&Subject::of(entity, &self.providers))
     }
 
+    /// Does what would take an entity's record away, unless a hold on the entity is in force: then it is `None`. No hold
+    /// of this node is taken meanwhile; one of another node counts once this one heard of it. Blocks.
+    ///
+    /// # Errors
+    /// The store failed: what other nodes hold is not known.
+    pub fn unless_held<T>(&self, entity: &str, act: impl FnOnce() -> T) -> Result<Option<T>, StoreError> {
+        let _turn = self.turn.lock();
+        self.holds.catch_up(|fresh| self.take_over_hold(fresh))?;
+        Ok((!self.is_held(entity)).then(act))
+    }
+
     fn holds_one(&self, subject: &Subject) -> bool {
         let places = self.places.lock();
         subject.goes_by(|name| places.held.contains_key(name))

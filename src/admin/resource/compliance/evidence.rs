@@ -15,9 +15,12 @@ use crate::admin::call::ok;
 use crate::admin::error::ApiError;
 use crate::govern::compliance::check::Check;
 use crate::govern::compliance::check::Item;
+use crate::govern::compliance::check::TECHNIQUES;
 
 /// What it is asked by.
-pub const PARAMETERS: [&str; 1] = ["check"];
+pub const PARAMETERS: [&str; 2] = ["check", "techniques"];
+/// The most techniques that are asked for at once.
+const TECHNIQUES_MAX: usize = 64;
 
 /// What one check saw, and of what.
 #[derive(Serialize, ToSchema)]
@@ -49,18 +52,21 @@ pub struct EvidenceItem {
 #[serde(deny_unknown_fields)]
 struct Asked {
     check: Option<String>,
+    techniques: Option<String>,
 }
 
 /// `GET /api/v1/compliance/evidence`.
 pub async fn show(call: Call) -> Answer {
-    let Asked { check } = call.query()?;
+    let Asked { check, techniques } = call.query()?;
     let Some(check) = check.as_deref().and_then(Check::named) else {
         let known = Check::ALL.iter().map(|check| check.name.to_owned()).collect();
         let message = "check: expected the name of a check".to_owned();
         return Err(ApiError::UnknownName { message, key: "valid_checks", known });
     };
+    let techniques = techniques.map(|written| ids(check, &written)).transpose()?;
     let facts = facts(&call).await?;
-    let evidence = check.run(&facts);
+    let narrowed = techniques.map(|ids| Check::techniques(&facts, &ids));
+    let evidence = narrowed.unwrap_or_else(|| check.run(&facts));
     let item = |Item { name, is_good, seen }: Item| EvidenceItem { name, good: is_good, observed: seen };
     ok(&CheckEvidence {
         seen: super::evidence(&evidence),
@@ -68,4 +74,18 @@ pub async fn show(call: Call) -> Answer {
         items_total: evidence.items_total,
         generated_at: facts.at.to_string(),
     })
+}
+
+/// Reads the ids that a check is narrowed to.
+fn ids(check: &Check, written: &str) -> Result<Vec<String>, ApiError> {
+    if check.name != TECHNIQUES {
+        return Err(ApiError::Invalid(format!("techniques: only {TECHNIQUES} is about techniques")));
+    }
+    let ids: Vec<String> = written.split(',').map(str::to_owned).collect();
+    match ids.len() <= TECHNIQUES_MAX && ids.iter().all(|id| !id.is_empty()) {
+        true => Ok(ids),
+        false => {
+            Err(ApiError::Invalid(format!("techniques: expected up to {TECHNIQUES_MAX} ids, with commas")))
+        }
+    }
 }

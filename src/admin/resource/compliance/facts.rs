@@ -1,6 +1,7 @@
 //! Gathers what reports of compliance go by, from every part of the process.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,12 +22,14 @@ use crate::govern::audit::Query;
 use crate::govern::compliance::check::counted_types;
 use crate::govern::compliance::facts::AuditFact;
 use crate::govern::compliance::facts::CategoryFact;
+use crate::govern::compliance::facts::DETECTORS_NAMED_MAX;
 use crate::govern::compliance::facts::Facts;
 use crate::govern::compliance::facts::KeyFact;
 use crate::govern::compliance::facts::ListenerFact;
 use crate::govern::compliance::facts::PERIOD_DAYS;
 use crate::govern::compliance::facts::PolicyFact;
 use crate::govern::compliance::facts::RouteFact;
+use crate::govern::compliance::facts::TechniqueFact;
 use crate::policy::decision::Action;
 use crate::policy::decision::DetectorRules;
 use crate::policy::decision::Direction;
@@ -138,6 +141,7 @@ async fn policies(office: &Office, rules: Arc<Ruleset>) -> Result<Vec<PolicyFact
 fn policy_fact(rules: &Ruleset, policy: &Policy) -> PolicyFact {
     let mut categories: BTreeMap<Category, CategoryFact> =
         Category::ALL.into_iter().map(|category| (category, CategoryFact::default())).collect();
+    let mut techniques: BTreeMap<String, TechniqueFact> = BTreeMap::new();
     let mut pins_tools = false;
     for id in rules.all().iter() {
         let (Some(kind), Some(done)) = (rules.kind(id), policy.decisions().rules(id)) else { continue };
@@ -151,9 +155,24 @@ fn policy_fact(rules: &Ruleset, policy: &Policy) -> PolicyFact {
         fact.request.note(request, kind.name);
         fact.response.note(response, kind.name);
         fact.either.note(request.max(response), kind.name);
+        let named: BTreeSet<&str> = kind.techniques.iter().flat_map(|it| with_whole(it)).collect();
+        for technique in named {
+            let fact = techniques.entry(technique.to_owned()).or_default();
+            fact.coverage.note(request.max(response), kind.name);
+            if rules.layer2.rule(id).is_some() && fact.rules.len() < DETECTORS_NAMED_MAX {
+                fact.rules.push(kind.name.to_owned());
+            }
+        }
     }
     let fails_closed = policy.fail_mode == FailMode::Closed;
-    PolicyFact { id: policy.id.as_str().to_owned(), categories, fails_closed, pins_tools }
+    PolicyFact { id: policy.id.as_str().to_owned(), categories, techniques, fails_closed, pins_tools }
+}
+
+/// Returns a technique, and before it the one it is a part of: ATLAS numbers the parts of `AML.T0051` `AML.T0051.001`.
+fn with_whole(id: &str) -> impl Iterator<Item = &str> {
+    let whole = id.strip_prefix("AML.").and_then(|number| number.split_once('.'));
+    let whole = whole.and_then(|(number, _)| id.get(.."AML.".len() + number.len()));
+    whole.into_iter().chain(std::iter::once(id))
 }
 
 /// Returns what is done about the surest finding of a detector: what is never as sure as asked for is only recorded.

@@ -28,8 +28,8 @@ pub(super) enum Side {
 }
 
 /// How much of a category a policy treats as it should.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Extent {
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Extent {
     /// Every detector.
     Whole,
     /// Some.
@@ -122,7 +122,8 @@ pub(super) fn tools_pinned(facts: &Facts) -> Seen {
     })
 }
 
-fn extent(coverage: &Coverage, least: Action) -> Extent {
+/// Returns how many of the detectors are treated at least so.
+pub(super) fn extent(coverage: &Coverage, least: Action) -> Extent {
     match (coverage.total(), coverage.short_of(least)) {
         (1.., 0) => Extent::Whole,
         (total, short) if short < total => Extent::Part,
@@ -131,7 +132,7 @@ fn extent(coverage: &Coverage, least: Action) -> Extent {
 }
 
 /// Is met where all policies do all of it, and in part where each does some; cannot be told without one.
-fn verdict(extents: impl Iterator<Item = Extent>) -> Verdict {
+pub(super) fn verdict(extents: impl Iterator<Item = Extent>) -> Verdict {
     let extents: Vec<Extent> = extents.collect();
     match extents.as_slice() {
         [] => Verdict::Unknown,

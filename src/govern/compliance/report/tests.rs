@@ -15,6 +15,7 @@ use crate::govern::audit;
 use crate::govern::audit::AuditConfig;
 use crate::govern::compliance::check::Check;
 use crate::govern::compliance::check::Item;
+use crate::govern::compliance::check::TECHNIQUES;
 use crate::govern::compliance::check::counted_types;
 use crate::govern::compliance::desk::Desk;
 use crate::govern::compliance::facts::AgentsFact;
@@ -28,6 +29,7 @@ use crate::govern::compliance::facts::PolicyFact;
 use crate::govern::compliance::facts::RouteFact;
 use crate::govern::compliance::facts::SignInFact;
 use crate::govern::compliance::facts::SinkFact;
+use crate::govern::compliance::facts::TechniqueFact;
 use crate::govern::compliance::facts::UserFact;
 use crate::govern::compliance::framework;
 use crate::policy::decision::Action;
@@ -36,6 +38,28 @@ use crate::scan::threat::Category;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
 
+/// The techniques that shipped frameworks name; that shipped packs show each is tested where both are read.
+const SHOWN: [&str; 18] = [
+    "AML.T0051",
+    "AML.T0051.001",
+    "AML.T0053",
+    "AML.T0054",
+    "AML.T0055",
+    "AML.T0056",
+    "AML.T0057",
+    "AML.T0068",
+    "AML.T0077",
+    "AML.T0086",
+    "AML.T0098",
+    "AML.T0110",
+    "LLM01:2025",
+    "LLM02:2025",
+    "LLM03:2025",
+    "LLM05:2025",
+    "LLM06:2025",
+    "LLM07:2025",
+];
+
 /// What is done about so many detectors of a category, both ways.
 fn covered(detectors: &[(&str, Action)]) -> CategoryFact {
     let mut coverage = Coverage::default();
@@ -43,12 +67,24 @@ fn covered(detectors: &[(&str, Action)]) -> CategoryFact {
     CategoryFact { request: coverage.clone(), response: coverage.clone(), either: coverage }
 }
 
+/// What is done about so many detectors, one of them a rule, that are evidence of a technique.
+fn shown_by(detectors: &[(&str, Action)]) -> TechniqueFact {
+    TechniqueFact { coverage: covered(detectors).either, rules: vec!["r".to_owned()] }
+}
+
 /// A policy that does something about a detector of every category.
 fn policy(action: Action) -> PolicyFact {
     let categories = Category::ALL.into_iter().map(|category| (category, covered(&[("d", action)])));
     let is_good = action == Action::Block;
     let (id, categories) = ("p".to_owned(), categories.collect());
-    PolicyFact { id, categories, fails_closed: is_good, pins_tools: is_good }
+    let techniques = SHOWN.into_iter().map(|technique| (technique.to_owned(), shown_by(&[("d", action)])));
+    PolicyFact {
+        id,
+        categories,
+        techniques: techniques.collect(),
+        fails_closed: is_good,
+        pins_tools: is_good,
+    }
 }
 
 /// A deployment in which everything that can be told is as it should be.
@@ -290,6 +326,11 @@ fn a_score_counts_only_what_was_assessed_and_met() {
     assert_eq!((nothing.score, nothing.status()), (0.0, Status::Partial));
 }
 
+/// The check that a control which names techniques is judged by.
+fn named_techniques(control: &framework::Control) -> Option<&'static str> {
+    (!control.techniques.is_empty()).then_some(TECHNIQUES)
+}
+
 #[test]
 fn every_shipped_framework_is_sound_and_most_checks_are_used() {
     let frameworks =
@@ -301,8 +342,7 @@ fn every_shipped_framework_is_sound_and_most_checks_are_used() {
     let used: BTreeSet<&str> = frameworks
         .values()
         .flat_map(|it| &it.controls)
-        .flat_map(|it| &it.checks)
-        .map(|check| check.name)
+        .flat_map(|it| it.checks.iter().map(|check| check.name).chain(named_techniques(it)))
         .collect();
     let unused: Vec<&str> =
         Check::ALL.iter().map(|check| check.name).filter(|name| !used.contains(name)).collect();
@@ -424,4 +464,32 @@ fn access_that_nobody_used_for_long_is_named() {
     assert_eq!(Check::named("access_in_use").unwrap().run(&facts).figure, Some(1.0));
     let nobody = Facts { keys: Vec::new(), ..good() };
     assert_eq!(verdict("access_in_use", &nobody), Verdict::Unknown);
+}
+
+#[test]
+fn a_control_stands_on_whatever_shows_the_techniques_it_names() {
+    let text = "[framework]\nid = \"f\"\nname = \"n\"\nversion = \"1\"\nsource = \"s\"\n\
+        [[control]]\nid = \"1\"\ntitle = \"t\"\ntechniques = [\"AML.T0051\", \"AML.T0110\"]\n";
+    let files = BTreeMap::from([("frameworks/f.toml".to_owned(), text.to_owned())]);
+    let framework = framework::read(&files).unwrap().remove("f").unwrap();
+    let (on, off) = (("found", Action::Monitor), ("missed", Action::Allow));
+    let shows_nothing: &[(&str, Action)] = &[];
+    for (detectors, expected, told) in [
+        (&[on, on][..], Status::Pass, "every policy looks for all 2 detectors and rules; rules: r"),
+        (&[on, off], Status::Partial, "p does not look for 1 of 2 (missed); rules: r"),
+        (&[off], Status::Fail, "p does not look for 1 of 1 (missed); rules: r"),
+        (shows_nothing, Status::Fail, "no detector and no rule is evidence of it"),
+    ] {
+        // The second policy looks for everything; the first one is what counts.
+        let mut facts = good();
+        facts.policies.push(PolicyFact { id: "q".to_owned(), ..policy(Action::Block) });
+        facts.policies[0].techniques.insert("AML.T0110".to_owned(), shown_by(detectors));
+        let control = Report::of(&framework, &facts).controls.remove(0);
+        let evidence = &control.evidence[0];
+        assert_eq!((control.status, evidence.check), (expected, TECHNIQUES), "{told}");
+        let item = evidence.items.iter().find(|item| item.name == "AML.T0110").unwrap();
+        assert_eq!(item.seen, told);
+        let link = "/api/v1/compliance/evidence?check=techniques_looked_for&techniques=AML.T0051,AML.T0110";
+        assert_eq!(evidence.links, [link]);
+    }
 }
