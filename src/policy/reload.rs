@@ -375,8 +375,7 @@ impl Reloader {
         let document = with_rules(&current.document, draft.rules).placed_like(&draft.places);
         let number = current.revision.number + 1;
         let ruleset = self.heard(draft.source, builder.build(&document, number))?;
-        let same_scanner = Arc::ptr_eq(&running.scanner, &ruleset.scanner);
-        let packs_changed = !same_scanner || !Arc::ptr_eq(&running.dialects, &ruleset.dialects);
+        let packs_changed = !ruleset.is_of_the_packs_of(&running);
         if skippable && !packs_changed {
             return Ok(None);
         }

@@ -135,6 +135,14 @@ pub const RELOADABLE_KEYS: [&str; 6] = ["routes", "policies", "limits", "detecto
 pub const SINKS_KEY: &str = "siem";
 
 impl Ruleset {
+    /// Tells whether another ruleset was built of the same packs, rules, models and dialects.
+    pub fn is_of_the_packs_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.scanner, &other.scanner)
+            && Arc::ptr_eq(&self.layer2, &other.layer2)
+            && Arc::ptr_eq(&self.layer3, &other.layer3)
+            && Arc::ptr_eq(&self.dialects, &other.dialects)
+    }
+
     /// Compiles every policy against the scanner. Takes time; keep it off the request threads.
     ///
     /// # Errors

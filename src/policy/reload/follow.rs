@@ -47,8 +47,7 @@ impl Reloader {
         let document = with_rules(&current.document, newest.rules.clone()).placed_like(&Document::default());
         let built = self.heard(newest.source, builder.build(&document, newest.number));
         let ruleset = built.inspect_err(|_| self.refused.store(newest.number, Ordering::Relaxed))?;
-        let packs_changed = !Arc::ptr_eq(&running.scanner, &ruleset.scanner)
-            || !Arc::ptr_eq(&running.dialects, &ruleset.dialects);
+        let packs_changed = !ruleset.is_of_the_packs_of(&running);
         let change = Change {
             revision: newest.number,
             author: newest.author.clone(),

@@ -13,6 +13,7 @@ use crate::policy::fixture::detectors;
 use crate::policy::fixture::shipped;
 use crate::policy::ruleset::SINKS_KEY;
 use crate::scan::classifier::shelf::ModelFiles;
+use crate::scan::pack;
 use crate::scan::threat::Category;
 use crate::store::Store;
 
@@ -21,6 +22,8 @@ use crate::store::Store;
 struct World {
     file: Arc<Mutex<String>>,
     packs: Arc<Mutex<Vec<&'static str>>>,
+    rules: Arc<Mutex<RuleFiles>>,
+    models: Arc<Mutex<ModelFiles>>,
     proven: Arc<Mutex<usize>>,
     store: Option<Store>,
     heard: Arc<Mutex<Vec<String>>>,
@@ -29,6 +32,7 @@ struct World {
 impl World {
     fn loading(&self) -> Loading {
         let (file, packs, proven) = (self.file.clone(), self.packs.clone(), self.proven.clone());
+        let (rules, models) = (self.rules.clone(), self.models.clone());
         Loading {
             document: Box::new(move || {
                 let mut document = shipped();
@@ -38,8 +42,8 @@ impl World {
                 Ok(document)
             }),
             detectors: Box::new(move || Ok(Arc::new(detectors(&packs.lock())))),
-            layer2: Box::new(|| Ok(RuleFiles::new())),
-            layer3: Box::new(|| Ok(ModelFiles::new())),
+            layer2: Box::new(move || Ok(rules.lock().clone())),
+            layer3: Box::new(move || Ok(models.lock().clone())),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(move |_| {
                 *proven.lock() += 1;
@@ -127,6 +131,23 @@ fn packs_are_compiled_and_proven_only_when_they_change() {
     assert_eq!((*world.proven.lock(), change.revision), (2, 3));
     assert_eq!(secrets(&reloader), Mode::Off, "a change of packs keeps the changes of the API");
     assert!(reloader.handle().load().scanner.find("extra").is_some());
+}
+
+#[test]
+fn rules_and_models_that_change_alone_are_put_in_force() {
+    let mut world = World::default();
+    let (reloader, _) = world.start();
+    let folder = "models/gatehouse/";
+    let shipped = pack::builtin_models().into_iter().filter(|(path, _)| path.starts_with(folder));
+    world.models.lock().extend(shipped);
+    let change = reloader.reload_file().unwrap().expect("a model is new");
+    assert!(change.packs_changed && change.changed.is_empty());
+    assert_eq!(reloader.handle().load().layer3.names().count(), 1);
+    world.rules.lock().extend(pack::builtin_rules().into_iter().take(1));
+    let change = reloader.reload_file().unwrap().expect("rules are new");
+    assert!(change.packs_changed && change.revision == 3);
+    assert!(!reloader.handle().load().layer2.rules().is_empty());
+    assert!(reloader.reload_file().unwrap().is_none(), "nothing is new");
 }
 
 #[test]
