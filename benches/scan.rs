@@ -165,7 +165,7 @@ fn beside(out: &mut impl Write, scanner: &Scanner) -> std::io::Result<()> {
                 bytes,
                 [
                     &|| drop(scanner.scan(&text, &all)),
-                    &|| drop(shelf.find(&text, Origin::User, &Signals::default(), &learned)),
+                    &|| drop(shelf.find(&text, Origin::User, &Signals::default(), &learned, &|| false)),
                     &|| drop(spelling::may_be_spelt(&text)),
                 ],
             );

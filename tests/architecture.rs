@@ -144,6 +144,16 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
     ("axum", &["admin/", "app/", "proxy/local.rs", "sample/"], "HTTP belongs to the planes"),
     ("tokio_postgres", &["store/postgres/"], "SQL has one home"),
     ("cel::", &["scan/rule/condition.rs"], "conditions are ours: what they may say is checked in one place"),
+    (
+        "tract_onnx",
+        &["scan/classifier/onnx/graph.rs"],
+        "it panics at files that it does not expect: one file runs graphs, behind a guard",
+    ),
+    (
+        "tokenizers::",
+        &["scan/classifier/onnx/tokens.rs"],
+        "tokenizers of others have one home, behind a guard",
+    ),
     ("prometheus", &["telemetry/metrics.rs", "telemetry/metrics/"], "every metric and label in one file"),
     ("saphyr_parser", &["document/yaml.rs"], "what of YAML is read is said in one place"),
     ("notify::", &["policy/watch.rs"], "files are watched in one place"),

@@ -66,7 +66,7 @@ impl Layers {
     /// Returns what the model finds in a text in which patterns found `seen`.
     pub fn learned(&self, text: &str, origin: Origin, seen: &[Finding]) -> Option<Finding> {
         let signals = Signals::of(seen, |id| self.scanner.detector(id).map(|it| it.category));
-        self.shelf.find(text.as_bytes(), origin, &signals, &self.all)
+        self.shelf.find(text.as_bytes(), origin, &signals, &self.all, &|| false).ok()?
     }
 
     /// Returns what the tagger finds.

@@ -175,7 +175,7 @@ impl<'a> Report<'a> {
     ) -> io::Result<()> {
         let mut findings = Vec::new();
         self.scanner.scan_region(text, region.clone(), wanted, &mut findings).map_err(io::Error::other)?;
-        findings.extend(self.learned(text, region.clone(), &findings, wanted));
+        findings.extend(self.learned(text, region.clone(), &findings, wanted)?);
         findings.extend(self.named(text, region, (base, is_last), wanted));
         findings.sort_by_key(|finding| (finding.value.start, finding.detector));
         let (mut at, mut line) = (0, self.line);
@@ -197,15 +197,16 @@ impl<'a> Report<'a> {
         region: std::ops::Range<usize>,
         seen: &[Finding],
         wanted: &DetectorSet,
-    ) -> Option<Finding> {
+    ) -> io::Result<Option<Finding>> {
         let category = |id| self.scanner.detector(id).map(|detector| detector.category);
         let signals = Signals::of(seen, category);
         let part = text.get(region.clone()).unwrap_or_default();
-        let mut finding = self.shelf.find(part, Origin::User, &signals, wanted)?;
+        let found = self.shelf.find(part, Origin::User, &signals, wanted, &|| false);
+        let Some(mut finding) = found.map_err(io::Error::other)? else { return Ok(None) };
         for range in [&mut finding.span, &mut finding.value] {
             *range = range.start + region.start..range.end + region.start;
         }
-        Some(finding)
+        Ok(Some(finding))
     }
 
     /// Returns the names that are over with a region of the text; they may have begun before it.

@@ -25,6 +25,13 @@
 //! `plugins/rules/*.toml`): whose text it was in, what stood beside it, what came before. Rules are read, overlaid,
 //! proven and published as packs are. `portcullis rules list`, `check` and `explain` show all of it.
 //!
+//! # Models
+//! A folder of `plugins/models` is a model with its card ([`scan::classifier`](crate::scan::classifier)): one of ours, or
+//! a graph in the form of ONNX with a tokenizer ([`scan::classifier::onnx`](crate::scan::classifier::onnx)), which judges
+//! through the same interface, so that policies, experiments (`model_ref`) and the audit log know no difference. The card
+//! says as data what the graph reads and what its numbers mean. It is run before it is taken; a faulty one changes
+//! nothing. A text that it does not judge in time, or gives no number for, meets the policy's `fail_mode`.
+//!
 //! # Limits of the dialect
 //! Patterns are bytes; every repetition has an upper bound; `\b` is the only look-around; classes and `(?i)` are ASCII,
 //! and letters beyond ASCII stand as literals. No back-references: matching is linear.

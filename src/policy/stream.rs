@@ -320,8 +320,10 @@ impl StreamInspector {
         });
         let mut findings = findings.map_err(Unreadable::from)?;
         if is_message || layer3::reads_alone(channel) {
-            let judge = layer3::Judge { ruleset, wanted, trial: inspector.trial };
-            findings.extend(layer3::find(judge, text, (inspector.judged(), channel), &findings));
+            let (trial, expired) = (inspector.trial, inspector.expired);
+            let judge = layer3::Judge { ruleset, wanted, trial, expired };
+            let read = layer3::find(judge, text, (inspector.judged(), channel), &mut findings);
+            read.map_err(Unreadable::from)?;
         }
         let named = tagged::find(ruleset, wanted, text, channel, inspector.expired);
         findings.extend(named.map_err(Unreadable::from)?);

@@ -167,7 +167,8 @@ impl Gateway {
             expired: &expired,
         };
         let vault = &mut exchange.vault;
-        let inspection = aside(body.len(), || inspector.body(body, media, vault));
+        let bytes = if inspector.is_slow() { usize::MAX } else { body.len() };
+        let inspection = aside(bytes, || inspector.body(body, media, vault));
         exchange.outcome.scanning += self.clock.monotonic() - began;
         self.count_unreadable(inspection.unreadable.as_ref());
         self.telemetry.metrics.opaque(inspection.opaque_bytes);

@@ -191,7 +191,8 @@ impl Gateway {
             Piece::Bytes(bytes) | Piece::Message(bytes) => bytes.len(),
             Piece::End => 0,
         };
-        let flow = aside(unread + bytes, || match piece {
+        let bytes = if inspector.is_slow() { usize::MAX } else { unread + bytes };
+        let flow = aside(bytes, || match piece {
             Piece::Bytes(bytes) => stream.push(&inspector, vault, &bytes, &mut cleared),
             Piece::Message(message) => stream.message(&inspector, vault, message, &mut cleared),
             Piece::End => stream.finish(&inspector, vault, &mut cleared),

@@ -22,6 +22,7 @@ use toml::de::ValueDeserializer;
 
 use crate::scan::check::Check;
 use crate::scan::classifier::format::MODEL_BYTES_MAX;
+use crate::scan::classifier::onnx;
 use crate::scan::classifier::shelf::ModelFiles;
 use crate::scan::detector::ContextWords;
 use crate::scan::detector::Detector;
@@ -182,9 +183,11 @@ pub fn read_models(overlay: &Path) -> (ModelFiles, Vec<PackFault>) {
     }
     for folder in sorted_entries(overlay, &root, &mut faults).into_iter().filter(|path| path.is_dir()) {
         for path in sorted_entries(overlay, &folder, &mut faults) {
-            match read_bounded(&path) {
+            let is_graph = path.to_str().is_some_and(|path| path.ends_with(onnx::EXTENSION));
+            let limit = if is_graph { onnx::GRAPH_BYTES_MAX } else { MODEL_BYTES_MAX };
+            match read_bounded(&path, limit) {
                 Ok(Some(bytes)) => drop(files.insert(name_below(overlay, &path), bytes.into())),
-                Ok(None) => faults.push(too_long(overlay, &path)),
+                Ok(None) => faults.push(too_long(overlay, &path, limit)),
                 Err(fault) => faults.push(unreadable(overlay, &path, fault)),
             }
         }
@@ -193,8 +196,8 @@ pub fn read_models(overlay: &Path) -> (ModelFiles, Vec<PackFault>) {
 }
 
 /// Returns the bytes of a file, unless there are too many.
-fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let fits = fs::metadata(path)?.len() <= MODEL_BYTES_MAX as u64;
+fn read_bounded(path: &Path, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    let fits = fs::metadata(path)?.len() <= limit as u64;
     if fits { fs::read(path).map(Some) } else { Ok(None) }
 }
 
@@ -245,7 +248,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&mut self, detectors: &mut Vec<Detector>) {
         if self.text.len() > PACK_BYTES_MAX {
-            return self.fault(None, None, PackProblem::TooLong);
+            return self.fault(None, None, PackProblem::TooLong(PACK_BYTES_MAX));
         }
         let table = match DeTable::parse(self.text) {
             Ok(table) => table.into_inner(),
@@ -477,8 +480,9 @@ fn sorted_entries(root: &Path, folder: &Path, faults: &mut Vec<PackFault>) -> Ve
     paths
 }
 
-fn too_long(root: &Path, path: &Path) -> PackFault {
-    PackFault { file: name_below(root, path), line: None, detector: None, problem: PackProblem::TooLong }
+fn too_long(root: &Path, path: &Path, limit: usize) -> PackFault {
+    let problem = PackProblem::TooLong(limit);
+    PackFault { file: name_below(root, path), line: None, detector: None, problem }
 }
 
 fn unreadable(root: &Path, path: &Path, fault: io::Error) -> PackFault {

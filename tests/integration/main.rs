@@ -28,6 +28,7 @@ mod keys;
 mod license;
 mod management;
 mod metrics;
+mod models;
 mod names;
 mod pressure;
 mod privacy;

@@ -27,8 +27,8 @@ use crate::policy::inspect::layer3;
 use crate::policy::inspect::names;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::sample;
+use crate::scan::classifier::Unjudged;
 use crate::scan::kind::Kind;
-use crate::scan::tagger::reading::Late;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
@@ -116,13 +116,15 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
     let began = office.clock.monotonic();
     let deadline = began + Duration::from_millis(ruleset.limits.scan_ms);
     let expired = || office.clock.monotonic() >= deadline;
-    let mut is_late = false;
+    let mut judged = Ok(());
     let findings = ruleset.scanner.scan_spelt(content.as_bytes(), wanted).map(|mut findings| {
-        let judge = layer3::Judge { ruleset, wanted, trial: None };
+        let judge = layer3::Judge { ruleset, wanted, trial: None, expired: &expired };
         let of_person = (Direction::Request, Channel::User);
-        findings.extend(layer3::find(judge, content.as_bytes(), of_person, &findings));
+        judged = layer3::find(judge, content.as_bytes(), of_person, &mut findings);
         let named = names::find(ruleset, wanted, content.as_bytes(), Channel::User, &expired);
-        is_late = named.is_err();
+        if named.is_err() {
+            judged = Err(Unjudged::Late);
+        }
         findings.extend(named.unwrap_or_default());
         let of_rules = ruleset.layer2.over(content.as_bytes(), &findings, wanted);
         findings.extend(of_rules);
@@ -131,9 +133,7 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
     let took = office.clock.monotonic().saturating_sub(began);
     office.telemetry.metrics.scanned(took);
     let findings = findings.map_err(|fault| ApiError::Unreadable(fault.to_string()))?;
-    if is_late {
-        return Err(ApiError::Unreadable(Late.to_string()));
-    }
+    judged.map_err(|unjudged| ApiError::Unreadable(unjudged.to_string()))?;
     let found = || findings.iter().filter_map(|one| Some((one, ruleset.kind(one.detector)?)));
     let mut record = Findings::default();
     for (finding, kind) in found() {

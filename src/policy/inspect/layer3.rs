@@ -14,8 +14,10 @@ use crate::clock::Clock;
 use crate::llm::dialect::Channel;
 use crate::policy::decision::Direction;
 use crate::policy::ruleset::Ruleset;
+use crate::scan::classifier::Classifier;
 use crate::scan::classifier::Origin;
 use crate::scan::classifier::Signals;
+use crate::scan::classifier::Unjudged;
 use crate::scan::classifier::choice::ModelRef;
 use crate::scan::classifier::reading::TEXT_BYTES_MIN;
 use crate::scan::classifier::shelf::Shelf;
@@ -55,23 +57,31 @@ impl Trial {
         Duration::from_micros(self.micros.load(Ordering::Relaxed))
     }
 
+    /// Returns the model that is tried, where there is one.
+    fn model<'s>(&self, shelf: &'s Shelf) -> Option<&'s dyn Classifier> {
+        match &self.model {
+            ModelRef::Off => None,
+            ModelRef::Model { name, .. } => shelf.model(name.as_deref()),
+        }
+    }
+
     fn find(
         &self,
         shelf: &Shelf,
         text: &[u8],
         origin: Origin,
         signals: Signals,
-        wanted: &DetectorSet,
-    ) -> Option<Finding> {
+        (wanted, expired): (&DetectorSet, &(dyn Fn() -> bool + Sync)),
+    ) -> Result<Option<Finding>, Unjudged> {
         if !shelf.judged().any(|id| wanted.contains(id)) {
-            return None;
+            return Ok(None);
         }
         self.texts.fetch_add(1, Ordering::Relaxed);
-        let ModelRef::Model { name, bias } = &self.model else { return None };
+        let ModelRef::Model { bias, .. } = &self.model else { return Ok(None) };
         let began = self.clock.monotonic();
-        let model = shelf.model(name.as_deref())?;
+        let Some(model) = self.model(shelf) else { return Ok(None) };
         let bias = signals.bias + bias;
-        let found = shelf.find_by(model, text, origin, &Signals { bias, ..signals }, wanted);
+        let found = shelf.find_by(model, text, origin, &Signals { bias, ..signals }, wanted, expired);
         let took = self.clock.monotonic().saturating_sub(began);
         self.micros.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
         found
@@ -96,15 +106,17 @@ pub struct Judge<'a> {
     pub wanted: &'a DetectorSet,
     /// The model that is tried on this exchange.
     pub trial: Option<&'a Trial>,
+    /// Tells whether the time for the body is over.
+    pub expired: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Judge<'_> {
     /// Asks the model that is tried, or the usual one.
-    fn ask(&self, text: &[u8], origin: Origin, signals: Signals) -> Option<Finding> {
+    fn ask(&self, text: &[u8], origin: Origin, signals: Signals) -> Result<Option<Finding>, Unjudged> {
         let shelf = &self.ruleset.layer3;
         match self.trial {
-            Some(trial) => trial.find(shelf, text, origin, signals, self.wanted),
-            None => shelf.find(text, origin, &signals, self.wanted),
+            Some(trial) => trial.find(shelf, text, origin, signals, (self.wanted, self.expired)),
+            None => shelf.find(text, origin, &signals, self.wanted, self.expired),
         }
     }
 }
@@ -149,24 +161,38 @@ impl Reading {
     }
 
     /// Reads what [`Reading::part`] gave; tells where a window ended and what the model has to say of it.
-    pub fn read(&mut self, judge: Judge<'_>, piece: &[u8], rest: &[u8]) -> Option<(usize, Option<Heard>)> {
-        let window = self.growing.push(piece, rest)?;
-        Some((window.until(), hear(judge, window, self.origin, &mut self.told)))
+    ///
+    /// # Errors
+    /// The model did not judge the window.
+    pub fn read(
+        &mut self,
+        judge: Judge<'_>,
+        piece: &[u8],
+        rest: &[u8],
+    ) -> Result<Option<(usize, Option<Heard>)>, Unjudged> {
+        let Some(window) = self.growing.push(piece, rest) else { return Ok(None) };
+        Ok(Some((window.until(), hear(judge, window, self.origin, &mut self.told)?)))
     }
 
     /// Ends the text, and returns what there is to tell.
-    pub fn finish(&mut self, judge: Judge<'_>) -> Option<Heard> {
-        let window = self.growing.finish()?;
+    ///
+    /// # Errors
+    /// The model did not judge its last window.
+    pub fn finish(&mut self, judge: Judge<'_>) -> Result<Option<Heard>, Unjudged> {
+        let Some(window) = self.growing.finish() else { return Ok(None) };
         hear(judge, window, self.origin, &mut self.told)
     }
 
-    /// Reads a whole text as if it had grown.
-    fn whole(mut self, judge: Judge<'_>, text: &[u8]) -> Vec<Finding> {
-        let mut findings = Vec::new();
+    /// Reads a whole text as if it had grown; adds what is found, up to a window that was not judged.
+    fn whole(mut self, judge: Judge<'_>, text: &[u8], findings: &mut Vec<Finding>) -> Result<(), Unjudged> {
+        let mut read = Ok(());
         Growing::windows(text, |window| {
-            findings.extend(hear(judge, window, self.origin, &mut self.told).map(|heard| heard.finding));
+            if read.is_ok() {
+                let heard = hear(judge, window, self.origin, &mut self.told);
+                read = heard.map(|heard| findings.extend(heard.map(|heard| heard.finding)));
+            }
         });
-        findings
+        read
     }
 }
 
@@ -176,15 +202,15 @@ fn hear(
     window: Window<'_>,
     origin: Option<Origin>,
     told: &mut SmallVec<[(DetectorId, Confidence); 2]>,
-) -> Option<Heard> {
-    let origin = origin.filter(|_| has_words(window.text))?;
+) -> Result<Option<Heard>, Unjudged> {
+    let Some(origin) = origin.filter(|_| has_words(window.text)) else { return Ok(None) };
     let excerpt = if window.is_excerpt() { EXCERPT_COST } else { 0.0 };
     let own = if origin == Origin::Assistant { OWN_WORDS_COST } else { 0.0 };
     let signals = Signals { bias: -excerpt - own, ..Signals::default() };
-    let mut finding = judge.ask(window.text, origin, signals)?;
+    let Some(mut finding) = judge.ask(window.text, origin, signals)? else { return Ok(None) };
     let level = if finding.confidence < Confidence::HIGH { Confidence::MEDIUM } else { Confidence::HIGH };
     match told.iter_mut().find(|(kind, _)| *kind == finding.detector) {
-        Some((_, known)) if *known >= level => return None,
+        Some((_, known)) if *known >= level => return Ok(None),
         Some((_, known)) => *known = level,
         None => told.push((finding.detector, level)),
     }
@@ -192,7 +218,7 @@ fn hear(
     for range in [&mut finding.span, &mut finding.value] {
         *range = range.start + window.from..range.end + window.from;
     }
-    Some(Heard { finding, value })
+    Ok(Some(Heard { finding, value }))
 }
 
 /// Returns whose words a channel carries, as far as the model reads them.
@@ -231,18 +257,32 @@ pub fn has_words(text: &[u8]) -> bool {
     text.len() >= TEXT_BYTES_MIN && (memchr::memchr(b' ', text).is_some() || !text.is_ascii())
 }
 
-/// Returns what the model finds in a text in which the first layer found `findings`.
+/// Adds what the model finds in a text in which the first layer found `findings`.
+///
+/// # Errors
+/// The model did not judge all of it.
 pub fn find(
     judge: Judge<'_>,
     text: &[u8],
     (direction, channel): (Direction, Channel),
-    findings: &[Finding],
-) -> Vec<Finding> {
-    let Some(origin) = origin(direction, channel).filter(|_| has_words(text)) else { return Vec::new() };
+    findings: &mut Vec<Finding>,
+) -> Result<(), Unjudged> {
+    let Some(origin) = origin(direction, channel).filter(|_| has_words(text)) else { return Ok(()) };
     if direction == Direction::Response {
         let reading = Reading::begin(judge, (direction, channel));
-        return reading.map(|reading| reading.whole(judge, text)).unwrap_or_default();
+        return reading.map_or(Ok(()), |reading| reading.whole(judge, text, findings));
     }
     let signals = Signals::of(findings, |id| judge.ruleset.kind(id).map(|kind| kind.category));
-    judge.ask(text, origin, signals).into_iter().collect()
+    findings.extend(judge.ask(text, origin, signals)?);
+    Ok(())
+}
+
+/// Tells whether the model that judges may take milliseconds for a short text.
+pub fn is_slow(ruleset: &Ruleset, trial: Option<&Trial>) -> bool {
+    let shelf = &ruleset.layer3;
+    let model = match trial {
+        Some(trial) => trial.model(shelf),
+        None => shelf.model(None),
+    };
+    model.is_some_and(Classifier::is_slow)
 }

@@ -42,6 +42,7 @@ use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::Masker;
 use crate::redact::token::Vault;
+use crate::scan::classifier::Unjudged;
 use crate::scan::lane::LaneError;
 use crate::scan::scanner::ScanFault;
 use crate::scan::tagger::reading::Late;
@@ -112,6 +113,9 @@ pub enum Unreadable {
     /// The time for scanning ran out.
     #[error("it could not be scanned in time")]
     Late,
+    /// The model gave no answer.
+    #[error("the model did not judge it")]
+    Model,
     /// The scanner gave up.
     #[error(transparent)]
     Scan(#[from] ScanFault),
@@ -188,6 +192,15 @@ impl From<Late> for Unreadable {
     }
 }
 
+impl From<Unjudged> for Unreadable {
+    fn from(unjudged: Unjudged) -> Self {
+        match unjudged {
+            Unjudged::Late => Self::Late,
+            Unjudged::Failed => Self::Model,
+        }
+    }
+}
+
 impl Unreadable {
     /// Returns the reason in one word, for metrics.
     pub fn reason(&self) -> &'static str {
@@ -199,6 +212,7 @@ impl Unreadable {
             Self::Coding => "coding",
             Self::TooLarge(_) | Self::TooManyLanes(_) => "too_large",
             Self::Late => "late",
+            Self::Model => "model",
             Self::Scan(_) | Self::Lane(_) => "scan",
             Self::Stream(_) | Self::Socket(_) | Self::Resumed | Self::Unjudged => "stream",
             Self::Splice => "splice",
@@ -215,6 +229,11 @@ impl Inspector<'_> {
     /// Returns the policy that decides beside the one in force and is only recorded.
     pub fn shadow(&self) -> Option<&Policy> {
         self.ruleset.shadow_of(self.policy)
+    }
+
+    /// Tells whether even a short body may take milliseconds, so that it is no work for a worker's own loop.
+    pub fn is_slow(&self) -> bool {
+        layer3::is_slow(self.ruleset, self.trial)
     }
 
     /// Reads, judges and clears a whole body.

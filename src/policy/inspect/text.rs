@@ -219,8 +219,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
         self.report(text, Channel::User, Written::Plain, findings, &mut raw)
     }
 
-    /// Adds what the models find to what patterns found, judges it, and notes what it calls for: where the time ran
-    /// out for a model, what the others found.
+    /// Adds what the models find to what patterns found, judges it, and notes what it calls for: where a model did not
+    /// judge, for want of time or because it failed, what the others found.
     fn report(
         &mut self,
         text: &[u8],
@@ -230,8 +230,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
         raw: &mut dyn FnMut(Range<usize>) -> Range<usize>,
     ) -> Result<(), Unreadable> {
         let Inspector { ruleset, trial, expired, .. } = *self.inspector;
-        let judge = layer3::Judge { ruleset, wanted: &self.wanted, trial };
-        findings.extend(layer3::find(judge, text, (self.inspector.judged(), channel), &findings));
+        let judge = layer3::Judge { ruleset, wanted: &self.wanted, trial, expired };
+        let read = layer3::find(judge, text, (self.inspector.judged(), channel), &mut findings);
         quoted::lower(ruleset, text, layer3::origin(self.inspector.judged(), channel), &mut findings);
         let named = names::find(ruleset, &self.wanted, text, channel, expired);
         findings.extend(named.iter().flatten().cloned());
@@ -248,6 +248,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         for masked in masks {
             self.edits.push(Edit { range: raw(masked.range), replacement: written.write(&masked.text) });
         }
+        read?;
         named.map(drop).map_err(Unreadable::from)
     }
 

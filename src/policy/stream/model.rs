@@ -39,7 +39,8 @@ pub(super) fn begin(inspector: &Inspector<'_>, channel: Channel) -> Beside {
 
 fn judge_of<'a>(inspector: &Inspector<'a>) -> Judge<'a> {
     let wanted = inspector.policy.looked_for(inspector.judged());
-    Judge { ruleset: inspector.ruleset, wanted, trial: inspector.trial }
+    let Inspector { ruleset, trial, expired, .. } = *inspector;
+    Judge { ruleset, wanted, trial, expired }
 }
 
 /// A text of several words.
@@ -70,10 +71,12 @@ impl StreamInspector {
         while fed.is_ok() && !rest.is_empty() {
             let (piece, behind) = model.part(rest);
             fed = self.feed_piece(inspector, vault, slot, piece);
-            if fed.is_ok()
-                && let Some((until, heard)) = model.read(judge_of(inspector), piece, behind)
-            {
-                fed = self.heed(inspector, vault, (slot, until), heard);
+            if fed.is_ok() {
+                fed = match model.read(judge_of(inspector), piece, behind).map_err(Unreadable::from) {
+                    Ok(Some((until, heard))) => self.heed(inspector, vault, (slot, until), heard),
+                    Ok(None) => Ok(()),
+                    Err(unreadable) => Err(unreadable.into()),
+                };
             }
             rest = behind;
         }
@@ -123,8 +126,9 @@ impl StreamInspector {
         if let (Some(trace), Some(guarded)) = (&mut lane.trace, inspector.guarded) {
             trace.finish(guarded, &mut self.leak);
         }
-        let (until, heard) =
-            (lane.fed, lane.model.as_mut().and_then(|model| model.finish(judge_of(inspector))));
+        let until = lane.fed;
+        let heard = lane.model.as_mut().map_or(Ok(None), |model| model.finish(judge_of(inspector)));
+        let heard = heard.map_err(Unreadable::from)?;
         let heeded = self.heed(inspector, vault, (slot, until), heard);
         if heeded.is_err()
             && let Some(ending) = self.queue.back_mut()

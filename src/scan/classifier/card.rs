@@ -5,6 +5,7 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use super::Head;
+use super::onnx::settings::OnnxFile;
 use crate::scan::pack::NAME_BYTES_MAX;
 use crate::scan::tagger::chain::Tag;
 use crate::scan::threat::Category;
@@ -15,11 +16,13 @@ use crate::scan::threat::UnknownName;
 pub const KINDS_MAX: usize = 16;
 
 /// A card as it is written in `card.toml`.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
     /// The model itself.
     pub model: About,
+    /// How the file is used, where it is a graph in the form of ONNX.
+    pub onnx: Option<OnnxFile>,
     /// The kinds of findings it reports.
     #[serde(rename = "finding")]
     pub findings: Vec<FindingFile>,
@@ -138,7 +141,7 @@ impl FromStr for Part {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
-        let heads = [Head::Override, Head::Persona].map(Self::Head);
+        let heads = Head::ALL.map(Self::Head);
         let mut all = heads.into_iter().chain(Tag::ALL.map(Self::Tag));
         let expected = "override, persona, person, address, location, organization";
         all.find(|known| known.as_str() == text).ok_or(UnknownName { expected })

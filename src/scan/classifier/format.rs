@@ -25,7 +25,8 @@ use crate::scan::numbers::write_weights;
 pub const MAGIC: &[u8; 4] = b"PCM2";
 /// The most buckets of a model, as a logarithm.
 pub const BITS_MAX: u32 = 21;
-/// The longest file of a model, in bytes, of whatever format.
+/// The longest file of a model, in bytes; a graph in the form of ONNX may be longer
+/// ([`GRAPH_BYTES_MAX`](super::onnx::GRAPH_BYTES_MAX)).
 pub const MODEL_BYTES_MAX: usize = 64 << 20;
 
 /// No scale, bias or weight of a model is larger: sums over windows stay far from what a number can hold.

@@ -8,6 +8,7 @@ use super::Classifier;
 use super::Head;
 use super::Origin;
 use super::Signals;
+use super::Unjudged;
 use super::Verdict;
 use super::citation;
 use super::feature::BLOCK_BYTES;
@@ -164,14 +165,20 @@ impl Judge {
 }
 
 impl Classifier for Judge {
-    fn judge(&self, text: &[u8], origin: Origin, signals: &Signals) -> Verdict {
+    fn judge(
+        &self,
+        text: &[u8],
+        origin: Origin,
+        signals: &Signals,
+        _: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Verdict, Unjudged> {
         let mut room = self.idle.lock().pop().unwrap_or_default();
         let verdict = self.judge_in(&mut room, text, origin, signals);
         let mut idle = self.idle.lock();
         if text.len() <= ROOM_BYTES && idle.len() < ROOMS_MAX {
             idle.push(room);
         }
-        verdict
+        Ok(verdict)
     }
 }
 

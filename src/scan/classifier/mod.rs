@@ -3,8 +3,8 @@
 //! In: a text, where it comes from and what the other layers saw in it. Out: findings of the kinds that the
 //! model's card declares, at the window that speaks loudest. A text is judged in its canonical view and in what
 //! is encoded in it ([`reading`]). The usual model is [`linear`]: hashed n-grams of characters ([`feature`]), of
-//! words and of what words mean ([`lexicon`]), summed over windows ([`pool`]) and weighed ([`stack`]). Models are
-//! folders of `plugins/models` ([`shelf`]).
+//! words and of what words mean ([`lexicon`]), summed over windows ([`pool`]) and weighed ([`stack`]). One of somebody
+//! else's may take its place or stand beside it ([`onnx`]). Models are folders of `plugins/models` ([`shelf`]).
 //!
 //! A model is never certain. It reports what the texts it learnt from make likely, and its card says how often it
 //! was wrong on texts it did not learn from.
@@ -23,6 +23,7 @@ pub mod known;
 pub mod lexicon;
 pub mod linear;
 pub mod normal;
+pub mod onnx;
 pub mod pool;
 pub mod reading;
 pub mod shelf;
@@ -77,10 +78,35 @@ pub struct Verdict {
     pub confidence: Option<Confidence>,
 }
 
+/// Why a model did not judge a text. What it would have said, nobody knows: that is for the policy to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unjudged {
+    /// The time for it is over.
+    #[error("the time for a text is over")]
+    Late,
+    /// The model fails at it.
+    #[error("the model gave no answer")]
+    Failed,
+}
+
 /// Something that judges texts; immutable, to be shared between threads.
 pub trait Classifier: Debug + Send + Sync {
-    /// Judges a text in its canonical view.
-    fn judge(&self, text: &[u8], origin: Origin, signals: &Signals) -> Verdict;
+    /// Judges a text in its canonical view, for as long as there is time; who needs microseconds need not ask.
+    ///
+    /// # Errors
+    /// The text was not judged, or not all of it.
+    fn judge(
+        &self,
+        text: &[u8],
+        origin: Origin,
+        signals: &Signals,
+        expired: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Verdict, Unjudged>;
+
+    /// Tells whether a short text may take it milliseconds.
+    fn is_slow(&self) -> bool {
+        false
+    }
 }
 
 impl Verdict {
@@ -91,6 +117,9 @@ impl Verdict {
 }
 
 impl Head {
+    /// Every head.
+    pub const ALL: [Self; 2] = [Self::Override, Self::Persona];
+
     /// Returns the name used in cards.
     pub fn as_str(self) -> &'static str {
         match self {

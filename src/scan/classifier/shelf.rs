@@ -9,16 +9,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Classifier;
+use super::Head;
 use super::Origin;
 use super::Signals;
+use super::Unjudged;
 use super::card::Card;
 use super::card::CardFault;
 use super::card::Learned;
 use super::card::Part;
 use super::format;
 use super::linear::Judge;
+use super::onnx;
+use super::onnx::Onnx;
+use super::onnx::fault::OnnxFault;
 use super::reading;
+use super::reading::Told;
 use crate::scan::numbers::FormatFault;
+use crate::scan::pack;
 use crate::scan::tagger;
 use crate::scan::tagger::Tagger;
 use crate::scan::tagger::names::Names;
@@ -81,6 +88,15 @@ pub enum ModelProblem {
     /// The card declares kinds that a model of its form cannot report.
     #[error("the model cannot report `{0}`")]
     Part(&'static str),
+    /// It is no model in the form of ONNX that can be run.
+    #[error(transparent)]
+    Onnx(#[from] OnnxFault),
+    /// The card says how to use a graph, and names none, or the other way round.
+    #[error("a card has an `[onnx]` table if, and only if, its `file` ends in `.onnx`")]
+    Form,
+    /// Two models are to judge where nobody asks for another.
+    #[error("`{0}` has `default = true`, too; only one model can judge where nobody asks for another")]
+    Defaults(String),
     /// A type is that of a detector.
     #[error(
         "`{0}` is the type of a detector, too, and what a policy says of it would be said of both; \
@@ -114,7 +130,7 @@ impl Shelf {
     pub fn read(files: ModelFiles, detectors: &[&str]) -> Result<Self, Vec<ModelFault>> {
         let mut shelf = Self { first: detectors.len() as u16, ..Self::default() };
         let mut faults = Vec::new();
-        let mut default = None;
+        let mut defaults = Vec::new();
         for (path, text) in &files {
             let Some(folder) = folder_of(path) else { continue };
             let fault = |problem: ModelProblem| ModelFault { file: path.clone(), problem };
@@ -127,7 +143,7 @@ impl Shelf {
                     match model {
                         Model::Classifier(model) => {
                             if card.model.default {
-                                default = Some(card.model.name.clone());
+                                defaults.push((path.as_str(), card.model.name.clone()));
                             }
                             shelf.models.insert(card.model.name, model);
                         }
@@ -151,6 +167,7 @@ impl Shelf {
                 Err(problem) => faults.push(fault(problem)),
             }
         }
+        let default = usual(defaults, &files, &mut faults);
         if !faults.is_empty() {
             return Err(faults);
         }
@@ -210,11 +227,27 @@ impl Shelf {
     /// Returns what the usual model finds in a text, if that is wanted.
     ///
     /// `seen` is what the first layer found in it. One finding at most, at the window that speaks loudest.
-    pub fn find(&self, text: &[u8], origin: Origin, seen: &Signals, wanted: &DetectorSet) -> Option<Finding> {
-        self.find_by(self.model(None)?, text, origin, seen, wanted)
+    ///
+    /// # Errors
+    /// The text was not judged.
+    pub fn find(
+        &self,
+        text: &[u8],
+        origin: Origin,
+        seen: &Signals,
+        wanted: &DetectorSet,
+        expired: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Finding>, Unjudged> {
+        match self.model(None) {
+            Some(model) => self.find_by(model, text, origin, seen, wanted, expired),
+            None => Ok(None),
+        }
     }
 
     /// Does the same with a model of one's choice.
+    ///
+    /// # Errors
+    /// The text was not judged.
     pub fn find_by(
         &self,
         model: &dyn Classifier,
@@ -222,11 +255,17 @@ impl Shelf {
         origin: Origin,
         seen: &Signals,
         wanted: &DetectorSet,
-    ) -> Option<Finding> {
+        expired: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Finding>, Unjudged> {
         if !self.judged().any(|id| wanted.contains(id)) {
-            return None;
+            return Ok(None);
         }
-        let told = reading::judge(model, text, origin, seen)?;
+        let told = reading::judge(model, text, origin, seen, expired)?;
+        Ok(told.and_then(|told| self.finding(told, wanted)))
+    }
+
+    /// Returns what is reported of what a model told, if anything.
+    fn finding(&self, told: Told, wanted: &DetectorSet) -> Option<Finding> {
         let confidence = told.verdict.confidence?;
         let at = self.kinds.iter().position(|kind| kind.part == Part::Head(told.verdict.head))?;
         let detector = DetectorId(self.first + at as u16);
@@ -264,6 +303,24 @@ fn torn(kind: &Learned, known: &Learned) -> ModelProblem {
     }
 }
 
+/// Returns the model that judges where nobody asks for another, of those whose cards say that they do: an operator's
+/// takes the place of a shipped one.
+fn usual(
+    mut defaults: Vec<(&str, String)>,
+    files: &ModelFiles,
+    faults: &mut Vec<ModelFault>,
+) -> Option<String> {
+    if defaults.len() > 1 {
+        let shipped = pack::builtin_models();
+        defaults.retain(|(path, _)| shipped.get(*path) != files.get(*path));
+    }
+    if let [(_, first), (path, _), ..] = &*defaults {
+        let problem = ModelProblem::Defaults(first.clone());
+        faults.push(ModelFault { file: (*path).to_owned(), problem });
+    }
+    defaults.pop().map(|(_, name)| name)
+}
+
 /// Returns the folder of a card.
 fn folder_of(path: &str) -> Option<&str> {
     let folder = path.strip_suffix(CARD)?.strip_suffix('/')?;
@@ -282,21 +339,47 @@ fn read_model(
     card: &[u8],
 ) -> Result<(Card, Vec<Learned>, Model), ModelProblem> {
     let (card, kinds) = Card::read(card, folder)?;
-    let named = files.iter().find(|(path, _)| {
-        path.strip_suffix(card.model.file.as_str())
-            .and_then(|rest| rest.strip_suffix('/'))
-            .is_some_and(|rest| rest.rsplit('/').next() == Some(folder))
-    });
-    let (_, file) = named.ok_or_else(|| ModelProblem::Missing(card.model.file.clone()))?;
-    let is_tagger = file.starts_with(tagger::format::MAGIC);
+    let beside = |name: &str| file_of(files, folder, name);
+    let file = beside(&card.model.file).ok_or_else(|| ModelProblem::Missing(card.model.file.clone()))?;
+    let is_graph = card.model.file.ends_with(onnx::EXTENSION);
+    let is_tagger = !is_graph && file.starts_with(tagger::format::MAGIC);
     if let Some(other) = kinds.iter().find(|kind| matches!(kind.part, Part::Tag(_)) != is_tagger) {
         return Err(ModelProblem::Part(other.part.as_str()));
     }
-    let model = match is_tagger {
-        true => Model::Tagger(Arc::new(tagger::format::read(file)?)),
-        false => Model::Classifier(Arc::new(Judge::new(format::read(file)?))),
+    let model = match (&card.onnx, is_graph) {
+        (Some(settings), true) => {
+            let model = Onnx::read(settings, (&card.model.file, file), beside)?;
+            ensure_declared(&model, &kinds)?;
+            Model::Classifier(Arc::new(model))
+        }
+        (None, false) if is_tagger => Model::Tagger(Arc::new(tagger::format::read(file)?)),
+        (None, false) => Model::Classifier(Arc::new(Judge::new(format::read(file)?))),
+        (Some(_), false) | (None, true) => return Err(ModelProblem::Form),
     };
     Ok((card, kinds, model))
+}
+
+/// Returns a file in the folder of a model.
+fn file_of<'f>(files: &'f ModelFiles, folder: &str, name: &str) -> Option<&'f [u8]> {
+    let is_named = |path: &str| {
+        path.strip_suffix(name)
+            .and_then(|rest| rest.strip_suffix('/'))
+            .is_some_and(|rest| rest.rsplit('/').next() == Some(folder))
+    };
+    files.iter().find(|(path, _)| is_named(path)).map(|(_, file)| &**file)
+}
+
+/// Makes sure that a card declares what its model reports, and nothing else.
+fn ensure_declared(model: &Onnx, kinds: &[Learned]) -> Result<(), ModelProblem> {
+    let is_declared = |head: Head| kinds.iter().any(|kind| kind.part == Part::Head(head));
+    if let Some(head) = model.heads().find(|head| !is_declared(*head)) {
+        return Err(OnnxFault::Undeclared(head.as_str()).into());
+    }
+    let is_reported = |kind: &&Learned| model.heads().any(|head| kind.part == Part::Head(head));
+    match kinds.iter().find(|kind| !is_reported(kind)) {
+        Some(kind) => Err(ModelProblem::Part(kind.part.as_str())),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -86,6 +86,11 @@ impl Stack {
     }
 }
 
+/// Returns the log odds of a probability.
+pub fn log_odds(probability: f32) -> f32 {
+    (probability / (1.0 - probability)).ln()
+}
+
 /// Returns the probability of log odds.
 pub fn probability(odds: f32) -> f32 {
     1.0 / (1.0 + (-odds).exp())

@@ -8,7 +8,6 @@ use crate::scan::detector::PatternFault;
 use crate::scan::engine::EngineFault;
 use crate::scan::pack::DETECTORS_MAX;
 use crate::scan::pack::NAME_BYTES_MAX;
-use crate::scan::pack::PACK_BYTES_MAX;
 use crate::scan::pack::PACKS_MAX;
 use crate::scan::rule::condition::ConditionFault;
 
@@ -39,9 +38,9 @@ pub enum PackProblem {
     /// There are more than [`DETECTORS_MAX`] detectors.
     #[error("there are more than {DETECTORS_MAX} detectors")]
     TooManyDetectors,
-    /// The file is longer than [`PACK_BYTES_MAX`].
-    #[error("is longer than {PACK_BYTES_MAX} bytes")]
-    TooLong,
+    /// The file is longer than its kind may be.
+    #[error("is longer than {0} bytes")]
+    TooLong(usize),
     /// It is no TOML, or a field is unknown, missing or of the wrong type.
     #[error("{reason}")]
     Malformed {

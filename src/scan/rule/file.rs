@@ -79,7 +79,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&mut self, rules: &mut Vec<Rule>) {
         if self.text.len() > PACK_BYTES_MAX {
-            return self.fault(None, None, PackProblem::TooLong);
+            return self.fault(None, None, PackProblem::TooLong(PACK_BYTES_MAX));
         }
         let table = match DeTable::parse(self.text) {
             Ok(table) => table.into_inner(),

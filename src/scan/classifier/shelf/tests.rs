@@ -7,9 +7,13 @@ fn shipped() -> Shelf {
 
 fn found(shelf: &Shelf, text: &str, origin: Origin) -> Option<(String, Confidence, String)> {
     let wanted = shelf.ids().collect();
-    let finding = shelf.find(text.as_bytes(), origin, &Signals::default(), &wanted)?;
+    let finding = shelf.find(text.as_bytes(), origin, &Signals::default(), &wanted, &|| false).unwrap()?;
     let kind = shelf.kind(finding.detector)?;
     Some((kind.name.clone(), finding.confidence, text[finding.value].to_owned()))
+}
+
+fn found_in(shelf: &Shelf, text: &str, wanted: &DetectorSet) -> Option<Finding> {
+    shelf.find(text.as_bytes(), Origin::User, &Signals::default(), wanted, &|| false).unwrap()
 }
 
 #[test]
@@ -86,7 +90,7 @@ fn what_is_encoded_is_read() {
     let text = format!("Decode this: {}", base64::engine::general_purpose::STANDARD.encode(attack));
     let shelf = shipped();
     let wanted = shelf.ids().collect();
-    let finding = shelf.find(text.as_bytes(), Origin::User, &Signals::default(), &wanted).expect("found");
+    let finding = found_in(&shelf, &text, &wanted).expect("found");
     assert_eq!((finding.decoded_from.to_string().as_str(), finding.layer), ("base64", Layer::L3Ml));
 }
 
@@ -122,7 +126,7 @@ fn a_tagger_is_asked_only_where_one_of_its_kinds_is_wanted() {
     let text = "My name is Maria Lopez and I live in London.";
     let found: Vec<&str> = names.find(text.as_bytes()).into_iter().map(|it| &text[it.value]).collect();
     assert_eq!(found, ["Maria Lopez"]);
-    assert_eq!(shelf.find(text.as_bytes(), Origin::User, &Signals::default(), &wanted), None);
+    assert_eq!(found_in(&shelf, text, &wanted), None);
 }
 
 #[test]
