@@ -6,9 +6,10 @@
 //! that is only ever appended to. They hold no content: findings are masked. Calls are recorded by the path of their row
 //! (`/api/v1/legal-holds/check/{entityID}`), because what stands in its braces may name people.
 //!
-//! `category` and `severity` of an entry are those of its gravest finding, whatever was done about it, and `?category=` and
-//! `?severity=` go by them: an exchange counts once however much was found in it. `?detector=` finds any finding, those that
-//! `exchange_begun` lists too, and a SIEM sink's `categories` let through what has a finding of one of them.
+//! `category` and `severity` of an entry are those of its gravest finding, whatever was done about it. `?category=` finds an
+//! entry by the category of any of its findings, as a SIEM sink's `categories` do, so that totals of several categories may
+//! count it more than once; `?severity=` goes by the gravest one. `?detector=` finds any finding, those that
+//! `exchange_begun` lists too; that has no category, because its findings are told again at its end.
 //!
 //! # Who stands in it
 //! Actor and entity are not written down as they are: each name has a random key of its own, in `state/subjects.keys`, and

@@ -15,7 +15,6 @@ use crate::access::keyring::Keyring;
 use crate::access::keyring::KeyringError;
 use crate::clock::Clock;
 use crate::id::Ulid;
-use crate::scan::threat::Category;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
 
@@ -350,10 +349,7 @@ impl AuditLog {
         let newest = self.index.query(&query)?;
         let oldest = self.index.oldest(&query)?;
         let Some((last, first)) = newest.entries.first().zip(oldest) else { return Ok(None) };
-        let mut with_findings = 0;
-        for category in Category::ALL {
-            with_findings += self.index.query(&Query { category: Some(category), ..query.clone() })?.total;
-        }
+        let with_findings = self.index.query(&Query { is_alert: true, ..query })?.total;
         Ok(Some(About {
             events: newest.total,
             with_findings,

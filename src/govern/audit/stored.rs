@@ -16,6 +16,7 @@ use crate::scan::threat::Severity;
 use crate::store::archive::ArchiveFacets;
 use crate::store::archive::ArchiveRow;
 
+use super::categories::Categories;
 use super::chain::Hash;
 use super::event::AuditEvent;
 use super::event::AuditFinding;
@@ -164,6 +165,8 @@ struct Names<'a> {
 struct Found<'a> {
     #[serde(borrow)]
     detector: Text<'a>,
+    #[serde(borrow)]
+    category: Text<'a>,
 }
 
 /// A text that is borrowed where it has no escapes, within an `Option` too.
@@ -220,6 +223,12 @@ impl Outline<'_> {
         self.names.findings.iter().map(|found| &*found.detector.0)
     }
 
+    /// Returns the categories of all its findings, where they count as found.
+    pub(super) fn categories(&self) -> Categories {
+        let found = self.names.findings.iter().filter_map(|found| found.category.0.parse().ok());
+        Categories::of(self.category, found)
+    }
+
     /// Tells whether the entry holds to a query's filters, its times left aside. Names are asked for by token.
     pub(super) fn matches(&self, query: &Query, keyring: &Keyring) -> bool {
         let holds = |wanted: &Option<String>, is: Option<&str>| wanted.is_none() || wanted.as_deref() == is;
@@ -227,7 +236,8 @@ impl Outline<'_> {
             |wanted: &Option<String>| wanted.is_none() || holds(wanted, self.entity(keyring).as_deref());
         let by_or_about =
             |wanted: &Option<String>| about(wanted) || holds(wanted, self.actor(keyring).as_deref());
-        query.category.is_none_or(|wanted| self.category == Some(wanted))
+        query.category.is_none_or(|wanted| self.categories().has(wanted))
+            && (!query.is_alert || self.category.is_some())
             && query.severity.is_none_or(|wanted| self.severity == Some(wanted))
             && query.event_type.as_ref().is_none_or(|wanted| self.event_type() == wanted)
             && holds(&query.action, Some(self.action()))
@@ -344,11 +354,16 @@ pub(super) fn facets(outline: &Outline<'_>) -> ArchiveFacets {
     detectors.sort_unstable();
     detectors.dedup();
     let text = |text: &Option<Text<'_>>| text.as_ref().map(|text| text.0.as_ref().to_owned());
+    let others = outline.category.map(|gravest| {
+        let all = outline.categories();
+        all.iter().filter(|category| *category != gravest).map(|it| it.as_str().to_owned()).collect()
+    });
     ArchiveFacets {
         action: outline.action().to_owned(),
         route: text(&outline.names.route),
         policy: text(&outline.names.policy),
         detectors,
+        other_categories: others,
     }
 }
 

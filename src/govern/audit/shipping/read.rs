@@ -22,7 +22,6 @@ use crate::govern::audit::query::Page;
 use crate::govern::audit::query::Query;
 use crate::govern::audit::stored;
 use crate::id::Ulid;
-use crate::scan::threat::Category;
 use crate::store::Order;
 use crate::store::StoreError;
 use crate::store::archive::ArchiveFilter;
@@ -108,10 +107,7 @@ impl Shipping {
             events += own.total;
             ids.extend(own.entries.first().map(|entry| entry.id));
             ids.extend(self.index.oldest(&part)?.map(|entry| entry.id));
-            for category in Category::ALL {
-                with_findings +=
-                    self.index.query(&Query { category: Some(category), limit: 1, ..part.clone() })?.total;
-            }
+            with_findings += self.index.query(&Query { is_alert: true, limit: 1, ..part.clone() })?.total;
         }
         let recorded =
             ids.iter().min().zip(ids.iter().max()).map(|(first, last)| (moment(*first), moment(*last)));
@@ -141,7 +137,7 @@ impl Shipping {
             but: Some((self.node.as_ref().to_owned(), head.id)),
             node: query.node.clone(),
             category: query.category.map(|category| category.as_str().to_owned()),
-            has_category: false,
+            has_category: query.is_alert,
             severity: query.severity.map(|severity| severity.as_str().to_owned()),
             event_type: query.event_type.clone(),
             action: query.action.clone(),
