@@ -190,7 +190,7 @@ impl State {
         let licensing = Arc::new(Licensing::open(config.license.clone()));
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
-        let keyring = Arc::new(stores::open_keyring(config, &store, &secret)?);
+        let keyring = Arc::new(stores::open_keyring(config, &store, &secret)?.by(Arc::clone(&clock)));
         let keys = open_keys((&store, &secret, &keyring), folder, &ids, &*clock)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
         let abtests = Arc::new(AbTests::open(&store, &local)?);

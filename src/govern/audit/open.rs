@@ -193,7 +193,7 @@ pub fn open(
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
 ) -> Result<Opened, OpenError> {
-    let keyring = Arc::new(Keyring::open(&config.keys)?);
+    let keyring = Arc::new(Keyring::open(&config.keys)?.by(Arc::clone(&clock)));
     open_with(config, keyring, store, clock, metrics)
 }
 
@@ -334,6 +334,21 @@ impl AuditLog {
             retention_bytes: self.retention.bytes,
             oldest: oldest.map(|id| id.timestamp()),
         })
+    }
+
+    /// Returns when the oldest entry was recorded that is kept here, or that any node has shipped; `None`: there is
+    /// none. What cannot be read may be as old as it likes. Blocks.
+    ///
+    /// # Errors
+    /// When the disk fails, or the database that nodes share; and while the index is built anew.
+    pub fn oldest(&self) -> Result<Option<Timestamp>, QueryError> {
+        self.index.ensure_current()?;
+        if self.is_damaged() {
+            return Ok(Some(Timestamp::UNIX_EPOCH));
+        }
+        let own = self.index.oldest(&Query::default())?.map(|entry| entry.timestamp());
+        let shipped = self.shipping.as_ref().map(|shipping| shipping.oldest()).transpose()?.flatten();
+        Ok(own.into_iter().chain(shipped).min())
     }
 
     /// Returns what is known of somebody; `None`: nothing. Blocks.

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use crate::access::keyring::Keyring;
+use crate::access::keyring::Standing;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
@@ -253,7 +254,11 @@ impl Outline<'_> {
 /// Returns what is written of an event, as far as it is known before it has an id. The keys of names that are new
 /// have to be safe ([`Keyring::flush`]) before it is.
 pub(super) fn body(event: &AuditEvent, keyring: &Keyring) -> Vec<u8> {
-    let token = |name: &Option<String>| name.as_deref().map(|name| keyring.seal(name));
+    let standing = |name: &str| match event.is_accepted {
+        true => Standing::of(name).max(Standing::Caller),
+        false => Standing::of(name),
+    };
+    let token = |name: &Option<String>| name.as_deref().map(|name| keyring.seal_as(name, standing(name)));
     let (actor, entity) = (token(&event.actor), token(&event.entity));
     let written = Written {
         event_type: &event.event_type,
@@ -394,6 +399,7 @@ fn event(stored: Read) -> Result<AuditEvent, UnreadableEntry> {
         action: stored.action,
         actor: stored.actor,
         entity: stored.entity,
+        is_accepted: false,
         route: stored.route,
         request_id: stored.request_id,
         message: stored.message,

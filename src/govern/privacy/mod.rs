@@ -42,6 +42,7 @@ pub use self::provider::Aliases;
 pub use self::provider::DataProvider;
 pub use self::provider::Fact;
 pub use self::provider::Facts;
+pub use self::provider::NamedCallers;
 pub use self::provider::ProviderError;
 pub use self::provider::analytics::AnalyticsProvider;
 pub use self::provider::audit::AuditProvider;

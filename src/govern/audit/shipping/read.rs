@@ -115,6 +115,17 @@ impl Shipping {
         Ok(is_known.then_some(About { events, with_findings, recorded, unasked }))
     }
 
+    /// Returns when the oldest entry was recorded that any node has shipped, or keeps from the first release.
+    pub(in crate::govern::audit) fn oldest(&self) -> Result<Option<jiff::Timestamp>, QueryError> {
+        if !self.plain.of_others(&self.node, &Query::default())?.is_empty() {
+            return Ok(Some(jiff::Timestamp::UNIX_EPOCH));
+        }
+        let page = ArchivePage { order: Order::Ascending, beyond: None, limit: 1 };
+        let (found, _) = self.archive.search(&ArchiveFilter::default(), &page, Counted::No)?;
+        let oldest = found.first().map(|found| self.entry(found)).transpose()?;
+        Ok(oldest.map(|entry| entry.timestamp()))
+    }
+
     /// Returns what is to be asked of this node's journal: its first entries, where they are never shipped, and those
     /// that are not shipped yet.
     fn unshipped(&self, query: &Query, head: &ArchiveHead) -> Vec<Query> {
