@@ -49,6 +49,9 @@
 //! sealed count as known. Where all places of the known are taken, API keys and users of new names are refused.
 //! `portcullis_names` tells how many there are.
 //!
+//! The tools that a caller uses are [pinned](crate::policy::pin) by hashes under a key of that caller's own, which goes with
+//! its name. What an earlier release pinned is read once more, and goes with the first erasure or after 30 days.
+//!
 //! Without `subjects.keys` a gateway that has a journal does not start: what it forgot then, no backup of the file would
 //! bring back. An empty file in its place says that the keys are gone for good; API keys still count after that, but are shown as `[erased]`, and users cannot log in. Back it up with the rest ([`operations`](super::operations)).
 //!

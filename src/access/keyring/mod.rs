@@ -296,6 +296,14 @@ impl Keyring {
         Some(token(slot, &key, name).into())
     }
 
+    /// Returns a secret of a name for some purpose, and how well it is known; `None` where it has no key. The secret is
+    /// gone with the key.
+    pub fn secret_of(&self, name: &str, purpose: &str) -> Option<([u8; 32], Standing)> {
+        let known = self.known.read();
+        let (number, key) = known.find(&self.index_of(name))?;
+        Some((cipher::derived(&key, purpose), known.slot(number)?.standing))
+    }
+
     /// Returns the name that a token stands for; `None` once its key was destroyed.
     ///
     /// # Errors

@@ -49,4 +49,6 @@ pub use self::provider::audit::AuditProvider;
 pub use self::provider::ioc::IocProvider;
 pub use self::provider::rbac::RbacProvider;
 pub use self::provider::sessions::SessionsProvider;
+pub use self::provider::tools::ToolsProvider;
+pub use self::provider::tools::pin_keys;
 pub use self::provider::trust::TrustProvider;

@@ -9,6 +9,7 @@ pub mod audit;
 pub mod ioc;
 pub mod rbac;
 pub mod sessions;
+pub mod tools;
 pub mod trust;
 
 use std::collections::BTreeMap;
