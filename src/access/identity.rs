@@ -32,6 +32,12 @@ impl CallerHash {
     }
 }
 
+/// Tells whether a name is one that [`CallerHash`] makes.
+pub fn is_caller_id(name: &str) -> bool {
+    let digits = name.strip_prefix(PREFIX).filter(|digits| digits.len() == 2 * ID_BYTES);
+    digits.is_some_and(|digits| digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +49,9 @@ mod tests {
         assert_eq!(callers.of("sesame"), id);
         assert_ne!(callers.of("other"), id);
         assert!(!id.contains("sesame"));
+        assert!(is_caller_id(&id));
+        for other in ["caller_", "caller_1", "ada", &id[1..], &format!("{id}0"), &id.to_uppercase()] {
+            assert!(!is_caller_id(other), "{other}");
+        }
     }
 }

@@ -15,8 +15,10 @@ use crate::govern::privacy::IocProvider;
 use crate::govern::privacy::Privacy;
 use crate::govern::privacy::RbacProvider;
 use crate::govern::privacy::SessionsProvider;
+use crate::govern::privacy::ToolsProvider;
 use crate::govern::privacy::TrustProvider;
 use crate::govern::trust::Trust;
+use crate::policy::pin::Pins;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -27,7 +29,7 @@ pub fn open(
     keyring: &Arc<Keyring>,
     log: &AuditLog,
     (authenticator, budgets): (&Authenticator, &Arc<Budgets>),
-    (meter, trust): (&Arc<Meter>, &Arc<Trust>),
+    (meter, trust, pins): (&Arc<Meter>, &Arc<Trust>, &Arc<Pins>),
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
@@ -41,6 +43,7 @@ pub fn open(
             clock: Arc::clone(clock),
             keyring: Arc::clone(keyring),
         }),
+        Box::new(ToolsProvider(Arc::clone(pins))),
         Box::new(AnalyticsProvider(Arc::clone(meter))),
         Box::new(IocProvider(log.clone())),
         Box::new(AuditProvider(log.clone())),

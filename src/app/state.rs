@@ -60,6 +60,7 @@ use crate::govern::compliance::desk::Desk;
 use crate::govern::privacy::Keeper;
 use crate::govern::privacy::Privacy;
 use crate::govern::privacy::authors;
+use crate::govern::privacy::pin_keys;
 use crate::govern::siem::SinkError;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
@@ -190,7 +191,7 @@ impl State {
         let licensing = Arc::new(Licensing::open(config.license.clone()));
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
-        let keyring = Arc::new(stores::open_keyring(config, &store, &secret)?);
+        let keyring = Arc::new(stores::open_keyring(config, &store, &secret)?.by(Arc::clone(&clock)));
         let keys = open_keys((&store, &secret, &keyring), folder, &ids, &*clock)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
         let abtests = Arc::new(AbTests::open(&store, &local)?);
@@ -198,7 +199,7 @@ impl State {
         let trust = Trust::open(own, Arc::clone(&signing), node_id.clone(), config.trust).map(Arc::new)?;
         let authenticator = open_authenticator(config, (&store, &secret, &keyring), &keys, &signing, &clock)?;
         let budgets = Arc::new(Budgets::open(&store)?);
-        let pins = Arc::new(Pins::open(&local)?);
+        let pins = Arc::new(Pins::open(&local, pin_keys(&keyring))?);
         let settings = journal_settings(&config.audit, folder);
         let (metrics, time) = (Arc::clone(&telemetry.metrics), Arc::clone(&clock));
         let opened = audit::open_with(settings, Arc::clone(&keyring), local.clone(), time, metrics)?;
@@ -207,7 +208,8 @@ impl State {
         tell_repair(repair.as_ref());
         let meter = open_meter(config, (&store, &keyring), &clock, &telemetry)?;
         let holders = (&authenticator, &budgets);
-        let privacy = privacy::open((&store, &node_id), &keyring, &log, holders, (&meter, &trust), &clock)?;
+        let privacy =
+            privacy::open((&store, &node_id), &keyring, &log, holders, (&meter, &trust, &pins), &clock)?;
         Keeper { privacy: Arc::clone(&privacy), recorder: recorder.clone() }.look();
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));

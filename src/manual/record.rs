@@ -6,9 +6,10 @@
 //! that is only ever appended to. They hold no content: findings are masked. Calls are recorded by the path of their row
 //! (`/api/v1/legal-holds/check/{entityID}`), because what stands in its braces may name people.
 //!
-//! `category` and `severity` of an entry are those of its gravest finding, whatever was done about it, and `?category=` and
-//! `?severity=` go by them: an exchange counts once however much was found in it. `?detector=` finds any finding, those that
-//! `exchange_begun` lists too, and a SIEM sink's `categories` let through what has a finding of one of them.
+//! `category` and `severity` of an entry are those of its gravest finding, whatever was done about it. `?category=` finds an
+//! entry by the category of any of its findings, as a SIEM sink's `categories` do, so that totals of several categories may
+//! count it more than once; `?severity=` goes by the gravest one. `?detector=` finds any finding, those that
+//! `exchange_begun` lists too; that has no category, because its findings are told again at its end.
 //!
 //! # Who stands in it
 //! Actor and entity are not written down as they are: each name has a random key of its own, in `state/subjects.keys`, and
@@ -30,10 +31,29 @@
 //! - disks and file systems that write changed blocks elsewhere (flash, btrfs, snapshots). There the state directory
 //!   belongs on an encrypted volume. Keep backups of `subjects.keys` apart from those of the journal, and shorter.
 //!
-//! A million names have keys; whoever comes after that is recorded as `[unlisted]`, and the log says so once. API keys and
-//! users of new names are refused then. Without `subjects.keys` a gateway that has a journal does not start: what it
-//! forgot then, no backup of the file would bring back. An empty file in its place says that the keys are gone for good;
-//! API keys still count after that, but are shown as `[erased]`, and users cannot log in. Back it up with the rest ([`operations`](super::operations)).
+//! Names have so many places and no more, in shares that do not take from each other:
+//!
+//! | `standing` | who | places |
+//! |---|---|---|
+//! | `known` | keys, users, agents, whoever signed in from elsewhere, and whoever a legal hold names | 1,048,576 |
+//! | `recorded` | what stands in the log alone, and is made up by the gateway: sessions, tokens, A/B tests | 524,288 |
+//! | `caller` | callers of `transparent` routes whose credential a provider took: it answered with success | 524,288 |
+//! | `stranger` | all other callers: anybody can make up credentials | 262,144 |
+//!
+//! Of the callers and the strangers that are new on one day no more than an eighth of what is left of their share gets a
+//! place, so that a flood leaves some for whoever comes later. Whoever gets none is recorded as `[unlisted]`, today; the log
+//! says so once, and `portcullis_names_unlisted_total` counts it. Whoever is not `known`, and no entry of the log names any
+//! more, nor any figure of the analytics, loses its name a week later: its key is destroyed as if it were erased, and its
+//! place is free (`portcullis_names_aged_out_total`). A provider that takes any credential, as one on this machine may,
+//! makes callers of all strangers: let such routes take our keys (`auth = "gateway_key"`). Names that an earlier release
+//! sealed count as known. Where all places of the known are taken, API keys and users of new names are refused.
+//! `portcullis_names` tells how many there are.
+//!
+//! The tools that a caller uses are [pinned](crate::policy::pin) by hashes under a key of that caller's own, which goes with
+//! its name. What an earlier release pinned is read once more, and goes with the first erasure or after 30 days.
+//!
+//! Without `subjects.keys` a gateway that has a journal does not start: what it forgot then, no backup of the file would
+//! bring back. An empty file in its place says that the keys are gone for good; API keys still count after that, but are shown as `[erased]`, and users cannot log in. Back it up with the rest ([`operations`](super::operations)).
 //!
 //! # Legal holds
 //! A hold forbids the erasure of its entity (409) and keeps its entries past their retention: segments are dropped from the

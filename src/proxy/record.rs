@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use http::StatusCode;
 use pingora::proxy::Session;
 
 use super::Gateway;
@@ -222,6 +223,7 @@ impl Gateway {
             action: recorded_action(&exchange.outcome).as_str().to_owned(),
             actor: caller.clone(),
             entity: caller,
+            is_accepted: is_accepted(&exchange.outcome),
             route: exchange.passage.as_ref().map(|passage| passage.route().name.clone()),
             request_id: Some(exchange.request_id.clone()),
             message: self.message(exchange),
@@ -316,6 +318,12 @@ fn unconfirmed(event: AuditEvent) -> AuditEvent {
         shadow: None,
         ..event
     }
+}
+
+/// Tells whether the provider took the caller's credential, as far as its answer tells.
+fn is_accepted(outcome: &Outcome) -> bool {
+    let takes = |status: StatusCode| status.is_success() || status == StatusCode::SWITCHING_PROTOCOLS;
+    outcome.upstream.is_some() && outcome.status.is_some_and(takes)
 }
 
 fn event_type(exchange: &Exchange) -> &'static str {

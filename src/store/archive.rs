@@ -54,7 +54,7 @@ pub struct ArchiveRow {
     pub sequence: u64,
     /// Rises from row to row of a node.
     pub id: Ulid,
-    /// Its category.
+    /// The category of its gravest finding.
     pub category: Option<String>,
     /// Its severity.
     pub severity: Option<String>,
@@ -84,6 +84,9 @@ pub struct ArchiveFacets {
     pub policy: Option<String>,
     /// The detectors of its findings, each once, in order.
     pub detectors: Vec<String>,
+    /// The categories of its other findings, each once, in order; `None`: nothing was found, or a release wrote it that
+    /// knew the gravest one's alone, and they were not [added](Archive::sort_in) yet.
+    pub other_categories: Option<Vec<String>>,
 }
 
 /// A row that is not found by its facets yet, and where it lies.
@@ -115,7 +118,7 @@ pub struct ArchiveFilter {
     pub but: Option<(String, Ulid)>,
     /// Of this node.
     pub node: Option<String>,
-    /// Of this category.
+    /// With a finding of this category.
     pub category: Option<String>,
     /// Of any category.
     pub has_category: bool,
@@ -207,6 +210,29 @@ pub(super) fn tallies(rows: &[ArchiveRow]) -> BTreeMap<Facts<'_>, i64> {
             row.event_type.as_str(),
         );
         *counts.entry(facts).or_default() += 1;
+    }
+    counts
+}
+
+/// What is told of a row's findings but for the gravest one: its id, their categories, its severity and its type.
+pub(super) type Others<'a> = (Ulid, &'a [String], &'a str, &'a str);
+
+impl ArchiveRow {
+    /// Returns what it tells of its findings but for the gravest one.
+    pub(super) fn others(&self) -> Others<'_> {
+        let others = self.facets.as_ref().and_then(|facets| facets.other_categories.as_deref());
+        let severity = self.severity.as_deref().unwrap_or_default();
+        (self.id, others.unwrap_or_default(), severity, &self.event_type)
+    }
+}
+
+/// Counts rows by each category that is not their gravest one.
+pub(super) fn other_tallies<'a>(rows: impl IntoIterator<Item = Others<'a>>) -> BTreeMap<Facts<'a>, i64> {
+    let mut counts = BTreeMap::new();
+    for (id, categories, severity, event_type) in rows {
+        for category in categories {
+            *counts.entry((hour(id), category.as_str(), severity, event_type)).or_default() += 1;
+        }
     }
     counts
 }

@@ -240,6 +240,17 @@ impl Metrics {
         self.recording.audit_damaged.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
+    /// Notes how many names of a standing have keys, and counts those recorded since that had no place.
+    pub fn names(&self, standing: &'static str, names: usize, unlisted: u64) {
+        self.recording.names.with_label_values(&[standing]).set(names as i64);
+        self.recording.names_unlisted.with_label_values(&[standing]).inc_by(unlisted);
+    }
+
+    /// Counts names that aged out.
+    pub fn names_aged_out(&self, names: u64) {
+        self.recording.names_aged_out.inc_by(names);
+    }
+
     /// Counts callers and budgets whose use was `told` to other nodes, or rounds in which that could not be: `away`.
     pub fn shared_limits(&self, result: &'static str, count: u64) {
         self.standing.shared_limits.with_label_values(&[result]).inc_by(count);

@@ -159,6 +159,30 @@ async function policies({ gateway, check }, page) {
   check('and there is a way back', (await gateway.ask('GET', '/api/v1/policies/monitor')).description, definition.description);
 }
 
+async function routes({ gateway, check }, page) {
+  await page.visit('/ui/policies');
+  await page.getByRole('button', { name: 'Routes', exact: true }).click();
+  const before = (await gateway.ask('GET', '/api/v1/config')).routes;
+  const row = page.locator('tbody tr').filter({ hasText: before[0].name });
+  check('a route is told with its path, its provider and its policy', [await row.getByText(before[0].path_prefix, { exact: true }).count(), await row.getByText(before[0].upstream).count(), await row.getByText(before[0].policy, { exact: true }).count()], [1, 1, 1]);
+  await page.locator('#edit-routes').click();
+  const text = page.locator('[name=routes]');
+  check('what is edited is what is in force', JSON.parse(await text.inputValue()), before);
+  await text.fill(JSON.stringify([{ ...before[0], policy: 'nobody' }]));
+  await page.locator('#check').click();
+  await page.locator('#outcome [role=alert]').getByText('there is no such policy').waitFor();
+  page.excuse(/400 \(/);
+  await text.fill(JSON.stringify([...before, { ...before[0], name: 'second', path_prefix: '/second' }], null, 2));
+  await page.locator('#check').click();
+  await page.locator('#outcome').getByText('It is sound').waitFor();
+  check('a check of routes changes nothing', (await gateway.ask('GET', '/api/v1/config')).routes, before);
+  await page.getByRole('button', { name: 'Put in force' }).click();
+  await sent(page);
+  await page.locator('tbody tr').filter({ hasText: 'second' }).first().waitFor();
+  check('a route is added', (await gateway.ask('GET', '/api/v1/config')).routes.map((route) => route.name), [...before.map((route) => route.name), 'second']);
+  await gateway.ask('PUT', '/api/v1/config', { routes: before });
+}
+
 async function keys({ gateway, check }, page) {
   await page.visit('/ui/keys');
   await page.locator('#new-key').click();
@@ -215,6 +239,7 @@ async function privacy({ gateway, check }, page) {
 export async function changes(world, page) {
   await audit(world, page);
   await policies(world, page);
+  await routes(world, page);
   await keys(world, page);
   await privacy(world, page);
 }

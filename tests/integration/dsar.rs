@@ -63,8 +63,9 @@ fn every_provider_tells_what_it_has_and_forgets_it() {
     assert_eq!(status, 201, "{made}");
     let (id, key) = (made["id"].as_str().expect("an id"), made["key"].as_str().expect("a key"));
     let header = format!("authorization: Bearer {key}\r\n");
-    for _ in 0..ANSWERED {
-        assert_eq!(exchange(gateway.proxy, &post(CHAT, &header, ASK)).status, 200);
+    let tool = r#"{"tools":[{"type":"function","function":{"name":"weather"}}],"#;
+    for ask in [ASK.replacen('{', tool, 1), ASK.to_owned(), ASK.to_owned()].iter().take(ANSWERED as usize) {
+        assert_eq!(exchange(gateway.proxy, &post(CHAT, &header, ask)).status, 200);
     }
     let leak = ASK.replace("four words", &format!("AKIA{}", "Z7VRSQ5TJN2WMPLX"));
     for _ in 0..BLOCKED {
@@ -87,6 +88,7 @@ fn every_provider_tells_what_it_has_and_forgets_it() {
     assert_eq!(told["sessions"]["began"].as_array().map(Vec::len), Some(2), "{told}");
     let used = json!({ "days": 1, "requests": ANSWERED + BLOCKED, "tokens": ANSWERED * 100 });
     assert_eq!(told["analytics"], used, "{told}");
+    assert_eq!(told["tools"], json!({ "pinned": 1 }), "{told}");
     let events = told["audit"]["events"].as_u64().expect("a count");
     assert!(events >= recorded, "what it did counts as well as what was done to it: {told}");
     assert_eq!(dsar(&gateway, "export", id)["ioc"], told["ioc"], "one entity by any name");
@@ -100,6 +102,7 @@ fn every_provider_tells_what_it_has_and_forgets_it() {
     let erased = dsar(&gateway, "erase", "marta");
     let count = |name: &str| erased[name].as_u64().unwrap_or(0);
     assert_eq!((count("rbac"), count("ioc"), count("sessions")), (1, BLOCKED, 2), "{erased}");
+    assert_eq!(count("tools"), 1, "{erased}");
     // Its figures of the day, and of the hour.
     assert!(count("analytics") >= 1 && count("audit") > events, "{erased}");
     assert_eq!((dsar(&gateway, "export", "marta"), dsar(&gateway, "export", id)), (json!({}), json!({})));

@@ -115,6 +115,35 @@ fn keys(state: &Path) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn names_are_counted_by_how_well_their_holders_are_known() {
+    let world = world("");
+    let secret = BODY.replace("hello", &format!("AKIA{}", "Z7VRSQ5TJN2WMPLX"));
+    for (credential, body, status) in
+        [("one", BODY, 200), ("two", BODY, 200), ("two", &secret, 403), ("three", &secret, 403)]
+    {
+        let sent = post("/v1/chat/completions", &format!("authorization: Bearer {credential}\r\n"), body);
+        assert_eq!(exchange(world.gateway.proxy, &sent).status, status, "{credential}");
+    }
+    // The provider took the credentials of two; the third one's it never saw.
+    let figure = |metrics: &str, of: &str| -> u64 {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(of)?.strip_prefix(' ')?.parse().ok());
+        line.unwrap_or_default()
+    };
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        let metrics = world.admin("GET", "/metrics", &Value::Null).text();
+        let names =
+            |standing: &str| figure(&metrics, &format!("portcullis_names{{standing=\"{standing}\"}}"));
+        if (names("caller"), names("stranger")) == (2, 1) && names("known") > 0 {
+            assert_eq!(figure(&metrics, "portcullis_names_aged_out_total"), 0);
+            return;
+        }
+        assert!(std::time::Instant::now() < until, "{metrics}");
+        thread::yield_now();
+    }
+}
+
+#[test]
 fn whoever_is_erased_is_in_no_file_and_the_chain_verifies() {
     let mut world = world("segment_bytes = 65536");
     // A caller of a provider, whose id is the hash of its credential, and somebody that a hold is about.

@@ -55,6 +55,11 @@ pub(super) fn hash(secret: &[u8], name: &str) -> [u8; 32] {
     hash
 }
 
+/// Returns a key for another purpose, which goes with this one.
+pub(super) fn derived(key: &Key, purpose: &str) -> [u8; 32] {
+    hash(&key.0, purpose)
+}
+
 pub(super) fn seal_name(key: &Key, name: &str) -> Vec<u8> {
     seal(key, [0; NONCE_LEN], NAME, name)
 }

@@ -1,9 +1,10 @@
 //! The file of keys: a header, then slots of 64 bytes that are overwritten where they lie.
 //!
 //! Header: magic `PCSUBJ\0\0`, format version (u16), two zeros, 32 random bytes that names are hashed with, CRC-32
-//! of all that, zeros. Slot: CRC-32 of the rest (u32), state (1: taken), seven zeros, keyed hash of the name
-//! (16 bytes), eight zeros, key (32 bytes). A slot that is all zero is free; one whose sum is wrong was torn while it
-//! was made or destroyed, its key counts as destroyed, and it is zeroed. All numbers are little-endian.
+//! of all that, zeros. Slot: CRC-32 of the rest (u32), state (1: taken), standing of the name, two zeros, keyed hash of
+//! the name (16 bytes), day since 1970 on which it was last seen (u32), four zeros, key (32 bytes). Slots from before
+//! there were standings have zeros in their places. A slot that is all zero is free; one whose sum is wrong was torn
+//! while it was made or destroyed, its key counts as destroyed, and it is zeroed. All numbers are little-endian.
 
 use std::fs::File;
 use std::fs::OpenOptions;
@@ -16,6 +17,7 @@ use super::KeyringError;
 use super::cipher;
 use super::cipher::KEY_BYTES;
 use super::cipher::Key;
+use super::standing::Standing;
 
 const MAGIC: &[u8; 8] = b"PCSUBJ\0\0";
 const VERSION: u16 = 1;
@@ -23,19 +25,25 @@ const UNIT_BYTES: usize = 64;
 const SECRET_BYTES: usize = 32;
 const INDEX_BYTES: usize = 16;
 const TAKEN: u8 = 1;
-/// Where a name's hash begins in a slot, and where its key does.
+/// Where in a slot the name's standing is, where its hash begins, its day, and its key.
+const STANDING_AT: usize = 5;
 const INDEX_AT: usize = 8;
+const DAY_AT: usize = 24;
 const KEY_AT: usize = 32;
 const SECRET_AT: usize = 12;
 
 /// What a name is found by.
 pub(super) type Index = [u8; INDEX_BYTES];
 
-/// A key, and what its name is found by.
-#[derive(Debug, PartialEq, Eq)]
+/// A key, and what is known of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
+    /// What the name is found by.
     pub(super) index: Index,
     pub(super) key: Key,
+    pub(super) standing: Standing,
+    /// The day, since 1970, on which it was last recorded.
+    pub(super) seen_day: u32,
 }
 
 /// The file.
@@ -126,7 +134,9 @@ impl Slot {
     fn to_bytes(&self) -> [u8; UNIT_BYTES] {
         let mut bytes = [0; UNIT_BYTES];
         bytes[4] = TAKEN;
+        bytes[STANDING_AT] = self.standing.code();
         bytes[INDEX_AT..INDEX_AT + INDEX_BYTES].copy_from_slice(&self.index);
+        bytes[DAY_AT..DAY_AT + 4].copy_from_slice(&self.seen_day.to_le_bytes());
         bytes[KEY_AT..].copy_from_slice(&self.key.0);
         let sum = crc32fast::hash(&bytes[4..]).to_le_bytes();
         bytes[..4].copy_from_slice(&sum);
@@ -137,7 +147,9 @@ impl Slot {
         let (sum, rest) = bytes.split_first_chunk::<4>()?;
         let is_whole = crc32fast::hash(rest).to_le_bytes() == *sum && rest.first() == Some(&TAKEN);
         let index = bytes.get(INDEX_AT..INDEX_AT + INDEX_BYTES)?.try_into().ok()?;
+        let standing = Standing::of_code(*bytes.get(STANDING_AT)?);
+        let seen_day = u32::from_le_bytes(bytes.get(DAY_AT..DAY_AT + 4)?.try_into().ok()?);
         let key = Key(*bytes.last_chunk::<KEY_BYTES>()?);
-        is_whole.then_some(Self { index, key })
+        is_whole.then_some(Self { index, key, standing, seen_day })
     }
 }

@@ -10,14 +10,22 @@
 //!
 //! Where nodes share a database the keys lie there instead (see [`shared`]), sealed with the deployment's secret.
 //!
+//! There are so many places and no more, in shares by how well a name is known (see [`standing`]): whoever makes up
+//! names takes none from those who are known.
+//!
 //! What it does not promise: that a disk or file system which writes changed blocks elsewhere (flash translation,
 //! btrfs, snapshots, backups) forgets the old block. There the state directory belongs on an encrypted volume, and
 //! backups of the key file have to be shorter-lived than those of the journal.
 
+mod aging;
 mod cipher;
 mod file;
+mod known;
 pub mod sealed;
 mod shared;
+mod standing;
+#[cfg(test)]
+mod standing_tests;
 #[cfg(test)]
 mod tests;
 
@@ -26,30 +34,35 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use parking_lot::RwLock;
 
+pub use self::aging::NameCount;
 use self::cipher::Key;
 use self::file::Index;
 use self::file::KeyFile;
 use self::file::Slot;
+use self::known::Known;
 use self::shared::SharedKeys;
+pub use self::standing::Standing;
 use crate::access::secret::NodeSecret;
+use crate::clock::Clock;
+use crate::clock::SystemClock;
 use crate::store::Fresh;
 use crate::store::Store;
 use crate::store::StoreError;
 
-/// The most names that have keys. A name past it is recorded as [`UNLISTED`]: it cannot be read back.
-pub const NAMES_MAX: usize = 1 << 20;
 /// What a name is shown as whose key was destroyed.
 pub const ERASED: &str = "[erased]";
 /// What a name is shown as whose key is not known on this node, and could not be asked for.
 pub const UNREAD: &str = "[unread]";
-/// What a name is shown as for which there was no room.
+/// What a name is shown as for which there was no place: it cannot be read back.
 pub const UNLISTED: &str = "[unlisted]";
 
 /// The token of every name for which there was no room.
@@ -57,6 +70,7 @@ const UNLISTED_TOKEN: &str = "~";
 /// Names whose tokens are kept at hand.
 const CACHED_MAX: usize = 1 << 16;
 const SLOT_BYTES: usize = 4;
+const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Why the key file could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -84,13 +98,14 @@ pub struct Unread;
 /// Every key.
 pub struct Keyring {
     home: Home,
+    clock: Arc<dyn Clock>,
     known: RwLock<Known>,
     /// Tokens of names that were sealed lately.
-    cache: RwLock<HashMap<Box<str>, Arc<str>>>,
+    cache: RwLock<HashMap<Box<str>, Cached>>,
     /// Held while slots are written.
     writing: Mutex<()>,
     is_dirty: AtomicBool,
-    was_full: AtomicBool,
+    counts: Counts,
     /// Whether the last name that was new got no key because the store failed.
     was_away: AtomicBool,
 }
@@ -101,13 +116,19 @@ enum Home {
     Shared(SharedKeys),
 }
 
+/// A token at hand, and what was noted of its name.
+struct Cached {
+    token: Arc<str>,
+    standing: Standing,
+    day: u32,
+}
+
+/// What is counted since it was last asked for.
 #[derive(Default)]
-struct Known {
-    by_index: HashMap<Index, u32>,
-    keys: Vec<Option<Key>>,
-    free: Vec<u32>,
-    /// Slots that are not on the disk yet, and whose they are.
-    dirty: Vec<(u32, Index)>,
+struct Counts {
+    unlisted: [AtomicU64; Standing::ALL.len()],
+    aged_out: AtomicU64,
+    was_full: [AtomicBool; Standing::ALL.len()],
 }
 
 impl Keyring {
@@ -117,20 +138,7 @@ impl Keyring {
     /// See [`KeyringError`].
     pub fn open(path: &Path) -> Result<Self, KeyringError> {
         let (file, slots) = KeyFile::open(path)?;
-        let mut known = Known::default();
-        for (number, slot) in slots.into_iter().enumerate() {
-            let number = u32::try_from(number).map_err(|_| KeyringError::Damaged)?;
-            match slot {
-                Some(Slot { index, key }) => {
-                    known.by_index.insert(index, number);
-                    known.keys.push(Some(key));
-                }
-                None => {
-                    known.keys.push(None);
-                    known.free.push(number);
-                }
-            }
-        }
+        let known = Known::of_slots(slots).ok_or(KeyringError::Damaged)?;
         Ok(Self::of(Home::File(file), known))
     }
 
@@ -147,13 +155,19 @@ impl Keyring {
     fn of(home: Home, known: Known) -> Self {
         Self {
             home,
+            clock: Arc::new(SystemClock),
             known: RwLock::new(known),
             cache: RwLock::default(),
             writing: Mutex::new(()),
             is_dirty: AtomicBool::new(false),
-            was_full: AtomicBool::new(false),
+            counts: Counts::default(),
             was_away: AtomicBool::new(false),
         }
+    }
+
+    /// Returns the same keys, with the days of another clock.
+    pub fn by(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
     }
 
     /// Takes over the keys that other nodes made or destroyed. Blocks.
@@ -175,9 +189,15 @@ impl Keyring {
                     *known = Known::default();
                     self.cache.write().clear();
                 }
-                Fresh::Put { key, record, .. } => known.put(key, record),
+                Fresh::Put { key, record, .. } => {
+                    if let Ok(number) = u32::try_from(key) {
+                        known.put(number, record);
+                    }
+                }
                 Fresh::Gone { key } => {
-                    known.forget_slot(key);
+                    if let Ok(number) = u32::try_from(key) {
+                        known.forget(number);
+                    }
                     // Whose it was nobody knows any more.
                     self.cache.write().clear();
                 }
@@ -194,35 +214,51 @@ impl Keyring {
     }
 
     /// Returns the token of a name, and makes its key where there is none. What is sealed under a new key may be
-    /// stored once [`Keyring::flush`] has come back.
+    /// stored once [`Keyring::flush`] has come back. For journals and figures: the name ages out with them.
     pub fn seal(&self, name: &str) -> Arc<str> {
-        if let Some(token) = self.cache.read().get(name) {
-            return Arc::clone(token);
+        self.seal_as(name, Standing::of(name))
+    }
+
+    /// Returns the token of a name as [`Keyring::seal`] does, for a record that is kept: the name never ages out.
+    pub fn keep(&self, name: &str) -> Arc<str> {
+        self.seal_as(name, Standing::Known)
+    }
+
+    /// Returns the token of a name as [`Keyring::seal`] does, of which more may be known than it tells.
+    pub fn seal_as(&self, name: &str, standing: Standing) -> Arc<str> {
+        let today = self.today();
+        let is_noted = |cached: &&Cached| cached.standing >= standing && cached.day == today;
+        if let Some(cached) = self.cache.read().get(name).filter(is_noted) {
+            return Arc::clone(&cached.token);
         }
         let index = self.index_of(name);
-        let is_new = self.known.read().find(&index).is_none();
-        if let (Home::Shared(keys), true) = (&self.home, is_new) {
-            let made = keys.make(index, |fresh| self.take_over(fresh), || self.known.read().wants(&index));
-            if let Err(error) = made {
+        if let Home::Shared(keys) = &self.home
+            && self.known.write().wants(&index, standing, today)
+        {
+            let wanted = || self.known.write().wants(&index, standing, today);
+            if let Err(error) = keys.make((index, standing, today), |fresh| self.take_over(fresh), wanted) {
                 if !self.was_away.swap(true, Ordering::Relaxed) {
                     tracing::error!(%error, "no new name gets a key: new names are unlisted");
                 }
-                return UNLISTED_TOKEN.into();
+                return self.unlisted(standing);
             }
             self.was_away.store(false, Ordering::Relaxed);
+            self.known.write().note_newcomer(standing);
         }
         let mut known = self.known.write();
         let made = match &self.home {
-            Home::File(_) => known.find_or_make(index),
+            Home::File(_) => known.find_or_make(index, standing, today),
             Home::Shared(_) => known.find(&index),
         };
         let Some((slot, key)) = made else {
-            if !self.was_full.swap(true, Ordering::Relaxed) {
-                tracing::error!(names = NAMES_MAX, "no further name gets a key: new names are unlisted");
+            if !self.counts.was_full[standing.place()].swap(true, Ordering::Relaxed) {
+                let (standing, names) = (standing.as_str(), known.names(standing));
+                tracing::error!(standing, names, "no further name gets a key for now: new ones are unlisted");
             }
-            return UNLISTED_TOKEN.into();
+            return self.unlisted(standing);
         };
-        if !known.dirty.is_empty() {
+        known.note_use(slot, standing, today);
+        if known.is_dirty() {
             self.is_dirty.store(true, Ordering::Release);
         }
         let token: Arc<str> = token(slot, &key, name).into();
@@ -231,23 +267,41 @@ impl Keyring {
         if cache.len() >= CACHED_MAX {
             cache.clear();
         }
-        cache.insert(name.into(), Arc::clone(&token));
+        cache.insert(name.into(), Cached { token: Arc::clone(&token), standing, day: today });
         token
     }
 
-    /// Returns the token of a name as [`Keyring::seal`] does; `None` where the name gets no key.
+    fn unlisted(&self, standing: Standing) -> Arc<str> {
+        self.counts.unlisted[standing.place()].fetch_add(1, Ordering::Relaxed);
+        UNLISTED_TOKEN.into()
+    }
+
+    /// Returns the token of a name as [`Keyring::keep`] does; `None` where the name gets no key.
     pub fn listed(&self, name: &str) -> Option<String> {
-        let token = self.seal(name);
+        self.listed_as(name, Standing::Known)
+    }
+
+    /// Returns the token of a name as [`Keyring::seal_as`] does; `None` where the name gets no key.
+    pub fn listed_as(&self, name: &str, standing: Standing) -> Option<String> {
+        let token = self.seal_as(name, standing);
         (token.as_ref() != UNLISTED_TOKEN).then(|| token.as_ref().to_owned())
     }
 
     /// Returns the token of a name that has a key.
     pub fn known(&self, name: &str) -> Option<Arc<str>> {
-        if let Some(token) = self.cache.read().get(name) {
-            return Some(Arc::clone(token));
+        if let Some(cached) = self.cache.read().get(name) {
+            return Some(Arc::clone(&cached.token));
         }
         let (slot, key) = self.known.read().find(&self.index_of(name))?;
         Some(token(slot, &key, name).into())
+    }
+
+    /// Returns a secret of a name for some purpose, and how well it is known; `None` where it has no key. The secret is
+    /// gone with the key.
+    pub fn secret_of(&self, name: &str, purpose: &str) -> Option<([u8; 32], Standing)> {
+        let known = self.known.read();
+        let (number, key) = known.find(&self.index_of(name))?;
+        Some((cipher::derived(&key, purpose), known.slot(number)?.standing))
     }
 
     /// Returns the name that a token stands for; `None` once its key was destroyed.
@@ -295,7 +349,7 @@ impl Keyring {
 
     /// Seals a text as [`Keyring::wrap_text`] does; `None` where the name gets no key.
     fn wrap(&self, name: &str, text: &str) -> Option<String> {
-        self.seal(name);
+        self.keep(name);
         let (slot, key) = self.known.read().find(&self.index_of(name))?;
         let mut bytes = slot.to_le_bytes().to_vec();
         bytes.extend_from_slice(&cipher::seal_text(&key, text));
@@ -336,10 +390,10 @@ impl Keyring {
         let outcome = written.and_then(|()| file.sync());
         let mut known = self.known.write();
         if outcome.is_err() {
-            known.dirty.extend(slots.iter().map(|(number, slot)| (*number, slot.index)));
+            known.note_dirty(slots.iter().map(|(number, slot)| (*number, slot.index)));
         }
         // Only now: whoever finds nothing to do has to find it done.
-        self.is_dirty.store(!known.dirty.is_empty(), Ordering::Release);
+        self.is_dirty.store(known.is_dirty(), Ordering::Release);
         outcome
     }
 
@@ -363,14 +417,15 @@ impl Keyring {
         file.write(slot, None)?;
         file.sync()?;
         let mut known = self.known.write();
-        known.forget(&index);
+        known.forget(slot);
+        known.free([slot]);
         self.cache.write().remove(name);
         Ok(true)
     }
 
     /// Returns how many names have keys.
     pub fn len(&self) -> usize {
-        self.known.read().by_index.len()
+        self.known.read().len()
     }
 
     /// Tells whether no name has a key.
@@ -389,78 +444,17 @@ impl Keyring {
             tracing::warn!(%error, "a name cannot be read: its key is not known here yet");
             return Err(Unread);
         }
-        Ok(self.known.read().keys.get(slot as usize).cloned().flatten())
+        Ok(self.known.read().slot(slot).map(|slot| slot.key.clone()))
+    }
+
+    /// Returns the day, since 1970.
+    fn today(&self) -> u32 {
+        day_of(self.clock.now())
     }
 }
 
-impl Known {
-    /// Tells whether a name has no key, and there is room for it.
-    fn wants(&self, index: &Index) -> bool {
-        self.by_index.len() < NAMES_MAX && !self.by_index.contains_key(index)
-    }
-
-    fn put(&mut self, slot: u64, Slot { index, key }: Slot) {
-        let Ok(slot) = u32::try_from(slot) else { return };
-        let at = slot as usize;
-        if self.keys.len() <= at {
-            self.keys.resize(at + 1, None);
-        }
-        if let Some(place) = self.keys.get_mut(at) {
-            *place = Some(key);
-            self.by_index.insert(index, slot);
-        }
-    }
-
-    fn forget_slot(&mut self, slot: u64) {
-        self.by_index.retain(|_, known| u64::from(*known) != slot);
-        if let Some(place) = usize::try_from(slot).ok().and_then(|at| self.keys.get_mut(at)) {
-            *place = None;
-        }
-    }
-
-    fn find(&self, index: &Index) -> Option<(u32, Key)> {
-        let slot = *self.by_index.get(index)?;
-        Some((slot, self.keys.get(slot as usize)?.clone()?))
-    }
-
-    fn find_or_make(&mut self, index: Index) -> Option<(u32, Key)> {
-        if let Some(found) = self.find(&index) {
-            return Some(found);
-        }
-        if self.by_index.len() >= NAMES_MAX {
-            return None;
-        }
-        let key = Key::random();
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None => {
-                self.keys.push(None);
-                u32::try_from(self.keys.len() - 1).ok()?
-            }
-        };
-        *self.keys.get_mut(slot as usize)? = Some(key.clone());
-        self.by_index.insert(index, slot);
-        self.dirty.push((slot, index));
-        Some((slot, key))
-    }
-
-    fn take_dirty(&mut self) -> Vec<(u32, Slot)> {
-        let dirty = std::mem::take(&mut self.dirty);
-        let whole = |(slot, index): (u32, Index)| {
-            let key = self.keys.get(slot as usize)?.clone()?;
-            Some((slot, Slot { index, key }))
-        };
-        dirty.into_iter().filter_map(whole).collect()
-    }
-
-    fn forget(&mut self, index: &Index) {
-        let Some(slot) = self.by_index.remove(index) else { return };
-        if let Some(key) = self.keys.get_mut(slot as usize) {
-            *key = None;
-        }
-        self.dirty.retain(|(dirty, _)| *dirty != slot);
-        self.free.push(slot);
-    }
+fn day_of(at: Timestamp) -> u32 {
+    u32::try_from(at.as_second().div_euclid(SECONDS_PER_DAY)).unwrap_or_default()
 }
 
 fn token(slot: u32, key: &Key, name: &str) -> String {

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::cipher::Key;
 use super::file::Index;
 use super::file::Slot;
+use super::standing::Standing;
 use crate::access::secret::NodeSecret;
 use crate::store::Followed;
 use crate::store::Fresh;
@@ -36,6 +37,12 @@ pub(super) struct KeyRecord {
     index: String,
     /// The key, sealed, in base 64.
     sealed: String,
+    /// The name's standing, by its code; none for names from before there were standings.
+    #[serde(default)]
+    standing: u8,
+    /// The day, since 1970, on which the name was last seen, as far as that was told.
+    #[serde(default)]
+    seen_day: u32,
 }
 
 impl Record for KeyRecord {
@@ -76,11 +83,11 @@ impl SharedKeys {
     /// was erased must not seem to be of somebody else.
     pub(super) fn make(
         &self,
-        index: Index,
+        (index, standing, seen_day): (Index, Standing, u32),
         mut apply: impl FnMut(Vec<Fresh<u64, Slot>>),
         wanted: impl Fn() -> bool,
     ) -> Result<(), StoreError> {
-        let key = Key::random();
+        let slot = Slot { index, key: Key::random(), standing, seen_day };
         self.table.change(
             |fresh| self.show(fresh, &mut apply),
             |batch| {
@@ -88,13 +95,10 @@ impl SharedKeys {
                     return Ok(());
                 }
                 let place = self.places();
-                let record = KeyRecord {
-                    index: URL_SAFE_NO_PAD.encode(index),
-                    sealed: URL_SAFE_NO_PAD.encode(self.secret.seal(PURPOSE, &place.to_string(), &key.0)),
-                };
-                self.table.table().put_in(batch, &place, &record)?;
+                self.table.table().put_in(batch, &place, &self.record(place, &slot))?;
                 // A node that begins later has to know that the place was taken, whoever is forgotten until then.
-                let places = KeyRecord { index: (place + 1).to_string(), sealed: String::new() };
+                let index = (place + 1).to_string();
+                let places = KeyRecord { index, sealed: String::new(), standing: 0, seen_day: 0 };
                 self.table.table().put_in(batch, &PLACES, &places)
             },
         )
@@ -114,6 +118,52 @@ impl SharedKeys {
                 Ok(true)
             },
         )
+    }
+
+    /// Tells the other nodes what is known of the names in some slots, as far as their keys are still there then.
+    pub(super) fn tell(
+        &self,
+        mut apply: impl FnMut(Vec<Fresh<u64, Slot>>),
+        slots: &[u32],
+        current: impl Fn(u32) -> Option<Slot>,
+    ) -> Result<(), StoreError> {
+        self.table.change(
+            |fresh| self.show(fresh, &mut apply),
+            |batch| {
+                for number in slots {
+                    let place = u64::from(*number);
+                    if let Some(slot) = current(*number) {
+                        self.table.table().put_in(batch, &place, &self.record(place, &slot))?;
+                    }
+                }
+                Ok(())
+            },
+        )
+    }
+
+    /// Destroys the keys in the slots that `find` tells; returns how many.
+    pub(super) fn destroy_all(
+        &self,
+        mut apply: impl FnMut(Vec<Fresh<u64, Slot>>),
+        find: impl Fn() -> Vec<u32>,
+    ) -> Result<usize, StoreError> {
+        self.table.change(
+            |fresh| self.show(fresh, &mut apply),
+            |batch| {
+                let slots = find();
+                slots.iter().for_each(|slot| self.table.table().delete_in(batch, &u64::from(*slot)));
+                Ok(slots.len())
+            },
+        )
+    }
+
+    fn record(&self, place: u64, slot: &Slot) -> KeyRecord {
+        KeyRecord {
+            index: URL_SAFE_NO_PAD.encode(slot.index),
+            sealed: URL_SAFE_NO_PAD.encode(self.secret.seal(PURPOSE, &place.to_string(), &slot.key.0)),
+            standing: slot.standing.code(),
+            seen_day: slot.seen_day,
+        }
     }
 
     fn show(&self, fresh: Vec<Fresh<u64, KeyRecord>>, apply: &mut impl FnMut(Vec<Fresh<u64, Slot>>)) {
@@ -143,7 +193,8 @@ impl SharedKeys {
         let index = URL_SAFE_NO_PAD.decode(&record.index).ok()?.try_into().ok()?;
         let sealed = URL_SAFE_NO_PAD.decode(&record.sealed).ok()?;
         let key = self.secret.unseal(PURPOSE, &place.to_string(), &sealed)?;
-        Some(Slot { index, key: Key(key.try_into().ok()?) })
+        let standing = Standing::of_code(record.standing);
+        Some(Slot { index, key: Key(key.try_into().ok()?), standing, seen_day: record.seen_day })
     }
 }
 

@@ -61,6 +61,7 @@ const FILES: &[(&str, &str)] = files![
     "policies.js",
     "portcullis.css",
     "privacy.js",
+    "routes.js",
     "screen.js",
     "siem.js",
     "stream.js",

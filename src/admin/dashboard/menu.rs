@@ -94,7 +94,7 @@ pub const PAGES: &[Entry] = &[
     Entry {
         id: "policies",
         title: "Policies",
-        about: "What is done about what is found, the revisions, and which one is live.",
+        about: "What is done about what is found, on which routes, the revisions, and which one is live.",
         group: "Rules",
         needs: &["policies:read"],
         icon: "M2 4h7M12 4h2M2 8h2M7 8h7M2 12h7M12 12h2M9 2.5v3M4.5 6.5v3M9 10.5v3",

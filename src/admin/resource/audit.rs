@@ -80,7 +80,7 @@ pub struct AuditEntry {
     pub timestamp: String,
     /// What happened, e.g. `exchange`, `key_created`.
     pub event_type: String,
-    /// The gravest finding's category, by which `category` asks.
+    /// The gravest finding's category; `category` asks for that of any.
     pub category: Option<&'static str>,
     /// The gravest finding's severity.
     pub severity: Option<&'static str>,

@@ -6,6 +6,7 @@
 //! adds its own, so that all show the figures of all, as of a second ago.
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -280,6 +281,27 @@ impl Meter {
         let days = self.days_of(Day(0), Day(u64::MAX))?;
         let of = |(day, roll): (Day, Roll)| Some((day, *roll.callers.named.get(caller)?));
         Ok(days.into_iter().filter_map(of).collect())
+    }
+
+    /// Returns every caller that some hour or day names. Blocks on the disk.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub fn named_callers(&self) -> Result<BTreeSet<String>, StoreError> {
+        let _still = self.moving.read();
+        let mut callers = BTreeSet::new();
+        for table in [&self.hours, &self.days] {
+            let mut from = 0;
+            loop {
+                let page = table.list(&range(from, u64::MAX), Order::Ascending, PAGE)?;
+                let Some((last, _)) = page.last() else { break };
+                from = last.saturating_add(1);
+                let rolls = page.into_iter().map(|(_, record)| record.opened(&self.keyring));
+                callers.extend(rolls.flat_map(|roll| roll.callers.named.into_keys()));
+            }
+        }
+        callers.extend(self.fresh.lock().values().flat_map(|roll| roll.callers.named.keys().cloned()));
+        Ok(callers)
     }
 
     /// Adds a caller's figures to those of others everywhere, so that nothing names it; returns in how many

@@ -10,6 +10,7 @@ use super::figures::Ranked;
 use super::figures::Roll;
 use super::figures::UNKNOWN;
 use crate::access::keyring::Keyring;
+use crate::access::keyring::Standing;
 use crate::store::Record;
 
 /// The figures of an hour or of a day; lists are in the order of [`super::figures::Count`].
@@ -39,12 +40,21 @@ impl Record for RollRecord {
 impl RollRecord {
     /// Returns the stored form; the keys of its tokens have to be on the disk before it.
     pub(super) fn of(roll: &Roll, keyring: &Keyring) -> Self {
-        let mut callers = RankedRecord::from(&roll.callers);
-        let sealed = |(name, list): (String, Vec<u64>)| match name.as_str() {
-            UNKNOWN => (name, list),
-            _ => (keyring.seal(&name).to_string(), list),
-        };
-        callers.named = std::mem::take(&mut callers.named).into_iter().map(sealed).collect();
+        let (mut named, mut unlisted) = (BTreeMap::new(), Vec::new());
+        for (name, figures) in &roll.callers.named {
+            let token = match name.as_str() {
+                UNKNOWN => Some(name.clone()),
+                _ => keyring.listed_as(name, Standing::of(name)),
+            };
+            match token {
+                Some(token) => drop(named.insert(token, figures.to_list())),
+                // Who has none belongs to the others.
+                None => unlisted.push(figures),
+            }
+        }
+        let mut others = Ranked { named: BTreeMap::new(), ..roll.callers.clone() };
+        unlisted.into_iter().for_each(|figures| others.fold(figures));
+        let callers = RankedRecord { named, ..RankedRecord::from(&others) };
         Self {
             total: roll.total.to_list(),
             callers,
@@ -114,6 +124,21 @@ mod tests {
     /// As it is written since what was found is counted, too.
     const WITH_FINDINGS: &str = r#"{"total":[2],"callers":{"named":{}},"models":{"named":{}},"routes":{"named":{}},
         "findings":{"named":{"pii/iban":[2,0,1]}}}"#;
+
+    #[test]
+    fn callers_without_a_token_are_among_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let keyring = Keyring::open(&folder.path().join("keys")).unwrap();
+        keyring.fill_at(Standing::Stranger, 0);
+        let mut roll = Roll::default();
+        let names = [1, 2].map(|digit| format!("caller_{digit:024}"));
+        for name in names.iter().map(String::as_str).chain(["key_1"]) {
+            roll.callers.add(name, &Figures::of_list(&[1]));
+        }
+        let opened = RollRecord::of(&roll, &keyring).opened(&keyring);
+        assert_eq!(opened.callers.named.keys().collect::<Vec<_>>(), ["key_1"]);
+        assert_eq!((opened.callers.other[Count::Requests], opened.callers.folded), (2, 2));
+    }
 
     #[test]
     fn what_was_found_is_read() {

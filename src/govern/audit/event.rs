@@ -28,6 +28,8 @@ pub struct AuditEvent {
     pub actor: Option<String>,
     /// Whom or what it is about.
     pub entity: Option<String>,
+    /// Whether a provider took the actor's credential, which makes a caller of a stranger. It is not written down.
+    pub is_accepted: bool,
     /// The name of the route, or the path of a management call.
     pub route: Option<String>,
     /// The request it belongs to.

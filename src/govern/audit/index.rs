@@ -153,8 +153,8 @@ struct Cursor {
 impl Record for Cursor {
     /// Version 1 was the cursor of an index of single entries, version 2 of one by names, version 3 of one whose
     /// keys told no counts, versions 4 and 5 of one of small blocks, without facets and with them, version 6 of one
-    /// whose kinds told detectors.
-    const VERSION: u32 = 7;
+    /// whose kinds told detectors, version 7 of one whose kinds told the gravest finding's category alone.
+    const VERSION: u32 = 8;
 }
 
 impl State {

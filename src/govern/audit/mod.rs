@@ -8,6 +8,7 @@
 //! Actor and entity are stored as tokens of the [`crate::access::keyring`]: the entries stay as they are for ever, and
 //! still forget whom they are about once a key is destroyed.
 
+mod categories;
 mod chain;
 mod checkpoint;
 mod cluster_checkpoint;

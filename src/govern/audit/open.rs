@@ -15,7 +15,6 @@ use crate::access::keyring::Keyring;
 use crate::access::keyring::KeyringError;
 use crate::clock::Clock;
 use crate::id::Ulid;
-use crate::scan::threat::Category;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
 
@@ -194,7 +193,7 @@ pub fn open(
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
 ) -> Result<Opened, OpenError> {
-    let keyring = Arc::new(Keyring::open(&config.keys)?);
+    let keyring = Arc::new(Keyring::open(&config.keys)?.by(Arc::clone(&clock)));
     open_with(config, keyring, store, clock, metrics)
 }
 
@@ -337,6 +336,21 @@ impl AuditLog {
         })
     }
 
+    /// Returns when the oldest entry was recorded that is kept here, or that any node has shipped; `None`: there is
+    /// none. What cannot be read may be as old as it likes. Blocks.
+    ///
+    /// # Errors
+    /// When the disk fails, or the database that nodes share; and while the index is built anew.
+    pub fn oldest(&self) -> Result<Option<Timestamp>, QueryError> {
+        self.index.ensure_current()?;
+        if self.is_damaged() {
+            return Ok(Some(Timestamp::UNIX_EPOCH));
+        }
+        let own = self.index.oldest(&Query::default())?.map(|entry| entry.timestamp());
+        let shipped = self.shipping.as_ref().map(|shipping| shipping.oldest()).transpose()?.flatten();
+        Ok(own.into_iter().chain(shipped).min())
+    }
+
     /// Returns what is known of somebody; `None`: nothing. Blocks.
     ///
     /// # Errors
@@ -350,10 +364,7 @@ impl AuditLog {
         let newest = self.index.query(&query)?;
         let oldest = self.index.oldest(&query)?;
         let Some((last, first)) = newest.entries.first().zip(oldest) else { return Ok(None) };
-        let mut with_findings = 0;
-        for category in Category::ALL {
-            with_findings += self.index.query(&Query { category: Some(category), ..query.clone() })?.total;
-        }
+        let with_findings = self.index.query(&Query { is_alert: true, ..query })?.total;
         Ok(Some(About {
             events: newest.total,
             with_findings,

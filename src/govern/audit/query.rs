@@ -20,8 +20,10 @@ pub struct Query {
     pub from: Option<Timestamp>,
     /// Recorded at this moment or earlier, to the millisecond.
     pub to: Option<Timestamp>,
-    /// Of this category.
+    /// With a finding of this category, be it the gravest or another one.
     pub category: Option<Category>,
+    /// Only such in which something was found.
+    pub is_alert: bool,
     /// Of this severity.
     pub severity: Option<Severity>,
     /// Of this type.
@@ -71,6 +73,7 @@ impl Default for Query {
             from: None,
             to: None,
             category: None,
+            is_alert: false,
             severity: None,
             event_type: None,
             action: None,
@@ -93,7 +96,8 @@ impl Query {
     pub fn admits(&self, entry: &Entry) -> bool {
         let event = &entry.event;
         let is = |wanted: &Option<String>, name: &Option<String>| wanted.is_none() || wanted == name;
-        self.category.is_none_or(|wanted| event.category == Some(wanted))
+        self.category.is_none_or(|wanted| event.found(wanted))
+            && (!self.is_alert || event.is_alert())
             && self.severity.is_none_or(|wanted| event.severity == Some(wanted))
             && self.event_type.as_ref().is_none_or(|wanted| event.event_type == *wanted)
             && self.action.as_ref().is_none_or(|wanted| event.action == *wanted)
@@ -108,9 +112,10 @@ impl Query {
             && is(&self.request_id, &event.request_id)
     }
 
-    /// Tells whether it asks for an action, a route, a policy or a detector.
+    /// Tells whether it asks for an action, a route, a policy, a detector or a category.
     pub(super) fn has_facets(&self) -> bool {
-        [&self.action, &self.route, &self.policy, &self.detector].into_iter().any(Option::is_some)
+        self.category.is_some()
+            || [&self.action, &self.route, &self.policy, &self.detector].into_iter().any(Option::is_some)
     }
 
     /// Returns the smallest id that may match.

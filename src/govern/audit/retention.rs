@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use crate::access::keyring::NameCount;
+
 use super::index::QueryError;
 use super::log::ReadError;
 use super::open::AuditLog;
@@ -25,6 +27,10 @@ impl AuditLog {
     pub(super) fn maintain(&self) -> Result<bool, QueryError> {
         let maintained = self.follow_and_drop();
         self.metrics.audit_damaged(self.index.damaged_bytes());
+        for NameCount { standing, names, unlisted } in self.log.keyring.count() {
+            self.metrics.names(standing.as_str(), names, unlisted);
+        }
+        self.metrics.names_aged_out(self.log.keyring.take_aged_out());
         maintained
     }
 

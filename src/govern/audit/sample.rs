@@ -24,6 +24,7 @@ pub(super) fn event(number: usize) -> AuditEvent {
         action: "block".into(),
         actor: Some("key-1".into()),
         entity: Some(format!("user-{}", number % 10)),
+        is_accepted: false,
         route: Some("chat".into()),
         request_id: Some(format!("r-{number}")),
         message: format!("event {number}"),

@@ -10,12 +10,14 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use crate::access::keyring::Keyring;
+use crate::access::keyring::Standing;
 use crate::id::Ulid;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
 use crate::store::archive::ArchiveFacets;
 use crate::store::archive::ArchiveRow;
 
+use super::categories::Categories;
 use super::chain::Hash;
 use super::event::AuditEvent;
 use super::event::AuditFinding;
@@ -164,6 +166,8 @@ struct Names<'a> {
 struct Found<'a> {
     #[serde(borrow)]
     detector: Text<'a>,
+    #[serde(borrow)]
+    category: Text<'a>,
 }
 
 /// A text that is borrowed where it has no escapes, within an `Option` too.
@@ -220,6 +224,12 @@ impl Outline<'_> {
         self.names.findings.iter().map(|found| &*found.detector.0)
     }
 
+    /// Returns the categories of all its findings, where they count as found.
+    pub(super) fn categories(&self) -> Categories {
+        let found = self.names.findings.iter().filter_map(|found| found.category.0.parse().ok());
+        Categories::of(self.category, found)
+    }
+
     /// Tells whether the entry holds to a query's filters, its times left aside. Names are asked for by token.
     pub(super) fn matches(&self, query: &Query, keyring: &Keyring) -> bool {
         let holds = |wanted: &Option<String>, is: Option<&str>| wanted.is_none() || wanted.as_deref() == is;
@@ -227,7 +237,8 @@ impl Outline<'_> {
             |wanted: &Option<String>| wanted.is_none() || holds(wanted, self.entity(keyring).as_deref());
         let by_or_about =
             |wanted: &Option<String>| about(wanted) || holds(wanted, self.actor(keyring).as_deref());
-        query.category.is_none_or(|wanted| self.category == Some(wanted))
+        query.category.is_none_or(|wanted| self.categories().has(wanted))
+            && (!query.is_alert || self.category.is_some())
             && query.severity.is_none_or(|wanted| self.severity == Some(wanted))
             && query.event_type.as_ref().is_none_or(|wanted| self.event_type() == wanted)
             && holds(&query.action, Some(self.action()))
@@ -243,7 +254,11 @@ impl Outline<'_> {
 /// Returns what is written of an event, as far as it is known before it has an id. The keys of names that are new
 /// have to be safe ([`Keyring::flush`]) before it is.
 pub(super) fn body(event: &AuditEvent, keyring: &Keyring) -> Vec<u8> {
-    let token = |name: &Option<String>| name.as_deref().map(|name| keyring.seal(name));
+    let standing = |name: &str| match event.is_accepted {
+        true => Standing::of(name).max(Standing::Caller),
+        false => Standing::of(name),
+    };
+    let token = |name: &Option<String>| name.as_deref().map(|name| keyring.seal_as(name, standing(name)));
     let (actor, entity) = (token(&event.actor), token(&event.entity));
     let written = Written {
         event_type: &event.event_type,
@@ -344,11 +359,16 @@ pub(super) fn facets(outline: &Outline<'_>) -> ArchiveFacets {
     detectors.sort_unstable();
     detectors.dedup();
     let text = |text: &Option<Text<'_>>| text.as_ref().map(|text| text.0.as_ref().to_owned());
+    let others = outline.category.map(|gravest| {
+        let all = outline.categories();
+        all.iter().filter(|category| *category != gravest).map(|it| it.as_str().to_owned()).collect()
+    });
     ArchiveFacets {
         action: outline.action().to_owned(),
         route: text(&outline.names.route),
         policy: text(&outline.names.policy),
         detectors,
+        other_categories: others,
     }
 }
 
@@ -379,6 +399,7 @@ fn event(stored: Read) -> Result<AuditEvent, UnreadableEntry> {
         action: stored.action,
         actor: stored.actor,
         entity: stored.entity,
+        is_accepted: false,
         route: stored.route,
         request_id: stored.request_id,
         message: stored.message,

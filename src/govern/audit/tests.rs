@@ -152,6 +152,8 @@ fn old_and_surplus_segments_are_dropped_and_the_rest_verifies() {
         log.on_drop(move |entry| told.lock().push(entry.event.message.clone()));
         log.maintain().unwrap();
         let total = runtime().block_on(log.query(Query::default())).unwrap().total;
+        let oldest = newest_first.get(total as usize - 1).map(|entry| entry.timestamp());
+        assert_eq!(log.oldest().unwrap(), oldest, "whoever was seen before is named no more");
         assert!((20..70).contains(&total), "{total}");
         let gone: Vec<String> = (0..100 - total).map(|number| format!("event {number}")).collect();
         assert_eq!(*dropped.lock(), gone, "each that goes is told of, and none that stays");

@@ -16,7 +16,7 @@ pub fn authors(keyring: &Arc<Keyring>) -> Authors {
     let (sealing, opening) = (Arc::clone(keyring), Arc::clone(keyring));
     Authors {
         seal: Box::new(move |name| {
-            let token = sealing.seal(name);
+            let token = sealing.keep(name);
             sealing.flush().map_err(unsealed)?;
             Ok(token.as_ref().to_owned())
         }),

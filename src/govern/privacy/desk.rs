@@ -48,7 +48,7 @@ pub struct Privacy {
     pub(super) keyring: Arc<Keyring>,
     log: AuditLog,
     pub(super) clock: Arc<dyn Clock>,
-    providers: Vec<Box<dyn DataProvider>>,
+    pub(super) providers: Vec<Box<dyn DataProvider>>,
     pub(super) places: Mutex<Places>,
     /// The notes of the erasures that this process has in hand.
     pub(super) in_hand: InHand,
@@ -435,7 +435,7 @@ impl Privacy {
 
     /// Returns the note of an erasure that begins now, and what it is found by.
     fn note_of(&self, names: &[String]) -> Result<(String, Note), EraseError> {
-        let mut tokens = names.iter().map(|name| self.keyring.seal(name).as_ref().to_owned());
+        let mut tokens = names.iter().map(|name| self.keyring.keep(name).as_ref().to_owned());
         let note = tokens.next().unwrap_or_default();
         let left = Note { begun_at: self.clock.now(), also: tokens.collect(), node: self.node.clone() };
         if self.notes.table().store().is_shared() && left.names(&note, &self.keyring).len() < names.len() {

@@ -98,11 +98,11 @@ impl HoldRecord {
         let NewHold { entity_id, entity_type, reason, issued_by } = &hold.told;
         let others = names.iter().filter(|name| *name != entity_id);
         Self {
-            entity: keyring.seal(entity_id).as_ref().to_owned(),
-            also: others.map(|name| keyring.seal(name).as_ref().to_owned()).collect(),
+            entity: keyring.keep(entity_id).as_ref().to_owned(),
+            also: others.map(|name| keyring.keep(name).as_ref().to_owned()).collect(),
             entity_type: entity_type.clone(),
             reason: keyring.wrap_text(entity_id, reason),
-            issued_by: keyring.seal(issued_by).as_ref().to_owned(),
+            issued_by: keyring.keep(issued_by).as_ref().to_owned(),
             created_at: hold.created_at,
             released_at: hold.released_at,
         }

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 
 use super::desk::Privacy;
+use super::desk::PrivacyError;
 use super::erasure::EraseError;
 use super::erasure::Erased;
 use super::erasure::Note;
@@ -147,6 +148,21 @@ impl Privacy {
         )
     }
 
+    /// Lets the names age out that nothing names any more; returns how many.
+    ///
+    /// # Errors
+    /// Who is named cannot be told, or a key could not be destroyed.
+    pub fn age_out(&self) -> Result<usize, PrivacyError> {
+        let callers = self.providers.iter().map(|provider| provider.callers());
+        let callers = callers.collect::<Result<Vec<_>, _>>()?;
+        let since = callers.iter().filter_map(|callers| callers.since).min();
+        // What comes after this look names only whom it sees.
+        let since = since.unwrap_or_else(|| self.clock.now());
+        let held: Vec<String> = self.places.lock().held.keys().cloned().collect();
+        let kept = callers.iter().flat_map(|callers| &callers.also).chain(&held).map(String::as_str);
+        Ok(self.keyring.age_out(since, kept)?)
+    }
+
     /// Returns the entities that were erased, on whichever node.
     pub fn erased(&self) -> ErasedNames {
         let places = self.places.lock();
@@ -195,6 +211,18 @@ impl Keeper {
         }
     }
 
+    /// Forgets what is long ago. Blocks.
+    fn forget(&self) {
+        if let Err(error) = self.privacy.forget_marks() {
+            tracing::warn!(%error, "the marks of old erasures could not be forgotten");
+        }
+        match self.privacy.age_out() {
+            Ok(0) => {}
+            Ok(names) => tracing::info!(names, "names that nothing tells of any more were forgotten"),
+            Err(error) => tracing::warn!(%error, "names that nothing tells of could not be forgotten"),
+        }
+    }
+
     /// Looks for what was cut short, and forgets what is long ago, until `shutdown` resolves.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let (mut shutdown, keeper) = (pin!(shutdown), Arc::new(self));
@@ -207,10 +235,8 @@ impl Keeper {
             let keeper = Arc::clone(&keeper);
             let work = move || {
                 keeper.look();
-                if looks % FORGET_EVERY == 0
-                    && let Err(error) = keeper.privacy.forget_marks()
-                {
-                    tracing::warn!(%error, "the marks of old erasures could not be forgotten");
+                if looks % FORGET_EVERY == 0 {
+                    keeper.forget();
                 }
             };
             if tokio::task::spawn_blocking(work).await.is_err() {

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::sync::Barrier;
 use std::thread;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -153,6 +154,27 @@ impl DataProvider for Stuck {
     }
 }
 
+/// Names some callers.
+struct Names(NamedCallers);
+
+impl DataProvider for Names {
+    fn name(&self) -> &'static str {
+        "names"
+    }
+
+    fn callers(&self) -> Result<NamedCallers, ProviderError> {
+        Ok(self.0.clone())
+    }
+
+    fn export(&self, _: &[String]) -> Result<Option<Facts>, ProviderError> {
+        Ok(None)
+    }
+
+    fn erase(&self, _: &[String]) -> Result<u64, ProviderError> {
+        Ok(0)
+    }
+}
+
 /// Finishes what was cut short; all of it can be.
 fn finished(privacy: &Privacy) -> Vec<Erased> {
     privacy.resume().unwrap().into_iter().map(Result::unwrap).collect()
@@ -177,6 +199,28 @@ fn hold_on(entity: &str) -> NewHold {
         reason: "a case".to_owned(),
         issued_by: "counsel".to_owned(),
     }
+}
+
+#[test]
+fn callers_whom_no_record_and_no_hold_names_are_forgotten() {
+    let (folder, store) = (tempfile::tempdir().unwrap(), Store::in_memory());
+    let caller = |number: u32| format!("caller_{number:024}");
+    // As if today were long ago.
+    let since = SystemClock.now() + Duration::from_secs(30 * 86_400);
+    let named = NamedCallers { since: Some(since), also: [caller(2)].into() };
+    let (privacy, keyring) = opened(folder.path(), &store, Box::new(Names(named)));
+    let tokens = [1, 2, 3, 4].map(|number| keyring.seal(&caller(number)));
+    let known = keyring.keep("key_1");
+    for held in [3, 4] {
+        privacy.hold(hold_on(&caller(held)), privacy.arrival()).unwrap();
+    }
+    // What a hold says, also a released one, is kept for ever.
+    privacy.release("hold_2".parse().unwrap()).unwrap();
+    assert_eq!((privacy.age_out().unwrap(), privacy.age_out().unwrap()), (1, 0));
+    let shown = tokens.each_ref().map(|token| keyring.shown(token));
+    assert_eq!(shown, ["[erased]".to_owned(), caller(2), caller(3), caller(4)]);
+    assert_eq!(keyring.shown(&known), "key_1");
+    assert!(privacy.erase(&caller(4)).is_ok() && matches!(privacy.erase(&caller(3)), Err(EraseError::Held)));
 }
 
 #[test]

@@ -21,6 +21,10 @@ fn row(sequence: u64, at_ms: u128, text: &str) -> ArchiveRow {
             route: sequence.is_multiple_of(3).then(|| "chat".to_owned()),
             policy: sequence.is_multiple_of(5).then(|| "strict".to_owned()),
             detectors: ["iban", "ssn"].into_iter().take(sequence as usize % 3).map(str::to_owned).collect(),
+            other_categories: sequence.is_multiple_of(2).then(|| {
+                let others = ["injection", "secrets"].into_iter().take(sequence as usize % 3);
+                others.map(str::to_owned).collect()
+            }),
         }),
         payload: format!("{text} {sequence}").into_bytes(),
     }
@@ -77,6 +81,12 @@ fn all_of_it_works(store: &Store) {
         (ArchiveFilter { node: some("two"), ..all() }, 30),
         (ArchiveFilter { has_category: true, ..all() }, 35),
         (ArchiveFilter { category: some("pii"), ..all() }, 35),
+        (ArchiveFilter { category: some("injection"), ..all() }, 24),
+        (ArchiveFilter { category: some("secrets"), ..all() }, 12),
+        (ArchiveFilter { category: some("secrets"), node: some("two"), ..all() }, 5),
+        (ArchiveFilter { category: some("secrets"), severity: some("high"), ..all() }, 12),
+        (ArchiveFilter { category: some("secrets"), detector: some("ssn"), ..all() }, 12),
+        (ArchiveFilter { category: some("inject"), ..all() }, 0),
         (ArchiveFilter { severity: some("low"), ..all() }, 0),
         (ArchiveFilter { entity: some("token-1"), ..all() }, 24),
         (ArchiveFilter { subject: some("two"), ..all() }, 30),
@@ -99,6 +109,15 @@ fn all_of_it_works(store: &Store) {
         let within = |rows: &[ArchiveRow]| rows.iter().filter(|row| ids.contains(&row.id)).count();
         let filter = ArchiveFilter { ids: ids.clone(), ..all() };
         assert_eq!(check_total(&archive, filter.clone()), within(&of_one) + within(&of_two));
+        let category = some("secrets");
+        let has = |rows: &[ArchiveRow]| {
+            let within = rows.iter().filter(|row| ids.contains(&row.id));
+            within.filter(|row| row.sequence.is_multiple_of(2) && row.sequence % 3 == 2).count()
+        };
+        let of_category = ArchiveFilter { category, ..filter.clone() };
+        assert_eq!(check_total(&archive, of_category.clone()), has(&of_one) + has(&of_two));
+        let but = ArchiveFilter { but: Some(("one".to_owned(), newest)), ..of_category };
+        assert_eq!(check_total(&archive, but), of_one.get(..12).map_or(0, has) + has(&of_two));
         let filter = ArchiveFilter { but: Some(("one".to_owned(), newest)), ..filter };
         let old = of_one.get(..12).map_or(0, within);
         assert_eq!(check_total(&archive, filter), old + within(&of_two));
@@ -118,6 +137,7 @@ fn all_of_it_works(store: &Store) {
     assert_eq!((head.floor, head.floor_hash, head.sequence), (10, [9; 32], 40));
     assert_eq!(check_total(&archive, all()), 60);
     assert_eq!(check_total(&archive, ArchiveFilter { node: some("one"), ..all() }), 30);
+    assert_eq!(check_total(&archive, ArchiveFilter { category: some("secrets"), ..all() }), 10);
 }
 
 #[test]

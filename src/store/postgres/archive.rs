@@ -18,12 +18,13 @@ use super::conditions::Conditions;
 use super::facets::FacetColumns;
 use super::facets::Indices;
 use super::facets::facets_of;
+use super::facets::others_of;
+use super::look::look;
 use super::session::Arguments;
 use super::session::Prepared;
 use super::session::Tries;
 use super::statements;
 use crate::id::Ulid;
-use crate::store::Order;
 use crate::store::StoreError;
 use crate::store::archive::ArchiveFilter;
 use crate::store::archive::ArchiveFound;
@@ -31,8 +32,11 @@ use crate::store::archive::ArchiveHead;
 use crate::store::archive::ArchivePage;
 use crate::store::archive::ArchiveRow;
 use crate::store::archive::DAY_MS;
+use crate::store::archive::Facts;
+use crate::store::archive::Others;
 use crate::store::archive::RowHash;
-use crate::store::archive::hour_start;
+use crate::store::archive::hour;
+use crate::store::archive::other_tallies;
 use crate::store::archive::tallies;
 use crate::store::key::Key;
 
@@ -174,7 +178,8 @@ impl Archive {
             let mut session = pool.session().await?;
             let conditions = Conditions::of(&only);
             let sql = format!(
-                "SELECT EXISTS (SELECT 1 FROM portcullis_audit WHERE action IS NULL AND {})",
+                "SELECT EXISTS (SELECT 1 FROM portcullis_audit WHERE {} AND {})",
+                statements::IS_UNSORTED,
                 conditions.sql
             );
             let client = &session.begin()?.client;
@@ -256,24 +261,6 @@ impl Ended {
 
 pub(super) type Fault = tokio_postgres::Error;
 
-/// Returns a page, and how many rows there are in all where that is counted, both of one moment.
-async fn look(
-    prepared: &mut Prepared,
-    filter: &ArchiveFilter,
-    wanted: &ArchivePage,
-    counted: Counted,
-) -> Result<(Vec<ArchiveFound>, u64), Fault> {
-    prepared.client.batch_execute(statements::BEGIN_SEARCH).await?;
-    take_time(prepared).await?;
-    let found = page(prepared, filter, wanted).await?;
-    let total = match counted {
-        Counted::All => count(prepared, filter).await?,
-        Counted::No => 0,
-    };
-    prepared.client.batch_execute("COMMIT").await?;
-    Ok((found, total))
-}
-
 pub(super) async fn take_time(prepared: &mut Prepared) -> Result<(), Fault> {
     let time = statements::TAKE_TIME.replace("$MS", &WORK_MAX.as_millis().to_string());
     prepared.client.batch_execute(&time).await
@@ -329,26 +316,61 @@ async fn write_rows(
         &facets.routes,
         &facets.policies,
         &facets.detectors,
+        &facets.others,
     ];
     let statement = prepared.statement(statements::ARCHIVE).await?;
     prepared.client.execute(&statement, arguments).await?;
-    tally(prepared, &head.node, rows, 1).await?;
+    tally(prepared, statements::TALLY, &head.node, &tallies(rows), 1).await?;
+    let others = other_tallies(rows.iter().map(ArchiveRow::others));
+    tally(prepared, statements::TALLY_OTHERS, &head.node, &others, 1).await?;
     prepared.client.batch_execute("COMMIT").await?;
     Ok(Ended::Committed)
 }
 
-/// Adds rows to the tallies of their hours, `sign` times.
-async fn tally(prepared: &mut Prepared, node: &str, rows: &[ArchiveRow], sign: i64) -> Result<(), Fault> {
-    let counts = tallies(rows);
+/// Adds counts of rows to the tallies of their hours, `sign` times.
+pub(super) async fn tally(
+    prepared: &mut Prepared,
+    statement: &'static str,
+    node: &str,
+    counts: &BTreeMap<Facts<'_>, i64>,
+    sign: i64,
+) -> Result<(), Fault> {
+    if counts.is_empty() {
+        return Ok(());
+    }
     let hours: Vec<i64> = counts.keys().map(|facts| facts.0).collect();
     let categories: Vec<&str> = counts.keys().map(|facts| facts.1).collect();
     let severities: Vec<&str> = counts.keys().map(|facts| facts.2).collect();
     let types: Vec<&str> = counts.keys().map(|facts| facts.3).collect();
     let numbers: Vec<i64> = counts.values().map(|count| count * sign).collect();
-    let statement = prepared.statement(statements::TALLY).await?;
+    let statement = prepared.statement(statement).await?;
     let arguments: Arguments<'_> = &[&node, &hours, &categories, &severities, &types, &numbers];
     prepared.client.execute(&statement, arguments).await?;
     Ok(())
+}
+
+/// What a row told, that was dropped, of its findings but for the gravest one: as it was then, for somebody may have sorted
+/// it in since it was read.
+struct Dropped {
+    id: Ulid,
+    others: Vec<String>,
+    severity: String,
+    event_type: String,
+}
+
+impl Dropped {
+    fn of(row: &Row) -> Result<Self, Fault> {
+        Ok(Self {
+            id: id_of(row.try_get(0)?),
+            others: row.try_get::<_, Option<&str>>(3)?.map(others_of).unwrap_or_default(),
+            severity: row.try_get::<_, Option<String>>(1)?.unwrap_or_default(),
+            event_type: row.try_get(2)?,
+        })
+    }
+
+    fn others(&self) -> Others<'_> {
+        (self.id, &self.others, &self.severity, &self.event_type)
+    }
 }
 
 async fn drop_rows(
@@ -375,70 +397,16 @@ async fn drop_rows(
         prepared.client.batch_execute("ROLLBACK").await?;
         return Ok(Ended::Conflicted);
     }
-    prepared.rows(statements::DROP_ROWS, &[&head.node, &last]).await?;
-    tally(prepared, &head.node, rows, -1).await?;
+    let dropped = prepared.rows(statements::DROP_ROWS, &[&head.node, &last]).await?;
+    let dropped = dropped.iter().map(Dropped::of).collect::<Result<Vec<_>, _>>()?;
+    tally(prepared, statements::TALLY, &head.node, &tallies(rows), -1).await?;
+    let others = other_tallies(dropped.iter().map(Dropped::others));
+    tally(prepared, statements::TALLY_OTHERS, &head.node, &others, -1).await?;
     prepared.rows(statements::FORGET_TALLIES, &[&head.node]).await?;
+    let gone_before = rows.last().map_or(0, |row| hour(row.id));
+    prepared.rows(statements::FORGET_OTHERS, &[&head.node, &gone_before]).await?;
     prepared.client.batch_execute("COMMIT").await?;
     Ok(Ended::Committed)
-}
-
-async fn page(
-    prepared: &mut Prepared,
-    filter: &ArchiveFilter,
-    wanted: &ArchivePage,
-) -> Result<Vec<ArchiveFound>, Fault> {
-    let mut conditions = Conditions::of(filter);
-    conditions.beyond(wanted);
-    let direction = if wanted.order == Order::Ascending { "ASC" } else { "DESC" };
-    let sql = format!(
-        "SELECT node, seq, payload FROM portcullis_audit WHERE {} ORDER BY id {direction}, node {direction} LIMIT {}",
-        conditions.sql, wanted.limit
-    );
-    let rows = prepared.client.query(&sql, &conditions.borrowed()).await?;
-    let found = |row: &Row| {
-        let sequence: i64 = row.try_get(1)?;
-        Ok(ArchiveFound { node: row.try_get(0)?, sequence: sequence.max(0) as u64, payload: row.try_get(2)? })
-    };
-    rows.iter().map(found).collect()
-}
-
-/// Counts rows: whole hours by their tallies, the rest, and whatever is asked for by name, one by one.
-async fn count(prepared: &mut Prepared, filter: &ArchiveFilter) -> Result<u64, Fault> {
-    let whole = filter.whole_hours();
-    if filter.is_named() || whole.is_empty() {
-        return count_rows(prepared, filter).await;
-    }
-    let tallied = Conditions::of_tallies(filter);
-    let sql =
-        format!("SELECT coalesce(sum(count), 0)::bigint FROM portcullis_audit_tallies WHERE {}", tallied.sql);
-    let row = prepared.client.query_one(&sql, &tallied.borrowed()).await?;
-    let mut total = row.try_get::<_, i64>(0)?.max(0) as u64;
-    let first = hour_start(whole.start);
-    if filter.ids.start < first {
-        let before = ArchiveFilter { ids: filter.ids.start..first, but: None, ..filter.clone() };
-        total += count_rows(prepared, &before).await?;
-    }
-    if whole.end != i64::MAX {
-        let after = ArchiveFilter { ids: hour_start(whole.end)..filter.ids.end, but: None, ..filter.clone() };
-        total += count_rows(prepared, &after).await?;
-    }
-    let Some((node, newest)) = &filter.but else { return Ok(total) };
-    let start = filter.ids.start.max(Ulid(newest.0.saturating_add(1)));
-    let but = ArchiveFilter { ids: start..filter.ids.end, but: None, ..filter.clone() };
-    match filter.node.as_ref().is_none_or(|wanted| wanted == node) && !but.ids.is_empty() {
-        true => {
-            let but = ArchiveFilter { node: Some(node.clone()), ..but };
-            Ok(total.saturating_sub(count_rows(prepared, &but).await?))
-        }
-        false => Ok(total),
-    }
-}
-
-async fn count_rows(prepared: &mut Prepared, filter: &ArchiveFilter) -> Result<u64, Fault> {
-    let conditions = Conditions::of(filter);
-    let sql = format!("SELECT count(*) FROM portcullis_audit WHERE {}", conditions.sql);
-    let row = prepared.client.query_one(&sql, &conditions.borrowed()).await?;
-    Ok(row.try_get::<_, i64>(0)?.max(0) as u64)
 }
 
 pub(super) fn number(value: u64) -> i64 {

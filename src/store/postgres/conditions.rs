@@ -9,10 +9,15 @@ use crate::store::archive::ArchiveFilter;
 use crate::store::archive::ArchivePage;
 use crate::store::key::Key;
 
+/// The condition for rows whose gravest finding is of a category.
+const GRAVEST: &str = "category = $";
+
 /// The conditions of a search, and their arguments.
 #[derive(Default)]
 pub(super) struct Conditions {
     pub(super) sql: String,
+    /// The number of the argument that is a category.
+    category: Option<usize>,
     arguments: Vec<Box<dyn ToSql + Sync + Send>>,
 }
 
@@ -32,7 +37,10 @@ impl Conditions {
             all.sql += " AND category IS NOT NULL";
         }
         all.add_some("node = $", &filter.node);
-        all.add_some("category = $", &filter.category);
+        if let Some(category) = &filter.category {
+            all.add(GRAVEST, category.clone());
+            all.category = Some(all.arguments.len());
+        }
         all.add_some("severity = $", &filter.severity);
         all.add_some("event_type = $", &filter.event_type);
         all.add_some("action = $", &filter.action);
@@ -49,6 +57,14 @@ impl Conditions {
             all.sql += &format!(" OR actor = ${number})");
         }
         all
+    }
+
+    /// Returns the same for rows with a finding of the category that is not their gravest one, with the same arguments;
+    /// `None`: no category is asked for.
+    pub(super) fn of_others(&self) -> Option<String> {
+        let number = self.category?;
+        let others = format!("others <> '' AND ${number} = ANY(string_to_array(others, ','))");
+        Some(self.sql.replacen(&format!("{GRAVEST}{number}"), &others, 1))
     }
 
     /// Returns the same for the tallies of whole hours; nobody is asked for there.

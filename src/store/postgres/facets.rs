@@ -3,6 +3,7 @@
 //! Nodes of two releases may write to the same table: what the older one writes has no facets, whenever it does, and is
 //! found by all else meanwhile. A row gets them once, from what it holds.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,15 +12,21 @@ use tokio_postgres::Row;
 use super::archive::Archive;
 use super::archive::Fault;
 use super::archive::number;
+use super::archive::take_time;
+use super::archive::tally;
 use super::broken;
 use super::pool::Pool;
 use super::session::Arguments;
+use super::session::Prepared;
+use super::session::Tries;
 use super::statements;
 use super::tables::lock_of;
 use crate::store::StoreError;
 use crate::store::archive::ArchiveFacets;
 use crate::store::archive::ArchiveFound;
+use crate::store::archive::ArchiveRow;
 use crate::store::archive::ArchiveUnsorted;
+use crate::store::archive::other_tallies;
 
 /// How long the indices of a large table may take to be made.
 const INDICES_MAX: Duration = Duration::from_secs(4 * 3600);
@@ -27,6 +34,8 @@ const INDICES_MAX: Duration = Duration::from_secs(4 * 3600);
 const WORK_MAX: Duration = Duration::from_secs(10);
 /// What stands between the names of detectors.
 const BETWEEN: &str = "\n";
+/// What stands between categories.
+const BETWEEN_CATEGORIES: &str = ",";
 /// The column of facets in a whole row.
 const FIRST_COLUMN: usize = 9;
 
@@ -47,6 +56,8 @@ pub(super) struct FacetColumns<'a> {
     pub(super) policies: Vec<Option<&'a str>>,
     /// Put together: an array of arrays would have to be of one length.
     pub(super) detectors: Vec<Option<String>>,
+    /// Put together as well.
+    pub(super) others: Vec<Option<String>>,
 }
 
 impl<'a> FacetColumns<'a> {
@@ -57,6 +68,8 @@ impl<'a> FacetColumns<'a> {
             columns.routes.push(row.and_then(|facets| facets.route.as_deref()));
             columns.policies.push(row.and_then(|facets| facets.policy.as_deref()));
             columns.detectors.push(row.map(|facets| facets.detectors.join(BETWEEN)));
+            let others = row.and_then(|facets| facets.other_categories.as_ref());
+            columns.others.push(others.map(|others| others.join(BETWEEN_CATEGORIES)));
         }
         columns
     }
@@ -70,7 +83,13 @@ pub(super) fn facets_of(row: &Row) -> Result<Option<ArchiveFacets>, Fault> {
         route: row.try_get(FIRST_COLUMN + 1)?,
         policy: row.try_get(FIRST_COLUMN + 2)?,
         detectors: row.try_get::<_, Option<Vec<String>>>(FIRST_COLUMN + 3)?.unwrap_or_default(),
+        other_categories: row.try_get::<_, Option<&str>>(FIRST_COLUMN + 4)?.map(others_of),
     }))
+}
+
+/// Returns the categories that the column of the others tells.
+pub(super) fn others_of(text: &str) -> Vec<String> {
+    text.split(BETWEEN_CATEGORIES).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 impl Archive {
@@ -110,26 +129,60 @@ impl Archive {
         })
     }
 
-    /// Lets rows be found by their facets from now on.
+    /// Lets rows be found by their facets from now on; each comes with what it is found by.
     ///
     /// # Errors
     /// The database failed.
-    pub fn sort_in(&self, rows: Vec<(ArchiveUnsorted, ArchiveFacets)>) -> Result<(), StoreError> {
+    pub fn sort_in(&self, rows: Vec<(ArchiveUnsorted, ArchiveRow)>) -> Result<(), StoreError> {
         let pool = Arc::clone(&self.link.pool);
         self.link.wait_long(WORK_MAX, async move {
             let mut session = pool.session().await?;
-            let nodes: Vec<&str> = rows.iter().map(|(row, _)| row.found.node.as_str()).collect();
-            let sequences: Vec<i64> = rows.iter().map(|(row, _)| number(row.found.sequence)).collect();
-            let days: Vec<i64> = rows.iter().map(|(row, _)| row.day).collect();
-            let facets: Vec<_> = rows.iter().map(|(_, facets)| Some(facets)).collect();
-            let FacetColumns { actions, routes, policies, detectors } = FacetColumns::of(&facets);
-            let arguments: Arguments<'_> =
-                &[&nodes, &sequences, &days, &actions, &routes, &policies, &detectors];
-            session.begin()?.rows(statements::SORT_IN, arguments).await.map_err(broken)?;
-            session.ended_well();
-            Ok(())
+            let mut tries = Tries::default();
+            loop {
+                let prepared = session.begin()?;
+                match write_facets(prepared, &rows).await {
+                    Ok(()) => {
+                        session.ended_well();
+                        return Ok(());
+                    }
+                    Err(error) => tries.again(prepared, error).await?,
+                }
+            }
         })
     }
+}
+
+async fn write_facets(prepared: &mut Prepared, rows: &[(ArchiveUnsorted, ArchiveRow)]) -> Result<(), Fault> {
+    prepared.client.batch_execute("BEGIN").await?;
+    take_time(prepared).await?;
+    let nodes: Vec<&str> = rows.iter().map(|(row, _)| row.found.node.as_str()).collect();
+    let sequences: Vec<i64> = rows.iter().map(|(row, _)| number(row.found.sequence)).collect();
+    let days: Vec<i64> = rows.iter().map(|(row, _)| row.day).collect();
+    let facets: Vec<_> = rows.iter().map(|(_, says)| says.facets.as_ref()).collect();
+    let FacetColumns { actions, routes, policies, detectors, others } = FacetColumns::of(&facets);
+    let arguments: Arguments<'_> =
+        &[&nodes, &sequences, &days, &actions, &routes, &policies, &detectors, &others];
+    let mut sorted: BTreeMap<String, Vec<ArchiveRow>> = BTreeMap::new();
+    for row in prepared.rows(statements::SORT_IN, arguments).await? {
+        let (node, sequence): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let is_it =
+            |known: &ArchiveUnsorted| known.found.node == node && number(known.found.sequence) == sequence;
+        if let Some((_, says)) = rows.iter().find(|(known, _)| is_it(known)) {
+            sorted.entry(node).or_default().push(says.clone());
+        }
+    }
+    // Those alone: another node may have sorted in the others meanwhile.
+    for (node, rows) in &sorted {
+        tally(
+            prepared,
+            statements::TALLY_OTHERS,
+            node,
+            &other_tallies(rows.iter().map(ArchiveRow::others)),
+            1,
+        )
+        .await?;
+    }
+    prepared.client.batch_execute("COMMIT").await
 }
 
 async fn make_indices(pool: &Arc<Pool>) -> Result<(), StoreError> {

@@ -17,6 +17,7 @@ mod archive;
 mod conditions;
 mod facets;
 mod listen;
+mod look;
 mod pool;
 mod session;
 mod statements;

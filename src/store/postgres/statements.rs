@@ -13,7 +13,7 @@
 //! no `PARTITION OF`. [`crate::manual::operations`] says how to make it so before the first start.
 
 /// Steps that make the tables, in order. Each may be run again.
-pub(super) const STEPS: [&str; 3] = [
+pub(super) const STEPS: [&str; 4] = [
     "
     CREATE TABLE IF NOT EXISTS portcullis_tables (
         name text PRIMARY KEY,
@@ -82,12 +82,28 @@ pub(super) const STEPS: [&str; 3] = [
     ALTER TABLE portcullis_audit ADD COLUMN IF NOT EXISTS policy text;
     ALTER TABLE portcullis_audit ADD COLUMN IF NOT EXISTS detectors text[];
 ",
+    // The categories of findings that are not the gravest, with commas; empty where there are none. What nodes leave
+    // empty that know nothing of it is sorted in later. Their tallies stand apart, so that each entry is counted once.
+    "
+    ALTER TABLE portcullis_audit ADD COLUMN IF NOT EXISTS others text;
+    CREATE TABLE IF NOT EXISTS portcullis_audit_others (
+        hour bigint NOT NULL,
+        node text NOT NULL,
+        category text NOT NULL,
+        severity text NOT NULL,
+        event_type text NOT NULL,
+        count bigint NOT NULL,
+        PRIMARY KEY (hour, node, category, severity, event_type)
+    );
+",
 ];
 
 /// Makes the indices of facets, the first of which finds the rows that have none yet. They are no step: they take as long
 /// as the table is large, and what is shipped meanwhile waits in the journals.
-pub(super) const MAKE_FACET_INDICES: [&str; 5] = [
-    "CREATE INDEX IF NOT EXISTS portcullis_audit_unsorted ON portcullis_audit (id) WHERE action IS NULL",
+pub(super) const MAKE_FACET_INDICES: [&str; 6] = [
+    "CREATE INDEX IF NOT EXISTS portcullis_audit_to_sort ON portcullis_audit (id)
+        WHERE action IS NULL OR (category IS NOT NULL AND others IS NULL)",
+    "CREATE INDEX IF NOT EXISTS portcullis_audit_by_others ON portcullis_audit (id) WHERE others <> ''",
     "CREATE INDEX IF NOT EXISTS portcullis_audit_by_action ON portcullis_audit (action, id)
         WHERE action IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS portcullis_audit_by_route ON portcullis_audit (route, id)
@@ -191,35 +207,51 @@ pub(super) const MOVE_FLOOR: &str = "
 pub(super) const ARCHIVE: &str = "
     INSERT INTO portcullis_audit
         (node, seq, day, id, category, severity, event_type, entity, actor, request_id, payload, action, route,
-         policy, detectors)
-    SELECT $1::text, q, y, i, c, s, t, e, a, r, p, n, o, l, string_to_array(d, chr(10)) FROM unnest(
+         policy, detectors, others)
+    SELECT $1::text, q, y, i, c, s, t, e, a, r, p, n, o, l, string_to_array(d, chr(10)), h FROM unnest(
         $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-        $10::text[], $11::bytea[], $12::text[], $13::text[], $14::text[], $15::text[])
-        AS u (q, y, i, c, s, t, e, a, r, p, n, o, l, d)
+        $10::text[], $11::bytea[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[])
+        AS u (q, y, i, c, s, t, e, a, r, p, n, o, l, d, h)
     ON CONFLICT DO NOTHING";
 /// The newest rows that are not found by their facets yet.
 pub(super) const UNSORTED: &str = "
-    SELECT node, seq, payload, day FROM portcullis_audit WHERE action IS NULL ORDER BY id DESC LIMIT $1";
+    SELECT node, seq, payload, day FROM portcullis_audit
+    WHERE action IS NULL OR (category IS NOT NULL AND others IS NULL) ORDER BY id DESC LIMIT $1";
+/// What holds for rows that are not found by all their facets yet.
+pub(super) const IS_UNSORTED: &str = "(action IS NULL OR (category IS NOT NULL AND others IS NULL))";
 pub(super) const SORT_IN: &str = "
-    UPDATE portcullis_audit SET action = n, route = o, policy = l, detectors = string_to_array(d, chr(10))
-    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[])
-        AS u (k, q, y, n, o, l, d)
-    WHERE node = k AND seq = q AND day = y AND action IS NULL";
+    UPDATE portcullis_audit
+    SET action = n, route = o, policy = l, detectors = string_to_array(d, chr(10)), others = h
+    FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
+        AS u (k, q, y, n, o, l, d, h)
+    WHERE node = k AND seq = q AND day = y AND (action IS NULL OR (category IS NOT NULL AND others IS NULL))
+    RETURNING node, seq";
 pub(super) const TALLY: &str = "
     INSERT INTO portcullis_audit_tallies (hour, node, category, severity, event_type, count)
     SELECT h, $1::text, c, s, t, n
     FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[]) AS u (h, c, s, t, n)
     ON CONFLICT (hour, node, category, severity, event_type)
     DO UPDATE SET count = portcullis_audit_tallies.count + excluded.count";
+/// The same for categories that are not the gravest.
+pub(super) const TALLY_OTHERS: &str = "
+    INSERT INTO portcullis_audit_others (hour, node, category, severity, event_type, count)
+    SELECT h, $1::text, c, s, t, n
+    FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[]) AS u (h, c, s, t, n)
+    ON CONFLICT (hour, node, category, severity, event_type)
+    DO UPDATE SET count = portcullis_audit_others.count + excluded.count";
+/// Where the oldest rows of a node went, there is nothing to be counted: whoever dropped them.
+pub(super) const FORGET_OTHERS: &str =
+    "DELETE FROM portcullis_audit_others WHERE node = $1 AND (count <= 0 OR hour < $2)";
 pub(super) const FORGET_TALLIES: &str = "DELETE FROM portcullis_audit_tallies WHERE node = $1 AND count <= 0";
 pub(super) const ROWS: &str = "
     SELECT seq, id, category, severity, event_type, entity, actor, request_id, payload, action, route, policy,
-        detectors
+        detectors, others
     FROM portcullis_audit
     WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 pub(super) const PLACE: &str = "
     SELECT seq FROM portcullis_audit WHERE node = $1 AND id <= $2 ORDER BY id DESC LIMIT 1";
-pub(super) const DROP_ROWS: &str = "DELETE FROM portcullis_audit WHERE node = $1 AND seq <= $2";
+pub(super) const DROP_ROWS: &str = "
+    DELETE FROM portcullis_audit WHERE node = $1 AND seq <= $2 RETURNING id, severity, event_type, others";
 pub(super) const BEGIN_SEARCH: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Lets the statements of a transaction take their time; `$MS` is how much.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = $MS";

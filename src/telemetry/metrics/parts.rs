@@ -58,6 +58,9 @@ pub(super) struct Recording {
     pub(super) audit_waiting_seconds: Gauge,
     pub(super) audit_chain_faults: IntGauge,
     pub(super) audit_damaged: IntGauge,
+    pub(super) names: IntGaugeVec,
+    pub(super) names_unlisted: IntCounterVec,
+    pub(super) names_aged_out: IntCounter,
     pub(super) siem_events: IntCounterVec,
     pub(super) siem_sinks: IntGaugeVec,
 }
@@ -211,6 +214,23 @@ impl Recording {
                 registry,
                 "audit_damaged_bytes",
                 "Bytes of this node's audit journal that were found damaged.",
+            ),
+            names: counters_gauge(
+                registry,
+                "names",
+                "Names that have keys, and can be read back: stranger, caller, recorded or known.",
+                &["standing"],
+            ),
+            names_unlisted: counters(
+                registry,
+                "names_unlisted_total",
+                "Names recorded as [unlisted], because there was no place for them.",
+                &["standing"],
+            ),
+            names_aged_out: counter(
+                registry,
+                "names_aged_out_total",
+                "Names that nothing named any more, whose keys were destroyed.",
             ),
             siem_events: counters(
                 registry,

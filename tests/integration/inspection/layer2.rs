@@ -3,6 +3,8 @@
 use portcullis::policy::decision::Action;
 use portcullis::policy::decision::CallerId;
 use portcullis::policy::inspect::Inspection;
+use portcullis::policy::pin::PinKey;
+use portcullis::policy::pin::PinKeys;
 use portcullis::policy::pin::Pins;
 use portcullis::scan::threat::Layer;
 use portcullis::store::Store;
@@ -23,6 +25,12 @@ fn fired(bench: &Bench, inspection: &Inspection) -> Vec<String> {
     let of_rules = inspection.observations.iter().filter(|seen| seen.layer == Layer::L2Rules);
     let names = of_rules.map(|seen| bench.rules.kind(seen.detector).expect("known").name.to_owned());
     names.filter(|name| !name.starts_with("model_")).collect()
+}
+
+/// Returns the same key for everybody.
+fn pin_keys() -> PinKeys {
+    let key = |_: &str| Some(PinKey { secret: [7; 32], is_stranger: false });
+    PinKeys { make: Box::new(key), find: Box::new(key) }
 }
 
 fn request(bench: &Bench, policy: &str, body: &Value) -> (Vec<String>, Action) {
@@ -184,7 +192,7 @@ fn a_tool_that_changes_is_told_until_its_new_definition_is_allowed() {
         let sample = result.observations.first().map(|seen| seen.sample.clone());
         (fired(bench, &result), result.action, sample.unwrap_or_default())
     };
-    let pins = Pins::open(&Store::in_memory()).expect("a store");
+    let pins = Pins::open(&Store::in_memory(), pin_keys()).expect("a store");
     let mut bench = Bench { pins: Some(pins), ..Bench::new(block) };
     let silent = (Vec::new(), Action::Allow, String::new());
     assert_eq!(ask(&bench, &tools("Adds.", json!({ "type": "ephemeral" }))), silent, "the first is pinned");
@@ -214,7 +222,7 @@ fn a_tool_that_changes_is_told_until_its_new_definition_is_allowed() {
 
 #[test]
 fn tools_of_one_name_are_told_under_the_default_policy() {
-    let pins = Pins::open(&Store::in_memory()).expect("a store");
+    let pins = Pins::open(&Store::in_memory(), pin_keys()).expect("a store");
     let bench = Bench { pins: Some(pins), ..Bench::new("") };
     let tool = |name: &str, description: &str| json!({ "type": "function", "function": { "name": name, "description": description } });
     let mut body = from_user("Send it.");

@@ -1,9 +1,11 @@
-// Policies: what each does, changed with a check before, the revisions, which one is live, and the way back.
+// Policies: what each does, changed with a check before, where they count, the revisions, which one is live, and the way
+// back.
 import { h } from './dom.js';
 import { get, may, path, send, tagged } from './api.js';
 import { time } from './format.js';
 import { confirm, form, open } from './dialog.js';
 import { difference, patchOf } from './difference.js';
+import { routes } from './routes.js';
 import { acting, badge, badges, button, card, code, empty, facts, field, live, problem, table, tabs } from './ui.js';
 
 const STARTER = { name: 'New policy', description: '', fail_mode: 'closed', categories: { secrets: { mode: 'block', threshold: 'medium' }, pii: { mode: 'redact', threshold: 'medium' }, injection: { mode: 'monitor', threshold: 'high' } } };
@@ -12,6 +14,7 @@ const written = (definition) => JSON.stringify(definition, null, 2);
 export async function show(root) {
   const all = [['policies', 'Policies', async () => live(() => get('/api/v1/policies'), policies).place]];
   if (may('config:read')) {
+    all.push(['routes', 'Routes', async () => live(() => get('/api/v1/config'), routes).place]);
     all.push(['revisions', 'Revisions', async () => live(() => get('/api/v1/config/revisions', { limit: 50 }), revisions).place]);
     all.push(['profiles', 'Profiles', async () => live(() => get('/api/v1/profiles'), profiles).place]);
     all.push(['config', 'Configuration', async () => configuration(await get('/api/v1/config'))]);

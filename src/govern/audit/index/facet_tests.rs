@@ -171,6 +171,55 @@ fn every_set_of_detectors_is_found_and_none_is_a_kind_of_its_own() {
 }
 
 #[test]
+fn an_entry_is_found_by_the_category_of_any_finding() {
+    const COUNT: usize = 600;
+    // As many sets as there are, one of them empty.
+    let has = |number: usize, category: Category| {
+        let at = Category::ALL.into_iter().position(|it| it == category).unwrap_or_default();
+        number >> at & 1 == 1
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, _) = Journal::open(folder.path(), sample::keyring(), 1 << 20, 0).unwrap();
+    for number in 0..COUNT {
+        let found: Vec<_> = Category::ALL.into_iter().filter(|category| has(number, *category)).collect();
+        let findings = found
+            .iter()
+            .map(|category| AuditFinding { category: *category, ..sample::event(1).findings.remove(0) });
+        // Whichever is the gravest.
+        let category = found.get(number % found.len().max(1)).copied();
+        let event = AuditEvent { findings: findings.collect(), category, ..sample::event(number) };
+        let body = stored::body(&event, &journal.log().keyring);
+        journal.append([body.as_slice()].into_iter(), number as i64 * 1000).unwrap();
+    }
+    let store = Store::in_memory();
+    let index = opened(&store, &journal, 256);
+    for category in Category::ALL {
+        let query = Query { category: Some(category), ..Query::default() };
+        check(&index, query.clone(), |n| has(n, category), COUNT);
+        check(
+            &index,
+            Query { severity: Some(Severity::Low), ..query.clone() },
+            |n| has(n, category) && n / 5 % 4 == 0,
+            COUNT,
+        );
+        check(
+            &index,
+            Query { entity: Some("user-6".into()), ..query },
+            |n| has(n, category) && n % 10 == 6,
+            COUNT,
+        );
+    }
+    check(&index, Query { is_alert: true, ..Query::default() }, |n| n % 32 != 0, COUNT);
+    // An answer that only begins to leave lists findings, and is none that counts.
+    let begun = AuditEvent { category: None, ..sample::event(1) };
+    let body = stored::body(&begun, &journal.log().keyring);
+    journal.append([body.as_slice()].into_iter(), COUNT as i64 * 1000).unwrap();
+    let pii =
+        Query { category: Some(Category::Pii), event_type: Some("exchange".into()), ..Query::default() };
+    assert_eq!(index.query(&pii).unwrap().entries.iter().filter(|it| it.event.category.is_none()).count(), 0);
+}
+
+#[test]
 fn a_group_is_whole_once_it_has_many_postings() {
     let keyring = sample::keyring();
     let finding = sample::event(1).findings.remove(0);

@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use crate::govern::audit::categories::Categories;
 use crate::govern::audit::query::Query;
 use crate::govern::audit::stored::Outline;
-use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
 use crate::store::Batch;
 use crate::store::KeyRange;
@@ -176,9 +176,9 @@ fn each_stored<T>(store: &Store, edition: u64, mut visit: impl FnMut(&[u8]) -> T
 
 /// Writes an entry's kind: each text behind its length; an empty text stands for none.
 fn push_kind(entry: &Outline<'_>, out: &mut Vec<u8>) {
-    let category = entry.category.map_or("", Category::as_str);
+    let categories = entry.categories().written();
     let severity = entry.severity.map_or("", Severity::as_str);
-    for text in [category, severity, entry.event_type(), entry.action(), entry.route(), entry.policy()] {
+    for text in [&*categories, severity, entry.event_type(), entry.action(), entry.route(), entry.policy()] {
         out.extend_from_slice(&(text.len() as u32).to_le_bytes());
         out.extend_from_slice(text.as_bytes());
     }
@@ -196,20 +196,28 @@ fn texts(kind: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn asks_for_kinds(query: &Query) -> bool {
     query.category.is_some()
+        || query.is_alert
         || query.severity.is_some()
         || texts_of(query).into_iter().any(|text| text.is_some())
 }
 
-/// Returns the texts of a kind that a query asks for, in their order.
+/// Returns the texts of a kind that a query asks for, in their order behind the severity.
 fn texts_of(query: &Query) -> [Option<&str>; 4] {
     [&query.event_type, &query.action, &query.route, &query.policy].map(|text| text.as_deref())
 }
 
 /// Tells whether entries of a kind hold to what a query asks for beside names, detectors and times.
 fn holds(kind: &[u8], query: &Query) -> bool {
-    let wanted = [query.category.map(Category::as_str), query.severity.map(Severity::as_str)];
     let mut texts = texts(kind);
-    wanted.into_iter().chain(texts_of(query)).all(|wanted| {
+    let categories = texts.next().and_then(|text| str::from_utf8(text).ok()).unwrap_or_default();
+    let categories = Categories::read(categories);
+    if (query.is_alert && categories.is_empty())
+        || query.category.is_some_and(|wanted| !categories.has(wanted))
+    {
+        return false;
+    }
+    let severity = query.severity.map(Severity::as_str);
+    std::iter::once(severity).chain(texts_of(query)).all(|wanted| {
         let text = texts.next();
         wanted.is_none_or(|wanted| text == Some(wanted.as_bytes()))
     })

@@ -1,5 +1,5 @@
-//! Lets rows be found by action, route, policy and detector that an older release has shipped: from what they hold, the
-//! newest ones first. Until that is done, a query that asks for one of these says that it is incomplete.
+//! Lets rows be found by action, route, policy, detector and every category that an older release has shipped: from what
+//! they hold, the newest ones first. Until that is done, a query that asks for one of these says that it is incomplete.
 
 use super::Shipping;
 use crate::govern::audit::index::QueryError;
@@ -19,13 +19,10 @@ impl Shipping {
         let count = found.len();
         let (mut rows, mut damaged) = (Vec::with_capacity(count), None);
         for row in found {
-            match stored::outline(&row.found.payload) {
-                Ok(outline) => {
-                    let facets = stored::facets(&outline);
-                    rows.push((row, facets));
-                }
-                // It keeps back nothing but itself, as long as not all that are read at a time are damaged.
-                Err(_) => {
+            match stored::row(row.found.sequence, &row.found.payload) {
+                Ok(Some(says)) => rows.push((row, says)),
+                // It keeps back nothing but itself, as long as not all that are read at a time are such.
+                Ok(None) | Err(_) => {
                     let (node, sequence) = (row.found.node, row.found.sequence);
                     damaged.get_or_insert(ReadError::DamagedRow { node, sequence });
                 }

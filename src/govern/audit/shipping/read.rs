@@ -22,7 +22,6 @@ use crate::govern::audit::query::Page;
 use crate::govern::audit::query::Query;
 use crate::govern::audit::stored;
 use crate::id::Ulid;
-use crate::scan::threat::Category;
 use crate::store::Order;
 use crate::store::StoreError;
 use crate::store::archive::ArchiveFilter;
@@ -108,15 +107,23 @@ impl Shipping {
             events += own.total;
             ids.extend(own.entries.first().map(|entry| entry.id));
             ids.extend(self.index.oldest(&part)?.map(|entry| entry.id));
-            for category in Category::ALL {
-                with_findings +=
-                    self.index.query(&Query { category: Some(category), limit: 1, ..part.clone() })?.total;
-            }
+            with_findings += self.index.query(&Query { is_alert: true, limit: 1, ..part.clone() })?.total;
         }
         let recorded =
             ids.iter().min().zip(ids.iter().max()).map(|(first, last)| (moment(*first), moment(*last)));
         let is_known = recorded.is_some() || !unasked.is_empty();
         Ok(is_known.then_some(About { events, with_findings, recorded, unasked }))
+    }
+
+    /// Returns when the oldest entry was recorded that any node has shipped, or keeps from the first release.
+    pub(in crate::govern::audit) fn oldest(&self) -> Result<Option<jiff::Timestamp>, QueryError> {
+        if !self.plain.of_others(&self.node, &Query::default())?.is_empty() {
+            return Ok(Some(jiff::Timestamp::UNIX_EPOCH));
+        }
+        let page = ArchivePage { order: Order::Ascending, beyond: None, limit: 1 };
+        let (found, _) = self.archive.search(&ArchiveFilter::default(), &page, Counted::No)?;
+        let oldest = found.first().map(|found| self.entry(found)).transpose()?;
+        Ok(oldest.map(|entry| entry.timestamp()))
     }
 
     /// Returns what is to be asked of this node's journal: its first entries, where they are never shipped, and those
@@ -141,7 +148,7 @@ impl Shipping {
             but: Some((self.node.as_ref().to_owned(), head.id)),
             node: query.node.clone(),
             category: query.category.map(|category| category.as_str().to_owned()),
-            has_category: false,
+            has_category: query.is_alert,
             severity: query.severity.map(|severity| severity.as_str().to_owned()),
             event_type: query.event_type.clone(),
             action: query.action.clone(),

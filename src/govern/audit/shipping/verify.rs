@@ -152,9 +152,13 @@ fn step(walk: &mut Walk, sequence: u64, row: &ArchiveRow) -> Result<(), Fault> {
     }
     let (previous, hash, canonical) = stored::split(&row.payload).map_err(|_| fault("damaged"))?;
     let mut says = stored::row(sequence, &row.payload).map_err(|_| fault("damaged"))?;
-    // A row that an older release wrote is given its facets later.
-    if let Some(says) = says.as_mut().filter(|_| row.facets.is_none()) {
-        says.facets = None;
+    // A row that an older release wrote is given its facets later, or some of them.
+    match (says.as_mut(), &row.facets) {
+        (Some(says), None) => says.facets = None,
+        (Some(ArchiveRow { facets: Some(says), .. }), Some(known)) if known.other_categories.is_none() => {
+            says.other_categories = None;
+        }
+        _ => {}
     }
     if says.as_ref() != Some(row) {
         return Err(fault("found by something else than what it says"));

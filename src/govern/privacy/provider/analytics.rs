@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::DataProvider;
 use super::Fact;
 use super::Facts;
+use super::NamedCallers;
 use super::ProviderError;
 use crate::govern::analytics::Meter;
 use crate::govern::analytics::figures::Count;
@@ -18,6 +19,11 @@ pub struct AnalyticsProvider(pub Arc<Meter>);
 impl DataProvider for AnalyticsProvider {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn callers(&self) -> Result<NamedCallers, ProviderError> {
+        let also = self.0.named_callers().map_err(|_| ProviderError::Unavailable(NAME))?;
+        Ok(NamedCallers { also, ..NamedCallers::default() })
     }
 
     fn export(&self, names: &[String]) -> Result<Option<Facts>, ProviderError> {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::DataProvider;
 use super::Fact;
 use super::Facts;
+use super::NamedCallers;
 use super::ProviderError;
 use crate::govern::audit::About;
 use crate::govern::audit::AuditLog;
@@ -27,6 +28,11 @@ impl AuditProvider {
 impl DataProvider for AuditProvider {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn callers(&self) -> Result<NamedCallers, ProviderError> {
+        let since = self.0.oldest().map_err(|_| ProviderError::Unavailable(NAME))?;
+        Ok(NamedCallers { since, ..NamedCallers::default() })
     }
 
     fn export(&self, names: &[String]) -> Result<Option<Facts>, ProviderError> {

@@ -9,9 +9,13 @@ pub mod audit;
 pub mod ioc;
 pub mod rbac;
 pub mod sessions;
+pub mod tools;
 pub mod trust;
 
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
 
 /// What a provider knows of an entity, by field.
 pub type Facts = BTreeMap<&'static str, Fact>;
@@ -48,6 +52,15 @@ pub struct Aliases {
     pub shared: Vec<String>,
 }
 
+/// Which callers records name by tokens that age out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamedCallers {
+    /// Whoever was seen since then may be named; `None`: only those that follow.
+    pub since: Option<Timestamp>,
+    /// Named, whenever they were seen.
+    pub also: BTreeSet<String>,
+}
+
 /// Keeps records about entities, which are given by all their own names, the one that was asked for first. All calls
 /// may block on the disk.
 pub trait DataProvider: Send + Sync {
@@ -57,6 +70,14 @@ pub trait DataProvider: Send + Sync {
     /// Returns what else an entity is called, as far as this part knows.
     fn aliases(&self, _entity: &str) -> Aliases {
         Aliases::default()
+    }
+
+    /// Returns which callers its records name by tokens from [`Keyring::seal`](crate::access::keyring::Keyring::seal).
+    ///
+    /// # Errors
+    /// When its records cannot be read: then nobody's name may age out.
+    fn callers(&self) -> Result<NamedCallers, ProviderError> {
+        Ok(NamedCallers::default())
     }
 
     /// Returns what is known of an entity; `None`: nothing.
