@@ -50,6 +50,7 @@ use self::shared::Standing;
 use self::shared::Told;
 use self::stored::Granted;
 use self::stored::Used;
+use crate::access::patience::Patience;
 use crate::store::Followed;
 use crate::store::Fresh;
 use crate::store::Store;
@@ -333,10 +334,10 @@ impl Budgets {
         self.account(id).map_or(Ok(()), |account| account.lock().check(now))
     }
 
-    /// Lets all nodes decide together from now on, and returns where the questions come out; those that nobody answers
-    /// for so long are answered with `alone`.
-    pub fn share(&self, alone: Told, patience: Duration) -> mpsc::Receiver<Question> {
-        let (asking, questions) = Asking::channel(alone, patience);
+    /// Lets all nodes decide together from now on, and returns where the questions come out; a request that
+    /// has waited for so long, all in all, is answered with `alone`.
+    pub fn share(&self, alone: Told, in_all: Duration) -> mpsc::Receiver<Question> {
+        let (asking, questions) = Asking::channel(alone, in_all);
         let is_first = self.asking.set(asking).is_ok();
         debug_assert!(is_first, "budgets are shared once");
         self.changed.begin();
@@ -371,11 +372,12 @@ impl Budgets {
     ) -> (Reservation, Result<(), BudgetFault>) {
         let now = self.changed.calendar().now(now);
         let wanted = match held.wanted(tokens, cost, now) {
+        patience: &Patience,
             Ok(wanted) => wanted,
             Err(fault) => return (held, Err(fault)),
         };
         match self.asking.get() {
-            Some(asking) => asking.ask(held, wanted, now).await,
+            Some(asking) => asking.ask(held, (wanted, now), patience).await,
             None => {
                 let changed = held.change(wanted, now);
                 (held, changed)

@@ -13,6 +13,7 @@ use crate::access::concurrency::Seat;
 use crate::access::credential::Presented;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
+use crate::access::patience::Patience;
 use crate::access::scope::Scope;
 use crate::govern::abtest::Enrolled;
 use crate::id::Ulid;
@@ -110,6 +111,8 @@ pub struct Exchange {
     pub reservation: Option<Reservation>,
     /// What a socket is to reserve before it goes on.
     pub due: Option<Due>,
+    /// How long it has waited for what nodes know together.
+    pub patience: Patience,
     /// Whether its event is on the disk already, or is only counted.
     pub is_recorded: bool,
     /// Whether its event was taken by the log, which did not say in time that it is on the disk.
@@ -260,6 +263,7 @@ impl Exchange {
             due: None,
             is_recorded: false,
             is_in_doubt: false,
+            patience: Patience::default(),
         }
     }
 

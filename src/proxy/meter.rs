@@ -17,6 +17,7 @@ use super::reject::Rejection;
 use super::request::aside;
 use crate::access::budget::Amount;
 use crate::access::budget::BudgetFault;
+use crate::access::patience::Patience;
 use crate::govern::analytics::Cost;
 use crate::govern::analytics::Finding;
 use crate::govern::analytics::Tokens;
@@ -68,10 +69,12 @@ impl Gateway {
     /// # Errors
     /// The budget is used up, or does not pay for it.
     pub(super) async fn pay(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
-        match exchange.due.take() {
-            None => Ok(()),
-            Some(Due::Standing) => self.stand_by(exchange).await,
-            Some(Due::Answer) => {
+        let Some(due) = exchange.due.take() else { return Ok(()) };
+        // Each is a request of its own.
+        exchange.patience = Patience::default();
+        match due {
+            Due::Standing => self.stand_by(exchange).await,
+            Due::Answer => {
                 self.reserve(exchange).await?;
                 // What was asked for is paid, until its answer tells what it used.
                 exchange.outcome.service = Service::Untold;
@@ -86,7 +89,7 @@ impl Gateway {
         let is_first = held.is_none();
         let held = held.or_else(|| self.budgets.hold(paying_key(exchange)?));
         let Some(held) = held else { return Ok(()) };
-        let (held, told) = self.budgets.change(held, wanted, self.clock.now()).await;
+        let (held, told) = self.budgets.change(held, wanted, self.clock.now(), &exchange.patience).await;
         exchange.reservation = Some(held).filter(|_| told.is_ok() || !is_first);
         told.map_err(|fault| {
             if fault == BudgetFault::Away {
