@@ -87,7 +87,7 @@
 //! | timing the comparison of keys and passwords | keys are found by a keyed hash, hashes are compared in constant time, names are found and missed alike | by construction |
 //! | names that look like another's (`аdmin` in Cyrillic, full-width letters, invisible or turning characters) | one spelling (NFKC, lower case), one script, one user for each skeleton of UTS 39; names of keys show all they are | `access::name`, `transcripts::users` |
 //! | two credentials in one request, so that one is checked and the other used | 400 on both planes and on every kind of route, in headers and in the query; empty ones are none | `credential::one_credential_wherever_it_is`, `credential::a_provider_gets_one_credential_too`, `keys::whoever_has_no_right_to_a_route_is_told_in_its_sdks_words` |
-//! | being a new caller with each request of a transparent route: junk beside the credential that counts, or another spelling of `Bearer` | 400, 401; one credential is one caller, wherever and however it is written | `keys::nobody_is_a_new_caller_with_each_request` |
+//! | being a new caller with each request of a transparent route: junk beside the credential that counts (that of a WebSocket's subprotocol too), another spelling of `Bearer`, or a signature, no two of which are alike | 400, 401; one credential is one caller, wherever and however it is written; of a signature (AWS) the key's id is the caller | `keys::nobody_is_a_new_caller_with_each_request`, `credential::a_provider_gets_one_credential_too` |
 //! | a credential in the query, which ends in logs, however its name is escaped | 400, wherever one of ours is asked for | `credential::none_in_the_query` |
 //! | an operator leads a route that holds a provider's key to an address, or to an authority, of their own, or back to an earlier one | 403: that takes an administrator, by change and by rollback | `keys::an_operator_cannot_lead_a_providers_key_elsewhere`, `policy::reload::only_some_lead_a_providers_key_elsewhere` |
 //! | an operator makes themselves an administrator | keys, users and signing keys are the administrator's | `matrix::everybody_gets_what_the_contract_says` |
@@ -115,6 +115,9 @@
 //! - Where a provider asks for no credential (Ollama, vLLM), whoever sends another one with each request is another caller
 //!   each time, without a limit of its own: use `auth = "gateway_key"`, or keep such a route to known networks.
 //! - On transparent routes a provider's credential may be in the query, where Gemini's SDKs of old have put it: it is the
+//! - On transparent routes a caller of AWS is known by the id of its key, which is no secret, and its signature is the
+//!   provider's to verify: whoever knows the id can spend that caller's quota there. Use `auth = "gateway_key"` with
+//!   `aws_region` where that matters.
 //!   provider's, and goes on. Public paths of our own ask for no credential, and do not look for one in the query.
 //! - Limits of connections are those of an address: nobody is known before their first request, nor between two. Behind a
 //!   proxy they are the proxy's, `admin.trusted_proxies` or not. A caller has limits of its requests under way, open streams
@@ -161,4 +164,5 @@
 //!
 //! # Known exceptions
 //! - What is no HTTP, and `CONNECT`, is answered by Pingora before any code of ours: an empty 400 or 405, without the
-//!   headers that all other answers carry. So is the 503 for one connection too many: it comes before any request.
+//!   headers that all other answers carry; on HTTP/2 so is a request without an authority, or with a `Host` that differs
+//!   from it, and what is malformed there ends its stream. So is the 503 for one connection too many: it comes before any request.
