@@ -129,6 +129,9 @@ pub enum BudgetFault {
     /// It cannot be told what the exchange costs.
     #[error("this API key has a budget of money, and the model that is asked for has no price here")]
     Unpriced,
+    /// It starts work whose use nobody will see.
+    #[error("this API key has a budget, and what is asked for is work whose use cannot be told")]
+    Unmetered,
     /// It cannot be told what the other nodes have used of it.
     #[error("what is left of this API key's budget cannot be told at the moment")]
     Away,
@@ -190,7 +193,7 @@ impl BudgetFault {
         match self {
             Self::Exhausted { wait, .. } => Some(*wait),
             Self::Reserved | Self::Away => Some(BUSY_WAIT),
-            Self::Unpriced => None,
+            Self::Unpriced | Self::Unmetered => None,
         }
     }
 }
@@ -369,10 +372,10 @@ impl Budgets {
         mut held: Reservation,
         (tokens, cost): (u64, Option<u64>),
         now: Timestamp,
+        patience: &Patience,
     ) -> (Reservation, Result<(), BudgetFault>) {
         let now = self.changed.calendar().now(now);
         let wanted = match held.wanted(tokens, cost, now) {
-        patience: &Patience,
             Ok(wanted) => wanted,
             Err(fault) => return (held, Err(fault)),
         };

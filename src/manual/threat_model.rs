@@ -104,7 +104,7 @@
 //! | a million names to wash out a used-up quota | a bucket that is not full is never forgotten; without room newcomers share one | `limit::a_million_callers_neither_fill_the_memory_nor_refill_anybody` |
 //! | forcing a restart to refill quotas | levels are kept when the process ends, agents' too; a killed one gives each caller one burst at most | `quotas::one_caller_takes_no_more_than_its_share`, `a2a::chain::a_restart_refills_no_agent` |
 //! | holding requests or connections | at most `limits.concurrent_requests_per_caller` under way, agents included, `limits.upgraded_connections_per_caller` of them upgraded, `admin.max_streams_per_caller` audit streams, `max_connections_per_address` of each plane | the same test, `stream::one_reader_does_not_take_the_streams_of_all`, `a2a::seats`, `standing::an_upgraded_connection_ends_with_its_key_and_each_caller_has_so_many`, `bounds` |
-//! | using a model and leaving before its answer, so that nothing is charged; one that answers under a name without a price | the budget pays what was reserved; what was asked for | `budgets::what_a_provider_was_asked_is_paid_though_nobody_read_its_answer` |
+//! | using a model and leaving before its answer, so that nothing is charged; one that answers under a name without a price; asking it by a `GET` that a header makes a `POST` | the budget pays what was reserved; what was asked for; nothing is a mere reading whose method a header overrides | `budgets::what_a_provider_was_asked_is_paid_though_nobody_read_its_answer`, `budgets::whoever_overrides_the_method_pays_each_time` |
 //! | saying to be another address in `X-Forwarded-For`, to knock without a limit or in another's name | it counts from the networks of `admin.trusted_proxies` alone, and of it what the last of them added; an IPv6 customer's /64 is one address | `quota::whom_a_trusted_proxy_names_pays_and_nobody_else_is_believed`, `quota::a_network_knocks_as_one_and_does_not_hide_failed_logins` |
 //! | choosing a request id whose variant of an A/B test lets a text pass | a request that its caller named is drawn by an id that it does not know | `abtest::nobody_chooses_what_judges_a_request_by_its_name` |
 //! | an operator leads the audit log elsewhere, or silences a sink | where it goes is said in files alone; which entries a sink gets takes an administrator | `siem::following::where_entries_go_is_said_in_files_alone`, `policy::reload::tests::where_the_log_goes_is_for_files_and_what_of_it_for_administrators` |
@@ -114,11 +114,11 @@
 //! # What is not promised
 //! - Where a provider asks for no credential (Ollama, vLLM), whoever sends another one with each request is another caller
 //!   each time, without a limit of its own: use `auth = "gateway_key"`, or keep such a route to known networks.
-//! - On transparent routes a provider's credential may be in the query, where Gemini's SDKs of old have put it: it is the
 //! - On transparent routes a caller of AWS is known by the id of its key, which is no secret, and its signature is the
 //!   provider's to verify: whoever knows the id can spend that caller's quota there. Use `auth = "gateway_key"` with
 //!   `aws_region` where that matters.
 //!   provider's, and goes on. Public paths of our own ask for no credential, and do not look for one in the query.
+//! - On transparent routes a provider's credential may be in the query, where Gemini's SDKs of old have put it: it is the
 //! - Limits of connections are those of an address: nobody is known before their first request, nor between two. Behind a
 //!   proxy they are the proxy's, `admin.trusted_proxies` or not. A caller has limits of its requests under way, open streams
 //!   included, and of its upgraded connections, which are its own.

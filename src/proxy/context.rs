@@ -93,6 +93,8 @@ pub struct Exchange {
     pub models: Vec<String>,
     /// Whether it asks no model anything: it reads or removes something, counts tokens, or brings a file.
     pub is_free: bool,
+    /// Whether it has models work whose use no answer tells: a batch, a training.
+    pub is_unmetered: bool,
     /// Placeholders to restore for this caller.
     pub vault: Vault,
     /// The system prompt of its request, until its answer comes.
@@ -109,10 +111,10 @@ pub struct Exchange {
     pub reserved: Option<Reserved>,
     /// What it reserved of its key's budget.
     pub reservation: Option<Reservation>,
-    /// What a socket is to reserve before it goes on.
-    pub due: Option<Due>,
     /// How long it has waited for what nodes know together.
     pub patience: Patience,
+    /// What a socket is to reserve before it goes on.
+    pub due: Option<Due>,
     /// Whether its event is on the disk already, or is only counted.
     pub is_recorded: bool,
     /// Whether its event was taken by the log, which did not say in time that it is on the disk.
@@ -252,6 +254,7 @@ impl Exchange {
             call_id: None,
             models: Vec::new(),
             is_free: false,
+            is_unmetered: false,
             vault,
             prompt: Prompt::default(),
             guarded: None,
@@ -260,10 +263,10 @@ impl Exchange {
             outcome: Outcome::default(),
             reserved: None,
             reservation: None,
+            patience: Patience::default(),
             due: None,
             is_recorded: false,
             is_in_doubt: false,
-            patience: Patience::default(),
         }
     }
 

@@ -33,6 +33,9 @@ use crate::policy::decision::CallerId;
 /// Why an exchange ended early when its caller wanted no more: that is no failure.
 const GONE: &str = "caller_gone";
 
+/// Headers by which some providers take a request for one of another method.
+const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
 /// What is reserved of a budget for an answer, in tokens, where the request sets no limit.
 const ANSWER_TOKENS: u64 = 4096;
 
@@ -44,6 +47,9 @@ impl Gateway {
 
     /// Reserves what the exchange is likely to use, where its key has a budget, instead of what it reserved before.
     pub(super) async fn reserve(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
+        if exchange.is_unmetered && self.is_budgeted(exchange) {
+            return Err(BudgetFault::Unmetered.into());
+        }
         let asked = &exchange.outcome.asked;
         let prompt = estimate(asked.text_bytes);
         let answers = asked.answers.unwrap_or(1).max(1);
@@ -228,10 +234,12 @@ pub(super) fn note_models(
 ) {
     let path = passage.route().forwarded(&exchange.path);
     let reads_or_removes = head.method.is_safe() || head.method == Method::DELETE;
+    let reads_or_removes = reads_or_removes && !OVERRIDES.iter().any(|name| head.headers.contains_key(*name));
     exchange.is_free = reads_or_removes || exchange.rules.dialects.is_free(path);
     if exchange.is_free {
         return;
     }
+    exchange.is_unmetered = exchange.rules.dialects.is_unmetered(path);
     let mut asked = Asked::default();
     asked.in_target(path, head.uri.query());
     if let Some(Media::Multipart { boundary }) = media {
