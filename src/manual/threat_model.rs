@@ -91,7 +91,7 @@
 //! | a credential in the query, which ends in logs, however its name is escaped | 400, wherever one of ours is asked for | `credential::none_in_the_query` |
 //! | an operator leads a route that holds a provider's key to an address, or to an authority, of their own, or back to an earlier one | 403: that takes an administrator, by change and by rollback | `keys::an_operator_cannot_lead_a_providers_key_elsewhere`, `policy::reload::only_some_lead_a_providers_key_elsewhere` |
 //! | an operator makes themselves an administrator | keys, users and signing keys are the administrator's | `matrix::everybody_gets_what_the_contract_says` |
-//! | a key that is limited to models or tools asks for others: in the path, the query (however it is escaped), a form, a batch, a fallback list, a tool choice, a hosted tool without a name, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; on a socket every message is asked, and one that nobody reads is refused | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use`, `sockets::paying::a_limited_key_opens_a_session_with_its_model_and_asks_for_its_tools` |
+//! | a key that is limited to models or tools asks for others: in the path, the query (however it is escaped), a form, a batch, a fallback list, a tool choice, a hosted tool without a name or under an allowed one, a server of MCP under an allowed label, a plugin, a header, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; on a socket every message is asked, and one that nobody reads is refused | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use`, `sockets::paying::a_limited_key_opens_a_session_with_its_model_and_asks_for_its_tools` |
 //! | `X-Portcullis-…` from a caller or a provider | counts for nothing, and is taken off in both directions | `quotas::one_caller_takes_no_more_than_its_share` |
 //! | oversized and repeated headers, two hosts, two lengths, bare line feeds, underscores that another parser reads as hyphens | 431, 400, on both planes: see `admin::head`; a token past 16 KiB is none | `bounds`, `vectors`, `wire`, the matrix |
 //! | `Connection` nominates a header that we add, so that the next hop drops it | what a caller nominates is taken off before ours are added | `vectors` (`hop_auth`, `hop_authz`), `a2a::chain::the_upstream_hears_of_agents_from_the_gateway_alone` |
@@ -117,9 +117,9 @@
 //! - On transparent routes a caller of AWS is known by the id of its key, which is no secret, and its signature is the
 //!   provider's to verify: whoever knows the id can spend that caller's quota there. Use `auth = "gateway_key"` with
 //!   `aws_region` where that matters.
-//!   provider's, and goes on. Public paths of our own ask for no credential, and do not look for one in the query.
 //! - On transparent routes a provider's credential may be in the query, where Gemini's SDKs of old have put it: it is the
 //! - Limits of connections are those of an address: nobody is known before their first request, nor between two. Behind a
+//!   provider's, and goes on. Public paths of our own ask for no credential, and do not look for one in the query.
 //!   proxy they are the proxy's, `admin.trusted_proxies` or not. A caller has limits of its requests under way, open streams
 //!   included, and of its upgraded connections, which are its own.
 //! - An answer that is open ends up to a second after the key it was asked for with. On transparent routes it does not: whom
