@@ -60,6 +60,7 @@
 //! | sessions outlived the key, or the user, that began them | a session is worth what its key is worth when it is used | `sessions::what_was_begun_with_a_text_of_a_key_ends_with_that_text` |
 //! | a page that a provider answered with called the API with its reader's session | sessions count on the management plane alone, and a page of the data plane is of another origin | `sessions::a_session_opens_nothing_on_the_data_plane` |
 //! | a browser sent the console's cookie to every port of the host, and a proxy passed it on to a provider | [`proxy::upstream`](crate::proxy::upstream) takes our cookies out | `cookie::ours_are_taken_out_and_others_left` |
+//! | a provider's answer set the console's cookie, which browsers keep for every port of the host, or had it forgotten | `Set-Cookie` of ours and `Clear-Site-Data` are taken off answers | `answers::a_provider_plants_no_session_of_ours_and_ends_none` |
 //! | a provider's huge document, redirect or script address did harm | what a provider says is bounded to 256 KiB and 10 s, no redirect is followed, and its addresses are HTTPS ([`sso::fetch`](crate::access::sso::fetch)) | `sso::a_provider_that_misbehaves_is_told_and_bounded` |
 //! | an audit sink that hung stopped all traffic, or was dropped in silence | a bounded queue and a time limit; what cannot be recorded is refused or alarmed about, as configured | `siem` |
 //! | an agent buys trust by a burst of harmless calls, or drowns an incident in them | five calls an hour count for an agent, bad news count at once ([`govern::trust`](crate::govern::trust)) | `govern::trust::a_new_agent_is_neutral_and_never_trusted`, `incidents_count_by_severity_and_fade` |
@@ -118,8 +119,8 @@
 //!   provider's to verify: whoever knows the id can spend that caller's quota there. Use `auth = "gateway_key"` with
 //!   `aws_region` where that matters.
 //! - On transparent routes a provider's credential may be in the query, where Gemini's SDKs of old have put it: it is the
-//! - Limits of connections are those of an address: nobody is known before their first request, nor between two. Behind a
 //!   provider's, and goes on. Public paths of our own ask for no credential, and do not look for one in the query.
+//! - Limits of connections are those of an address: nobody is known before their first request, nor between two. Behind a
 //!   proxy they are the proxy's, `admin.trusted_proxies` or not. A caller has limits of its requests under way, open streams
 //!   included, and of its upgraded connections, which are its own.
 //! - An answer that is open ends up to a second after the key it was asked for with. On transparent routes it does not: whom
