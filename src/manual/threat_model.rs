@@ -24,7 +24,7 @@
 //! |---|---|---|
 //! | a crafted `Host` (`localhost:4000/#@x`) bypassed a gateway's admin authentication (CVE-2026-49468) | [`admin::head`](crate::admin::head) refuses a Host that is not `host[:port]`; the management API never decides by Host, and answers only to names it knows | `vectors`, `admin::guard::only_own_names_are_answered` |
 //! | SQL injection in the check of API keys (CVE-2026-42208) | keys are looked up by a hash in a key-value table; there is no query language ([`access::key`](crate::access::key)) | by construction |
-//! | a package of a gateway was replaced by malware | releases build from `Cargo.lock`; `.deny.toml` names the licences and the sources that may be used | `cargo deny`, in `make test` |
+//! | a package of a gateway was replaced by malware | releases build from `Cargo.lock`; `.deny.toml` names the licences and the sources that may be used, and which advisories are lived with, and why | `cargo deny`, in `make test`, with advisories in `make audit` |
 //! | an admin interface without protection from forged and excessive requests | the management plane has its own listener and thread, a credential on every call, limits of its own | `quotas::one_caller_takes_no_more_than_its_share`, `bounds` |
 //! | one default in code failed open, another failed closed | [`FailMode`](crate::policy::decision::FailMode) has one default, [`FAIL_MODE_DEFAULT`](crate::policy::FAIL_MODE_DEFAULT) | `inspection::refused` |
 //! | an overlap window of 256 bytes between chunks was taken to be enough | the hold-back is derived from the patterns ([`scan::hold`](crate::scan::hold)); see [`streaming`](super::streaming) | `inspection::chunking`, `scan::hold` |
