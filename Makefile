@@ -7,11 +7,12 @@ MAKEFLAGS += --no-print-directory
 # Where rustup puts cargo, for shells that were started before it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help run build test cluster-test restart-test soak package package-test bench bench-audit train train-tagger eval setup clean
+.PHONY: help run build test audit cluster-test restart-test soak package package-test bench bench-audit train train-tagger eval setup clean
 
 help:
 	@echo "make run     build and start the gateway with a sample provider behind it [CONFIG=FILE]"
 	@echo "make test    check formatting, lints and licences, and run every test"
+	@echo "make audit   hold every dependency against RustSec's advisories, and the licences and sources that are allowed"
 	@echo "make cluster-test  only the tests of several gateways on one database, part of make test"
 	@echo "make restart-test  100,000 requests and long streams across 10 upgrades and 50 reloads, on a release build"
 	@echo "make soak    200 times kill -9 while everything is written to, on a release build [ROUNDS=200]"
@@ -35,6 +36,10 @@ run: build
 test:
 	@tests/setup/system.sh build clients
 	@tests/setup/test.sh
+
+audit:
+	@cargo deny --version > /dev/null 2>&1 || cargo install --quiet --locked cargo-deny
+	@cargo deny --config .deny.toml --log-level error check
 
 cluster-test:
 	@tests/setup/system.sh build clients

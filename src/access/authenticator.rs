@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::credential::Principal;
 use super::credential::Proof;
 use super::key::KeyStore;
+use super::patience::Patience;
 use super::session::Holder;
 use super::session::SessionRecord;
 use super::session::SessionStore;
@@ -40,13 +41,18 @@ impl Authenticator {
     ///
     /// # Errors
     /// Nobody can tell whether that session has ended.
-    pub async fn authenticate(&self, credential: &str, now: Timestamp) -> Result<Option<Principal>, Untold> {
+    pub async fn authenticate(
+        &self,
+        credential: &str,
+        now: Timestamp,
+        patience: &Patience,
+    ) -> Result<Option<Principal>, Untold> {
         if !credential.contains('.') {
             return Ok(self.keys.authenticate(credential, now));
         }
         let Ok(claims) = self.tokens.verify(credential, now) else { return Ok(None) };
         if let Some(session) = &claims.session
-            && !self.sessions.goes_on(session).await?
+            && !self.sessions.goes_on(session, patience).await?
         {
             return Ok(None);
         }

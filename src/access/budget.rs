@@ -50,6 +50,7 @@ use self::shared::Standing;
 use self::shared::Told;
 use self::stored::Granted;
 use self::stored::Used;
+use crate::access::patience::Patience;
 use crate::store::Followed;
 use crate::store::Fresh;
 use crate::store::Store;
@@ -128,6 +129,9 @@ pub enum BudgetFault {
     /// It cannot be told what the exchange costs.
     #[error("this API key has a budget of money, and the model that is asked for has no price here")]
     Unpriced,
+    /// It starts work whose use nobody will see.
+    #[error("this API key has a budget, and what is asked for is work whose use cannot be told")]
+    Unmetered,
     /// It cannot be told what the other nodes have used of it.
     #[error("what is left of this API key's budget cannot be told at the moment")]
     Away,
@@ -189,7 +193,7 @@ impl BudgetFault {
         match self {
             Self::Exhausted { wait, .. } => Some(*wait),
             Self::Reserved | Self::Away => Some(BUSY_WAIT),
-            Self::Unpriced => None,
+            Self::Unpriced | Self::Unmetered => None,
         }
     }
 }
@@ -333,10 +337,10 @@ impl Budgets {
         self.account(id).map_or(Ok(()), |account| account.lock().check(now))
     }
 
-    /// Lets all nodes decide together from now on, and returns where the questions come out; those that nobody answers
-    /// for so long are answered with `alone`.
-    pub fn share(&self, alone: Told, patience: Duration) -> mpsc::Receiver<Question> {
-        let (asking, questions) = Asking::channel(alone, patience);
+    /// Lets all nodes decide together from now on, and returns where the questions come out; a request that
+    /// has waited for so long, all in all, is answered with `alone`.
+    pub fn share(&self, alone: Told, in_all: Duration) -> mpsc::Receiver<Question> {
+        let (asking, questions) = Asking::channel(alone, in_all);
         let is_first = self.asking.set(asking).is_ok();
         debug_assert!(is_first, "budgets are shared once");
         self.changed.begin();
@@ -368,6 +372,7 @@ impl Budgets {
         mut held: Reservation,
         (tokens, cost): (u64, Option<u64>),
         now: Timestamp,
+        patience: &Patience,
     ) -> (Reservation, Result<(), BudgetFault>) {
         let now = self.changed.calendar().now(now);
         let wanted = match held.wanted(tokens, cost, now) {
@@ -375,7 +380,7 @@ impl Budgets {
             Err(fault) => return (held, Err(fault)),
         };
         match self.asking.get() {
-            Some(asking) => asking.ask(held, wanted, now).await,
+            Some(asking) => asking.ask(held, (wanted, now), patience).await,
             None => {
                 let changed = held.change(wanted, now);
                 (held, changed)

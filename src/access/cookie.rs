@@ -82,13 +82,21 @@ impl Cookie {
 
 /// Returns the value of a `Cookie` header without the cookies of ours; `None` where nothing is left.
 pub fn without_ours(value: &str) -> Option<String> {
-    let is_ours = |pair: &&str| {
-        let name = pair.split('=').next().unwrap_or_default().trim();
-        NAMES.contains(&name.strip_prefix(HOST_PREFIX).unwrap_or(name))
-    };
     let kept: Vec<&str> = value.split(';').filter(|pair| !is_ours(pair)).map(str::trim).collect();
     let kept = kept.join("; ");
     if kept.is_empty() { None } else { Some(kept) }
+}
+
+/// Tells whether a `Set-Cookie` sets a cookie of ours: browsers would keep it for every port of the host.
+pub fn sets_ours(value: &[u8]) -> bool {
+    // Some browsers send what has no name as if it had one.
+    let pair = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    is_ours(&String::from_utf8_lossy(pair.strip_prefix(b"=").unwrap_or(pair)))
+}
+
+fn is_ours(pair: &str) -> bool {
+    let name = pair.split('=').next().unwrap_or_default().trim();
+    NAMES.contains(&name.strip_prefix(HOST_PREFIX).unwrap_or(name))
 }
 
 fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
@@ -132,6 +140,21 @@ mod tests {
         assert_eq!(cleared, "portcullis-login=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0");
         let posted = Cookie::PostedAttempt.set(CookieStyle::Secure, "v", Some(9));
         assert_eq!(posted, "__Host-portcullis-saml=v; Path=/; HttpOnly; SameSite=None; Secure; Max-Age=9");
+    }
+
+    #[test]
+    fn what_sets_ours_is_known() {
+        for (value, expected) in [
+            ("__Host-portcullis-session=x; Path=/", true),
+            (" portcullis-login =x", true),
+            ("=portcullis-saml=x", true),
+            ("portcullis-session", true),
+            ("a=portcullis-session", false),
+            ("my-portcullis-session=x", false),
+            ("", false),
+        ] {
+            assert_eq!(sets_ours(value.as_bytes()), expected, "{value}");
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::HeaderName;
 use percent_encoding::percent_decode_str;
@@ -75,8 +77,30 @@ pub const ALL_PLACES: [&str; 5] = ["authorization", "x-api-key", "x-goog-api-key
 pub const CREDENTIAL_PROTOCOLS: [&str; 3] =
     ["openai-insecure-api-key.", "openai-organization.", "openai-project."];
 /// Query parameters in which credentials are sent elsewhere.
-const QUERY_PARAMETERS: [&str; 8] =
-    ["key", "api_key", "api-key", "apikey", "x-api-key", "x-api-token", "token", "access_token"];
+const QUERY_PARAMETERS: [&str; 11] = [
+    "key",
+    "api_key",
+    "api-key",
+    "apikey",
+    "x-api-key",
+    "x-api-token",
+    "token",
+    "access_token",
+    // Google's APIs.
+    "oauth_token",
+    "bearer_token",
+    // Azure's API Management.
+    "subscription-key",
+];
+/// Where else providers look for one: Azure's AI services.
+const PROVIDERS_PLACE: &str = "ocp-apim-subscription-key";
+/// The subprotocol that holds a credential among [`CREDENTIAL_PROTOCOLS`].
+const KEY_PROTOCOL: &str = CREDENTIAL_PROTOCOLS[0];
+const PROTOCOLS: &str = "sec-websocket-protocol";
+/// What begins the schemes of signatures, which are other ones for each request: whose they are says the id of a key.
+const SIGNED: &str = "AWS4-";
+const SIGNER: &str = "Credential=";
+const SIGNER_PARAMETER: &str = "X-Amz-Credential";
 
 /// A credential, and where it was.
 #[derive(Clone, PartialEq, Eq)]
@@ -145,12 +169,15 @@ pub fn presented(
 }
 
 /// Returns the credential that a request carries for its provider, wherever that may look for one: in
-/// [`ALL_PLACES`] or in the query, where Gemini's has one too. An empty one is none (SDKs send those), and any scheme
-/// of `Authorization` is taken; what follows `Bearer` is the credential however the scheme is written.
+/// [`ALL_PLACES`], in the query, where Gemini's has one too, or among the subprotocols of a WebSocket. An empty one is
+/// none (SDKs send those), and any scheme of `Authorization` is taken; what follows `Bearer` is the credential however
+/// the scheme is written. Of a signature, which no two requests have alike, the id of the key it was made with is taken;
+/// of a name and a password, whose name providers do not look at, the password.
 ///
 /// # Errors
 /// There are two: which of them counts, only the provider knows, and the caller could be a new one with each request.
-/// A bearer token with white space in it, or a byte beyond ASCII, can be read in two ways.
+/// A bearer token with white space in it, or a byte beyond ASCII, can be read in two ways; a signature that names no key,
+/// or two, in none.
 pub fn of_provider<'r>(
     headers: &'r HeaderMap,
     query: Option<&'r str>,
@@ -164,9 +191,19 @@ pub fn of_provider<'r>(
             Ok(())
         }
     };
-    for name in ALL_PLACES {
+    for name in ALL_PLACES.into_iter().chain([PROVIDERS_PLACE]) {
         for value in headers.get_all(name) {
             let text = value.to_str().map_err(|_| CredentialFault::Malformed)?.trim();
+            if name == "authorization" && is_signature(text) {
+                take(Cow::Borrowed(signer(text)?))?;
+                continue;
+            }
+            if name == "authorization"
+                && let Some(password) = password(text)
+            {
+                take(Cow::Owned(password))?;
+                continue;
+            }
             let token = match name {
                 "authorization" if text.eq_ignore_ascii_case("bearer") => Some(""),
                 "authorization" => bearer(text),
@@ -178,11 +215,47 @@ pub fn of_provider<'r>(
             take(Cow::Borrowed(token.unwrap_or(text)))?;
         }
     }
-    for pair in query.unwrap_or_default().split('&').filter(|pair| names_credential(pair)) {
-        let (_, value) = pair.split_once('=').unwrap_or_default();
-        take(unescaped(value))?;
+    for value in headers.get_all(PROTOCOLS) {
+        let offered = value.to_str().map_err(|_| CredentialFault::Malformed)?.split(',').map(str::trim);
+        for key in offered.filter_map(|protocol| protocol.strip_prefix(KEY_PROTOCOL)) {
+            take(Cow::Borrowed(key))?;
+        }
+    }
+    for pair in query.unwrap_or_default().split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if names_credential(name) {
+            take(unescaped(value))?;
+        } else if unescaped(name) == SIGNER_PARAMETER {
+            take(Cow::Owned(key_id(&unescaped(value)).to_owned()))?;
+        }
     }
     Ok(found)
+}
+
+/// Returns the password of `Basic` credentials (RFC 7617), or the name where there is none.
+fn password(text: &str) -> Option<String> {
+    let (_, coded) = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"))?;
+    let pair = String::from_utf8(STANDARD.decode(coded.trim()).ok()?).ok()?;
+    let (name, password) = pair.split_once(':')?;
+    Some(if password.is_empty() { name } else { password }.to_owned())
+}
+
+fn is_signature(text: &str) -> bool {
+    text.get(..SIGNED.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(SIGNED))
+}
+
+/// Returns the id of the key that a signature was made with.
+fn signer(text: &str) -> Result<&str, CredentialFault> {
+    let mut named = text.split([' ', ',']).filter_map(|word| word.strip_prefix(SIGNER));
+    match (named.next().map(key_id), named.next()) {
+        (Some(id), None) if !id.is_empty() => Ok(id),
+        _ => Err(CredentialFault::Malformed),
+    }
+}
+
+/// Returns the id of a key without the day, the place and the service that its signature is for.
+fn key_id(credential: &str) -> &str {
+    credential.split('/').next().unwrap_or_default()
 }
 
 /// Tells whether a text is one of our own credentials, that counts or did: none of these is a provider's business.
@@ -223,6 +296,8 @@ mod tests {
     use super::*;
 
     type Outcome = Result<Option<String>, CredentialFault>;
+
+    const SIGNATURE: &str = "AWS4-HMAC-SHA256 Credential=AKID/20261125/eu-west-1/bedrock/aws4_request, SignedHeaders=host, Signature=1f";
 
     fn given(fields: &[(&'static str, &str)], query: Option<&str>, places: &[&'static str]) -> Outcome {
         let mut headers = HeaderMap::new();
@@ -276,7 +351,32 @@ mod tests {
             (&[("authorization", "Bearer k"), ("x-api-key", "")], None, Ok(Some("k"))),
             (&[("authorization", "Bearer "), ("x-api-key", "k")], None, Ok(Some("k"))),
             (&[("authorization", "Bearer k"), ("api-key", "k")], None, Ok(Some("k"))),
-            (&[("authorization", "AWS4-HMAC-SHA256 a, b")], None, Ok(Some("AWS4-HMAC-SHA256 a, b"))),
+            (&[("authorization", "Basic a, b")], None, Ok(Some("Basic a, b"))),
+            // `a:k`, `b:k` and `k:`.
+            (&[("authorization", "Basic YTpr")], None, Ok(Some("k"))),
+            (&[("authorization", "basic  Yjpr")], None, Ok(Some("k"))),
+            (&[("authorization", "Basic azo=")], None, Ok(Some("k"))),
+            (&[("authorization", "Basic YTpr"), ("api-key", "junk")], None, Err(CredentialFault::Ambiguous)),
+            (&[(PROVIDERS_PLACE, "k"), ("api-key", "junk")], None, Err(CredentialFault::Ambiguous)),
+            (&[("authorization", SIGNATURE)], None, Ok(Some("AKID"))),
+            (&[("authorization", "aws4-x Credential=AKID/9/r/s/t,Signature=7")], None, Ok(Some("AKID"))),
+            (&[("authorization", SIGNATURE)], Some("X-Amz-Credential=AKID%2F9%2Fr"), Ok(Some("AKID"))),
+            (&[], Some("X-Amz-Credential=AKID%2F9%2Fr&X-Amz-Signature=8"), Ok(Some("AKID"))),
+            (&[("authorization", SIGNATURE)], Some("X-Amz-Credential=B"), Err(CredentialFault::Ambiguous)),
+            (&[("authorization", SIGNATURE), ("x-api-key", "k")], None, Err(CredentialFault::Ambiguous)),
+            (&[("authorization", "AWS4-HMAC-SHA256 a, b")], None, Err(CredentialFault::Malformed)),
+            (
+                &[("authorization", "AWS4-HMAC-SHA256 Credential=A/9, Credential=B/9")],
+                None,
+                Err(CredentialFault::Malformed),
+            ),
+            (&[(PROTOCOLS, "realtime, openai-insecure-api-key.k")], None, Ok(Some("k"))),
+            (
+                &[(PROTOCOLS, "realtime, openai-insecure-api-key.k"), ("api-key", "junk")],
+                None,
+                Err(CredentialFault::Ambiguous),
+            ),
+            (&[("authorization", "Bearer k")], Some("oauth_token=l"), Err(CredentialFault::Ambiguous)),
             (&[], Some("alt=sse&key=k"), Ok(Some("k"))),
             (&[("x-goog-api-key", "k")], Some("%6Bey=%6B"), Ok(Some("k"))),
             (&[("authorization", "Bearer k"), ("x-api-key", "l")], None, Err(CredentialFault::Ambiguous)),

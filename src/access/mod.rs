@@ -22,6 +22,7 @@ pub mod license;
 pub mod limit;
 pub mod name;
 pub mod password;
+pub mod patience;
 pub mod place;
 pub mod refusals;
 pub mod role;

@@ -38,6 +38,7 @@ use super::keyring::Keyring;
 use super::keyring::sealed::Opener;
 use super::keyring::sealed::Sealed;
 use super::keyring::sealed::seal_old;
+use super::patience::Patience;
 use super::role::Role;
 use super::secret::NodeSecret;
 use crate::store::Batch;
@@ -283,6 +284,7 @@ impl SessionStore {
         holder: Holder,
         logout_hint: Option<String>,
         now: Timestamp,
+        patience: &Patience,
     ) -> Result<(SessionRecord, SessionSecret), SessionError> {
         let secret = SessionSecret::generate();
         let hash = self.secret.hash(PURPOSE, secret.0.as_bytes());
@@ -300,7 +302,7 @@ impl SessionStore {
             past_limit = idlest;
             Ok::<(), SessionError>(self.put_in(batch, &record)?)
         })?;
-        self.tell_ends(&past_limit);
+        self.tell_ends(&past_limit, patience);
         if let Some(live) = self.known.write().by_hash.get_mut(&hash) {
             live.logout_hint = logout_hint.filter(|hint| hint.len() <= LOGOUT_HINT_BYTES_MAX);
         }
@@ -352,19 +354,23 @@ impl SessionStore {
     ///
     /// # Errors
     /// The store failed; the session goes on.
-    pub fn end(&self, value: &str) -> Result<Option<(SessionRecord, Option<String>)>, StoreError> {
+    pub fn end(
+        &self,
+        value: &str,
+        patience: &Patience,
+    ) -> Result<Option<(SessionRecord, Option<String>)>, StoreError> {
         let Some(hash) = self.hash_of(value) else { return Ok(None) };
-        self.remove(&hash)
+        self.remove(&hash, patience)
     }
 
     /// Ends the session of an id; tells whether there was one.
     ///
     /// # Errors
     /// The store failed; the session goes on.
-    pub fn revoke(&self, id: &str) -> Result<bool, StoreError> {
+    pub fn revoke(&self, id: &str, patience: &Patience) -> Result<bool, StoreError> {
         let found = self.known.read().of_id(id).map(|live| live.record.hash);
         let Some(hash) = found else { return Ok(false) };
-        Ok(self.remove(&hash)?.is_some())
+        Ok(self.remove(&hash, patience)?.is_some())
     }
 
     /// Ends the sessions that an identity provider ends: those of a subject there, of sessions there, or of both;
@@ -377,6 +383,7 @@ impl SessionStore {
         issuer: &str,
         subject: Option<&str>,
         sessions: &[String],
+        patience: &Patience,
     ) -> Result<Vec<SessionRecord>, StoreError> {
         let is_meant = |record: &SessionRecord| match &record.holder {
             Holder::Key { .. } | Holder::User { .. } => false,
@@ -399,7 +406,7 @@ impl SessionStore {
         };
         let mut ended = Vec::new();
         for hash in meant {
-            ended.extend(self.remove(&hash)?.map(|(record, _)| record));
+            ended.extend(self.remove(&hash, patience)?.map(|(record, _)| record));
         }
         Ok(ended)
     }
@@ -418,8 +425,8 @@ impl SessionStore {
     ///
     /// # Errors
     /// The store failed; what is left ends all the same.
-    pub fn forget_ended(&self, now: Timestamp) -> Result<(), StoreError> {
-        let idle = self.idle_at_all(now);
+    pub fn forget_ended(&self, now: Timestamp, patience: &Patience) -> Result<(), StoreError> {
+        let idle = self.idle_at_all(now, patience);
         self.deciding(|batch| {
             let ended = self.unkept(idle.as_ref(), now);
             ended.iter().for_each(|id| self.table.table().delete_in(batch, id));
@@ -441,14 +448,18 @@ impl SessionStore {
         (value.len() == SECRET_CHARS).then(|| self.secret.hash(PURPOSE, value.as_bytes()))
     }
 
-    fn remove(&self, hash: &[u8; 32]) -> Result<Option<(SessionRecord, Option<String>)>, StoreError> {
+    fn remove(
+        &self,
+        hash: &[u8; 32],
+        patience: &Patience,
+    ) -> Result<Option<(SessionRecord, Option<String>)>, StoreError> {
         let removed: Option<(SessionRecord, Option<String>)> = self.deciding(|batch| {
             let known = self.known.read();
             let Some(found) = known.by_hash.get(hash) else { return Ok::<_, StoreError>(None) };
             self.table.table().delete_in(batch, &found.record.id);
             Ok(Some((found.record.clone(), found.logout_hint.clone())))
         })?;
-        self.tell_ends(removed.as_ref().map(|(record, _)| &record.id));
+        self.tell_ends(removed.as_ref().map(|(record, _)| &record.id), patience);
         Ok(removed)
     }
 }

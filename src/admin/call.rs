@@ -18,6 +18,7 @@ use super::Office;
 use super::error::ApiError;
 use super::sign_in::OwnSession;
 use crate::access::credential::Principal;
+use crate::access::patience::Patience;
 use crate::access::tier::Tier;
 
 /// What every handler returns.
@@ -35,6 +36,8 @@ pub struct Call {
     pub is_untold: bool,
     /// Where from.
     pub address: Option<IpAddr>,
+    /// How long it has waited for what nodes know together.
+    pub patience: Patience,
     /// The path of the row that answers, its parameters in braces: what is asked for may name people.
     pub route: &'static str,
     /// The parameters in the path, by name.

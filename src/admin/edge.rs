@@ -46,6 +46,7 @@ use crate::access::credential::CredentialFault;
 use crate::access::credential::OWN_PLACES;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
+use crate::access::patience::Patience;
 use crate::access::place;
 use crate::access::session::shared::Untold;
 use crate::access::tier::Tier;
@@ -71,6 +72,7 @@ struct Arrival {
     path: Result<BTreeMap<String, String>, ApiError>,
     request_id: String,
     address: Option<IpAddr>,
+    patience: Patience,
     session: Result<Option<OwnSession>, Untold>,
 }
 
@@ -132,11 +134,12 @@ async fn serve(
     // Whoever shows a key of their own does not call with a session. On the data plane nobody does: browsers send
     // cookies to every port of a host, and a page that a provider answered with would be of that plane's origin.
     let shows_key = credential::presented(&parts.headers, None, &OWN_PLACES) != Ok(None);
+    let patience = Patience::default();
     let session = match plane {
-        Plane::Management if !shows_key => office.own_session(&parts.headers).await,
+        Plane::Management if !shows_key => office.own_session(&parts.headers, &patience).await,
         Plane::Management | Plane::Data => Ok(None),
     };
-    let arrival = Arrival { office, parts, body, path, request_id, address, session };
+    let arrival = Arrival { office, parts, body, path, request_id, address, patience, session };
     let payer = arrival.stranger();
     let host = {
         let (office, parts) = (&arrival.office, &arrival.parts);
@@ -223,7 +226,8 @@ impl Arrival {
         let now = self.office.clock.now();
         match (given, &self.session) {
             (Some(given), _) => {
-                let known = self.office.authenticator.authenticate(&given.credential, now).await?;
+                let authenticator = &self.office.authenticator;
+                let known = authenticator.authenticate(&given.credential, now, &self.patience).await?;
                 known.ok_or(ApiError::Unauthenticated).map(Some)
             }
             (None, Ok(Some(session))) => {
@@ -274,6 +278,7 @@ impl Arrival {
             is_untold: self.session.is_err(),
             session: self.session.unwrap_or_default(),
             address: self.address,
+            patience: self.patience,
             path: self.path?,
             route: route.path,
             query: self.parts.uri.query().unwrap_or_default().to_owned(),

@@ -14,6 +14,7 @@ use super::error::ApiError;
 use crate::access::cookie::Cookie;
 use crate::access::cookie::CookieStyle;
 use crate::access::credential::Principal;
+use crate::access::patience::Patience;
 use crate::access::session::SessionRecord;
 use crate::access::session::SessionSecret;
 use crate::access::session::shared::Untold;
@@ -44,10 +45,14 @@ impl Office {
     ///
     /// # Errors
     /// Nobody can tell whether it has ended.
-    pub async fn own_session(&self, headers: &HeaderMap) -> Result<Option<OwnSession>, Untold> {
+    pub async fn own_session(
+        &self,
+        headers: &HeaderMap,
+        patience: &Patience,
+    ) -> Result<Option<OwnSession>, Untold> {
         let cookie = self.sign_in.cookies.and_then(|style| Cookie::Session.of_headers(style, headers));
         let Some(value) = cookie else { return Ok(None) };
-        let resumed = self.authenticator.sessions.resume_with_all(value, self.clock.now()).await?;
+        let resumed = self.authenticator.sessions.resume_with_all(value, self.clock.now(), patience).await?;
         Ok(resumed.map(|(record, secret)| OwnSession { record, secret }))
     }
 

@@ -5,7 +5,11 @@ use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use tokio::net::TcpStream;
 
 use super::RedisServer;
 use super::WhenAway;
@@ -58,8 +62,51 @@ impl Redis {
     }
 
     pub(super) async fn forget_all(&self) {
+        self.does(&["FLUSHALL"]).await;
+    }
+
+    /// Lets it take nothing any more, as one does that another one took over from.
+    pub(super) async fn becomes_replica(&self) {
+        self.does(&["REPLICAOF", "127.0.0.1", "1"]).await;
+    }
+
+    async fn does(&self, words: &[&str]) {
         let mut open = self.server(WhenAway::Local).open().await.unwrap();
-        assert_eq!(open.ask(&[b"FLUSHALL".to_vec()]).await.unwrap(), Answer::Text(b"OK".to_vec()));
+        let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        assert_eq!(open.ask(&words).await.unwrap(), Answer::Text(b"OK".to_vec()));
+    }
+
+    /// Returns an address that leads here, until it leads to another one.
+    pub(super) async fn failover(&self) -> Failover {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (port, leads_to) = (listener.local_addr().unwrap().port(), Arc::new(AtomicU16::new(self.port)));
+        let leads = Arc::clone(&leads_to);
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let port = leads.load(Ordering::Relaxed);
+                tokio::spawn(async move {
+                    let mut server = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+                    let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+                });
+            }
+        });
+        Failover { port, leads_to }
+    }
+}
+
+/// An address at which another server may take over; connections that are open stay where they lead.
+pub(super) struct Failover {
+    port: u16,
+    leads_to: Arc<AtomicU16>,
+}
+
+impl Failover {
+    pub(super) fn server(&self, when_away: WhenAway) -> RedisServer {
+        server_at(self.port, when_away)
+    }
+
+    pub(super) fn lead_to(&self, redis: &Redis) {
+        self.leads_to.store(redis.port, Ordering::Relaxed);
     }
 }
 

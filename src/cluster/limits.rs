@@ -18,7 +18,10 @@ use jiff::Timestamp;
 use super::redis::Answer;
 use super::redis::Connection;
 use super::redis::RedisUrl;
+use super::rounds::Command;
+use super::rounds::PAUSE;
 use super::rounds::Reach;
+use super::rounds::Rounds;
 use crate::access::a2a::shared::Told;
 use crate::access::limit::Buckets;
 use crate::access::limit::Taken;
@@ -32,8 +35,6 @@ const GATHER: Duration = Duration::from_millis(5);
 const ROUND_MAX: usize = 1000;
 /// How much longer whoever waits for a round waits than it may take.
 const MARGIN: Duration = Duration::from_millis(10);
-/// How long to wait before Redis is tried again.
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// Adds what was taken to when a bucket is full again, in microseconds of the server's clock; answers how long that is
 /// from now. One key each, all with one hash tag, so that a cluster keeps them together.
@@ -109,79 +110,64 @@ impl SharedLimits {
     /// Tells and learns until `shutdown` resolves.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
+        let mut rounds = Rounds::new(self.server.clone(), "quotas", SCRIPT);
         self.kinds.iter().for_each(|buckets| buckets.share());
-        let mut connection = None;
-        let mut was_away = false;
+        // Nothing is known yet; to ask nothing finds out.
+        let mut is_away = rounds.ask(|_| Vec::new()).await.is_none();
         loop {
-            let pause = if was_away { PAUSE } else { GATHER };
+            let refuses = is_away && self.server.when_away == WhenAway::Refuse;
+            self.kinds.iter().for_each(|buckets| buckets.refuse(refuses));
+            let pause = if is_away { PAUSE } else { GATHER };
             tokio::select! {
                 biased;
                 () = &mut shutdown => return,
+                () = rounds.found() => {}
                 () = tokio::time::sleep(pause) => {}
             }
-            let is_away = match self.round(&mut connection).await {
-                Ok(told) => {
-                    self.server.metrics.shared_limits("told", told as u64);
-                    false
-                }
-                Err(error) => {
-                    connection = None;
-                    self.server.metrics.shared_limits("away", 1);
-                    if !was_away {
-                        tracing::error!(%error, "Redis is away: quotas are not shared");
-                    }
-                    true
-                }
-            };
-            if was_away && !is_away {
-                tracing::info!("Redis is back: quotas are shared");
-            }
-            let refuses = is_away && self.server.when_away == WhenAway::Refuse;
-            self.kinds.iter().for_each(|buckets| buckets.refuse(refuses));
-            was_away = is_away;
+            let told = self.round(&mut rounds).await;
+            let (result, count) = told.map_or(("away", 1), |told| ("told", told as u64));
+            self.server.metrics.shared_limits(result, count);
+            is_away = told.is_none();
         }
     }
 
-    /// Tells what was taken since the last round, learns what is left, and returns of how many callers.
-    async fn round(&self, connection: &mut Option<(Connection, Vec<u8>)>) -> io::Result<usize> {
-        if connection.is_none() {
-            *connection = Some(self.connect().await?);
+    /// Tells what was taken since the last round, learns what is left, and returns of how many callers; `None`: nobody
+    /// can tell, of some at least, who are told of later.
+    async fn round(&self, rounds: &mut Rounds) -> Option<usize> {
+        if self.server.reach.is_away() {
+            // Lets go of a connection that may have ended meanwhile.
+            rounds.ask(|_| Vec::new()).await?;
         }
-        let Some((open, script)) = connection else { return Ok(0) };
         let mut told = 0;
         for buckets in &self.kinds {
             let taken = buckets.taken(ROUND_MAX);
             if taken.is_empty() {
                 continue;
             }
-            let commands: Vec<Vec<Vec<u8>>> =
-                taken.iter().map(|it| command(script, buckets.kind().as_str(), it)).collect();
-            match open.ask_all(&commands).await.and_then(|answers| left(&answers)) {
-                Ok(left) => {
-                    told += taken.len();
-                    let now = self.server.clock.now();
-                    taken.iter().zip(left).for_each(|(it, left)| buckets.learn(it, full_at(now, left)));
+            let kind = buckets.kind().as_str();
+            let answers =
+                rounds.ask(|script| taken.iter().map(|it| command(script, kind, it)).collect()).await;
+            let (now, count) = (self.server.clock.now(), taken.len());
+            let mut answers = answers.unwrap_or_default().into_iter();
+            let is_untold = |it: &Taken| match answers.next() {
+                Some(Answer::Number(left)) => {
+                    buckets.learn(it, full_at(now, left));
+                    false
                 }
-                Err(error) => {
-                    buckets.untell(taken);
-                    return Err(error);
-                }
+                Some(Answer::Refused(_) | Answer::Text(_) | Answer::Nothing) | None => true,
+            };
+            let untold: Vec<Taken> = taken.into_iter().filter(is_untold).collect();
+            if !untold.is_empty() {
+                buckets.untell(untold);
+                return None;
             }
+            told += count;
         }
-        Ok(told)
-    }
-
-    async fn connect(&self) -> io::Result<(Connection, Vec<u8>)> {
-        let mut open = self.server.open().await?;
-        match open.ask(&[b"SCRIPT".to_vec(), b"LOAD".to_vec(), SCRIPT.into()]).await? {
-            Answer::Text(name) => Ok((open, name)),
-            Answer::Refused(reason) => Err(io::Error::other(reason)),
-            Answer::Number(_) | Answer::Nothing => Err(io::Error::other("this is not Redis")),
-        }
+        Some(told)
     }
 }
 
-fn command(script: &[u8], kind: &str, taken: &Taken) -> Vec<Vec<u8>> {
+fn command(script: &[u8], kind: &str, taken: &Taken) -> Command {
     let micros = |nanos: i128| nanos.div_euclid(1000).to_string().into_bytes();
     vec![
         b"EVALSHA".to_vec(),
@@ -193,17 +179,9 @@ fn command(script: &[u8], kind: &str, taken: &Taken) -> Vec<Vec<u8>> {
     ]
 }
 
-/// Returns how long it is until each bucket is full, in microseconds. A script that is not known any more is loaded
-/// anew with the next connection.
-fn left(answers: &[Answer]) -> io::Result<Vec<i64>> {
-    let number = |answer: &Answer| match answer {
-        Answer::Number(left) => Ok(*left),
-        Answer::Refused(reason) => Err(io::Error::other(reason.clone())),
-        Answer::Text(_) | Answer::Nothing => Err(io::Error::other("this is not Redis")),
-    };
-    answers.iter().map(number).collect()
-}
-
 fn full_at(now: Timestamp, left_us: i64) -> i128 {
     now.as_nanosecond() + i128::from(left_us) * 1000
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,6 +96,7 @@ mod tests {
 
     use super::*;
     use crate::access::a2a::shared::Asking;
+    use crate::access::patience::Patience;
     use crate::clock::Clock;
     use crate::clock::ManualClock;
     use crate::cluster::limits::WhenAway;
@@ -150,7 +151,10 @@ mod tests {
 
         /// Asks once; returns what is told, and how many connections there were by then.
         async fn ask(&self) -> (Told, usize) {
-            let told = self.asking.remember("planner", &[1; 32], Duration::from_secs(60)).await;
+            let told = self
+                .asking
+                .remember("planner", (&[1; 32], Duration::from_secs(60)), &Patience::default())
+                .await;
             (told, self.begun.load(Ordering::Relaxed))
         }
     }

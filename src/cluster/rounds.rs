@@ -64,7 +64,7 @@ impl Reach {
     }
 
     /// Notes that it is away; tells whether that is news.
-    fn lost(&self) -> bool {
+    pub(super) fn lost(&self) -> bool {
         !self.is_away.swap(true, Ordering::Relaxed)
     }
 
@@ -193,8 +193,29 @@ async fn connect(server: &RedisServer, script: &str) -> io::Result<Open> {
     }
 }
 
-/// Tells whether an answer refuses for one of these reasons.
+/// Tells whether an answer refuses for one of these reasons. Before Redis 7 one that ended a script stands within the
+/// answer, as `ERR Error running script (call to f_…): @user_script:9: -READONLY You can't …`.
 fn is_refused(answer: &Answer, codes: &[&str]) -> bool {
     let Answer::Refused(reason) = answer else { return false };
-    codes.contains(&reason.split(' ').next().unwrap_or_default())
+    let (code, rest) = reason.split_once(' ').unwrap_or((reason, ""));
+    codes.contains(&code)
+        || (code == "ERR"
+            && rest.split(' ').any(|word| word.strip_prefix('-').is_some_and(|it| codes.contains(&it))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_known_within_a_script_too() {
+        let old = "ERR Error running script (call to f_9c): @user_script:9: @user_script: 9: \
+                   -READONLY You can't write against a read only replica.";
+        let new = "READONLY You can't write against a read only replica. script: 9c, on @user_script:9.";
+        for (reason, expected) in
+            [(old, true), (new, true), ("ERR -NOTREADONLY", false), ("ERR READONLY", false)]
+        {
+            assert_eq!(is_refused(&Answer::Refused(reason.to_owned()), &ELSEWHERE), expected, "{reason}");
+        }
+    }
 }

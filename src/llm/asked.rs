@@ -2,7 +2,9 @@
 //!
 //! Names are looked for wherever the known APIs have them, whichever API the request is taken for: who
 //! decides about names must not be talked out of looking. A tool that has no name of its own goes by
-//! its type (`web_search`), one that has neither by [`UNNAMED`].
+//! its type (`web_search`), one that has neither by [`UNNAMED`]. Where its name is the caller's choice and says nothing
+//! of what works there, it goes by more than its name: a provider's own tool by its type too, and a server of MCP by
+//! `mcp:` and its address.
 
 use super::json::Document;
 use super::json::NodeId;
@@ -25,7 +27,7 @@ const MODEL_KEYS: [&str; 5] = ["model", "modelId", "model_id", "models", "fallba
 /// Members of a message on a socket that say what a session or an answer is to be.
 const MESSAGE_PARTS: [&str; 2] = ["session", "response"];
 /// Members that hold requests of their own.
-const NESTED: [&str; 3] = ["requests", "body", "params"];
+const NESTED: [&str; 7] = ["requests", "body", "params", "batch", "inputConfig", "input_config", "request"];
 /// Members that list tools.
 const TOOL_LISTS: [&[&str]; 6] = [
     &["tools"],
@@ -35,6 +37,16 @@ const TOOL_LISTS: [&[&str]; 6] = [
     &["tool_choice", "allowed_tools", "tools"],
     &["mcp_servers"],
 ];
+/// Members that switch tools on by their ids.
+const ID_LISTS: [&str; 2] = ["plugins", "connectors"];
+/// Members that have the provider search the web.
+const WEB_SEARCH: [&str; 2] = ["web_search_options", "search_parameters"];
+/// Where a tool of MCP says which server is meant.
+const SERVER_KEYS: [&str; 3] = ["server_url", "url", "connector_id"];
+/// Types of tools whose name says all: their caller runs them.
+const OWN_TYPES: [&str; 2] = ["function", "custom"];
+/// What begins the type of the one tool of a provider that goes by another name than its type.
+const EDITOR: &str = "text_editor_";
 /// Members that choose one.
 const CHOICES: [&[&str]; 3] = [&["tool_choice"], &["function_call"], &["toolConfig", "toolChoice", "tool"]];
 /// Members that list the names of those that may be called.
@@ -45,9 +57,13 @@ const NAME_LISTS: [&[&str]; 2] = [
 /// Lists of function declarations within one tool.
 const DECLARATIONS: [&str; 2] = ["functionDeclarations", "function_declarations"];
 /// Members that stand for what was stored before: with a model of its own, or with tools only.
-const STORED: [(&[&str], bool); 8] = [
+const STORED: [(&[&str], bool); 12] = [
+    (&["inputConfig", "fileName"], true),
+    (&["input_config", "file_name"], true),
     (&["input_file_id"], true),
     (&["agent_id"], true),
+    (&["agent", "name"], true),
+    (&["agent_reference", "name"], true),
     (&["input_files"], false),
     (&["assistant_id"], false),
     (&["prompt", "id"], false),
@@ -56,7 +72,16 @@ const STORED: [(&[&str], bool); 8] = [
     (&["generateContentRequest", "cachedContent"], false),
 ];
 /// Members that are read above, by their first names.
-const READ: [&str; 26] = [
+const READ: [&str; 35] = [
+    "batch",
+    "inputConfig",
+    "input_config",
+    "request",
+    "plugins",
+    "connectors",
+    "search_parameters",
+    "agent",
+    "agent_reference",
     "model",
     "modelId",
     "model_id",
@@ -197,7 +222,16 @@ impl Search<'_, '_> {
                 self.asked.tools.extend(name);
             }
         }
-        if self.find(request, &["web_search_options"]).is_some_and(|options| self.document.is_set(options)) {
+        for key in ID_LISTS {
+            let listed = self.find(request, &[key]);
+            for one in listed.into_iter().flat_map(|listed| self.document.children(listed)) {
+                let id = self.find(one, &["id"]).and_then(|id| self.text(id));
+                self.asked.tools.push(id.unwrap_or_else(|| UNNAMED.to_owned()));
+            }
+        }
+        let is_on =
+            |key: &&str| self.find(request, &[key]).is_some_and(|options| self.document.is_set(options));
+        if WEB_SEARCH.iter().any(is_on) {
             self.asked.tools.push("web_search".to_owned());
         }
         if self.find(request, &["method"]).and_then(|method| self.text(method)).as_deref()
@@ -269,7 +303,9 @@ impl Search<'_, '_> {
                 }
                 None => {
                     let name = self.name(tool);
+                    let more = self.known_by(tool, &name);
                     self.asked.tools.push(name);
+                    self.asked.tools.extend(more);
                 }
             }
         }
@@ -289,6 +325,18 @@ impl Search<'_, '_> {
         };
         let name = named("name").or_else(|| named("server_label")).or_else(typed);
         name.or_else(only).unwrap_or_else(|| UNNAMED.to_owned())
+    }
+
+    /// Returns what else one tool goes by than its name.
+    fn known_by(&self, tool: NodeId, name: &str) -> Option<String> {
+        let text = |key: &&str| self.find(tool, &[key]).and_then(|value| self.text(value));
+        let kind = text(&"type")?;
+        if matches!(kind.as_str(), "mcp" | "url") {
+            return SERVER_KEYS.iter().find_map(text).map(|server| format!("mcp:{server}"));
+        }
+        let says_all =
+            OWN_TYPES.contains(&kind.as_str()) || kind.starts_with(name) || kind.starts_with(EDITOR);
+        (!says_all).then_some(kind)
     }
 
     fn choice(&mut self, choice: Option<NodeId>) {
@@ -335,6 +383,10 @@ mod tests {
             (r#"{"model":"a","models":["b","c"],"fallbacks":[{"model":"d"}]}"#, &["a", "b", "c", "d"]),
             (r#"{"requests":[{"model":"models/g"},{"custom_id":"1","params":{"model":"h"}}]}"#, &["g", "h"]),
             (r#"[{"model":"a"},{"model":"b"}]"#, &["a", "b"]),
+            (
+                r#"{"batch":{"model":"models/g","inputConfig":{"requests":{"requests":[{"request":{"model":"h"}}]}}}}"#,
+                &["g", "h"],
+            ),
             (r#"{"messages":[{"model":"x"}],"model":3}"#, &[]),
         ] {
             assert_eq!(asked(body).models, models, "{body}");
@@ -388,6 +440,27 @@ mod tests {
                 r#"{"tools":[{"type":"mcp","server_label":"s"}],"mcp_servers":[{"type":"url","name":"m"}]}"#,
                 &["s", "m"],
             ),
+            (
+                r#"{"tools":[{"type":"mcp","server_label":"s","server_url":"https://x.example/sse"}]}"#,
+                &["s", "mcp:https://x.example/sse"],
+            ),
+            (
+                r#"{"tools":[{"type":"mcp","server_label":"s","connector_id":"connector_dropbox"}]}"#,
+                &["s", "mcp:connector_dropbox"],
+            ),
+            (
+                r#"{"mcp_servers":[{"type":"url","name":"m","url":"https://x.example"}]}"#,
+                &["m", "mcp:https://x.example"],
+            ),
+            (r#"{"tools":[{"type":"web_search_preview","name":"a"}]}"#, &["a", "web_search_preview"]),
+            (r#"{"tools":[{"type":"web_search_20250305","name":"web_search"}]}"#, &["web_search"]),
+            (
+                r#"{"tools":[{"type":"text_editor_20250728","name":"str_replace_based_edit_tool"}]}"#,
+                &["str_replace_based_edit_tool"],
+            ),
+            (r#"{"tools":[{"type":"custom","name":"a"}]}"#, &["a"]),
+            (r#"{"plugins":[{"id":"web"},{}],"connectors":[{"id":"c"}]}"#, &["web", UNNAMED, "c"]),
+            (r#"{"search_parameters":{"mode":"on"}}"#, &["web_search"]),
             (r#"{"input":[{"type":"mcp_list_tools","tools":[{"name":"a"}]}]}"#, &["a"]),
             (r#"{"tool_choice":"auto"}"#, &[]),
             (r#"{"tool_choice":null,"function_call":"none"}"#, &[]),

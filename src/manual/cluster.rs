@@ -26,7 +26,7 @@
 //! | revisions of the rules (routes, policies, limits) | unless `cluster.limits = "redis"`: quotas, also of agents, and the replay windows of `a2a` |
 //! | the entries of all audit journals, as they were shipped; the live stream `/api/v1/audit/stream`, on whichever node, is of all of them | |
 //! | with `cluster.limits = "redis"`: ends and last uses of sessions, with the next request | |
-//! | legal holds, erasures, the keys that names are sealed under | trust in agents, pins of tools, SAML assertions that were used |
+//! | legal holds, erasures, the keys that names are sealed under, SAML assertions that were used | trust in agents, pins of tools |
 //! | usage, cost; what was used of budgets, with `cluster.limits = "redis"` before the next exchange passes | counts of A/B tests (the tests themselves are shared) |
 //!
 //! # The audit log of all nodes
@@ -111,9 +111,12 @@
 //! back in a second); what is under way goes on and is counted. Use `maxmemory-policy noeviction`.
 //!
 //! # How long a request waits
-//! `cluster.redis.timeout_ms` (500) for whatever it asks, the wait for its turn included. Once an answer has not come in that
-//! time Redis counts as away at this node: nobody waits for it any more, whatever is asked, until one connection at a time,
-//! twice a second, has found that it answers.
+//! `cluster.redis.timeout_ms` (500) for whatever it asks, the wait for its turn included, and for all that it asks
+//! together: a request whose session was slow to be answered for waits that much less for its budget, and goes by
+//! `when_away` after that. On a socket each message of the caller counts as a request. Once an answer has not come in that
+//! time Redis counts as away at this node: nobody asks it any more, quotas included, until one connection at a time,
+//! twice a second, has found that it answers. After a failover whoever answers at the address is asked: a server that
+//! says `READONLY`, `LOADING` or `MASTERDOWN` loses its connections.
 //!
 //! # Sessions
 //! That a session began, and that it ended, travels as other changes do ([below](#how-changes-travel)); last uses are written

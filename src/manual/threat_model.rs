@@ -24,7 +24,7 @@
 //! |---|---|---|
 //! | a crafted `Host` (`localhost:4000/#@x`) bypassed a gateway's admin authentication (CVE-2026-49468) | [`admin::head`](crate::admin::head) refuses a Host that is not `host[:port]`; the management API never decides by Host, and answers only to names it knows | `vectors`, `admin::guard::only_own_names_are_answered` |
 //! | SQL injection in the check of API keys (CVE-2026-42208) | keys are looked up by a hash in a key-value table; there is no query language ([`access::key`](crate::access::key)) | by construction |
-//! | a package of a gateway was replaced by malware | releases build from `Cargo.lock`; `.deny.toml` names the licences and the sources that may be used | `cargo deny`, in `make test` |
+//! | a package of a gateway was replaced by malware | releases build from `Cargo.lock`; `.deny.toml` names the licences and the sources that may be used, and which advisories are lived with, and why | `cargo deny`, in `make test`, with advisories in `make audit` |
 //! | an admin interface without protection from forged and excessive requests | the management plane has its own listener and thread, a credential on every call, limits of its own | `quotas::one_caller_takes_no_more_than_its_share`, `bounds` |
 //! | one default in code failed open, another failed closed | [`FailMode`](crate::policy::decision::FailMode) has one default, [`FAIL_MODE_DEFAULT`](crate::policy::FAIL_MODE_DEFAULT) | `inspection::refused` |
 //! | an overlap window of 256 bytes between chunks was taken to be enough | the hold-back is derived from the patterns ([`scan::hold`](crate::scan::hold)); see [`streaming`](super::streaming) | `inspection::chunking`, `scan::hold` |
@@ -60,6 +60,7 @@
 //! | sessions outlived the key, or the user, that began them | a session is worth what its key is worth when it is used | `sessions::what_was_begun_with_a_text_of_a_key_ends_with_that_text` |
 //! | a page that a provider answered with called the API with its reader's session | sessions count on the management plane alone, and a page of the data plane is of another origin | `sessions::a_session_opens_nothing_on_the_data_plane` |
 //! | a browser sent the console's cookie to every port of the host, and a proxy passed it on to a provider | [`proxy::upstream`](crate::proxy::upstream) takes our cookies out | `cookie::ours_are_taken_out_and_others_left` |
+//! | a provider's answer set the console's cookie, which browsers keep for every port of the host, or had it forgotten | `Set-Cookie` of ours and `Clear-Site-Data` are taken off answers | `answers::a_provider_plants_no_session_of_ours_and_ends_none` |
 //! | a provider's huge document, redirect or script address did harm | what a provider says is bounded to 256 KiB and 10 s, no redirect is followed, and its addresses are HTTPS ([`sso::fetch`](crate::access::sso::fetch)) | `sso::a_provider_that_misbehaves_is_told_and_bounded` |
 //! | an audit sink that hung stopped all traffic, or was dropped in silence | a bounded queue and a time limit; what cannot be recorded is refused or alarmed about, as configured | `siem` |
 //! | an agent buys trust by a burst of harmless calls, or drowns an incident in them | five calls an hour count for an agent, bad news count at once ([`govern::trust`](crate::govern::trust)) | `govern::trust::a_new_agent_is_neutral_and_never_trusted`, `incidents_count_by_severity_and_fade` |
@@ -87,11 +88,11 @@
 //! | timing the comparison of keys and passwords | keys are found by a keyed hash, hashes are compared in constant time, names are found and missed alike | by construction |
 //! | names that look like another's (`аdmin` in Cyrillic, full-width letters, invisible or turning characters) | one spelling (NFKC, lower case), one script, one user for each skeleton of UTS 39; names of keys show all they are | `access::name`, `transcripts::users` |
 //! | two credentials in one request, so that one is checked and the other used | 400 on both planes and on every kind of route, in headers and in the query; empty ones are none | `credential::one_credential_wherever_it_is`, `credential::a_provider_gets_one_credential_too`, `keys::whoever_has_no_right_to_a_route_is_told_in_its_sdks_words` |
-//! | being a new caller with each request of a transparent route: junk beside the credential that counts, or another spelling of `Bearer` | 400, 401; one credential is one caller, wherever and however it is written | `keys::nobody_is_a_new_caller_with_each_request` |
+//! | being a new caller with each request of a transparent route: junk beside the credential that counts (that of a WebSocket's subprotocol too), another spelling of `Bearer`, or a signature, no two of which are alike | 400, 401; one credential is one caller, wherever and however it is written; of a signature (AWS) the key's id is the caller | `keys::nobody_is_a_new_caller_with_each_request`, `credential::a_provider_gets_one_credential_too` |
 //! | a credential in the query, which ends in logs, however its name is escaped | 400, wherever one of ours is asked for | `credential::none_in_the_query` |
 //! | an operator leads a route that holds a provider's key to an address, or to an authority, of their own, or back to an earlier one | 403: that takes an administrator, by change and by rollback | `keys::an_operator_cannot_lead_a_providers_key_elsewhere`, `policy::reload::only_some_lead_a_providers_key_elsewhere` |
 //! | an operator makes themselves an administrator | keys, users and signing keys are the administrator's | `matrix::everybody_gets_what_the_contract_says` |
-//! | a key that is limited to models or tools asks for others: in the path, the query (however it is escaped), a form, a batch, a fallback list, a tool choice, a hosted tool without a name, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; on a socket every message is asked, and one that nobody reads is refused | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use`, `sockets::paying::a_limited_key_opens_a_session_with_its_model_and_asks_for_its_tools` |
+//! | a key that is limited to models or tools asks for others: in the path, the query (however it is escaped), a form, a batch, a fallback list, a tool choice, a hosted tool without a name or under an allowed one, a server of MCP under an allowed label, a plugin, a header, behind a duplicate key | 403 that names it; what names no model, or cannot be read, is refused too; on a socket every message is asked, and one that nobody reads is refused | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use`, `sockets::paying::a_limited_key_opens_a_session_with_its_model_and_asks_for_its_tools` |
 //! | `X-Portcullis-…` from a caller or a provider | counts for nothing, and is taken off in both directions | `quotas::one_caller_takes_no_more_than_its_share` |
 //! | oversized and repeated headers, two hosts, two lengths, bare line feeds, underscores that another parser reads as hyphens | 431, 400, on both planes: see `admin::head`; a token past 16 KiB is none | `bounds`, `vectors`, `wire`, the matrix |
 //! | `Connection` nominates a header that we add, so that the next hop drops it | what a caller nominates is taken off before ours are added | `vectors` (`hop_auth`, `hop_authz`), `a2a::chain::the_upstream_hears_of_agents_from_the_gateway_alone` |
@@ -105,7 +106,7 @@
 //! | a million names to wash out a used-up quota | a bucket that is not full is never forgotten; without room newcomers share one | `limit::a_million_callers_neither_fill_the_memory_nor_refill_anybody` |
 //! | forcing a restart to refill quotas | levels are kept when the process ends, agents' too; a killed one gives each caller one burst at most | `quotas::one_caller_takes_no_more_than_its_share`, `a2a::chain::a_restart_refills_no_agent` |
 //! | holding requests or connections | at most `limits.concurrent_requests_per_caller` under way, agents included, `limits.upgraded_connections_per_caller` of them upgraded, `admin.max_streams_per_caller` audit streams, `max_connections_per_address` of each plane | the same test, `stream::one_reader_does_not_take_the_streams_of_all`, `a2a::seats`, `standing::an_upgraded_connection_ends_with_its_key_and_each_caller_has_so_many`, `bounds` |
-//! | using a model and leaving before its answer, so that nothing is charged; one that answers under a name without a price | the budget pays what was reserved; what was asked for | `budgets::what_a_provider_was_asked_is_paid_though_nobody_read_its_answer` |
+//! | using a model and leaving before its answer, so that nothing is charged; one that answers under a name without a price; asking it by a `GET` that a header makes a `POST` | the budget pays what was reserved; what was asked for; nothing is a mere reading whose method a header overrides | `budgets::what_a_provider_was_asked_is_paid_though_nobody_read_its_answer`, `budgets::whoever_overrides_the_method_pays_each_time` |
 //! | saying to be another address in `X-Forwarded-For`, to knock without a limit or in another's name | it counts from the networks of `admin.trusted_proxies` alone, and of it what the last of them added; an IPv6 customer's /64 is one address | `quota::whom_a_trusted_proxy_names_pays_and_nobody_else_is_believed`, `quota::a_network_knocks_as_one_and_does_not_hide_failed_logins` |
 //! | choosing a request id whose variant of an A/B test lets a text pass | a request that its caller named is drawn by an id that it does not know | `abtest::nobody_chooses_what_judges_a_request_by_its_name` |
 //! | an operator leads the audit log elsewhere, or silences a sink | where it goes is said in files alone; which entries a sink gets takes an administrator | `siem::following::where_entries_go_is_said_in_files_alone`, `policy::reload::tests::where_the_log_goes_is_for_files_and_what_of_it_for_administrators` |
@@ -115,6 +116,9 @@
 //! # What is not promised
 //! - Where a provider asks for no credential (Ollama, vLLM), whoever sends another one with each request is another caller
 //!   each time, without a limit of its own: use `auth = "gateway_key"`, or keep such a route to known networks.
+//! - On transparent routes a caller of AWS is known by the id of its key, which is no secret, and its signature is the
+//!   provider's to verify: whoever knows the id can spend that caller's quota there. Use `auth = "gateway_key"` with
+//!   `aws_region` where that matters.
 //! - On transparent routes a provider's credential may be in the query, where Gemini's SDKs of old have put it: it is the
 //!   provider's, and goes on. Public paths of our own ask for no credential, and do not look for one in the query.
 //! - Limits of connections are those of an address: nobody is known before their first request, nor between two. Behind a
@@ -162,4 +166,5 @@
 //!
 //! # Known exceptions
 //! - What is no HTTP, and `CONNECT`, is answered by Pingora before any code of ours: an empty 400 or 405, without the
-//!   headers that all other answers carry. So is the 503 for one connection too many: it comes before any request.
+//!   headers that all other answers carry; on HTTP/2 so is a request without an authority, or with a `Host` that differs
+//!   from it, and what is malformed there ends its stream. So is the 503 for one connection too many: it comes before any request.

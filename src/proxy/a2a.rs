@@ -87,7 +87,7 @@ impl Gateway {
         }
         let pending = pending.ok_or(Rejection::Internal)?;
         let verdict = match pending.complete(&self.guardrails, self.clock.now()) {
-            Ok(grant) => grant.confirmed(&self.guardrails).await,
+            Ok(grant) => grant.confirmed(&self.guardrails, &exchange.patience).await,
             Err(denial) => Err(denial),
         };
         let call = exchange.agent.get_or_insert_default();

@@ -17,6 +17,7 @@ use crate::access::credential::is_ours;
 use crate::access::credential::of_provider;
 use crate::access::credential::presented;
 use crate::access::limit::LimitState;
+use crate::access::patience::Patience;
 use crate::access::place;
 use crate::access::role::Permission;
 use crate::access::tier::Tier;
@@ -61,7 +62,7 @@ impl Gateway {
         exchange: &mut Exchange,
         passage: &Passage,
     ) -> Result<(), Rejection> {
-        let (principal, presented) = match self.principal(session).await {
+        let (principal, presented) = match self.principal(session, &exchange.patience).await {
             Ok(known) => known,
             // Nobody knocks: it is we who cannot tell.
             Err(rejection @ Rejection::Untold(_)) => return Err(rejection),
@@ -85,12 +86,17 @@ impl Gateway {
         Ok(())
     }
 
-    async fn principal(&self, session: &Session) -> Result<(Principal, Presented), Rejection> {
+    async fn principal(
+        &self,
+        session: &Session,
+        patience: &Patience,
+    ) -> Result<(Principal, Presented), Rejection> {
         let head = session.req_header();
         let presented =
             presented(&head.headers, head.uri.query(), &ALL_PLACES).map_err(Rejection::Credential)?;
         let presented = presented.ok_or(Rejection::NoKey)?;
-        let principal = self.authenticator.authenticate(&presented.credential, self.clock.now()).await?;
+        let principal =
+            self.authenticator.authenticate(&presented.credential, self.clock.now(), patience).await?;
         principal.map(|principal| (principal, presented)).ok_or(Rejection::UnknownKey)
     }
 

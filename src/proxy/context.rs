@@ -13,6 +13,7 @@ use crate::access::concurrency::Seat;
 use crate::access::credential::Presented;
 use crate::access::credential::Principal;
 use crate::access::limit::LimitState;
+use crate::access::patience::Patience;
 use crate::access::scope::Scope;
 use crate::govern::abtest::Enrolled;
 use crate::id::Ulid;
@@ -92,6 +93,8 @@ pub struct Exchange {
     pub models: Vec<String>,
     /// Whether it asks no model anything: it reads or removes something, counts tokens, or brings a file.
     pub is_free: bool,
+    /// Whether it has models work whose use no answer tells: a batch, a training.
+    pub is_unmetered: bool,
     /// Placeholders to restore for this caller.
     pub vault: Vault,
     /// The system prompt of its request, until its answer comes.
@@ -108,6 +111,8 @@ pub struct Exchange {
     pub reserved: Option<Reserved>,
     /// What it reserved of its key's budget.
     pub reservation: Option<Reservation>,
+    /// How long it has waited for what nodes know together.
+    pub patience: Patience,
     /// What a socket is to reserve before it goes on.
     pub due: Option<Due>,
     /// Whether its event is on the disk already, or is only counted.
@@ -249,6 +254,7 @@ impl Exchange {
             call_id: None,
             models: Vec::new(),
             is_free: false,
+            is_unmetered: false,
             vault,
             prompt: Prompt::default(),
             guarded: None,
@@ -257,6 +263,7 @@ impl Exchange {
             outcome: Outcome::default(),
             reserved: None,
             reservation: None,
+            patience: Patience::default(),
             due: None,
             is_recorded: false,
             is_in_doubt: false,

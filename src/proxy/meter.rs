@@ -17,6 +17,7 @@ use super::reject::Rejection;
 use super::request::aside;
 use crate::access::budget::Amount;
 use crate::access::budget::BudgetFault;
+use crate::access::patience::Patience;
 use crate::govern::analytics::Cost;
 use crate::govern::analytics::Finding;
 use crate::govern::analytics::Tokens;
@@ -32,6 +33,9 @@ use crate::policy::decision::CallerId;
 /// Why an exchange ended early when its caller wanted no more: that is no failure.
 const GONE: &str = "caller_gone";
 
+/// Headers by which some providers take a request for one of another method.
+const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
 /// What is reserved of a budget for an answer, in tokens, where the request sets no limit.
 const ANSWER_TOKENS: u64 = 4096;
 
@@ -43,6 +47,9 @@ impl Gateway {
 
     /// Reserves what the exchange is likely to use, where its key has a budget, instead of what it reserved before.
     pub(super) async fn reserve(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
+        if exchange.is_unmetered && self.is_budgeted(exchange) {
+            return Err(BudgetFault::Unmetered.into());
+        }
         let asked = &exchange.outcome.asked;
         let prompt = estimate(asked.text_bytes);
         let answers = asked.answers.unwrap_or(1).max(1);
@@ -68,10 +75,12 @@ impl Gateway {
     /// # Errors
     /// The budget is used up, or does not pay for it.
     pub(super) async fn pay(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
-        match exchange.due.take() {
-            None => Ok(()),
-            Some(Due::Standing) => self.stand_by(exchange).await,
-            Some(Due::Answer) => {
+        let Some(due) = exchange.due.take() else { return Ok(()) };
+        // Each is a request of its own.
+        exchange.patience = Patience::default();
+        match due {
+            Due::Standing => self.stand_by(exchange).await,
+            Due::Answer => {
                 self.reserve(exchange).await?;
                 // What was asked for is paid, until its answer tells what it used.
                 exchange.outcome.service = Service::Untold;
@@ -86,7 +95,7 @@ impl Gateway {
         let is_first = held.is_none();
         let held = held.or_else(|| self.budgets.hold(paying_key(exchange)?));
         let Some(held) = held else { return Ok(()) };
-        let (held, told) = self.budgets.change(held, wanted, self.clock.now()).await;
+        let (held, told) = self.budgets.change(held, wanted, self.clock.now(), &exchange.patience).await;
         exchange.reservation = Some(held).filter(|_| told.is_ok() || !is_first);
         told.map_err(|fault| {
             if fault == BudgetFault::Away {
@@ -225,10 +234,12 @@ pub(super) fn note_models(
 ) {
     let path = passage.route().forwarded(&exchange.path);
     let reads_or_removes = head.method.is_safe() || head.method == Method::DELETE;
+    let reads_or_removes = reads_or_removes && !OVERRIDES.iter().any(|name| head.headers.contains_key(*name));
     exchange.is_free = reads_or_removes || exchange.rules.dialects.is_free(path);
     if exchange.is_free {
         return;
     }
+    exchange.is_unmetered = exchange.rules.dialects.is_unmetered(path);
     let mut asked = Asked::default();
     asked.in_target(path, head.uri.query());
     if let Some(Media::Multipart { boundary }) = media {

@@ -216,6 +216,7 @@ impl Rejection {
             Self::Budget(BudgetFault::Reserved) => (StatusCode::TOO_MANY_REQUESTS, "budget_reserved"),
             Self::Budget(BudgetFault::Away) => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
             Self::Budget(BudgetFault::Unpriced) => (StatusCode::FORBIDDEN, "model_unpriced"),
+            Self::Budget(BudgetFault::Unmetered) => (StatusCode::FORBIDDEN, "use_unmetered"),
             Self::Gate(GateFault::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
             Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
             Self::Gate(GateFault::Slow { .. }) => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
@@ -324,6 +325,7 @@ mod tests {
             (Rejection::Budget(BudgetFault::Reserved), 429, true),
             (Rejection::Budget(BudgetFault::Away), 429, true),
             (Rejection::Budget(BudgetFault::Unpriced), 403, false),
+            (Rejection::Budget(BudgetFault::Unmetered), 403, false),
             (Rejection::Gate(GateFault::Overloaded), 503, true),
             (Rejection::Upstream(UpstreamFault::Slow), 504, true),
         ];

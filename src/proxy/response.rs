@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use bytes::BytesMut;
 use http::HeaderName;
+use http::HeaderValue;
 use http::Method;
 use http::StatusCode;
 use http::header;
@@ -23,6 +24,7 @@ use super::gate::Reserved;
 use super::reject::Rejection;
 use super::request::coding_limits;
 use crate::access::a2a::claims::is_reserved;
+use crate::access::cookie;
 use crate::admin::adapter::caller_left;
 use crate::llm::media::Media;
 use crate::llm::media::MediaFault;
@@ -36,7 +38,8 @@ use crate::proxy::coding::CodingFault;
 use crate::proxy::upstream::Reply;
 
 /// Fields of the provider's response that belong to its connection or to bytes that change.
-const DROPPED: [&str; 8] = [
+const DROPPED: [&str; 9] = [
+    "clear-site-data",
     "connection",
     "keep-alive",
     "proxy-authenticate",
@@ -329,7 +332,12 @@ impl Gateway {
         let keeps =
             |name: &HeaderName| !DROPPED.contains(&name.as_str()) && !dropped.contains(&name.as_str());
         let keeps = |name: &HeaderName| keeps(name) && !is_reserved(name.as_str());
-        for (name, value) in source.headers.iter().filter(|(name, _)| keeps(name)) {
+        // A provider's answer is of our host, and its cookies would be of our console too.
+        let plants = |name: &HeaderName, value: &HeaderValue| {
+            *name == header::SET_COOKIE && cookie::sets_ours(value.as_bytes())
+        };
+        let kept = source.headers.iter().filter(|(name, value)| keeps(name) && !plants(name, value));
+        for (name, value) in kept {
             head.append_header(name.clone(), value.clone())?;
         }
         self.decorate(&mut head, exchange)?;

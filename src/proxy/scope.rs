@@ -3,12 +3,14 @@
 //! A request that names no model, or cannot be read, is refused where the key is limited: a list that can
 //! be passed by is none.
 
+use http::HeaderName;
 use pingora::proxy::Session;
 
 use super::Gateway;
 use super::context::Exchange;
 use super::reject::Rejection;
 use super::request::aside;
+use super::request::text_header;
 use crate::access::scope::Scope;
 use crate::llm::asked::Asked;
 use crate::llm::json;
@@ -17,6 +19,9 @@ use crate::llm::websocket::Message;
 
 /// The longest name that a refusal repeats, in characters.
 const SHOWN_CHARS_MAX: usize = 128;
+
+/// The header by which endpoints of Azure Machine Learning are told which deployment answers.
+const DEPLOYMENT: HeaderName = HeaderName::from_static("azureml-model-deployment");
 
 /// What a key may not ask for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +62,10 @@ impl Gateway {
         };
         let query = session.req_header().uri.query();
         let limits = exchange.rules.limits.json();
-        let asked = aside(body.len(), || read(&exchange.path, query, body, media, &limits));
+        let mut asked = aside(body.len(), || read(&exchange.path, query, body, media, &limits));
+        if let (Some(asked), Some(name)) = (&mut asked, text_header(session, DEPLOYMENT)) {
+            asked.models.push(name.to_owned());
+        }
         check(scope, asked.as_ref(), body.is_empty()).map_err(Rejection::Scope)
     }
 
@@ -211,6 +219,22 @@ mod tests {
                 Ok(()),
             ),
             ("/v1/projects/p/locations/l/endpoints/7:predict", r#"{"model":"gpt-4o"}"#, model("7")),
+            (
+                "/v1/responses",
+                r#"{"model":"gpt-4o","tools":[{"type":"mcp","server_label":"search","server_url":"https://evil"}]}"#,
+                tool("mcp:https://evil"),
+            ),
+            ("/v1/responses", r#"{"model":"gpt-4o","agent":{"name":"a"}}"#, Err(ScopeRefusal::Stored)),
+            (
+                "/v1beta/models/gpt-4o:batchGenerateContent",
+                r#"{"batch":{"inputConfig":{"fileName":"files/f"}}}"#,
+                Err(ScopeRefusal::Stored),
+            ),
+            (
+                "/v1beta/models/gpt-4o:batchGenerateContent",
+                r#"{"batch":{"inputConfig":{"requests":{"requests":[{"request":{"tools":[{"codeExecution":{}}]}}]}}}}"#,
+                tool("codeExecution"),
+            ),
             ("/v1/x", r#"{"Model":"gpt-5","model":"gpt-4o"}"#, Err(ScopeRefusal::Unreadable)),
             ("/v1/x", r#"{"Model":"gpt-5","modelId":"gpt-4o"}"#, Err(ScopeRefusal::Unreadable)),
             ("/v1/x", r#"{"model":"gpt-4o","tool\u017f":[{"name":"rm"}]}"#, Err(ScopeRefusal::Unreadable)),

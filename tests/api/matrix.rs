@@ -13,6 +13,7 @@ use http::request::Builder;
 use http_body_util::BodyExt;
 use portcullis::access::jose::SigningKey;
 use portcullis::access::key::NewKey;
+use portcullis::access::patience::Patience;
 use portcullis::access::role::Role;
 use portcullis::access::scope::Scope;
 use portcullis::access::session::Holder;
@@ -325,7 +326,8 @@ impl People {
     fn session(world: &World, user: &UserRecord, generation: u64) -> (String, String) {
         let holder = Holder::User { id: user.id.clone(), generation };
         let (sessions, id) = (&world.office.authenticator.sessions, world.office.new_id());
-        let (record, secret) = sessions.begin(id, holder, None, world.clock.now()).unwrap();
+        let (record, secret) =
+            sessions.begin(id, holder, None, world.clock.now(), &Patience::default()).unwrap();
         (record.id, secret.expose().to_owned())
     }
 
@@ -361,7 +363,7 @@ async fn dead_badges(world: &World, people: &People) -> Vec<Badge> {
     for (role, user) in &people.0 {
         let role = role.as_str();
         let (ended, value) = People::session(world, user, user.generation);
-        world.office.authenticator.sessions.revoke(&ended).unwrap();
+        world.office.authenticator.sessions.revoke(&ended, &Patience::default()).unwrap();
         show(format!("session of {role} that was ended"), Kind::Session, value);
         let before = People::session(world, user, user.generation - 1).1;
         show(format!("session of {role} before it changed"), Kind::Session, before);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
+use portcullis::access::patience::Patience;
 use portcullis::access::tier::Tier;
 use portcullis::clock::Clock;
 use portcullis::clock::SystemClock;
@@ -301,7 +302,7 @@ async fn an_open_stream_ends_with_its_session_and_does_not_keep_it_alive() {
     browser.sign_in("auditor").await;
     let mut headers = http::HeaderMap::new();
     headers.insert("cookie", format!("{SESSION}={}", browser.jar[SESSION]).parse().unwrap());
-    let own = world.office.own_session(&headers).await.unwrap().unwrap();
+    let own = world.office.own_session(&headers, &Patience::default()).await.unwrap().unwrap();
     let authenticator = &world.office.authenticator;
     let principal = world.office.holder(&own.record).unwrap();
     let counts = || authenticator.still_counts(&principal, world.clock.now());
@@ -312,9 +313,9 @@ async fn an_open_stream_ends_with_its_session_and_does_not_keep_it_alive() {
     let mut other = Browser::open(&world);
     other.sign_in("auditor").await;
     headers.insert("cookie", format!("{SESSION}={}", other.jar[SESSION]).parse().unwrap());
-    let own = world.office.own_session(&headers).await.unwrap().unwrap();
+    let own = world.office.own_session(&headers, &Patience::default()).await.unwrap().unwrap();
     let principal = world.office.holder(&own.record).unwrap();
-    assert!(authenticator.sessions.revoke(&own.record.id).unwrap());
+    assert!(authenticator.sessions.revoke(&own.record.id, &Patience::default()).unwrap());
     assert!(!authenticator.still_counts(&principal, world.clock.now()));
 }
 

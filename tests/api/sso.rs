@@ -10,6 +10,7 @@ use hmac::KeyInit;
 use hmac::Mac;
 use portcullis::access::authenticator::Authenticator;
 use portcullis::access::jose::SigningKey;
+use portcullis::access::patience::Patience;
 use portcullis::access::role::Role;
 use portcullis::access::secret::NodeSecret;
 use portcullis::access::sso::ClientSecretPlace;
@@ -624,7 +625,7 @@ async fn a_session_counts_as_long_as_its_words_would_mean_the_same() {
     };
     let counts = async |authenticator: Authenticator| {
         let holder = authenticator.holder(session, now);
-        let program = authenticator.authenticate(token, now).await.unwrap();
+        let program = authenticator.authenticate(token, now, &Patience::default()).await.unwrap();
         assert_eq!(holder.is_some(), program.is_some());
         holder.map(|holder| holder.role)
     };

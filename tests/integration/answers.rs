@@ -388,3 +388,21 @@ fn answers_that_are_declared_to_hold_no_text_are_read_where_they_do() {
     assert!(ended.contains("internalServerException") && !ended.contains("sound"), "{ended}");
     assert_eq!(ask(6).body, sound.as_bytes());
 }
+
+#[test]
+fn a_provider_plants_no_session_of_ours_and_ends_none() {
+    let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\
+                  set-cookie: __Host-portcullis-session=evil; Path=/; Secure\r\nset-cookie: a=b\r\n\
+                  set-cookie: portcullis-session=evil\r\nclear-site-data: \"cookies\"\r\n\r\n{}";
+    let upstream = Upstream::start(vec![Step::Send(answer.into())]);
+    let gateway = Gateway::in_front_of(upstream.address, POLICY);
+    let answer = exchange(gateway.proxy, &post("/v1/embeddings", "", "{}"));
+    let cookies: Vec<&str> = answer
+        .headers
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"))
+        .map(|(_, value)| value.as_str())
+        .collect();
+    assert_eq!((answer.status, cookies), (200, vec!["a=b"]));
+    assert_eq!(answer.header("clear-site-data"), None);
+}

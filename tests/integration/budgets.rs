@@ -134,6 +134,45 @@ fn an_answer_that_is_read_again_is_paid_once() {
     assert_eq!(counted(&shop.gateway, 5)["total_tokens"], 200);
 }
 
+/// What a header makes another method of may be no reading.
+#[test]
+fn whoever_overrides_the_method_pays_each_time() {
+    let shop = Shop::open(Upstream::answering("application/json", ANSWER));
+    let (key, id) = shop.key(&json!({ "tokens_per_day": 100_000 }));
+    for _ in 0..3 {
+        let head = format!(
+            "GET {CHAT} HTTP/1.1\r\nhost: gate\r\nauthorization: Bearer {key}\r\nX-HTTP-Method-Override: POST\r\n\r\n"
+        );
+        assert_eq!(exchange(shop.gateway.proxy, head.as_bytes()).status, 200);
+    }
+    assert_eq!(shop.settled(&id, 300)["today"]["tokens"], 300);
+}
+
+/// What a batch uses is in no answer to it: a budget would be none.
+#[test]
+fn work_whose_use_nobody_sees_is_not_for_keys_with_a_budget() {
+    let shop = Shop::open(Upstream::answering("application/json", r#"{"id":"x","status":"validating"}"#));
+    let (key, id) = shop.key(&json!({ "tokens_per_day": 100_000 }));
+    let (free, _) = shop.key(&Value::Null);
+    let inline =
+        r#"{"requests":[{"custom_id":"1","params":{"model":"gpt-4o-mini","max_tokens":9,"messages":[]}}]}"#;
+    for (path, body) in [
+        ("/v1/batches", r#"{"input_file_id":"file-1","endpoint":"/v1/chat/completions"}"#),
+        ("/v1/messages/batches", inline),
+        ("/v1beta/models/gemini-2.0-flash:batchGenerateContent", r#"{"batch":{}}"#),
+        ("/v1/fine_tuning/jobs", r#"{"model":"gpt-4o-mini","training_file":"file-1"}"#),
+    ] {
+        let refused = shop.ask(path, &key, body);
+        assert_eq!(refused.status, 403, "{path}: {}", refused.text());
+        assert!(refused.text().contains("whose use cannot be told"), "{path}: {}", refused.text());
+        assert!(shop.upstream.received().is_empty(), "{path}");
+        assert_eq!(shop.ask(path, &free, body).status, 200, "{path}");
+        shop.upstream.take();
+    }
+    assert_eq!(shop.ask("/v1/batches/batch_1/cancel", &key, "{}").status, 200);
+    assert_eq!(shop.settled(&id, 0)["today"]["tokens"], 0);
+}
+
 #[test]
 fn money_is_kept_to_and_what_has_no_price_is_not_asked_for() {
     let shop = Shop::open(Upstream::answering("application/json", ANSWER));

@@ -408,6 +408,13 @@ fn nobody_is_a_new_caller_with_each_request() {
         let left = caller(path, fields);
         assert!(left < first, "{fields} is another caller: {left} of {first}");
     }
+    // A signature is another one each time, of the same key.
+    let signed = |signature: &str| {
+        let scope = "AKIDEXAMPLE/20261125/eu-west-1/bedrock/aws4_request";
+        let signature = format!("Credential={scope}, SignedHeaders=host, Signature={signature}");
+        caller(openai, &format!("authorization: AWS4-HMAC-SHA256 {signature}\r\n"))
+    };
+    assert_eq!(signed("1f") - 1, signed("2e"));
 }
 
 /// Keys are made, listed, replaced and revoked from the shell.

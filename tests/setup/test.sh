@@ -63,8 +63,11 @@ fi
 
 check "formatting" cargo fmt --check
 check "lints" cargo clippy --locked --all-targets -- -D warnings
+# Advisories are on the network: `make audit` asks for them too.
 if cargo deny --version > /dev/null 2>&1; then
-  check "advisories and licences" cargo deny --config .deny.toml --log-level error check licenses bans sources
+  check "licences and sources" cargo deny --config .deny.toml --log-level error check licenses bans sources
+else
+  echo "skip licences and sources: cargo-deny is not here, make audit installs it"
 fi
 if cargo nextest --version > /dev/null 2>&1; then
   tests "tests" cargo nextest run --locked --no-fail-fast --color never

@@ -26,6 +26,7 @@ use super::shared::Told;
 use super::signature::Verification;
 use crate::access::license::Licensing;
 use crate::access::limit::LimitState;
+use crate::access::patience::Patience;
 use crate::access::tier::Tier;
 
 /// What the connection's client certificate is worth.
@@ -301,12 +302,12 @@ impl Grant {
     ///
     /// # Errors
     /// It came before; or nobody can tell, and the deployment refuses then.
-    pub async fn confirmed(self, guardrails: &Guardrails) -> Result<Self, Denial> {
+    pub async fn confirmed(self, guardrails: &Guardrails, patience: &Patience) -> Result<Self, Denial> {
         let (Some(asking), Some(remembered)) = (guardrails.together.get(), &self.remembered) else {
             return Ok(self);
         };
         let Remembered { mac, signed, kept_for } = remembered;
-        let (code, retry_after) = match asking.remember(&self.agent, mac, *kept_for).await {
+        let (code, retry_after) = match asking.remember(&self.agent, (mac, *kept_for), patience).await {
             Told::Seen(Seen::First) => return Ok(self),
             Told::Unknown if guardrails.replays.is_known(&self.agent, *signed) => return Ok(self),
             Told::Seen(Seen::Before) | Told::Unknown => (Code::IntegrityInvalid, None),

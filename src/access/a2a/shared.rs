@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 use super::replay::MAC_BYTES;
 use super::replay::Name;
 use super::replay::Seen;
 use super::replay::name;
+use crate::access::patience::Patience;
 
 /// How many questions wait at the most; more are answered as if the memory were away.
 pub const QUESTIONS_MAX: usize = 4096;
@@ -45,23 +45,29 @@ pub enum Told {
 pub struct Asking {
     questions: mpsc::Sender<Question>,
     alone: Told,
-    patience: Duration,
+    /// How long a request waits, all in all.
+    in_all: Duration,
 }
 
 impl Asking {
-    /// Returns what asks, and where its questions come out; those that nobody answers for so long are answered with
-    /// `alone`.
-    pub fn channel(alone: Told, patience: Duration) -> (Self, mpsc::Receiver<Question>) {
+    /// Returns what asks, and where its questions come out; a request that has waited for so long, all in all,
+    /// is answered with `alone`.
+    pub fn channel(alone: Told, in_all: Duration) -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
-        (Self { questions, alone, patience }, asked)
+        (Self { questions, alone, in_all }, asked)
     }
 
     /// Asks for one signature, and has it remembered.
-    pub async fn remember(&self, agent: &str, mac: &[u8; MAC_BYTES], kept_for: Duration) -> Told {
+    pub async fn remember(
+        &self,
+        agent: &str,
+        (mac, kept_for): (&[u8; MAC_BYTES], Duration),
+        patience: &Patience,
+    ) -> Told {
         let name = name(agent, mac);
         let (answer, answered) = oneshot::channel();
         match self.questions.try_send(Question { name, kept_for, answer }) {
-            Ok(()) => timeout(self.patience, answered).await.ok().and_then(Result::ok).unwrap_or(self.alone),
+            Ok(()) => patience.wait(self.in_all, answered).await.and_then(Result::ok).unwrap_or(self.alone),
             Err(_) => self.alone,
         }
     }

@@ -16,7 +16,6 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::sync::mpsc;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 use super::Allowance;
 use super::Amount;
@@ -25,6 +24,7 @@ use super::BudgetFault;
 use super::account::exhausted;
 use super::calendar::Calendar;
 use super::reservation::Reservation;
+use crate::access::patience::Patience;
 
 /// How many questions wait at the most; more are answered as if nobody could.
 pub const QUESTIONS_MAX: usize = 4096;
@@ -81,7 +81,8 @@ type Decided = (Reservation, Result<(), BudgetFault>);
 pub(super) struct Asking {
     questions: mpsc::Sender<Question>,
     alone: Told,
-    patience: Duration,
+    /// How long a request waits, all in all.
+    in_all: Duration,
 }
 
 /// The keys whose standing changed here since it was last told, and the clock that all nodes go by.
@@ -135,22 +136,27 @@ impl Question {
 }
 
 impl Asking {
-    /// Returns what asks, and where its questions come out; those that nobody answers for so long are answered with
-    /// `alone`.
-    pub(super) fn channel(alone: Told, patience: Duration) -> (Self, mpsc::Receiver<Question>) {
+    /// Returns what asks, and where its questions come out; a request that has waited for so long, all in all,
+    /// is answered with `alone`.
+    pub(super) fn channel(alone: Told, in_all: Duration) -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(QUESTIONS_MAX);
-        (Self { questions, alone, patience }, asked)
+        (Self { questions, alone, in_all }, asked)
     }
 
     /// Asks for one exchange.
-    pub(super) async fn ask(&self, held: Reservation, wanted: Amount, now: Timestamp) -> Decided {
+    pub(super) async fn ask(
+        &self,
+        held: Reservation,
+        (wanted, now): (Amount, Timestamp),
+        patience: &Patience,
+    ) -> Decided {
         let (spare, key, amount) = (held.beside(), Arc::clone(held.key()), held.amount());
         let (answer, mut answered) = oneshot::channel();
         let reservation = Arc::new(Mutex::new(Some(held)));
         let own = Arc::clone(&reservation);
         let question = Question { key, reservation, held: amount, wanted, now, answer };
         if self.questions.try_send(question).is_ok()
-            && let Ok(Ok(decided)) = timeout(self.patience, &mut answered).await
+            && let Some(Ok(decided)) = patience.wait(self.in_all, &mut answered).await
         {
             return decided;
         }

@@ -14,13 +14,13 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
 
 use super::NOTED_EVERY;
 use super::SessionConfig;
 use super::SessionRecord;
 use super::SessionSecret;
 use super::SessionStore;
+use crate::access::patience::Patience;
 
 /// How many questions wait at the most; more are answered as if nobody could.
 pub const QUESTIONS_MAX: usize = 4096;
@@ -104,7 +104,8 @@ pub struct Untold;
 pub(super) struct Asking {
     questions: mpsc::Sender<Question>,
     alone: Told,
-    patience: Duration,
+    /// How long a request waits, all in all.
+    in_all: Duration,
     unsaid: Arc<Unsaid>,
 }
 
@@ -136,10 +137,10 @@ impl Asking {
         self.questions.try_send(Question { name, asked, kept_for, answer }).ok().map(|()| answered)
     }
 
-    async fn ask(&self, name: Name, asked: Asked, kept_for: Duration) -> Told {
+    async fn ask(&self, (name, asked): (Name, Asked), kept_for: Duration, patience: &Patience) -> Told {
         match self.put(name, asked, kept_for) {
             Some(answered) => {
-                timeout(self.patience, answered).await.ok().and_then(Result::ok).unwrap_or(self.alone)
+                patience.wait(self.in_all, answered).await.and_then(Result::ok).unwrap_or(self.alone)
             }
             None => self.alone,
         }
@@ -147,12 +148,12 @@ impl Asking {
 }
 
 impl SessionStore {
-    /// Lets ends and last uses be shared from now on, and returns where the questions come out; those that nobody answers
-    /// for so long are answered with `alone`.
-    pub fn share(&self, alone: Told, patience: Duration) -> Shared {
+    /// Lets ends and last uses be shared from now on, and returns where the questions come out; a request that has
+    /// waited for so long, all in all, is answered with `alone`.
+    pub fn share(&self, alone: Told, in_all: Duration) -> Shared {
         let (asked, questions) = mpsc::channel(QUESTIONS_MAX);
         let unsaid = Arc::<Unsaid>::default();
-        let asking = Asking { questions: asked, alone, patience, unsaid: Arc::clone(&unsaid) };
+        let asking = Asking { questions: asked, alone, in_all, unsaid: Arc::clone(&unsaid) };
         let is_first = self.asking.set(asking).is_ok();
         debug_assert!(is_first, "sessions are shared once");
         Shared { questions, unsaid, lifetime: self.config.lifetime }
@@ -166,11 +167,12 @@ impl SessionStore {
         &self,
         value: &str,
         now: Timestamp,
+        patience: &Patience,
     ) -> Result<Option<(SessionRecord, SessionSecret)>, Untold> {
         let Some(asking) = self.asking.get() else { return Ok(self.resume(value, now)) };
         let Some((found, left)) = self.living(value, now) else { return Ok(None) };
         let asked = Asked::Use { seen: found.seen_at, now, idle: self.config.idle };
-        let told = asking.ask(self.name_of(&found.id), asked, left).await;
+        let told = asking.ask((self.name_of(&found.id), asked), left, patience).await;
         Ok(if self.take_told(&found.id, told)? { self.resume(value, now) } else { None })
     }
 
@@ -187,11 +189,12 @@ impl SessionStore {
     ///
     /// # Errors
     /// Nobody can tell.
-    pub async fn goes_on(&self, id: &str) -> Result<bool, Untold> {
+    pub async fn goes_on(&self, id: &str, patience: &Patience) -> Result<bool, Untold> {
         let Some(asking) = self.asking.get() else { return Ok(true) };
         let seen = self.known.read().of_id(id).map(|live| live.record.seen_at);
         let Some(seen) = seen else { return Ok(true) };
-        let told = asking.ask(self.name_of(id), Asked::LastUse(seen), self.config.lifetime).await;
+        let asked = (self.name_of(id), Asked::LastUse(seen));
+        let told = asking.ask(asked, self.config.lifetime, patience).await;
         self.take_told(id, told)
     }
 
@@ -208,9 +211,9 @@ impl SessionStore {
         }
     }
 
-    /// Tells all nodes that sessions have ended, which the store knows by now, and waits until they know. Those that
-    /// cannot be told hear it from the store, and as soon as they can be told. Blocks.
-    pub(super) fn tell_ends<'a>(&self, ids: impl IntoIterator<Item = &'a String>) {
+    /// Tells all nodes that sessions have ended, which the store knows by now, and waits until they know, as far as the
+    /// request has patience. Those that cannot be told hear it from the store, and as soon as they can be told. Blocks.
+    pub(super) fn tell_ends<'a>(&self, ids: impl IntoIterator<Item = &'a String>, patience: &Patience) {
         let Some(asking) = self.asking.get() else { return };
         let tell = |id: &String| {
             let name = self.name_of(id);
@@ -221,7 +224,7 @@ impl SessionStore {
             told
         };
         let told: Vec<_> = ids.into_iter().map(tell).collect();
-        let answers = told.into_iter().map(|told| told.and_then(|told| told.blocking_recv().ok()));
+        let answers = told.into_iter().map(|told| patience.block(asking.in_all, told?)?.ok());
         let untold = answers.filter(|answer| *answer != Some(Told::Ended)).count();
         if untold > 0 {
             tracing::warn!(
@@ -250,8 +253,9 @@ impl SessionStore {
     }
 
     /// Asks all nodes about the sessions that are idle here, and returns those of which they say so as well, or that they
-    /// have ended; `None`: nodes share nothing but the store. Blocks.
-    pub(super) fn idle_at_all(&self, now: Timestamp) -> Option<HashSet<String>> {
+    /// have ended; `None`: nodes share nothing but the store. Those that nobody could tell of in time are idle nowhere.
+    /// Blocks.
+    pub(super) fn idle_at_all(&self, now: Timestamp, patience: &Patience) -> Option<HashSet<String>> {
         let asking = self.asking.get()?;
         let seen: Vec<(String, Timestamp)> = {
             let known = self.known.read();
@@ -265,7 +269,7 @@ impl SessionStore {
             };
             let asked: Vec<_> = some.iter().map(ask).collect();
             for ((id, _), answered) in some.iter().zip(asked) {
-                let answer = answered.and_then(|answered| answered.blocking_recv().ok());
+                let answer = answered.and_then(|answered| patience.block(asking.in_all, answered)?.ok());
                 if let Some(answer @ (Told::Seen(_) | Told::Ended)) = answer
                     && self.take_told(id, answer).is_ok()
                 {

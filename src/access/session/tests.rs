@@ -30,12 +30,12 @@ fn at(second: i64) -> Timestamp {
 fn a_session_ends_by_itself_when_idle_and_when_old() {
     let (store, secret) = (Store::in_memory(), NodeSecret::random());
     let sessions = open(&store, &secret);
-    let (_, cookie) = sessions.begin("s".into(), holder("k"), None, at(0)).unwrap();
+    let (_, cookie) = sessions.begin("s".into(), holder("k"), None, at(0), &Patience::default()).unwrap();
     let lives = |second| sessions.resume(cookie.expose(), at(second)).is_some();
     assert!(lives(1799));
     assert!(lives(1799 + 1799), "use keeps it alive");
     assert!(!lives(1799 + 1799 + 1800), "idle for as long as the limit");
-    let (_, busy) = sessions.begin("t".into(), holder("k"), None, at(0)).unwrap();
+    let (_, busy) = sessions.begin("t".into(), holder("k"), None, at(0), &Patience::default()).unwrap();
     let mut second = 0;
     while second < 43_200 - 1000 {
         second += 1000;
@@ -49,18 +49,20 @@ fn a_session_ends_by_itself_when_idle_and_when_old() {
 fn sessions_outlive_the_process_and_their_secrets_are_nowhere() {
     let (store, secret) = (Store::in_memory(), NodeSecret::random());
     let first = open(&store, &secret);
-    let (record, cookie) = first.begin("s".into(), holder("k"), Some("hint".into()), at(0)).unwrap();
+    let (record, cookie) =
+        first.begin("s".into(), holder("k"), Some("hint".into()), at(0), &Patience::default()).unwrap();
     assert_eq!(record.id, "s");
     assert!(first.resume(cookie.expose(), at(1200)).is_some());
     first.note_uses().unwrap();
     // The use was stored, so the idle time goes on after a restart; the hint was in memory alone.
     let again = open(&store, &secret);
     assert!(again.resume(cookie.expose(), at(2400)).is_some());
-    let (ended, hint) = again.end(cookie.expose()).unwrap().unwrap();
+    let (ended, hint) = again.end(cookie.expose(), &Patience::default()).unwrap().unwrap();
     assert_eq!((ended.id.as_str(), hint), ("s", None));
     assert!(again.resume(cookie.expose(), at(2400)).is_none());
     assert!(open(&store, &secret).resume(cookie.expose(), at(2400)).is_none());
-    let (_, other) = again.begin("t".into(), holder("k"), Some("hint".into()), at(0)).unwrap();
+    let (_, other) =
+        again.begin("t".into(), holder("k"), Some("hint".into()), at(0), &Patience::default()).unwrap();
     assert!(open(&store, &NodeSecret::random()).resume(other.expose(), at(1)).is_none());
     assert!(format!("{other:?}").contains("***"));
     let kept = store
@@ -74,7 +76,7 @@ fn sessions_outlive_the_process_and_their_secrets_are_nowhere() {
 fn a_use_is_written_down_aside_and_brings_no_session_back() {
     let (store, secret) = (Store::in_memory(), NodeSecret::random());
     let (one, other) = (open(&store, &secret), open(&store, &secret));
-    let (_, cookie) = one.begin("s".into(), holder("k"), None, at(0)).unwrap();
+    let (_, cookie) = one.begin("s".into(), holder("k"), None, at(0), &Patience::default()).unwrap();
     let stored = || open(&store, &secret).of_id("s", at(200)).map(|session| session.seen_at);
     assert!(one.resume(cookie.expose(), at(100)).is_some());
     assert_eq!(stored(), Some(at(0)), "whoever uses it does not wait for the store");
@@ -82,7 +84,7 @@ fn a_use_is_written_down_aside_and_brings_no_session_back() {
     assert_eq!(stored(), Some(at(100)));
     assert!(one.resume(cookie.expose(), at(200)).is_some());
     other.follow().unwrap();
-    assert!(other.revoke("s").unwrap());
+    assert!(other.revoke("s", &Patience::default()).unwrap());
     one.note_uses().unwrap();
     assert!(stored().is_none() && one.of_id("s", at(200)).is_none());
 }
@@ -90,41 +92,46 @@ fn a_use_is_written_down_aside_and_brings_no_session_back() {
 #[test]
 fn what_is_no_session_is_none() {
     let sessions = open(&Store::in_memory(), &NodeSecret::random());
-    let (_, cookie) = sessions.begin("s".into(), holder("k"), None, at(0)).unwrap();
+    let (_, cookie) = sessions.begin("s".into(), holder("k"), None, at(0), &Patience::default()).unwrap();
     let mut forged = cookie.expose().to_owned().into_bytes();
     forged[7] = if forged[7] == b'A' { b'B' } else { b'A' };
     for value in ["", "x", &"A".repeat(43), &"A".repeat(10_000), std::str::from_utf8(&forged).unwrap()] {
         assert!(sessions.resume(value, at(1)).is_none(), "{value}");
-        assert!(sessions.end(value).unwrap().is_none());
+        assert!(sessions.end(value, &Patience::default()).unwrap().is_none());
     }
-    assert!(!sessions.revoke("other").unwrap() && sessions.revoke("s").unwrap());
+    assert!(
+        !sessions.revoke("other", &Patience::default()).unwrap()
+            && sessions.revoke("s", &Patience::default()).unwrap()
+    );
     assert!(sessions.resume(cookie.expose(), at(1)).is_none());
 }
 
 #[test]
 fn there_are_never_more_than_may_be() {
     let sessions = open(&Store::in_memory(), &NodeSecret::random());
-    let (_, first) = sessions.begin("0".into(), holder("k"), None, at(0)).unwrap();
+    let (_, first) = sessions.begin("0".into(), holder("k"), None, at(0), &Patience::default()).unwrap();
     for n in 1..=SESSIONS_PER_HOLDER_MAX {
-        sessions.begin(n.to_string(), holder("k"), None, at(n as i64)).unwrap();
+        sessions.begin(n.to_string(), holder("k"), None, at(n as i64), &Patience::default()).unwrap();
     }
     assert_eq!(sessions.list(at(50)).len(), SESSIONS_PER_HOLDER_MAX, "the idlest made room");
     assert!(sessions.resume(first.expose(), at(50)).is_none());
     for n in 0..CONFIG.sessions_max - SESSIONS_PER_HOLDER_MAX {
-        sessions.begin(format!("o{n}"), holder(&format!("other{n}")), None, at(50)).unwrap();
+        sessions
+            .begin(format!("o{n}"), holder(&format!("other{n}")), None, at(50), &Patience::default())
+            .unwrap();
     }
-    let full = sessions.begin("x".into(), holder("last"), None, at(50));
+    let full = sessions.begin("x".into(), holder("last"), None, at(50), &Patience::default());
     assert!(matches!(full, Err(SessionError::TooMany)));
     // What has ended makes room.
-    sessions.begin("x".into(), holder("last"), None, at(50 + 1800)).unwrap();
+    sessions.begin("x".into(), holder("last"), None, at(50 + 1800), &Patience::default()).unwrap();
     assert_eq!(sessions.list(at(50 + 1800)).len(), 1);
 }
 
 #[test]
 fn a_form_token_belongs_to_one_session() {
     let sessions = open(&Store::in_memory(), &NodeSecret::random());
-    let (_, one) = sessions.begin("a".into(), holder("k"), None, at(0)).unwrap();
-    let (_, two) = sessions.begin("b".into(), holder("k"), None, at(0)).unwrap();
+    let (_, one) = sessions.begin("a".into(), holder("k"), None, at(0), &Patience::default()).unwrap();
+    let (_, two) = sessions.begin("b".into(), holder("k"), None, at(0), &Patience::default()).unwrap();
     assert!(sessions.is_form_token(&one, &sessions.form_token(&one)));
     assert!(!sessions.is_form_token(&two, &sessions.form_token(&one)));
     assert!(!sessions.is_form_token(&one, "") && !sessions.form_token(&one).contains(one.expose()));
@@ -144,7 +151,8 @@ fn what_a_provider_told_is_read_until_its_subject_is_erased() {
         mapped_by: String::new(),
     };
     let holder = Holder::Sso(identity);
-    let (begun, cookie) = sessions.begin("s".into(), holder.clone(), None, at(0)).unwrap();
+    let (begun, cookie) =
+        sessions.begin("s".into(), holder.clone(), None, at(0), &Patience::default()).unwrap();
     let written = store.get("sessions", b"s").unwrap().unwrap();
     let written = String::from_utf8(written).unwrap();
     assert!(written.contains("id.example"), "{written}");
@@ -160,7 +168,7 @@ fn what_a_provider_told_is_read_until_its_subject_is_erased() {
     assert!(Keyring::shared(&store, secret.clone()).unwrap().destroy("sso:u-47.11").unwrap());
     let after = open(&store, &secret);
     assert!(after.resume(cookie.expose(), at(1)).is_none() && after.list(at(1)).is_empty());
-    after.forget_ended(at(1)).unwrap();
+    after.forget_ended(at(1), &Patience::default()).unwrap();
     assert!(store.get("sessions", b"s").unwrap().is_none());
 }
 
@@ -168,16 +176,16 @@ fn what_a_provider_told_is_read_until_its_subject_is_erased() {
 fn a_use_that_is_not_written_yet_keeps_a_session_at_all_nodes() {
     let (store, secret) = (Store::in_memory(), NodeSecret::random());
     let (one, other) = (open(&store, &secret), open(&store, &secret));
-    let (_, cookie) = one.begin("s".into(), holder("k"), None, at(0)).unwrap();
+    let (_, cookie) = one.begin("s".into(), holder("k"), None, at(0), &Patience::default()).unwrap();
     other.follow().unwrap();
     assert!(one.resume(cookie.expose(), at(1750)).is_some());
     // For another minute only one node knows that.
-    other.forget_ended(at(1805)).unwrap();
+    other.forget_ended(at(1805), &Patience::default()).unwrap();
     one.follow().unwrap();
     assert!(one.resume(cookie.expose(), at(1806)).is_some());
     one.note_uses().unwrap();
     other.follow().unwrap();
-    other.forget_ended(at(1806 + 1800 + 120)).unwrap();
+    other.forget_ended(at(1806 + 1800 + 120), &Patience::default()).unwrap();
     one.follow().unwrap();
     assert!(one.kept().is_empty());
 }

@@ -9,6 +9,7 @@ use super::ROUNDS_TO_FORGET;
 use super::SessionRecord;
 use super::SessionStore;
 use super::known::Live;
+use crate::access::patience::Patience;
 use crate::clock::Clock;
 use crate::store::StoreError;
 
@@ -62,7 +63,7 @@ impl SessionStore {
             let forgets = round.is_multiple_of(ROUNDS_TO_FORGET);
             let kept = tokio::task::spawn_blocking(move || {
                 sessions.note_uses()?;
-                if forgets { sessions.forget_ended(now) } else { Ok(()) }
+                if forgets { sessions.forget_ended(now, &Patience::default()) } else { Ok(()) }
             });
             match kept.await {
                 Ok(Ok(())) => {}

@@ -125,9 +125,9 @@ impl Call {
         sessions: Vec<String>,
     ) -> Result<usize, ApiError> {
         self.ensure_recordable()?;
-        let office = self.office.clone();
+        let (office, patience) = (self.office.clone(), self.patience.clone());
         let ended = tokio::task::spawn_blocking(move || {
-            office.authenticator.sessions.end_at_provider(&issuer, subject.as_deref(), &sessions)
+            office.authenticator.sessions.end_at_provider(&issuer, subject.as_deref(), &sessions, &patience)
         });
         let ended = ended.await.map_err(|_| self.office.panicked())?.map_err(SessionError::from)?;
         for record in &ended {

@@ -65,9 +65,9 @@ pub async fn list(call: Call) -> Answer {
 pub async fn revoke(call: Call) -> Answer {
     call.ensure_recordable()?;
     let id = call.parameter("id").to_owned();
-    let (office, wanted) = (call.office.clone(), id.clone());
-    let gone = tokio::task::spawn_blocking(move || office.authenticator.sessions.revoke(&wanted)).await;
-    if !gone.map_err(|_| call.office.panicked())?.map_err(SessionError::from)? {
+    let (office, wanted, patience) = (call.office.clone(), id.clone(), call.patience.clone());
+    let gone = tokio::task::spawn_blocking(move || office.authenticator.sessions.revoke(&wanted, &patience));
+    if !gone.await.map_err(|_| call.office.panicked())?.map_err(SessionError::from)? {
         return Err(ApiError::NotFound("there is no such session".to_owned()));
     }
     let mut event = call.event("session_revoked", "a session was revoked".to_owned());

@@ -235,7 +235,7 @@ pub(super) async fn begin(
     hint: Option<String>,
 ) -> Result<String, ApiError> {
     call.ensure_recordable()?;
-    let (office, before) = (call.office.clone(), to_end(call));
+    let (office, before, patience) = (call.office.clone(), to_end(call), call.patience.clone());
     let (id, now, actor) = (office.new_id(), office.clock.now(), holder.id());
     let way = match &holder {
         Holder::Key { .. } => "with an API key",
@@ -244,9 +244,9 @@ pub(super) async fn begin(
     };
     let begun = tokio::task::spawn_blocking(move || {
         if let Some(before) = before {
-            office.authenticator.sessions.end(before.secret.expose())?;
+            office.authenticator.sessions.end(before.secret.expose(), &patience)?;
         }
-        office.authenticator.sessions.begin(id, holder, hint, now)
+        office.authenticator.sessions.begin(id, holder, hint, now, &patience)
     });
     let (record, secret) = begun.await.map_err(|_| call.office.panicked())??;
     let mut event = call.event("login", format!("signed in {way}"));
@@ -258,8 +258,10 @@ pub(super) async fn begin(
 
 /// Ends the session of a call, and leads to where the user signs out at the provider, or in again.
 async fn end(call: &Call, own: OwnSession) -> Answer {
-    let office = call.office.clone();
-    let ended = tokio::task::spawn_blocking(move || office.authenticator.sessions.end(own.secret.expose()));
+    let (office, patience) = (call.office.clone(), call.patience.clone());
+    let ended = tokio::task::spawn_blocking(move || {
+        office.authenticator.sessions.end(own.secret.expose(), &patience)
+    });
     let ended = ended.await.map_err(|_| call.office.panicked())?.map_err(SessionError::from)?;
     let Some((record, hint)) = ended else { return signed_out(call, None).await };
     let mut event = call.event("logout", "signed out".to_owned());

@@ -8,6 +8,7 @@ use crate::access::budget::Budget;
 use crate::access::budget::BudgetFault;
 use crate::access::budget::Reservation;
 use crate::access::budget::Spent;
+use crate::access::patience::Patience;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
 use crate::cluster::fixture::PATIENCE;
@@ -29,17 +30,7 @@ impl Redis {
         tokens_per_day: u64,
         ahead: Duration,
     ) -> ([Arc<Budgets>; 2], Vec<JoinHandle<()>>) {
-        let (store, secret) = (Store::in_memory(), NodeSecret::random());
-        let mut tasks = Vec::new();
-        let nodes = [("one", Duration::ZERO), ("two", ahead)].map(|(name, ahead)| {
-            let budgets = Arc::new(Budgets::open(&store).unwrap());
-            let server = RedisServer { clock: Arc::new(Ahead(ahead)), ..self.server(when_away) };
-            let shared = SharedBudgets::new(&budgets, secret.clone(), name.to_owned(), server);
-            tasks.push(tokio::spawn(shared.run(std::future::pending())));
-            budgets
-        });
-        limit(&nodes, tokens_per_day);
-        (nodes, tasks)
+        nodes_at(&self.server(when_away), tokens_per_day, ahead)
     }
 
     /// Runs a script that answers with a number.
@@ -50,6 +41,26 @@ impl Redis {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// Returns two nodes, on one store, that share a server; the clock of the second is ahead.
+fn nodes_at(
+    server: &RedisServer,
+    tokens_per_day: u64,
+    ahead: Duration,
+) -> ([Arc<Budgets>; 2], Vec<JoinHandle<()>>) {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let mut tasks = Vec::new();
+    let nodes = [("one", Duration::ZERO), ("two", ahead)].map(|(name, ahead)| {
+        let budgets = Arc::new(Budgets::open(&store).unwrap());
+        let server = RedisServer { clock: Arc::new(Ahead(ahead)), ..server.clone() };
+        let server = RedisServer { reach: Arc::default(), ..server };
+        let shared = SharedBudgets::new(&budgets, secret.clone(), name.to_owned(), server);
+        tasks.push(tokio::spawn(shared.run(std::future::pending())));
+        budgets
+    });
+    limit(&nodes, tokens_per_day);
+    (nodes, tasks)
 }
 
 /// A clock that is ahead of the system's.
@@ -80,7 +91,8 @@ async fn reserve(node: &Budgets, tokens: u64) -> Result<Reservation, BudgetFault
 }
 
 async fn reserve_at(node: &Budgets, tokens: u64, now: Timestamp) -> Result<Reservation, BudgetFault> {
-    let (held, told) = node.change(node.hold(KEY).unwrap(), (tokens, Some(0)), now).await;
+    let (held, told) =
+        node.change(node.hold(KEY).unwrap(), (tokens, Some(0)), now, &Patience::default()).await;
     told.map(|()| held)
 }
 
@@ -166,10 +178,10 @@ async fn what_is_under_way_at_one_node_is_reserved_at_the_other() {
     assert_eq!(reserve(&nodes[1], 1).await.err(), Some(BudgetFault::Reserved));
     assert!(reserve(&nodes[1], 0).await.is_ok(), "what reserves nothing is in nobody's way");
     // What it holds itself is not in its way.
-    let (large, told) = nodes[0].change(large, (600, Some(0)), now()).await;
+    let (large, told) = nodes[0].change(large, (600, Some(0)), now(), &Patience::default()).await;
     assert_eq!(told, Ok(()));
     let small = reserve(&nodes[1], 400).await.unwrap();
-    let (large, told) = nodes[0].change(large, (601, Some(0)), now()).await;
+    let (large, told) = nodes[0].change(large, (601, Some(0)), now(), &Patience::default()).await;
     assert_eq!((told, large.amount().tokens), (Err(BudgetFault::Reserved), 600));
     settle(small, 399);
     drop(large);
@@ -278,4 +290,33 @@ async fn what_is_said_of_a_budget_lapses() {
                 left = math.max(left, ttl) end return left";
     let left = redis.runs(left).await;
     assert!((1..=i64::try_from(KEPT.as_millis()).unwrap()).contains(&left), "{left}");
+}
+
+#[tokio::test]
+async fn a_request_that_has_waited_for_something_else_waits_no_more() {
+    for (alone, expected) in [(Told::Unknown, Ok(())), (Told::Refused, Err(BudgetFault::Away))] {
+        let budgets = Budgets::open(&Store::in_memory()).unwrap();
+        let budget = Budget { tokens_per_day: Some(100), ..Budget::default() };
+        budgets.set(KEY, budget, Spent::default()).unwrap();
+        let _nobody_answers = budgets.share(alone, Duration::from_secs(86_400));
+        let held = budgets.hold(KEY).unwrap();
+        let (_, told) = budgets.change(held, (30, Some(0)), now(), &Patience::spent()).await;
+        assert_eq!(told, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_takes_over_is_asked() {
+    let (first, second) = (Redis::start().await, Redis::start().await);
+    let failover = first.failover().await;
+    let (nodes, _tasks) = nodes_at(&failover.server(WhenAway::Refuse), 100, Duration::ZERO);
+    settle(granted(&nodes[0], 30).await, 30);
+    first.becomes_replica().await;
+    failover.lead_to(&second);
+    // What is left, once the new one is believed: and no more at either.
+    settle(granted(&nodes[0], 40).await, 40);
+    settle(granted(&nodes[1], 30).await, 30);
+    for node in &nodes {
+        assert!(reserve(node, 30).await.is_err());
+    }
 }

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use super::*;
 use crate::access::key::KeyText;
 use crate::access::keyring::Keyring;
+use crate::access::patience::Patience;
 use crate::access::secret::NodeSecret;
 use crate::access::session::Holder;
 use crate::access::session::SessionConfig;
@@ -44,7 +45,7 @@ fn begun_at(server: &RedisServer) -> ([Arc<SessionStore>; 2], SessionSecret) {
         tokio::spawn(SharedSessions::new(node, server).run(std::future::pending()));
     }
     let holder = Holder::Key { id: "k".to_owned(), text: KeyText::default() };
-    let (_, cookie) = nodes[0].begin("s".to_owned(), holder, None, at(0)).unwrap();
+    let (_, cookie) = nodes[0].begin("s".to_owned(), holder, None, at(0), &Patience::default()).unwrap();
     nodes[1].follow().unwrap();
     (nodes, cookie)
 }
@@ -54,7 +55,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 async fn asked(node: &SessionStore, cookie: &SessionSecret, second: i64) -> Result<bool, Untold> {
-    node.resume_with_all(cookie.expose(), at(second)).await.map(|found| found.is_some())
+    node.resume_with_all(cookie.expose(), at(second), &Patience::default()).await.map(|found| found.is_some())
 }
 
 async fn lives(node: &SessionStore, cookie: &SessionSecret, second: i64) -> bool {
@@ -66,12 +67,16 @@ async fn an_end_at_one_node_counts_at_the_other_at_once() {
     let redis = Redis::start().await;
     let (nodes, cookie) = begun(&redis, WhenAway::Refuse).await;
     assert!(lives(&nodes[0], &cookie, 1).await && lives(&nodes[1], &cookie, 1).await);
-    assert_eq!(nodes[1].goes_on("s").await, Ok(true));
+    assert_eq!(nodes[1].goes_on("s", &Patience::default()).await, Ok(true));
     let (node, value) = (Arc::clone(&nodes[0]), cookie.clone());
-    tokio::task::spawn_blocking(move || node.end(value.expose())).await.unwrap().unwrap().unwrap();
+    tokio::task::spawn_blocking(move || node.end(value.expose(), &Patience::default()))
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
     assert!(!lives(&nodes[1], &cookie, 2).await, "the store has not told it yet");
     assert!(nodes[1].of_id("s", at(2)).is_some());
-    assert_eq!(nodes[1].goes_on("s").await, Ok(false), "nor its tokens");
+    assert_eq!(nodes[1].goes_on("s", &Patience::default()).await, Ok(false), "nor its tokens");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -85,7 +90,10 @@ async fn a_session_is_idle_that_is_used_nowhere() {
     assert!(nodes[1].resume(cookie.expose(), at(4100)).is_none());
     let forgotten = async |second| {
         let node = Arc::clone(&nodes[1]);
-        tokio::task::spawn_blocking(move || node.forget_ended(at(second))).await.unwrap().unwrap();
+        tokio::task::spawn_blocking(move || node.forget_ended(at(second), &Patience::default()))
+            .await
+            .unwrap()
+            .unwrap();
         nodes[1].kept().is_empty()
     };
     assert!(!forgotten(4050).await, "the first node has not written its uses for longer than it should");
@@ -102,7 +110,11 @@ async fn an_end_that_could_not_be_told_is_told_as_soon_as_it_can_be() {
     let (nodes, cookie) = begun(&redis, WhenAway::Local).await;
     redis.kill();
     let (node, value) = (Arc::clone(&nodes[0]), cookie.clone());
-    tokio::task::spawn_blocking(move || node.end(value.expose())).await.unwrap().unwrap().unwrap();
+    tokio::task::spawn_blocking(move || node.end(value.expose(), &Patience::default()))
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
     assert_eq!(asked(&nodes[1], &cookie, 1).await, Ok(true), "the store has not told it");
     redis.restart().await;
     // Nobody asks the first node anything any more.
@@ -123,10 +135,12 @@ async fn without_redis_a_session_counts_as_the_deployment_says() {
         while asked(&nodes[0], &cookie, 2).await != expected {
             assert!(begun.elapsed() < PATIENCE);
         }
-        assert_eq!(nodes[0].goes_on("s").await, expected, "nor its tokens");
+        assert_eq!(nodes[0].goes_on("s", &Patience::default()).await, expected, "nor its tokens");
         assert_eq!(asked(&nodes[0], &cookie, 50_000).await, Ok(false), "it is too old whatever others know");
         let (node, value) = (Arc::clone(&nodes[0]), cookie.clone());
-        let ended = tokio::task::spawn_blocking(move || node.end(value.expose())).await.unwrap();
+        let ended = tokio::task::spawn_blocking(move || node.end(value.expose(), &Patience::default()))
+            .await
+            .unwrap();
         assert!(ended.unwrap().is_some(), "it ends all the same");
         assert_eq!(asked(&nodes[0], &cookie, 3).await, Ok(false));
     }
@@ -185,4 +199,38 @@ async fn whoever_comes_during_a_round_waits_no_longer_than_others() {
     // The script takes two fifths of the time, the first question two more, and so would this one.
     let second = waited(&nodes[0], &cookie).await;
     assert!(first.await.unwrap() < TIMEOUT && second < TIMEOUT * 11 / 10, "{second:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_has_waited_for_something_else_waits_no_more() {
+    let holder = || Holder::Key { id: "k".to_owned(), text: KeyText::default() };
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let keyring = Arc::new(Keyring::shared(&store, secret.clone()).unwrap());
+    let node = Arc::new(SessionStore::open(&store, secret, keyring, CONFIG).unwrap());
+    let _nobody_answers = node.share(Told::Refused, Duration::from_secs(86_400));
+    let patience = Patience::spent();
+    let (_, cookie) = node.begin("s".to_owned(), holder(), None, at(0), &patience).unwrap();
+    assert_eq!(node.goes_on("s", &patience).await, Err(Untold));
+    assert!(matches!(node.resume_with_all(cookie.expose(), at(1), &patience).await, Err(Untold)));
+    let ended = tokio::task::spawn_blocking(move || {
+        let ended = node.end(cookie.expose(), &patience).unwrap();
+        node.forget_ended(at(50_000), &patience).unwrap();
+        ended
+    });
+    assert!(ended.await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_takes_over_is_asked() {
+    let (first, second) = (Redis::start().await, Redis::start().await);
+    let failover = first.failover().await;
+    let (nodes, cookie) = begun_at(&failover.server(WhenAway::Refuse));
+    assert!(lives(&nodes[0], &cookie, 1).await && lives(&nodes[1], &cookie, 1).await);
+    first.becomes_replica().await;
+    failover.lead_to(&second);
+    // Nobody can tell what the first does not write any more.
+    for node in &nodes {
+        assert_eq!(asked(node, &cookie, 2).await, Err(Untold));
+        assert_eq!(asked(node, &cookie, 2).await, Ok(true));
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`) whose strings never come in pieces, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`) whose strings never come in pieces, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
 //! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events` |
@@ -141,6 +141,8 @@ struct Header {
     plain_events: Vec<String>,
     #[serde(default)]
     free: Vec<String>,
+    #[serde(default)]
+    unmetered: Vec<String>,
     #[serde(default)]
     asks: Vec<String>,
     #[serde(default)]
@@ -334,6 +336,7 @@ impl Reader<'_> {
             terminators: dialect.terminators,
             plain_events: dialect.plain_events,
             free: dialect.free,
+            unmetered: dialect.unmetered,
             usage: UsagePaths {
                 prompt: sums(&usage.prompt),
                 completion: sums(&usage.completion),

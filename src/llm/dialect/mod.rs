@@ -88,6 +88,7 @@ pub struct Dialect {
     peers: bool,
     routes: Vec<Route>,
     free: Vec<String>,
+    unmetered: Vec<String>,
     shapes: Vec<Shape>,
     streams: Vec<StreamRule>,
     roles: BTreeMap<String, Channel>,
@@ -240,6 +241,12 @@ impl Dialects {
     /// Returns an exchange of a dialect that was named, with the API told by path, else by body, else the usual one.
     pub fn of(&self, dialect: &Arc<Dialect>, path: &str, body: Option<(&[u8], &Document)>) -> Detected {
         Detected { dialect: Arc::clone(dialect), wire: dialect.wire(path, body) }
+    }
+
+    /// Tells whether what is asked at a path (no query) has models work whose use no answer to it tells: batches, training.
+    pub fn is_unmetered(&self, path: &str) -> bool {
+        let mut globs = self.ranked.iter().flat_map(|dialect| &dialect.unmetered);
+        globs.any(|glob| pattern::glob(glob, path))
     }
 
     /// Returns the dialect of an exchange: by its request path (no query), else by its body, else the generic one.

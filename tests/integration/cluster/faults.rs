@@ -15,6 +15,7 @@ use serde_json::json;
 use super::Deployment;
 use super::eventually;
 use super::limits::Redis;
+use super::limits::count;
 use super::relay::Relay;
 use crate::framing::secret;
 use crate::wire::Client;
@@ -87,7 +88,7 @@ fn cut_database(world: &Deployment, go_on: &impl Fn(&str)) {
 
 #[test]
 fn no_answer_is_wrong_whatever_fails() {
-    let redis = Redis::start();
+    let mut redis = Redis::start();
     let (mut world, to_redis) = start(&redis);
     let counts = Counts::default();
     let addresses: Vec<SocketAddr> = world.nodes.iter().map(|node| node.proxy).collect();
@@ -117,10 +118,16 @@ fn no_answer_is_wrong_whatever_fails() {
 
         cut_database(&world, &go_on);
 
-        // Redis is cut off: each node counts for itself.
+        // Redis is cut off, and dies: each node counts for itself, and tells afterwards.
         to_redis.cut();
-        go_on("traffic goes on without Redis");
+        go_on("traffic goes on without a word from Redis");
         to_redis.mend();
+        redis.kill();
+        go_on("traffic goes on without Redis");
+        redis.restart();
+        let told = count(&world, "told");
+        eventually(PATIENCE, "the new one is told", || count(&world, "told") > told);
+        go_on("Redis is back");
 
         // One node is cut off: it goes on with what it knows, takes no holds, and catches up.
         world.relays[2].cut();

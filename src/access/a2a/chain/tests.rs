@@ -83,8 +83,13 @@ impl World {
 
     /// Makes a call, and asks what the nodes know together.
     async fn call_together(&self, claims: &Claims) -> Result<Grant, Code> {
+        self.call_after(&Patience::default(), claims).await
+    }
+
+    /// Makes a call that has waited before.
+    async fn call_after(&self, patience: &Patience, claims: &Claims) -> Result<Grant, Code> {
         let grant = self.call(planner(), claims, BODY).map_err(|denial| denial.code)?;
-        grant.confirmed(&self.guardrails).await.map_err(|denial| denial.code)
+        grant.confirmed(&self.guardrails, patience).await.map_err(|denial| denial.code)
     }
 
     fn code(&self, change: impl FnOnce(&mut Claims)) -> Option<Code> {
@@ -299,6 +304,15 @@ async fn where_nobody_can_tell_a_node_goes_by_what_it_knows_and_by_no_more() {
     assert_eq!(world.call_together(&at(0)).await, Err(Code::IntegrityInvalid), "it may have come before");
     assert!(world.call_together(&at(1)).await.is_ok());
     assert_eq!(world.call_together(&at(1)).await, Err(Code::IntegrityInvalid));
+}
+
+#[tokio::test]
+async fn a_call_that_has_waited_for_something_else_waits_no_more() {
+    let mut world = World::new();
+    world.rules = Rules { replay_window_s: 30, signed_timestamp: true };
+    let (asking, _nobody_answers) = Asking::channel(Told::Refused, Duration::from_secs(86_400));
+    world.guardrails.share(asking);
+    assert_eq!(world.call_after(&Patience::spent(), &at(0)).await.err(), Some(Code::RateLimited));
 }
 
 #[test]

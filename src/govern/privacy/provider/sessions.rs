@@ -8,6 +8,7 @@ use super::Fact;
 use super::Facts;
 use super::ProviderError;
 use crate::access::keyring::Keyring;
+use crate::access::patience::Patience;
 use crate::access::session::Holder;
 use crate::access::session::SSO_PREFIX;
 use crate::access::session::SessionRecord;
@@ -73,12 +74,14 @@ impl DataProvider for SessionsProvider {
 
     fn erase(&self, names: &[String]) -> Result<u64, ProviderError> {
         // One that has ended by itself may still be written somewhere.
-        let forgotten = self.sessions.forget_ended(self.clock.now());
+        // One request, however many they are.
+        let patience = Patience::default();
+        let forgotten = self.sessions.forget_ended(self.clock.now(), &patience);
         forgotten.map_err(|_| ProviderError::Unavailable(NAME))?;
         let mut ended = 0;
         for session in self.of(names) {
-            let gone = self.sessions.revoke(&session.id).map_err(|_| ProviderError::Unavailable(NAME))?;
-            ended += u64::from(gone);
+            let gone = self.sessions.revoke(&session.id, &patience);
+            ended += u64::from(gone.map_err(|_| ProviderError::Unavailable(NAME))?);
         }
         Ok(ended)
     }
@@ -118,10 +121,9 @@ mod tests {
             until: None,
         };
         let now = SystemClock.now();
-        sessions.begin("a".to_owned(), Holder::Sso(identity), None, now).unwrap();
-        sessions
-            .begin("b".to_owned(), Holder::Key { id: "k".to_owned(), text: KeyText::default() }, None, now)
-            .unwrap();
+        sessions.begin("a".to_owned(), Holder::Sso(identity), None, now, &Patience::default()).unwrap();
+        let key = Holder::Key { id: "k".to_owned(), text: KeyText::default() };
+        sessions.begin("b".to_owned(), key, None, now, &Patience::default()).unwrap();
         let (sessions, clock) = (Arc::new(sessions), Arc::new(SystemClock));
         let provider = SessionsProvider { sessions, clock, keyring: keyring.clone() };
         let named = |name: &str| [name.to_owned()];
