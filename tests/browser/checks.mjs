@@ -164,6 +164,7 @@ async function routes({ gateway, check }, page) {
   await page.getByRole('button', { name: 'Routes', exact: true }).click();
   const before = (await gateway.ask('GET', '/api/v1/config')).routes;
   const row = page.locator('tbody tr').filter({ hasText: before[0].name });
+  await row.getByText(before[0].upstream).waitFor();
   check('a route is told with its path, its provider and its policy', [await row.getByText(before[0].path_prefix, { exact: true }).count(), await row.getByText(before[0].upstream).count(), await row.getByText(before[0].policy, { exact: true }).count()], [1, 1, 1]);
   await page.locator('#edit-routes').click();
   const text = page.locator('[name=routes]');
