@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
+use parking_lot::RwLockWriteGuard;
 
 use super::Home;
 use super::Keyring;
@@ -16,6 +17,8 @@ use super::file::Index;
 const DAYS_UNTOLD: u32 = 7;
 /// How many names age out at a time.
 const AT_ONCE: usize = 1000;
+/// How many of them where their keys lie in a file: whoever needs a key waits for that.
+const IN_FILE_AT_ONCE: usize = 250;
 
 /// How many names there are of a standing, and what became of others since that was last asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,17 +55,18 @@ impl Keyring {
         Ok(gone)
     }
 
-    /// Nobody gets or makes a key meanwhile, so that none is left behind whose name finds another one.
+    /// Nobody gets or makes a key while some go, so that none is left behind whose name finds another one; whoever waits
+    /// for that is let in before the next ones go.
     fn age_out_of_file(&self, before: u32, kept: &HashSet<Index>) -> io::Result<usize> {
         let Home::File(file) = &self.home else { return Ok(0) };
         let _writing = self.writing.lock();
         let mut gone = 0;
-        loop {
+        let old = self.known.read().old(before, kept, usize::MAX);
+        for some in old.chunks(IN_FILE_AT_ONCE) {
             let mut known = self.known.write();
-            let old = known.old(before, kept, AT_ONCE);
-            if old.is_empty() {
-                return Ok(gone);
-            }
+            // Some may have been seen meanwhile.
+            let old: Vec<u32> =
+                some.iter().copied().filter(|number| known.is_old(*number, before, kept)).collect();
             let written = old.iter().try_for_each(|number| file.write(*number, None));
             if let Err(error) = written.and_then(|()| file.sync()) {
                 // They are all there still, and some of them are to be written again.
@@ -77,7 +81,9 @@ impl Keyring {
             known.free(old);
             // Whose they were nobody knows any more.
             self.cache.write().clear();
+            RwLockWriteGuard::unlock_fair(known);
         }
+        Ok(gone)
     }
 
     fn age_out_everywhere(&self, before: u32, kept: &HashSet<Index>) -> io::Result<usize> {

@@ -15,7 +15,7 @@ pub(super) struct Known {
     by_index: HashMap<Index, u32>,
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
-    /// Slots of which something is not on the disk yet, and whose they are.
+    /// Slots of which something is not on the disk yet, and whose they were: others may be in them by now, or nobody.
     dirty: Vec<(u32, Index)>,
     shares: Shares,
 }
@@ -79,7 +79,6 @@ impl Known {
         let Some(slot) = self.slots.get_mut(number as usize).and_then(Option::take) else { return };
         self.shares.take(slot.standing);
         self.by_index.remove(&slot.index);
-        self.dirty.retain(|(dirty, _)| *dirty != number);
     }
 
     /// Lets slots be used again whose keys are gone from the disk.
@@ -145,14 +144,17 @@ impl Known {
         }
     }
 
-    /// Returns the slots of those who were last seen before a day and are not among `kept`, `limit` at the most.
-    pub(super) fn old(&self, before: u32, kept: &HashSet<Index>, limit: usize) -> Vec<u32> {
-        let is_old = |slot: &Slot| {
+    /// Tells whether the holder of a slot was last seen before a day, and is not among `kept`.
+    pub(super) fn is_old(&self, number: u32, before: u32, kept: &HashSet<Index>) -> bool {
+        self.slot(number).is_some_and(|slot| {
             slot.standing != Standing::Known && slot.seen_day < before && !kept.contains(&slot.index)
-        };
-        let numbered = (0..).zip(&self.slots);
-        let old = numbered.filter(|(_, slot)| slot.as_ref().is_some_and(is_old)).map(|(number, _)| number);
-        old.take(limit).collect()
+        })
+    }
+
+    /// Returns the slots of those who are old, `limit` at the most.
+    pub(super) fn old(&self, before: u32, kept: &HashSet<Index>, limit: usize) -> Vec<u32> {
+        let numbers = (0..).zip(&self.slots).map(|(number, _)| number);
+        numbers.filter(|number| self.is_old(*number, before, kept)).take(limit).collect()
     }
 
     /// Tells whether something is not on the disk yet.

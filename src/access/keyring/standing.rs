@@ -146,22 +146,10 @@ impl Shares {
     }
 
     fn of(&self, standing: Standing) -> &Share {
-        let Self([strangers, callers, recorded, known]) = self;
-        match standing {
-            Standing::Stranger => strangers,
-            Standing::Caller => callers,
-            Standing::Recorded => recorded,
-            Standing::Known => known,
-        }
+        &self.0[standing.place()]
     }
 
     fn of_mut(&mut self, standing: Standing) -> &mut Share {
-        let Self([strangers, callers, recorded, known]) = self;
-        match standing {
-            Standing::Stranger => strangers,
-            Standing::Caller => callers,
-            Standing::Recorded => recorded,
-            Standing::Known => known,
-        }
+        &mut self.0[standing.place()]
     }
 }

@@ -152,6 +152,9 @@ fn covered(run: &decode::Run, window: Range<usize>) -> Range<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering;
+
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
 
@@ -190,10 +193,9 @@ mod tests {
             assert_eq!(told.verdict.confidence, Some(Confidence::HIGH), "{text}");
         }
     }
+
     #[test]
     fn what_is_sure_stays_so_when_the_time_ends_and_nothing_else_does() {
-        use std::sync::atomic::AtomicUsize;
-        use std::sync::atomic::Ordering;
         let judged_in_time = |text: &str, readings: usize| {
             let asked = AtomicUsize::new(0);
             let expired = || asked.fetch_add(1, Ordering::Relaxed) >= readings;
