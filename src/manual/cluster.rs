@@ -59,9 +59,9 @@
 //! *Verification.* `portcullis audit verify --shipped --config FILE` goes through all nodes' chains in the database: an
 //! entry that was changed, taken out, put in, or is found by something else than it says, is named with its node. An
 //! export of all nodes is verified chain by chain. One node signs where all chains are
-//! (`/api/v1/audit/checkpoint/cluster`, every ten minutes with new entries, and when the job has moved): kept elsewhere,
-//! `--checkpoint FILE` holds a later export or the database to it. A node that a checkpoint names has to be there, and its
-//! chain to reach as far. The exit code is that of the worst chain, and 1 where there is none. One node verifies all of it
+//! (`/api/v1/audit/checkpoint/cluster`, every ten minutes with new entries, and at once when the job has moved, or a node has
+//! shipped its first ones): kept elsewhere, `--checkpoint FILE` holds a later export or the database to it. A node that a
+//! checkpoint names has to be there, and its chain to reach as far. The exit code is that of the worst chain, and 1 where there is none. One node verifies all of it
 //! every quarter of an hour (`portcullis_audit_shipped_chain_faults`). A journal that was restored from a backup does not
 //! go on where it had been shipped up to: the verification says so.
 //!
