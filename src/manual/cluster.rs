@@ -120,7 +120,8 @@
 //!
 //! *Redis Cluster.* All keys have one hash tag, so that one node of a cluster has everything that is shared: more nodes share
 //! no load, but one takes over where another fails. The URL may name any node, best a name that leads to all of them. Whoever
-//! has the keys is learnt from `MOVED` and asked from then on; while a slot moves, `ASK` is followed for the one question.
+//! has the keys is learnt from `MOVED` and asked from then on; while a slot moves, `ASK` is followed for the one question, and
+//! a budget, which takes two keys, counts as away as long as only one of them has come over.
 //! Within one wait five such steps are gone, no more. Where the node that was learnt fails or says `CLUSTERDOWN`, the URL is
 //! asked again, and the other way about. The nodes' own addresses have to be reachable, take the URL's user and password and,
 //! with `rediss`, have certificates for what the cluster calls them (`cluster-announce-ip`, or `cluster-announce-hostname`
