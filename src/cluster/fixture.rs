@@ -1,5 +1,6 @@
 //! A real Redis for tests.
 
+use std::io;
 use std::net::TcpListener;
 use std::process::Child;
 use std::process::Command;
@@ -9,11 +10,13 @@ use std::sync::atomic::AtomicU16;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tempfile::TempDir;
 use tokio::net::TcpStream;
 
 use super::RedisServer;
 use super::WhenAway;
 use super::redis::Answer;
+use super::redis::Connection;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
 use crate::telemetry::metrics::Metrics;
@@ -25,21 +28,36 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) struct Redis {
     process: Child,
     port: u16,
+    /// Where it is a node of a cluster: its other port, and where it keeps what it knows of the others.
+    member: Option<(u16, TempDir)>,
 }
 
 impl Redis {
     pub(super) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        drop(listener);
-        let redis = Self { process: run(port), port };
+        let port = free_port();
+        let redis = Self { process: run(port, &[]), port, member: None };
         redis.wait().await;
         redis
     }
 
+    /// Starts a node of a cluster, which knows no other one.
+    pub(super) async fn start_in_cluster() -> Self {
+        let (port, bus, folder) = (free_port(), free_port(), tempfile::tempdir().unwrap());
+        let (bus_port, place) = (bus.to_string(), folder.path().display().to_string());
+        let more = ["--cluster-enabled", "yes", "--cluster-port", &bus_port, "--dir", &place];
+        let redis = Self { process: run(port, &more), port, member: Some((bus, folder)) };
+        redis.wait().await;
+        redis
+    }
+
+    /// Returns the port it answers at, and that of the cluster's own talk.
+    pub(super) fn ports(&self) -> [u16; 2] {
+        [self.port, self.member.as_ref().map_or(0, |(bus, _)| *bus)]
+    }
+
     async fn wait(&self) {
         let begun = std::time::Instant::now();
-        while self.server(WhenAway::Local).open().await.is_err() {
+        while self.open().await.is_err() {
             assert!(begun.elapsed() < PATIENCE, "Redis does not start");
             tokio::task::yield_now().await;
         }
@@ -53,7 +71,7 @@ impl Redis {
 
     /// Starts it again, with nothing in it.
     pub(super) async fn restart(&mut self) {
-        self.process = run(self.port);
+        self.process = run(self.port, &[]);
         self.wait().await;
     }
 
@@ -71,9 +89,42 @@ impl Redis {
     }
 
     async fn does(&self, words: &[&str]) {
-        let mut open = self.server(WhenAway::Local).open().await.unwrap();
+        assert_eq!(self.says(words).await, "OK");
+    }
+
+    pub(super) async fn open(&self) -> io::Result<Connection> {
+        let server = self.server(WhenAway::Local);
+        server.open(&server.url).await
+    }
+
+    /// Returns what it answers.
+    pub(super) async fn says(&self, words: &[&str]) -> String {
         let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
-        assert_eq!(open.ask(&words).await.unwrap(), Answer::Text(b"OK".to_vec()));
+        match self.open().await.unwrap().ask(&words).await.unwrap() {
+            Answer::Text(text) => String::from_utf8(text).unwrap(),
+            Answer::Number(number) => number.to_string(),
+            Answer::Refused(reason) => panic!("{words:?}: {reason}"),
+            Answer::Nothing => String::new(),
+        }
+    }
+
+    /// Waits until there is something in what it answers.
+    pub(super) async fn eventually_says(&self, words: &[&str], what: &str) {
+        let begun = std::time::Instant::now();
+        while !self.says(words).await.contains(what) {
+            assert!(begun.elapsed() < PATIENCE, "{words:?}: never {what}");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Hands what it has in a slot over to another node of its cluster.
+    pub(super) async fn hands_over_to(&self, other: &Self, slot: &str) {
+        let script = "for _, key in ipairs(redis.call('KEYS', '*')) do return key end return ''";
+        let port = other.port.to_string();
+        while self.says(&["CLUSTER", "COUNTKEYSINSLOT", slot]).await != "0" {
+            let key = self.says(&["EVAL", script, "0"]).await;
+            self.says(&["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"]).await;
+        }
     }
 
     /// Returns an address that leads here, until it leads to another one.
@@ -110,9 +161,23 @@ impl Failover {
     }
 }
 
-fn run(port: u16) -> Child {
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn run(port: u16, more: &[&str]) -> Child {
     let mut program = Command::new("redis-server");
-    program.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+    program.args(more).args([
+        "--port",
+        &port.to_string(),
+        "--bind",
+        "127.0.0.1",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+    ]);
     program.stdout(Stdio::null()).spawn().expect("tests/setup/system.sh installs redis-server")
 }
 

@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::reach::Reach;
 use super::redis::Answer;
 use super::redis::Connection;
 use super::redis::RedisUrl;
 use super::rounds::Command;
 use super::rounds::PAUSE;
-use super::rounds::Reach;
 use super::rounds::Rounds;
 use crate::access::a2a::shared::Told;
 use crate::access::limit::Buckets;
@@ -70,7 +70,7 @@ impl WhenAway {
 /// The Redis that nodes share.
 #[derive(Clone)]
 pub struct RedisServer {
-    /// Where Redis is.
+    /// Where Redis is, or any node of its cluster.
     pub url: RedisUrl,
     /// How it is reached where its URL says so.
     pub tls: TlsClient,
@@ -82,7 +82,7 @@ pub struct RedisServer {
     pub clock: Arc<dyn Clock>,
     /// Counts rounds.
     pub metrics: Arc<Metrics>,
-    /// Whether it is known to be away, to all who ask it.
+    /// Whether it is known to be away, and which node of a cluster to ask, to all who do.
     pub reach: Arc<Reach>,
 }
 
@@ -101,8 +101,13 @@ impl RedisServer {
         self.timeout.saturating_add(MARGIN)
     }
 
-    pub(super) async fn open(&self) -> io::Result<Connection> {
-        Connection::open(&self.url, &self.tls, self.timeout).await
+    pub(super) async fn open(&self, place: &RedisUrl) -> io::Result<Connection> {
+        Connection::open(place, &self.tls, self.timeout).await
+    }
+
+    /// Returns the place to ask next.
+    pub(super) fn place(&self) -> RedisUrl {
+        self.reach.place(&self.url)
     }
 }
 

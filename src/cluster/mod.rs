@@ -15,6 +15,7 @@ mod follow;
 mod lease;
 mod limits;
 mod member;
+mod reach;
 mod redis;
 mod replays;
 mod rounds;
@@ -39,10 +40,10 @@ pub use self::member::ClaimError;
 pub use self::member::Members;
 pub use self::member::Node;
 pub use self::member::NodeFacts;
+pub use self::reach::Reach;
 pub use self::redis::NoRedisUrl;
 pub use self::redis::RedisUrl;
 pub use self::replays::SharedReplays;
-pub use self::rounds::Reach;
 pub use self::sessions::SharedSessions;
 
 /// How nodes share.

@@ -59,6 +59,15 @@ impl std::fmt::Debug for RedisUrl {
     }
 }
 
+impl RedisUrl {
+    /// Returns the same, of another server of the same deployment; without a host, of the same host.
+    pub(super) fn at(&self, host: &str, port: u16) -> Self {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let host = if host.is_empty() { &self.host } else { host };
+        Self { host: host.to_owned(), port, ..self.clone() }
+    }
+}
+
 impl std::str::FromStr for RedisUrl {
     type Err = NoRedisUrl;
 

@@ -59,9 +59,9 @@
 //! *Verification.* `portcullis audit verify --shipped --config FILE` goes through all nodes' chains in the database: an
 //! entry that was changed, taken out, put in, or is found by something else than it says, is named with its node. An
 //! export of all nodes is verified chain by chain. One node signs where all chains are
-//! (`/api/v1/audit/checkpoint/cluster`, every ten minutes with new entries, and when the job has moved): kept elsewhere,
-//! `--checkpoint FILE` holds a later export or the database to it. A node that a checkpoint names has to be there, and its
-//! chain to reach as far. The exit code is that of the worst chain, and 1 where there is none. One node verifies all of it
+//! (`/api/v1/audit/checkpoint/cluster`, every ten minutes with new entries, and at once when the job has moved, or a node has
+//! shipped its first ones): kept elsewhere, `--checkpoint FILE` holds a later export or the database to it. A node that a
+//! checkpoint names has to be there, and its chain to reach as far. The exit code is that of the worst chain, and 1 where there is none. One node verifies all of it
 //! every quarter of an hour (`portcullis_audit_shipped_chain_faults`). A journal that was restored from a backup does not
 //! go on where it had been shipped up to: the verification says so.
 //!
@@ -117,6 +117,15 @@
 //! time Redis counts as away at this node: nobody asks it any more, quotas included, until one connection at a time,
 //! twice a second, has found that it answers. After a failover whoever answers at the address is asked: a server that
 //! says `READONLY`, `LOADING` or `MASTERDOWN` loses its connections.
+//!
+//! *Redis Cluster.* All keys have one hash tag, so that one node of a cluster has everything that is shared: more nodes share
+//! no load, but one takes over where another fails. The URL may name any node, best a name that leads to all of them. Whoever
+//! has the keys is learnt from `MOVED` and asked from then on; while a slot moves, `ASK` is followed for the one question, and
+//! a budget, which takes two keys, counts as away as long as only one of them has come over.
+//! Within one wait five such steps are gone, no more. Where the node that was learnt fails or says `CLUSTERDOWN`, the URL is
+//! asked again, and the other way about. The nodes' own addresses have to be reachable, take the URL's user and password and,
+//! with `rediss`, have certificates for what the cluster calls them (`cluster-announce-ip`, or `cluster-announce-hostname`
+//! with `cluster-preferred-endpoint-type hostname`).
 //!
 //! # Sessions
 //! That a session began, and that it ended, travels as other changes do ([below](#how-changes-travel)); last uses are written

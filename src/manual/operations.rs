@@ -189,7 +189,7 @@
 //!    for dozens of nodes, not for hundreds. *Names* are next: at most 1,048,576 have keys, and each new one is a
 //!    transaction that all nodes take part in: some hundreds a second.
 //! 6. *Redis:* each node tells at most 1,000 callers in each round of 5 ms; one Redis counts 100,000 and more scripts a
-//!    second (*e*, by its own documentation).
+//!    second (*e*, by its own documentation). A cluster of them counts no more: one node of it has all the keys.
 //!
 //! # What a build needs
 //! Hyperscan (Vectorscan) is C++ and linked dynamically, as Debian ships it: packages and the tarball need

@@ -3,6 +3,7 @@
 //! Where the test runs as root the server does not: it refuses to.
 #![allow(dead_code, reason = "unit and integration tests use different parts")]
 
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -73,6 +74,39 @@ impl Postgres {
             .expect("psql runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    /// Returns its tables and what is in them, as SQL.
+    pub fn dump(&self) -> String {
+        let output = as_user("pg_dump")
+            .args(["--no-owner", "-U", "portcullis", "-d", "postgres"])
+            .args(["-p", &effective(self.port).to_string(), "-h"])
+            .arg(self.folder.path())
+            .output()
+            .expect("pg_dump runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).expect("SQL");
+        // What earlier servers, and their programs, do not know.
+        let is_new = |line: &&str| {
+            ["\\restrict", "\\unrestrict", "SET transaction_timeout"].iter().any(|it| line.starts_with(it))
+        };
+        text.lines().filter(|line| !is_new(line)).map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Makes tables, and what is in them, as they were dumped.
+    pub fn load(&self, dump: &str) {
+        let mut child = as_user("psql")
+            .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "portcullis", "-d", "postgres"])
+            .args(["-p", &effective(self.port).to_string(), "-h"])
+            .arg(self.folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("psql runs");
+        let mut said = child.stdin.take().expect("it is piped");
+        said.write_all(dump.as_bytes()).expect("psql reads");
+        drop(said);
+        assert!(child.wait().expect("psql ends").success(), "the dump cannot be loaded");
     }
 
     /// Lets the server die as it stands.

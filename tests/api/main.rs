@@ -14,6 +14,7 @@ mod quota;
 mod saml;
 mod sessions;
 mod sso;
+mod stage;
 mod stream;
 mod transcript;
 mod transcripts;

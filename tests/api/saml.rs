@@ -28,12 +28,12 @@ use crate::forger::Forger;
 use crate::forger::LOGOUT;
 use crate::forger::OURS;
 use crate::forger::Said;
-use crate::forger::Stage;
 use crate::forger::Way;
-use crate::forger::bring;
 use crate::forger::inflated;
-use crate::forger::question;
 use crate::forger::with_signature;
+use crate::stage::Stage;
+use crate::stage::bring;
+use crate::stage::question;
 use crate::world::World;
 
 const SESSION: &str = "portcullis-session";

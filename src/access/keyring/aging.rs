@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
+use parking_lot::MutexGuard;
 use parking_lot::RwLockWriteGuard;
 
 use super::Home;
@@ -55,15 +56,14 @@ impl Keyring {
         Ok(gone)
     }
 
-    /// Nobody gets or makes a key while some go, so that none is left behind whose name finds another one; whoever waits
-    /// for that is let in before the next ones go.
+    /// Nobody gets, makes or writes a key while some go, so that none is left behind whose name finds another one; whoever
+    /// waits for that is let in before the next ones go.
     fn age_out_of_file(&self, before: u32, kept: &HashSet<Index>) -> io::Result<usize> {
         let Home::File(file) = &self.home else { return Ok(0) };
-        let _writing = self.writing.lock();
         let mut gone = 0;
-        let old = self.known.read().old(before, kept, usize::MAX);
+        let old = self.known.read().old(before, kept);
         for some in old.chunks(IN_FILE_AT_ONCE) {
-            let mut known = self.known.write();
+            let (writing, mut known) = (self.writing.lock(), self.known.write());
             // Some may have been seen meanwhile.
             let old: Vec<u32> =
                 some.iter().copied().filter(|number| known.is_old(*number, before, kept)).collect();
@@ -82,21 +82,25 @@ impl Keyring {
             // Whose they were nobody knows any more.
             self.cache.write().clear();
             RwLockWriteGuard::unlock_fair(known);
+            MutexGuard::unlock_fair(writing);
         }
         Ok(gone)
     }
 
     fn age_out_everywhere(&self, before: u32, kept: &HashSet<Index>) -> io::Result<usize> {
         let Home::Shared(keys) = &self.home else { return Ok(0) };
+        self.follow().map_err(io::Error::other)?;
         let mut gone = 0;
-        loop {
-            let find = || self.known.read().old(before, kept, AT_ONCE);
-            let count = keys.destroy_all(|fresh| self.take_over(fresh), find).map_err(io::Error::other)?;
-            gone += count;
-            if count < AT_ONCE {
-                return Ok(gone);
-            }
+        let old = self.known.read().old(before, kept);
+        for some in old.chunks(AT_ONCE) {
+            // Some may have been seen meanwhile, here or elsewhere.
+            let find = || {
+                let known = self.known.read();
+                some.iter().copied().filter(|number| known.is_old(*number, before, kept)).collect()
+            };
+            gone += keys.destroy_all(|fresh| self.take_over(fresh), find).map_err(io::Error::other)?;
         }
+        Ok(gone)
     }
 
     /// Tells the other nodes who was seen here, and how well they are known.

@@ -151,10 +151,10 @@ impl Known {
         })
     }
 
-    /// Returns the slots of those who are old, `limit` at the most.
-    pub(super) fn old(&self, before: u32, kept: &HashSet<Index>, limit: usize) -> Vec<u32> {
+    /// Returns the slots of those who are old.
+    pub(super) fn old(&self, before: u32, kept: &HashSet<Index>) -> Vec<u32> {
         let numbers = (0..).zip(&self.slots).map(|(number, _)| number);
-        numbers.filter(|number| self.is_old(*number, before, kept)).take(limit).collect()
+        numbers.filter(|number| self.is_old(*number, before, kept)).collect()
     }
 
     /// Tells whether something is not on the disk yet.

@@ -141,6 +141,29 @@ fn callers_whom_nothing_names_any_more_age_out_on_all_nodes() {
     assert_eq!(one.shown(&token), caller(1));
 }
 
+/// More than go at a time, and in their midst some who were seen elsewhere.
+#[test]
+fn of_many_who_age_out_everywhere_those_who_were_seen_elsewhere_stay() {
+    let (store, secret, clock) = (Store::in_memory(), NodeSecret::random(), clock());
+    let [one, other] = [(); 2].map(|()| {
+        let keyring = Keyring::shared(&store, secret.clone()).unwrap();
+        keyring.by(Arc::clone(&clock) as Arc<dyn Clock>)
+    });
+    let since = clock.now();
+    assert_eq!(listed(&one, 0..2300, Standing::Caller), 2300);
+    clock.advance(20 * DAY);
+    other.follow().unwrap();
+    (1100..1150).for_each(|number| drop(other.seal(&caller(number))));
+    // It tells that, while nobody is old enough yet.
+    assert_eq!(other.age_out(since, []).unwrap(), 0);
+    assert_eq!(one.age_out(since + 12 * DAY, []).unwrap(), 2250);
+    other.follow().unwrap();
+    for keyring in [&one, &other] {
+        assert_eq!(names(keyring), [0, 50, 0, 0]);
+        assert!((1100..1150).all(|number| keyring.known(&caller(number)).is_some()));
+    }
+}
+
 #[test]
 fn keys_from_before_there_were_standings_never_age_out() {
     let (folder, clock) = (tempfile::tempdir().unwrap(), clock());

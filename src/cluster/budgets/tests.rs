@@ -36,7 +36,7 @@ impl Redis {
     /// Runs a script that answers with a number.
     async fn runs(&self, script: &str) -> i64 {
         let words = ["EVAL", script, "0"].map(|word| word.as_bytes().to_vec());
-        match self.server(WhenAway::Local).open().await.unwrap().ask(&words).await.unwrap() {
+        match self.open().await.unwrap().ask(&words).await.unwrap() {
             Answer::Number(number) => number,
             other => panic!("{other:?}"),
         }

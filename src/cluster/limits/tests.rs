@@ -38,7 +38,7 @@ async fn eventually(what: &str, is_so: impl AsyncFn() -> bool) {
 }
 
 async fn keys(redis: &Redis) -> Answer {
-    let mut open = redis.server(WhenAway::Local).open().await.unwrap();
+    let mut open = redis.open().await.unwrap();
     open.ask(&[b"DBSIZE".to_vec()]).await.unwrap()
 }
 

@@ -1,7 +1,9 @@
 //! Checkpoints of all nodes' chains: one signed sentence that says where each of them was at a moment.
 //!
 //! One node makes them, from what was shipped, whenever [`super::checkpoint::EVERY`] has gone by with new entries, and
-//! at once where another node made the one before. They lie beside what was shipped; copies belong elsewhere.
+//! at once where another node made the one before, or a node has shipped something that no checkpoint vouches for: else
+//! all of it could be taken away meanwhile, and nobody would miss the node. They lie beside what was shipped; copies
+//! belong elsewhere.
 //!
 //! What is signed are lines: a name of the format, the origin, the moment, one line for each node (its name, the number
 //! of its newest entry, that entry's id and hash), and the key's name.
@@ -121,6 +123,11 @@ impl ClusterCheckpoint {
         key.is_some_and(|key| key.verifies(&self.statement(), &self.signature))
     }
 
+    /// Tells whether it vouches for each of some nodes, wherever their chains were then.
+    fn names_all(&self, nodes: &[Anchor]) -> bool {
+        nodes.iter().all(|anchor| self.nodes.iter().any(|named| named.node == anchor.node))
+    }
+
     /// Returns it as one line of JSON.
     pub fn to_line(&self) -> String {
         serde_json::to_string(&self.written()).expect("texts and numbers always have a JSON form")
@@ -203,11 +210,12 @@ impl ClusterNotary {
         let newest = newest.and_then(|written| ClusterCheckpoint::read(written).ok());
         let now = self.clock.now();
         let age = |before: &ClusterCheckpoint| now.duration_since(before.at).unsigned_abs();
-        if newest.as_ref().is_some_and(|before| before.origin == self.origin && age(before) < EVERY) {
-            return Ok(None);
-        }
         let nodes = self.anchors()?;
-        if nodes.is_empty() || newest.is_some_and(|before| before.nodes == nodes) {
+        let is_enough = |before: &ClusterCheckpoint| {
+            let is_fresh = before.origin == self.origin && age(before) < EVERY;
+            before.nodes == nodes || (is_fresh && before.names_all(&nodes))
+        };
+        if nodes.is_empty() || newest.as_ref().is_some_and(is_enough) {
             return Ok(None);
         }
         let signed = self.seal(nodes);

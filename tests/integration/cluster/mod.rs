@@ -7,7 +7,7 @@ mod faults;
 mod limits;
 mod nodes;
 #[path = "../../../src/store/fixture.rs"]
-mod postgres;
+pub mod postgres;
 mod relay;
 mod sessions;
 mod store;
@@ -29,7 +29,7 @@ use crate::wire::Response;
 use crate::wire::exchange;
 
 /// What the nodes of a test share; long enough to be a secret, and none.
-const SECRET: &str = "a-secret-of-thirty-two-characters-or-more";
+pub const SECRET: &str = "a-secret-of-thirty-two-characters-or-more";
 /// How long what one node did may take until every node knows it.
 const CONVERGED: Duration = Duration::from_secs(1);
 
@@ -125,7 +125,7 @@ fn call(gateway: &Gateway, key: &str, method: &str, path: &str, body: &Value) ->
 }
 
 /// Waits until something is so, no longer than a limit; returns how long it took.
-fn eventually(limit: Duration, what: &str, is_so: impl Fn() -> bool) -> Duration {
+pub fn eventually(limit: Duration, what: &str, is_so: impl Fn() -> bool) -> Duration {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
