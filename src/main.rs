@@ -8,6 +8,15 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+#[allow(unsafe_code)]
+// SAFETY: `mimalloc.h` declares `void mi_collect(bool force)`. It leaves alone what is in use, and any thread may
+// call it at any time.
+unsafe extern "C" {
+    /// Gives back to the system what is free; by itself the allocator keeps most of it while nothing is allocated.
+    safe fn mi_collect(force: bool);
+}
+
 fn main() -> ExitCode {
+    portcullis::app::gives_memory_back(|| mi_collect(true));
     portcullis::cli::main()
 }

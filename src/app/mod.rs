@@ -18,6 +18,7 @@ mod limits;
 mod listening;
 mod loading;
 mod manager;
+mod memory;
 mod plane;
 mod privacy;
 mod ready;
@@ -91,6 +92,7 @@ use crate::tls::CertificateStore;
 
 pub use self::ending::Invocation;
 pub use self::loading::loading;
+pub use self::memory::gives_memory_back;
 pub use self::state::StateError;
 
 /// The release.

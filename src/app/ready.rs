@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use super::address::Named;
 use super::manager::Manager;
+use super::memory;
 use super::plane::Pulse;
 
 /// Waits until the planes answer.
@@ -41,6 +42,7 @@ impl Announcer {
             addresses.first().copied().unwrap_or(([127, 0, 0, 1], 0).into()).to_string()
         };
         let (proxy, admin) = (first(&self.proxy), first(&self.admin));
+        memory::give_back();
         tracing::info!(proxy, admin, "ready");
         self.manager.ready(&self.sockets.lock());
         let Some(file) = &self.file else { return };

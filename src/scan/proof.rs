@@ -18,6 +18,7 @@ use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
 
+mod anchored;
 pub mod rate;
 
 /// What an example writes where a valid value belongs.
@@ -57,6 +58,12 @@ pub enum ProofProblem {
     /// No value could be made that has the pattern's form and passes the checks.
     #[error("no value of the pattern's form passes the checks")]
     NoValue,
+    /// The pattern matches what the first stage does not see.
+    #[error("the pattern matches text without its `anchor`, such as {made:?}")]
+    Unanchored {
+        /// Such a match, made from the pattern.
+        made: String,
+    },
     /// It must be found and is not.
     #[error("`finds` example {example} is not found")]
     NotFound {
@@ -124,10 +131,7 @@ pub fn valid_value(detector: &Detector, seed: u64) -> Option<Vec<u8>> {
         let whole = regex.find(input).is_some_and(|found| found.end() == value.len());
         whole && detector.checks.iter().all(|check| check.passes(value))
     };
-    let named = detector.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    let mut dice = Dice(named ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut dice = Dice::of(detector, seed);
     for _ in 0..TRIES_MAX {
         let mut value = Vec::new();
         dice.write(form, &mut value);
@@ -162,6 +166,9 @@ impl Proof<'_> {
         let made = if needed { VALUES_PER_EXAMPLE } else { 0 };
         let values: Option<Vec<Vec<u8>>> = (0..made).map(|seed| valid_value(detector, seed)).collect();
         let Some(values) = values else { return self.fault(ProofProblem::NoValue) };
+        if let Some(made) = anchored::match_without(detector) {
+            self.fault(ProofProblem::Unanchored { made });
+        }
         for (at, written) in detector.finds.iter().enumerate() {
             let example = at + 1;
             let texts = filled(written, &values);
@@ -234,6 +241,14 @@ fn value_form(hir: &Hir) -> &Hir {
 struct Dice(u64);
 
 impl Dice {
+    /// Returns the dice of a detector, others for each seed.
+    fn of(detector: &Detector, seed: u64) -> Self {
+        let named = detector.name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        Self(named ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

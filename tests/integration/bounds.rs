@@ -46,6 +46,18 @@ fn sizes_and_deadlines_are_kept() {
     frames(&gateway);
 }
 
+/// What is the process's own; what it maps of the binary is the system's to give and to take.
+const IDLE_BYTES_MAX: usize = 64 << 20;
+
+#[test]
+fn what_compiling_the_packs_took_is_given_back() {
+    let gateway = gateway(&Upstream::start(vec![Step::Send(ANSWER.to_vec())]), "");
+    let sums = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", gateway.pid())).expect("its memory");
+    let own = sums.lines().find_map(|line| line.strip_prefix("Anonymous:")).expect("a sum");
+    let kib: usize = own.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert!(kib << 10 <= IDLE_BYTES_MAX, "{kib} KiB");
+}
+
 fn too_large(gateway: &Gateway, upstream: &Upstream) {
     let fits = format!("\"{}\"", "a".repeat(999_998));
     assert_eq!(exchange(gateway.proxy, &post("/x", "", &fits)).status, 200);

@@ -43,7 +43,18 @@ fn every_false_example_is_told_by_its_number() {
 fn an_anchor_outside_the_match_is_noticed() {
     let mut wrong = card();
     wrong.anchor = Some(Pattern::parse("kard [0-9]").unwrap());
-    assert!(problems(vec![wrong], None)[0].ends_with("`finds` example 1 is not found"));
+    let told = problems(vec![wrong], None);
+    assert!(told[0].contains("matches text without its `anchor`, such as \"card "), "{told:?}");
+    assert!(told[1].ends_with("`finds` example 1 is not found"), "{told:?}");
+}
+
+#[test]
+fn an_anchor_that_some_matches_lack_is_noticed() {
+    let mut wrong = card();
+    wrong.pattern = Pattern::parse("c(?:ard|hip|oin) ([0-9]{16})").unwrap();
+    wrong.anchor = Some(Pattern::parse("c(?:ard|hip) [0-9]").unwrap());
+    let [told] = &problems(vec![wrong], None)[..] else { panic!("all examples hold") };
+    assert!(told.contains("such as \"coin "), "{told}");
 }
 
 #[test]

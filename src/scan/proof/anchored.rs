@@ -1,0 +1,38 @@
+//! Whether an anchor occurs in whatever its pattern matches: a detector is blind to a match that lacks it.
+
+use regex_automata::Anchored;
+use regex_automata::Input;
+use regex_automata::meta;
+
+use crate::scan::confirm::AUTOMATON_BYTES_MAX;
+use crate::scan::detector::Detector;
+use crate::scan::detector::Pattern;
+
+use super::Dice;
+
+/// How many matches are made of a pattern.
+const MATCHES: usize = 512;
+/// How much of one that lacks its anchor is shown, in bytes.
+const SHOWN_BYTES: usize = 160;
+
+/// Returns a match of a detector's pattern in which its anchor does not occur, if one of many that are made is such.
+///
+/// What is returned is drawn from the pattern, and nobody's text; it is cut where it is long.
+pub(super) fn match_without(detector: &Detector) -> Option<String> {
+    let anchor = regex(detector.anchor.as_ref()?)?;
+    let (pattern, form) = (regex(&detector.pattern)?, detector.pattern.hir());
+    let mut dice = Dice::of(detector, 0);
+    let made = std::iter::repeat_with(|| {
+        let mut made = Vec::new();
+        dice.write(&form, &mut made);
+        made
+    });
+    let is_match = |text: &Vec<u8>| pattern.find(Input::new(text).anchored(Anchored::Yes)).is_some();
+    let found = made.take(MATCHES).filter(is_match).find(|text| !anchor.is_match(text.as_slice()))?;
+    Some(String::from_utf8_lossy(found.get(..SHOWN_BYTES).unwrap_or(&found)).into_owned())
+}
+
+fn regex(pattern: &Pattern) -> Option<meta::Regex> {
+    let config = meta::Config::new().utf8_empty(false).nfa_size_limit(Some(AUTOMATON_BYTES_MAX));
+    meta::Regex::builder().configure(config).build_from_hir(&pattern.hir()).ok()
+}
