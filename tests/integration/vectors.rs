@@ -314,7 +314,7 @@ fn the_strict_reader_refuses_what_it_should() {
 #[test]
 fn each_accepted_message_is_one_there_is() {
     let names: Vec<String> = messages().into_iter().map(|(id, _)| id).collect();
-    let collection_is_here = names.len() > OWN.len();
+    let collection_is_here = names.iter().any(|name| !name.starts_with("own_"));
     for (id, reason) in ACCEPTED.iter().filter(|(id, _)| collection_is_here || id.starts_with("own_")) {
         assert!(names.iter().any(|name| name == id), "{id} ({reason}) is not among the messages");
     }
