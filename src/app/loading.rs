@@ -1,6 +1,5 @@
 //! Where the parts of a ruleset come from, and how packs are proven before they count.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use crate::policy::build::Loading;
 use crate::policy::build::try_build;
 use crate::scan::detector::Detector;
 use crate::scan::pack;
+use crate::scan::pack::PluginFiles;
 use crate::scan::proof;
 use crate::scan::rule;
 use crate::scan::rule::Rules;
@@ -58,21 +58,22 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
             if faults.is_empty() { Ok(files) } else { Err(faults.into_iter().map(Fault::from).collect()) }
         }),
         dialects: Box::new(move || dialect_files(&overlay)),
-        prove: Box::new(move |scanner| {
-            let faults = if of_detectors.are_builtin(scanner) { Vec::new() } else { prove(scanner) };
-            memory::give_back();
-            faults
-        }),
+        prove: Box::new(
+            move |scanner| {
+                if of_detectors.are_builtin(scanner) { Vec::new() } else { prove(scanner) }
+            },
+        ),
         prove_rules: Box::new(move |rules, scanner| {
             let builtin = of_rules.are_builtin(scanner) && *rules.files() == pack::builtin_rules();
             if builtin { Vec::new() } else { prove_rules(rules, scanner) }
         }),
         sinks: Box::new(forwarding::faults),
+        built: Box::new(memory::give_back),
     }
 }
 
 /// The files of packs, and what they say.
-type Parsed = (BTreeMap<String, String>, Arc<Vec<Detector>>);
+type Parsed = (PluginFiles, Arc<Vec<Detector>>);
 
 /// The packs as they were read last: a reload of policies alone parses none of them again.
 struct Packs {

@@ -1,6 +1,5 @@
 //! Builds a ruleset from a document and what the loaders bring, gathering the faults of all of them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Map;
@@ -26,6 +25,7 @@ use crate::scan::classifier::shelf::ModelFiles;
 use crate::scan::classifier::shelf::Shelf;
 use crate::scan::detector::Detector;
 use crate::scan::pack::PackFault;
+use crate::scan::pack::PluginFiles;
 use crate::scan::proof::ProofFault;
 use crate::scan::rule::Rules;
 use crate::scan::rule::proof::RuleFault;
@@ -36,9 +36,6 @@ pub const RULES_BYTES_MAX: usize = 4 << 20;
 
 /// Files of dialects, by name and text, as [`Dialects::overlaid`] takes them.
 pub type DialectFiles = Vec<(String, String)>;
-
-/// Files of rules, by path and text, as [`Rules::compile`] takes them.
-pub type RuleFiles = BTreeMap<String, String>;
 
 /// Loads a part, or says everything that is wrong with it.
 pub type Load<T> = Box<dyn Fn() -> Result<T, Vec<Fault>> + Send + Sync>;
@@ -61,7 +58,7 @@ pub struct Loading {
     /// The files of models, by path, as [`Shelf::read`] takes them.
     pub layer3: Load<ModelFiles>,
     /// The files of rules, by path, as [`Rules::compile`] takes them.
-    pub layer2: Load<RuleFiles>,
+    pub layer2: Load<PluginFiles>,
     /// The files that overlay the embedded dialects.
     pub dialects: Load<DialectFiles>,
     /// Proves a freshly compiled scanner by its own examples; empty: it holds.
@@ -70,6 +67,8 @@ pub struct Loading {
     pub prove_rules: ProveRules,
     /// Judges where the audit log is to be forwarded to; empty: it can be.
     pub sinks: JudgeSinks,
+    /// Called once a ruleset stands or is refused: what building took is no longer needed.
+    pub built: Box<dyn Fn() + Send + Sync>,
 }
 
 /// Builds the ruleset of a document and throws it away.
@@ -92,6 +91,12 @@ pub(super) struct Builder<'a> {
 
 impl Builder<'_> {
     pub(super) fn build(&self, document: &Document, revision: u64) -> Result<Ruleset, Vec<Fault>> {
+        let built = self.ruleset(document, revision);
+        (self.loading.built)();
+        built
+    }
+
+    fn ruleset(&self, document: &Document, revision: u64) -> Result<Ruleset, Vec<Fault>> {
         let mut faults = (self.loading.sinks)(document);
         let rules = read_rules(document).map_err(|found| faults.extend(found)).ok();
         let scanned = self.scanned();

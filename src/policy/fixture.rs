@@ -1,7 +1,5 @@
 //! A few detectors to compile policies against.
 
-use std::collections::BTreeMap;
-
 use crate::document::Document;
 use crate::document::Fault;
 use crate::document::toml;
@@ -10,6 +8,7 @@ use crate::policy::revision::Authors;
 use crate::policy::ruleset::RulesFile;
 use crate::scan::detector::Detector;
 use crate::scan::pack;
+use crate::scan::pack::PluginFiles;
 
 /// Returns the detectors `key` (secrets), `card` and `email` (pii) and `override` (injection), and
 /// whichever more are named.
@@ -29,7 +28,7 @@ pub(crate) fn detectors(more: &[&str]) -> Vec<Detector> {
     for name in more {
         text += &row(name, "custom", "low", name, "", name);
     }
-    pack::parse_all(&BTreeMap::from([("detectors/fixture.toml".to_owned(), text)]))
+    pack::parse_all(&PluginFiles::from([("detectors/fixture.toml".to_owned(), text.into())]))
         .expect("the fixture is sound")
 }
 

@@ -182,7 +182,9 @@ impl Ruleset {
         };
         let policies: BTreeMap<PolicyId, Arc<Policy>> = compiled.iter().map(policy).collect();
         for policy in parts.rules.routes.iter().filter_map(|route| policies.get(route.policy.as_str())) {
+            // What the first exchange would wait for.
             policy.watch(Direction::Response);
+            Direction::ALL.iter().for_each(|way| parts.layer3.prepare(policy.looked_for(*way)));
         }
         let spare_watches = watches.spare();
         Ok(Self {

@@ -187,13 +187,13 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::document::toml;
     use crate::policy::build::Loading;
-    use crate::policy::build::RuleFiles;
     use crate::policy::fixture::authors;
     use crate::policy::fixture::detectors;
     use crate::policy::fixture::shipped;
     use crate::policy::reload::Announcement;
     use crate::policy::revision::Revisions;
     use crate::scan::classifier::shelf::ModelFiles;
+    use crate::scan::pack::PluginFiles;
     use crate::store::Store;
 
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -206,11 +206,12 @@ mod tests {
                 Ok(document)
             }),
             detectors: Box::new(|| Ok(Arc::new(detectors(&[])))),
-            layer2: Box::new(|| Ok(RuleFiles::new())),
+            layer2: Box::new(|| Ok(PluginFiles::new())),
             layer3: Box::new(|| Ok(ModelFiles::new())),
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(|_| Vec::new()),
             prove_rules: Box::new(|_, _| Vec::new()),
+            built: Box::new(|| ()),
             sinks: Box::new(|_| Vec::new()),
         }
     }

@@ -3,6 +3,7 @@
 
 mod fault;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
@@ -12,8 +13,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::DeTable;
@@ -104,6 +105,9 @@ struct ContextFile {
     required: bool,
 }
 
+/// The texts of plugin files, by path below the folder of plugins.
+pub type PluginFiles = BTreeMap<String, Cow<'static, str>>;
+
 /// Returns every plugin file that is compiled in, as its path below `plugins/` and its text, sorted by path.
 pub fn embedded() -> &'static [(&'static str, &'static str)] {
     include!(concat!(env!("OUT_DIR"), "/plugins.rs"))
@@ -112,7 +116,7 @@ pub fn embedded() -> &'static [(&'static str, &'static str)] {
 /// Returns the files of models that are compiled in, by path.
 pub fn builtin_models() -> ModelFiles {
     let files: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/models.rs"));
-    files.iter().map(|(path, bytes)| ((*path).to_owned(), Arc::from(*bytes))).collect()
+    files.iter().map(|(path, bytes)| ((*path).to_owned(), Bytes::from_static(bytes))).collect()
 }
 
 /// Reads the packs that are compiled in.
@@ -124,7 +128,7 @@ pub fn builtin() -> Result<Vec<Detector>, Vec<PackFault>> {
 }
 
 /// Returns the texts of the packs that are compiled in, by path below the folder of plugins.
-pub fn builtin_files() -> BTreeMap<String, String> {
+pub fn builtin_files() -> PluginFiles {
     embedded_files(DETECTORS_FOLDER)
 }
 
@@ -149,27 +153,27 @@ pub fn load_dir(overlay: &Path) -> Result<Vec<Detector>, Vec<PackFault>> {
 
 /// Returns the texts of the built-in packs with the packs of a folder laid over them, by path, and what could
 /// not be read. Reads files; call it off the request threads.
-pub fn read_dir(overlay: &Path) -> (BTreeMap<String, String>, Vec<PackFault>) {
+pub fn read_dir(overlay: &Path) -> (PluginFiles, Vec<PackFault>) {
     read_below(overlay, DETECTORS_FOLDER)
 }
 
 /// Does the same for files of rules, as [`Rules::compile`](crate::scan::rule::Rules::compile) takes them.
-pub fn read_rules(overlay: &Path) -> (BTreeMap<String, String>, Vec<PackFault>) {
+pub fn read_rules(overlay: &Path) -> (PluginFiles, Vec<PackFault>) {
     read_below(overlay, RULES_FOLDER)
 }
 
 /// Returns the files of rules that are compiled in, by path.
-pub fn builtin_rules() -> BTreeMap<String, String> {
+pub fn builtin_rules() -> PluginFiles {
     embedded_files(RULES_FOLDER)
 }
 
 /// Does the same for files of frameworks of controls.
-pub fn read_frameworks(overlay: &Path) -> (BTreeMap<String, String>, Vec<PackFault>) {
+pub fn read_frameworks(overlay: &Path) -> (PluginFiles, Vec<PackFault>) {
     read_below(overlay, FRAMEWORKS_FOLDER)
 }
 
 /// Returns the files of frameworks that are compiled in, by path.
-pub fn builtin_frameworks() -> BTreeMap<String, String> {
+pub fn builtin_frameworks() -> PluginFiles {
     embedded_files(FRAMEWORKS_FOLDER)
 }
 
@@ -201,7 +205,7 @@ fn read_bounded(path: &Path, limit: usize) -> io::Result<Option<Vec<u8>>> {
     if fits { fs::read(path).map(Some) } else { Ok(None) }
 }
 
-fn read_below(overlay: &Path, folder: &str) -> (BTreeMap<String, String>, Vec<PackFault>) {
+fn read_below(overlay: &Path, folder: &str) -> (PluginFiles, Vec<PackFault>) {
     let (mut files, mut faults) = (embedded_files(folder), Vec::new());
     let root = overlay.join(folder);
     if root.is_dir() {
@@ -214,7 +218,7 @@ fn read_below(overlay: &Path, folder: &str) -> (BTreeMap<String, String>, Vec<Pa
 ///
 /// # Errors
 /// Every fault of every pack.
-pub fn parse_all(files: &BTreeMap<String, String>) -> Result<Vec<Detector>, Vec<PackFault>> {
+pub fn parse_all(files: &PluginFiles) -> Result<Vec<Detector>, Vec<PackFault>> {
     let mut faults = Vec::new();
     if files.len() > PACKS_MAX {
         let file = files.keys().nth(PACKS_MAX).cloned().unwrap_or_default();
@@ -436,9 +440,9 @@ impl Reader<'_> {
 }
 
 /// Returns the files of a folder that are compiled in, by path.
-fn embedded_files(folder: &str) -> BTreeMap<String, String> {
+fn embedded_files(folder: &str) -> PluginFiles {
     let packs = embedded().iter().filter(|(path, _)| path.starts_with(folder));
-    packs.map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+    packs.map(|(path, text)| ((*path).to_owned(), Cow::Borrowed(*text))).collect()
 }
 
 /// Lays every `.toml` file below `folder` over `files`.
@@ -446,7 +450,7 @@ fn read_folder(
     root: &Path,
     folder: &Path,
     depth: usize,
-    files: &mut BTreeMap<String, String>,
+    files: &mut PluginFiles,
     faults: &mut Vec<PackFault>,
 ) {
     for path in sorted_entries(root, folder, faults) {
@@ -455,7 +459,7 @@ fn read_folder(
         } else if path.extension().is_some_and(|extension| extension == "toml") {
             match fs::read_to_string(&path) {
                 Ok(text) => {
-                    files.insert(name_below(root, &path), text);
+                    files.insert(name_below(root, &path), text.into());
                 }
                 Err(fault) => faults.push(unreadable(root, &path, fault)),
             }

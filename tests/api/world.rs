@@ -68,6 +68,7 @@ use portcullis::redact::mask::Masker;
 use portcullis::redact::mask::TenantKey;
 use portcullis::scan::detector::Detector;
 use portcullis::scan::pack;
+use portcullis::scan::pack::PluginFiles;
 use portcullis::store::Store;
 use portcullis::telemetry::Telemetry;
 use portcullis::tls::CertificateStore;
@@ -316,11 +317,12 @@ fn loading() -> Loading {
         document: Box::new(|| Sources::default().document()),
         detectors: Box::new(|| Ok(Arc::new(detectors()))),
         layer3: Box::new(|| Ok(BTreeMap::new())),
-        layer2: Box::new(|| Ok(BTreeMap::from([("rules/small.toml".to_owned(), RULES.to_owned())]))),
+        layer2: Box::new(|| Ok(PluginFiles::from([("rules/small.toml".to_owned(), RULES.into())]))),
         dialects: Box::new(|| Ok(Vec::new())),
         prove: Box::new(|_| Vec::new()),
         prove_rules: Box::new(|_, _| Vec::new()),
         sinks: Box::new(|_| Vec::new()),
+        built: Box::new(|| ()),
     }
 }
 
@@ -337,7 +339,7 @@ fn detectors() -> Vec<Detector> {
     text += &row("key", "secrets", "critical", "key_[a-z]{16}", "", "key_abcdefghijklmnop");
     text += &row("card", "pii", "high", r"\b[0-9]{16}\b", "\"luhn\"", "{valid}");
     text += &row("override", "injection", "high", "ignore all previous", "", "ignore all previous");
-    let files = BTreeMap::from([("detectors/small.toml".to_owned(), text)]);
+    let files = PluginFiles::from([("detectors/small.toml".to_owned(), text.into())]);
     pack::parse_all(&files).map_err(|faults| format!("{faults:?}")).unwrap()
 }
 

@@ -24,6 +24,7 @@ use crate::document::fault::nearest;
 use crate::document::section;
 use crate::document::section::Section;
 use crate::document::toml;
+use crate::scan::pack::PluginFiles;
 
 const FRAMEWORKS_MAX: usize = 64;
 const CONTROLS_MAX: usize = 2_000;
@@ -63,7 +64,7 @@ pub struct Control {
 ///
 /// # Errors
 /// Every fault of every file, with its line.
-pub fn read(files: &BTreeMap<String, String>) -> Result<BTreeMap<String, Framework>, Vec<Fault>> {
+pub fn read(files: &PluginFiles) -> Result<BTreeMap<String, Framework>, Vec<Fault>> {
     let (mut all, mut faults) = (BTreeMap::new(), Vec::new());
     for (path, text) in files {
         match parse(path, text) {
@@ -173,7 +174,7 @@ mod tests {
     fn techniques_are_ids_and_named_once() {
         let text = "[framework]\nid = \"own\"\nname = \"x\"\nversion = \"1\"\nsource = \"y\"\n\n[[control]]\n\
                     id = \"A.1\"\ntitle = \"t\"\ntechniques = [\"LLM01:2025\", \"LLM01:2025\", \"two words\"]\n";
-        let files = BTreeMap::from([("frameworks/own.toml".to_owned(), text.to_owned())]);
+        let files = PluginFiles::from([("frameworks/own.toml".to_owned(), text.to_owned().into())]);
         let faults = read(&files).unwrap_err();
         let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), 2, "{told:#?}");
@@ -186,7 +187,7 @@ mod tests {
         let text = "[framework]\nid = \"My Own\"\nname = \"x\"\nversion = \"1\"\nsource = \"y\"\n\n[[control]]\n\
                     id = \"A.1\"\ntitle = \"t\"\nchecks = [\"polices_fail_closed\"]\n\n[[control]]\nid = \"A.1\"\n\
                     titel = \"t\"\n";
-        let files = BTreeMap::from([("frameworks/own.toml".to_owned(), text.to_owned())]);
+        let files = PluginFiles::from([("frameworks/own.toml".to_owned(), text.to_owned().into())]);
         let faults = read(&files).unwrap_err();
         let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
         let lines: Vec<Option<usize>> = faults.iter().map(Fault::line).collect();

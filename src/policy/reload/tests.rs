@@ -5,7 +5,6 @@ use serde_json::json;
 use super::*;
 use crate::clock::ManualClock;
 use crate::document::toml;
-use crate::policy::build::RuleFiles;
 use crate::policy::decision::Mode;
 use crate::policy::file::expand_modes;
 use crate::policy::fixture::authors;
@@ -14,6 +13,7 @@ use crate::policy::fixture::shipped;
 use crate::policy::ruleset::SINKS_KEY;
 use crate::scan::classifier::shelf::ModelFiles;
 use crate::scan::pack;
+use crate::scan::pack::PluginFiles;
 use crate::scan::threat::Category;
 use crate::store::Store;
 
@@ -22,7 +22,7 @@ use crate::store::Store;
 struct World {
     file: Arc<Mutex<String>>,
     packs: Arc<Mutex<Vec<&'static str>>>,
-    rules: Arc<Mutex<RuleFiles>>,
+    rules: Arc<Mutex<PluginFiles>>,
     models: Arc<Mutex<ModelFiles>>,
     proven: Arc<Mutex<usize>>,
     store: Option<Store>,
@@ -50,6 +50,7 @@ impl World {
                 Vec::new()
             }),
             prove_rules: Box::new(|_, _| Vec::new()),
+            built: Box::new(|| ()),
             sinks: Box::new(|_| Vec::new()),
         }
     }

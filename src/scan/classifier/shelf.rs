@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::Classifier;
 use super::Head;
 use super::Origin;
@@ -27,7 +29,7 @@ use super::reading::Told;
 use crate::scan::numbers::FormatFault;
 use crate::scan::pack;
 use crate::scan::tagger;
-use crate::scan::tagger::Tagger;
+use crate::scan::tagger::late::LateTagger;
 use crate::scan::tagger::names::Names;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
@@ -43,7 +45,7 @@ pub const MODELS_MAX: usize = 16;
 const CARD: &str = "card.toml";
 
 /// The files of all models, by path below the folder of plugins.
-pub type ModelFiles = BTreeMap<String, Arc<[u8]>>;
+pub type ModelFiles = BTreeMap<String, Bytes>;
 
 /// Models, ready to be asked.
 #[derive(Debug, Default)]
@@ -53,7 +55,7 @@ pub struct Shelf {
     kinds: Vec<Learned>,
     models: BTreeMap<String, Arc<dyn Classifier>>,
     default: Option<String>,
-    tagger: Option<Arc<Tagger>>,
+    tagger: Option<LateTagger>,
     files: ModelFiles,
 }
 
@@ -203,14 +205,21 @@ impl Shelf {
 
     /// Returns the tagger, with the kinds it reports that are wanted; none where nobody wants any.
     pub fn tagger(&self, wanted: &DetectorSet) -> Option<Names<'_>> {
-        let tagger = self.tagger.as_deref()?;
-        let mut names = Names::new(tagger);
-        for (id, kind) in self.ids().zip(&self.kinds).filter(|(id, _)| wanted.contains(*id)) {
-            if let Part::Tag(tag) = kind.part {
-                names.want(tag, id);
-            }
-        }
-        names.wants_any().then_some(names)
+        let late = self.tagger.as_ref()?;
+        let kinds = self.ids().zip(&self.kinds).filter(|(id, _)| wanted.contains(*id));
+        let mut named = kinds.filter_map(|(id, kind)| match kind.part {
+            Part::Tag(tag) => Some((tag, id)),
+            Part::Head(_) => None,
+        });
+        let first = named.next()?;
+        let mut names = Names::new(late.tagger());
+        std::iter::once(first).chain(named).for_each(|(tag, id)| names.want(tag, id));
+        Some(names)
+    }
+
+    /// Unpacks the tagger if one of its kinds is wanted, so that no text waits for it.
+    pub fn prepare(&self, wanted: &DetectorSet) {
+        let _ = self.tagger(wanted);
     }
 
     /// Returns the names of all classifiers.
@@ -330,7 +339,7 @@ fn folder_of(path: &str) -> Option<&str> {
 /// A model of either form.
 enum Model {
     Classifier(Arc<dyn Classifier>),
-    Tagger(Arc<Tagger>),
+    Tagger(LateTagger),
 }
 
 fn read_model(
@@ -348,11 +357,12 @@ fn read_model(
     }
     let model = match (&card.onnx, is_graph) {
         (Some(settings), true) => {
-            let model = Onnx::read(settings, (&card.model.file, file), beside)?;
+            let model =
+                Onnx::read(settings, (&card.model.file, file), |name| beside(name).map(|file| &**file))?;
             ensure_declared(&model, &kinds)?;
             Model::Classifier(Arc::new(model))
         }
-        (None, false) if is_tagger => Model::Tagger(Arc::new(tagger::format::read(file)?)),
+        (None, false) if is_tagger => Model::Tagger(LateTagger::read(file.clone())?),
         (None, false) => Model::Classifier(Arc::new(Judge::new(format::read(file)?))),
         (Some(_), false) | (None, true) => return Err(ModelProblem::Form),
     };
@@ -360,13 +370,13 @@ fn read_model(
 }
 
 /// Returns a file in the folder of a model.
-fn file_of<'f>(files: &'f ModelFiles, folder: &str, name: &str) -> Option<&'f [u8]> {
+fn file_of<'f>(files: &'f ModelFiles, folder: &str, name: &str) -> Option<&'f Bytes> {
     let is_named = |path: &str| {
         path.strip_suffix(name)
             .and_then(|rest| rest.strip_suffix('/'))
             .is_some_and(|rest| rest.rsplit('/').next() == Some(folder))
     };
-    files.iter().find(|(path, _)| is_named(path)).map(|(_, file)| &**file)
+    files.iter().find(|(path, _)| is_named(path)).map(|(_, file)| file)
 }
 
 /// Makes sure that a card declares what its model reports, and nothing else.

@@ -25,7 +25,7 @@ fn written(name: &str, changes: &[(&str, &str)]) -> String {
 }
 
 fn read(files: &[(&str, String)]) -> Result<Vec<Detector>, Vec<String>> {
-    let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.clone())).collect();
+    let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.clone().into())).collect();
     parse_all(&files).map_err(|faults| faults.iter().map(ToString::to_string).collect())
 }
 

@@ -1,6 +1,5 @@
 //! Files of rules, read with every fault they have.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -20,6 +19,7 @@ use crate::scan::pack::PACK_BYTES_MAX;
 use crate::scan::pack::PACKS_MAX;
 use crate::scan::pack::PackFault;
 use crate::scan::pack::PackProblem;
+use crate::scan::pack::PluginFiles;
 
 /// The most scenarios of one kind a rule may have.
 pub const SCENARIOS_MAX: usize = 32;
@@ -57,7 +57,7 @@ struct RuleFile {
 ///
 /// # Errors
 /// Every fault of every file.
-pub(super) fn parse_all(files: &BTreeMap<String, String>) -> Result<Vec<Rule>, Vec<PackFault>> {
+pub(super) fn parse_all(files: &PluginFiles) -> Result<Vec<Rule>, Vec<PackFault>> {
     if let Some(file) = files.keys().nth(PACKS_MAX) {
         let problem = PackProblem::TooManyPacks;
         return Err(vec![PackFault { file: file.clone(), line: None, detector: None, problem }]);

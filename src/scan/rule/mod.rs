@@ -31,6 +31,7 @@ use crate::scan::classifier::card::Learned;
 use crate::scan::detector::Detector;
 use crate::scan::pack::PackFault;
 use crate::scan::pack::PackProblem;
+use crate::scan::pack::PluginFiles;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
@@ -89,7 +90,7 @@ pub struct Rule {
 pub struct Rules {
     rules: Vec<Rule>,
     known: Vec<Known>,
-    files: BTreeMap<String, String>,
+    files: PluginFiles,
 }
 
 /// What conditions know of a detector, or of a kind of a model.
@@ -128,7 +129,7 @@ impl Rules {
     ///
     /// # Errors
     /// Every fault of every file.
-    pub fn compile(files: BTreeMap<String, String>, detectors: &[Detector]) -> Result<Self, Vec<PackFault>> {
+    pub fn compile(files: PluginFiles, detectors: &[Detector]) -> Result<Self, Vec<PackFault>> {
         Self::compile_beside(files, detectors, &[])
     }
 
@@ -137,7 +138,7 @@ impl Rules {
     /// # Errors
     /// Every fault of every file.
     pub fn compile_beside(
-        files: BTreeMap<String, String>,
+        files: PluginFiles,
         detectors: &[Detector],
         learned: &[Learned],
     ) -> Result<Self, Vec<PackFault>> {
@@ -167,7 +168,7 @@ impl Rules {
     }
 
     /// Returns the files that the rules were read from, by path.
-    pub fn files(&self) -> &BTreeMap<String, String> {
+    pub fn files(&self) -> &PluginFiles {
         &self.files
     }
 

@@ -25,8 +25,8 @@ fn pair() -> Scanner {
     scanner(vec![detector("a", "a"), detector("b", "b")]).0
 }
 
-fn files(text: &str) -> BTreeMap<String, String> {
-    BTreeMap::from([("rules/test.toml".to_owned(), text.to_owned())])
+fn files(text: &str) -> PluginFiles {
+    PluginFiles::from([("rules/test.toml".to_owned(), text.to_owned().into())])
 }
 
 fn faults(text: &str) -> Vec<String> {

@@ -14,6 +14,7 @@ pub mod chain;
 pub mod escape;
 pub mod feature;
 pub mod format;
+pub mod late;
 pub mod names;
 pub mod reading;
 pub mod token;

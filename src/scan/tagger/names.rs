@@ -33,11 +33,6 @@ impl<'t> Names<'t> {
         self.wanted[tag.index()] = Some(kind);
     }
 
-    /// Tells whether anything is wanted.
-    pub fn wants_any(&self) -> bool {
-        self.wanted.iter().any(Option::is_some)
-    }
-
     /// Finds what is wanted in a whole text.
     pub fn find(&self, text: &[u8]) -> Vec<Finding> {
         self.findings(self.tagger.find(text), escape::begins_json(text), |range| text.get(range))

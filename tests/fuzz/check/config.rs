@@ -1,6 +1,5 @@
 //! Files of operators and analysts: any text is read or refused with faults that can be shown.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::OnceLock;
 
@@ -11,12 +10,13 @@ use portcullis::document::Document;
 use portcullis::document::toml;
 use portcullis::document::yaml;
 use portcullis::scan::pack;
+use portcullis::scan::pack::PluginFiles;
 use serde_json::Value;
 
 /// Reads a pack.
 pub fn pack(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let files = BTreeMap::from([("detectors/custom/fuzz.toml".to_owned(), text.to_owned())]);
+    let files = PluginFiles::from([("detectors/custom/fuzz.toml".to_owned(), text.to_owned().into())]);
     match pack::parse_all(&files) {
         Ok(detectors) => assert!(detectors.iter().all(|detector| !detector.name.is_empty())),
         Err(faults) => say(&faults),

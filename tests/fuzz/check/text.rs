@@ -1,11 +1,11 @@
 //! Texts: what is found, and what may leave, depends on the text alone and never on how it was cut.
 
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use portcullis::scan::hold::Watch;
 use portcullis::scan::lane::Lane;
 use portcullis::scan::pack;
+use portcullis::scan::pack::PluginFiles;
 use portcullis::scan::scanner::Scanner;
 use portcullis::scan::threat::Finding;
 use portcullis::scan::view;
@@ -80,7 +80,7 @@ struct Rules {
 fn rules() -> &'static Rules {
     static RULES: OnceLock<Rules> = OnceLock::new();
     RULES.get_or_init(|| {
-        let files = BTreeMap::from([("detectors/fuzz.toml".to_owned(), PACK.to_owned())]);
+        let files = PluginFiles::from([("detectors/fuzz.toml".to_owned(), PACK.into())]);
         let scanner = Scanner::compile(pack::parse_all(&files).expect("a sound pack")).expect("it compiles");
         let all = scanner.all();
         let watch = Watch::compile(scanner.detectors(), &all, &all);

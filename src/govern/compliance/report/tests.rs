@@ -34,6 +34,7 @@ use crate::govern::compliance::facts::UserFact;
 use crate::govern::compliance::framework;
 use crate::policy::decision::Action;
 use crate::scan::pack;
+use crate::scan::pack::PluginFiles;
 use crate::scan::threat::Category;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
@@ -309,7 +310,7 @@ fn a_score_counts_only_what_was_assessed_and_met() {
         [[control]]\nid = \"2\"\ntitle = \"t\"\nchecks = [\"audit_writable\", \"available\"]\n\
         [[control]]\nid = \"3\"\ntitle = \"t\"\n\
         [[control]]\nid = \"4\"\ntitle = \"t\"\nchecks = [\"available\"]\n";
-    let files = BTreeMap::from([("frameworks/f.toml".to_owned(), text.to_owned())]);
+    let files = PluginFiles::from([("frameworks/f.toml".to_owned(), text.into())]);
     let framework = framework::read(&files).unwrap().remove("f").unwrap();
     let report = |facts: &Facts| Report::of(&framework, facts);
     let statuses = |report: &Report| report.controls.iter().map(|it| it.status).collect::<Vec<_>>();
@@ -411,7 +412,7 @@ fn a_category_is_stopped_where_each_of_its_detectors_is() {
 fn what_is_met_in_part_neither_passes_nor_fails() {
     let text = "[framework]\nid = \"f\"\nname = \"n\"\nversion = \"1\"\nsource = \"s\"\n\
         [[control]]\nid = \"1\"\ntitle = \"t\"\nchecks = [\"pii_stopped\", \"audit_writable\"]\n";
-    let files = BTreeMap::from([("frameworks/f.toml".to_owned(), text.to_owned())]);
+    let files = PluginFiles::from([("frameworks/f.toml".to_owned(), text.into())]);
     let framework = framework::read(&files).unwrap().remove("f").unwrap();
     let mut facts = good();
     let part = covered(&[("iban", Action::Redact), ("email", Action::Monitor)]);
@@ -470,7 +471,7 @@ fn access_that_nobody_used_for_long_is_named() {
 fn a_control_stands_on_whatever_shows_the_techniques_it_names() {
     let text = "[framework]\nid = \"f\"\nname = \"n\"\nversion = \"1\"\nsource = \"s\"\n\
         [[control]]\nid = \"1\"\ntitle = \"t\"\ntechniques = [\"AML.T0051\", \"AML.T0110\"]\n";
-    let files = BTreeMap::from([("frameworks/f.toml".to_owned(), text.to_owned())]);
+    let files = PluginFiles::from([("frameworks/f.toml".to_owned(), text.into())]);
     let framework = framework::read(&files).unwrap().remove("f").unwrap();
     let (on, off) = (("found", Action::Monitor), ("missed", Action::Allow));
     let shows_nothing: &[(&str, Action)] = &[];

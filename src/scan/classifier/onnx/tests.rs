@@ -1,4 +1,3 @@
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
@@ -331,7 +330,7 @@ fn faults_of_a_tokenizer_are_told() {
 fn files(extra: &[(&str, &str, Vec<u8>)]) -> ModelFiles {
     let mut files = crate::scan::pack::builtin_models();
     for (folder, name, bytes) in extra {
-        files.insert(format!("models/{folder}/{name}"), Arc::from(bytes.as_slice()));
+        files.insert(format!("models/{folder}/{name}"), bytes.clone().into());
     }
     files
 }

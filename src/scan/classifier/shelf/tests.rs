@@ -98,7 +98,7 @@ fn what_is_encoded_is_read() {
 fn a_faulty_model_is_told_with_its_file() {
     let told = |path: &str, text: &[u8]| {
         let mut files = pack::builtin_models();
-        files.insert(path.to_owned(), text.into());
+        files.insert(path.to_owned(), text.to_vec().into());
         let faults = Shelf::read(files, &[]).unwrap_err();
         faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
