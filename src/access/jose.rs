@@ -188,6 +188,8 @@ pub fn verify<'a, T: DeserializeOwned>(
     (validation.validate_exp, validation.validate_nbf, validation.validate_aud) = (false, false, false);
     for key in keys {
         match jsonwebtoken::decode(token, &key.0, &validation) {
+            // What must be understood to take it (RFC 7515, section 4.1.11): nothing of that kind is.
+            Ok(found) if found.header.crit.is_some() => return Err(TokenFault::Malformed),
             Ok(found) => return Ok(found.claims),
             Err(error) if matches!(error.kind(), ErrorKind::InvalidSignature) => {}
             Err(error) if matches!(error.kind(), ErrorKind::InvalidAlgorithm) => {
@@ -349,6 +351,14 @@ mod tests {
         for damaged in ["", "a", "a.b", "a.b.c", &"a".repeat(TOKEN_BYTES_MAX + 1)] {
             assert_eq!(verify::<Value>(damaged, &[key.verifying()]), Err(TokenFault::Malformed), "{damaged}");
         }
+    }
+
+    #[test]
+    fn what_has_to_be_understood_and_is_not_is_not_taken() {
+        let key = SigningKey::generate();
+        let header = Header { crit: Some(vec!["b64".to_owned()]), ..Header::new(Algorithm::EdDSA) };
+        let token = jsonwebtoken::encode(&header, &json!({ "sub": "a" }), &key.key).unwrap();
+        assert_eq!(verify::<Value>(&token, &[key.verifying()]).unwrap_err(), TokenFault::Malformed);
     }
 
     #[test]

@@ -58,11 +58,11 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
             if faults.is_empty() { Ok(files) } else { Err(faults.into_iter().map(Fault::from).collect()) }
         }),
         dialects: Box::new(move || dialect_files(&overlay)),
-        prove: Box::new(
-            move |scanner| {
-                if of_detectors.are_builtin(scanner) { Vec::new() } else { prove(scanner) }
-            },
-        ),
+        prove: Box::new(move |scanner| {
+            // What is made next and stays would lie scattered between what goes.
+            memory::give_back();
+            if of_detectors.are_builtin(scanner) { Vec::new() } else { prove(scanner) }
+        }),
         prove_rules: Box::new(move |rules, scanner| {
             let builtin = of_rules.are_builtin(scanner) && *rules.files() == pack::builtin_rules();
             if builtin { Vec::new() } else { prove_rules(rules, scanner) }

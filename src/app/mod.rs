@@ -14,6 +14,7 @@ mod frameworks;
 mod inherit;
 mod jobs;
 mod keeping;
+mod licensed;
 mod limits;
 mod listening;
 mod loading;
@@ -301,6 +302,7 @@ fn add_tasks(
         clock,
         ..
     } = state;
+    licensed::add_task(server, telemetry, &licensing, (&recorder, &clock));
     let erasures = Keeper { privacy, recorder };
     let kept = Kept { signing, abtests, trust, erasures, clock: Arc::clone(&clock) };
     keeping::add_tasks(server, telemetry, kept);
@@ -326,7 +328,6 @@ fn add_tasks(
         manager.reloading();
         reload_certificates(&certificates, &telemetry_of_reloads);
         licensing.reload();
-        state::tell_standing(&licensing, &*clock);
         usage::reload_prices(&meter, prices.as_deref());
         frameworks::reload(&compliance, &plugins);
         reload(&reloader);

@@ -1,7 +1,9 @@
 //! Everything that outlives the process, opened.
 
+use std::fs::DirBuilder;
 use std::io;
 use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -184,7 +186,7 @@ impl State {
         telemetry: Arc<Telemetry>,
     ) -> Result<Self, StateError> {
         let folder = &config.store.path;
-        std::fs::create_dir_all(folder).map_err(StateError::Folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(StateError::Folder)?;
         let Stores { shared: store, secret, node_id, local } = stores::open(config)?;
         let members = stores::join(config, &store, &node_id, &clock)?;
         let ids = Arc::new(UlidSource::default());

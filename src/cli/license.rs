@@ -131,12 +131,20 @@ fn inspect(file: &Path, trusted: &[PathBuf]) -> Result<ExitCode, String> {
             "expires": license.expires_at.to_string(),
             "agent": license.agent,
             "features": license.features,
-            "verified": verdict.is_some(),
+            "verified": verdict.as_ref().is_some_and(is_signed),
             "valid": verdict.as_ref().map(Result::is_ok),
             "reason": verdict.as_ref().and_then(|it| it.as_ref().err()).map(ToString::to_string),
         })
     ));
     Ok(if matches!(verdict, Some(Err(_))) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Tells whether a trusted key has signed what was judged, be it good at this moment or not.
+fn is_signed(verdict: &Result<License, LicenseFault>) -> bool {
+    match verdict {
+        Ok(_) | Err(LicenseFault::Expired | LicenseFault::NotYet | LicenseFault::ForAgent) => true,
+        Err(LicenseFault::Malformed | LicenseFault::Forged | LicenseFault::Unreadable) => false,
+    }
 }
 
 fn verify(token: &str, trusted: &[PathBuf]) -> Result<License, LicenseFault> {

@@ -121,9 +121,11 @@ pub enum ChangeError {
     /// Something is wrong with it; here is all of it.
     #[error("{} faults", .0.len())]
     Faulty(Vec<Fault>),
-    /// It would lead a provider's key elsewhere, or bring back other keys or agents, and its author may not.
+    /// It would lead a provider's key elsewhere, bring back other keys or agents, or ask less of callers, and its author
+    /// may not.
     #[error(
-        "where a provider's key goes, who the agents are, and what sinks get, is not for this author to change"
+        "where a provider's key goes, who the agents are, what proof of who they are a route's callers need at least, \
+         and what sinks get, is not for this author to change"
     )]
     OutOfReach,
     /// Somebody else changed the document first.

@@ -284,8 +284,9 @@ fn shadow(exchange: &Exchange) -> Option<AuditShadow> {
     })
 }
 
-/// Returns what the audit log says was done: who was refused before a policy could decide was not allowed anything.
-fn recorded_action(outcome: &Outcome) -> Action {
+/// Returns what the audit log and the answer say was done: who was refused before a policy could decide was not allowed
+/// anything.
+pub(super) fn recorded_action(outcome: &Outcome) -> Action {
     let decided = outcome.action.unwrap_or(Action::Allow);
     if outcome.is_denied { Action::Block } else { decided }
 }

@@ -21,6 +21,7 @@ use super::Stop;
 use super::context::Exchange;
 use super::context::Passage;
 use super::gate::Reserved;
+use super::record::recorded_action;
 use super::reject::Rejection;
 use super::request::coding_limits;
 use crate::access::a2a::claims::is_reserved;
@@ -348,8 +349,7 @@ impl Gateway {
     pub(super) fn decorate(&self, head: &mut ResponseHeader, exchange: &Exchange) -> pingora::Result<()> {
         head.insert_header("x-request-id", &exchange.request_id)?;
         if let Some(decided_by) = exchange.decided_by() {
-            let action = exchange.outcome.action.unwrap_or(Action::Allow);
-            head.insert_header("x-portcullis-action", action.as_str())?;
+            head.insert_header("x-portcullis-action", recorded_action(&exchange.outcome).as_str())?;
             head.insert_header("x-portcullis-policy", decided_by)?;
         }
         let limit = exchange.limit.unwrap_or_else(|| self.unlimited());

@@ -458,9 +458,7 @@ fn read_folder(
             read_folder(root, &path, depth - 1, files, faults);
         } else if path.extension().is_some_and(|extension| extension == "toml") {
             match fs::read_to_string(&path) {
-                Ok(text) => {
-                    files.insert(name_below(root, &path), text.into());
-                }
+                Ok(text) => drop(files.insert(name_below(root, &path), text.into())),
                 Err(fault) => faults.push(unreadable(root, &path, fault)),
             }
         }

@@ -8,9 +8,11 @@
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fs::DirBuilder;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -44,7 +46,8 @@ struct Sled {
 /// # Errors
 /// [`StoreError::InUse`] when another process has it open; [`StoreError::Backend`] for everything else.
 pub fn open_sled(directory: &Path) -> Result<Store, StoreError> {
-    std::fs::create_dir_all(directory).map_err(failed)?;
+    // sled makes its files for everybody to read.
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
     let settings =
         sled::Config::new().path(directory).cache_capacity(CACHE_BYTES).flush_every_ms(Some(FLUSH_EVERY_MS));
     let database = settings.open().map_err(|error| match error {

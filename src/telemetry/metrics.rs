@@ -15,6 +15,7 @@ use prometheus::IntCounterVec;
 use prometheus::Registry;
 use prometheus::TextEncoder;
 use prometheus::core::Collector;
+use prometheus::proto::LabelPair;
 use prometheus::proto::Metric;
 use prometheus::proto::MetricFamily;
 
@@ -34,6 +35,9 @@ const SCAN_SECONDS: [f64; 12] = [1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 5
 
 /// What a call of an agent counts as that the guardrails let pass.
 pub const AGENT_GRANTED: &str = "granted";
+
+/// The routes of those who ask how the gateway is.
+const PROBES: [&str; 3] = ["/health", "/ready", "/api/v1/health"];
 
 /// What the gateway counts and measures.
 pub struct Metrics {
@@ -276,12 +280,19 @@ impl Metrics {
     }
 
     /// Returns the share of requests answered without a server error of the gateway since the start; `None` before the
-    /// first. What a provider failed at is no error of the gateway.
+    /// first. What a provider failed at is no error of the gateway, be it one of models or of identities; and who asks
+    /// how the gateway is gets the answer that was asked for, whatever its status.
     pub fn availability(&self) -> Option<f64> {
-        let all = sum(&self.traffic.requests, |_| true);
-        let is_error =
-            |label: &prometheus::proto::LabelPair| label.name() == "code" && label.value().starts_with('5');
-        let errors = sum(&self.traffic.requests, |labels| labels.iter().any(is_error));
+        let is = |labels: &[LabelPair], name: &str, value: &dyn Fn(&str) -> bool| {
+            labels.iter().any(|label| label.name() == name && value(label.value()))
+        };
+        let counts = |labels: &[LabelPair]| !is(labels, "route", &|route| PROBES.contains(&route));
+        let is_error = |labels: &[LabelPair]| {
+            let is_of_provider =
+                is(labels, "listener", &|it| it == "admin") && is(labels, "code", &|code| code == "502");
+            counts(labels) && is(labels, "code", &|code| code.starts_with('5')) && !is_of_provider
+        };
+        let (all, errors) = (sum(&self.traffic.requests, counts), sum(&self.traffic.requests, is_error));
         let ours = errors.saturating_sub(sum(&self.traffic.provider_failures, |_| true));
         (all > 0).then(|| 1.0 - ours as f64 / all as f64)
     }
@@ -343,7 +354,7 @@ impl Metrics {
 }
 
 /// Returns the sum of the counters whose labels are wanted.
-fn sum(counters: &IntCounterVec, is_wanted: impl Fn(&[prometheus::proto::LabelPair]) -> bool) -> u64 {
+fn sum(counters: &IntCounterVec, is_wanted: impl Fn(&[LabelPair]) -> bool) -> u64 {
     let families = counters.collect();
     let found = families.iter().flat_map(|family| family.get_metric());
     let wanted = found.filter(|metric| is_wanted(metric.get_label()));

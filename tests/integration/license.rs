@@ -99,6 +99,18 @@ fn a_licence_is_obeyed_while_it_counts() {
     assert_eq!(limit(), (200, "60".to_owned()));
     let (code, health) = ask(&gateway, "/health");
     assert_eq!((code, &health["dependencies"]["license"]), (503, &json!("down")));
+    let recorded = |message: &str| {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let (_, log) = ask(&gateway, "/api/v1/audit?limit=100");
+            let entries = log["entries"].as_array().expect("a list");
+            if entries.iter().any(|it| it["event_type"] == "license_changed" && it["message"] == message) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "nothing says `{message}`: {log}");
+        }
+    };
+    recorded("no trusted key has signed the licence: the tier is community");
 
     // The key is exchanged while the gateway runs, and the licence counts.
     let directory = gateway.directory();
@@ -106,6 +118,7 @@ fn a_licence_is_obeyed_while_it_counts() {
     wait_until_valid(&gateway, true);
     assert_eq!(limit(), (200, UNLIMITED.to_owned()));
     assert_eq!(ask(&gateway, "/health").0, 200);
+    recorded("a licence counts until 2199-01-01T00:00:00Z: the tier is enterprise");
 }
 
 #[test]
@@ -123,9 +136,10 @@ fn inspect_tells_what_a_licence_says_and_whether_it_counts() {
     let (code, said) = inspect(&[]);
     assert_eq!((code, &said["tier"], &said["agent"]), (Some(0), &json!("professional"), &json!("billing")));
     assert_eq!((&said["verified"], &said["valid"]), (&json!(false), &json!(null)));
-    assert_eq!(inspect(&["--trusted", "trusted.pem"]).1["valid"], true);
+    let (_, said) = inspect(&["--trusted", "trusted.pem"]);
+    assert_eq!((&said["verified"], &said["valid"]), (&json!(true), &json!(true)));
     let (code, said) = inspect(&["--trusted", "stranger_public.pem"]);
-    assert_eq!((code, &said["valid"]), (Some(1), &json!(false)));
+    assert_eq!((code, &said["verified"], &said["valid"]), (Some(1), &json!(false), &json!(false)));
     let mode =
         fs::metadata(at.join("sign.pem")).map(|facts| std::os::unix::fs::MetadataExt::mode(&facts) & 0o777);
     assert_eq!(mode.expect("the key is there"), 0o600);

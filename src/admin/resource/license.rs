@@ -118,16 +118,16 @@ pub async fn sla(call: Call) -> Answer {
 }
 
 fn promise(tier: Tier) -> Sla {
-    let (uptime_target, description) = match tier {
-        Tier::Community => ("n/a", "Best effort; nothing is promised."),
-        Tier::Developer => ("99.0%", "Share of requests answered without an error of the gateway, by month."),
-        Tier::Professional => {
-            ("99.9%", "Share of requests answered without an error of the gateway, by month.")
+    let uptime_target = match tier {
+        Tier::Community => {
+            return Sla { uptime_target: "n/a", description: "Best effort; nothing is promised." };
         }
-        Tier::Enterprise => {
-            ("99.99%", "Share of requests answered without an error of the gateway, by month.")
-        }
+        Tier::Developer => "99.0%",
+        Tier::Professional => "99.9%",
+        Tier::Enterprise => "99.99%",
     };
+    let description = "Share of requests answered without an error of the gateway, by month; what is measured is that since \
+                       its start.";
     Sla { uptime_target, description }
 }
 

@@ -155,13 +155,16 @@ fn refused(call: &Call, fault: &SamlFault) -> Answer {
         SamlFault::Attempt(AttemptFault::TooMany) | SamlFault::TooMany | SamlFault::Forgetful(_) => {
             StatusCode::SERVICE_UNAVAILABLE
         }
-        SamlFault::Attempt(_) | SamlFault::Message(_) => StatusCode::BAD_REQUEST,
+        // The browser brings it: whoever brings words that the provider did not sign asks for what is not to be had.
+        SamlFault::Attempt(_)
+        | SamlFault::Message(_)
+        | SamlFault::Document(_)
+        | SamlFault::Signature(_)
+        | SamlFault::Replayed => StatusCode::BAD_REQUEST,
         SamlFault::Response(ResponseFault::Refused) | SamlFault::NoRole => StatusCode::FORBIDDEN,
         SamlFault::NoKey => StatusCode::NOT_FOUND,
         SamlFault::OwnKey | SamlFault::Metadata(_) => StatusCode::INTERNAL_SERVER_ERROR,
-        SamlFault::Document(_) | SamlFault::Signature(_) | SamlFault::Response(_) | SamlFault::Replayed => {
-            StatusCode::BAD_GATEWAY
-        }
+        SamlFault::Response(_) => StatusCode::BAD_REQUEST,
     };
     failed(status, &sentence(&fault.to_string()))
 }

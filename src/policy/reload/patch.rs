@@ -67,14 +67,15 @@ pub(super) fn refuse_new_secrets(current: &Document, wanted: &Document) -> Resul
 }
 
 /// Tells whether a change would lead a provider's key to where it does not go now (an address, or whoever a
-/// certificate file vouches for), or bring back other agents, or let sinks see something else of what is recorded:
-/// whoever may change rules alone may not.
+/// certificate file vouches for), or bring back other agents, or ask less of who calls an upstream than every route to it
+/// does now, or let sinks see something else of what is recorded: whoever may change rules alone may not.
 pub(super) fn moves_secrets(current: &Document, wanted: &Document) -> bool {
     let ways = |document: &Document| key_routes(document).iter().flat_map(ways_of).collect::<Vec<_>>();
     let known = ways(current);
     let sinks = |document: &Document| document.root().get(SINKS_KEY).cloned();
     changed_agent_file(current, wanted).is_some()
         || sinks(current) != sinks(wanted)
+        || opens_upstream(current, wanted)
         || ways(wanted).iter().any(|way| !known.contains(way))
 }
 
@@ -94,22 +95,50 @@ fn targets(document: &Document) -> Vec<Value> {
     targets
 }
 
+fn routes(document: &Document) -> Vec<Value> {
+    document.root().get("routes").and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+/// Tells whether an upstream would be reached with less proof of who calls than by any route now.
+fn opens_upstream(current: &Document, wanted: &Document) -> bool {
+    let asked = |document: &Document| {
+        let of_route = |route: Value| {
+            let proof = proof_of(&route);
+            upstreams_of(&route).into_iter().map(move |upstream| (upstream, proof))
+        };
+        routes(document).into_iter().flat_map(of_route).collect::<Vec<_>>()
+    };
+    let known = asked(current);
+    asked(wanted).into_iter().any(|(upstream, proof)| {
+        let least = known.iter().filter(|(other, _)| *other == upstream).map(|(_, proof)| *proof).min();
+        least.is_some_and(|least| proof < least)
+    })
+}
+
+/// Returns how much proof of who calls a route asks for: none, a key, or an agent's certificate and signature.
+fn proof_of(route: &Value) -> usize {
+    let auth = route.get("auth").and_then(Value::as_str);
+    ["gateway_key", "a2a"].iter().position(|known| auth == Some(*known)).map_or(0, |at| at + 1)
+}
+
 /// Returns the routes that hold a provider's key.
 fn key_routes(document: &Document) -> Vec<Value> {
-    let routes = document.root().get("routes").and_then(Value::as_array).cloned().unwrap_or_default();
     let holds_key = |route: &Value| SECRET_PLACES.iter().any(|key| route.get(key).is_some());
-    routes.into_iter().filter(holds_key).collect()
+    routes(document).into_iter().filter(holds_key).collect()
+}
+
+fn upstreams_of(route: &Value) -> Vec<Value> {
+    match route.get("upstream") {
+        Some(Value::Array(several)) => several.clone(),
+        one => one.cloned().into_iter().collect(),
+    }
 }
 
 /// Returns each way that a route's key can take: the key's places, one upstream, and who vouches for it.
 fn ways_of(route: &Value) -> Vec<Vec<Option<Value>>> {
-    let upstreams = match route.get("upstream") {
-        Some(Value::Array(several)) => several.clone(),
-        one => one.cloned().into_iter().collect(),
-    };
     let fixed = SECRET_PLACES.into_iter().chain([CA_FILE]).map(|key| route.get(key).cloned());
     let fixed: Vec<_> = fixed.collect();
-    upstreams.into_iter().map(|upstream| [fixed.clone(), vec![Some(upstream)]].concat()).collect()
+    upstreams_of(route).into_iter().map(|upstream| [fixed.clone(), vec![Some(upstream)]].concat()).collect()
 }
 
 pub(super) fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {

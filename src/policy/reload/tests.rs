@@ -281,6 +281,30 @@ fn only_some_lead_a_providers_key_elsewhere() {
     reloader.rollback(1, &root, Run::Real).unwrap();
 }
 
+#[test]
+fn only_some_ask_less_of_those_who_call_an_upstream() {
+    const ROUTE: &str = "[[routes]]\nname = 'a'\npolicy = 'default'\nupstream = 'https://one.example'\n";
+    let mut world = World::default();
+    world.write(&format!("{ROUTE}auth = 'gateway_key'"));
+    let (reloader, _) = world.start();
+    let route = reloader.current().document.root()["routes"][0].clone();
+    let mut open = route.clone();
+    open["auth"] = json!("transparent");
+    let mut beside = open.clone();
+    (beside["name"], beside["path_prefix"]) = (json!("b"), json!("/b"));
+    beside["upstream"] = json!(["https://two.example", "https://one.example"]);
+    for routes in [json!([open]), json!([route, beside])] {
+        let patch = json!({ "routes": routes });
+        let made = reloader.patch(patch.clone(), &by("ann"), None, Run::Dry);
+        assert!(matches!(made, Err(ChangeError::OutOfReach)), "{patch}");
+    }
+    beside["upstream"] = json!("https://two.example");
+    reloader.patch(json!({ "routes": [route, beside] }), &by("ann"), None, Run::Dry).unwrap();
+    let root = Author { name: "root".to_owned(), reach: Reach::Secrets };
+    reloader.patch(json!({ "routes": [open] }), &root, None, Run::Real).unwrap();
+    reloader.patch(json!({ "routes": [route] }), &by("ann"), None, Run::Real).unwrap();
+}
+
 const SINK: &str = "[[siem.sinks]]\nname = \"soc\"\nplatform = \"webhook\"\nurl = \"https://soc.example\"\n";
 
 fn sinks(reloader: &Reloader) -> Value {

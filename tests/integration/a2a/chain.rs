@@ -39,6 +39,7 @@ fn each_bad_certificate_is_told_in_json_on_an_established_connection() {
                 let told = call(at, identity.as_ref(), protocol, "/agents/x", &sound()).await;
                 assert_eq!((told.status, &told.body["code"]), (403, &json!(code)), "{what} {protocol}");
                 assert!(told.headers.contains_key("x-ratelimit-limit"), "{what}");
+                assert_eq!(told.headers["x-portcullis-action"], "block", "{what}");
                 assert_eq!(told.body.as_object().map(|it| it.len()), Some(2), "{what}: {}", told.body);
             }
         }
