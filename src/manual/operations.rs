@@ -49,7 +49,7 @@
 //! |---|---|
 //! | a body cannot be read, is too long, or takes longer than `limits.scan_ms` | the policy's `fail_mode`: `closed` (the default) refuses in the caller's shape, `open` lets it pass and counts it |
 //! | memory for bodies (`limits.buffered_bytes_total`) is used up | 503; a stream or a socket that holds back more than 64 KiB and needs more ends with `overloaded` (a socket is closed with 1013), whatever the fail mode |
-//! | the audit log cannot be written | `audit.on_failure`: `refuse` (the default) answers 503, `allow_and_alarm` goes on; health is `degraded` in both cases |
+//! | the audit log cannot be written | `audit.on_failure`: `refuse` (the default) answers 503, `allow_and_alarm` goes on; health is `degraded` in both cases. With `audit.durability = "buffer"` the exchanges under way when it fails are answered, and those that are lost to the log are counted (`portcullis_audit_refused_total`) and logged one by one |
 //! | a part of the gateway panics | that exchange gets a 500, or, where its answer has left, is recorded all the same; `portcullis_panics_total` counts it, the process lives |
 //! | a background task ends | what it served is `down`, health is `degraded` |
 //!
@@ -147,7 +147,8 @@
 //! its keys ends all of them.
 //!
 //! A key is replaced without an outage by `POST /api/v1/keys/{id}/rotate {"overlap_s": 86400}`: give the new text to its
-//! users; the old one ends by itself. Where no admin key counts any more, the next start writes a new `state/admin.key`.
+//! users; the old one ends by itself. One that has expired is not replaced (409): give it another end first, by
+//! `PATCH /api/v1/keys/{id} {"expires_at": …}`. Where no admin key counts any more, the next start writes a new `state/admin.key`.
 //!
 //! Quotas are per credential, or per address where there is none. What callers have used is written down when the process
 //! is asked to end and read at the next start; a process that is killed forgets it. Buckets are forgotten only when they

@@ -4,7 +4,8 @@
 //! Every exchange with a provider, every call that changed something, every call that was turned away, every reload, hold,
 //! export and erasure is one entry of the audit log ([`crate::govern::audit`]). Entries form a chain of hashes in a journal
 //! that is only ever appended to. They hold no content: findings are masked. Calls are recorded by the path of their row
-//! (`/api/v1/legal-holds/check/{entityID}`), because what stands in its braces may name people.
+//! (`/api/v1/legal-holds/check/{entityID}`), because what stands in its braces may name people. A text that is only sent to
+//! be looked at (`/v1/scan`, `/api/v1/screen`) leaves an entry where something is found in it: it goes nowhere.
 //!
 //! `category` and `severity` of an entry are those of its gravest finding, whatever was done about it. `?category=` finds an
 //! entry by the category of any of its findings, as a SIEM sink's `categories` do, so that totals of several categories may

@@ -15,6 +15,9 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::Fuse;
+use futures_util::future::FusedFuture as _;
 use http::HeaderMap;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::MeterProvider;
@@ -188,7 +191,8 @@ impl Otlp {
 
 impl Exporting {
     /// Sends until `shutdown` resolves, and then what is left.
-    pub async fn run(self, mut shutdown: Reached) {
+    pub async fn run(self, shutdown: Reached) {
+        let mut shutdown = shutdown.fuse();
         self.client.settle();
         if let Some((mut queue, exporter)) = self.spans {
             let mut batch = Vec::new();
@@ -202,7 +206,9 @@ impl Exporting {
                 batch.extend(spans);
             }
             let _ = send(&exporter, &mut batch, &self.metrics, LAST_MAX).await;
-        } else {
+        }
+        // The gateway may be gone, and its end of the queue with it, before the process says that it ends.
+        if !shutdown.is_terminated() {
             shutdown.await;
         }
         if let Some(meters) = self.meters {
@@ -219,7 +225,7 @@ impl Exporting {
 async fn gather(
     queue: &mut mpsc::Receiver<Vec<SpanData>>,
     batch: &mut Vec<SpanData>,
-    shutdown: &mut Reached,
+    shutdown: &mut Fuse<Reached>,
 ) -> bool {
     tokio::select! {
         biased;

@@ -98,6 +98,7 @@ use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
 use crate::redact::token::Vault;
 use crate::telemetry::Telemetry;
+use crate::telemetry::lifecycle::Stage;
 
 /// The data plane and what it leans on.
 pub struct Gateway {
@@ -217,7 +218,8 @@ impl ProxyHttp for Gateway {
             Stop::Reject(rejection) => self.refuse(session, exchange, &rejection).await?,
             // An error, not an end: Pingora would complete a body that was cut.
             Stop::Gone(error) => {
-                exchange.outcome.reason.get_or_insert("caller_gone");
+                let is_ours = self.telemetry.lifecycle.stage() >= Stage::Cutting;
+                exchange.outcome.reason.get_or_insert(if is_ours { "shutdown" } else { "caller_gone" });
                 let cut =
                     || pingora::Error::explain(pingora::ErrorType::ConnectionClosed, "the answer was cut");
                 return Err(error.unwrap_or_else(cut).into_down());

@@ -100,7 +100,8 @@ pub async fn erase(call: Call) -> Answer {
         Err(
             error @ (EraseError::Provider(ProviderError::Unavailable(_))
             | EraseError::Store(_)
-            | EraseError::Key(_)),
+            | EraseError::Key(_)
+            | EraseError::NotBegun(_)),
         ) => {
             return broken_off(&call, error).await;
         }
@@ -178,7 +179,9 @@ impl From<EraseError> for ApiError {
         match error {
             EraseError::Held | EraseError::UnderWay => Self::Conflict(error.to_string()),
             EraseError::Provider(ProviderError::Refused(reason)) => Self::Conflict(reason),
-            EraseError::Provider(_) | EraseError::Store(_) | EraseError::Key(_) => Self::Unavailable,
+            EraseError::Provider(_) | EraseError::Store(_) | EraseError::Key(_) | EraseError::NotBegun(_) => {
+                Self::Unavailable
+            }
         }
     }
 }

@@ -351,7 +351,7 @@ impl Privacy {
     /// # Errors
     /// See [`EraseError`]. What broke off is under way still, and finished by [`Privacy::resume`], unless it was refused.
     pub fn erase(&self, entity: &str) -> Result<Erased, EraseError> {
-        let (note, names) = self.begin(entity)?;
+        let (note, names) = self.begin(entity).map_err(EraseError::before_note)?;
         match self.forget(&names) {
             Ok(affected) => {
                 let erased_at = self.clock.now();

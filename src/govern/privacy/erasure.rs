@@ -48,6 +48,9 @@ pub enum EraseError {
     /// The entity's key could not be destroyed: call again.
     #[error("the entity's key could not be destroyed")]
     Key(#[from] std::io::Error),
+    /// It could not be noted that it is to be erased, so that nobody finishes it: call again.
+    #[error(transparent)]
+    NotBegun(Box<EraseError>),
 }
 
 /// That an erasure was begun.
@@ -91,11 +94,23 @@ impl EraseError {
     /// destroyed by now, or be destroyed by whoever finishes it before this is written: its name in the log would get a
     /// new key, of which nobody knows that it has to go, and be there for good.
     pub fn event(&self) -> AuditEvent {
+        let what = match self {
+            Self::NotBegun(_) => "an erasure was not begun, ask for it again",
+            _ => "an erasure broke off, and is finished later",
+        };
         AuditEvent {
             event_type: "erasure_failed".to_owned(),
             action: "block".to_owned(),
-            message: format!("an erasure broke off, and is finished later: {self}"),
+            message: format!("{what}: {self}"),
             ..AuditEvent::default()
+        }
+    }
+
+    /// Returns the same of an erasure that did not get as far as its note.
+    pub(super) fn before_note(self) -> Self {
+        match self {
+            Self::Held | Self::UnderWay | Self::NotBegun(_) => self,
+            Self::Provider(_) | Self::Store(_) | Self::Key(_) => Self::NotBegun(Box::new(self)),
         }
     }
 }

@@ -369,6 +369,14 @@ fn records_of_entities_with_one_name_are_still_read() {
 }
 
 #[test]
+fn what_was_not_begun_is_not_said_to_be_finished_later() {
+    let away = || EraseError::Store(crate::store::StoreError::NotDurable);
+    assert!(away().event().message.starts_with("an erasure broke off, and is finished later: "));
+    assert!(away().before_note().event().message.starts_with("an erasure was not begun, ask for it again: "));
+    assert!(matches!(EraseError::Held.before_note(), EraseError::Held));
+}
+
+#[test]
 fn one_erasure_that_cannot_be_finished_keeps_no_other_back() {
     let (folder, store) = (tempfile::tempdir().unwrap(), Store::in_memory());
     let names = ["alice", "bob", "carol", "dave", "erin", "root"];

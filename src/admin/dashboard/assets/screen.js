@@ -18,7 +18,7 @@ export async function show(root) {
   const known = may('policies:read') ? await attempt('/api/v1/policies') : null;
   const policies = known && !isFault(known) ? known.policies.map((policy) => [policy.id, policy.name || policy.id]) : [['default', 'default']];
   const text = h('textarea', { name: 'text', required: true, rows: 8, spellcheck: 'false', placeholder: 'Paste a prompt, an answer, or any other text.' });
-  const answer = h('div', { class: 'fill', 'aria-live': 'polite' }, card('Result', {}, empty('Nothing was screened yet', 'Nothing you write here reaches a provider, and it is not recorded.')));
+  const answer = h('div', { class: 'fill', 'aria-live': 'polite' }, card('Result', {}, empty('Nothing was screened yet', 'Nothing you write here reaches a provider. What is found in it is recorded, masked, with your name.')));
   const go = h('button', { class: 'main' }, 'Screen');
   const form = h('form', { class: 'card' }, field('Text', text),
     h('div', { class: 'toolbar' },
