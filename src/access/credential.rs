@@ -68,10 +68,25 @@ pub enum CredentialFault {
     InQuery,
 }
 
+/// Where credentials are looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    /// The headers that hold one; in `Authorization` it follows `Bearer`.
+    pub headers: &'static [&'static str],
+    /// Query parameters that hold none, beside [`QUERY_PARAMETERS`]: who writes them takes them for its place.
+    parameters: &'static [&'static str],
+}
+
 /// Where our clients put a credential.
-pub const OWN_PLACES: [&str; 3] = ["x-api-key", "authorization", "x-api-token"];
-/// Where our clients and the SDKs of providers put one; in `Authorization` it follows `Bearer`.
-pub const ALL_PLACES: [&str; 5] = ["authorization", "x-api-key", "x-goog-api-key", "api-key", "x-api-token"];
+pub const OWN_PLACES: Places = Places {
+    headers: &["x-api-key", "authorization", "x-api-token"],
+    parameters: &["authorization", "auth", "bearer", "secret"],
+};
+/// Where our clients and the SDKs of providers put one; a provider may have parameters of any other name.
+pub const ALL_PLACES: Places = Places {
+    headers: &["authorization", "x-api-key", "x-goog-api-key", "api-key", "x-api-token"],
+    parameters: &[],
+};
 /// What begins the names of subprotocols by which OpenAI's WebSockets take a credential, or an account it is used for,
 /// of pages that can set no header (their guide to Realtime over WebSocket).
 pub const CREDENTIAL_PROTOCOLS: [&str; 3] =
@@ -138,26 +153,29 @@ impl Principal {
 }
 
 /// Returns the credential of a request: looked for in `places`, the same in each where there are several
-/// (some SDKs write it twice); an empty one is none.
+/// (some SDKs write it twice); an empty one is none, as is `Bearer` with nothing behind it.
 ///
 /// # Errors
 /// See [`CredentialFault`].
 pub fn presented(
     headers: &HeaderMap,
     query: Option<&str>,
-    places: &[&'static str],
+    places: &Places,
 ) -> Result<Option<Presented>, CredentialFault> {
-    if query.is_some_and(names_credential) {
+    if query.is_some_and(|query| names_credential(query, places.parameters) || holds_ours(query)) {
         return Err(CredentialFault::InQuery);
     }
     let mut found: Option<Presented> = None;
-    for name in places {
+    for name in places.headers {
         for value in headers.get_all(*name) {
-            let text = value.to_str().map_err(|_| CredentialFault::Malformed)?;
+            let text = value.to_str().map_err(|_| CredentialFault::Malformed)?.trim();
             let credential = match *name {
-                "authorization" => bearer(text).ok_or(CredentialFault::Malformed)?,
-                _ => text.trim(),
+                "authorization" => token_of(text).ok_or(CredentialFault::Malformed)?,
+                _ => text,
             };
+            if credential.is_empty() {
+                continue;
+            }
             if found.as_ref().is_some_and(|other| other.credential != credential) {
                 return Err(CredentialFault::Ambiguous);
             }
@@ -165,7 +183,7 @@ pub fn presented(
             found.get_or_insert(Presented { credential: credential.to_owned(), place });
         }
     }
-    Ok(found.filter(|found| !found.credential.is_empty()))
+    Ok(found)
 }
 
 /// Returns the credential that a request carries for its provider, wherever that may look for one: in
@@ -191,7 +209,7 @@ pub fn of_provider<'r>(
             Ok(())
         }
     };
-    for name in ALL_PLACES.into_iter().chain([PROVIDERS_PLACE]) {
+    for name in ALL_PLACES.headers.iter().copied().chain([PROVIDERS_PLACE]) {
         for value in headers.get_all(name) {
             let text = value.to_str().map_err(|_| CredentialFault::Malformed)?.trim();
             if name == "authorization" && is_signature(text) {
@@ -205,8 +223,7 @@ pub fn of_provider<'r>(
                 continue;
             }
             let token = match name {
-                "authorization" if text.eq_ignore_ascii_case("bearer") => Some(""),
-                "authorization" => bearer(text),
+                "authorization" => token_of(text),
                 _ => None,
             };
             if token.is_some_and(|token| token.contains(char::is_whitespace)) {
@@ -223,7 +240,7 @@ pub fn of_provider<'r>(
     }
     for pair in query.unwrap_or_default().split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if names_credential(name) {
+        if names_credential(name, ALL_PLACES.parameters) {
             take(unescaped(value))?;
         } else if unescaped(name) == SIGNER_PARAMETER {
             take(Cow::Owned(key_id(&unescaped(value)).to_owned()))?;
@@ -271,7 +288,25 @@ pub fn places_of_ours(headers: &HeaderMap) -> Vec<&'static str> {
             is_ours(bearer(text).unwrap_or(text))
         })
     };
-    ALL_PLACES.into_iter().filter(holds).collect()
+    ALL_PLACES.headers.iter().copied().filter(holds).collect()
+}
+
+/// Tells whether a query holds a credential of ours, however it is escaped: as the value of whatever parameter, or, where
+/// it is a key, at any other place.
+pub fn holds_ours(query: &str) -> bool {
+    query.split('&').any(|pair| {
+        let pair = unescaped(pair);
+        let value = pair.split_once('=').map_or(&*pair, |(_, value)| value);
+        token::is_token_text(value) || key::holds_key_text(&pair)
+    })
+}
+
+/// Returns the credential of `Authorization`, empty where nothing is said there; `None` for another scheme.
+fn token_of(text: &str) -> Option<&str> {
+    match text.is_empty() || text.eq_ignore_ascii_case("bearer") {
+        true => Some(""),
+        false => bearer(text),
+    }
 }
 
 /// Returns what follows `Bearer` (RFC 6750, section 2.1).
@@ -280,10 +315,12 @@ fn bearer(value: &str) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Tells whether a query has a parameter that elsewhere holds a credential, however its name is written.
-fn names_credential(query: &str) -> bool {
+/// Tells whether a query has a parameter that elsewhere holds a credential, or one of `more`, however its name is written.
+fn names_credential(query: &str, more: &[&str]) -> bool {
     let names = query.split('&').map(|pair| unescaped(pair.split('=').next().unwrap_or_default()));
-    names.into_iter().any(|name| QUERY_PARAMETERS.iter().any(|known| name.eq_ignore_ascii_case(known)))
+    let is_known =
+        |name: &str| QUERY_PARAMETERS.iter().chain(more).any(|known| name.eq_ignore_ascii_case(known));
+    names.into_iter().any(|name| is_known(&name))
 }
 
 /// Undoes percent-encoding; what is none stays.
@@ -299,7 +336,7 @@ mod tests {
 
     const SIGNATURE: &str = "AWS4-HMAC-SHA256 Credential=AKID/20261125/eu-west-1/bedrock/aws4_request, SignedHeaders=host, Signature=1f";
 
-    fn given(fields: &[(&'static str, &str)], query: Option<&str>, places: &[&'static str]) -> Outcome {
+    fn given(fields: &[(&'static str, &str)], query: Option<&str>, places: &Places) -> Outcome {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(HeaderName::from_static(name), value.parse().unwrap());
@@ -320,7 +357,15 @@ mod tests {
             (&[("authorization", "Bearer k"), ("x-api-key", "k")], Ok(Some("x-api-key k"))),
             (&[("authorization", "Bearer k"), ("x-api-key", "l")], Err(CredentialFault::Ambiguous)),
             (&[("x-api-key", "k"), ("x-api-key", "l")], Err(CredentialFault::Ambiguous)),
-            (&[("x-api-key", "k"), ("x-api-token", "")], Err(CredentialFault::Ambiguous)),
+            (&[("x-api-key", "k"), ("x-api-token", "")], Ok(Some("x-api-key k"))),
+            (&[("x-api-key", " "), ("authorization", "Bearer k")], Ok(Some("authorization k"))),
+            (&[("x-api-key", ""), ("x-api-key", "k")], Ok(Some("x-api-key k"))),
+            (&[("authorization", ""), ("x-api-key", "k")], Ok(Some("x-api-key k"))),
+            (&[("authorization", "Bearer"), ("x-api-key", "k")], Ok(Some("x-api-key k"))),
+            (&[("authorization", "bearer  "), ("x-api-token", "k")], Ok(Some("x-api-token k"))),
+            (&[("authorization", "")], Ok(None)),
+            (&[("authorization", "Bearer")], Ok(None)),
+            (&[("authorization", "Basic"), ("x-api-key", "k")], Err(CredentialFault::Malformed)),
             (&[("authorization", "Basic k")], Err(CredentialFault::Malformed)),
             (&[("x-api-key", "caf\u{e9}")], Err(CredentialFault::Malformed)),
         ];
@@ -409,6 +454,46 @@ mod tests {
         }
         for query in ["", "alt=sse", "monkey=1", "keys=2", "a=key", "%zz=1", "%", "%+1=2"] {
             assert!(given(&[], Some(query), &OWN_PLACES).is_ok(), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_ours_is_known_in_the_query_under_whatever_name() {
+        let key = key::any_text();
+        let escaped: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let queries = [
+            format!("foo={key}"),
+            format!("a=b&foo=x%20{key}"),
+            format!("foo={escaped}&a=b"),
+            format!("Authorization=Bearer%20{key}"),
+            format!("Authorization=Bearer+{key}"),
+            key.clone(),
+            format!("{key}=1"),
+            format!("foo=pk_{key}"),
+        ];
+        for query in &queries {
+            assert!(holds_ours(query), "{query}");
+            for places in [&OWN_PLACES, &ALL_PLACES] {
+                let found = given(&[("x-api-key", "k")], Some(query), places);
+                assert_eq!(found, Err(CredentialFault::InQuery), "{query}");
+            }
+        }
+        let (last, typo) = (&key[key.len() - 1..], &key[..key.len() - 1]);
+        let other = if last == "0" { "1" } else { "0" };
+        for query in
+            [format!("foo={typo}{other}"), format!("foo={typo}"), "foo=pk_live_x&b=pk_%c3".to_owned()]
+        {
+            assert!(!holds_ours(&query), "{query}");
+            assert!(given(&[], Some(&query), &ALL_PLACES).is_ok(), "{query}");
+        }
+    }
+
+    #[test]
+    fn our_own_paths_take_no_parameter_for_a_place() {
+        for query in ["Authorization=x", "a=b&auth=x", "BEARER=x", "s%65cret=x"] {
+            let found = given(&[("x-api-key", "k")], Some(query), &OWN_PLACES);
+            assert_eq!(found, Err(CredentialFault::InQuery), "{query}");
+            assert!(given(&[("x-api-key", "k")], Some(query), &ALL_PLACES).is_ok(), "{query}");
         }
     }
 }

@@ -132,6 +132,9 @@ pub enum KeyError {
     /// It would be of no use.
     #[error("the key would have expired already")]
     Expired,
+    /// It has expired, and would not count in another text either.
+    #[error("the key has expired, and a new text of it would not count either: give it another end first")]
+    Ended,
     /// The overlap is too long.
     #[error("the text before counts for at most {} s", OVERLAP_MAX.as_secs())]
     Overlap,
@@ -201,6 +204,17 @@ impl KeyRecord {
 /// Tells whether a text is written as our keys are, checksum included; not whether it counts.
 pub fn is_key_text(text: &str) -> bool {
     text::is_well_formed(text)
+}
+
+/// Tells whether a text holds one that is written as our keys are, wherever it stands.
+pub fn holds_key_text(text: &str) -> bool {
+    text::holds_well_formed(text)
+}
+
+/// Returns a text that is written as our keys are, and is none.
+#[cfg(test)]
+pub(super) fn any_text() -> String {
+    text::generate()
 }
 
 impl KeyStore {
@@ -318,7 +332,7 @@ impl KeyStore {
         })
     }
 
-    /// Replaces the text of a key; the text before counts for `overlap` more. Returns the new text, which can
+    /// Replaces the text of a key that counts; the text before counts for `overlap` more. Returns the new text, which can
     /// never be shown again.
     ///
     /// # Errors
@@ -336,6 +350,9 @@ impl KeyStore {
         let until = now.checked_add(overlap).unwrap_or(Timestamp::MAX);
         let after = self.deciding(|batch| {
             let before = self.get(id).ok_or(KeyError::Unknown)?;
+            if !before.counts(now) {
+                return Err(KeyError::Ended);
+            }
             let previous = (until > now).then_some(Previous { hash: before.hash, until });
             let after = KeyRecord { hash: self.hash(&key), previous, rotated_at: Some(now), ..before };
             self.put_in(batch, &after)?;

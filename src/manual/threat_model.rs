@@ -93,7 +93,7 @@
 //! | an operator leads a route that holds a provider's key to an address, or to an authority, of their own, or back to an earlier one | 403: that takes an administrator, by change and by rollback | `keys::an_operator_cannot_lead_a_providers_key_elsewhere`, `policy::reload::only_some_lead_a_providers_key_elsewhere` |
 //! | an operator takes the guardrails, or the keys, off a route, or adds an open one to the same upstream | 403: less than every route to an upstream asks for takes an administrator, or the file | `policy::reload::tests::only_some_ask_less_of_those_who_call_an_upstream` |
 //! | an operator makes themselves an administrator | keys, users and signing keys are the administrator's | `matrix::everybody_gets_what_the_contract_says` |
-//! | a key that is limited to models or tools asks for others: in the path, the query (however it is escaped), a form and the JSON in its fields, a batch, a fallback list, a tool that has a model of its own, a session (also beside an allowed decoy), its transcription, an evaluation, a tool choice, a hosted tool without a name or under an allowed one, a server of MCP under an allowed label, a plugin, a skill, a header, behind a duplicate key | 403 that names it: names are read in all of a request but its content (what was said, arguments, schemas, metadata); what does not name the model that answers, or cannot be read, is refused too; on a socket every message is asked, and one that nobody reads is refused | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use`, `sockets::paying::a_limited_key_opens_a_session_with_its_model_and_asks_for_its_tools` |
+//! | a key that is limited to models or tools asks for others: in the path, the query (however it is escaped), a form and the JSON in its fields, a batch, a fallback list, a tool that has a model of its own, a session (also beside an allowed decoy), its transcription, an evaluation, another name for a model (Ollama), a tool choice, a hosted tool without a name or under an allowed one, a server of MCP under an allowed label, a plugin, a skill, a header, behind a duplicate key | 403 that names it: names are read in all of a request but its content (what was said, arguments, schemas, metadata); what does not name the model that answers, or cannot be read, is refused too; on a socket every message is asked, and one that nobody reads is refused | `llm::asked`, `proxy::scope`, `keys::a_limited_key_is_told_what_it_may_not_use`, `sockets::paying::a_limited_key_opens_a_session_with_its_model_and_asks_for_its_tools` |
 //! | `X-Portcullis-…` from a caller or a provider | counts for nothing, and is taken off in both directions | `quotas::one_caller_takes_no_more_than_its_share` |
 //! | oversized and repeated headers, two hosts, two lengths, bare line feeds, underscores that another parser reads as hyphens | 431, 400, on both planes: see `admin::head`; a token past 16 KiB is none | `bounds`, `vectors`, `wire`, the matrix |
 //! | `Connection` nominates a header that we add, so that the next hop drops it | what a caller nominates is taken off before ours are added | `vectors` (`hop_auth`, `hop_authz`), `a2a::chain::the_upstream_hears_of_agents_from_the_gateway_alone` |
@@ -148,10 +148,14 @@
 //!   keeps a recorded request away for as long as the replay window, not for ever; and a process that was
 //!   killed takes its memory with it: then the time, which nobody signed, is all that keeps such a request away.
 //! - X.509 certificates of version 1, and certificates whose key the caller does not hold, end in a failed
-//!   handshake, not in an answer. Whether one was revoked is asked where `a2a.client_crl` is set (never by OCSP): else
-//!   take the agent out of the map. A certificate without an extended key usage is for every purpose (RFC 5280), clients included.
+//!   handshake, not in an answer. Whether one was revoked is asked where `a2a.client_crl` is set (never by OCSP), in lists
+//!   of version 2: else take the agent out of the map. Where no list that is in date covers a certificate, its agent is
+//!   refused, and `a2a` is down; a list that cannot be read changes nothing. A certificate without an extended key usage is for every purpose (RFC 5280), clients included.
 //! - An artifact that an agent streams in pieces is read across them, by the model of the third layer in windows
-//!   as it grows. JSON-RPC batches are scanned without knowing whose words their strings are.
+//!   as it grows. So are its messages, those of its status among them, beside each of them alone: all of a stream are one
+//!   text, and where a message ends in what may be the begin of a value, it waits for the next one, for another text or
+//!   for the end. A value that is parted by other texts ends the stream once it is seen, when its begin has left.
+//!   JSON-RPC batches are scanned without knowing whose words their strings are.
 //! - WebSockets are refused, unless a route carries them (`websocket = true`): then each message of the caller is judged
 //!   as a whole body, and the provider's run in lanes, as a stream does; `websocket_uninspected = true` reads nothing.
 //!   The messages of a caller, and those of a provider whose API is not known, are judged one by one: a value that is

@@ -13,6 +13,7 @@ use crate::access::credential::ALL_PLACES;
 use crate::access::credential::CredentialFault;
 use crate::access::credential::Presented;
 use crate::access::credential::Principal;
+use crate::access::credential::holds_ours;
 use crate::access::credential::is_ours;
 use crate::access::credential::of_provider;
 use crate::access::credential::presented;
@@ -42,6 +43,7 @@ impl Gateway {
                 let credential = of_provider(&head.headers, head.uri.query());
                 let credential = match credential {
                     Ok(Some(found)) if is_ours(&found) => Err(CredentialFault::Ours),
+                    Ok(_) if head.uri.query().is_some_and(holds_ours) => Err(CredentialFault::InQuery),
                     other => other,
                 };
                 let caller =

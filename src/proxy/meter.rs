@@ -243,7 +243,9 @@ pub(super) fn note_models(
     let mut asked = Asked::default();
     asked.in_target(path, head.uri.query());
     if let Some(Media::Multipart { boundary }) = media {
-        aside(body.len(), || asked.in_form(body, boundary));
+        // What cannot be read names no model here; a limited key was refused for it.
+        let limits = exchange.rules.limits.json();
+        let _ = aside(body.len(), || asked.in_form(body, boundary, &limits));
     }
     exchange.models = asked.models;
 }

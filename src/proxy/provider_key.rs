@@ -84,8 +84,8 @@ impl ProviderKeys {
         wire: Wire,
         place: Option<&SecretPlace>,
     ) -> bool {
-        for name in ALL_PLACES {
-            head.remove_header(name);
+        for name in ALL_PLACES.headers {
+            head.remove_header(*name);
         }
         drop_protocols(head);
         let Some(place) = place else { return true };

@@ -32,7 +32,7 @@ pub enum ScopeRefusal {
     /// A tool.
     #[error("this API key may not use the tool `{0}`")]
     Tool(String),
-    /// No model is named.
+    /// The model that would answer is not named.
     #[error("this API key may use certain models only, and the request names none")]
     NoModel,
     /// What was stored before decides.
@@ -64,7 +64,7 @@ impl Gateway {
         let limits = exchange.rules.limits.json();
         let mut asked = aside(body.len(), || read(&exchange.path, query, body, media, &limits));
         if let (Some(asked), Some(name)) = (&mut asked, text_header(session, DEPLOYMENT)) {
-            asked.models.push(name.to_owned());
+            asked.own_model(name);
         }
         check(scope, asked.as_ref(), body.is_empty()).map_err(Rejection::Scope)
     }
@@ -114,7 +114,7 @@ fn read_message(message: &Message, limits: &json::JsonLimits) -> Option<Asked> {
     if Media::may_be_json(body) {
         let document = json::walk(body, limits);
         match document {
-            Ok(document) => asked.in_message(body, &document),
+            Ok(document) => asked.in_json(body, &document),
             // What begins so by chance is sound.
             Err(_) if message.is_text || std::str::from_utf8(body).is_ok() => return None,
             Err(_) => {}
@@ -135,8 +135,10 @@ fn read(
     let mut asked = Asked::default();
     asked.in_target(path, query);
     if let Some(Media::Multipart { boundary }) = media {
-        asked.in_form(body, boundary);
-        return Some(asked);
+        return asked.in_form(body, boundary, limits).then_some(asked);
+    }
+    if media == Some(&Media::Form) && !Media::may_be_json(body) {
+        return asked.in_fields(body, limits).then_some(asked);
     }
     if body.is_empty() || !(Media::may_be_json(body) || Media::looks_wide(body)) {
         return Some(asked);
@@ -164,7 +166,8 @@ fn check(scope: &Scope, asked: Option<&Asked>, is_empty: bool) -> Result<(), Sco
         return Err(ScopeRefusal::Stored);
     }
     // A request without a body asks no model anything.
-    match !scope.models.is_empty() && asked.models.is_empty() && !is_empty {
+    let is_named = asked.names_own && !asked.is_model_left;
+    match !scope.models.is_empty() && !is_named && !is_empty {
         true => Err(ScopeRefusal::NoModel),
         false => Ok(()),
     }
@@ -239,11 +242,85 @@ mod tests {
             ("/v1/x", r#"{"Model":"gpt-5","modelId":"gpt-4o"}"#, Err(ScopeRefusal::Unreadable)),
             ("/v1/x", r#"{"model":"gpt-4o","tool\u017f":[{"name":"rm"}]}"#, Err(ScopeRefusal::Unreadable)),
             ("/v1/x", r#"{"model":"gpt-4o","messages":[{"Model":"gpt-5"}]}"#, Ok(())),
+            (
+                "/v1/responses",
+                r#"{"model":"gpt-4o","tools":[{"type":"image_generation","model":"gpt-image-1"}]}"#,
+                model("gpt-image-1"),
+            ),
+            (
+                "/v1/messages",
+                r#"{"model":"gpt-4o","tools":[{"type":"advisor_20260301","name":"search","model":"claude"}]}"#,
+                model("claude"),
+            ),
+            (
+                "/v1/realtime/sessions",
+                r#"{"model":"gpt-4o","input_audio_transcription":{"model":"whisper-1"}}"#,
+                model("whisper-1"),
+            ),
+            ("/v1/realtime/client_secrets", r#"{"session":{"model":"gpt-4o-mini"}}"#, Ok(())),
+            (
+                "/v1/realtime/client_secrets",
+                r#"{"model":"gpt-4o","session":{"model":"gpt-realtime"}}"#,
+                model("gpt-realtime"),
+            ),
+            (
+                "/v1/realtime/client_secrets",
+                r#"{"model":"gpt-4o","session":{"type":"realtime"}}"#,
+                Err(ScopeRefusal::NoModel),
+            ),
+            (
+                "/v1/realtime/client_secrets",
+                r#"{"session":{"model":"gpt-4o","tools":[{"type":"function","name":"rm"}]}}"#,
+                tool("rm"),
+            ),
+            (
+                "/v1/responses",
+                r#"{"tools":[{"type":"function","name":"search","model":"gpt-4o"}]}"#,
+                Err(ScopeRefusal::NoModel),
+            ),
+            (
+                "/v1/evals/e/runs",
+                r#"{"data_source":{"model":"gpt-4o","sampling_params":{"tools":[{"name":"rm"}]}}}"#,
+                tool("rm"),
+            ),
+            (
+                "/v1/messages",
+                r#"{"model":"gpt-4o","container":{"skills":[{"type":"custom","skill_id":"x"}]}}"#,
+                tool("skill:x"),
+            ),
+            ("/api/create", r#"{"model":"gpt-4o","from":"llama3"}"#, model("llama3")),
+            ("/api/copy", r#"{"source":"gpt-4o","destination":"gpt-4o-x"}"#, Ok(())),
+            ("/api/copy", r#"{"source":"llama3","destination":"gpt-4o"}"#, model("llama3")),
+            ("/api/chat", r#"{"model":"gpt-4o","from":"llama3"}"#, Ok(())),
             ("/v1/models", "", Ok(())),
             ("/v1/models/gpt-5", "", model("gpt-5")),
             ("/v1/x", "\u{feff}{\"model\":\"gpt-5\"}", Err(ScopeRefusal::NoModel)),
         ] {
             assert_eq!(judged(path, body), expected, "{path} {body}");
         }
+    }
+
+    #[test]
+    fn a_limited_key_gets_no_more_by_a_form() {
+        let scope = Scope { tools: vec!["ok_*".to_owned()], ..Scope::default() };
+        let judged = |media: &Media, body: &str| {
+            let path = "/v1/realtime/calls";
+            let asked = read(path, None, body.as_bytes(), Some(media), &JsonLimits::STRICT);
+            check(&scope, asked.as_ref(), body.is_empty())
+        };
+        let parts = Media::Multipart { boundary: "b".to_owned() };
+        let form = |name: &str, content: &str| {
+            format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{content}\r\n--b--\r\n")
+        };
+        let session =
+            |tool: &str| format!(r#"{{"model":"m","tools":[{{"type":"function","name":"{tool}"}}]}}"#);
+        let rm = Err(ScopeRefusal::Tool("rm".to_owned()));
+        assert_eq!(judged(&parts, &form("session", &session("ok_a"))), Ok(()));
+        assert_eq!(judged(&parts, &form("session", &session("rm"))), rm);
+        assert_eq!(judged(&parts, &form("session", "{\"tools\":[")), Err(ScopeRefusal::Unreadable));
+        assert_eq!(judged(&parts, "--b\r\nno form"), Err(ScopeRefusal::Unreadable));
+        assert_eq!(judged(&parts, &form("sdp", "v=0")), Ok(()));
+        assert_eq!(judged(&Media::Form, "tools=%5B%7B%22name%22%3A%22rm%22%7D%5D"), rm);
+        assert_eq!(judged(&Media::Form, "prompt=rm"), Ok(()));
     }
 }

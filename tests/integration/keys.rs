@@ -141,15 +141,28 @@ fn whoever_has_no_right_to_a_route_is_told_in_its_sdks_words() {
     let bearer = |key: &str| format!("authorization: Bearer {key}\r\n");
     let openai = "/filed/v1/chat/completions";
     assert_eq!(world.call(openai, &bearer(&narrow)).status, 200);
+    // An empty credential is none.
+    for fields in
+        [format!("x-api-key: \r\n{}", bearer(&narrow)), format!("authorization: \r\nx-api-key: {narrow}\r\n")]
+    {
+        assert_eq!(world.call(openai, &fields).status, 200, "{fields}");
+    }
     world.upstream.take();
+    let (shown, shown_elsewhere) =
+        (format!("{openai}?foo={narrow}"), format!("/plain/v1/chat/completions?foo={narrow}"));
     let cases = [
         (openai, String::new(), 401, "invalid_api_key"),
         (openai, bearer("sk-somebody-elses"), 401, "invalid_api_key"),
         (openai, "authorization: Basic eDp5\r\n".to_owned(), 401, "invalid_api_key"),
         (openai, format!("{}x-api-key: pk_b\r\n", bearer(&narrow)), 400, "ambiguous_credential"),
         (openai, format!("{}x-api-token: pk_b\r\n", bearer(&narrow)), 400, "ambiguous_credential"),
+        (openai, bearer(&narrow).repeat(2), 400, "malformed_request"),
+        ("/filed/%252e%252e/v1/chat/completions", bearer(&narrow), 400, "malformed_path"),
         ("/filed/v1/chat/completions?key=x", bearer(&narrow), 400, "credential_in_query"),
         ("/filed/v1/chat/completions?%6Bey=x", bearer(&narrow), 400, "credential_in_query"),
+        (&shown, bearer(&narrow), 400, "credential_in_query"),
+        (&shown_elsewhere, "authorization: Bearer sk-x\r\n".to_owned(), 400, "credential_in_query"),
+        (openai, "authorization: \r\nx-api-key: \r\n".to_owned(), 401, "invalid_api_key"),
         ("/other/v1/chat/completions", bearer(&narrow), 403, "route_forbidden"),
         (openai, bearer(&auditor), 403, "route_forbidden"),
     ];
@@ -158,6 +171,10 @@ fn whoever_has_no_right_to_a_route_is_told_in_its_sdks_words() {
         assert_eq!(answer.status, status, "{path} {fields}: {}", answer.text());
         assert_eq!(answer.json()["error"]["code"], code, "{}", answer.text());
         assert!(answer.header("x-ratelimit-remaining").is_some());
+    }
+    for query in [format!("foo={narrow}"), "secret=x".to_owned()] {
+        let (status, told) = world.admin("GET", &format!("/api/v1/keys?{query}"), &json!({}));
+        assert_eq!((status, told.to_string().contains("in the query")), (400, true), "{query}: {told}");
     }
     let anthropic = world.call("/filed/v1/messages", "x-api-key: pk_wrong\r\n");
     assert_eq!((anthropic.status, &anthropic.json()["error"]["type"]), (401, &json!("authentication_error")));
@@ -236,6 +253,12 @@ fn a_limited_key_is_told_what_it_may_not_use() {
         (chat, r#"{"model":"gpt-5","messages":[]}"#.to_owned(), "model_forbidden", "gpt-5"),
         (chat, r#"{"messages":[]}"#.to_owned(), "model_forbidden", "names none"),
         (chat, tool("run_shell"), "tool_forbidden", "run_shell"),
+        (
+            "/filed/v1/responses",
+            r#"{"model":"gpt-4o","tools":[{"type":"image_generation","model":"gpt-image-1"}]}"#.to_owned(),
+            "model_forbidden",
+            "gpt-image-1",
+        ),
         (
             chat,
             r#"{"model":"gpt-4o","tool_choice":{"type":"web_search"}}"#.to_owned(),

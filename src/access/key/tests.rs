@@ -55,6 +55,21 @@ fn a_rotated_key_has_two_texts_for_the_overlap() {
 }
 
 #[test]
+fn an_expired_key_is_not_rotated_before_it_has_another_end() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let opened = keys(&store, &secret);
+    let (before, key) = opened.create("a".into(), new(Role::Service, Some(at(10))), at(0)).unwrap();
+    for second in [10, 11] {
+        assert!(matches!(opened.rotate("a", Duration::from_secs(60), at(second)), Err(KeyError::Ended)));
+    }
+    assert_eq!(opened.get("a"), Some(before));
+    opened.change("a", |new| new.expires_at = Some(at(100)), at(11)).unwrap();
+    assert!(opened.authenticate(&key, at(11)).is_some());
+    let (_, rotated) = opened.rotate("a", Duration::ZERO, at(11)).unwrap();
+    assert!(opened.authenticate(&rotated, at(11)).is_some() && opened.authenticate(&key, at(11)).is_none());
+}
+
+#[test]
 fn a_change_counts_at_once_and_keeps_the_text() {
     let (store, secret) = (Store::in_memory(), NodeSecret::random());
     let opened = keys(&store, &secret);

@@ -36,6 +36,12 @@ pub(super) fn is_well_formed(key: &str) -> bool {
     sum.len() == CHECKSUM_DIGITS && checksum(body) == sum
 }
 
+/// Tells whether a text holds what is written as a key is, wherever it stands.
+pub(super) fn holds_well_formed(text: &str) -> bool {
+    let digits = PREFIX.len() + BODY_DIGITS + CHECKSUM_DIGITS;
+    text.match_indices(PREFIX).any(|(at, _)| text.get(at..at + digits).is_some_and(is_well_formed))
+}
+
 /// Writes bytes, read as one big-endian number, in a fixed count of digits.
 fn base62(bytes: &[u8], digits: usize) -> String {
     let mut number = bytes.to_vec();

@@ -112,7 +112,7 @@ pub struct KeyPatch {
     pub tools: Option<Vec<String>>,
 }
 
-/// How a key's text is replaced.
+/// How a key's text is replaced; one that has expired is given another end first (409).
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRotation {
@@ -362,8 +362,21 @@ impl From<KeyError> for ApiError {
                 Self::Invalid(error.to_string())
             }
             KeyError::Unknown => Self::NotFound(error.to_string()),
-            KeyError::TooMany | KeyError::LastAdmin => Self::Conflict(error.to_string()),
+            KeyError::TooMany | KeyError::LastAdmin | KeyError::Ended => Self::Conflict(error.to_string()),
             KeyError::Store(_) | KeyError::File(_) => Self::Unavailable,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_key_is_already_is_a_conflict() {
+        for error in [KeyError::Ended, KeyError::LastAdmin, KeyError::TooMany] {
+            assert_eq!(ApiError::from(error).status(), http::StatusCode::CONFLICT);
+        }
+        assert_eq!(ApiError::from(KeyError::Expired).status(), http::StatusCode::BAD_REQUEST);
     }
 }
