@@ -1,7 +1,9 @@
 //! The files that say who agents are and what they may do, read at the start and whenever they change.
 //!
 //! Neither a broken map nor a broken authority stops anything else: what was in force stays, the faults are
-//! logged with their lines, and the dependency `a2a` is down until they are mended.
+//! logged with their lines, and the dependency `a2a` is down until they are mended. So it is while a list of revoked
+//! certificates is out of date, by which agents are refused. A configuration that names another authority or another
+//! list is refused as long as these cannot be used.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -9,7 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use parking_lot::Mutex;
 use pingora::server::Server;
 
 use super::limits::quotas;
@@ -43,12 +45,26 @@ use crate::tls::peer::Authorities;
 /// How often it is written down at the most how late agents have signed.
 const NOTED_EVERY: Duration = Duration::from_secs(1);
 
+/// How often it is looked whether lists of revoked certificates are in date.
+const LISTS_LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
+
 /// What keeps the guardrails as the files say.
 pub struct AgentFiles {
     rules: RulesetHandle,
     pub(super) guardrails: Arc<Guardrails>,
     pub(super) authorities: Arc<Authorities>,
     telemetry: Arc<Telemetry>,
+    clock: Arc<dyn Clock>,
+    troubles: Mutex<Troubles>,
+}
+
+/// What keeps agents from being judged by what the files say.
+#[derive(Default)]
+struct Troubles {
+    /// What was wrong with the files when they were read last.
+    fault: Option<String>,
+    /// Which lists of revoked certificates are out of date.
+    outdated: Option<String>,
 }
 
 impl AgentFiles {
@@ -58,14 +74,16 @@ impl AgentFiles {
         rules: RulesetHandle,
         secret: NodeSecret,
         store: &Store,
-        now: Timestamp,
+        clock: &Arc<dyn Clock>,
         telemetry: Arc<Telemetry>,
     ) -> Arc<Self> {
+        let now = clock.now();
         let quotas = agent_quotas(&rules.load().a2a);
         let buckets = Buckets::open(Kind::Agents, quotas, secret, store, now);
         let guardrails = Guardrails::new(Arc::new(buckets), Replays::open(store, now), Box::new(secret_at));
         let (guardrails, authorities) = (Arc::new(guardrails), Arc::new(Authorities::default()));
-        let files = Arc::new(Self { rules, guardrails, authorities, telemetry });
+        let (clock, troubles) = (Arc::clone(clock), Mutex::default());
+        let files = Arc::new(Self { rules, guardrails, authorities, telemetry, clock, troubles });
         files.refresh();
         files
     }
@@ -79,11 +97,34 @@ impl AgentFiles {
         for fault in &faults {
             tracing::error!(%fault, "the agents' files are faulty, what was in force stays");
         }
+        self.guardrails.vouching.note(self.authorities.is_set(), self.authorities.has_lists());
+        self.troubles.lock().fault = faults.first().map(Fault::to_string);
+        self.look();
+    }
+
+    /// Looks whether the lists of revoked certificates are in date, and tells what keeps agents out.
+    fn look(&self) {
+        let rules = self.rules.load();
+        let outdated = self.outdated(&rules.a2a);
+        let mut troubles = self.troubles.lock();
+        if troubles.outdated != outdated {
+            match &outdated {
+                Some(reason) => tracing::error!(%reason, "agents are refused"),
+                None => tracing::info!("the lists of revoked certificates are in date again"),
+            }
+            troubles.outdated = outdated;
+        }
         let is_needed = rules.routes.iter().any(Route::is_for_agents);
-        match faults.first().filter(|_| is_needed) {
-            Some(fault) => self.telemetry.health.down(Dependency::A2a, fault.to_string()),
+        match troubles.fault.as_ref().or(troubles.outdated.as_ref()).filter(|_| is_needed) {
+            Some(reason) => self.telemetry.health.down(Dependency::A2a, reason.as_str()),
             None => self.telemetry.health.up(Dependency::A2a),
         }
+    }
+
+    fn outdated(&self, settings: &A2aSettings) -> Option<String> {
+        let until = self.authorities.lists_until().filter(|until| *until <= self.clock.now())?;
+        let path = settings.client_crl.as_deref()?.display();
+        Some(format!("a list of revoked certificates in {path} is out of date since {until}"))
     }
 
     /// Returns the files that are read.
@@ -153,23 +194,71 @@ async fn note(guardrails: &Arc<Guardrails>, store: &Store, shutdown: impl Future
     }
 }
 
+/// Follows whether lists of revoked certificates are in date.
+pub(super) fn add_look(server: &mut Server, telemetry: &Arc<Telemetry>, agents: &Arc<AgentFiles>) {
+    let agents = Arc::clone(agents);
+    server.add_service(task("agent-lists", telemetry, None, move |shutdown| async move {
+        let mut shutdown = pin!(shutdown);
+        let mut tick = tokio::time::interval(LISTS_LOOKED_AT_EVERY);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => return,
+                _ = tick.tick() => agents.look(),
+            }
+        }
+    }));
+}
+
+/// The files by which certificates of agents are judged, as they were named when they could be used last.
+pub(super) struct NamedFiles(Mutex<[Option<PathBuf>; 2]>);
+
+impl NamedFiles {
+    /// Returns the files that a configuration names at the start, usable or not: nobody is let in until they are.
+    pub(super) fn of(config: &Config) -> Self {
+        Self(Mutex::new(named(config)))
+    }
+
+    /// Returns what is wrong with files that a configuration names instead. Of those that it named before, the last good
+    /// ones stay in force, whatever becomes of them.
+    pub(super) fn faults(&self, config: &Config) -> Vec<ConfigFault> {
+        let (mut known, wanted) = (self.0.lock(), named(config));
+        if *known == wanted {
+            return Vec::new();
+        }
+        let faults: Vec<ConfigFault> = untrusted_files(config).into_iter().collect();
+        if faults.is_empty() {
+            *known = wanted;
+        }
+        faults
+    }
+}
+
+fn named(config: &Config) -> [Option<PathBuf>; 2] {
+    let settings = &config.rules.a2a;
+    [settings.client_ca.clone(), settings.client_crl.clone()]
+}
+
 /// Returns what is wrong with the agents' files of a configuration.
 pub fn faults(config: &Config) -> Vec<ConfigFault> {
     let settings = &config.rules.a2a;
-    let (mut faults, read): (_, ReadSecret) = (Vec::new(), Box::new(secret_at));
-    if let Some(path) = &settings.client_ca {
-        let checked = Authorities::check(path, settings.client_crl.as_deref()).err();
-        faults.extend(checked.map(|error| {
-            let fault = untrusted(settings, &error);
-            Fault { place: config.document.places().of(&fault.key).cloned(), ..fault }
-        }));
-    }
+    let read: ReadSecret = Box::new(secret_at);
+    let mut faults: Vec<ConfigFault> = untrusted_files(config).into_iter().collect();
     if let Some(path) = &settings.capabilities {
         let source = path.display().to_string();
         let agents = file::read(path).and_then(|text| Agents::read(&text, &source, &read));
         faults.extend(agents.err().unwrap_or_default());
     }
     faults
+}
+
+/// Returns what is wrong with the files by which certificates of agents are judged.
+fn untrusted_files(config: &Config) -> Option<ConfigFault> {
+    let settings = &config.rules.a2a;
+    let path = settings.client_ca.as_deref()?;
+    let error = Authorities::check(path, settings.client_crl.as_deref()).err()?;
+    let fault = untrusted(settings, &error);
+    Some(Fault { place: config.document.places().of(&fault.key).cloned(), ..fault })
 }
 
 /// Returns the fault of the file that cannot be used: the authorities' or that of what they have revoked.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::agents;
+use super::agents::NamedFiles;
 use super::forwarding;
 use super::frameworks;
 use super::memory;
@@ -15,6 +16,7 @@ use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
 use crate::config::provision::provider_key_faults;
+use crate::config::provision::sink_secret_faults;
 use crate::document::Fault;
 use crate::document::Place;
 use crate::document::Problem;
@@ -39,13 +41,16 @@ pub fn loading(config: &Config, sources: &Sources) -> Loading {
     let (sources, plugins) = (sources.clone(), config.plugins.path.clone());
     let (overlay, rules, models) = (plugins.clone(), plugins.clone(), plugins.clone());
     let packs = Arc::new(Packs { plugins, last: Mutex::default() });
+    let agents = NamedFiles::of(config);
     let (of_detectors, of_rules) = (Arc::clone(&packs), Arc::clone(&packs));
     Loading {
         document: Box::new(move || {
             // The whole file is read, so that a fault in what needs a restart is told now, not then.
             let document = sources.document()?;
             let config = Config::read(document.clone())?;
-            let faults = provider_key_faults(&config);
+            let mut faults = provider_key_faults(&config);
+            faults.extend(sink_secret_faults(&config));
+            faults.extend(agents.faults(&config));
             if faults.is_empty() { Ok(document) } else { Err(faults) }
         }),
         detectors: Box::new(move || packs.load()),

@@ -317,6 +317,7 @@ fn add_tasks(
     keeping::add_credentials(server, telemetry, authenticator, &clock);
     limits::add_tasks(server, telemetry, [buckets, &agents.guardrails.buckets], &local, &clock);
     agents::add_task(server, telemetry, &agents.guardrails, (&local, &clock));
+    agents::add_look(server, telemetry, &agents);
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
     let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());

@@ -216,7 +216,7 @@ impl State {
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
         let reloader = open_rules(config, sources, (&store, &keyring), &clock)?;
-        let agents = AgentFiles::open(reloader.handle(), secret.clone(), &local, clock.now(), telemetry);
+        let agents = AgentFiles::open(reloader.handle(), secret.clone(), &local, &clock, telemetry);
         let notary = open_notary(&log, &signing, &clock, &node_id, folder);
         Ok(Self {
             common: Common::open(&store, members.as_ref(), &signing, &clock, &node_id),

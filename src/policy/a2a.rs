@@ -48,7 +48,7 @@ impl FromStr for TrustMode {
 pub struct A2aSettings {
     /// The certificates that may sign those of agents.
     pub client_ca: Option<PathBuf>,
-    /// What those have revoked; `None`: nothing is looked up.
+    /// What those have revoked, in lists of version 2; `None`: nothing is looked up.
     pub client_crl: Option<PathBuf>,
     /// The capability map.
     pub capabilities: Option<PathBuf>,

@@ -25,10 +25,12 @@ use crate::access::a2a::chain::Chain;
 use crate::access::a2a::chain::Pending;
 use crate::access::a2a::claims;
 use crate::access::a2a::claims::Claims;
+use crate::access::a2a::denial::Cause;
 use crate::access::a2a::denial::Code;
 use crate::access::a2a::denial::Denial;
 use crate::access::credential::places_of_ours;
 use crate::access::limit::UNLIMITED;
+use crate::llm::refusal::Refusal;
 use crate::policy::decision::CallerId;
 use crate::tls::peer::PeerFault;
 use crate::tls::peer::PeerIdentity;
@@ -72,7 +74,9 @@ impl Gateway {
         }
         self.telemetry.metrics.rate_limited();
         let retry_after = Some(BUSY_WAIT);
-        Err(Denial { retry_after, ..deny(call, Code::RateLimited) }.into())
+        let denial = deny(call, Code::RateLimited).because(Cause::TooManyAtOnce);
+        call.cause = denial.cause;
+        Err(Denial { retry_after, ..denial }.into())
     }
 
     /// Checks the signature over the body, which went through `pending` as it came, on routes for agents.
@@ -98,7 +102,7 @@ impl Gateway {
                 Ok(())
             }
             Err(denial) => {
-                call.denied = Some(denial.code);
+                (call.denied, call.cause) = (Some(denial.code), denial.cause);
                 Err(denial.into())
             }
         }
@@ -116,8 +120,9 @@ impl Gateway {
         match self.take(exchange, &payer, self.licensing.tier(self.clock.now())) {
             Err(Rejection::RateLimited { retry_after }) => {
                 let code = Code::RateLimited;
-                exchange.agent.get_or_insert_default().denied = Some(code);
-                Denial { code, retry_after: Some(retry_after), ..denial }.into()
+                let call = exchange.agent.get_or_insert_default();
+                (call.denied, call.cause) = (Some(code), None);
+                Denial { code, retry_after: Some(retry_after), cause: None, ..denial }.into()
             }
             Ok(()) | Err(_) => denial.into(),
         }
@@ -133,7 +138,10 @@ impl Gateway {
         let peer = PeerIdentity::of(connection).ok_or(PeerFault::Absent);
         match peer.and_then(|peer| peer.verified(self.clock.now())) {
             Ok(name) => Certificate::Named(name),
+            // Without an authority, nobody was asked for one.
+            Err(PeerFault::Absent) if !self.guardrails.vouching.verifies() => Certificate::Unverifiable,
             Err(PeerFault::Absent) => Certificate::Absent,
+            Err(PeerFault::Unverifiable) => Certificate::Unverifiable,
             Err(PeerFault::Nameless) => Certificate::Nameless,
             Err(PeerFault::Refused) => Certificate::Refused,
         }
@@ -192,5 +200,17 @@ pub(super) fn internal_error(rejection: &Rejection, exchange: &mut Exchange) -> 
 
 /// Returns the body of a denial.
 pub(super) fn body(answer: &Answer) -> Vec<u8> {
-    serde_json::json!({ "code": answer.code, "message": answer.message }).to_string().into_bytes()
+    written(answer.code, &answer.message)
+}
+
+/// Returns the body of a refusal that is no denial of the guardrails, in the same shape.
+pub(super) fn body_of_other(refusal: &Refusal, call: Option<&AgentCall>) -> Vec<u8> {
+    let agent = call.and_then(|call| call.agent.as_deref());
+    let capability = call.and_then(|call| call.capability.as_deref());
+    let subject = Denial::subject(agent, capability);
+    written(refusal.code, &format!("{subject}: {}", refusal.message))
+}
+
+fn written(code: &str, message: &str) -> Vec<u8> {
+    serde_json::json!({ "code": code, "message": message }).to_string().into_bytes()
 }

@@ -88,6 +88,7 @@ use crate::govern::analytics::Meter;
 use crate::govern::audit::Recorder;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
+use crate::llm::dialect::Detected;
 use crate::llm::dialect::Wire;
 use crate::otlp::Otlp;
 use crate::policy::decision::Cleared;
@@ -340,19 +341,8 @@ impl Gateway {
     }
 
     fn route(&self, session: &Session, exchange: &mut Exchange) -> Result<Passage, Rejection> {
-        let head = session.req_header();
-        let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let host = host.or_else(|| head.uri.authority().map(|authority| authority.as_str()));
-        let host = host.map(|host| without_port(host).to_ascii_lowercase());
-        let passage =
-            Passage::find(&exchange.rules, host.as_deref(), &exchange.path).ok_or(Rejection::NoRoute)?;
-        let dialects = &exchange.rules.dialects;
-        let path = passage.route().forwarded(&exchange.path);
-        let named = match &passage.route().dialect {
-            RouteDialect::Named(name) => dialects.get(name).map(|dialect| dialects.of(dialect, path, None)),
-            RouteDialect::Auto => None,
-        };
-        exchange.detected = Some(named.unwrap_or_else(|| dialects.detect(path, None)));
+        let (passage, detected) = bound_for(session, exchange, &exchange.path).ok_or(Rejection::NoRoute)?;
+        exchange.detected = Some(detected);
         exchange.passage = Some(passage.clone());
         Ok(passage)
     }
@@ -431,6 +421,23 @@ impl Gateway {
 }
 
 /// Returns a host without its port.
+/// Returns where a path leads, and how whoever asks there speaks, as far as the path tells.
+fn bound_for(session: &Session, exchange: &Exchange, path: &str) -> Option<(Passage, Detected)> {
+    let head = session.req_header();
+    let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    let host = host.or_else(|| head.uri.authority().map(|authority| authority.as_str()));
+    let host = host.map(|host| without_port(host).to_ascii_lowercase());
+    let passage = Passage::find(&exchange.rules, host.as_deref(), path)?;
+    let dialects = &exchange.rules.dialects;
+    let path = passage.route().forwarded(path);
+    let named = match &passage.route().dialect {
+        RouteDialect::Named(name) => dialects.get(name).map(|dialect| dialects.of(dialect, path, None)),
+        RouteDialect::Auto => None,
+    };
+    let detected = named.unwrap_or_else(|| dialects.detect(path, None));
+    Some((passage, detected))
+}
+
 fn without_port(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,

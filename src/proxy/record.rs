@@ -248,6 +248,9 @@ impl Gateway {
             // Who called stands in the entity alone, where an erasure reaches it.
             let capability = call.capability.as_deref().unwrap_or("unknown");
             message = format!("capability {capability}: {message}");
+            if let Some(cause) = call.cause {
+                message.push_str(&format!(", {}", cause.as_str()));
+            }
         }
         let found = (request.len(), response.len());
         if found != (0, 0) {

@@ -12,11 +12,14 @@ use pingora::proxy::Session;
 use super::Gateway;
 use super::a2a;
 use super::admit::stranger;
+use super::bound_for;
 use super::context::Exchange;
 use super::reject::Answer;
 use super::reject::Rejection;
+use crate::llm::dialect::Detected;
 use crate::llm::dialect::Wire;
 use crate::llm::refusal::Refusal;
+use crate::policy::route::RouteAuth;
 
 /// How much of an unread request body is drained before a refusal, and for how long: a caller that is
 /// still writing would otherwise see a reset instead of the answer.
@@ -27,6 +30,40 @@ pub(super) fn has_answered(session: &Session) -> bool {
     let is_final =
         |status: StatusCode| !status.is_informational() || status == StatusCode::SWITCHING_PROTOCOLS;
     session.response_written().is_some_and(|head| is_final(head.status))
+}
+
+/// In whose words a refusal is written.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// As the guardrails write their denials.
+    Agent,
+    /// As an SDK reads errors.
+    Sdk(Wire),
+    /// As the management plane writes them.
+    Plain,
+}
+
+/// Returns the words for a refusal: agents that speak no API that is known get those of the guardrails.
+///
+/// A head that is refused led nowhere yet; its path as it stands only tells whose words are understood there.
+fn shape(session: &Session, exchange: &Exchange, rejection: &Rejection) -> Shape {
+    let of = |is_for_agents: bool, detected: &Detected| match detected.wire {
+        Wire::Generic if is_for_agents => Shape::Agent,
+        wire => Shape::Sdk(wire),
+    };
+    if let Some(detected) = &exchange.detected {
+        let is_for_agents = exchange.passage.as_ref().is_some_and(|passage| passage.route().is_for_agents());
+        return of(is_for_agents, detected);
+    }
+    if !matches!(rejection, Rejection::Head(_) | Rejection::Path(_)) {
+        return Shape::Plain;
+    }
+    match bound_for(session, exchange, session.req_header().uri.path()) {
+        Some((passage, detected)) if !matches!(passage.route().auth, RouteAuth::Transparent) => {
+            of(passage.route().is_for_agents(), &detected)
+        }
+        Some(_) | None => Shape::Plain,
+    }
 }
 
 impl Gateway {
@@ -48,10 +85,13 @@ impl Gateway {
         exchange.outcome.is_denied = rejection.is_denial();
         exchange.outcome.status = Some(answer.status);
         exchange.refused(rejection);
-        let body = match (rejection, &exchange.detected) {
+        let body = match (rejection, shape(session, exchange, rejection)) {
             (Rejection::A2a(_), _) => a2a::body(&answer),
-            (_, Some(detected)) => self.refusal(&answer, exchange).error_body(detected.wire),
-            (_, None) => serde_json::json!({ "error": answer.message }).to_string().into_bytes(),
+            (_, Shape::Agent) => {
+                a2a::body_of_other(&self.refusal(&answer, exchange), exchange.agent.as_ref())
+            }
+            (_, Shape::Sdk(wire)) => self.refusal(&answer, exchange).error_body(wire),
+            (_, Shape::Plain) => serde_json::json!({ "error": answer.message }).to_string().into_bytes(),
         };
         let mut head = ResponseHeader::build(answer.status, Some(14))?;
         head.insert_header(header::CONTENT_TYPE, "application/json")?;

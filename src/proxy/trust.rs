@@ -5,6 +5,7 @@ use super::a2a::deny;
 use super::context::Exchange;
 use super::reject::Rejection;
 use super::request::aside;
+use crate::access::a2a::denial::Cause;
 use crate::access::a2a::denial::Code;
 use crate::govern::audit::AuditEvent;
 use crate::govern::trust::Act;
@@ -31,7 +32,7 @@ impl Gateway {
         if verdict != Some(Verdict::Blocked) {
             return Ok(());
         }
-        let denial = deny(call, Code::CapDenied);
+        let denial = deny(call, Code::CapDenied).because(Cause::Distrusted);
         exchange.is_distrusted = true;
         Err(denial.into())
     }

@@ -59,6 +59,17 @@ pub fn override_with(edits: &mut Vec<Edit>, edit: Edit) {
     edits.insert(at, edit);
 }
 
+/// Makes ascending edits that overlap one, with the text of the first.
+pub fn join_overlapping(edits: &mut Vec<Edit>) {
+    edits.dedup_by(|next, known| {
+        let overlaps = next.range.start < known.range.end;
+        if overlaps {
+            known.range.end = known.range.end.max(next.range.end);
+        }
+        overlaps
+    });
+}
+
 /// Returns the body with the edits made; the body itself, uncopied, when there are none.
 ///
 /// # Errors
@@ -141,6 +152,14 @@ mod tests {
 
     fn edit(range: Range<usize>, replacement: &str) -> Edit {
         Edit { range, replacement: replacement.into() }
+    }
+
+    #[test]
+    fn edits_that_overlap_become_one() {
+        let mut edits =
+            vec![edit(0..4, "a"), edit(2..6, "b"), edit(6..8, "c"), edit(8..8, "d"), edit(9..9, "e")];
+        join_overlapping(&mut edits);
+        assert_eq!(edits, [edit(0..6, "a"), edit(6..8, "c"), edit(8..8, "d"), edit(9..9, "e")]);
     }
 
     #[test]

@@ -58,7 +58,11 @@ pub enum CertificateFault {
         source: rustls::Error,
     },
     /// The file holds no list of revoked certificates that can be used.
-    #[error("{} holds no usable list of revoked certificates", .path.display())]
+    #[error(
+        "{} holds no usable list of revoked certificates: an X.509 CRL of version 2 in PEM is needed, as of \
+         `openssl ca -gencrl -crlexts crl_ext`",
+        .path.display()
+    )]
     Unlisted {
         /// The file.
         path: PathBuf,

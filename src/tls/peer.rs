@@ -53,6 +53,8 @@ pub struct Authorities {
 /// The authorities of one reading of their file.
 struct Authority {
     verifier: Arc<dyn ClientCertVerifier>,
+    /// Whether there are lists of revoked certificates.
+    has_lists: bool,
     /// Until when its lists of revoked certificates count; whoever was verified before is verified again then.
     lists_until: Option<Timestamp>,
 }
@@ -77,6 +79,9 @@ pub enum PeerFault {
     /// It presented no certificate.
     #[error("no client certificate was presented")]
     Absent,
+    /// There is no authority to verify its certificate by.
+    #[error("no client certificate can be verified")]
+    Unverifiable,
     /// Its certificate has no Common Name.
     #[error("the client certificate has no Common Name")]
     Nameless,
@@ -106,6 +111,16 @@ impl Authorities {
         self.current.load().is_some()
     }
 
+    /// Tells whether certificates are looked up in lists of revoked ones.
+    pub fn has_lists(&self) -> bool {
+        self.current.load().as_ref().is_some_and(|authority| authority.has_lists)
+    }
+
+    /// Returns until when all lists of revoked certificates count; whoever is on none that does is refused.
+    pub fn lists_until(&self) -> Option<Timestamp> {
+        self.current.load().as_ref().and_then(|authority| authority.lists_until)
+    }
+
     /// Tries files without trusting them.
     ///
     /// # Errors
@@ -131,7 +146,7 @@ impl Authority {
             builder = builder.with_crls(lists).enforce_revocation_expiration();
         }
         match builder.build() {
-            Ok(verifier) => Ok(Self { verifier, lists_until }),
+            Ok(verifier) => Ok(Self { verifier, has_lists: revoked.is_some(), lists_until }),
             Err(VerifierBuilderError::InvalidCrl(_)) => {
                 Err(CertificateFault::Unlisted { path: revoked.unwrap_or(file).to_owned() })
             }
@@ -165,7 +180,7 @@ impl PeerIdentity {
     /// # Errors
     /// The caller is nobody, and why.
     pub fn verified(&self, now: Timestamp) -> Result<String, PeerFault> {
-        let authority = self.authorities.current.load_full().ok_or(PeerFault::Refused)?;
+        let authority = self.authorities.current.load_full().ok_or(PeerFault::Unverifiable)?;
         let mut held = self.held.lock();
         let holds = |held: &&Held| Arc::ptr_eq(&held.authority, &authority) && now <= held.until;
         if let Some(held) = held.as_ref().filter(holds) {

@@ -16,6 +16,7 @@ use super::Rules;
 use super::claims::Claim;
 use super::claims::Claims;
 use super::claims::moment;
+use super::denial::Cause;
 use super::denial::Code;
 use super::denial::Denial;
 use super::directory::Agents;
@@ -34,6 +35,8 @@ use crate::access::tier::Tier;
 pub enum Certificate {
     /// There is none.
     Absent,
+    /// There is no authority to verify one by, and none was asked for.
+    Unverifiable,
     /// It does not count: expired, of a foreign authority, for another purpose.
     Refused,
     /// It counts and has no Common Name.
@@ -65,6 +68,8 @@ pub struct AgentCall {
     pub is_granted: bool,
     /// Why it did not.
     pub denied: Option<Code>,
+    /// What it was, where the code does not tell.
+    pub cause: Option<Cause>,
     /// The bytes of the request's body, as they came.
     pub request_bytes: u64,
     /// The bytes of the answer's body.
@@ -91,9 +96,6 @@ pub struct Pending {
     rules: Rules,
     license_ends: Option<Timestamp>,
 }
-
-/// The time of a request does not fit.
-struct Unfit;
 
 /// When to come back where nobody can tell whether a request came before.
 const AWAY_WAIT: Duration = Duration::from_secs(1);
@@ -140,6 +142,7 @@ impl Chain<'_> {
             denial
         });
         walk.call.denied = verdict.as_ref().err().map(|denial| denial.code);
+        walk.call.cause = verdict.as_ref().err().and_then(|denial| denial.cause);
         Admission { call: walk.call, limit: walk.limit, verdict }
     }
 }
@@ -164,6 +167,9 @@ impl Walk<'_> {
     fn certified(&self, certificate: Certificate) -> Result<String, Denial> {
         let name = match certificate {
             Certificate::Absent => return Err(Denial::of(Code::AuthNoCert)),
+            Certificate::Unverifiable => {
+                return Err(Denial::of(Code::AuthFailed).because(Cause::Unverifiable));
+            }
             Certificate::Refused => return Err(Denial::of(Code::AuthFailed)),
             Certificate::Nameless => return Err(Denial::of(Code::AuthMissingCn)),
             Certificate::Named(name) => name,
@@ -261,7 +267,9 @@ impl Pending {
         if !self.verification.holds() {
             return Err(denied(Code::IntegrityInvalid));
         }
-        let remembered = self.moments(now).map_err(|Unfit| denied(Code::IntegrityInvalid))?;
+        // Only who signs well learns what else does not fit.
+        let unfit = |cause| denied(Code::IntegrityInvalid).because(cause);
+        let remembered = self.moments(now).map_err(unfit)?;
         match remembered {
             None => guardrails.replays.pass(now),
             Some(moments) => {
@@ -269,9 +277,10 @@ impl Pending {
                     Seen::First => {}
                     Seen::Full => {
                         let retry_after = Some(Duration::from_secs(self.rules.replay_window_s));
-                        return Err(Denial { retry_after, ..denied(Code::RateLimited) });
+                        let denied = denied(Code::RateLimited).because(Cause::Unremembered);
+                        return Err(Denial { retry_after, ..denied });
                     }
-                    Seen::Before => return Err(denied(Code::IntegrityInvalid)),
+                    Seen::Before => return Err(unfit(Cause::Replayed)),
                 }
             }
         }
@@ -283,15 +292,15 @@ impl Pending {
     }
 
     /// Returns when the request was signed, and how long that is remembered; `None` where times are not checked.
-    fn moments(&self, now: Timestamp) -> Result<Option<Moments>, Unfit> {
+    fn moments(&self, now: Timestamp) -> Result<Option<Moments>, Cause> {
         let window_s = self.rules.replay_window_s;
         if window_s == 0 {
             return Ok(None);
         }
-        let signed = self.timestamp.as_deref().and_then(moment).ok_or(Unfit)?.as_second();
+        let signed = self.timestamp.as_deref().and_then(moment).ok_or(Cause::Untimed)?.as_second();
         let now = now.as_second();
         if signed.abs_diff(now) > window_s {
-            return Err(Unfit);
+            return Err(Cause::Stale);
         }
         Ok(Some(Moments { signed, now, window_s }))
     }
@@ -307,18 +316,19 @@ impl Grant {
             return Ok(self);
         };
         let Remembered { mac, signed, kept_for } = remembered;
-        let (code, retry_after) = match asking.remember(&self.agent, (mac, *kept_for), patience).await {
+        let (code, cause, retry_after) = match asking.remember(&self.agent, (mac, *kept_for), patience).await
+        {
             Told::Seen(Seen::First) => return Ok(self),
             Told::Unknown if guardrails.replays.is_known(&self.agent, *signed) => return Ok(self),
-            Told::Seen(Seen::Before) | Told::Unknown => (Code::IntegrityInvalid, None),
-            Told::Seen(Seen::Full) | Told::Refused => (Code::RateLimited, Some(AWAY_WAIT)),
+            Told::Seen(Seen::Before) | Told::Unknown => (Code::IntegrityInvalid, Cause::Replayed, None),
+            Told::Seen(Seen::Full) | Told::Refused => (Code::RateLimited, Cause::Untold, Some(AWAY_WAIT)),
         };
         if code == Code::RateLimited {
             // It is asked to come back, and has not come yet.
             guardrails.replays.forget(&self.agent, mac);
         }
         let (agent, capability) = (Some(self.agent), Some(self.capability));
-        Err(Denial { agent, capability, retry_after, ..Denial::of(code) })
+        Err(Denial { agent, capability, retry_after, ..Denial::of(code).because(cause) })
     }
 
     /// Makes sure that the call would be let pass now: an answer that is still leaving ends with what let it begin.

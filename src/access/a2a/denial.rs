@@ -36,6 +36,27 @@ pub enum Code {
     InternalError,
 }
 
+/// What made a call be denied, where the words of the code alone would say something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// There is no authority by which certificates could be verified.
+    Unverifiable,
+    /// The agent holds the capability, and is not trusted.
+    Distrusted,
+    /// The agent has as many calls under way as it may.
+    TooManyAtOnce,
+    /// The signature is right, and tells no time.
+    Untimed,
+    /// The signature is right, and was made too long ago, or is yet to be made.
+    Stale,
+    /// The signature is right, and came before; or nobody can tell that it did not.
+    Replayed,
+    /// More was signed lately than is remembered of one agent.
+    Unremembered,
+    /// Whether the signature came before is asked of others, who do not answer.
+    Untold,
+}
+
 /// A denied call: the code, and whom and what it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
@@ -47,6 +68,8 @@ pub struct Denial {
     pub capability: Option<String>,
     /// When to come back, for who came too often.
     pub retry_after: Option<Duration>,
+    /// What it was, where the code does not tell.
+    pub cause: Option<Cause>,
 }
 
 /// Every code with its name, its status and its words.
@@ -100,26 +123,60 @@ impl Code {
     }
 }
 
+impl Cause {
+    /// Says it as the end of a sentence about a call.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unverifiable => "the gateway cannot verify client certificates at the moment",
+            Self::Distrusted => "the agent is not trusted enough",
+            Self::TooManyAtOnce => "the agent has too many calls under way at once",
+            Self::Untimed => "the request has no timestamp that can be read",
+            Self::Stale => "the request's timestamp is too old, or too far ahead",
+            Self::Replayed => "the request was seen before, or may have been",
+            Self::Unremembered => "the agent has signed more requests lately than are remembered",
+            Self::Untold => "whether the request was seen before cannot be told at the moment",
+        }
+    }
+}
+
 impl Denial {
     /// Returns a denial of a call about which nothing is known.
     pub fn of(code: Code) -> Self {
-        Self { code, agent: None, capability: None, retry_after: None }
+        Self { code, agent: None, capability: None, retry_after: None, cause: None }
+    }
+
+    /// Returns whom and what a refusal is about, as far as they can be named.
+    pub fn subject(agent: Option<&str>, capability: Option<&str>) -> String {
+        let named = |name: Option<&str>| name.map_or("unknown".to_owned(), |it| format!("`{it}`"));
+        format!("agent {}, capability {}", named(agent), named(capability))
+    }
+
+    /// Returns the same, with what made it.
+    pub fn because(self, cause: Cause) -> Self {
+        Self { cause: Some(cause), ..self }
     }
 }
 
 /// Says it in one sentence that names the agent and the capability.
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named =
-            |name: &Option<String>| name.as_deref().map_or("unknown".to_owned(), |it| format!("`{it}`"));
-        let (agent, capability) = (named(&self.agent), named(&self.capability));
-        write!(f, "agent {agent}, capability {capability}: {}", CODES[self.code as usize].3)
+        let subject = Self::subject(self.agent.as_deref(), self.capability.as_deref());
+        let why = self.cause.map_or(CODES[self.code as usize].3, Cause::as_str);
+        write!(f, "{subject}: {why}")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_says_what_the_code_would_say_wrongly() {
+        let denial = Denial { agent: Some("planner".to_owned()), ..Denial::of(Code::CapDenied) };
+        let told = denial.clone().because(Cause::Distrusted).to_string();
+        assert_eq!(told, "agent `planner`, capability unknown: the agent is not trusted enough");
+        assert!(denial.to_string().ends_with("the agent lacks this capability"));
+    }
 
     #[test]
     fn every_code_stands_in_its_own_row() {

@@ -19,6 +19,8 @@ pub mod signature;
 
 use std::sync::Arc;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use super::limit::Buckets;
 use directory::Directory;
@@ -34,8 +36,35 @@ pub struct Guardrails {
     pub buckets: Arc<Buckets>,
     /// What each agent has signed lately.
     pub replays: Replays,
+    /// What certificates of agents are judged by.
+    pub vouching: Vouching,
     /// Asks the other nodes, where they remember together.
     together: OnceLock<Asking>,
+}
+
+/// What is in force of the files by which certificates of agents are judged.
+#[derive(Debug, Default)]
+pub struct Vouching {
+    verifies: AtomicBool,
+    revokes: AtomicBool,
+}
+
+impl Vouching {
+    /// Notes whether there is an authority, and whether there are lists of what it has revoked.
+    pub fn note(&self, verifies: bool, revokes: bool) {
+        self.verifies.store(verifies, Ordering::Relaxed);
+        self.revokes.store(revokes, Ordering::Relaxed);
+    }
+
+    /// Tells whether certificates can be verified at all.
+    pub fn verifies(&self) -> bool {
+        self.verifies.load(Ordering::Relaxed)
+    }
+
+    /// Tells whether certificates are looked up in lists of revoked ones.
+    pub fn revokes(&self) -> bool {
+        self.revokes.load(Ordering::Relaxed)
+    }
 }
 
 /// How calls of agents are judged; changes without a restart.
@@ -51,7 +80,8 @@ impl Guardrails {
     /// Returns guardrails that know no agent yet, and of what was signed no more than `replays`; secrets are read with
     /// `read`.
     pub fn new(buckets: Arc<Buckets>, replays: Replays, read: ReadSecret) -> Self {
-        Self { directory: Directory::new(read), buckets, replays, together: OnceLock::new() }
+        let (directory, vouching) = (Directory::new(read), Vouching::default());
+        Self { directory, buckets, replays, vouching, together: OnceLock::new() }
     }
 
     /// Tells whether signatures are remembered together with other nodes.

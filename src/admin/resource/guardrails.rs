@@ -114,7 +114,7 @@ pub async fn read(call: Call) -> Answer {
     let map = agents.as_ref().map_or(&empty, |agents| &agents.map);
     ok(&GuardrailReport {
         enabled: rules.routes.iter().any(Route::is_for_agents),
-        mtls: Mtls { required: true, revocation: rules.a2a.client_crl.is_some() },
+        mtls: Mtls { required: true, revocation: office.guardrails.vouching.revokes() },
         integrity: Integrity { algorithm: ALGORITHM, signed_timestamp: rules.a2a.signed_timestamp },
         replay_window_s: rules.a2a.replay_window_s,
         trust: TrustGate { mode: rules.a2a.trust.as_str() },

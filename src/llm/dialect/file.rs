@@ -9,7 +9,7 @@
 //! | `[roles]` | role names and their channels |
 //! | `[[text]]` | a path below `at`, and the channel of its strings; none: by the `role` of the value at `at`; `when` asks members there. The first rule that fits counts |
 //! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
-//! | `[[lane]]` | where deltas of a text are, in which event; told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]`. A path that ends in `**` is for what no other rule names, labels and metadata aside; `kind` says how it comes: in `pieces` (the usual way), in `brief` ones, `whole` each time; `json` tells that it is JSON itself, as a tool call's arguments are: masks leave it so |
+//! | `[[lane]]` | where deltas of a text are, in which event; told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]`. A path that ends in `**` is for what no other rule names, labels and metadata aside; `kind` says how it comes: in `pieces` (the usual way), in `brief` ones, `whole` each time, in `messages` that are read alone too; `json` tells that it is JSON itself, as a tool call's arguments are: masks leave it so |
 //! | `[[sound]]` | where sound and images are, in base64, in which event: what holds no text there passes, and is counted |
 //! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so |
 //! | `[usage]` | alternatives of sums of paths; `[name=text]` in a path leads to the element whose member is that text |

@@ -43,6 +43,9 @@ pub enum LaneKind {
     Whole,
     /// In pieces or whole: its first pieces show which.
     Either,
+    /// In messages, each of which may be a text of its own: read alone and put together; over like the brief ones, but
+    /// by any other text.
+    Messages,
 }
 
 /// A position or an id.

@@ -156,6 +156,15 @@ fn what_peers_say_has_the_channel_of_who_reads_it() {
     }
     let piece = r#"{"result":{"artifact":{"artifactId":"a1","parts":[{"text":"x"}]},"append":true}}"#;
     assert_eq!(lanes("a2a", None, piece), ["artifact(a1,0)=x"]);
+    for message in [
+        r#"{"result":{"kind":"message","messageId":"m","parts":[{"kind":"text","text":"x"},{"text":"y"}]}}"#,
+        r#"{"result":{"message":{"messageId":"m","parts":[{"text":"x"},{"text":"y"}]}}}"#,
+        r#"{"result":{"kind":"status-update","taskId":"t","status":{"message":{"parts":[{"text":"x"},{"text":"y"}]}}}}"#,
+        r#"{"result":{"task":{"id":"t","status":{"message":{"parts":[{"text":"x"},{"text":"y"}]}}}}}"#,
+        r#"{"result":{"statusUpdate":{"taskId":"t","status":{"message":{"parts":[{"text":"x"},{"text":"y"}]}}}}}"#,
+    ] {
+        assert_eq!(lanes("a2a", None, message), ["said()=x", "said()=y"], "{message}");
+    }
 }
 
 #[test]

@@ -34,14 +34,15 @@ struct Place {
 }
 
 impl StreamInspector {
-    /// Feeds what is new of a text to its lane, and notes where the event has it.
+    /// Feeds what is new of a text to its lane, and notes where the event has it. What was found in the text alone are the
+    /// observations from `told` on.
     pub(super) fn continued(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,
         held: &mut Held,
         (key, string): (LaneKey, &JsonString),
-        text: &[u8],
+        (text, told): (&[u8], usize),
     ) -> Result<(), Stop> {
         if !self.over.is_empty() && self.over.contains(&self.hasher.hash_one(&key)) {
             return if text.is_empty() { Ok(()) } else { Err(Unreadable::Resumed.into()) };
@@ -60,6 +61,7 @@ impl StreamInspector {
         if (entry.is_whole || entry.kind == LaneKind::Either) && !text.is_empty() {
             entry.said = Some((text.len(), hash));
         }
+        entry.note_alone(start, self.observations.get(told..).unwrap_or_default());
         held.segments.push(Segment { slot, text: start..start + text.len(), string: string.clone() });
         self.feed(inspector, vault, slot, new)
     }
@@ -139,7 +141,7 @@ impl StreamInspector {
             true => self.lanes.len(),
             false => self.free_slot().ok_or(Unreadable::TooManyLanes(limit))?,
         };
-        let entry = Slot::new(&key, model::begin(inspector, key.channel));
+        let entry = Slot::new(&key, model::begin(inspector, &key));
         match self.lanes.get_mut(slot) {
             Some(place) => *place = entry,
             None => self.lanes.push(entry),

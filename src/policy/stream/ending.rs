@@ -122,10 +122,13 @@ impl StreamInspector {
     }
 }
 
-/// Tells whether a brief text is over: the same choice goes on with others.
+/// Tells whether a brief text is over: the same choice goes on with others. Messages are, where anything else goes on:
+/// it would wait for the next of them.
 fn is_passed_by(key: &LaneKey, slot: usize, said: &Said<'_>) -> bool {
-    let of_choice = |other: &LaneKey| other.parts.first() == key.parts.first();
-    matches!(key.kind, LaneKind::Brief | LaneKind::Whole)
-        && said.iter().any(|(other, _)| of_choice(other))
-        && said.iter().all(|(_, other)| *other != slot)
+    let goes_on = |other: &LaneKey| match key.kind {
+        LaneKind::Brief | LaneKind::Whole => other.parts.first() == key.parts.first(),
+        LaneKind::Messages => true,
+        LaneKind::Pieces | LaneKind::Either => false,
+    };
+    said.iter().any(|(other, _)| goes_on(other)) && said.iter().all(|(_, other)| *other != slot)
 }

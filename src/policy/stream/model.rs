@@ -11,7 +11,8 @@ use super::names::Named;
 use super::slot::Beside;
 use super::stop::Found;
 use super::stop::Stop;
-use crate::llm::dialect::Channel;
+use crate::llm::dialect::LaneKey;
+use crate::llm::dialect::LaneKind;
 use crate::policy::decision::Action;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Unreadable;
@@ -25,10 +26,12 @@ use crate::scan::threat::Finding;
 use crate::scan::trace::Trace;
 
 /// Begins what reads a text of a channel beside its lane: the model and the tagger, where they read such texts, and the
-/// trace of the system prompt.
-pub(super) fn begin(inspector: &Inspector<'_>, channel: Channel) -> Beside {
+/// trace of the system prompt. In messages, names were looked for in each.
+pub(super) fn begin(inspector: &Inspector<'_>, key: &LaneKey) -> Beside {
+    let channel = key.channel;
     // How a text of a channel that is read by its words begins tells nothing: all of it is.
-    let is_named = names::wanted(inspector).is_some() && tagged::reads(channel, WORDS);
+    let is_named =
+        key.kind != LaneKind::Messages && names::wanted(inspector).is_some() && tagged::reads(channel, WORDS);
     let named = is_named.then(Named::default);
     let reading = Reading::begin(judge_of(inspector), (inspector.judged(), channel));
     match inspector.guarded.filter(|_| prompt::is_told(channel)) {

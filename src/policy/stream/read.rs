@@ -9,6 +9,7 @@ use super::stop::Stop;
 use super::template::Template;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneEnd;
+use crate::llm::dialect::LaneKind;
 use crate::llm::json;
 use crate::llm::json::JsonString;
 use crate::llm::usage::Usage;
@@ -52,9 +53,15 @@ impl StreamInspector {
         let ended = self.read(inspector, vault, held)?;
         self.template = None;
         if ended.is_empty() && self.observations.len() == told {
-            self.template = Template::of(held).filter(|it| !self.lanes[it.slot()].is_whole);
+            self.template = Template::of(held).filter(|it| self.is_plain(it.slot()));
         }
         Ok(ended)
+    }
+
+    /// Tells whether a piece of a lane is read no otherwise than as one.
+    fn is_plain(&self, slot: usize) -> bool {
+        let entry = &self.lanes[slot];
+        !entry.is_whole && entry.kind != LaneKind::Messages
     }
 
     /// Reads one event and feeds its texts; returns the lanes it ends.
@@ -119,8 +126,12 @@ impl StreamInspector {
                 continue;
             }
             if let Some(key) = inspector.dialect.lane(event, payload, document, string) {
-                let text = document.text(payload, string);
-                match self.continued(inspector, vault, held, (key, string), &text) {
+                let (text, told) = (document.text(payload, string), self.observations.len());
+                if key.kind == LaneKind::Messages {
+                    let is_suspect = touches(&suspects, &string.raw);
+                    self.scan_string(inspector, vault, held, (document, at), is_suspect)?;
+                }
+                match self.continued(inspector, vault, held, (key, string), (&text, told)) {
                     Err(Stop::Finding(found)) => drop(stop.get_or_insert(Stop::Finding(found))),
                     fed => fed?,
                 }

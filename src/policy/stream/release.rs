@@ -14,6 +14,7 @@ use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::text::Written;
 use crate::redact::splice::Edit;
+use crate::redact::splice::join_overlapping;
 use crate::redact::splice::override_with;
 use crate::redact::splice::splice_piece;
 
@@ -56,6 +57,8 @@ impl StreamInspector {
             }
         }
         edits.sort_by_key(|edit| edit.range.start);
+        // A value may be found in a message alone, and as a part of another in all of them.
+        join_overlapping(&mut edits);
         if !edits.is_empty() {
             copies.into_iter().for_each(|copy| override_with(&mut edits, copy));
         }

@@ -7,6 +7,7 @@ use std::ops::Range;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
+use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::text::Masked;
@@ -18,6 +19,7 @@ use crate::redact::restore;
 use crate::redact::restore::Inside;
 use crate::redact::token::Vault;
 use crate::scan::lane::Lane;
+use crate::scan::lane::STREAM_HOLD_BYTES_MAX;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::Finding;
 use crate::scan::trace::Trace;
@@ -63,7 +65,7 @@ pub(super) struct Slot {
     pub(super) said: Option<(usize, u64)>,
     /// How it was before an end that may not be one.
     pub(super) resumable: Option<Box<Before>>,
-    /// The values told at such an end, and up to where the text left.
+    /// The values told at such an end, or in a message alone, and up to where the text left.
     pub(super) told: Vec<(DetectorId, Range<usize>)>,
     pub(super) left_to: usize,
     /// Where a finding begins that ends the stream; text after it is not judged any more.
@@ -133,13 +135,25 @@ impl Slot {
         self.restored_to += settled_to;
     }
 
-    /// Leaves out the findings that were told when the text seemed to be over; one that is new and begins in what
-    /// left then comes too late.
+    /// Notes what was found in a message of the text that begins at `start` and was read alone.
+    pub(super) fn note_alone(&mut self, start: usize, observations: &[Observation]) {
+        if observations.is_empty() {
+            return;
+        }
+        // Nothing is told of a text that lies farther back than a lane holds.
+        let kept_from = start.saturating_sub(STREAM_HOLD_BYTES_MAX);
+        self.told.retain(|(_, value)| value.end >= kept_from);
+        let placed = |seen: &Observation| (seen.detector, seen.value.start + start..seen.value.end + start);
+        self.told.extend(observations.iter().map(placed));
+    }
+
+    /// Leaves out the findings that were told when the text seemed to be over, or in a message alone; one that is new
+    /// and begins in what left then comes too late.
     pub(super) fn news<'f>(&mut self, findings: &'f [Finding]) -> Result<Cow<'f, [Finding]>, Unreadable> {
         let is_told = |it: &Finding| self.told.contains(&(it.detector, it.value.clone()));
-        let news: Cow<'f, [Finding]> = match findings.iter().any(|it| it.value.start < self.left_to) {
-            true => findings.iter().filter(|it| !is_told(it)).cloned().collect(),
-            false => Cow::Borrowed(findings),
+        let news: Cow<'f, [Finding]> = match self.told.is_empty() {
+            true => Cow::Borrowed(findings),
+            false => findings.iter().filter(|it| !is_told(it)).cloned().collect(),
         };
         if news.iter().any(|it| it.value.start < self.left_to) {
             return Err(Unreadable::Resumed);

@@ -58,3 +58,43 @@ fn what_a_granted_call_says_and_hears_is_read_and_counts_against_who_says_it() {
         assert_eq!(sessions()["incidents"], count, "{}", sessions());
     }
 }
+
+/// What is no call of JSON-RPC was refused in the words of OpenAI's API.
+#[test]
+fn what_speaks_no_api_is_refused_in_the_words_of_the_guardrails() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = super::trust::start(&deployment, upstream.address, "");
+    let planner = deployment.authority.agent("planner");
+    let at = (gateway.proxy, &deployment.server);
+    let runtime = Runtime::new().expect("a runtime");
+    let leak = format!("my key is {}", secret());
+    let rest = json!({"message": {"role": "ROLE_USER", "messageId": "m", "parts": [{"text": leak}]}});
+    let batch =
+        json!([{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"arguments": {"k": leak}}}]);
+    let cases = [
+        ("/agents/v1/message:send", rest.to_string(), 403, "content_blocked"),
+        ("/agents/x", batch.to_string(), 403, "content_blocked"),
+        ("/agents/x", format!("{{no JSON {leak}"), 400, "unreadable_content"),
+        (
+            "/agents/x",
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"message/send"}"#.to_owned(),
+            400,
+            "unreadable_content",
+        ),
+    ];
+    for (path, body, status, code) in cases {
+        let sent = pieces(body.as_bytes(), body.len());
+        let told =
+            runtime.block_on(call_with(at, Some(&planner), "h2", path, &signed(body.as_bytes()), sent));
+        assert_eq!((told.status, &told.body["code"]), (status, &json!(code)), "{body}: {}", told.body);
+        let message = told.body["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with("agent `planner`, capability `ask`: "), "{message}");
+        assert!(told.body.get("error").is_none() && !message.contains(&secret()), "{}", told.body);
+    }
+    // A head that is refused comes before the agent is known.
+    let twice = [("authorization", "Bearer a".to_owned()), ("authorization", "Bearer b".to_owned())];
+    let told = runtime.block_on(call(at, Some(&planner), "http/1.1", "/agents/x", &twice));
+    assert_eq!((told.status, &told.body["code"]), (400, &json!("malformed_request")), "{}", told.body);
+    assert!(upstream.take().is_empty());
+}

@@ -14,6 +14,14 @@ use super::*;
 /// For how long signatures are remembered, in seconds.
 const WINDOW_S: i64 = 600;
 
+/// A list of revoked certificates as OpenSSL makes it unasked: of version 1.
+const LIST_OF_VERSION_1: &str = "-----BEGIN X509 CRL-----\n\
+MIGTMDswCgYIKoZIzj0EAwIwDTELMAkGA1UEAwwCY2EXDTI2MTEyNTE0MTAxMloY\n\
+DzIxOTEwMzA1MTQxMDEyWjAKBggqhkjOPQQDAgNIADBFAiEAkHLKUO/hB6hHsigb\n\
+JkAKGBX/NOnEAWloVZeKxya0LrkCIEIyBK4haPhH3dwu5vRgQQ+z5ybxxUTczfD0\n\
+F345pjdV\n\
+-----END X509 CRL-----\n";
+
 fn health(gateway: &Gateway) -> Value {
     ask(gateway, "/api/v1/health")["dependencies"]["a2a"].clone()
 }
@@ -146,6 +154,78 @@ fn a_revoked_certificate_counts_no_more_and_without_a_list_in_date_none_does() {
         gateway.signal("HUP");
         until("the list counts again", || told(&busy, "busy").status == 200);
     }
+}
+
+/// A list that nobody could read was taken as a new revision, and nothing was looked up in it.
+#[test]
+fn another_list_that_cannot_be_used_is_refused_and_none_is_said_to_be_in_force() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = deployment.start(upstream.address, UNPACED);
+    let write =
+        |name: &str, text: &str| fs::write(gateway.directory().join(name), text).expect("it is writable");
+    let runtime = Runtime::new().expect("a runtime");
+    let planner = deployment.authority.agent("planner");
+    let told = || {
+        let at = (gateway.proxy, &deployment.server);
+        runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", &sound()))
+    };
+    let revocation = || ask(&gateway, "/api/v1/guardrails")["mtls"]["revocation"].clone();
+    write("agents.crl", LIST_OF_VERSION_1);
+    let listed = format!("client_crl = \"agents.crl\"\n{UNPACED}");
+    gateway.rewrite(&config(upstream.address, &listed));
+    gateway.signal("HUP");
+    gateway.wait_for_log("an X.509 CRL of version 2 in PEM is needed", 1);
+    assert_eq!((revocation(), health(&gateway)), (json!(false), json!("up")));
+    assert_eq!(told().status, 200);
+    write("agents.crl", &deployment.authority.revoking(&[], 2190));
+    gateway.signal("HUP");
+    until("the list is in force", || revocation() == true);
+    // What was in force stays, whatever becomes of its file.
+    write("agents.crl", LIST_OF_VERSION_1);
+    gateway.signal("HUP");
+    until("the fault shows", || health(&gateway) == "down");
+    assert_eq!((revocation(), told().status), (json!(true), 200));
+}
+
+/// Every agent was told that it had presented no certificate: it had not been asked for one.
+#[test]
+fn without_a_list_that_can_be_used_from_the_start_agents_are_told_that_nobody_can_be_verified() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let listed = format!("client_crl = \"agents.crl\"\n{UNPACED}");
+    deployment.install(directory.path(), upstream.address, &listed);
+    fs::write(directory.path().join("agents.crl"), LIST_OF_VERSION_1).expect("it is writable");
+    let gateway = launched(directory);
+    let planner = deployment.authority.agent("planner");
+    let at = (gateway.proxy, &deployment.server);
+    let runtime = Runtime::new().expect("a runtime");
+    let told = runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", &sound()));
+    assert_eq!((told.status, &told.body["code"]), (403, &json!("A2A_AUTH_FAILED")));
+    let message = told.body["message"].to_string();
+    assert!(message.contains("the gateway cannot verify client certificates at the moment"), "{message}");
+    assert_eq!(ask(&gateway, "/api/v1/guardrails")["mtls"]["revocation"], false);
+    assert_eq!(health(&gateway), "down");
+}
+
+/// Agents were shut out, and nothing said so.
+#[test]
+fn a_list_that_is_out_of_date_is_told_until_there_is_another() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let listed = format!("client_crl = \"agents.crl\"\n{UNPACED}");
+    deployment.install(directory.path(), upstream.address, &listed);
+    let list = directory.path().join("agents.crl");
+    fs::write(&list, deployment.authority.revoking(&[], 2021)).expect("it is writable");
+    let gateway = launched(directory);
+    until("it is told", || health(&gateway) == "down");
+    gateway.wait_for_log("is out of date since 2021-01-01T00:00:00Z", 1);
+    fs::write(&list, deployment.authority.revoking(&[], 2190)).expect("it is writable");
+    gateway.signal("HUP");
+    until("the list is in date", || health(&gateway) == "up");
+    gateway.wait_for_log("are in date again", 1);
 }
 
 #[test]

@@ -32,6 +32,8 @@ fn an_agent_has_no_more_calls_under_way_than_any_caller() {
         upstream.wait_until(|received| received.len() == 1);
         let refused = send(&planner, &sound());
         assert_eq!((refused.status, &refused.body["code"]), (429, &json!("A2A_RATE_LIMITED")));
+        let message = refused.body["message"].to_string();
+        assert!(message.contains("too many calls under way at once"), "{message}");
         assert_eq!(refused.headers.get("retry-after").map(|it| it.as_bytes()), Some(&b"1"[..]));
         // Another agent is not concerned.
         let other = scope.spawn(|| send(&busy, &but("x-a2a-agent-id", "busy")));

@@ -98,6 +98,7 @@ fn an_agent_that_probes_is_kept_out_and_that_is_attested() {
     let seen = calls(&ask(&gateway, sessions));
     let refused = send(&gateway, &sound());
     assert_eq!((refused.status, &refused.body["code"]), (403, &json!("A2A_CAP_DENIED")));
+    assert_eq!(refused.body["message"], "agent `planner`, capability `ask`: the agent is not trusted enough");
     until(&gateway, "/api/v1/audit?event_type=trust_verdict", |told| told["total"] == 2);
     let latest = "/api/v1/trust/attestations/latest?agent=planner";
     until(&gateway, latest, |told| told["statements"][0]["verdict"] == "BLOCKED");

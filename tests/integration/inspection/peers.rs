@@ -1,12 +1,127 @@
 //! Events between peers are whole messages, and are read as whole bodies are.
 
 use portcullis::llm::stream::StreamFormat;
+use portcullis::policy::decision::Action;
+use portcullis::policy::stream::StreamInspector;
+use serde_json::Value;
 use serde_json::json;
 
 use super::Bench;
 use super::Case;
 use super::End;
+use super::Streamed;
+use super::github_token;
 use super::policy_of_all;
+
+const MASK: &str = "[REDACTED:github_token]";
+
+/// A message of an agent in each shape in which one comes, and where its text is.
+fn messages(text: &str, at: usize) -> [(Value, &'static str); 6] {
+    let of = |result: Value| json!({ "jsonrpc": "2.0", "id": 1, "result": result });
+    let old = |id: &str| json!({ "kind": "message", "role": "agent", "messageId": id, "parts": [{ "kind": "text", "text": text }] });
+    let new = json!({ "role": "ROLE_AGENT", "messageId": "m", "parts": [{ "text": text }] });
+    let id = format!("m{at}");
+    let status = |message: Value| json!({ "state": "working", "message": message });
+    [
+        (
+            of(
+                json!({ "kind": "status-update", "taskId": "t", "contextId": "c", "final": false, "status": status(old(&id)) }),
+            ),
+            "/result/status/message/parts/0/text",
+        ),
+        (
+            of(
+                json!({ "kind": "status-update", "taskId": "t", "contextId": "c", "status": status(old("m")) }),
+            ),
+            "/result/status/message/parts/0/text",
+        ),
+        (
+            of(json!({ "statusUpdate": { "taskId": "t", "contextId": "c", "status": status(new.clone()) } })),
+            "/result/statusUpdate/status/message/parts/0/text",
+        ),
+        (of(old(&id)), "/result/parts/0/text"),
+        (of(json!({ "message": new.clone() })), "/result/message/parts/0/text"),
+        (
+            of(json!({ "task": { "id": "t", "status": status(new) } })),
+            "/result/task/status/message/parts/0/text",
+        ),
+    ]
+}
+
+/// Judges a stream of one shape of messages with these texts; returns what came of it, and what was said.
+fn told(bench: &Bench, shape: usize, texts: &[&str]) -> (Streamed, String) {
+    let events = texts.iter().enumerate().map(|(at, text)| messages(text, at)[shape].0.clone());
+    let stream: String = events.map(|message| format!("event: message\ndata: {message}\n\n")).collect();
+    let place = messages("", 0)[shape].1;
+    let case = Case::response("all", "a2a");
+    let streamed = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+    let left = String::from_utf8(streamed.out.clone()).expect("UTF-8");
+    let payloads = left.lines().filter_map(|line| line.strip_prefix("data: "));
+    let said = |payload: &str| {
+        let payload: Value = serde_json::from_str(payload).expect("JSON");
+        payload.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let said = payloads.map(said).collect();
+    (streamed, said)
+}
+
+/// A secret that was cut over the messages of a status came out: each was read alone.
+#[test]
+fn a_secret_that_is_spread_over_messages_does_not_leave_wherever_it_is_cut() {
+    let bench = Bench::new("[policies.all.categories.secrets]\nmode = \"block\"\n");
+    let before = "the key is ";
+    let text = format!("{before}{} and more", github_token(&bench));
+    for shape in 0..messages("", 0).len() {
+        for cut in 1..text.len() {
+            let (first, second) = text.split_at(cut);
+            let (streamed, said) = told(&bench, shape, &[first, second]);
+            assert_eq!(streamed.end, End::Blocked, "{shape} {cut}");
+            assert!(before.starts_with(&said), "{shape} {cut}: {said}");
+        }
+    }
+}
+
+#[test]
+fn messages_are_masked_together_and_alone_and_a_finding_is_told_once() {
+    let bench = Bench::new("[policies.all.categories.secrets]\nmode = \"redact\"\n");
+    let token = github_token(&bench);
+    let (head, tail) = token.split_at(15);
+    let cases: [&[&str]; 3] = [
+        &["the key is ", head, tail, " and more"],
+        &["the key is ", &token, " and more"],
+        // Put together, no word begins with the key.
+        &["the key is", &token, " and more"],
+    ];
+    for shape in 0..messages("", 0).len() {
+        for texts in cases {
+            let (streamed, said) = told(&bench, shape, texts);
+            assert_eq!((streamed.end, streamed.action), (End::Finished, Action::Redact), "{shape} {texts:?}");
+            // A piece of the token may be masked by itself too, never left.
+            assert!(said.starts_with("the key is") && said.ends_with(" and more"), "{shape}: {said}");
+            assert!(said.contains(MASK) && !said.contains(tail), "{shape}: {said}");
+            let seen = streamed.seen.iter().filter(|seen| seen.0 == "github_token").count();
+            assert_eq!(seen, 1, "{shape} {texts:?}");
+        }
+        let plain = ["Looking it up", "Found it", "Writing the answer"];
+        let (streamed, said) = told(&bench, shape, &plain);
+        assert_eq!((streamed.end, said), (End::Finished, plain.concat()), "{shape}");
+    }
+}
+
+#[test]
+fn a_message_does_not_hold_back_the_artifact_that_follows() {
+    let bench = Bench::new("");
+    let artifact = json!({ "jsonrpc": "2.0", "id": 1, "result": { "kind": "artifact-update", "taskId": "t",
+        "artifact": { "artifactId": "a", "parts": [{ "kind": "text", "text": "So it is, " }] } } });
+    for (message, _) in messages("Writing the answer", 0) {
+        let stream = format!("data: {message}\n\ndata: {artifact}\n\n");
+        bench.with_inspector(Case::response("default", "a2a"), |inspector| {
+            let (mut judge, mut out) = (StreamInspector::new(StreamFormat::Sse, 1 << 20), Vec::new());
+            judge.push(inspector, &mut bench.vault(), stream.as_bytes(), &mut out);
+            assert!(!out.is_empty(), "it waits for its next piece: {message}");
+        });
+    }
+}
 
 #[test]
 fn a_secret_that_only_its_name_tells_is_found_in_an_event_too() {

@@ -131,6 +131,35 @@ fn a_call_in_order_is_granted_with_either_secret() {
     assert_eq!(world.code(|claims| claims.signature = mac(OLD, &[BODY])), None);
 }
 
+/// Whoever signs badly learns nothing of times; whoever signs well learns what else is wrong.
+#[test]
+fn a_denial_tells_replays_and_times_once_the_signature_is_right() {
+    let mut world = World::new();
+    world.rules = Rules { replay_window_s: 300, signed_timestamp: false };
+    let timed =
+        |secret: &str, timestamp: Claim| Claims { timestamp, signature: mac(secret, &[BODY]), ..claims() };
+    let cause = |claims: &Claims| {
+        let denial = world.call(planner(), claims, BODY).expect_err("it is denied");
+        assert_eq!(denial.code, Code::IntegrityInvalid);
+        denial.cause
+    };
+    let (now, past) = (given(&NOW.to_string()), given(&(NOW - 301).to_string()));
+    assert_eq!(cause(&timed(NEW, Claim::Absent)), Some(Cause::Untimed));
+    assert_eq!(cause(&timed(NEW, given("soon"))), Some(Cause::Untimed));
+    assert_eq!(cause(&timed(NEW, past.clone())), Some(Cause::Stale));
+    world.call(planner(), &timed(NEW, now.clone()), BODY).expect("it is the first");
+    assert_eq!(cause(&timed(NEW, now.clone())), Some(Cause::Replayed));
+    for timestamp in [Claim::Absent, past, now] {
+        assert_eq!(cause(&timed("another", timestamp)), None);
+    }
+}
+
+#[test]
+fn who_cannot_be_verified_is_not_said_to_have_shown_nothing() {
+    let denial = World::new().call(Certificate::Unverifiable, &claims(), BODY).expect_err("it is denied");
+    assert_eq!((denial.code, denial.cause), (Code::AuthFailed, Some(Cause::Unverifiable)));
+}
+
 #[test]
 fn each_code_has_its_cause() {
     let world = World::new();

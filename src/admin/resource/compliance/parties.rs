@@ -50,7 +50,7 @@ pub(super) fn agents(office: &Office, rules: &Ruleset) -> AgentsFact {
         replay_window_s: rules.a2a.replay_window_s,
         is_replay_shared: office.guardrails.is_shared() || office.members.is_none(),
         signed_timestamp: rules.a2a.signed_timestamp,
-        has_revocations: rules.a2a.client_crl.is_some(),
+        has_revocations: office.guardrails.vouching.revokes(),
         enforces_trust: rules.a2a.trust == TrustMode::Enforce,
     }
 }
