@@ -66,7 +66,7 @@ package-test: setup
 
 bench:
 	@tests/setup/system.sh build bench
-	@cargo build --release --locked --bin portcullis --example bare_proxy
+	@cargo build --release --locked --bin portcullis --example bare_proxy --example load
 	@python3 benches/compare/run.py $(BENCH)
 	@cargo bench --locked --bench scan -- --each
 

@@ -4,6 +4,7 @@ pub mod examples;
 
 use std::sync::OnceLock;
 
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa::openapi::Components;
@@ -47,11 +48,30 @@ use super::routes::routes;
 use crate::access::cookie::Cookie;
 use crate::access::cookie::CookieStyle;
 
+/// The ways to authenticate, of which a call takes one, by their names in the document.
+const CREDENTIALS: [&str; 5] = ["api_key", "api_token", "bearer", "session", "session_loopback"];
+
 /// A wire type, as the document needs it.
 #[derive(Clone, Copy)]
 pub struct SchemaOf {
     name: fn() -> String,
     collect: fn(&mut Vec<(String, RefOr<Schema>)>),
+}
+
+/// An OpenAPI document; its own specification says what is in it.
+#[derive(Serialize, ToSchema)]
+pub struct ApiDocument {
+    /// The version of OpenAPI: `3.1.0`.
+    pub openapi: String,
+    /// The title, and the gateway's version.
+    #[schema(value_type = Object)]
+    pub info: Value,
+    /// The operations, by path and method.
+    #[schema(value_type = Object)]
+    pub paths: Value,
+    /// The types and the ways to authenticate, by name.
+    #[schema(value_type = Object)]
+    pub components: Value,
 }
 
 /// Returns a wire type, as the document needs it.
@@ -108,13 +128,35 @@ pub fn document(version: &str) -> OpenApi {
 fn components(schemas: Vec<(String, RefOr<Schema>)>) -> Components {
     let mut components = Components::new();
     components.schemas.extend(schemas);
-    let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-API-Key")));
-    let bearer = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
-    components.add_security_scheme("api_key", key);
-    components.add_security_scheme("bearer", bearer);
-    let cookie = ApiKeyValue::new(Cookie::Session.name(CookieStyle::Secure));
-    components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(cookie)));
+    let schemes = [
+        header("X-API-Key", "An API key, or the token of a local user."),
+        header("X-API-Token", "The same in another header field."),
+        bearer("The same as a bearer token."),
+        session(CookieStyle::Secure, "A session that began at /login, over HTTPS."),
+        session(
+            CookieStyle::Loopback,
+            "The same over plain HTTP, on this machine, as the gateway is shipped.",
+        ),
+    ];
+    CREDENTIALS
+        .into_iter()
+        .zip(schemes)
+        .for_each(|(name, scheme)| components.add_security_scheme(name, scheme));
     components
+}
+
+fn header(name: &str, description: &str) -> SecurityScheme {
+    SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::with_description(name, description)))
+}
+
+fn bearer(description: &str) -> SecurityScheme {
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(description));
+    SecurityScheme::Http(scheme.build())
+}
+
+fn session(style: CookieStyle, description: &str) -> SecurityScheme {
+    let cookie = ApiKeyValue::with_description(Cookie::Session.name(style), description.to_owned());
+    SecurityScheme::ApiKey(ApiKey::Cookie(cookie))
 }
 
 fn method(route: &Route) -> HttpMethod {
@@ -160,10 +202,8 @@ fn operation(route: &Route, example: Example) -> Operation {
     }
     if route.access != Access::Public {
         let nothing: [&str; 0] = [];
-        operation = operation
-            .security(SecurityRequirement::new("api_key", nothing))
-            .security(SecurityRequirement::new("bearer", nothing))
-            .security(SecurityRequirement::new("session", nothing));
+        let requirements = CREDENTIALS.map(|name| SecurityRequirement::new(name, nothing));
+        operation = requirements.into_iter().fold(operation, OperationBuilder::security);
     }
     operation.build()
 }
@@ -180,7 +220,8 @@ fn success(route: &Route, example: Option<Value>) -> Response {
             content.example = example;
             vec![("application/json", content)]
         }
-        (Media::Json, None) => vec![("application/json", Content::new(Some(ObjectBuilder::new().build())))],
+        // Its status says all.
+        (Media::Json, None) => Vec::new(),
         (Media::Metrics, _) => vec![("text/plain", text_content())],
         (Media::EventStream, _) => vec![("text/event-stream", text_content())],
         (Media::Html, _) => vec![("text/html", text_content())],

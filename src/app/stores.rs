@@ -87,7 +87,7 @@ pub(super) fn open(config: &Config) -> Result<Stores, StateError> {
     let Some(postgres) = &config.store.postgres else {
         return Ok(Stores { shared: local.clone(), secret: own, node_id, local });
     };
-    let url = secret_at(&postgres.url).ok_or(PostgresFault::Url)?;
+    let url = secret_at(&postgres.url).ok_or_else(|| PostgresFault::NoUrl(postgres.url.clone()))?;
     let secret = NodeSecret::shared(&secret_at(&postgres.secret).unwrap_or_default())?;
     Ok(Stores { shared: open_postgres(&url, postgres)?, secret, node_id, local })
 }
@@ -125,7 +125,7 @@ fn are_keys_lost(folder: &Path) -> bool {
 /// The database cannot be used.
 pub fn shipped(config: &Config) -> Result<Option<(Archive, Vec<ClusterCheckpoint>)>, StateError> {
     let Some(postgres) = &config.store.postgres else { return Ok(None) };
-    let url = secret_at(&postgres.url).ok_or(PostgresFault::Url)?;
+    let url = secret_at(&postgres.url).ok_or_else(|| PostgresFault::NoUrl(postgres.url.clone()))?;
     let store = open_postgres(&url, postgres)?;
     let kept = kept_checkpoints(&store)?;
     Ok(store.archive().map(|archive| (archive, kept)))

@@ -22,9 +22,11 @@ use crate::cluster::RedisUrl;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::env::named;
+use crate::config::siem;
 use crate::document::Problem;
 use crate::document::secret::SecretPlace;
 use crate::govern::analytics::price;
+use crate::govern::siem::config::SinkConfig;
 use crate::policy::route::Route;
 use crate::proxy::provider_key::header_value;
 use crate::proxy::sigv4::Signer;
@@ -45,6 +47,7 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
         faults.extend(problem.map(|reason| fault(config, format!("routes[{at}].upstream_ca_file"), reason)));
     }
     faults.extend(provider_key_faults(config));
+    faults.extend(sink_secret_faults(config));
     faults.extend(sso_faults(config));
     faults.extend(store_faults(config));
     faults.extend(price::load(config.analytics.prices.as_deref()).err().into_iter().flatten());
@@ -106,6 +109,23 @@ pub fn provider_key_faults(config: &Config) -> Vec<ConfigFault> {
         faults.push(fault(config, format!("routes[{at}].{key}"), problem));
     }
     faults
+}
+
+/// Returns what is wrong with the secrets of the sinks that the audit log is forwarded to.
+pub fn sink_secret_faults(config: &Config) -> Vec<ConfigFault> {
+    // What is wrong with a sink beside its secret was told when the configuration was read.
+    let sinks = siem::of(&config.document).unwrap_or_default().sinks;
+    let problem = |(at, sink): (usize, &SinkConfig)| {
+        let (key, text, reason) = match sink.target.secret()? {
+            SecretPlace::File(file) => {
+                ("secret_file", fs::read_to_string(file).ok(), "cannot be read, or holds no secret")
+            }
+            SecretPlace::Environment(name) => ("secret_env", named(name), "is not set, or holds no secret"),
+        };
+        let is_there = text.is_some_and(|text| !text.trim().is_empty());
+        (!is_there).then(|| fault(config, format!("siem.sinks[{at}].{key}"), reason))
+    };
+    sinks.iter().enumerate().filter_map(problem).collect()
 }
 
 /// Returns what is wrong with the files and variables that the identity provider's section names.

@@ -22,6 +22,7 @@ use crate::govern::siem::config::SyslogPayload;
 use crate::govern::siem::config::SyslogTarget;
 use crate::govern::siem::config::SyslogTransport;
 use crate::govern::siem::config::Target;
+use crate::govern::siem::is_private_address;
 
 const KEY: &str = "siem";
 const PLATFORMS: [&str; 6] = ["splunk_hec", "elastic", "syslog", "webhook", "ocsf_file", "nats"];
@@ -219,13 +220,19 @@ fn peer(section: &mut Section<'_>, schemes: &[(&str, u16, bool)]) -> (Peer, Uri)
         let names: Vec<String> = schemes.iter().map(|(name, ..)| format!("{name}://HOST:PORT")).collect();
         section.invalid("url", format!("expected {}, without credentials", names.join(" or ")), None);
     }
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    let allow_private = section.flag_or("allow_private", false);
+    if !allow_private && is_private_address(&host) {
+        let reason = "an address of a private network or of this machine, which needs `allow_private = true`";
+        section.invalid("url", reason, None);
+    }
     let (_, port, tls) = known.copied().unwrap_or_default();
     let peer = Peer {
-        host: uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned(),
+        host,
         port: uri.port_u16().unwrap_or(port),
         tls,
         ca: section.path_maybe("ca_file"),
-        allow_private: section.flag_or("allow_private", false),
+        allow_private,
     };
     (peer, uri)
 }

@@ -356,3 +356,54 @@ name_attribute = 7
     );
     assert!(expected.iter().all(|wanted| found.iter().any(|fault| fault == wanted)), "{found:#?}");
 }
+
+/// Returns the lines and keys of what is wrong when a configuration is tried.
+fn tried(text: &str) -> Vec<(Option<usize>, String)> {
+    let (_folder, sources) = of_file(text);
+    let faults = sources.check(|_| Vec::new()).err().unwrap_or_default();
+    faults.iter().map(|fault| (fault.line(), fault.key.clone())).collect()
+}
+
+#[test]
+fn secrets_of_sinks_are_looked_for_before_they_are_needed() {
+    let (folder, _) = of_file("");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (good, blank) = (write("good.token", "abc-123\n"), write("blank.token", " \n"));
+    let sink = |place: &str| {
+        format!(
+            "[[siem.sinks]]\nname = \"soc\"\nplatform = \"splunk_hec\"\nurl = \"https://soc.example\"\n{place}\n"
+        )
+    };
+    let missing = |key: &str| vec![(Some(5), format!("siem.sinks[0].{key}"))];
+    assert_eq!(tried(&sink("")), []);
+    assert_eq!(tried(&sink(&format!("secret_file = \"{good}\""))), []);
+    assert_eq!(tried(&sink(&format!("secret_file = \"{blank}\""))), missing("secret_file"));
+    assert_eq!(tried(&sink("secret_file = \"missing.token\"")), missing("secret_file"));
+    assert_eq!(tried(&sink("secret_env = \"PORTCULLIS_TEST_NOBODY_SETS_THIS\"")), missing("secret_env"));
+    assert_eq!(tried(&sink("secret_env = \"PATH\"")), []);
+    let nats = "[[siem.sinks]]\nname = \"n\"\nplatform = \"nats\"\nurl = \"tls://n.example\"\n";
+    assert_eq!(tried(&format!("{nats}secret_file = \"missing.token\"")), missing("secret_file"));
+}
+
+#[test]
+fn a_sink_at_a_private_address_needs_a_word_of_the_operator() {
+    let sink = |url: &str, more: &str| {
+        format!("[[siem.sinks]]\nname = \"soc\"\nplatform = \"syslog\"\nurl = \"{url}\"\n{more}\n")
+    };
+    let refused = "4 siem.sinks[0].url: an address of a private network or of this machine, which needs \
+                   `allow_private = true`";
+    for host in ["127.0.0.1", "169.254.169.254", "[::ffff:127.0.0.1]", "0.0.0.0", "10.1.2.3", "[::1]"] {
+        let url = format!("tcp://{host}:601");
+        assert_eq!(complaints(&sink(&url, "")), [refused], "{host}");
+        assert_eq!(complaints(&sink(&url, "allow_private = false")), [refused], "{host}");
+        assert_eq!(tried(&sink(&url, "allow_private = true")), [], "{host}");
+    }
+    // Where a name leads is seen when it is looked up.
+    for host in ["localhost", "soc.example", "93.184.216.34", "[2606:4700:4700::1111]"] {
+        assert_eq!(tried(&sink(&format!("udp://{host}:514"), "")), [], "{host}");
+    }
+}

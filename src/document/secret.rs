@@ -1,5 +1,6 @@
 //! Where a secret lies that no document holds.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::document::section::Section;
@@ -11,6 +12,15 @@ pub enum SecretPlace {
     File(PathBuf),
     /// A variable of the process's environment.
     Environment(String),
+}
+
+impl fmt::Display for SecretPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "the file {}", path.display()),
+            Self::Environment(name) => write!(f, "the variable {name}"),
+        }
+    }
 }
 
 impl SecretPlace {

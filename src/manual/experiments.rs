@@ -24,13 +24,20 @@
 //! Requests in which the third layer had something to read, whichever variant they fell to; detections; blocks by the
 //! model, whatever else would have blocked; the time it took. A request id counts once, at whichever node and however late, up to a million ids that were fed back. Callers may feed results back
 //! (`…/{id}/result`): with the `request_id`, a false positive is added to a request that was counted already, if the named
-//! variant judged it (who feeds back lets the gateway make the ids); without it, it is a request of its own.
+//! variant judged it (who feeds back lets the gateway make the ids); without it, it is a request of its own, which counts in
+//! `total_requests`, `detections` and the rates, but is never compared (see below).
 //!
 //! # When a difference is real
 //! `significance` compares each variant with the first one. Its p-value may be looked at at any time, and the test may be stopped
 //! because of it: it comes from an e-process, not from a test of fixed size (see [`evidence`](crate::govern::abtest::evidence)
 //! for the papers). It presupposes that requests fall to variants by their ids, which the gateway makes, and that callers who
 //! feed results back do not choose which.
+//!
+//! So `significance` goes by live requests and by results with a `request_id` only, that came while both variants got their
+//! share. A result without a `request_id` names its variant itself: nobody knows whether chance chose it, and any difference
+//! could be made up. It shows in the rates and leaves `significance` as it was. `compared_requests` says by how many requests
+//! of both variants the comparison goes; as long as one of the two has none, `difference` and `p_value` are `null` and
+//! `is_significant` is false, however far apart the rates are.
 //!
 //! # Guard rails
 //! A variant whose model blocks a share of requests that passes `max_block_rate`, once it had `min_requests` since the start, gets no more

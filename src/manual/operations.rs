@@ -36,6 +36,17 @@
 //! What speaks NATS here is part of the gateway: [`crate::govern::siem`] says what the sinks promise, and the source of the
 //! sink why no client library fits.
 //!
+//! # Where files are looked for
+//! Every path in the configuration (`…_file`, `cert`, `key`, `path`, …) that is relative begins at the working directory of
+//! the process, not at the configuration file: where `portcullis` was started, under systemd its `WorkingDirectory`
+//! (`/var/lib/portcullis` as packaged). So it is for `portcullis check`, `doctor` and `audit verify --shipped`: start them in
+//! the same directory, or write whole paths. The folder `policies` alone lies beside the configuration file.
+//!
+//! `check`, `doctor`, the start and a reload refuse a configuration whose secrets are not there: providers' keys, the secrets of
+//! sinks, the URL of the database. A sink's `url` with an address of a private network or of this machine needs
+//! `allow_private = true`, or is refused as well; a name that leads there is found out when it is looked up, and
+//! `last_error` says so.
+//!
 //! # What needs a restart
 //! `[proxy]`, `[admin]`, `[auth]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
 //! `[analytics]`, `[license]`, `[signing]`, `[trust]`, `[telemetry]` and `[otlp]`. A reload

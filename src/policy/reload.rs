@@ -32,6 +32,7 @@ use crate::document::patch::changed_keys;
 use crate::policy::build::Builder;
 use crate::policy::build::Loading;
 use crate::policy::build::all_rules_of;
+use crate::policy::build::read_rules;
 use crate::policy::build::rules_etag;
 use crate::policy::build::rules_of;
 use crate::policy::build::with_rules;
@@ -352,10 +353,16 @@ impl Reloader {
             return Err(ChangeError::Stale { etag: etag.clone() });
         }
         let place = Place { source: source.as_str().into(), line: None, column: None };
-        let layer = self.heard(source, read_patch(patch, place))?;
+        let (layer, mut faults) = self.heard(source, read_patch(patch, place))?;
         let mut document = current.document.clone();
         document.overlay(layer);
-        self.heard(source, refuse_new_secrets(&current.document, &document))?;
+        let refused = refuse_new_secrets(&current.document, &document).err().unwrap_or_default();
+        let is_reached = refused.is_empty() && author.ensure_reaches(&current.document, &document).is_ok();
+        faults.extend(refused);
+        if !faults.is_empty() {
+            faults.extend(self.rest(&document, is_reached));
+            return self.heard(source, Err(faults));
+        }
         author.ensure_reaches(&current.document, &document)?;
         let draft = Draft {
             rules: rules_of(&document),
@@ -366,6 +373,17 @@ impl Reloader {
             needs_restart: Vec::new(),
         };
         self.change(draft, run, false).map(|change| change.expect("a patch is never skipped"))
+    }
+
+    /// Returns what is wrong with a document that is refused already, so that all of it is told at once. One that is out
+    /// of its author's reach is only read: what building it opens is no business of theirs.
+    fn rest(&self, document: &Document, is_reached: bool) -> Vec<Fault> {
+        if !is_reached {
+            return read_rules(document).err().unwrap_or_default();
+        }
+        let running = self.handle.load();
+        let builder = Builder { loading: &self.loading, running: Some(&running) };
+        builder.build(document, 0).err().unwrap_or_default()
     }
 
     /// Builds, keeps and publishes a draft; called with `changing` held. `None` if `skippable` and

@@ -100,6 +100,25 @@ fn check_tells_every_fault_with_file_and_line() {
 }
 
 #[test]
+fn what_lies_in_no_file_is_told_by_its_path() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = "[store]\nbackend = \"postgres\"\n[store.postgres]\nurl_file = \"missing.url\"\n\
+                  secret_file = \"missing.secret\"\n[[siem.sinks]]\nname = \"soc\"\nplatform = \"webhook\"\n\
+                  url = \"https://soc.example\"\nsecret_file = \"missing.token\"\n";
+    fs::write(directory.path().join("gateway.toml"), config).unwrap();
+    let verify = ["audit", "verify", "--shipped", "--config", "gateway.toml"];
+    let (code, said, told) = portcullis(directory.path(), &verify, "");
+    assert_eq!((code, said.as_str()), (Some(1), ""));
+    assert_eq!(told.trim_end(), "the URL of the database cannot be read from the file missing.url");
+    for command in ["check", "run"] {
+        let (code, _, told) = portcullis(directory.path(), &[command, "--config", "gateway.toml"], "");
+        assert_eq!(code, Some(78), "{told}");
+        let fault = "gateway.toml:10:1: siem.sinks[0].secret_file: cannot be read, or holds no secret\n";
+        assert!(told.contains(fault) && told.contains("store.postgres.url_file"), "{told}");
+    }
+}
+
+#[test]
 fn check_reads_the_environment_and_the_policies_beside_the_file() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("policies")).unwrap();

@@ -37,7 +37,15 @@ impl Gateway {
     /// Starts a gateway on a configuration, in which `listen` and `store.path` may be left out:
     /// ports are free ones and the state is in a directory that goes with the gateway.
     pub fn start(config: &str) -> Self {
+        Self::start_beside(config, &[])
+    }
+
+    /// Starts a gateway in a directory that has files already, by their names and what is in them.
+    pub fn start_beside(config: &str, files: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
+        for (name, text) in files {
+            fs::write(directory.path().join(name), text).expect("the directory is writable");
+        }
         fs::write(config_path(&directory), config).expect("the directory is writable");
         let file = config_path(&directory).display().to_string();
         Self::launched(directory, vec!["--config".to_owned(), file])

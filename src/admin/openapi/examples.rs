@@ -1,14 +1,15 @@
 //! The document's examples: what the tests asked of a gateway, and what it answered.
 //!
 //! A file belongs to each conversation of `tests/api/transcripts.rs`, which writes it and notices when it differs. Keys,
-//! tokens, ids and hashes are exchanged for others of their form, and lists are cut short.
+//! tokens, ids and hashes are exchanged for others of their form, and lists are cut short. `elsewhere.json` alone is written
+//! by hand: of operations that no conversation shows, because they give the document itself or need a second party.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-const FILES: [&str; 19] = [
+const FILES: [&str; 20] = [
     include_str!("examples/abtest.json"),
     include_str!("examples/analytics.json"),
     include_str!("examples/anomalies.json"),
@@ -17,6 +18,7 @@ const FILES: [&str; 19] = [
     include_str!("examples/compliance.json"),
     include_str!("examples/config.json"),
     include_str!("examples/dsar.json"),
+    include_str!("examples/elsewhere.json"),
     include_str!("examples/keys.json"),
     include_str!("examples/legal_holds.json"),
     include_str!("examples/license.json"),

@@ -166,7 +166,8 @@ pub struct ResultRequest {
     pub false_positive: bool,
     /// How long it took, in milliseconds.
     pub latency_ms: f64,
-    /// The request it is about; with it the result counts once, and only for the request's own variant.
+    /// The request it is about; with it the result counts once, and only for the request's own variant. Without it the
+    /// result counts in the rates, but is not compared: `significance` leaves it out.
     pub request_id: Option<String>,
 }
 
@@ -229,10 +230,14 @@ pub struct StoppedVariant {
 pub struct SignificanceEntry {
     /// The first variant.
     pub compared_with: String,
-    /// The detection rate less that of the first variant, over the requests that the p-value goes by.
-    pub difference: f64,
-    /// How surprising the counts would be if both detected alike, corrected for all comparisons of the test.
-    pub p_value: f64,
+    /// How many requests of both variants the p-value goes by: live ones, and results with a `request_id`.
+    pub compared_requests: u64,
+    /// The detection rate less that of the first variant, over the requests that the p-value goes by; `null` as long as
+    /// one of the two has none of these.
+    pub difference: Option<f64>,
+    /// How surprising the counts would be if both detected alike, corrected for all comparisons of the test; `null` as
+    /// long as there is nothing to compare.
+    pub p_value: Option<f64>,
     /// Whether the difference is real: a p-value of 0.05 at most, at whatever moment one looks.
     pub is_significant: bool,
     /// How this was computed.
@@ -359,6 +364,7 @@ impl From<Metrics> for VariantMetrics {
                 .map(|trip| StoppedVariant { at: trip.at.to_string(), block_rate: trip.block_rate }),
             significance: metrics.significance.map(|known| SignificanceEntry {
                 compared_with: known.compared_with,
+                compared_requests: known.compared,
                 difference: known.difference,
                 p_value: known.p_value,
                 is_significant: known.is_significant,

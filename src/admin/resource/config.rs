@@ -1,5 +1,7 @@
 //! `/api/v1/config`: the effective configuration, and the way to change its reloadable part.
 
+mod shown;
+
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -7,9 +9,11 @@ use http::header;
 use serde::Deserialize;
 use serde_json::Map;
 use serde_json::Value;
-use serde_json::json;
 use utoipa::ToSchema;
 
+pub use self::shown::ConfigChanged;
+pub use self::shown::ConfigTrial;
+pub use self::shown::EffectiveConfig;
 use crate::access::role::Permission;
 use crate::admin::Office;
 use crate::admin::call::Answer;
@@ -111,14 +115,14 @@ pub fn answer(run: Run, change: &Change, running: u64) -> Answer {
     if run == Run::Real {
         return tagged(ok(&shown(&change.document, change.revision))?, &change.etag);
     }
-    ok(&json!({
-        "dry_run": true,
-        "revision": running,
-        "changed": change.changed,
-        "packs_changed": change.packs_changed,
-        "needs_restart": change.needs_restart,
-        "config": change.document.masked(),
-    }))
+    ok(&ConfigTrial {
+        dry_run: true,
+        revision: running,
+        changed: change.changed.clone(),
+        packs_changed: change.packs_changed,
+        needs_restart: change.needs_restart.clone(),
+        config: change.document.masked(),
+    })
 }
 
 /// Puts an `ETag` on an answer.

@@ -142,16 +142,16 @@ pub struct ReasonEntry {
 
 /// Sessions, the newest first.
 #[derive(Serialize, ToSchema)]
-pub struct SessionList {
+pub struct AgentSessionList {
     /// The sessions.
-    pub sessions: Vec<SessionEntry>,
+    pub sessions: Vec<AgentSessionEntry>,
     /// How many.
     pub count: usize,
 }
 
 /// One session.
 #[derive(Serialize, ToSchema)]
-pub struct SessionEntry {
+pub struct AgentSessionEntry {
     /// Its id.
     pub session_id: String,
     /// Whose.
@@ -247,7 +247,7 @@ pub async fn sessions(call: Call) -> Answer {
     let (trust, now) = (call.office.trust.clone(), call.office.clock.now());
     let found = tokio::task::spawn_blocking(move || trust.sessions(agent.as_deref(), active, now)).await;
     let found = found.map_err(|_| call.office.panicked())??;
-    let entry = |Listed { session, is_active, score }: Listed| SessionEntry {
+    let entry = |Listed { session, is_active, score }: Listed| AgentSessionEntry {
         agent_id: score.agent_id,
         active: is_active,
         started_at: session.started_at.to_string(),
@@ -258,8 +258,8 @@ pub async fn sessions(call: Call) -> Answer {
         verdict: score.verdict.as_str(),
         session_id: session.id,
     };
-    let sessions: Vec<SessionEntry> = found.into_iter().map(entry).collect();
-    ok(&SessionList { count: sessions.len(), sessions })
+    let sessions: Vec<AgentSessionEntry> = found.into_iter().map(entry).collect();
+    ok(&AgentSessionList { count: sessions.len(), sessions })
 }
 
 /// `GET /api/v1/trust/attestations`.

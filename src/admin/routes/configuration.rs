@@ -16,7 +16,8 @@ use crate::admin::resource::revisions;
 
 pub(super) fn rows() -> Vec<Route> {
     vec![
-        get("/api/v1/config", "config:read", by!(config::read), "Gives the effective configuration"),
+        get("/api/v1/config", "config:read", by!(config::read), "Gives the effective configuration")
+            .gives(schema::<config::EffectiveConfig>()),
         put(
             "/api/v1/config",
             "config:write",
@@ -24,6 +25,7 @@ pub(super) fn rows() -> Vec<Route> {
             "Changes the reloadable part by a JSON merge patch",
         )
         .takes(schema::<config::ConfigPatch>())
+        .gives(schema::<config::ConfigChanged>())
         .query(&["dry_run"]),
         get(
             "/api/v1/config/revisions",
@@ -40,7 +42,8 @@ pub(super) fn rows() -> Vec<Route> {
             "Puts an earlier revision in force again",
         )
         .query(&["dry_run"])
-        .takes(schema::<revisions::Rollback>()),
+        .takes(schema::<revisions::Rollback>())
+        .gives(schema::<config::ConfigChanged>()),
         get("/api/v1/profiles", "config:read", by!(profiles::list), "Lists the deployment profiles")
             .gives(schema::<profiles::ProfileList>()),
         post("/api/v1/profiles/apply", "config:write", by!(profiles::apply), "Puts a profile in force")

@@ -67,6 +67,7 @@ pub(super) fn rows() -> Vec<Route> {
         Route {
             access: Access::Credential,
             ..get("/openapi.json", "", by!(openapi::serve), "Gives this document")
+                .gives(schema::<openapi::ApiDocument>())
         },
     ]
 }

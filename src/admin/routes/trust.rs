@@ -27,7 +27,7 @@ pub(super) fn rows() -> Vec<Route> {
             .gives(schema::<trust::ScoreEntry>()),
         get("/api/v1/trust/sessions", "trust:read", by!(trust::sessions), "Lists sessions of agents")
             .query(&["agent", "active"])
-            .gives(schema::<trust::SessionList>()),
+            .gives(schema::<trust::AgentSessionList>()),
         get(
             "/api/v1/trust/attestations",
             "trust:read",

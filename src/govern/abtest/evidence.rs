@@ -104,16 +104,25 @@ impl Evidence {
         }
     }
 
-    /// Returns the rate of the other variant less that of the first one, by the outcomes that were bet on; zero as long
-    /// as one of them has none.
-    pub fn difference(&self) -> f64 {
-        let is_one_sided = self.control.all == 0 || self.other.all == 0;
-        if is_one_sided { 0.0 } else { self.other.rate() - self.control.rate() }
+    /// Returns how many outcomes of both variants were bet on.
+    pub fn compared(&self) -> u64 {
+        self.control.all + self.other.all
     }
 
-    /// Returns a p-value that stays valid under peeking, corrected for so many comparisons (Bonferroni).
-    pub fn p_value(&self, comparisons: usize) -> f64 {
-        ((-self.log_best).exp() * comparisons as f64).min(1.0)
+    /// Returns the rate of the other variant less that of the first one, by the outcomes that were bet on; `None` as long
+    /// as one of them has none.
+    pub fn difference(&self) -> Option<f64> {
+        self.has_both().then(|| self.other.rate() - self.control.rate())
+    }
+
+    /// Returns a p-value that stays valid under peeking, corrected for so many comparisons (Bonferroni); `None` as long
+    /// as one of the variants has no outcome.
+    pub fn p_value(&self, comparisons: usize) -> Option<f64> {
+        self.has_both().then(|| ((-self.log_best).exp() * comparisons as f64).min(1.0))
+    }
+
+    fn has_both(&self) -> bool {
+        self.control.all > 0 && self.other.all > 0
     }
 }
 
@@ -143,7 +152,7 @@ mod tests {
                 let rate = if arm == Arm::Other { rates.1 } else { rates.0 };
                 evidence.observe(arm, share, numbers.next() < rate);
             }
-            evidence.p_value(1) <= SIGNIFICANCE_LEVEL
+            evidence.p_value(1).is_some_and(|p_value| p_value <= SIGNIFICANCE_LEVEL)
         };
         (0..runs).filter(run).count()
     }
@@ -180,10 +189,13 @@ mod tests {
 
     #[test]
     fn nothing_seen_says_nothing() {
-        assert_eq!(Evidence::default().p_value(3), 1.0);
+        assert_eq!(Evidence::default().p_value(3), None);
         let mut evidence = Evidence::default();
         (0..1000).for_each(|_| evidence.observe(Arm::Control, 0.5, true));
-        assert!(evidence.p_value(1) > SIGNIFICANCE_LEVEL, "one variant alone shows no difference");
-        assert_eq!(evidence.difference(), 0.0);
+        let said = (evidence.difference(), evidence.p_value(1), evidence.compared());
+        assert_eq!(said, (None, None, 1000), "one variant alone shows no difference");
+        evidence.observe(Arm::Other, 0.5, true);
+        assert_eq!((evidence.difference(), evidence.compared()), (Some(0.0), 1001));
+        assert!(evidence.p_value(1).is_some_and(|p_value| p_value > SIGNIFICANCE_LEVEL));
     }
 }

@@ -79,10 +79,12 @@ pub struct Significance {
     /// The first variant.
     pub compared_with: String,
     /// Its own detection rate less that of the first one, over the requests that the p-value goes by: those that came
-    /// while both got their share.
-    pub difference: f64,
-    /// How surprising the counts would be if both detected alike; valid at every look.
-    pub p_value: f64,
+    /// while both got their share. `None`: one of them has none of these.
+    pub difference: Option<f64>,
+    /// How surprising the counts would be if both detected alike; valid at every look. `None`: as above.
+    pub p_value: Option<f64>,
+    /// How many requests of both variants the p-value goes by.
+    pub compared: u64,
     /// Whether the difference is real, at [`SIGNIFICANCE_LEVEL`].
     pub is_significant: bool,
 }
@@ -184,7 +186,8 @@ impl Tally {
                     compared_with: name.to_owned(),
                     difference: tally.against_first.difference(),
                     p_value,
-                    is_significant: p_value <= SIGNIFICANCE_LEVEL,
+                    compared: tally.against_first.compared(),
+                    is_significant: p_value.is_some_and(|p_value| p_value <= SIGNIFICANCE_LEVEL),
                 }
             }),
         });

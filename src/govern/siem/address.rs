@@ -1,6 +1,6 @@
 //! From a configured name to an address that may be connected to.
 
-use std::io;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::net::Ipv4Addr;
 use std::net::Ipv6Addr;
@@ -9,24 +9,29 @@ use std::net::SocketAddr;
 use tokio::net::lookup_host;
 
 use super::config::Peer;
+use super::sink::Trouble;
 
 /// Returns the addresses of a peer that may be used. What is looked up is what is connected to: the caller
 /// takes one of these and never asks for the name again.
 ///
 /// # Errors
 /// The name leads nowhere, or only where it must not.
-pub(super) async fn resolve(peer: &Peer) -> io::Result<Vec<SocketAddr>> {
-    let found: Vec<SocketAddr> = lookup_host((peer.host.as_str(), peer.port)).await?.collect();
+pub(super) async fn resolve(peer: &Peer) -> Result<Vec<SocketAddr>, Trouble> {
+    let found = lookup_host((peer.host.as_str(), peer.port)).await.map_err(Trouble::unreachable)?;
+    let found: Vec<SocketAddr> = found.collect();
     let usable: Vec<SocketAddr> =
         found.iter().copied().filter(|at| peer.allow_private || is_public(at.ip())).collect();
     match (found.is_empty(), usable.is_empty()) {
-        (true, _) => Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address")),
-        (false, true) => Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "the address is private: allow it with `allow_private`",
-        )),
+        (true, _) => Err(Trouble::Unreachable(ErrorKind::NotFound)),
+        (false, true) => Err(Trouble::Private),
         (false, false) => Ok(usable),
     }
+}
+
+/// Tells whether a host is an address, not a name, and none of the internet at large: a sink needs `allow_private` to
+/// send there.
+pub fn is_private_address(host: &str) -> bool {
+    host.parse().is_ok_and(|address| !is_public(address))
 }
 
 /// Tells whether an address is one of the internet at large (IANA special-purpose registries).
@@ -70,6 +75,22 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_must_not_be_reached_is_told_by_the_switch_that_allows_it() {
+        let peer = |host: &str, allow_private| {
+            let host = host.to_owned();
+            Peer { host, port: 514, tls: false, ca: None, allow_private }
+        };
+        for host in ["127.0.0.1", "::ffff:127.0.0.1", "localhost"] {
+            let trouble = resolve(&peer(host, false)).await.unwrap_err();
+            assert_eq!(trouble, Trouble::Private, "{host}");
+            assert!(trouble.to_string().contains("allow_private"), "{trouble}");
+            assert!(resolve(&peer(host, true)).await.is_ok_and(|found| !found.is_empty()), "{host}");
+        }
+        assert!(is_private_address("::1") && !is_private_address("1.1.1.1"));
+        assert!(!is_private_address("localhost"), "where a name leads is not known before it is looked up");
+    }
 
     #[test]
     fn private_networks_are_told_from_the_internet() {

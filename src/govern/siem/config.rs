@@ -165,6 +165,29 @@ impl Target {
             Self::Nats(_) => "nats",
         }
     }
+
+    /// Returns the server that it sends to; `None` for a file.
+    pub fn peer(&self) -> Option<&Peer> {
+        match self {
+            Self::SplunkHec(target, _) | Self::Elastic(target, _) | Self::Webhook(target) => {
+                Some(&target.peer)
+            }
+            Self::Syslog(target) => Some(&target.peer),
+            Self::Nats(target) => Some(&target.peer),
+            Self::OcsfFile(_) => None,
+        }
+    }
+
+    /// Returns where its secret lies, if it has one.
+    pub fn secret(&self) -> Option<&SecretPlace> {
+        match self {
+            Self::SplunkHec(target, _) | Self::Elastic(target, _) | Self::Webhook(target) => {
+                target.secret.as_ref()
+            }
+            Self::Nats(target) => target.secret.as_ref(),
+            Self::Syslog(_) | Self::OcsfFile(_) => None,
+        }
+    }
 }
 
 impl Filter {

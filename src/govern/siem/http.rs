@@ -3,7 +3,7 @@
 //! HTTP/1.1 (RFC 9112), no redirections, no cookies, answers bounded in time and size.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::ErrorKind;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -163,29 +163,32 @@ pub(super) async fn connect(peer: &Peer, tls: Option<&TlsClient>) -> Result<Stre
     let opened = timeout(CONNECT_MAX, async {
         let stream = connect_tcp(peer).await?;
         match tls {
-            Some(tls) => Ok(Stream::Tls(Box::new(tls.connect(&peer.host, stream).await?))),
+            Some(tls) => {
+                let secured = tls.connect(&peer.host, stream).await.map_err(Trouble::unreachable)?;
+                Ok(Stream::Tls(Box::new(secured)))
+            }
             None => Ok(Stream::Plain(stream)),
         }
     });
-    opened.await.map_err(|_| Trouble::Slow)?.map_err(|error: io::Error| Trouble::Unreachable(error.kind()))
+    opened.await.map_err(|_| Trouble::Slow)?
 }
 
 /// Opens a connection to a peer that is not secured yet.
 ///
 /// # Errors
 /// It cannot be reached, or must not be.
-pub(super) async fn connect_tcp(peer: &Peer) -> io::Result<TcpStream> {
-    let mut last = None;
+pub(super) async fn connect_tcp(peer: &Peer) -> Result<TcpStream, Trouble> {
+    let mut last = ErrorKind::NotFound;
     for address in address::resolve(peer).await? {
         match TcpStream::connect(address).await {
             Ok(stream) => {
-                stream.set_nodelay(true)?;
+                stream.set_nodelay(true).map_err(Trouble::unreachable)?;
                 return Ok(stream);
             }
-            Err(error) => last = Some(error),
+            Err(error) => last = error.kind(),
         }
     }
-    Err(last.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+    Err(Trouble::Unreachable(last))
 }
 
 fn host(peer: &Peer) -> String {

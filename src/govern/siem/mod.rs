@@ -11,7 +11,7 @@
 //! gateway: traffic does not wait for a security team's platform, whose outage is the metrics' and the alerts' to tell.
 //!
 //! Where an entry goes is the operator's word alone: addresses come from the configuration, redirections are
-//! not followed, and names that lead into private networks need `allow_private`.
+//! not followed, and addresses of private networks, and names that lead there, need `allow_private`.
 
 mod address;
 mod backoff;
@@ -25,6 +25,7 @@ mod sink;
 mod sinks;
 mod status;
 
+pub use self::address::is_private_address;
 pub use self::forwarder::SinkError;
 pub use self::forwarder::Surroundings;
 pub use self::sink::ReadSecret;

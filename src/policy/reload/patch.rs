@@ -141,21 +141,25 @@ fn ways_of(route: &Value) -> Vec<Vec<Option<Value>>> {
     upstreams_of(route).into_iter().map(|upstream| [fixed.clone(), vec![Some(upstream)]].concat()).collect()
 }
 
-pub(super) fn read_patch(patch: Value, place: Place) -> Result<Document, Vec<Fault>> {
+/// Reads what a patch says of keys that may change, and returns it with the faults of all its other keys: what follows
+/// is to tell what else is wrong with it.
+///
+/// # Errors
+///
+/// It is no table.
+pub(super) fn read_patch(patch: Value, place: Place) -> Result<(Document, Vec<Fault>), Vec<Fault>> {
     let whole = |problem| vec![Fault { place: Some(place.clone()), key: String::new(), problem }];
     let mut layer = Document::from_json(patch, Some(place.clone()))
         .ok_or_else(|| whole(Problem::WrongType { expected: "a table" }))?;
-    let fixed = layer.root().keys().filter(|key| !RELOADABLE_KEYS.contains(&key.as_str()));
+    let is_reloadable = |key: &str| RELOADABLE_KEYS.contains(&key);
     let fault = |key: &String| {
         let known = FIXED_KEYS.contains(&key.as_str());
         let suggestion = nearest(key, RELOADABLE_KEYS);
         let problem = if known { Problem::NeedsRestart } else { Problem::UnknownKey { suggestion } };
         Fault { place: Some(place.clone()), key: key.clone(), problem }
     };
-    let faults: Vec<Fault> = fixed.map(fault).collect();
-    if !faults.is_empty() {
-        return Err(faults);
-    }
+    let faults = layer.root().keys().filter(|key| !is_reloadable(key)).map(fault).collect();
+    layer.root_mut().retain(|key, _| is_reloadable(key));
     expand_modes(layer.root_mut());
-    Ok(layer)
+    Ok((layer, faults))
 }

@@ -174,6 +174,23 @@ fn patches_are_guarded_tried_and_refused_whole() {
         ),
         (json!([1]), vec!["api: expected a table"]),
         (
+            json!({"bogus": 1, "store": {}, "limits": {"scan_ms": -4}, "detectors": {"disabled": 3}}),
+            vec![
+                "api: bogus: unknown key",
+                "api: store: changes only with a restart",
+                "api: limits.scan_ms: expected a number from 1 to 600000",
+                "api: detectors.disabled: expected a text or a list of texts",
+            ],
+        ),
+        (
+            json!({"bogus": 1, "limits": {"scan_ms": -4}, "a2a": {"client_ca": "other.pem"}}),
+            vec![
+                "api: bogus: unknown key",
+                "a2a.client_ca: can be changed only in the configuration file",
+                "api: limits.scan_ms: expected a number from 1 to 600000",
+            ],
+        ),
+        (
             json!({"limits": {"scan_ms": 0}, "policies": {"default": null}}),
             vec!["api: limits.scan_ms: expected a number from 1 to 600000"],
         ),

@@ -48,6 +48,7 @@ use super::Store;
 use super::StoreError;
 use super::Visit;
 use super::config::PostgresConfig;
+use crate::document::secret::SecretPlace;
 use crate::tls::CertificateFault;
 
 const NAME: &str = "postgresql";
@@ -63,6 +64,9 @@ pub enum PostgresFault {
     /// The URL cannot be read; it is not shown, because it holds a password.
     #[error("the URL of the database is none: expected postgres://USER:PASSWORD@HOST/DATABASE")]
     Url,
+    /// There is nothing where the URL should lie. A relative path of a file is one from the working directory.
+    #[error("the URL of the database cannot be read from {0}")]
+    NoUrl(SecretPlace),
     /// The file of certificates cannot be used.
     #[error(transparent)]
     Certificates(#[from] CertificateFault),

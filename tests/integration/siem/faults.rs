@@ -13,6 +13,7 @@ use super::HEC_OK;
 use super::distinct;
 use super::document_ids;
 use super::gateway;
+use super::gateway_beside;
 use super::lines;
 use super::receiver::Receiver;
 use super::receiver::Reply;
@@ -91,8 +92,7 @@ fn every_fault_of_every_platform_loses_nothing() {
              event_types = [\"exchange\"]\n",
             platform.name, receiver.address
         );
-        let gateway = gateway(&sink);
-        std::fs::write(gateway.directory().join("token"), "abc-123\n").expect("the directory is writable");
+        let gateway = gateway_beside(&sink, &[("token", "abc-123\n")]);
         send(&gateway, EXCHANGES);
         let log = recorded(&gateway, EXCHANGES);
         receiver.wait_for(|_| distinct(taken.lock().iter().cloned()).len() == EXCHANGES);

@@ -33,7 +33,12 @@ const HEC_OK: &str = "{\"text\":\"Success\",\"code\":0}";
 
 /// Starts a gateway in front of a provider that always answers, with one sink.
 fn gateway(sink: &str) -> Gateway {
-    Gateway::start(&config(&Upstream::answering("application/json", "{}"), sink))
+    gateway_beside(sink, &[])
+}
+
+/// Starts one in a directory that has files already.
+fn gateway_beside(sink: &str, files: &[(&str, &str)]) -> Gateway {
+    Gateway::start_beside(&config(&Upstream::answering("application/json", "{}"), sink), files)
 }
 
 /// Writes the configuration of a gateway with one sink.
@@ -129,8 +134,7 @@ fn splunk_gets_every_entry_whatever_happens_on_the_way() {
          index = \"security\"\nbatch_entries = 7\nevent_types = [\"exchange\"]\n",
         splunk.address
     );
-    let mut gateway = gateway(&sink);
-    std::fs::write(gateway.directory().join("hec.token"), "abc-123\n").expect("the directory is writable");
+    let mut gateway = gateway_beside(&sink, &[("hec.token", "abc-123\n")]);
     send(&gateway, 30);
     let log = recorded(&gateway, 30);
     let ids = |requests: &[Request]| {
@@ -227,8 +231,7 @@ fn a_webhook_is_signed_and_one_bad_entry_does_not_hold_the_others_up() {
          event_types = [\"exchange\"]\ngzip = false\n",
         webhook.address
     );
-    let gateway = gateway(&sink);
-    std::fs::write(gateway.directory().join("hook.secret"), "s3cret").expect("the directory is writable");
+    let gateway = gateway_beside(&sink, &[("hook.secret", "s3cret")]);
     send(&gateway, 3);
     recorded(&gateway, 3);
     let leak = format!("{{\"input\":\"AKIA{}\"}}", "Z7VRSQ5TJN2WMPLX");
@@ -260,6 +263,8 @@ fn a_private_address_needs_the_operators_word() {
     send(&gateway, 1);
     let told = status(&gateway, |told| told["errors"].as_u64() > Some(0));
     assert_eq!(told["status"], "retrying");
+    assert!(text(&told["last_error"]).contains("`allow_private = true`"), "{told}");
+    gateway.wait_for_log("which needs `allow_private = true`", 1);
     assert!(receiver.wait_for(|_| true).is_empty(), "nothing was sent");
 }
 
@@ -317,6 +322,7 @@ fn what_is_wrong_with_a_sink_is_told_before_the_start() {
         "siem.sinks[1].url",
         "siem.sinks[1].token",
         "siem.sinks[2].message_bytes",
+        "siem.sinks[2].url: an address of a private network or of this machine, which needs `allow_private = true`",
         "siem.sinks[3].url",
         "siem.sinks[3].subject",
         "siem.sinks[3].stream",

@@ -195,10 +195,9 @@ fn a_wrong_token_is_told_and_the_right_one_is_followed() {
     let upstream = Upstream::answering("application/json", "{}");
     let with =
         |file: &str| config(&upstream, &sink("nats", server.port, &format!("secret_file = \"{file}\"\n")));
-    let gateway = Gateway::start(&with("old.token"));
     let wrong = "a-token-of-long-ago";
-    fs::write(gateway.directory().join("old.token"), wrong).expect("the directory is writable");
-    fs::write(gateway.directory().join("new.token"), TOKEN).expect("the directory is writable");
+    let tokens = [("old.token", wrong), ("new.token", TOKEN)];
+    let gateway = Gateway::start_beside(&with("old.token"), &tokens);
     send(&gateway, 3);
     let refused = "the receiver refuses the sink's credentials, or what they may do";
     status(&gateway, |told| told["status"] == "retrying" && told["last_error"] == refused);
@@ -287,7 +286,8 @@ fn a_private_server_needs_the_operators_word() {
     let port = listener.local_addr().expect("a bound address").port();
     let gateway = gateway(&format!("platform = \"nats\"\nurl = \"nats://localhost:{port}\"\n"));
     send(&gateway, 1);
-    status(&gateway, |told| told["errors"].as_u64() > Some(0) && told["status"] == "retrying");
+    let told = status(&gateway, |told| told["errors"].as_u64() > Some(0) && told["status"] == "retrying");
+    assert!(text(&told["last_error"]).contains("`allow_private = true`"), "{told}");
     let accepted = listener.accept().map(drop).map_err(|error| error.kind());
     assert_eq!(accepted, Err(ErrorKind::WouldBlock), "nobody came");
 }

@@ -117,6 +117,8 @@ function typeName(told) {
 function schema(told, document_, depth = 0) {
   const found = resolve(told, document_);
   if (found.items) return h('div', {}, h('p', { class: 'quiet' }, `A list of ${typeName(found.items)}.`), schema(found.items, document_, depth));
+  const choices = (found.oneOf ?? []).filter((one) => one.$ref);
+  if (choices.length) return h('div', {}, choices.map((one) => h('div', {}, h('p', { class: 'quiet' }, `As ${named(one)}:`), schema(one, document_, depth + 1))));
   const parts = [found, ...(found.allOf ?? []).map((part) => resolve(part, document_))];
   const fields = parts.flatMap((part) => Object.entries(part.properties ?? {}).map(([name, value]) => ({ name, value, required: part.required?.includes(name) })));
   if (fields.length === 0) return h('p', { class: 'quiet' }, prose(found.description ?? 'Any JSON.'));

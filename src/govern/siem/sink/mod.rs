@@ -58,6 +58,11 @@ pub(super) enum Trouble {
     /// No connection.
     #[error("the receiver cannot be reached: {0}")]
     Unreachable(io::ErrorKind),
+    /// All addresses of the receiver are ones that the operator did not allow.
+    #[error(
+        "the receiver's address is of a private network or of this machine, which needs `allow_private = true`"
+    )]
+    Private,
     /// The connection broke, or what came over it makes no sense.
     #[error("the connection to the receiver broke")]
     Broken,
@@ -107,6 +112,13 @@ pub(super) enum Trouble {
     Unsecured,
 }
 
+impl Trouble {
+    /// Returns that there is no connection, because of an error.
+    pub(super) fn unreachable(error: io::Error) -> Self {
+        Self::Unreachable(error.kind())
+    }
+}
+
 /// A platform.
 #[async_trait]
 pub(super) trait Sink: Send {
@@ -138,14 +150,7 @@ pub(super) trait Sink: Send {
 /// # Errors
 /// Its certificates cannot be used.
 pub fn check(config: &SinkConfig) -> Result<(), CertificateFault> {
-    match &config.target {
-        Target::SplunkHec(target, _) | Target::Elastic(target, _) | Target::Webhook(target) => {
-            tls(&target.peer).map(drop)
-        }
-        Target::Syslog(target) => tls(&target.peer).map(drop),
-        Target::Nats(target) => tls(&target.peer).map(drop),
-        Target::OcsfFile(_) => Ok(()),
-    }
+    config.target.peer().map_or(Ok(()), |peer| tls(peer).map(drop))
 }
 
 /// Returns the platform that a configuration describes.

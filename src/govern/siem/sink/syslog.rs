@@ -124,14 +124,13 @@ impl Syslog {
     }
 
     async fn send_datagrams(&self, entries: &[&Entry]) -> Result<(), Trouble> {
-        let unreachable = |error: io::Error| Trouble::Unreachable(error.kind());
-        let to = address::resolve(&self.target.peer).await.map_err(unreachable)?;
+        let to = address::resolve(&self.target.peer).await?;
         let to = *to.first().ok_or(Trouble::Unreachable(io::ErrorKind::NotFound))?;
         let from = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        let socket = UdpSocket::bind(from).await.map_err(unreachable)?;
-        socket.connect(to).await.map_err(unreachable)?;
+        let socket = UdpSocket::bind(from).await.map_err(Trouble::unreachable)?;
+        socket.connect(to).await.map_err(Trouble::unreachable)?;
         for entry in entries {
-            socket.send(&self.message(entry)?).await.map_err(unreachable)?;
+            socket.send(&self.message(entry)?).await.map_err(Trouble::unreachable)?;
         }
         Ok(())
     }

@@ -67,8 +67,7 @@ impl Connection {
     }
 
     async fn shake(target: &NatsTarget, with: Introduction<'_>) -> Result<Self, Trouble> {
-        let unreachable = |error: std::io::Error| Trouble::Unreachable(error.kind());
-        let mut tcp = connect_tcp(&target.peer).await.map_err(unreachable)?;
+        let mut tcp = connect_tcp(&target.peer).await?;
         let mut read = BytesMut::new();
         let Said::Info(info) = said(&mut tcp, &mut read, target, &with.inbox).await? else {
             return Err(Trouble::Nonsense);
@@ -76,7 +75,10 @@ impl Connection {
         let stream: Box<dyn Duplex> = match with.tls {
             // What stands behind it was not said by whom the certificate vouches for.
             Some(_) if !read.is_empty() => return Err(Trouble::Nonsense),
-            Some(tls) => Box::new(tls.connect(&target.peer.host, tcp).await.map_err(unreachable)?),
+            Some(tls) => {
+                let secured = tls.connect(&target.peer.host, tcp).await;
+                Box::new(secured.map_err(Trouble::unreachable)?)
+            }
             None if info.tls_required => return Err(Trouble::Unsecured),
             None => Box::new(tcp),
         };
