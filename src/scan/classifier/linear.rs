@@ -115,13 +115,13 @@ impl Judge {
         let Linear { stack, levels, .. } = &self.model;
         let pooled = room.pooled(&self.model, text);
         let (head, peak) = foremost(&pooled);
-        let window = room.normal.source_range(peak.from * BLOCK_BYTES..peak.until * BLOCK_BYTES);
+        let window = source_of(&room.normal, &peak);
         let (bytes, bonus) = (room.normal.len(), stack.bonus(signals));
         let whole = stack.odds(&stack::inputs(&pooled, origin)) + bonus;
         let mut confidence = levels.confidence(whole, origin);
         let mut odds = whole;
-        if peak.score > 0.0 && bytes > ALONE_BYTES_MIN {
-            let alone = room.pooled(&self.model, text.get(lines_of(text, &window)).unwrap_or_default());
+        if let Some(lines) = loudest_lines(text, &room.normal, &pooled) {
+            let alone = room.pooled(&self.model, text.get(lines).unwrap_or_default());
             odds = whole.max(stack.odds(&stack::inputs(&alone, origin)) + bonus - ALONE_COST);
             // Out of its text a window says less: that is told, and not stopped.
             let told = levels.confidence(odds, origin).map(told_only);
@@ -185,6 +185,18 @@ impl Classifier for Judge {
 /// Returns a confidence that is told and not stopped.
 pub fn told_only(confidence: Confidence) -> Confidence {
     confidence.min(Confidence::from_percent(Confidence::MEDIUM.percent() + MEDIUM_STEPS))
+}
+
+/// Returns the lines of the loudest window that are judged on their own, too, if there are any: those of a long text.
+pub fn loudest_lines(text: &[u8], normal: &Normal, pooled: &Pooled) -> Option<Range<usize>> {
+    let (_, peak) = foremost(pooled);
+    let is_told = peak.score > 0.0 && normal.len() > ALONE_BYTES_MIN;
+    is_told.then(|| lines_of(text, &source_of(normal, &peak)))
+}
+
+/// Returns where a window lies in the text.
+fn source_of(normal: &Normal, peak: &Peak) -> Range<usize> {
+    normal.source_range(peak.from * BLOCK_BYTES..peak.until * BLOCK_BYTES)
 }
 
 /// Returns the lines that a window lies in, or the window where they are long.
