@@ -355,6 +355,7 @@ mod tests {
 
     #[test]
     fn what_has_to_be_understood_and_is_not_is_not_taken() {
+        provide();
         let key = SigningKey::generate();
         let header = Header { crit: Some(vec!["b64".to_owned()]), ..Header::new(Algorithm::EdDSA) };
         let token = jsonwebtoken::encode(&header, &json!({ "sub": "a" }), &key.key).unwrap();

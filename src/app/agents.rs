@@ -156,14 +156,16 @@ impl AgentFiles {
     }
 }
 
-/// Lets it be written down how late agents have signed, and what when the process ends.
-pub(super) fn add_task(
+/// Lets it be written down how late agents have signed, and what when the process ends; and follows whether lists of
+/// revoked certificates are in date.
+pub(super) fn add_tasks(
     server: &mut Server,
     telemetry: &Arc<Telemetry>,
-    guardrails: &Arc<Guardrails>,
+    agents: &Arc<AgentFiles>,
     (store, clock): (&Store, &Arc<dyn Clock>),
 ) {
-    let (guardrails, store, clock) = (Arc::clone(guardrails), store.clone(), Arc::clone(clock));
+    add_look(server, telemetry, agents);
+    let (guardrails, store, clock) = (Arc::clone(&agents.guardrails), store.clone(), Arc::clone(clock));
     server.add_service(task("agent-signatures", telemetry, None, move |shutdown| async move {
         note(&guardrails, &store, shutdown).await;
         let save = move || guardrails.replays.save(&store, clock.now());
@@ -194,8 +196,7 @@ async fn note(guardrails: &Arc<Guardrails>, store: &Store, shutdown: impl Future
     }
 }
 
-/// Follows whether lists of revoked certificates are in date.
-pub(super) fn add_look(server: &mut Server, telemetry: &Arc<Telemetry>, agents: &Arc<AgentFiles>) {
+fn add_look(server: &mut Server, telemetry: &Arc<Telemetry>, agents: &Arc<AgentFiles>) {
     let agents = Arc::clone(agents);
     server.add_service(task("agent-lists", telemetry, None, move |shutdown| async move {
         let mut shutdown = pin!(shutdown);

@@ -316,8 +316,7 @@ fn add_tasks(
     server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
     keeping::add_credentials(server, telemetry, authenticator, &clock);
     limits::add_tasks(server, telemetry, [buckets, &agents.guardrails.buckets], &local, &clock);
-    agents::add_task(server, telemetry, &agents.guardrails, (&local, &clock));
-    agents::add_look(server, telemetry, &agents);
+    agents::add_tasks(server, telemetry, &agents, (&local, &clock));
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
     let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());

@@ -55,8 +55,10 @@ pub struct VariantRequest {
 #[serde(deny_unknown_fields)]
 pub struct GuardRailForm {
     /// The largest share of requests that may be blocked because of the third layer, from 0 to 1.
+    #[schema(minimum = 0, maximum = 1)]
     pub max_block_rate: f64,
     /// How many live requests since the start it takes to say so.
+    #[schema(minimum = 1, maximum = 1_000_000_000)]
     pub min_requests: u64,
 }
 

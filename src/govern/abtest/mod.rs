@@ -49,6 +49,8 @@ use crate::store::StoreError;
 pub const TESTS_MAX: usize = 1000;
 /// The most variants of a test.
 pub const VARIANTS_MAX: usize = 16;
+/// The most requests that a guard rail may wait for.
+pub const GUARD_REQUESTS_MAX: u64 = 1_000_000_000;
 /// The longest name of a test or a variant, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 /// The longest description, in bytes.
@@ -180,7 +182,9 @@ pub enum AbTestError {
         known: Vec<String>,
     },
     /// A guard rail is out of its range.
-    #[error("guard_rail: expected a max_block_rate from 0 to 1 and min_requests from 1 on")]
+    #[error(
+        "guard_rail: expected a max_block_rate from 0 to 1 and min_requests from 1 to {GUARD_REQUESTS_MAX}"
+    )]
     GuardRail,
     /// There are too many tests.
     #[error("there are {TESTS_MAX} tests already: delete some")]

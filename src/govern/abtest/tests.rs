@@ -71,7 +71,7 @@ fn what_cannot_be_compared_is_refused() {
         let error = book.create("x".to_owned(), new(variants), &Shelf::default(), moment(1)).unwrap_err();
         assert!(error.to_string().starts_with(message), "{error}");
     }
-    for (rate, least) in [(1.1, 1), (f64::NAN, 1), (-0.1, 1), (0.5, 0)] {
+    for (rate, least) in [(1.1, 1), (f64::NAN, 1), (-0.1, 1), (0.5, 0), (0.5, GUARD_REQUESTS_MAX + 1)] {
         let mut new = new(&[a, b]);
         new.guard_rail = GuardRail { block_rate_max: rate, requests_min: least };
         let error = book.create("x".to_owned(), new, &Shelf::default(), moment(1)).unwrap_err();

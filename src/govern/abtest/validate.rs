@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::AbTest;
 use super::AbTestError;
 use super::DESCRIPTION_BYTES_MAX;
+use super::GUARD_REQUESTS_MAX;
 use super::LATENCY_MS_MAX;
 use super::NAME_BYTES_MAX;
 use super::NewTest;
@@ -29,7 +30,9 @@ impl NewTest {
             return Err(AbTestError::Variants);
         }
         let rail = self.guard_rail;
-        if !(0.0..=1.0).contains(&rail.block_rate_max) || rail.requests_min == 0 {
+        if !(0.0..=1.0).contains(&rail.block_rate_max)
+            || !(1..=GUARD_REQUESTS_MAX).contains(&rail.requests_min)
+        {
             return Err(AbTestError::GuardRail);
         }
         let variants = self.variants.into_iter().map(|written| variant(written, shelf));

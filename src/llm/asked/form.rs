@@ -19,7 +19,11 @@ const STRUCTURE: [char; 4] = ['{', '[', '\u{feff}', '\0'];
 /// Looks at the parts of a form; tells whether all that matter could be read.
 pub(super) fn parts(asked: &mut Asked, body: &[u8], boundary: &str, limits: &JsonLimits) -> bool {
     let Ok(parts) = multipart::parts(body, boundary, multipart::PARTS_MAX) else { return false };
-    parts.iter().fold(true, |is_read, part| self::part(asked, body, part, limits) && is_read)
+    let mut is_read = true;
+    for part in &parts {
+        is_read &= self::part(asked, body, part, limits);
+    }
+    is_read
 }
 
 fn part(asked: &mut Asked, body: &[u8], part: &Part, limits: &JsonLimits) -> bool {

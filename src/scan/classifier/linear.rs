@@ -13,6 +13,7 @@ use super::Verdict;
 use super::citation;
 use super::feature::BLOCK_BYTES;
 use super::lexicon::Lexicon;
+use super::litany::Shortened;
 use super::normal::Normal;
 use super::pool::OVERRIDE;
 use super::pool::PERSONA;
@@ -173,7 +174,11 @@ impl Classifier for Judge {
         _: &(dyn Fn() -> bool + Sync),
     ) -> Result<Verdict, Unjudged> {
         let mut room = self.idle.lock().pop().unwrap_or_default();
-        let verdict = self.judge_in(&mut room, text, origin, signals);
+        let mut verdict = self.judge_in(&mut room, text, origin, signals);
+        if let Some(short) = verdict.confidence.and_then(|_| Shortened::of(text)) {
+            verdict = self.judge_in(&mut room, &short.text, origin, signals);
+            verdict.window = short.source(&verdict.window);
+        }
         let mut idle = self.idle.lock();
         if text.len() <= ROOM_BYTES && idle.len() < ROOMS_MAX {
             idle.push(room);

@@ -22,6 +22,7 @@ pub mod format;
 pub mod known;
 pub mod lexicon;
 pub mod linear;
+pub mod litany;
 pub mod normal;
 pub mod onnx;
 pub mod pool;

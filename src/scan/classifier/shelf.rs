@@ -55,7 +55,7 @@ pub struct Shelf {
     kinds: Vec<Learned>,
     models: BTreeMap<String, Arc<dyn Classifier>>,
     default: Option<String>,
-    tagger: Option<LateTagger>,
+    tagger: Option<Box<LateTagger>>,
     files: ModelFiles,
 }
 
@@ -339,7 +339,7 @@ fn folder_of(path: &str) -> Option<&str> {
 /// A model of either form.
 enum Model {
     Classifier(Arc<dyn Classifier>),
-    Tagger(LateTagger),
+    Tagger(Box<LateTagger>),
 }
 
 fn read_model(
@@ -362,7 +362,7 @@ fn read_model(
             ensure_declared(&model, &kinds)?;
             Model::Classifier(Arc::new(model))
         }
-        (None, false) if is_tagger => Model::Tagger(LateTagger::read(file.clone())?),
+        (None, false) if is_tagger => Model::Tagger(Box::new(LateTagger::read(file.clone())?)),
         (None, false) => Model::Classifier(Arc::new(Judge::new(format::read(file)?))),
         (Some(_), false) | (None, true) => return Err(ModelProblem::Form),
     };

@@ -20,6 +20,8 @@ fn what_is_counted_is_shown() {
     assert_eq!(metrics.availability(), Some(0.5));
     metrics.provider_failed("answered");
     assert_eq!(metrics.availability(), Some(1.0));
+    assert_eq!(metrics.latency_quantile("proxy", 0.99), Some(2.5e-3));
+    assert_eq!(metrics.latency_quantile("admin", 0.99), None);
     // Neither a probe of a gateway that is not ready nor an identity provider that fails is an error of the gateway.
     for (route, code) in [("/ready", 503), ("/health", 503), ("/api/v1/health", 503), ("/auth/callback", 502)]
     {
@@ -28,8 +30,6 @@ fn what_is_counted_is_shown() {
     assert_eq!(metrics.availability(), Some(1.0));
     metrics.finished(Finished { listener: "admin", route: "/api/v1/audit", code: 503, took, example: None });
     assert_eq!(metrics.availability(), Some(0.75));
-    assert_eq!(metrics.latency_quantile("proxy", 0.99), Some(2.5e-3));
-    assert_eq!(metrics.latency_quantile("admin", 0.99), None);
     assert_eq!(metrics.audit_completeness(), None);
 }
 

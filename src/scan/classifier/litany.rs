@@ -1,0 +1,122 @@
+//! What is said over and over: a refrain, a laugh, a filler.
+//!
+//! Each time a word occurs it counts, so that a harmless line weighs a hundred times as much when it is said a hundred
+//! times. What a text says is what is left of it when each such line stands there once.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The longest line that is known again, in bytes.
+const LINE_BYTES_MAX: usize = 96;
+/// How often in a row a line stands there at least.
+const TIMES_MIN: usize = 3;
+/// By how many bytes from the beginning of a word on a place is compared with earlier ones.
+const MARK_BYTES: usize = 8;
+
+/// A text in which each line that was said over and over stands once.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Shortened {
+    /// The text.
+    pub text: Vec<u8>,
+    /// What was left out: at which offset of the text, and how many bytes up to there in all.
+    cuts: Vec<(usize, usize)>,
+}
+
+impl Shortened {
+    /// Leaves out what is said again; `None` where nothing is.
+    pub fn of(text: &[u8]) -> Option<Self> {
+        let (mut short, mut seen) = (Self::default(), HashMap::new());
+        let (mut at, mut left_out) = (0, 0);
+        while at < text.len() {
+            let rest = text.get(at..).unwrap_or_default();
+            let before = begins_word(text, at).then(|| seen.insert(mark(rest), at)).flatten();
+            let again = before.map_or(0, |before| said_again(text, before, at));
+            if again > 0 {
+                left_out += again;
+                short.cuts.push((short.text.len(), left_out));
+                at += again;
+                continue;
+            }
+            short.text.extend(rest.first());
+            at += 1;
+        }
+        (left_out > 0).then_some(short)
+    }
+
+    /// Returns where a part of the text lies in the one it was made of, with what was left out within.
+    pub fn source(&self, part: &Range<usize>) -> Range<usize> {
+        let behind = |offset: usize| {
+            let before = self.cuts.partition_point(|(at, _)| *at <= offset);
+            before.checked_sub(1).and_then(|last| self.cuts.get(last)).map_or(0, |(_, bytes)| *bytes)
+        };
+        part.start + behind(part.start)..part.end + behind(part.end)
+    }
+}
+
+/// Tells whether a word begins at an offset.
+fn begins_word(text: &[u8], at: usize) -> bool {
+    let is_white = |at: usize| text.get(at).is_none_or(u8::is_ascii_whitespace);
+    !is_white(at) && at.checked_sub(1).is_none_or(is_white)
+}
+
+fn mark(text: &[u8]) -> [u8; MARK_BYTES] {
+    let mut mark = [0; MARK_BYTES];
+    mark.iter_mut().zip(text).for_each(|(into, byte)| *into = *byte);
+    mark
+}
+
+/// Returns how many bytes from `at` on are whole repetitions of the line that begins at `before` and ends there.
+fn said_again(text: &[u8], before: usize, at: usize) -> usize {
+    let line = at - before;
+    if line > LINE_BYTES_MAX {
+        return 0;
+    }
+    let (first, then) = (text.get(before..).unwrap_or_default(), text.get(at..).unwrap_or_default());
+    let times = first.iter().zip(then).take_while(|(first, then)| first == then).count() / line;
+    if times + 1 >= TIMES_MIN { times * line } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shortened(text: &str) -> Option<String> {
+        Shortened::of(text.as_bytes()).map(|short| String::from_utf8(short.text).unwrap())
+    }
+
+    #[test]
+    fn what_is_said_three_times_stands_once() {
+        assert_eq!(shortened(&"all is well ".repeat(9)).as_deref(), Some("all is well "));
+        assert_eq!(shortened("go: na na na na hey").as_deref(), Some("go: na hey"));
+        assert_eq!(shortened("one two three. one two three. one two"), None);
+        assert_eq!(shortened(&"é\n".repeat(5)).as_deref(), Some("é\n"));
+        assert_eq!(shortened(""), None);
+    }
+
+    #[test]
+    fn a_part_lies_where_it_came_from() {
+        let text = "la la la la stop la la la end";
+        let short = Shortened::of(text.as_bytes()).unwrap();
+        assert_eq!(short.text, b"la stop la end");
+        for word in ["stop", "end"] {
+            let at = text.find(word).unwrap();
+            let found = short.text.windows(word.len()).position(|it| it == word.as_bytes()).unwrap();
+            assert_eq!(short.source(&(found..found + word.len())), at..at + word.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_part_lies_within_the_text(text in "(?:[ab] ){0,30}", from in 0_usize..40, len in 0_usize..40) {
+            if let Some(short) = Shortened::of(text.as_bytes()) {
+                let from = from.min(short.text.len());
+                let part = from..(from + len).min(short.text.len());
+                let source = short.source(&part);
+                prop_assert!(source.start <= source.end && source.end <= text.len());
+                prop_assert!(short.text.len() < text.len());
+            }
+        }
+    }
+}
