@@ -18,8 +18,18 @@ const MARK_BYTES: usize = 8;
 pub struct Shortened {
     /// The text.
     pub text: Vec<u8>,
-    /// What was left out: at which offset of the text, and how many bytes up to there in all.
-    cuts: Vec<(usize, usize)>,
+    cuts: Vec<Cut>,
+}
+
+/// What was left out at one place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cut {
+    /// The offset in the shortened text.
+    at: usize,
+    /// How long the line is that stands before it.
+    line: usize,
+    /// How many bytes were left out up to here.
+    bytes: usize,
 }
 
 impl Shortened {
@@ -30,10 +40,11 @@ impl Shortened {
         while at < text.len() {
             let rest = text.get(at..).unwrap_or_default();
             let before = begins_word(text, at).then(|| seen.insert(mark(rest), at)).flatten();
-            let again = before.map_or(0, |before| said_again(text, before, at));
-            if again > 0 {
+            if let Some(line) = before.map(|before| at - before)
+                && let again @ 1.. = said_again(text, line, at)
+            {
                 left_out += again;
-                short.cuts.push((short.text.len(), left_out));
+                short.cuts.push(Cut { at: short.text.len(), line, bytes: left_out });
                 at += again;
                 continue;
             }
@@ -43,13 +54,16 @@ impl Shortened {
         (left_out > 0).then_some(short)
     }
 
-    /// Returns where a part of the text lies in the one it was made of, with what was left out within.
+    /// Returns where a part of the text lies in the one it was made of, with what was left out within. Of a line that it
+    /// begins with the last is meant, and of one that it ends with the first: they stand nearest to the rest.
     pub fn source(&self, part: &Range<usize>) -> Range<usize> {
-        let behind = |offset: usize| {
-            let before = self.cuts.partition_point(|(at, _)| *at <= offset);
-            before.checked_sub(1).and_then(|last| self.cuts.get(last)).map_or(0, |(_, bytes)| *bytes)
+        let left_out = |is_before: &dyn Fn(&Cut) -> bool| {
+            self.cuts.iter().rev().find(|cut| is_before(cut)).map_or(0, |cut| cut.bytes)
         };
-        part.start + behind(part.start)..part.end + behind(part.end)
+        let end = part.end + left_out(&|cut| cut.at < part.end);
+        let last = part.start + left_out(&|cut| cut.at.saturating_sub(cut.line) <= part.start);
+        let start = if last <= end { last } else { part.start + left_out(&|cut| cut.at <= part.start) };
+        start..end.max(start)
     }
 }
 
@@ -65,13 +79,12 @@ fn mark(text: &[u8]) -> [u8; MARK_BYTES] {
     mark
 }
 
-/// Returns how many bytes from `at` on are whole repetitions of the line that begins at `before` and ends there.
-fn said_again(text: &[u8], before: usize, at: usize) -> usize {
-    let line = at - before;
+/// Returns how many bytes from `at` on are whole repetitions of the line of so many bytes that ends there.
+fn said_again(text: &[u8], line: usize, at: usize) -> usize {
     if line > LINE_BYTES_MAX {
         return 0;
     }
-    let (first, then) = (text.get(before..).unwrap_or_default(), text.get(at..).unwrap_or_default());
+    let (first, then) = (text.get(at - line..).unwrap_or_default(), text.get(at..).unwrap_or_default());
     let times = first.iter().zip(then).take_while(|(first, then)| first == then).count() / line;
     if times + 1 >= TIMES_MIN { times * line } else { 0 }
 }
@@ -97,14 +110,17 @@ mod tests {
 
     #[test]
     fn a_part_lies_where_it_came_from() {
-        let text = "la la la la stop la la la end";
+        let text = "la la la la stop la la la la la end";
         let short = Shortened::of(text.as_bytes()).unwrap();
         assert_eq!(short.text, b"la stop la end");
-        for word in ["stop", "end"] {
-            let at = text.find(word).unwrap();
-            let found = short.text.windows(word.len()).position(|it| it == word.as_bytes()).unwrap();
-            assert_eq!(short.source(&(found..found + word.len())), at..at + word.len());
+        let source = |part: &str| {
+            let at = short.text.windows(part.len()).position(|it| it == part.as_bytes()).unwrap();
+            &text[short.source(&(at..at + part.len()))]
+        };
+        for part in ["stop", "end", "la stop", "la stop la "] {
+            assert_eq!(source(part), part);
         }
+        assert_eq!(source("stop la end"), "stop la la la la la end");
     }
 
     proptest! {
