@@ -35,8 +35,8 @@
 //! `tests/clients/verify_attestation.py` does that in Python, and shares no code with the gateway.
 //!
 //! Keys are changed every `signing.rotate_days`; the old one stays in the set for `signing.overlap_days`, so that what it signed
-//! counts to its end. `POST /api/v1/signing/rotate` changes it now: with `{"withdraw": false}` what was signed counts on; with `{"withdraw": true}` everything that was signed
-//! before counts no more: for a key that may have leaked. Private keys lie in the store sealed with `node.secret`: a copy of the
-//! store alone signs nothing, and a store without its secret does not start.
+//! counts to its end. `POST /api/v1/signing/rotate` changes it now: with `{"withdraw": false}` what was signed counts on; with
+//! `{"withdraw": true}` everything that was signed before counts no more: for a key that may have leaked. Private keys lie in
+//! the store sealed with `node.secret`: a copy of the store alone signs nothing, and a store without its secret does not start.
 //!
 //! Scores, sessions and attestations need the tier professional or above, and the permission `trust:read`.

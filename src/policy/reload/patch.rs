@@ -9,6 +9,7 @@ use crate::document::Place;
 use crate::document::Problem;
 use crate::document::fault::nearest;
 use crate::policy::file::expand_modes;
+use crate::policy::route::Upstream;
 use crate::policy::ruleset::RELOADABLE_KEYS;
 use crate::policy::ruleset::SINKS_KEY;
 
@@ -99,18 +100,19 @@ fn routes(document: &Document) -> Vec<Value> {
     document.root().get("routes").and_then(Value::as_array).cloned().unwrap_or_default()
 }
 
-/// Tells whether an upstream would be reached with less proof of who calls than by any route now.
+/// Tells whether a server would be reached with less proof of who calls than by any route now, whatever is written around
+/// its name and its port. One that has several names is several.
 fn opens_upstream(current: &Document, wanted: &Document) -> bool {
     let asked = |document: &Document| {
         let of_route = |route: Value| {
             let proof = proof_of(&route);
-            upstreams_of(&route).into_iter().map(move |upstream| (upstream, proof))
+            servers_of(&route).into_iter().map(move |server| (server, proof))
         };
         routes(document).into_iter().flat_map(of_route).collect::<Vec<_>>()
     };
     let known = asked(current);
-    asked(wanted).into_iter().any(|(upstream, proof)| {
-        let least = known.iter().filter(|(other, _)| *other == upstream).map(|(_, proof)| *proof).min();
+    asked(wanted).into_iter().any(|(server, proof)| {
+        let least = known.iter().filter(|(other, _)| *other == server).map(|(_, proof)| *proof).min();
         least.is_some_and(|least| proof < least)
     })
 }
@@ -132,6 +134,13 @@ fn upstreams_of(route: &Value) -> Vec<Value> {
         Some(Value::Array(several)) => several.clone(),
         one => one.cloned().into_iter().collect(),
     }
+}
+
+/// Returns the hosts and ports of a route's upstreams.
+fn servers_of(route: &Value) -> Vec<(String, u16)> {
+    let upstreams = upstreams_of(route);
+    let read = upstreams.iter().filter_map(|upstream| upstream.as_str()?.parse::<Upstream>().ok());
+    read.map(|upstream| (upstream.host.trim_end_matches('.').to_owned(), upstream.port)).collect()
 }
 
 /// Returns each way that a route's key can take: the key's places, one upstream, and who vouches for it.

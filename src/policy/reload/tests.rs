@@ -310,7 +310,9 @@ fn only_some_ask_less_of_those_who_call_an_upstream() {
     let mut beside = open.clone();
     (beside["name"], beside["path_prefix"]) = (json!("b"), json!("/b"));
     beside["upstream"] = json!(["https://two.example", "https://one.example"]);
-    for routes in [json!([open]), json!([route, beside])] {
+    let mut otherwise = beside.clone();
+    otherwise["upstream"] = json!("https://ONE.example.:443/beside");
+    for routes in [json!([open]), json!([route, beside]), json!([route, otherwise])] {
         let patch = json!({ "routes": routes });
         let made = reloader.patch(patch.clone(), &by("ann"), None, Run::Dry);
         assert!(matches!(made, Err(ChangeError::OutOfReach)), "{patch}");
