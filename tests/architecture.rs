@@ -98,6 +98,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
             "document",
             "govern",
             "id",
+            "llm",
             "policy",
             "redact",
             "scan",

@@ -8,7 +8,7 @@
 //! does a licence whose key's file is half there, as long as no key proves another. Each file counts for itself: one
 //! that says something else, or is gone, counts as what it is.
 //!
-//! Clocks differ: a licence may have been issued up to [`ISSUED_AHEAD_MAX`] in our future. Its end is
+//! Clocks differ: a licence may have been issued, or begin, up to [`ISSUED_AHEAD_MAX`] in our future. Its end is
 //! exact.
 
 use std::fs;
@@ -27,7 +27,7 @@ use super::jose::TokenFault;
 use super::jose::VerifyingKey;
 use super::tier::Tier;
 
-/// How far ahead of our clock a licence may have been issued.
+/// How far ahead of our clock a licence may have been issued, or begin.
 pub const ISSUED_AHEAD_MAX: Duration = Duration::from_secs(300);
 /// The characters of an Ed25519 signature in base 64, as a token ends in them.
 const SIGNATURE_CHARS: usize = 86;
@@ -54,6 +54,9 @@ pub struct License {
     /// When it was issued.
     #[serde(rename = "iat", with = "seconds")]
     pub issued_at: Timestamp,
+    /// When it begins; none: when it is issued.
+    #[serde(rename = "nbf", with = "seconds::optional", skip_serializing_if = "Option::is_none", default)]
+    pub not_before: Option<Timestamp>,
     /// When it ends.
     #[serde(rename = "exp", with = "seconds")]
     pub expires_at: Timestamp,
@@ -77,7 +80,7 @@ pub enum LicenseFault {
     /// It has ended.
     #[error("the licence has expired")]
     Expired,
-    /// It was issued in the future.
+    /// It was issued, or begins, in the future.
     #[error("the licence is not valid yet; is the clock right?")]
     NotYet,
     /// It is for one agent, not for a deployment.
@@ -156,7 +159,9 @@ impl License {
     /// # Errors
     /// It does not, and why.
     pub fn check(&self, now: Timestamp) -> Result<(), LicenseFault> {
-        if self.issued_at.as_second() > now.as_second().saturating_add(ISSUED_AHEAD_MAX.as_secs() as i64) {
+        let latest = now.as_second().saturating_add(ISSUED_AHEAD_MAX.as_secs() as i64);
+        let begins_at = self.not_before.map_or(self.issued_at, |begin| begin.max(self.issued_at));
+        if begins_at.as_second() > latest {
             return Err(LicenseFault::NotYet);
         }
         if self.expires_at <= now { Err(LicenseFault::Expired) } else { Ok(()) }
@@ -329,6 +334,29 @@ mod seconds {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Timestamp, D::Error> {
         let seconds = i64::deserialize(input)?;
         Timestamp::from_second(seconds).map_err(|_| D::Error::custom("not a time"))
+    }
+
+    /// The same, of a moment that may be left out.
+    pub(super) mod optional {
+        use jiff::Timestamp;
+        use serde::Deserializer;
+        use serde::Serializer;
+
+        pub(in super::super) fn serialize<S: Serializer>(
+            moment: &Option<Timestamp>,
+            out: S,
+        ) -> Result<S::Ok, S::Error> {
+            match moment {
+                Some(moment) => super::serialize(moment, out),
+                None => out.serialize_none(),
+            }
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            input: D,
+        ) -> Result<Option<Timestamp>, D::Error> {
+            super::deserialize(input).map(Some)
+        }
     }
 }
 

@@ -28,6 +28,7 @@ pub mod refusals;
 pub mod role;
 pub mod scope;
 pub mod secret;
+pub mod secret_file;
 pub mod session;
 pub mod signing;
 pub mod spent;

@@ -63,6 +63,16 @@ impl Tier {
         }
     }
 
+    /// Returns the name as it is written in a sentence.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Community => "Community",
+            Self::Developer => "Developer",
+            Self::Professional => "Professional",
+            Self::Enterprise => "Enterprise",
+        }
+    }
+
     /// Returns the names of what the tier enables.
     pub fn features(self) -> impl Iterator<Item = &'static str> {
         FEATURES.iter().filter(move |(_, least)| *least <= self).map(|(name, _)| *name)

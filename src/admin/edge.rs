@@ -58,6 +58,8 @@ const NO_ROUTE: &str = "none";
 const FORWARDED_FOR: &str = "x-forwarded-for";
 const REQUEST_ID: &str = "x-request-id";
 const REQUEST_ID_BYTES_MAX: usize = 128;
+/// For how long browsers call this host over TLS alone, once it was served so: a year, and no hosts below it.
+const OVER_TLS: &str = "max-age=31536000";
 /// The longest parameter of a path.
 const PATH_PARAMETER_BYTES_MAX: usize = 256;
 
@@ -165,7 +167,12 @@ async fn serve(
         let code = answer.status().as_u16();
         office.telemetry.metrics.finished(Finished { listener: LISTENER, route, code, took, example: None });
     }
-    dressed(answer, &limit, &request_id)
+    let mut answer = dressed(answer, &limit, &request_id);
+    // Over plain HTTP it says nothing (RFC 6797, section 7.2), and the data plane is not for browsers.
+    if plane == Plane::Management && office.facts.is_secure {
+        answer.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(OVER_TLS));
+    }
+    answer
 }
 
 /// Returns the row that answers a method.

@@ -70,7 +70,7 @@ pub enum ApiError {
     #[error("the role of this credential does not allow {0}")]
     Forbidden(Permission),
     /// The tier does not have it.
-    #[error("{feature} needs the tier {} or above, this credential has {}", .least.as_str(), .has.as_str())]
+    #[error("{feature} needs tier {} or above; here it is {}", .least.title(), .has.title())]
     TierTooLow {
         /// What was asked for.
         feature: &'static str,

@@ -82,6 +82,7 @@ mod tests {
     fn facts(address: &str) -> Facts {
         Facts {
             trusted_proxies: Vec::new(),
+            is_secure: false,
             build: Build { version: String::new(), commit: String::new(), build_date: String::new() },
             node_id: String::new(),
             started_at: Timestamp::UNIX_EPOCH,

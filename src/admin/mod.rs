@@ -155,6 +155,8 @@ pub struct Facts {
     pub hosts: Vec<String>,
     /// Whose word counts on who a client is.
     pub trusted_proxies: Vec<Network>,
+    /// Whether the management plane is served over TLS.
+    pub is_secure: bool,
 }
 
 /// Which program runs.

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -33,8 +34,14 @@ use crate::config::file;
 use crate::document::Fault;
 use crate::document::Place;
 use crate::document::Problem;
+use crate::govern::audit::AuditEvent;
+use crate::govern::audit::Recorder;
 use crate::policy::a2a::A2aSettings;
 use crate::policy::handle::RulesetHandle;
+use crate::policy::reload::Announcement;
+use crate::policy::reload::Reloader;
+use crate::policy::reload::SYSTEM_AUTHOR;
+use crate::policy::revision::RevisionSource;
 use crate::policy::route::Route;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
@@ -56,6 +63,8 @@ pub struct AgentFiles {
     telemetry: Arc<Telemetry>,
     clock: Arc<dyn Clock>,
     troubles: Mutex<Troubles>,
+    /// Where changes of the capability map are recorded; what a start reads is none.
+    recorder: OnceLock<Recorder>,
 }
 
 /// What keeps agents from being judged by what the files say.
@@ -63,6 +72,8 @@ pub struct AgentFiles {
 struct Troubles {
     /// What was wrong with the files when they were read last.
     fault: Option<String>,
+    /// What was wrong with the capability map when it was read last.
+    of_map: Vec<Fault>,
     /// Which lists of revoked certificates are out of date.
     outdated: Option<String>,
 }
@@ -83,9 +94,16 @@ impl AgentFiles {
         let guardrails = Guardrails::new(Arc::new(buckets), Replays::open(store, now), Box::new(secret_at));
         let (guardrails, authorities) = (Arc::new(guardrails), Arc::new(Authorities::default()));
         let (clock, troubles) = (Arc::clone(clock), Mutex::default());
-        let files = Arc::new(Self { rules, guardrails, authorities, telemetry, clock, troubles });
+        let recorder = OnceLock::new();
+        let files = Arc::new(Self { rules, guardrails, authorities, telemetry, clock, troubles, recorder });
         files.refresh();
         files
+    }
+
+    /// Records from now on what a changed capability map brings.
+    pub fn record_changes(&self, recorder: Recorder) {
+        // There is one log; a second one would be told nothing.
+        let _ = self.recorder.set(recorder);
     }
 
     /// Reads everything anew.
@@ -93,7 +111,7 @@ impl AgentFiles {
         let rules = self.rules.load();
         self.guardrails.buckets.set_quotas(agent_quotas(&rules.a2a));
         let mut faults = self.trust(&rules.a2a);
-        faults.extend(self.know(&rules.a2a));
+        faults.extend(self.know_anew(&rules.a2a));
         for fault in &faults {
             tracing::error!(%fault, "the agents' files are faulty, what was in force stays");
         }
@@ -144,6 +162,25 @@ impl AgentFiles {
         loaded.err().map(|error| untrusted(settings, &error)).into_iter().collect()
     }
 
+    /// Reads the capability map anew, and records whether that changed anything, or was refused otherwise than before.
+    fn know_anew(&self, settings: &A2aSettings) -> Vec<Fault> {
+        let mut troubles = self.troubles.lock();
+        let before = self.guardrails.directory.load();
+        let faults = self.know(settings);
+        let after = self.guardrails.directory.load();
+        let event = match faults.len() {
+            0 => (before != after).then(|| changed(after.as_deref())),
+            count => (faults != troubles.of_map).then(|| refused(count)),
+        };
+        troubles.of_map.clone_from(&faults);
+        if let (Some(recorder), Some(event)) = (self.recorder.get(), event)
+            && let Err(error) = recorder.record_soon(event)
+        {
+            tracing::error!(%error, "a change of the capability map could not be recorded in the audit log");
+        }
+        faults
+    }
+
     fn know(&self, settings: &A2aSettings) -> Vec<Fault> {
         let directory = &self.guardrails.directory;
         let Some(path) = &settings.capabilities else {
@@ -153,6 +190,37 @@ impl AgentFiles {
         let replaced =
             file::read(path).and_then(|text| directory.replace(&text, &path.display().to_string()));
         replaced.err().unwrap_or_default()
+    }
+}
+
+/// Returns what is recorded of a map that is in force now, or of there being none any more.
+fn changed(agents: Option<&Agents>) -> AuditEvent {
+    let message = match agents.map(|agents| &agents.map) {
+        Some(map) => {
+            format!(
+                "the capability map knows {} agents and {} capabilities",
+                map.agents.len(),
+                map.capabilities.len()
+            )
+        }
+        None => "there is no capability map any more".to_owned(),
+    };
+    AuditEvent {
+        event_type: "capabilities_changed".to_owned(),
+        action: "allow".to_owned(),
+        actor: Some(SYSTEM_AUTHOR.to_owned()),
+        message,
+        ..AuditEvent::default()
+    }
+}
+
+/// Returns what is recorded of a map that does not count.
+fn refused(faults: usize) -> AuditEvent {
+    AuditEvent {
+        event_type: "capabilities_refused".to_owned(),
+        action: "block".to_owned(),
+        message: format!("a changed capability map has {faults} faults; nothing changed"),
+        ..AuditEvent::default()
     }
 }
 
@@ -211,32 +279,36 @@ fn add_look(server: &mut Server, telemetry: &Arc<Telemetry>, agents: &Arc<AgentF
     }));
 }
 
-/// The files by which certificates of agents are judged, as they were named when they could be used last.
+/// The files by which certificates of agents are judged, as the configuration that was taken last names them.
 pub(super) struct NamedFiles(Mutex<[Option<PathBuf>; 2]>);
 
 impl NamedFiles {
     /// Returns the files that a configuration names at the start, usable or not: nobody is let in until they are.
     pub(super) fn of(config: &Config) -> Self {
-        Self(Mutex::new(named(config)))
+        Self(Mutex::new(named(&config.rules.a2a)))
     }
 
     /// Returns what is wrong with files that a configuration names instead. Of those that it named before, the last good
     /// ones stay in force, whatever becomes of them.
     pub(super) fn faults(&self, config: &Config) -> Vec<ConfigFault> {
-        let (mut known, wanted) = (self.0.lock(), named(config));
-        if *known == wanted {
+        if *self.0.lock() == named(&config.rules.a2a) {
             return Vec::new();
         }
-        let faults: Vec<ConfigFault> = untrusted_files(config).into_iter().collect();
-        if faults.is_empty() {
-            *known = wanted;
-        }
-        faults
+        untrusted_files(config).into_iter().collect()
+    }
+
+    /// Follows which configuration is taken: one that is refused, for whatever reason, names nothing.
+    pub(super) fn follow(self: Arc<Self>, reloader: &Reloader) {
+        let rules = reloader.handle();
+        reloader.subscribe(move |announcement| {
+            if matches!(announcement, Announcement::Published(change) if change.source == RevisionSource::File) {
+                *self.0.lock() = named(&rules.load().a2a);
+            }
+        });
     }
 }
 
-fn named(config: &Config) -> [Option<PathBuf>; 2] {
-    let settings = &config.rules.a2a;
+fn named(settings: &A2aSettings) -> [Option<PathBuf>; 2] {
     [settings.client_ca.clone(), settings.client_crl.clone()]
 }
 

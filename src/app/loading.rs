@@ -36,22 +36,24 @@ const DIALECTS: &str = "dialects";
 /// The most dialect files of an overlay.
 const DIALECT_FILES_MAX: usize = 256;
 
-/// Returns the loaders of a configuration: its document, its packs, its dialects.
-pub fn loading(config: &Config, sources: &Sources) -> Loading {
+/// Returns the loaders of a configuration: its document, its packs, its dialects. Files of agents that are named
+/// otherwise than `agents` knows are judged, too.
+pub(super) fn loading(config: &Config, sources: &Sources, agents: Arc<NamedFiles>) -> Loading {
     let (sources, plugins) = (sources.clone(), config.plugins.path.clone());
     let (overlay, rules, models) = (plugins.clone(), plugins.clone(), plugins.clone());
     let packs = Arc::new(Packs { plugins, last: Mutex::default() });
-    let agents = NamedFiles::of(config);
     let (of_detectors, of_rules) = (Arc::clone(&packs), Arc::clone(&packs));
     Loading {
         document: Box::new(move || {
             // The whole file is read, so that a fault in what needs a restart is told now, not then.
             let document = sources.document()?;
-            let config = Config::read(document.clone())?;
-            let mut faults = provider_key_faults(&config);
-            faults.extend(sink_secret_faults(&config));
-            faults.extend(agents.faults(&config));
-            if faults.is_empty() { Ok(document) } else { Err(faults) }
+            let read = Config::read_and_try(document.clone(), |config| {
+                let mut faults = provider_key_faults(config);
+                faults.extend(sink_secret_faults(config));
+                faults.extend(agents.faults(config));
+                faults
+            });
+            read.map(|_| document)
         }),
         detectors: Box::new(move || packs.load()),
         layer2: Box::new(move || {
@@ -114,7 +116,8 @@ impl Packs {
 
 /// Returns everything that is wrong with the rules of a configuration.
 pub fn faults(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
-    let mut faults = try_build(&loading(config, sources), &config.document).err().unwrap_or_default();
+    let loading = loading(config, sources, Arc::new(NamedFiles::of(config)));
+    let mut faults = try_build(&loading, &config.document).err().unwrap_or_default();
     faults.extend(agents::faults(config));
     faults.extend(frameworks::load(&config.plugins.path).err().into_iter().flatten());
     faults

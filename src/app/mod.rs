@@ -92,7 +92,6 @@ use crate::telemetry::logging;
 use crate::tls::CertificateStore;
 
 pub use self::ending::Invocation;
-pub use self::loading::loading;
 pub use self::memory::gives_memory_back;
 pub use self::state::StateError;
 
@@ -241,6 +240,7 @@ fn follow_routes(state: &State, upstreams: &Arc<Upstreams>) {
     let prepared = Arc::clone(&provider_keys);
     state.reloader.prepare(move |rules| prepared.prepare(&rules.routes));
     state.reloader.subscribe(move |_| provider_keys.refresh(&rules.load().routes));
+    state.agents.record_changes(state.recorder.clone());
     let agent_files = Arc::clone(&state.agents);
     state.reloader.subscribe(move |_| agent_files.refresh());
     admin::journal::record_file_changes(&state.reloader, state.recorder.clone());
@@ -431,6 +431,7 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Listener
         streams_per_caller: config.admin.max_streams_per_caller,
         addresses: addresses.bound().iter().map(SocketAddr::ip).collect(),
         trusted_proxies: config.admin.trusted_proxies.clone(),
+        is_secure: config.admin.tls.is_some(),
         hosts: config.admin.hosts.iter().chain(public.as_ref()).cloned().collect(),
     }
 }

@@ -1,12 +1,11 @@
 //! What people sign in with, made from the configuration.
 
-use std::fs::File;
-use std::io::Read;
 use std::sync::Arc;
 
 use super::state::StateError;
 use crate::access::cookie::CookieStyle;
 use crate::access::secret::NodeSecret;
+use crate::access::secret_file;
 use crate::access::sso::ClientSecretPlace;
 use crate::access::sso::Hidden;
 use crate::access::sso::IdentityProvider;
@@ -21,9 +20,6 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::config::env::named;
 use crate::store::Store;
-
-/// The longest client secret, in bytes.
-const CLIENT_SECRET_BYTES_MAX: u64 = 8 * 1024;
 
 /// Settles how cookies travel.
 pub(super) fn sign_in(config: &Config) -> SignIn {
@@ -85,11 +81,7 @@ fn client(
 fn secret_at(place: &ClientSecretPlace) -> Option<String> {
     let text = match place {
         ClientSecretPlace::Environment(name) => named(name)?,
-        ClientSecretPlace::File(path) => {
-            let mut text = String::new();
-            File::open(path).ok()?.take(CLIENT_SECRET_BYTES_MAX).read_to_string(&mut text).ok()?;
-            text
-        }
+        ClientSecretPlace::File(path) => secret_file::read(path).ok()?,
     };
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

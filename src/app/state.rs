@@ -2,7 +2,6 @@
 
 use std::fs::DirBuilder;
 use std::io;
-use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -10,8 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::agents::AgentFiles;
+use super::agents::NamedFiles;
 use super::frameworks;
 use super::jobs::Common;
+use super::loading::loading;
 use super::privacy;
 use super::sign_in;
 use super::stores;
@@ -26,6 +27,7 @@ use crate::access::keyring::Keyring;
 use crate::access::license::Licensing;
 use crate::access::secret::NodeSecret;
 use crate::access::secret::TooShort;
+use crate::access::secret_file;
 use crate::access::session::SessionStore;
 use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
@@ -72,7 +74,6 @@ use crate::policy::reload::ChangeError;
 use crate::policy::reload::Origin;
 use crate::policy::reload::Reloader;
 use crate::policy::revision::Revisions;
-use crate::proxy::provider_key::PROVIDER_KEY_BYTES_MAX;
 use crate::proxy::provider_key::ProviderKeys;
 use crate::store::PostgresFault;
 use crate::store::Store;
@@ -285,7 +286,8 @@ fn open_rules(
     (store, keyring): (&Store, &Arc<Keyring>),
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Reloader>, StateError> {
-    let loading = super::loading(config, sources);
+    let named = Arc::new(NamedFiles::of(config));
+    let loading = loading(config, sources, Arc::clone(&named));
     let revisions = Revisions::open(store, authors(keyring))?;
     let (reloader, origin) =
         Reloader::start(loading, revisions, Arc::clone(clock)).map_err(|error| match error {
@@ -293,6 +295,7 @@ fn open_rules(
             other => StateError::Change(other),
         })?;
     tell_origin(&origin, reloader.handle().load().revision);
+    named.follow(&reloader);
     Ok(Arc::new(reloader))
 }
 
@@ -300,13 +303,7 @@ fn open_rules(
 pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
     match place {
         SecretPlace::Environment(name) => named(name),
-        SecretPlace::File(path) => {
-            let mut text = String::new();
-            let file = std::fs::File::open(path).ok()?;
-            // One byte more than a key may have, so that a longer one is seen to be too long.
-            file.take(PROVIDER_KEY_BYTES_MAX as u64 + 1).read_to_string(&mut text).ok()?;
-            Some(text)
-        }
+        SecretPlace::File(path) => secret_file::read(path).ok(),
     }
 }
 

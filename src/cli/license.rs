@@ -63,6 +63,9 @@ pub struct IssueArguments {
     /// When it ends: a moment in ISO 8601, such as 2027-12-31T00:00:00Z.
     #[arg(long, value_name = "TIME")]
     expires: Timestamp,
+    /// When it begins; without it, now.
+    #[arg(long, value_name = "TIME")]
+    not_before: Option<Timestamp>,
     /// The one agent it is for; without it, it is for a deployment.
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
@@ -102,10 +105,14 @@ fn issue(arguments: &IssueArguments) -> Result<ExitCode, String> {
     if arguments.expires <= now {
         return Err("the licence would have expired before it is issued".to_owned());
     }
+    if arguments.not_before.is_some_and(|begin| arguments.expires <= begin) {
+        return Err("the licence would have expired before it begins".to_owned());
+    }
     let license = License {
         subject: arguments.subject.clone(),
         tier: arguments.tier,
         issued_at: now,
+        not_before: arguments.not_before,
         expires_at: arguments.expires,
         agent: arguments.agent.clone(),
         features: arguments.features.clone(),
@@ -128,6 +135,7 @@ fn inspect(file: &Path, trusted: &[PathBuf]) -> Result<ExitCode, String> {
             "subject": license.subject,
             "tier": license.tier.as_str(),
             "issued": license.issued_at.to_string(),
+            "not_before": license.not_before.map(|begin| begin.to_string()),
             "expires": license.expires_at.to_string(),
             "agent": license.agent,
             "features": license.features,

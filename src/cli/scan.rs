@@ -15,13 +15,16 @@ use serde_json::json;
 use super::EXIT_FINDINGS;
 use super::complain;
 use super::say;
+use crate::llm::media::Media;
 use crate::redact::mask;
 use crate::scan::classifier::Origin;
 use crate::scan::classifier::Signals;
+use crate::scan::classifier::Spellings;
 use crate::scan::classifier::shelf::Shelf;
 use crate::scan::kind::Kind;
 use crate::scan::pack;
 use crate::scan::scanner::Scanner;
+use crate::scan::spelling;
 use crate::scan::tagger::reading::Reading;
 use crate::scan::tagger::reading::Span;
 use crate::scan::threat::DetectorSet;
@@ -31,6 +34,8 @@ use crate::scan::threat::Finding;
 const PIECE_BYTES: usize = 8 << 20;
 /// No match is wider, so one that lies on a border is whole in one of the two pieces.
 const OVERLAP_BYTES: usize = 256 << 10;
+/// Why a text in wide characters is not read: nothing would be found in it.
+const WIDE: &str = "it is UTF-16 or UTF-32, which is not read; convert it to UTF-8 first (iconv)";
 /// Larger inputs report progress.
 const PROGRESS_BYTES: u64 = 64 << 20;
 
@@ -136,6 +141,9 @@ fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
         let before = text.len();
         let read = input.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut text)?;
         let is_last = read < PIECE_BYTES;
+        if base + before == 0 && Media::looks_wide(&text) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, WIDE));
+        }
         let until =
             if is_last { text.len() } else { text.len().saturating_sub(OVERLAP_BYTES).max(before / 2) };
         report.piece(&text, judged_to..until, (base, is_last), &wanted)?;
@@ -199,8 +207,10 @@ impl<'a> Report<'a> {
         wanted: &DetectorSet,
     ) -> io::Result<Option<Finding>> {
         let category = |id| self.scanner.detector(id).map(|detector| detector.category);
-        let signals = Signals::of(seen, category);
         let part = text.get(region.clone()).unwrap_or_default();
+        let is_spelt = spelling::may_be_spelt(part).map_err(io::Error::other)?;
+        let spellings = if is_spelt { Spellings::All } else { Spellings::Encoded };
+        let signals = Signals { spellings, ..Signals::of(seen, category) };
         let found = self.shelf.find(part, Origin::User, &signals, wanted, &|| false);
         let Some(mut finding) = found.map_err(io::Error::other)? else { return Ok(None) };
         for range in [&mut finding.span, &mut finding.value] {

@@ -122,10 +122,11 @@ impl Sources {
     ///
     /// All faults.
     pub fn check(&self, build: impl FnOnce(&Config) -> Vec<ConfigFault>) -> Result<Config, Vec<ConfigFault>> {
-        let config = self.load()?;
-        let mut faults = provision::faults(&config);
-        faults.extend(build(&config));
-        if faults.is_empty() { Ok(config) } else { Err(faults) }
+        Config::read_and_try(self.document()?, |config| {
+            let mut faults = provision::faults(config);
+            faults.extend(build(config));
+            faults
+        })
     }
 
     /// Returns the folder of policies beside the operator's file.
@@ -142,7 +143,30 @@ impl Config {
     ///
     /// All faults: unknown keys, values that do not fit, names that lead nowhere.
     pub fn read(document: Document) -> Result<Self, Vec<ConfigFault>> {
-        section::read(&document, |root| {
+        let (config, faults) = Self::tried(document);
+        if faults.is_empty() { Ok(config) } else { Err(faults) }
+    }
+
+    /// Reads a document and lets `more` look for further faults, whatever is wrong already.
+    ///
+    /// # Errors
+    ///
+    /// All faults, in the order of their places.
+    pub fn read_and_try(
+        document: Document,
+        more: impl FnOnce(&Self) -> Vec<ConfigFault>,
+    ) -> Result<Self, Vec<ConfigFault>> {
+        let (config, mut faults) = Self::tried(document);
+        let mut found = more(&config);
+        found.retain(|fault| !is_told_by(fault, &faults));
+        faults.extend(found);
+        ConfigFault::sort(&mut faults);
+        if faults.is_empty() { Ok(config) } else { Err(faults) }
+    }
+
+    /// Reads a document as far as it goes, with stand-ins for what is faulty: more faults may be found by it.
+    fn tried(document: Document) -> (Self, Vec<ConfigFault>) {
+        section::tried(&document, |root| {
             let admin = read::admin(&mut root.section("admin"));
             let (together, shared_limits) = read::cluster(&mut root.section("cluster"));
             // The sinks in force are those of the revision: here only what is wrong with the files' is told.
@@ -168,6 +192,13 @@ impl Config {
             }
         })
     }
+}
+
+/// Tells whether a fault was told before, or lies in a table with one that was: it may be that of a stand-in.
+fn is_told_by(fault: &ConfigFault, told: &[ConfigFault]) -> bool {
+    let table = |key: &str| key.rsplit_once('.').map(|(table, _)| table.to_owned());
+    let own = table(&fault.key);
+    told.iter().any(|told| told.key == fault.key || own.is_some() && table(&told.key) == own)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Tries what a configuration names in the file system, without starting anything.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +9,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
 use crate::access::secret::SHARED_CHARS_MIN;
+use crate::access::secret_file;
+use crate::access::secret_file::SecretFileFault;
 use crate::access::sso::ClientSecretPlace;
 use crate::access::sso::OidcConfig;
 use jiff::Timestamp;
@@ -59,18 +60,12 @@ fn store_faults(config: &Config) -> Vec<ConfigFault> {
     let mut faults: Vec<ConfigFault> = redis_faults(config).into_iter().collect();
     let Some(postgres) = &config.store.postgres else { return faults };
     let key = |key: &str| format!("store.postgres.{key}");
-    for (place, keys, what) in [
-        (&postgres.url, ["url_file", "url_env"], "cannot be read, or holds no URL"),
-        (&postgres.secret, ["secret_file", "secret_env"], "cannot be read, or holds less than 32 characters"),
+    for (place, keys, least, holds) in [
+        (&postgres.url, ["url_file", "url_env"], 1, "no URL"),
+        (&postgres.secret, ["secret_file", "secret_env"], SHARED_CHARS_MIN, "less than 32 characters"),
     ] {
-        let (at, text) = match place {
-            SecretPlace::File(file) => (keys[0], fs::read_to_string(file).ok()),
-            SecretPlace::Environment(name) => (keys[1], named(name)),
-        };
-        let least = if keys[0] == "secret_file" { SHARED_CHARS_MIN } else { 1 };
-        if text.is_none_or(|text| text.trim().len() < least) {
-            faults.push(fault(config, key(at), what));
-        }
+        let problem = unusable(place, keys, |text| text.trim().len() >= least, holds);
+        faults.extend(problem.map(|(at, reason)| fault(config, key(at), &reason)));
     }
     let ca = postgres.ca_file.as_deref().and_then(|file| certificates(file).err());
     faults.extend(ca.map(|reason| fault(config, key("ca_file"), reason)));
@@ -79,13 +74,10 @@ fn store_faults(config: &Config) -> Vec<ConfigFault> {
 
 fn redis_faults(config: &Config) -> Option<ConfigFault> {
     let redis = config.shared_limits.as_ref()?;
-    let (key, text) = match &redis.url {
-        SecretPlace::File(file) => ("url_file", fs::read_to_string(file).ok()),
-        SecretPlace::Environment(name) => ("url_env", named(name)),
-    };
-    let is_url = text.is_some_and(|text| text.parse::<RedisUrl>().is_ok());
-    let reason = "cannot be read, or holds no URL: redis://:PASSWORD@HOST:PORT, or rediss:// with TLS";
-    (!is_url).then(|| fault(config, format!("cluster.redis.{key}"), reason))
+    let holds = "no URL: redis://:PASSWORD@HOST:PORT, or rediss:// with TLS";
+    let is_url = |text: &str| text.parse::<RedisUrl>().is_ok();
+    let (key, reason) = unusable(&redis.url, ["url_file", "url_env"], is_url, holds)?;
+    Some(fault(config, format!("cluster.redis.{key}"), &reason))
 }
 
 /// Returns what is wrong with the providers' keys that the routes name.
@@ -95,18 +87,10 @@ pub fn provider_key_faults(config: &Config) -> Vec<ConfigFault> {
         let route = config.rules.routes.iter().find(|route| &route.name == name);
         let Some(route) = route else { continue };
         let Some(place) = route.auth.provider_key() else { continue };
-        let (key, problem) = match place {
-            SecretPlace::File(file) if !holds_key(route, fs::read_to_string(file).ok()) => (
-                "provider_key_file",
-                "cannot be read, or holds no key on one line (with aws_region, ACCESS_KEY_ID:SECRET)",
-            ),
-            SecretPlace::Environment(name) if !holds_key(route, named(name)) => (
-                "provider_key_env",
-                "is not set, or holds no key on one line (with aws_region, ACCESS_KEY_ID:SECRET)",
-            ),
-            SecretPlace::File(_) | SecretPlace::Environment(_) => continue,
-        };
-        faults.push(fault(config, format!("routes[{at}].{key}"), problem));
+        let holds = "no key on one line (with aws_region, ACCESS_KEY_ID:SECRET)";
+        let keys = ["provider_key_file", "provider_key_env"];
+        let problem = unusable(place, keys, |text| holds_key(route, text), holds);
+        faults.extend(problem.map(|(key, reason)| fault(config, format!("routes[{at}].{key}"), &reason)));
     }
     faults
 }
@@ -116,14 +100,10 @@ pub fn sink_secret_faults(config: &Config) -> Vec<ConfigFault> {
     // What is wrong with a sink beside its secret was told when the configuration was read.
     let sinks = siem::of(&config.document).unwrap_or_default().sinks;
     let problem = |(at, sink): (usize, &SinkConfig)| {
-        let (key, text, reason) = match sink.target.secret()? {
-            SecretPlace::File(file) => {
-                ("secret_file", fs::read_to_string(file).ok(), "cannot be read, or holds no secret")
-            }
-            SecretPlace::Environment(name) => ("secret_env", named(name), "is not set, or holds no secret"),
-        };
-        let is_there = text.is_some_and(|text| !text.trim().is_empty());
-        (!is_there).then(|| fault(config, format!("siem.sinks[{at}].{key}"), reason))
+        let is_there = |text: &str| !text.trim().is_empty();
+        let place = sink.target.secret()?;
+        let (key, reason) = unusable(place, ["secret_file", "secret_env"], is_there, "no secret")?;
+        Some(fault(config, format!("siem.sinks[{at}].{key}"), &reason))
     };
     sinks.iter().enumerate().filter_map(problem).collect()
 }
@@ -153,29 +133,43 @@ fn oidc_faults(config: &Config, oidc: &OidcConfig) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     let problem = oidc.ca_file.as_deref().and_then(|file| certificates(file).err());
     faults.extend(problem.map(|reason| fault(config, "sso.oidc.ca_file".to_owned(), reason)));
-    let secret = match &oidc.client_secret {
-        Some(ClientSecretPlace::File(file)) if !holds_line(fs::read_to_string(file).ok()) => {
-            Some(("client_secret_file", "cannot be read, or holds no secret on one line"))
-        }
-        Some(ClientSecretPlace::Environment(name)) if !holds_line(named(name)) => {
-            Some(("client_secret_env", "is not set, or holds no secret on one line"))
-        }
-        _ => None,
-    };
-    faults.extend(secret.map(|(key, reason)| fault(config, format!("sso.oidc.{key}"), reason)));
+    let place = oidc.client_secret.as_ref().map(|place| match place {
+        ClientSecretPlace::File(path) => SecretPlace::File(path.clone()),
+        ClientSecretPlace::Environment(name) => SecretPlace::Environment(name.clone()),
+    });
+    let keys = ["client_secret_file", "client_secret_env"];
+    let holds_line = |text: &str| header_value(text).is_some();
+    let problem = place.and_then(|place| unusable(&place, keys, holds_line, "no secret on one line"));
+    faults.extend(problem.map(|(key, reason)| fault(config, format!("sso.oidc.{key}"), &reason)));
     faults
 }
 
-fn holds_key(route: &Route, secret: Option<String>) -> bool {
-    let key = secret.as_deref().and_then(header_value);
-    key.is_some_and(|key| match &route.aws {
+fn holds_key(route: &Route, text: &str) -> bool {
+    header_value(text).is_some_and(|key| match &route.aws {
         Some(scope) => Signer::read(&key, scope, Timestamp::UNIX_EPOCH).is_some(),
         None => true,
     })
 }
 
-fn holds_line(secret: Option<String>) -> bool {
-    secret.is_some_and(|secret| header_value(&secret).is_some())
+/// Returns which of the two keys names a secret's place, a file or a variable, and why it cannot be used; none where it
+/// can.
+fn unusable(
+    place: &SecretPlace,
+    [file, variable]: [&'static str; 2],
+    is_good: impl FnOnce(&str) -> bool,
+    holds: &str,
+) -> Option<(&'static str, String)> {
+    let (key, text, missing) = match place {
+        SecretPlace::File(path) => (file, secret_file::read(path), "cannot be read"),
+        SecretPlace::Environment(name) => {
+            (variable, named(name).ok_or(SecretFileFault::Unreadable), "is not set")
+        }
+    };
+    match text {
+        Ok(text) if is_good(&text) => None,
+        Err(fault @ SecretFileFault::TooLong) => Some((key, fault.to_string())),
+        Ok(_) | Err(SecretFileFault::Unreadable) => Some((key, format!("{missing}, or holds {holds}"))),
+    }
 }
 
 /// Returns the names of the routes in the order they were written.
@@ -202,4 +196,39 @@ fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, &'static st
 fn fault(config: &Config, key: String, reason: &str) -> ConfigFault {
     let place = config.document.places().of(&key).cloned();
     ConfigFault { place, key, problem: Problem::Invalid { reason: reason.to_owned(), suggestion: None } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::access::secret_file::SECRET_FILE_BYTES_MAX;
+    use crate::config::Sources;
+
+    #[test]
+    fn what_is_too_long_for_a_secret_is_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, long) = (folder.path().join("gateway.toml"), folder.path().join("long"));
+        let secret = long.display();
+        let text = format!(
+            "[[routes]]\nname = \"a\"\nupstream = \"https://a.example\"\ndialect = \"openai\"\npolicy = \"default\"\n\
+             auth = \"gateway_key\"\nprovider_key_file = \"{secret}\"\n[[siem.sinks]]\nname = \"soc\"\n\
+             platform = \"webhook\"\nurl = \"https://soc.example\"\nsecret_file = \"{secret}\"\n"
+        );
+        fs::write(&file, text).unwrap();
+        let complaints = |length: usize| {
+            fs::write(&long, "a".repeat(length)).unwrap();
+            let config = Sources { file: Some(file.clone()), ..Sources::default() }.load().unwrap();
+            let faults = [provider_key_faults(&config), sink_secret_faults(&config)].concat();
+            faults.iter().map(|fault| format!("{}: {}", fault.key, fault.problem)).collect::<Vec<_>>()
+        };
+        assert_eq!(complaints(SECRET_FILE_BYTES_MAX), Vec::<String>::new());
+        let reason = "is longer than 8192 bytes";
+        let expected = [
+            format!("routes[0].provider_key_file: {reason}"),
+            format!("siem.sinks[0].secret_file: {reason}"),
+        ];
+        assert_eq!(complaints(SECRET_FILE_BYTES_MAX + 1), expected);
+    }
 }

@@ -97,6 +97,13 @@ impl Fault {
     pub fn line(&self) -> Option<usize> {
         self.place.as_ref().and_then(|place| place.line)
     }
+
+    /// Puts faults into the order of where they were written.
+    pub fn sort(faults: &mut [Self]) {
+        faults.sort_by_key(|fault| {
+            fault.place.as_ref().map(|place| (place.source.clone(), place.line, place.column))
+        });
+    }
 }
 
 impl fmt::Display for Fault {

@@ -35,6 +35,13 @@ pub struct Section<'a> {
 ///
 /// All faults, in the order of their places.
 pub fn read<T>(document: &Document, build: impl FnOnce(&mut Section<'_>) -> T) -> Result<T, Vec<Fault>> {
+    let (built, faults) = tried(document, build);
+    if faults.is_empty() { Ok(built) } else { Err(faults) }
+}
+
+/// Reads a whole document as [`read`] does and returns, beside all faults, what is built, with stand-ins where there are
+/// any: who goes on looking for faults needs it, and nobody else.
+pub fn tried<T>(document: &Document, build: impl FnOnce(&mut Section<'_>) -> T) -> (T, Vec<Fault>) {
     let faults = RefCell::new(Vec::new());
     let mut root = Section {
         path: String::new(),
@@ -46,13 +53,8 @@ pub fn read<T>(document: &Document, build: impl FnOnce(&mut Section<'_>) -> T) -
     let built = build(&mut root);
     root.finish();
     let mut faults = faults.into_inner();
-    if faults.is_empty() {
-        return Ok(built);
-    }
-    let at =
-        |fault: &Fault| fault.place.as_ref().map(|place| (place.source.clone(), place.line, place.column));
-    faults.sort_by_key(at);
-    Err(faults)
+    Fault::sort(&mut faults);
+    (built, faults)
 }
 
 impl<'a> Section<'a> {

@@ -35,6 +35,21 @@ const TRANSCRIBING: &str = "transcription_sessions";
 const RENAMING: [(&str, &[&str]); 2] =
     [("/api/create", &["from", "modelfile"]), ("/api/copy", &["source", "destination"])];
 
+/// What ends the paths at which a secret or a call is to be had that goes past whoever reads requests: what is asked for
+/// with it is said to the provider alone.
+const PAST: [&str; 8] = [
+    "/realtime/calls",
+    "/realtime/client_secrets",
+    "/realtime/sessions",
+    "/realtime/transcription_sessions",
+    "/realtimeapi/sessions",
+    "/realtimertc",
+    "/chatkit/sessions",
+    "/auth_tokens",
+];
+/// What ends the path at which a call is to be had by an offer of WebRTC, and a socket without one.
+const OFFERED: &str = "/realtime";
+
 /// What a request asks for; names may be there several times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
@@ -50,6 +65,8 @@ pub struct Asked {
     pub is_stored: bool,
     /// Whether what was stored decides on the model as well.
     pub is_model_stored: bool,
+    /// Whether it opens what goes past whoever reads requests.
+    pub goes_past: bool,
     /// Whether a member reads as one that names these, and is written otherwise: some providers take it for that.
     pub is_disguised: bool,
     /// Whether it asks for a session that only writes down what is said.
@@ -81,6 +98,15 @@ impl Asked {
                 self.own_model(&value);
             }
         }
+    }
+
+    /// Adds what is opened or run at a path, whatever a body that is sent there names.
+    pub fn at_path(&mut self, path: &str, body: &[u8]) {
+        let path = path.trim_end_matches('/');
+        let is_offer = path.ends_with(OFFERED) && !body.is_empty();
+        self.goes_past |= is_offer || PAST.iter().any(|end| path.ends_with(end));
+        // The graders of a stored evaluation have models of their own.
+        self.is_model_stored |= is_run_of_evaluation(path) && !body.is_empty();
     }
 
     /// Adds what a JSON body names, or a message of a socket.
@@ -115,6 +141,12 @@ impl Asked {
             self.models.push(name.to_owned());
         }
     }
+}
+
+/// Tells whether a path is `…/evals/ID/runs`.
+fn is_run_of_evaluation(path: &str) -> bool {
+    let mut parts = path.rsplit('/');
+    parts.next() == Some("runs") && parts.nth(1) == Some("evals")
 }
 
 /// Returns the name of a model without its collection, which Gemini writes before it.

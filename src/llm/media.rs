@@ -28,7 +28,7 @@ pub enum Media {
     Binary,
     /// Amazon's frames around pieces of JSON.
     AmazonEvents,
-    /// Nothing was declared.
+    /// Nothing was declared, or nothing that tells whether it is text.
     Undeclared,
 }
 
@@ -58,7 +58,45 @@ const WIDE_NULS_MIN: usize = 50;
 const WIDE_OTHERS_MAX: usize = 10;
 /// How many bytes of a text show at a glance that it is no base64.
 const GLANCE_BYTES: usize = 64;
-const OPAQUE_APPLICATION: [&str; 7] = ["octet-stream", "pdf", "zip", "gzip", "x-tar", "wasm", "x-protobuf"];
+/// Applications whose files hold no text that is read …
+const OPAQUE_APPLICATION: [&str; 26] = [
+    "gzip",
+    "java-archive",
+    "mp4",
+    "msword",
+    "octet-stream",
+    "ogg",
+    "pdf",
+    "vnd.apache.arrow.file",
+    "vnd.apache.parquet",
+    "vnd.rar",
+    "vnd.sqlite3",
+    "wasm",
+    "x-7z-compressed",
+    "x-bzip2",
+    "x-gzip",
+    "x-hdf5",
+    "x-parquet",
+    "x-protobuf",
+    "x-rar-compressed",
+    "x-sqlite3",
+    "x-tar",
+    "x-xz",
+    "x-zip-compressed",
+    "zip",
+    "zlib",
+    "zstd",
+];
+/// … and how the names of whole families of them begin: office files, most of which are archives. What is XML of them
+/// ends in `+xml`.
+const OPAQUE_FAMILIES: [&str; 6] = [
+    "vnd.apple.",
+    "vnd.ms-",
+    "vnd.oasis.opendocument.",
+    "vnd.openxmlformats-officedocument.",
+    "vnd.sun.xml.",
+    "vnd.visio",
+];
 
 impl Media {
     /// Reads a Content-Type value; an absent one is [`Media::Undeclared`].
@@ -90,8 +128,9 @@ impl Media {
             Some(("application", "vnd.amazon.eventstream")) => Self::AmazonEvents,
             Some(("application", "x-www-form-urlencoded")) => Self::Form,
             Some(("audio" | "image" | "video" | "font" | "model", _)) => Self::Opaque,
-            Some(("application", subtype)) if OPAQUE_APPLICATION.contains(&subtype) => Self::Opaque,
-            Some(("text" | "application", _)) => Self::Text,
+            Some(("application", subtype)) if subtype == "xml" || subtype.ends_with("+xml") => Self::Text,
+            Some(("application", subtype)) if is_opaque_application(subtype) => Self::Opaque,
+            Some(("text", _)) => Self::Text,
             _ => Self::Undeclared,
         };
         let utf8 = find("charset").is_none_or(|charset| {
@@ -142,6 +181,12 @@ impl Media {
         let is_text = std::str::from_utf8(&bytes).is_ok() && !Self::looks_binary(&bytes);
         !bytes.is_empty() && !is_text && !Self::looks_wide(&bytes)
     }
+}
+
+fn is_opaque_application(subtype: &str) -> bool {
+    OPAQUE_APPLICATION.contains(&subtype)
+        || subtype.ends_with("+zip")
+        || OPAQUE_FAMILIES.iter().any(|family| subtype.starts_with(family))
 }
 
 fn is_base64(byte: u8) -> bool {
@@ -196,6 +241,19 @@ mod tests {
             (Some("multipart/form-data; boundary=\"a b\""), Ok(Media::Multipart { boundary: "a b".into() })),
             (Some("multipart/form-data"), Err(MediaFault::Boundary)),
             (Some("nonsense"), Ok(Media::Undeclared)),
+            (Some("application/x-hwp"), Ok(Media::Undeclared)),
+            (Some("application/x-hwp; charset=utf-16"), Err(MediaFault::Charset)),
+            (Some("application/xml"), Ok(Media::Text)),
+            (Some("application/rss+xml"), Ok(Media::Text)),
+            (Some("application/vnd.ms-excel"), Ok(Media::Opaque)),
+            (
+                Some("application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+                Ok(Media::Opaque),
+            ),
+            (
+                Some("application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"),
+                Ok(Media::Text),
+            ),
             (Some("multipart/form-data; boundary=A; boundary=B"), Err(MediaFault::Repeated)),
             (Some("multipart/form-data; boundary=A; Boundary=A"), Err(MediaFault::Repeated)),
             (Some("multipart/form-data; boundary=A; boundary*=utf-8''B"), Err(MediaFault::Repeated)),

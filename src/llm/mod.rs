@@ -10,7 +10,7 @@ pub mod media;
 pub mod multipart;
 mod ndjson;
 pub mod refusal;
-mod sse;
+pub mod sse;
 pub mod stream;
 pub mod tools;
 pub mod usage;

@@ -143,9 +143,60 @@ impl SseParser {
     }
 }
 
+/// Tells whether a body begins as events with JSON in them do, whatever it is called; nothing, while it may still.
+pub fn begins(body: &[u8]) -> Option<bool> {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let mut lines = body.split(|byte| matches!(byte, b'\r' | b'\n')).peekable();
+    while let Some(line) = lines.next() {
+        let is_over = lines.peek().is_some();
+        if let Some(data) = line.strip_prefix(b"data:") {
+            match data.trim_ascii_start().first() {
+                Some(byte) => return Some(matches!(byte, b'{' | b'[')),
+                None if is_over => continue,
+                None => return None,
+            }
+        }
+        let is_field = line.is_empty()
+            || [&b":"[..], b"event:", b"id:", b"retry:"].iter().any(|field| line.starts_with(field));
+        let may_be = !is_over
+            && [&b"data:"[..], b"event:", b"id:", b"retry:", b"\xef\xbb\xbf"]
+                .iter()
+                .any(|it| it.starts_with(line));
+        match (is_field, may_be) {
+            (true, _) => {}
+            (false, true) => return None,
+            (false, false) => return Some(false),
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_are_known_by_how_they_begin_wherever_that_is_cut() {
+        for events in [
+            "data: {\"a\":1}\n\n",
+            "\u{feff}: hello\r\n\r\nevent: x\r\nid: 7\r\nretry: 5\r\ndata:[1]\r\n\r\n",
+            "data:\rdata: {}\r\r",
+        ] {
+            let told = events.find(['{', '[']).unwrap() + 1;
+            for cut in 0..events.len() {
+                assert_eq!(
+                    begins(&events.as_bytes()[..cut]),
+                    (cut >= told).then_some(true),
+                    "{events:?} {cut}"
+                );
+            }
+        }
+        for other in
+            ["{\"data\":1}", "data is what", "date: {", "id: 5\nname: x\n", "\u{89}PNG", "data: plain words"]
+        {
+            assert_eq!(begins(other.as_bytes()), Some(false), "{other}");
+        }
+    }
     use crate::llm::stream::StreamFormat;
     use crate::llm::stream::StreamParser;
 

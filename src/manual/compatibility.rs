@@ -23,7 +23,8 @@
 //! - The path is forwarded in its one normal spelling; `strip_prefix` removes the route's prefix.
 //! - Answers are asked for without a content coding. An encoded request travels on decoded: what was scanned is what
 //!   is sent. Where the caller's signature covers the body (AWS Signature Version 4) an encoded one is refused (415).
-//! - Hop-by-hop headers are not forwarded, nor the cookies of people who are signed in to the gateway itself.
+//! - Hop-by-hop headers are not forwarded, nor the cookies of people who are signed in to the gateway itself. Cookies
+//!   that HTTP/2 brought in pieces go on in one field (RFC 9113, section 8.2.3).
 //!   Answers gain `X-Request-Id`, `X-Portcullis-Action`, `X-Portcullis-Policy` and
 //!   the three rate-limit headers.
 //! - Bodies are untouched, except where a value is masked or restored: those bytes, and the length; of a frame, its

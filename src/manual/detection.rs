@@ -12,33 +12,46 @@
 //!
 //! | | n | at 1 % false positives | at 0.1 % | goal |
 //! |---|---|---|---|---|
-//! | recall, mean of eight sources | 1,243 | 59.5 | 46.3 | 60, 40 |
-//! | the best: templates of GPTFuzz | 71 | 92 | 86 | |
-//! | planted in documents: garak, latent injection | 53 | 30 | 11 | 20 |
-//! | the worst: off-task requests in documents, BIPIA | 384 | 2.3 | 0 | 20 |
-//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,986 | 3.9 | 1.0 | 3 |
-//! | the verbs of attacks with ordinary things, ours, in 35 languages, of templates it has not learnt | 3,692 | 6.0 | 0.5 | |
+//! | recall, mean of eight sources | 1,243 | 60.4 | 48.0 | 60, 40 |
+//! | the best: templates of GPTFuzz | 71 | 93 | 87 | |
+//! | planted in documents: garak, latent injection | 53 | 38 | 21 | 20 |
+//! | the worst: off-task requests in documents, BIPIA | 384 | 1.0 | 0 | 20 |
+//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,984 | 3.5 | 0.7 | 3 |
+//! | the verbs of attacks with ordinary things, ours, in 35 languages, of templates it has not learnt | 3,692 | 8.5 | 0.9 | |
 //!
 //! All layers, default policy, on sources the model has learnt from:
 //!
 //! | | n | blocked | reported |
 //! |---|---|---|---|
-//! | attacks | 1,682 | 63.9 (61.6–66.2) | 74.7 (72.6–76.8) |
-//! | the same without BIPIA | 1,298 | 82.8 | 96.8 |
-//! | harmless texts | 5,940 | 0.0 (0.0–0.1) | 0.1 (0.1–0.3) |
-//! | harmful questions without a technique | 1,056 | 0.0 (0.0–0.4) | 0.3 (0.1–0.8) |
+//! | attacks | 1,682 | 70.3 (68.1–72.5) | 75.0 (72.9–77.0) |
+//! | the same without BIPIA | 1,298 | 91.1 | 97.2 |
+//! | harmless texts | 5,940 | 0.0 (0.0–0.1) | 0.1 (0.1–0.2) |
+//! | harmful questions without a technique | 1,056 | 0.0 (0.0–0.4) | 0.2 (0.1–0.7) |
 //!
-//! Of the attacks that are reported as they are, still reported when transformed (n = 137): invisible characters, look-alikes,
+//! Of the attacks that are reported as they are, still reported when transformed (n = 139): invisible characters, look-alikes,
 //! base64 once and twice, hexadecimal, HTML entities and `\u` escapes 98 to 100, percent 97: goal 98; leet 96,
-//! letters spaced out 97, dotted 96: goal 90; with line breaks for spaces 93.
+//! letters spaced out 97, dotted 96: goal 90; with line breaks for spaces 94.
 //!
-//! Needles: of 150 short attacks 94.0 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 86, 86 and 83
-//! (goal: two points less), and of such documents without one 0.0, 2.0 and 4.3 (goal: 1).
+//! Needles: of 150 short attacks 94.0 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 80, 86 and 84
+//! (goal: two points less), and of such documents without one 0.0, 2.7 and 3.4 (goal: 1).
 //!
 //! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its
 //! calls) in windows of 1.5 kB at most, anew for every 512 bytes and at the end, without the other layers' findings. Read like that by the model's version 1.1,
 //! none of the 5,940 harmless texts and of 1,529 long documents is reported; of the 1,298 attacks (without BIPIA) 67.2 are, 51.5 with
 //! high confidence. In a stream, a policy's `block` cuts the text where the window ended: up to there it has left. `redact` records.
+//!
+//! # What is spelt otherwise, and what is parted
+//! Of requests the model reads all that the patterns read: the text, its canonical view, what is encoded in it twice over, and its other
+//! spellings (the list is in the README). A cipher that moves or mirrors letters is told by how often each letter occurs in a part of 24
+//! letters and three words: of the parts of 600 English attacks, each in three ciphers, 97 % were told and undone, and 8 of 17,704 harmless
+//! parts were taken for one, which costs a reading. Secrets and personal data are looked for in exact codes only (Base32, Ascii85,
+//! quoted-printable, gzip, numbers), orders in all.
+//!
+//! The operator's own instructions defend themselves in the words of attacks: what the model finds in a system prompt is recorded at most.
+//! Patterns of high confidence still stop it.
+//!
+//! What is parted over texts of one speaker in a row (parts of a message, messages, results of tools) is read as one where it crosses a
+//! border, 256 bytes on either side, with nothing and with a space between; by patterns, in requests and in what tools and agents answer.
 //!
 //! # System prompts that come out
 //! The first 32 kB of what a request tells its model as its operator are known by fingerprints of 24 letters or digits in a row while its
@@ -94,9 +107,9 @@
 //!
 //! # What is missing
 //! Six in ten of the attacks in other languages than English are let through by the default policy: of 44 in 22 languages that were
-//! written by one who had not seen what the model learns from, 66 % are reported and 39 % blocked (of 36 in English 78 and 58). What
-//! a person quotes is recorded at most, in whatever language. Of 170 harmless prompts beside them, which come near an attack, none is
-//! blocked and 1.2 % are reported, and so it is with 170 more that were looked at.
+//! written by one who had not seen what the model learns from, 70 % are reported and 41 % blocked (of 36 in English 69 and 56). What
+//! a person quotes is recorded at most, in whatever language. Of 170 harmless prompts beside them, which come near an attack, one is
+//! blocked and no other reported; of 170 more that were looked at none is blocked and 3.5 % are reported.
 //! Of 121 harder ones that an earlier version was tried with, it
 //! blocked 16; they were not kept.
 //!
@@ -104,3 +117,6 @@
 //! a text as it stands, but for the escapes of a text that begins as JSON does: a name that is encoded otherwise, spaced out or spelt with
 //! look-alikes it does not see. What takes it beyond the time for scanning meets the fail mode. A request that is harmless but for its place (in a mail, a table, a tool's answer) is not
 //! seen; a head that was trained for such requests did not find them on sources it had not learnt from, so it was left out.
+//!
+//! Nothing undoes Ascii85 without its marks, zlib, base64 in lines of less than 60, Braille, or what is put together from variables and
+//! pieces of code; a key in ROT13, backwards or letter by letter is not found.

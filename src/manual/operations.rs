@@ -84,7 +84,8 @@
 //! hashes verifies. The index is caught up from the journal.
 //!
 //! Damage elsewhere is no crash's work. On a segment whose header is damaged the gateway does not start: it names the file.
-//! Damaged entries of a closed segment are passed over up to the next whole one: the log names the place once, health is
+//! Damaged entries, with whole ones behind them, are passed over up to the next whole one, in the newest segment as in a
+//! closed one, and nothing is cut off: the log names the place once, health is
 //! `degraded` while traffic goes on, `portcullis_audit_damaged_bytes` is not 0, pages that may miss something say
 //! `complete: false`, exports across it break off, and `portcullis audit verify` names the damage. Retention drops the
 //! segment in its time, unless somebody is under a legal hold: what cannot be read may be about them. Where the segment

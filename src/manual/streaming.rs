@@ -32,6 +32,9 @@
 //! in every whole answer, in which something was masked.
 //!
 //! # Limits
+//! What is not declared to be a stream, and begins as events with JSON in them do, is read as one: clients read it so,
+//! whatever it is called. An answer whose content coding breaks off is a provider's that did.
+//!
 //! A lane may hold back [`STREAM_HOLD_BYTES_MAX`](crate::scan::lane::STREAM_HOLD_BYTES_MAX); an event may be
 //! `limits.stream_event_bytes_max` long. What exceeds a limit, or cannot be cut into events, or is no JSON where JSON
 //! is due, meets the policy's fail mode. Closed: the stream ends as if it were blocked. Open: it passes unread from there
@@ -48,4 +51,5 @@
 //!
 //! # What is not promised
 //! An event held by a word under way leaves with the next text of its lane, or with the lane's end: a provider that
-//! pauses in the middle of a word makes that word pause. Events keep their order, so one lane's wait is every lane's.
+//! pauses in the middle of a word makes that word pause. Events keep their order, so one lane's wait is every lane's; but
+//! thoughts are over when the answer goes on, unless they end in eight bytes or more of what is likely to be a value.

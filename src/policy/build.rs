@@ -20,6 +20,8 @@ use crate::policy::ruleset::RELOADABLE_KEYS;
 use crate::policy::ruleset::RulesFile;
 use crate::policy::ruleset::Ruleset;
 use crate::policy::ruleset::SINKS_KEY;
+use crate::policy::ruleset::facts_of;
+use crate::policy::ruleset::unknown_detectors;
 use crate::scan::classifier::shelf::ModelFault;
 use crate::scan::classifier::shelf::ModelFiles;
 use crate::scan::classifier::shelf::Shelf;
@@ -98,19 +100,21 @@ impl Builder<'_> {
 
     fn ruleset(&self, document: &Document, revision: u64) -> Result<Ruleset, Vec<Fault>> {
         let mut faults = (self.loading.sinks)(document);
-        let rules = read_rules(document).map_err(|found| faults.extend(found)).ok();
+        let (rules, found) = tried_rules(document);
+        faults.extend(found);
         let scanned = self.scanned();
         let scanned = scanned.map_err(|found| faults.extend(found)).ok();
         let dialects = self.dialects().map_err(|found| faults.extend(found)).ok();
-        let (Some(rules), Some((scanner, layer3, layer2)), Some((dialects, dialect_files))) =
-            (rules, scanned, dialects)
+        let places = document.places();
+        if let (false, Some(rules), Some((scanner, layer3, layer2))) = (faults.is_empty(), &rules, &scanned) {
+            // What else is wrong hides none of the names that lead nowhere.
+            faults.extend(unknown_detectors(rules, places, &facts_of(scanner, layer3, layer2)));
+        }
+        let (true, Some(rules), Some((scanner, layer3, layer2)), Some((dialects, dialect_files))) =
+            (faults.is_empty(), rules, scanned, dialects)
         else {
             return Err(faults);
         };
-        if !faults.is_empty() {
-            return Err(faults);
-        }
-        let places = document.places();
         let parts =
             Parts { revision, rules: &rules, places, scanner, layer3, layer2, dialects, dialect_files };
         Ruleset::build_beside(self.running, parts)
@@ -221,30 +225,31 @@ impl From<ProofFault> for Fault {
 
 /// Reads the reloadable part of a document; what else is in it was read at the start.
 pub(crate) fn read_rules(document: &Document) -> Result<RulesFile, Vec<Fault>> {
+    let (rules, faults) = tried_rules(document);
+    rules.filter(|_| faults.is_empty()).ok_or(faults)
+}
+
+/// Reads the reloadable part of a document as far as it goes, with stand-ins for what is faulty; `None`: it is too large.
+fn tried_rules(document: &Document) -> (Option<RulesFile>, Vec<Fault>) {
     let mut only_rules = Document::from_json(Value::Object(rules_of(document)), None).unwrap_or_default();
     only_rules = only_rules.placed_like(document);
     let bytes = serde_json::to_vec(only_rules.root()).map_or(usize::MAX, |text| text.len());
     if bytes > RULES_BYTES_MAX {
         let reason = format!("expected {RULES_BYTES_MAX} bytes of JSON at most");
-        return Err(vec![Fault {
-            place: None,
-            key: String::new(),
-            problem: Problem::Invalid { reason, suggestion: None },
-        }]);
+        let problem = Problem::Invalid { reason, suggestion: None };
+        return (None, vec![Fault { place: None, key: String::new(), problem }]);
     }
     only_rules.root_mut().remove(SINKS_KEY);
-    let rules = section::read(&only_rules, RulesFile::read)?;
+    let (rules, mut faults) = section::tried(&only_rules, RulesFile::read);
     let is_encrypted = document.to_json().pointer("/proxy/tls/cert").is_some();
-    if is_encrypted || !rules.routes.iter().any(Route::is_for_agents) {
-        return Ok(rules);
+    if !is_encrypted && rules.routes.iter().any(Route::is_for_agents) {
+        let reason =
+            "a route with `auth = \"a2a\"` needs it: agents are known by their certificates".to_owned();
+        let problem = Problem::Invalid { reason, suggestion: None };
+        let place = document.places().of("proxy.tls").cloned();
+        faults.push(Fault { place, key: "proxy.tls".to_owned(), problem });
     }
-    let reason = "a route with `auth = \"a2a\"` needs it: agents are known by their certificates".to_owned();
-    let problem = Problem::Invalid { reason, suggestion: None };
-    Err(vec![Fault {
-        place: document.places().of("proxy.tls").cloned(),
-        key: "proxy.tls".to_owned(),
-        problem,
-    }])
+    (Some(rules), faults)
 }
 
 /// Returns the reloadable part of a document.

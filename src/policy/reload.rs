@@ -454,7 +454,8 @@ impl Reloader {
 
     /// Announces a refusal on its way to the caller.
     fn heard<T>(&self, source: RevisionSource, result: Result<T, Vec<Fault>>) -> Result<T, ChangeError> {
-        result.map_err(|faults| {
+        result.map_err(|mut faults| {
+            Fault::sort(&mut faults);
             self.announce(&Announcement::Refused { source, faults: faults.len() });
             ChangeError::Faulty(faults)
         })

@@ -158,12 +158,8 @@ impl Ruleset {
     ///
     /// As [`Ruleset::build`].
     pub fn build_beside(running: Option<&Self>, parts: Parts<'_>) -> Result<Self, Vec<Fault>> {
-        let detectors = parts.scanner.detectors();
-        let rules = parts.layer2.rules().iter().map(DetectorFacts::from);
-        let learned = parts.layer3.kinds().iter().map(DetectorFacts::from);
-        let facts: Vec<DetectorFacts<'_>> =
-            detectors.iter().map(DetectorFacts::from).chain(learned).chain(rules).collect();
-        let mut faults = unknown_disabled(&parts, &facts);
+        let facts = facts_of(&parts.scanner, &parts.layer3, &parts.layer2);
+        let mut faults = unknown_disabled(parts.rules, parts.places, &facts);
         let mut watches = Watches::of(&parts, running);
         let mut compiled = BTreeMap::new();
         for (id, file) in &parts.rules.policies {
@@ -399,13 +395,36 @@ fn read_routes(root: &mut Section<'_>, policies: &BTreeMap<PolicyId, PolicyFile>
     order_routes(routes)
 }
 
-fn unknown_disabled(parts: &Parts<'_>, facts: &[DetectorFacts<'_>]) -> Vec<Fault> {
+/// Returns what policies need to know of all that can be found, in the order of its identifiers.
+pub(super) fn facts_of<'a>(
+    scanner: &'a Scanner,
+    layer3: &'a Shelf,
+    layer2: &'a Rules,
+) -> Vec<DetectorFacts<'a>> {
+    let learned = layer3.kinds().iter().map(DetectorFacts::from);
+    let rules = layer2.rules().iter().map(DetectorFacts::from);
+    scanner.detectors().iter().map(DetectorFacts::from).chain(learned).chain(rules).collect()
+}
+
+/// Returns every name of a detector in some rules that nothing has.
+pub(super) fn unknown_detectors(
+    rules: &RulesFile,
+    places: &Places,
+    facts: &[DetectorFacts<'_>],
+) -> Vec<Fault> {
+    let mut faults = unknown_disabled(rules, places, facts);
+    let unknown = |file: &PolicyFile| file.compile(facts, &rules.disabled, places).err();
+    faults.extend(rules.policies.values().filter_map(unknown).flatten());
+    faults
+}
+
+fn unknown_disabled(rules: &RulesFile, places: &Places, facts: &[DetectorFacts<'_>]) -> Vec<Fault> {
     let is_known = |name: &&String| facts.iter().any(|facts| facts.name == **name);
-    let unknown = parts.rules.disabled.iter().filter(|name| !is_known(name));
+    let unknown = rules.disabled.iter().filter(|name| !is_known(name));
     let fault = |name: &String| {
         let key = "detectors.disabled".to_owned();
         let suggestion = nearest(name, facts.iter().map(|facts| facts.name));
-        let place = parts.places.of(&key).cloned();
+        let place = places.of(&key).cloned();
         Fault { place, key, problem: Problem::Unknown { what: "detector", suggestion } }
     };
     unknown.map(fault).collect()

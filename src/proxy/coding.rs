@@ -64,7 +64,7 @@ enum Inner {
     Zlib(flate2::write::ZlibDecoder<Vec<u8>>),
     Deflate(flate2::write::DeflateDecoder<Vec<u8>>),
     Brotli(Box<brotli::DecompressorWriter<Vec<u8>>>),
-    Zstd(zstd::stream::write::Decoder<'static, Vec<u8>>),
+    Zstd(zstd::stream::zio::Writer<Vec<u8>, zstd::stream::raw::Decoder<'static>>),
 }
 
 impl Coding {
@@ -121,7 +121,8 @@ impl StreamDecoder {
                 Inner::Brotli(Box::new(brotli::DecompressorWriter::new(Vec::new(), BROTLI_BUFFER_BYTES)))
             }
             Coding::Zstd => {
-                Inner::Zstd(zstd::stream::write::Decoder::new(Vec::new()).map_err(|_| CodingFault::Broken)?)
+                let decoder = zstd::stream::raw::Decoder::new().map_err(|_| CodingFault::Broken)?;
+                Inner::Zstd(zstd::stream::zio::Writer::new(Vec::new(), decoder))
             }
         };
         Ok(Self { inner, limits, encoded_bytes: 0, decoded_bytes: 0 })
@@ -143,9 +144,33 @@ impl StreamDecoder {
         }
         Ok(decoded.into())
     }
+
+    /// Tells that the body is over: what broke off in the middle of its coding is broken.
+    ///
+    /// # Errors
+    /// Fails where bytes came, but not the end of what they encode.
+    pub fn finish(&mut self) -> Result<(), CodingFault> {
+        match self.encoded_bytes == 0 || self.inner.is_finished() {
+            true => Ok(()),
+            false => Err(CodingFault::Broken),
+        }
+    }
 }
 
 impl Inner {
+    /// Tells whether the last byte written was the last one of the coding.
+    fn is_finished(&mut self) -> bool {
+        match self {
+            Self::Undecided(_) => false,
+            Self::Gzip(inner) => inner.try_finish().is_ok(),
+            // Past their end they take no byte more.
+            Self::Zlib(inner) => matches!(inner.write(&[0]), Ok(0)),
+            Self::Deflate(inner) => matches!(inner.write(&[0]), Ok(0)),
+            Self::Brotli(inner) => inner.close().is_ok(),
+            Self::Zstd(inner) => inner.finish().is_ok(),
+        }
+    }
+
     fn write(&mut self, bite: &[u8]) -> io::Result<()> {
         if let Self::Undecided(first) = self {
             first.extend_from_slice(bite);
@@ -176,7 +201,7 @@ impl Inner {
             Self::Zlib(inner) => std::mem::take(inner.get_mut()),
             Self::Deflate(inner) => std::mem::take(inner.get_mut()),
             Self::Brotli(inner) => std::mem::take(inner.get_mut()),
-            Self::Zstd(inner) => std::mem::take(inner.get_mut()),
+            Self::Zstd(inner) => std::mem::take(inner.writer_mut()),
         }
     }
 }
@@ -222,7 +247,22 @@ mod tests {
                 let pieces = encoded.chunks(cut).map(|piece| decoder.push(piece).unwrap());
                 let decoded: Vec<u8> = pieces.flat_map(|piece| piece.to_vec()).collect();
                 assert_eq!(decoded, body, "{coding:?} cut at {cut}");
+                assert!(decoder.finish().is_ok(), "{coding:?} cut at {cut}");
             }
+        }
+    }
+
+    #[test]
+    fn a_stream_that_breaks_off_is_broken_wherever_it_does() {
+        let body = b"{\"messages\":[]} and some text beside it";
+        for coding in CODINGS {
+            let encoded = encode(coding, body);
+            for length in 1..encoded.len() {
+                let mut decoder = StreamDecoder::new(coding, LIMITS).unwrap();
+                decoder.push(&encoded[..length]).unwrap();
+                assert!(matches!(decoder.finish(), Err(CodingFault::Broken)), "{coding:?} cut at {length}");
+            }
+            assert!(StreamDecoder::new(coding, LIMITS).unwrap().finish().is_ok(), "{coding:?}, empty");
         }
     }
 

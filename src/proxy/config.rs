@@ -42,7 +42,7 @@ pub struct ProxyConfig {
 /// The deadlines of an exchange, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a request's header block, from its first byte.
+    /// For a request's header block, from its first byte, and for the first byte of a fresh connection.
     pub header_ms: u64,
     /// For a request's whole body.
     pub body_ms: u64,

@@ -2,8 +2,9 @@
 //!
 //! Pingora times a single read, not a whole request head (one byte every few seconds holds a
 //! connection for ever), and it counts no connections. So each accepted stream passes here: over the
-//! cap it gets a bare 503 and is closed; below it, a request head that is not complete within the
-//! deadline ends the connection. On HTTP/2 only the preface is timed, later frames are Pingora's.
+//! cap it gets a bare 503 and is closed; below it, a fresh connection that says nothing within the deadline is
+//! closed, and a request head that is not complete within it ends the connection. On HTTP/2 only the preface is
+//! timed, later frames are Pingora's.
 //!
 //! And what ends it when the process does: while it drains, a connection that says nothing between two requests is
 //! closed after [`LINGER`], so that a request that was on its way is still answered; when its time is up, whatever
@@ -45,8 +46,6 @@ use crate::telemetry::lifecycle::Stage;
 
 const HEAD_END: &[u8; 4] = b"\r\n\r\n";
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long a fresh connection may say nothing; Pingora's own limit for a first read.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// How long a connection without a request is kept while the process drains.
 const LINGER: Duration = Duration::from_secs(1);
 const INTERIM: &[u8] = b"HTTP/1.1 100";
@@ -64,7 +63,7 @@ pub struct GuardConfig {
     pub connections_max: usize,
     /// Open connections from one address.
     pub connections_per_address_max: usize,
-    /// From the first byte of a request head to its last.
+    /// From the first byte of a request head to its last, and for the first byte of a fresh connection.
     pub head_deadline: Duration,
 }
 
@@ -91,6 +90,8 @@ struct Place {
 struct TimedStream {
     inner: Stream,
     deadline: Duration,
+    /// How long a fresh connection may still say nothing; `None`: it has said something.
+    silence: Option<Pin<Box<Sleep>>>,
     state: HeadState,
     protocol: Protocol,
     ending: Ending,
@@ -190,6 +191,7 @@ impl<A: ServerApp + Send + Sync + 'static> ServerApp for Guard<A> {
         let mut timed = TimedStream {
             inner: stream,
             deadline,
+            silence: Some(Box::pin(tokio::time::sleep(deadline))),
             state: HeadState::Between,
             protocol: Protocol::Unknown,
             ending: Ending::Far(place.open.lifecycle.reached(Stage::Draining)),
@@ -235,6 +237,9 @@ impl TimedStream {
     }
 
     fn note_read(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.silence = None;
+        }
         if matches!(self.state, HeadState::Between) && !bytes.is_empty() {
             let timer = Box::pin(tokio::time::sleep(self.deadline));
             self.state = HeadState::Head { end_seen: 0, timer };
@@ -280,9 +285,12 @@ impl AsyncRead for TimedStream {
                 Poll::Ready(Ok(()))
             }
             Poll::Pending => {
-                if let HeadState::Head { timer, .. } = &mut self.state
-                    && timer.as_mut().poll(ctx).is_ready()
-                {
+                let Self { state, silence, .. } = &mut *self;
+                let timer = match state {
+                    HeadState::Head { timer, .. } => Some(timer),
+                    HeadState::Between | HeadState::Body | HeadState::Frames => silence.as_mut(),
+                };
+                if timer.is_some_and(|timer| timer.as_mut().poll(ctx).is_ready()) {
                     let slow = io::Error::new(io::ErrorKind::TimedOut, "request head took too long");
                     return Poll::Ready(Err(slow));
                 }
@@ -337,7 +345,7 @@ impl Peek for TimedStream {
             let mut first = [0; 3];
             let drained = self.place.open.lifecycle.reached(Stage::Draining);
             tokio::select! {
-                begun = tokio::time::timeout(SILENCE_MAX, self.inner.try_peek(&mut first[..1])) => {
+                begun = tokio::time::timeout(self.deadline, self.inner.try_peek(&mut first[..1])) => {
                     begun.map_err(|_| io::ErrorKind::TimedOut)??;
                 }
                 () = async { drained.await; tokio::time::sleep(LINGER).await } => {

@@ -16,12 +16,13 @@ use pingora::http::RequestHeader;
 use crate::access::credential::ALL_PLACES;
 use crate::access::credential::CREDENTIAL_PROTOCOLS;
 use crate::access::credential::Presented;
+use crate::access::secret_file::SECRET_FILE_BYTES_MAX;
 use crate::llm::dialect::Wire;
 use crate::policy::route::Route;
 use crate::policy::route::SecretPlace;
 
 /// The longest key of a provider, in bytes.
-pub const PROVIDER_KEY_BYTES_MAX: usize = 8 * 1024;
+const PROVIDER_KEY_BYTES_MAX: usize = SECRET_FILE_BYTES_MAX;
 
 /// Reads a secret from its place; `None` where there is none.
 pub type ReadSecret = Box<dyn Fn(&SecretPlace) -> Option<String> + Send + Sync>;

@@ -19,7 +19,6 @@ use super::reject::Rejection;
 use crate::llm::dialect::Detected;
 use crate::llm::dialect::Wire;
 use crate::llm::refusal::Refusal;
-use crate::policy::route::RouteAuth;
 
 /// How much of an unread request body is drained before a refusal, and for how long: a caller that is
 /// still writing would otherwise see a reset instead of the answer.
@@ -43,30 +42,30 @@ enum Shape {
     Plain,
 }
 
-/// Returns the words for a refusal: agents that speak no API that is known get those of the guardrails.
-///
-/// A head that is refused led nowhere yet; its path as it stands only tells whose words are understood there.
-fn shape(session: &Session, exchange: &Exchange, rejection: &Rejection) -> Shape {
-    let of = |is_for_agents: bool, detected: &Detected| match detected.wire {
-        Wire::Generic if is_for_agents => Shape::Agent,
-        wire => Shape::Sdk(wire),
-    };
-    if let Some(detected) = &exchange.detected {
-        let is_for_agents = exchange.passage.as_ref().is_some_and(|passage| passage.route().is_for_agents());
-        return of(is_for_agents, detected);
-    }
-    if !matches!(rejection, Rejection::Head(_) | Rejection::Path(_)) {
-        return Shape::Plain;
-    }
-    match bound_for(session, exchange, session.req_header().uri.path()) {
-        Some((passage, detected)) if !matches!(passage.route().auth, RouteAuth::Transparent) => {
-            of(passage.route().is_for_agents(), &detected)
-        }
-        Some(_) | None => Shape::Plain,
-    }
-}
-
 impl Gateway {
+    /// Returns the words for a refusal: agents that speak no API that is known get those of the guardrails.
+    ///
+    /// A head that is refused led nowhere yet; its path as it stands only tells whose words are understood there.
+    fn shape(&self, session: &Session, exchange: &Exchange, rejection: &Rejection) -> Shape {
+        let of = |is_for_agents: bool, detected: &Detected| match detected.wire {
+            Wire::Generic if is_for_agents => Shape::Agent,
+            wire => Shape::Sdk(wire),
+        };
+        if let Some(detected) = &exchange.detected {
+            let is_for_agents =
+                exchange.passage.as_ref().is_some_and(|passage| passage.route().is_for_agents());
+            return of(is_for_agents, detected);
+        }
+        let path = session.req_header().uri.path();
+        if !matches!(rejection, Rejection::Head(_) | Rejection::Path(_)) || self.own.contains(path) {
+            return Shape::Plain;
+        }
+        match bound_for(session, exchange, path) {
+            Some((passage, detected)) => of(passage.route().is_for_agents(), &detected),
+            None => Shape::Plain,
+        }
+    }
+
     /// Answers a refused exchange in the caller's shape; does nothing once a head has left.
     pub(super) async fn refuse(
         &self,
@@ -85,7 +84,8 @@ impl Gateway {
         exchange.outcome.is_denied = rejection.is_denial();
         exchange.outcome.status = Some(answer.status);
         exchange.refused(rejection);
-        let body = match (rejection, shape(session, exchange, rejection)) {
+        let shape = self.shape(session, exchange, rejection);
+        let body = match (rejection, shape) {
             (Rejection::A2a(_), _) => a2a::body(&answer),
             (_, Shape::Agent) => {
                 a2a::body_of_other(&self.refusal(&answer, exchange), exchange.agent.as_ref())
@@ -106,7 +106,7 @@ impl Gateway {
             // OpenAI's and Anthropic's SDKs obey it, whatever the status.
             head.insert_header("x-should-retry", "false")?;
         }
-        if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::Anthropic) {
+        if matches!(shape, Shape::Sdk(Wire::Anthropic)) {
             // Anthropic's own name for what everybody else calls `x-request-id`.
             head.insert_header("request-id", &exchange.request_id)?;
         }
@@ -116,7 +116,11 @@ impl Gateway {
             let _ = self.keep(exchange).await;
         }
         self.decorate(&mut head, exchange)?;
-        self.drain(session).await;
+        match rejection.leaves_framing_open() {
+            // Where the request ends nobody knows: what follows must not be read as another one.
+            true => session.set_keepalive(None),
+            false => self.drain(session).await,
+        }
         let silent = session.req_header().method == http::Method::HEAD;
         let mut tasks = vec![HttpTask::Header(Box::new(head), silent)];
         if !silent {

@@ -150,6 +150,12 @@ impl Rejection {
             )
     }
 
+    /// Tells whether nobody can say where the request ends: its head has two meanings, or its body broke off or is broken
+    /// (RFC 9112, sections 6.3 and 7.1). Its connection ends with it.
+    pub fn leaves_framing_open(&self) -> bool {
+        matches!(self, Self::Head(_) | Self::Gate(GateFault::Broken(_) | GateFault::Slow { .. }))
+    }
+
     /// Tells what passes by itself from what the same request would meet again.
     fn may_retry(&self) -> bool {
         match self {

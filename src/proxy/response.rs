@@ -29,6 +29,7 @@ use crate::access::cookie;
 use crate::admin::adapter::caller_left;
 use crate::llm::media::Media;
 use crate::llm::media::MediaFault;
+use crate::llm::sse;
 use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
 use crate::policy::decision::Direction;
@@ -56,10 +57,10 @@ const BEGIN_BYTES: usize = 512;
 
 /// What a response begins with.
 #[derive(Default)]
-struct Begun {
-    bytes: Bytes,
+pub(super) struct Begun {
+    pub(super) bytes: Bytes,
     /// Whether that is all of it.
-    is_over: bool,
+    pub(super) is_over: bool,
 }
 
 impl Gateway {
@@ -77,6 +78,8 @@ impl Gateway {
             declared.and_then(|declared| detected.dialect.stream_format(declared, &exchange.path))
         });
         let media = Media::parse(declared);
+        // An error is told in one JSON text, whatever frames the answer that was asked for would have come in.
+        let format = format.filter(|_| head.status.is_success() || media != Ok(Media::Json));
         // What is declared a stream is never waited for as a whole, known dialect or not.
         let format = format.or(match media {
             Ok(Media::EventStream) => Some(StreamFormat::Sse),
@@ -92,9 +95,47 @@ impl Gateway {
                 self.relay_head(session, exchange, reply).await
             }
             // In a box, for it is much larger than all that other answers need.
-            (Some(format), _) => Box::pin(self.relay_stream(session, exchange, passage, reply, format)).await,
-            (None, Ok(Media::Opaque)) => self.relay_declared_opaque(session, exchange, passage, reply).await,
+            (Some(format), _) => {
+                let answer = (reply, Begun::default());
+                Box::pin(self.relay_stream(session, exchange, passage, answer, format)).await
+            }
+            (None, Ok(Media::Undeclared | Media::Text | Media::Opaque)) => {
+                self.relay_by_begin(session, exchange, passage, reply, media).await
+            }
             (None, _) => self.relay_whole(session, exchange, passage, (reply, Begun::default()), media).await,
+        }
+    }
+
+    /// Relays what is not declared to be a stream, and may be one: clients read events whatever they are called. What is
+    /// coded shows nothing.
+    async fn relay_by_begin(
+        &self,
+        session: &mut Session,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        mut reply: Reply,
+        media: Result<Media, MediaFault>,
+    ) -> Result<(), Stop> {
+        let mut begun = Begun::default();
+        if !reply.head().headers.contains_key(header::CONTENT_ENCODING) {
+            let is_unsure = |begin: &[u8]| sse::begins(begin).is_none();
+            match self.begin(session, exchange, &mut reply, begun, is_unsure).await {
+                Ok(begin) => begun = begin,
+                Err(stop) => {
+                    reply.cut().await;
+                    return Err(stop);
+                }
+            }
+        }
+        // What goes on as events do without any data is nothing else.
+        let may_be = !begun.is_over && !begun.bytes.is_empty();
+        if sse::begins(&begun.bytes).unwrap_or(may_be) {
+            let answer = (reply, begun);
+            return Box::pin(self.relay_stream(session, exchange, passage, answer, StreamFormat::Sse)).await;
+        }
+        match media {
+            Ok(Media::Opaque) => self.relay_declared_opaque(session, exchange, passage, (reply, begun)).await,
+            media => self.relay_whole(session, exchange, passage, (reply, begun), media).await,
         }
     }
 
@@ -215,12 +256,12 @@ impl Gateway {
         session: &mut Session,
         exchange: &mut Exchange,
         passage: &Passage,
-        mut reply: Reply,
+        (mut reply, begun): (Reply, Begun),
     ) -> Result<(), Stop> {
         let is_coded = reply.head().headers.contains_key(header::CONTENT_ENCODING);
         let begun = match is_coded {
-            true => Ok(Begun::default()),
-            false => self.begin(session, exchange, &mut reply).await,
+            true => Ok(begun),
+            false => self.begin(session, exchange, &mut reply, begun, |begin| !is_opaque(begin)).await,
         };
         let begun = match begun {
             Ok(begun) => begun,
@@ -246,9 +287,14 @@ impl Gateway {
         session: &mut Session,
         exchange: &mut Exchange,
         reply: &mut Reply,
+        begun: Begun,
+        is_unsure: impl Fn(&[u8]) -> bool,
     ) -> Result<Begun, Stop> {
-        let mut bytes = BytesMut::new();
-        while bytes.len() < BEGIN_BYTES && !is_opaque(&bytes) {
+        if begun.is_over {
+            return Ok(begun);
+        }
+        let mut bytes = BytesMut::from(&begun.bytes[..]);
+        while bytes.len() < BEGIN_BYTES && is_unsure(&bytes) {
             match self.next(session, exchange, reply).await? {
                 Some(piece) => bytes.extend_from_slice(&piece),
                 None => return Ok(Begun { bytes: bytes.freeze(), is_over: true }),

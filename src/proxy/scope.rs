@@ -40,6 +40,9 @@ pub enum ScopeRefusal {
         "this API key may use certain models or tools only, and the request uses stored ones by reference"
     )]
     Stored,
+    /// What is opened is not ours to read.
+    #[error("this API key may use certain models or tools only, and what this opens goes past the gateway")]
+    Past,
     /// Nobody can tell.
     #[error("this API key may use certain models or tools only, and the request cannot be read")]
     Unreadable,
@@ -134,6 +137,7 @@ fn read(
 ) -> Option<Asked> {
     let mut asked = Asked::default();
     asked.in_target(path, query);
+    asked.at_path(path, body);
     if let Some(Media::Multipart { boundary }) = media {
         return asked.in_form(body, boundary, limits).then_some(asked);
     }
@@ -160,6 +164,9 @@ fn check(scope: &Scope, asked: Option<&Asked>, is_empty: bool) -> Result<(), Sco
     }
     if let Some(name) = asked.tools.iter().find(|name| !scope.allows_tool(name)) {
         return Err(ScopeRefusal::Tool(shown(name)));
+    }
+    if asked.goes_past {
+        return Err(ScopeRefusal::Past);
     }
     let is_stored = asked.is_stored && !scope.tools.is_empty();
     if is_stored || asked.is_model_stored && !scope.models.is_empty() {
@@ -257,19 +264,16 @@ mod tests {
                 r#"{"model":"gpt-4o","input_audio_transcription":{"model":"whisper-1"}}"#,
                 model("whisper-1"),
             ),
-            ("/v1/realtime/client_secrets", r#"{"session":{"model":"gpt-4o-mini"}}"#, Ok(())),
             (
-                "/v1/realtime/client_secrets",
-                r#"{"model":"gpt-4o","session":{"model":"gpt-realtime"}}"#,
-                model("gpt-realtime"),
+                "/v1/realtime/calls/c/accept",
+                r#"{"type":"realtime","model":"gpt-4o","tools":[{"type":"function","name":"search"}]}"#,
+                Ok(()),
             ),
+            ("/v1/x", r#"{"session":{"model":"gpt-4o-mini"}}"#, Ok(())),
+            ("/v1/x", r#"{"model":"gpt-4o","session":{"model":"gpt-realtime"}}"#, model("gpt-realtime")),
+            ("/v1/x", r#"{"model":"gpt-4o","session":{"type":"realtime"}}"#, Err(ScopeRefusal::NoModel)),
             (
-                "/v1/realtime/client_secrets",
-                r#"{"model":"gpt-4o","session":{"type":"realtime"}}"#,
-                Err(ScopeRefusal::NoModel),
-            ),
-            (
-                "/v1/realtime/client_secrets",
+                "/v1/x",
                 r#"{"session":{"model":"gpt-4o","tools":[{"type":"function","name":"rm"}]}}"#,
                 tool("rm"),
             ),
@@ -288,6 +292,15 @@ mod tests {
                 r#"{"model":"gpt-4o","container":{"skills":[{"type":"custom","skill_id":"x"}]}}"#,
                 tool("skill:x"),
             ),
+            (
+                "/v1/evals/e/runs",
+                r#"{"data_source":{"type":"responses","model":"gpt-4o"}}"#,
+                Err(ScopeRefusal::Stored),
+            ),
+            ("/v1/evals/e/runs/", r#"{"data_source":{"type":"jsonl"}}"#, Err(ScopeRefusal::Stored)),
+            ("/v1/evals/e/runs", "", Ok(())),
+            ("/v1/evals/e/runs/r", "", Ok(())),
+            ("/v1/evals", r#"{"testing_criteria":[{"type":"score_model","model":"gpt-5"}]}"#, model("gpt-5")),
             ("/api/create", r#"{"model":"gpt-4o","from":"llama3"}"#, model("llama3")),
             ("/api/copy", r#"{"source":"gpt-4o","destination":"gpt-4o-x"}"#, Ok(())),
             ("/api/copy", r#"{"source":"llama3","destination":"gpt-4o"}"#, model("llama3")),
@@ -300,11 +313,43 @@ mod tests {
         }
     }
 
+    /// What is said on such a call, or with such a secret, nobody here reads: a session is told anew what its tools are.
+    #[test]
+    fn a_limited_key_opens_nothing_that_goes_past_the_gateway() {
+        let of_tools = Scope { tools: vec!["*".to_owned()], ..Scope::default() };
+        let of_models = Scope { models: vec!["*".to_owned()], ..Scope::default() };
+        let session = r#"{"session":{"type":"realtime","model":"gpt-realtime"}}"#;
+        let offer = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\n";
+        for (path, body, is_past) in [
+            ("/v1/realtime/calls", offer, true),
+            ("/openai/v1/realtime/calls/", offer, true),
+            ("/v1/realtime/client_secrets", session, true),
+            ("/v1/realtime/client_secrets", "", true),
+            ("/v1/realtime/sessions", r#"{"model":"gpt-realtime"}"#, true),
+            ("/v1/realtime/transcription_sessions", "{}", true),
+            ("/openai/realtimeapi/sessions", r#"{"model":"gpt-realtime"}"#, true),
+            ("/v1alpha/auth_tokens", r#"{"uses":1}"#, true),
+            ("/v1/chatkit/sessions", r#"{"workflow":{"id":"wf_1"}}"#, true),
+            ("/v1/realtime", offer, true),
+            ("/v1/realtime", "", false),
+            ("/v1/realtime/calls/c/accept", r#"{"model":"gpt-realtime"}"#, false),
+            ("/v1/realtime/calls/c/hangup", "", false),
+        ] {
+            for scope in [&of_tools, &of_models] {
+                let query = Some("model=gpt-realtime");
+                let asked = read(path, query, body.as_bytes(), None, &JsonLimits::STRICT);
+                let judged = check(scope, asked.as_ref(), body.is_empty());
+                let expected = if is_past { Err(ScopeRefusal::Past) } else { Ok(()) };
+                assert_eq!(judged, expected, "{path} {body}");
+            }
+        }
+    }
+
     #[test]
     fn a_limited_key_gets_no_more_by_a_form() {
         let scope = Scope { tools: vec!["ok_*".to_owned()], ..Scope::default() };
         let judged = |media: &Media, body: &str| {
-            let path = "/v1/realtime/calls";
+            let path = "/v1/x";
             let asked = read(path, None, body.as_bytes(), Some(media), &JsonLimits::STRICT);
             check(&scope, asked.as_ref(), body.is_empty())
         };

@@ -29,6 +29,7 @@ use crate::policy::stream::Flow;
 use crate::policy::stream::StreamInspector;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::StreamDecoder;
+use crate::proxy::response::Begun;
 use crate::proxy::upstream::Reply;
 
 /// What of a stream is judged next.
@@ -60,7 +61,7 @@ impl Gateway {
         session: &mut Session,
         exchange: &mut Exchange,
         passage: &Passage,
-        mut reply: Reply,
+        (mut reply, begun): (Reply, Begun),
         format: StreamFormat,
     ) -> Result<(), Stop> {
         let mut decoder = decoder(&reply, exchange).map_err(Rejection::UnreadableResponse)?;
@@ -73,7 +74,8 @@ impl Gateway {
         session.as_downstream_mut().write_response_header(Box::new(head)).await?;
         exchange.guard_prompt();
         let mut inspector = StreamInspector::new(format, exchange.rules.limits.stream_event_bytes_max);
-        let end = self.pump(session, exchange, passage, &mut reply, &mut decoder, &mut inspector).await;
+        let end =
+            self.pump(session, exchange, passage, (&mut reply, begun), &mut decoder, &mut inspector).await;
         exchange.acted(inspector.action());
         exchange.outcome.shadow.merge(inspector.shadow().clone());
         exchange.outcome.response = inspector.take_observations();
@@ -110,19 +112,29 @@ impl Gateway {
         session: &mut Session,
         exchange: &mut Exchange,
         passage: &Passage,
-        reply: &mut Reply,
+        (reply, begun): (&mut Reply, Begun),
         decoder: &mut Option<StreamDecoder>,
         inspector: &mut StreamInspector,
     ) -> End {
         let mut room = Reserved::none(&self.budget);
+        let mut first = Some(begun.bytes).filter(|bytes| !bytes.is_empty());
         loop {
-            let piece = match self.next(session, exchange, reply).await {
+            let next = match first.take() {
+                None if begun.is_over => Ok(None),
+                None => self.next(session, exchange, reply).await,
+                first => Ok(first),
+            };
+            let piece = match next {
                 Ok(piece) => piece,
                 // What waits may be the begin of a match whose rest never came: it stays here.
                 Err(Stop::Reject(rejection)) => return End::Broken(rejection),
                 Err(gone) => return End::Gone(gone),
             };
             let is_last = piece.is_none();
+            // A coding that breaks off is a provider that does: what was said so far is not all.
+            if is_last && decoder.as_mut().is_some_and(|decoder| decoder.finish().is_err()) {
+                return End::Broken(Rejection::UnreadableResponse(Unreadable::Coding));
+            }
             let piece = match (piece, decoder.as_mut()) {
                 (Some(piece), Some(decoder)) => match decoder.push(&piece) {
                     Ok(piece) => Some(piece),

@@ -378,26 +378,30 @@ pub fn without_connection(head: &RequestHeader) -> Box<RequestHeader> {
             sent.remove_header(*name);
         }
     }
-    remove_sessions(&mut sent);
+    join_cookies(&mut sent);
     sent
 }
 
-/// Takes sessions of the management plane out of a head: a browser sends them to every port of its host, and
-/// they are no provider's business.
-pub fn remove_sessions(head: &mut RequestHeader) {
+/// Makes one field of a head's cookies, which HTTP/2 may bring in many (RFC 9113, section 8.2.3): HTTP/1.1 knows no more
+/// than one.
+///
+/// Sessions of the management plane are left out: a browser sends them to every port of its host, and they are no
+/// provider's business.
+fn join_cookies(head: &mut RequestHeader) {
     let given: Vec<HeaderValue> = head.headers.get_all(header::COOKIE).iter().cloned().collect();
     let kept = |value: &HeaderValue| match value.to_str() {
         Ok(text) => cookie::without_ours(text).and_then(|rest| rest.try_into().ok()),
         Err(_) => Some(value.clone()),
     };
     let kept: Vec<HeaderValue> = given.iter().filter_map(kept).collect();
-    if kept == given {
+    if kept == given && kept.len() < 2 {
         return;
     }
     head.remove_header(&header::COOKIE);
-    for value in kept {
-        // What was a header's value a moment ago is one still.
-        let _ = head.append_header(header::COOKIE, value);
+    let joined = kept.iter().map(HeaderValue::as_bytes).collect::<Vec<_>>().join(&b"; "[..]);
+    if !joined.is_empty() {
+        // What were headers' values a moment ago are one now.
+        let _ = head.append_header(header::COOKIE, joined);
     }
 }
 
@@ -457,6 +461,6 @@ mod tests {
         }
         let sent = without_connection(&head);
         let cookies: Vec<&HeaderValue> = sent.headers.get_all(header::COOKIE).iter().collect();
-        assert_eq!(cookies, ["a=b", "c=d"]);
+        assert_eq!(cookies, ["a=b; c=d"]);
     }
 }

@@ -1,8 +1,8 @@
 //! Other ways to spell a text: ciphers, codes, letters apart, letters turned round.
 //!
 //! In: a whole text. Out: readings of it, and of what is encoded in it, each with the way back to the bytes it was made from. A reading is only
-//! made where its mark occurs: a word of an order in cipher, a run of Base32, a row of numbers; prose costs one pass
-//! over the text. Streams are not read this way: what is spelt can only be told when it is complete.
+//! made where its mark occurs: letters as frequent as in no language, a word of an order turned round, a run of Base32, a
+//! row of numbers; prose costs one pass over the text. Streams are not read this way: what is spelt can only be told when it is complete.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -31,15 +31,33 @@ mod gzip;
 mod letters;
 mod sign;
 
+use self::letters::Cipher;
+
 /// Longer texts are read piece by piece, in bytes.
 const PIECE_BYTES: usize = 1 << 18;
 
 /// How much of a piece the next one begins with, in bytes: what is spelt and looked for is shorter.
 const OVERLAP_BYTES: usize = 1 << 14;
 
-/// The words by which an order in cipher is known.
-const WORDS: [&str; 7] =
-    ["ignore", "previous", "instructions", "disregard", "password", "prompt", "unrestricted"];
+/// The words by which an order is known that is turned round, or in the cipher of everyday.
+const WORDS: [&str; 13] = [
+    "ignore",
+    "previous",
+    "instructions",
+    "disregard",
+    "password",
+    "prompt",
+    "unrestricted",
+    "forget",
+    "reveal",
+    "system",
+    "pretend",
+    "override",
+    "secret",
+];
+
+/// How far that cipher moves letters.
+const ROT13: u8 = 13;
 
 /// The same words with what stands for their letters.
 const LEET_WORDS: [&str; 7] = [
@@ -54,7 +72,7 @@ const LEET_WORDS: [&str; 7] = [
 
 /// A reading of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Spelt {
+pub(super) struct Spelt {
     spelling: Spelling,
     view: View,
     origin: Origin,
@@ -74,8 +92,8 @@ enum Origin {
 /// What a mark says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// Letters moved by so many places.
-    Caesar(u8),
+    /// Letters written as others, and what undoes it.
+    Cipher(Cipher),
     Reversed,
     Leet,
     Spaced,
@@ -85,10 +103,8 @@ enum Mark {
 static MARKS: LazyLock<Option<Marks>> = LazyLock::new(|| {
     let (mut shapes, mut marks) = (Vec::new(), Vec::new());
     for word in WORDS {
-        for places in 1..26 {
-            shapes.push(Shape::caseless(&letters::moved(word.as_bytes(), places)));
-            marks.push(Mark::Caesar(26 - places));
-        }
+        shapes.push(Shape::caseless(&letters::moved(word.as_bytes(), ROT13)));
+        marks.push(Mark::Cipher(Cipher::Moved(ROT13)));
         shapes.push(Shape::caseless(&word.bytes().rev().collect::<Vec<u8>>()));
         marks.push(Mark::Reversed);
     }
@@ -188,13 +204,23 @@ impl Scanner {
 }
 
 impl Spelt {
+    /// Returns what the text says in this spelling.
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.view.bytes()
+    }
+
+    /// Returns the step that was undone for it.
+    pub(super) fn step(&self) -> Encoding {
+        Encoding::Spelt(self.spelling)
+    }
+
     /// Returns a finding of the reading as one of the text of a length that it was made from.
     fn outer(&self, finding: Finding, length: usize) -> Finding {
-        placed(finding, Some(Encoding::Spelt(self.spelling)), |range| self.place(&range, length))
+        placed(finding, Some(self.step()), |range| self.place(&range, length))
     }
 
     /// Returns where a range of the reading comes from, in a text of so many bytes.
-    fn place(&self, range: &Range<usize>, length: usize) -> Range<usize> {
+    pub(super) fn place(&self, range: &Range<usize>, length: usize) -> Range<usize> {
         match &self.origin {
             Origin::View => self.view.source_range(range.clone()),
             Origin::Reversed => length.saturating_sub(range.end)..length.saturating_sub(range.start),
@@ -274,14 +300,21 @@ fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Returns the readings of a text in other spellings.
-fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
+///
+/// # Errors
+/// There is more to unpack than a text may have.
+pub(super) fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text)?;
     for mark in marks(text)? {
         match mark {
-            Mark::Caesar(places) => found.push(same(Spelling::Caesar, letters::moved(text, places))),
+            Mark::Cipher(Cipher::Moved(places)) => {
+                found.push(same(Spelling::Caesar, letters::moved(text, places)));
+            }
+            Mark::Cipher(Cipher::Mirrored) => found.push(same(Spelling::Caesar, letters::mirrored(text))),
             Mark::Reversed => {
                 let reversed = same(Spelling::Reversed, letters::reversed(text));
                 found.push(Spelt { origin: Origin::Reversed, ..reversed });
+                found.push(same(Spelling::Reversed, letters::words_reversed(text)));
             }
             Mark::Spaced => found.extend(apart::spaced(text).map(|view| viewed(Spelling::Spaced, view))),
             Mark::Leet => {
@@ -295,6 +328,11 @@ fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
 /// Returns the different marks of a text.
 fn marks(text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
     let mut marks = MARKS.as_ref().ok_or(ScanFault::Spellings)?.find(text)?;
+    for cipher in letters::ciphers(text).into_iter().map(Mark::Cipher) {
+        if !marks.contains(&cipher) {
+            marks.push(cipher);
+        }
+    }
     if apart::stand_apart(text) {
         marks.push(Mark::Spaced);
     }

@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 
 use axum::body::Body;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::Request;
 use http_body_util::BodyExt;
 use portcullis::access::tier::Tier;
 use serde_json::Value;
+use sha2::Digest;
+use sha2::Sha256;
 
 use crate::world::World;
 
@@ -108,4 +112,21 @@ async fn a_check_is_narrowed_to_techniques_that_can_be_read() {
         let (status, told) = asked(&world, &format!("/api/v1/compliance/evidence?{wrong}")).await;
         assert_eq!(status, 400, "{told}");
     }
+}
+
+/// The page that is printed lets nothing act, whatever a framework of one's own may hold, and is still styled.
+#[tokio::test]
+async fn the_page_of_a_report_lets_only_its_own_style_act() {
+    let world = World::start(Tier::Professional);
+    let path = "/api/v1/compliance?framework=soc2&format=html";
+    let request = Request::get(path).header("host", "localhost").header("x-api-key", world.key("auditor"));
+    let answer = world.send(request.body(Body::empty()).unwrap()).await;
+    let policy = answer.headers()["content-security-policy"].to_str().unwrap().to_owned();
+    let page = answer.into_body().collect().await.unwrap().to_bytes();
+    let page = String::from_utf8(page.to_vec()).unwrap();
+    let style = page.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
+    let digest = STANDARD.encode(Sha256::digest(style));
+    assert!(policy.starts_with(&format!("default-src 'none'; style-src 'sha256-{digest}'; ")), "{policy}");
+    assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+    assert!(!page.contains("style=\"") && !page.contains("<script"));
 }

@@ -161,8 +161,9 @@ async fn trust_needs_a_tier() {
             let answer = world.send(request).await;
             assert_eq!(answer.status().as_u16(), expected, "{path} {tier:?}");
             let body = answer.into_body().collect().await.unwrap().to_bytes();
-            let told = String::from_utf8_lossy(&body).contains("trust needs the tier professional or above");
-            assert_eq!(told, expected == 403, "{path} {tier:?}");
+            let told = format!("trust needs tier Professional or above; here it is {}", tier.title());
+            let is_told = String::from_utf8_lossy(&body).contains(&told);
+            assert_eq!(is_told, expected == 403, "{path} {tier:?}");
         }
         let request = Request::get("/api/v1/trust/health").header("host", "localhost");
         assert_eq!(world.send(request.body(Body::empty()).unwrap()).await.status().as_u16(), 200);

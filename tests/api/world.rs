@@ -253,6 +253,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         certificates: Vec::new(),
         facts: Facts {
             trusted_proxies: Vec::new(),
+            is_secure: false,
             build: Build {
                 version: "1.2.3".to_owned(),
                 commit: "abcdef0".to_owned(),
@@ -283,6 +284,7 @@ fn licensing(tier: Tier, state: &tempfile::TempDir, clock: &dyn Clock) -> Licens
         subject: "Northwind".to_owned(),
         tier,
         issued_at: clock.now(),
+        not_before: None,
         expires_at: clock.now() + jiff::SignedDuration::from_hours(24 * 365),
         agent: None,
         features: Vec::new(),

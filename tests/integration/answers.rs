@@ -124,6 +124,10 @@ fn uploads(gateway: &Gateway, upstream: &Upstream) {
     let received = upstream.take();
     let at = find(&received[0].bytes, b"\r\n\r\n").expect("a head") + 4;
     assert!(received[0].bytes[at..] == clean, "the upload was changed");
+    office_files(gateway, upstream, |kind: &str, content: &[u8]| {
+        let head = format!("; filename=\"a.bin\"\r\nContent-Type: {kind}");
+        (form, [part(&head, content), end.clone()].concat())
+    });
     let leak = [part("", format!("take {}", secret()).as_bytes()), part(file, &binary), end.clone()].concat();
     assert_eq!(send(gateway.proxy, "/v1/files", form, &leak).status, 403);
     let unread = [&part("", &[secret().as_bytes(), b"\xff"].concat())[..], &end].concat();
@@ -142,6 +146,35 @@ fn uploads(gateway: &Gateway, upstream: &Upstream) {
         assert_eq!(answer.status, 400, "{}", String::from_utf8_lossy(&body));
     }
     assert!(upstream.take().is_empty(), "a refused upload reached the provider");
+}
+
+/// Files of applications pass with the type that SDKs guess from their names, unless what they hold is text.
+fn office_files(
+    gateway: &Gateway,
+    upstream: &Upstream,
+    form: impl Fn(&str, &[u8]) -> (&'static str, Vec<u8>),
+) {
+    let archive = [&b"PK\x03\x04\x14\0\x06\0"[..], &[0x8b, 0xff, 0x02, 0x9d].repeat(500)].concat();
+    let kinds = [
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "application/msword",
+        "application/vnd.ms-excel",
+        "application/vnd.oasis.opendocument.text",
+        "application/epub+zip",
+        "application/vnd.apache.parquet",
+        "application/x-hwp",
+    ];
+    for kind in kinds {
+        let (fields, body) = form(kind, &archive);
+        assert_eq!(send(gateway.proxy, "/v1/files", fields, &body).status, 200, "{kind}");
+        assert!(upstream.take()[0].bytes.ends_with(&body), "{kind}: the upload was changed");
+        let (fields, body) = form(kind, format!("take {}", secret()).as_bytes());
+        assert_eq!(send(gateway.proxy, "/v1/files", fields, &body).status, 403, "{kind}");
+    }
+    let (fields, body) = form("application/xml", &archive);
+    assert_eq!(send(gateway.proxy, "/v1/files", fields, &body).status, 400);
 }
 
 fn paths(gateway: &Gateway, upstream: &Upstream) {
@@ -363,6 +396,8 @@ fn answers_that_are_declared_to_hold_no_text_are_read_where_they_do() {
         ("image/svg+xml", &leak, 403),
         ("application/octet-stream", &clean, 200),
         ("audio/mpeg", &sound, 200),
+        ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", &sound, 200),
+        ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", &leak, 403),
     ];
     let upstreams = cases.map(|(media, body, _)| Upstream::answering(media, body));
     let route = |at: usize, upstream: &Upstream, policy: &str| {
@@ -374,7 +409,7 @@ fn answers_that_are_declared_to_hold_no_text_are_read_where_they_do() {
     };
     let routes = upstreams.iter().enumerate().map(|(at, upstream)| route(at, upstream, "default"));
     let framed = Upstream::answering("application/vnd.amazon.eventstream", &sound);
-    let routes = routes.collect::<String>() + &route(5, &framed, "default") + &route(6, &framed, "open");
+    let routes = routes.collect::<String>() + &route(7, &framed, "default") + &route(8, &framed, "open");
     let open = "[policies.open]\nfail_mode = \"open\"\n";
     let gateway = Gateway::start(&format!("{routes}{UNLIMITED}{POLICY}{open}"));
     let ask = |at: usize| exchange(gateway.proxy, &post(&format!("/{at}/x"), "", "{}"));
@@ -384,9 +419,51 @@ fn answers_that_are_declared_to_hold_no_text_are_read_where_they_do() {
         assert_eq!(answer.body == body.as_bytes(), status == 200, "{media}");
     }
     // What is declared to be frames and is none ends in one that raises, or passes where the policy says so.
-    let ended = ask(5).text();
+    let ended = ask(7).text();
     assert!(ended.contains("internalServerException") && !ended.contains("sound"), "{ended}");
-    assert_eq!(ask(6).body, sound.as_bytes());
+    assert_eq!(ask(8).body, sound.as_bytes());
+}
+
+#[test]
+fn what_a_provider_says_of_an_error_reaches_its_caller_however_the_stream_would_have_come() {
+    let gemini = "/v1beta/models/m:streamGenerateContent";
+    let spoken = "{\n  \"error\": {\n    \"code\": 429,\n    \"status\": \"RESOURCE_EXHAUSTED\"\n  }\n}\n";
+    let listed = format!("[{}]\n", spoken.trim_end());
+    let leak = format!(r#"{{"error":{{"code":400,"message":"no such key: {}"}}}}"#, secret());
+    let cases = [
+        (format!("{gemini}?alt=sse"), spoken, true),
+        (gemini.to_owned(), spoken, true),
+        (gemini.to_owned(), &listed, true),
+        (gemini.to_owned(), &leak, false),
+        ("/v1/chat/completions".to_owned(), spoken, true),
+        ("/v1/messages".to_owned(), spoken, true),
+        ("/api/chat".to_owned(), spoken, true),
+        ("/v1/other".to_owned(), spoken, true),
+    ];
+    let upstream = |body: &str| {
+        let length = body.len();
+        let answer = format!(
+            "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json; charset=UTF-8\r\n\
+             content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+        );
+        Upstream::start(vec![Step::Send(answer.into_bytes()), Step::Close])
+    };
+    let upstreams: Vec<Upstream> = cases.iter().map(|(_, body, _)| upstream(body)).collect();
+    let route = |(at, upstream): (usize, &Upstream)| {
+        format!(
+            "[[routes]]\nname = \"r{at}\"\npath_prefix = \"/{at}\"\nstrip_prefix = true\n\
+             upstream = \"http://{}\"\npolicy = \"default\"\n",
+            upstream.address
+        )
+    };
+    let routes: String = upstreams.iter().enumerate().map(route).collect();
+    let gateway = Gateway::start(&format!("{routes}{UNLIMITED}{POLICY}"));
+    for (at, (path, body, is_clean)) in cases.into_iter().enumerate() {
+        let answer = exchange(gateway.proxy, &post(&format!("/{at}{path}"), "", r#"{"stream":true}"#));
+        assert_eq!(answer.body == body.as_bytes(), is_clean, "{path}: {}", answer.text());
+        assert_eq!(answer.status == 429, is_clean, "{path}");
+        assert!(!answer.text().contains(&secret()) && !answer.text().contains("UNAVAILABLE"), "{path}");
+    }
 }
 
 #[test]

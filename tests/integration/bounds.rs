@@ -85,6 +85,12 @@ fn too_large(gateway: &Gateway, upstream: &Upstream) {
 }
 
 fn too_slow(gateway: &Gateway) {
+    for (address, plane) in [(gateway.proxy, "proxy"), (gateway.admin, "admin")] {
+        let began = Instant::now();
+        assert!(matches!(Client::connect(address).head(), Err(WireFault::Closed)), "{plane}");
+        let waited = began.elapsed().as_millis();
+        assert!((400..10_000).contains(&waited), "{plane}: {waited} ms");
+    }
     let began = Instant::now();
     let mut client = Client::connect(gateway.proxy);
     client.patience(Duration::from_millis(50));

@@ -37,6 +37,12 @@ treshold = "medium"
 [[policies.default.allow]]
 regex = "("
 reason = "x"
+
+[detectors]
+disabled = ["qqqqqqqq"]
+
+[policies.default.detectors.zzzzzzzz]
+mode = "block"
 "#;
 
 const FAULTS: &str = "\
@@ -50,7 +56,9 @@ gateway.toml:17:1: routes[1].dialect: expected one of auto, openai, anthropic, g
 gateway.toml:20:1: policies.default.categories.secrets.mode: expected one of off, monitor, redact, block
 gateway.toml:21:1: policies.default.categories.secrets.treshold: unknown key; did you mean `threshold`?
 gateway.toml:24:1: policies.default.allow[0].regex: not a regular expression, or too large a one
-10 faults: nothing was started or changed
+gateway.toml:28:1: detectors.disabled: there is no such detector
+gateway.toml:30:29: policies.default.detectors.zzzzzzzz: there is no such detector
+12 faults: nothing was started or changed
 ";
 
 /// A card number on the second line, and its twin in base64 on the third.
@@ -230,6 +238,12 @@ fn scan_says_which_input_it_cannot_read_and_reads_the_others() {
     assert!(found.ends_with("2 findings in 1 input\n"), "{found}");
     assert!(told.starts_with("missing.txt: ") && told.lines().count() == 1, "{told}");
     assert_eq!(portcullis(directory.path(), &["scan"], "").0, Some(2));
+    let wide: Vec<u8> =
+        "\u{feff}card 4111 1111 1111 1111\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    fs::write(directory.path().join("wide.txt"), wide).unwrap();
+    let (code, found, told) = portcullis(directory.path(), &["scan", "wide.txt"], "");
+    assert_eq!((code, found.as_str()), (Some(1), "0 findings in 0 inputs\n"));
+    assert!(told.starts_with("wide.txt: ") && told.contains("UTF-8"), "{told}");
 }
 
 #[test]

@@ -61,6 +61,7 @@ fn gateway() -> Gateway {
         subject: "Northwind".to_owned(),
         tier: Tier::Enterprise,
         issued_at: moment("2020-01-01T00:00:00Z"),
+        not_before: None,
         expires_at: moment("2199-01-01T00:00:00Z"),
         agent: None,
         features: Vec::new(),

@@ -1,6 +1,11 @@
 //! Every framing of a request body, on every pair of protocols: it arrives byte for byte, once, whole;
 //! and what is blocked never reaches a socket of the provider.
 
+use std::io::Read as _;
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::time::Duration;
+
 use http::HeaderMap;
 use tokio::runtime::Runtime;
 
@@ -93,6 +98,33 @@ fn bodies(received: &[Recorded]) -> Vec<Vec<u8>> {
         connection.bytes[find(&connection.bytes, b"\r\n\r\n").expect("a head") + 4..].to_vec()
     })
     .collect()
+}
+
+/// Where the end of a request is in doubt, nothing that follows is taken for another one (RFC 9112, section 7.1).
+#[test]
+fn a_request_without_a_sure_end_ends_its_connection() {
+    let plain = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::start(&format!(
+        "[[routes]]\nname = \"any\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\ndialect = \"generic\"\n\
+         policy = \"default\"\n{UNLIMITED}{POLICY}",
+        plain.address
+    ));
+    let chunked = head("/x", "transfer-encoding: chunked");
+    for (what, message) in [
+        ("no hexadecimal size", [&chunked, b"ZZ\r\n".as_slice()].concat()),
+        ("no line end behind a chunk", [&chunked, b"2\r\n{}XX".as_slice()].concat()),
+        ("a size beyond all numbers", [&chunked, b"FFFFFFFFFFFFFFFFF\r\n".as_slice()].concat()),
+        ("two lengths", head("/x", "content-length: 2\r\ncontent-length: 2")),
+    ] {
+        let mut connection = TcpStream::connect(gateway.proxy).expect("a connection");
+        connection.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
+        connection.write_all(&message).expect("the request leaves");
+        let mut answer = Vec::new();
+        connection.read_to_end(&mut answer).unwrap_or_else(|_| panic!("{what}: the connection stays"));
+        assert!(answer.starts_with(b"HTTP/1.1 400 "), "{what}: {}", String::from_utf8_lossy(&answer));
+        assert!(find(&answer.to_ascii_lowercase(), b"\r\nconnection: close\r\n").is_some(), "{what}");
+    }
+    assert!(plain.take().is_empty(), "something of a broken request reached the provider");
 }
 
 #[test]

@@ -96,6 +96,8 @@ fn a_licence_is_obeyed_while_it_counts() {
         (&status["tier"], &status["reason"]),
         (&json!("community"), &json!("no trusted key has signed the licence"))
     );
+    // Nobody vouches for what it says of its end, and it is none that never ends.
+    assert!(status["expires"].is_null(), "{status}");
     assert_eq!(limit(), (200, "60".to_owned()));
     let (code, health) = ask(&gateway, "/health");
     assert_eq!((code, &health["dependencies"]["license"]), (503, &json!("down")));
@@ -141,6 +143,11 @@ fn inspect_tells_what_a_licence_says_and_whether_it_counts() {
     assert_eq!((&said["verified"], &said["valid"]), (&json!(true), &json!(true)));
     let (code, said) = inspect(&["--trusted", "stranger_public.pem"]);
     assert_eq!((code, &said["verified"], &said["valid"]), (Some(1), &json!(false), &json!(false)));
+    let token = issue(at, "developer", &["--not-before", "2198-01-01T00:00:00Z"]);
+    fs::write(at.join("license.jwt"), token).expect("it is writable");
+    let (code, said) = inspect(&["--trusted", "trusted.pem"]);
+    assert_eq!((code, &said["verified"], &said["valid"]), (Some(1), &json!(true), &json!(false)));
+    assert_eq!(said["not_before"], "2198-01-01T00:00:00Z");
     let mode =
         fs::metadata(at.join("sign.pem")).map(|facts| std::os::unix::fs::MetadataExt::mode(&facts) & 0o777);
     assert_eq!(mode.expect("the key is there"), 0o600);

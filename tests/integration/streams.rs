@@ -1,5 +1,8 @@
 //! Streams through the real gateway: blocked, broken, slow, cut into single bytes, over HTTP/1.1 and HTTP/2.
 
+use std::io::Write as _;
+
+use base64::Engine as _;
 use portcullis::scan::pack;
 use portcullis::scan::proof;
 use serde_json::Value;
@@ -134,6 +137,67 @@ fn streams_through_the_gateway() {
     silent.wait_until(|connections| connections.iter().all(|connection| connection.closed));
 }
 
+#[test]
+fn events_are_read_as_events_whatever_they_are_called() {
+    let token = token();
+    let (head, tail) = token.split_at(10);
+    let events = [content("It is "), content(head), content(tail), "data: [DONE]\n\n".to_owned()].concat();
+    let bytewise: Vec<&[u8]> = events.as_bytes().chunks(1).collect();
+    let called = [
+        "text/plain",
+        "application/octet-stream",
+        "application/x-unheard-of",
+        "image/png\r\nContent-Type: text/event-stream",
+    ];
+    let upstreams = called.map(|media| Upstream::streaming(media, &bytewise));
+    let routes: String = upstreams
+        .iter()
+        .enumerate()
+        .map(|(at, it)| route(&format!("r{at}"), "redacting", &format!("http://{}", it.address), ""))
+        .collect();
+    let gateway = Gateway::start(&format!("{routes}{UNLIMITED}{POLICIES}"));
+    for (at, media) in called.iter().enumerate() {
+        let answer = ask(&gateway, &format!("r{at}"));
+        let expected = events.replace(head, MASKED).replace(tail, "");
+        assert_eq!((answer.status, answer.text()), (200, expected), "{media}");
+    }
+}
+
+#[test]
+fn an_image_of_megabytes_in_one_event_arrives() {
+    let image: Vec<u8> = (0..=u8::MAX).cycle().take(3 << 20).collect();
+    let image = base64::engine::general_purpose::STANDARD.encode(image);
+    let event = format!(
+        "data: {{\"type\":\"response.image_generation_call.partial_image\",\"partial_image_b64\":\"{image}\"}}\n\n"
+    );
+    let pieces: Vec<&[u8]> = event.as_bytes().chunks(64 << 10).collect();
+    let upstream = Upstream::streaming(SSE, &pieces);
+    let url = format!("http://{}", upstream.address);
+    let gateway = Gateway::start(&format!("{}{UNLIMITED}{POLICIES}", route("image", "redacting", &url, "")));
+    assert!(ask(&gateway, "image").text() == event, "it is another");
+}
+
+#[test]
+fn a_coded_stream_that_breaks_off_is_no_whole_one() {
+    let events = [content("It is "), content("so "), content("far.")].concat();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(events.as_bytes()).expect("written");
+    encoder.flush().expect("flushed");
+    let begun = encoder.get_ref().clone();
+    let whole = encoder.finish().expect("encoded");
+    let media = "text/event-stream\r\nContent-Encoding: gzip";
+    let upstreams = [begun, whole].map(|bytes| Upstream::streaming(media, &[&bytes]));
+    let [begun, whole] = upstreams.each_ref().map(|it| format!("http://{}", it.address));
+    let gateway = Gateway::start(&format!(
+        "{}{}{UNLIMITED}{POLICIES}",
+        route("begun", "redacting", &begun, ""),
+        route("whole", "redacting", &whole, ""),
+    ));
+    assert_eq!(ask(&gateway, "whole").text(), events);
+    let (_, last) = read(&ask(&gateway, "begun").text());
+    assert_eq!(last["error"]["code"], "unreadable_response");
+}
+
 /// What the caller does before it leaves.
 enum Leaving {
     Reading,
@@ -253,21 +317,53 @@ async fn callers_of_both_versions_are_told_the_same_however_the_provider_cuts() 
     }
 }
 
+/// Where each provider's errors say what they are.
+const SHAPES: [(&str, &str); 5] = [
+    ("/v1/chat/completions", "/error/code"),
+    ("/v1/responses", "/error/code"),
+    ("/v1/messages", "/error/type"),
+    ("/v1beta/models/m:generateContent", "/error/status"),
+    ("/api/chat", "/code"),
+];
+
+#[test]
+fn a_head_that_is_refused_is_refused_in_the_callers_shape() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::in_front_of(upstream.address, "");
+    let ask = |line: &str, fields: &str| {
+        let head = format!("{line} HTTP/1.1\r\nhost: gateway.test\r\n{fields}content-length: 0\r\n\r\n");
+        exchange(gateway.proxy, head.as_bytes())
+    };
+    let large = format!("x-a: {}\r\n", "a".repeat(70_000));
+    let cases = [
+        ("POST", "x_y: z\r\n", 400),
+        ("POST", "content-length: 0\r\n", 400),
+        ("POST", "expect: 200-ok\r\n", 417),
+        ("POST", &large, 431),
+        ("TRACE", "", 405),
+    ];
+    for (path, pointer) in SHAPES {
+        for (method, fields, status) in cases {
+            let answer = ask(&format!("{method} {path}"), fields);
+            assert_eq!(answer.status, status, "{method} {path}: {}", answer.text());
+            assert!(answer.json().pointer(pointer).is_some(), "{method} {path}: {}", answer.text());
+            assert_eq!(answer.header("request-id").is_some(), path == "/v1/messages", "{path}");
+        }
+    }
+    assert!(ask("POST /v1/messages/%00", "").json().pointer("/error/code").is_some());
+    // The gateway's own paths speak its own words.
+    assert!(ask("TRACE /health", "").json()["error"].is_string());
+    assert!(upstream.received().is_empty(), "something was forwarded");
+}
+
 #[test]
 fn what_cannot_be_read_is_refused_in_the_callers_shape_and_never_forwarded() {
     let upstream = Upstream::answering("application/json", "{}");
     let gateway = Gateway::in_front_of(upstream.address, "");
-    let shapes = [
-        ("/v1/chat/completions", "/error/code"),
-        ("/v1/responses", "/error/code"),
-        ("/v1/messages", "/error/type"),
-        ("/v1beta/models/m:generateContent", "/error/status"),
-        ("/api/chat", "/error"),
-    ];
     for body in
         ["{\"a\":1,\"a\":2}", "\u{feff}{}", "{\"a\":\"\\ud800\"}", "{\"a\":1E400}", "{} {}", "{\"a\":NaN}"]
     {
-        for (path, pointer) in shapes {
+        for (path, pointer) in SHAPES {
             let answer = exchange(gateway.proxy, &post(path, "", body));
             assert_eq!(answer.status, 400, "{path} {body}: {}", answer.text());
             assert!(answer.json().pointer(pointer).is_some(), "{path}: {}", answer.text());

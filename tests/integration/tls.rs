@@ -56,6 +56,40 @@ fn a_certificate_changes_under_an_open_connection_and_an_authority_decides() {
     upstreams_over_tls(&secure, files.path(), &first, &second);
 }
 
+/// A browser that was here over TLS does not come again without it; who was not is told nothing.
+#[test]
+fn browsers_come_back_over_tls_where_the_management_plane_speaks_it() {
+    let files = tempfile::tempdir().expect("a directory");
+    let certificate = Certificate::make();
+    install(files.path(), &certificate);
+    let folder = files.path().display();
+    let route = format!(
+        "[[routes]]\nname = \"all\"\nupstream = \"http://127.0.0.1:9\"\ndialect = \"generic\"\npolicy = \"default\"\n\
+         {UNLIMITED}{POLICY}"
+    );
+    let secure = Gateway::start(&format!(
+        "[admin.tls]\ncert = \"{folder}/cert.pem\"\nkey = \"{folder}/key.pem\"\n{route}"
+    ));
+    let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    let runtime = Runtime::new().expect("a runtime");
+    for path in ["/login", "/health", "/api/v1/keys", "/nowhere"] {
+        let told = runtime.block_on(async {
+            let mut stream = h2::tls(secure.admin, &certificate, "http/1.1").await.expect("a handshake");
+            stream.write_all(ask(path).as_bytes()).await.expect("a connection");
+            let mut answer = Vec::new();
+            // The end of TLS may be missing; the answer is what counts.
+            let _ = stream.read_to_end(&mut answer).await;
+            String::from_utf8_lossy(&answer).to_ascii_lowercase()
+        });
+        assert!(told.contains("\r\nstrict-transport-security: max-age=31536000\r\n"), "{path}: {told}");
+    }
+    let plain = Gateway::start(&route);
+    for address in [secure.proxy, plain.admin, plain.proxy] {
+        let told = exchange(address, ask("/health").as_bytes());
+        assert_eq!((told.status, told.header("strict-transport-security")), (200, None));
+    }
+}
+
 /// Returns what the management API tells of the one certificate there is.
 fn told(gateway: &Gateway) -> Value {
     let key = gateway.admin_key();

@@ -30,7 +30,7 @@ pub struct Directory {
 }
 
 /// A map with the secrets it names.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Agents {
     /// The map.
     pub map: CapabilityMap,

@@ -11,6 +11,7 @@ fn license(tier: Tier) -> License {
         subject: "Northwind".to_owned(),
         tier,
         issued_at: moment(1_000_000),
+        not_before: None,
         expires_at: moment(2_000_000),
         agent: None,
         features: vec!["extra".to_owned()],
@@ -54,6 +55,31 @@ fn a_licence_counts_from_its_issue_to_its_end() {
     assert_eq!(at(2_000_000), (Tier::Community, Some(LicenseFault::Expired)));
     assert_eq!(at(999_700), (Tier::Professional, None), "issued by a clock that is a little ahead");
     assert_eq!(at(999_699), (Tier::Community, Some(LicenseFault::NotYet)));
+}
+
+#[test]
+fn a_licence_counts_from_the_moment_that_it_names_on() {
+    let office = office(&License { not_before: Some(moment(1_500_000)), ..license(Tier::Professional) });
+    let at = |second| {
+        let standing = office.licensing.standing(moment(second));
+        (standing.tier, standing.fault)
+    };
+    assert_eq!(at(1_000_000), (Tier::Community, Some(LicenseFault::NotYet)));
+    assert_eq!(at(1_499_699), (Tier::Community, Some(LicenseFault::NotYet)));
+    assert_eq!(at(1_499_700), (Tier::Professional, None), "a clock that is a little ahead");
+    assert_eq!(at(1_999_999), (Tier::Professional, None));
+    assert_eq!(at(2_000_000), (Tier::Community, Some(LicenseFault::Expired)));
+    // A begin before the issue takes nothing from that, and one that is no time makes it no licence.
+    let early = License { not_before: Some(moment(1)), ..license(Tier::Developer) };
+    assert_eq!(early.check(moment(999_699)), Err(LicenseFault::NotYet));
+    let (file, now) = (office.folder.path().join("license.jwt"), moment(1_500_000));
+    for wrong in [serde_json::json!("soon"), serde_json::json!(1.5), serde_json::json!(i64::MAX)] {
+        let mut claims = serde_json::to_value(license(Tier::Enterprise)).unwrap();
+        claims["nbf"] = wrong;
+        fs::write(&file, jose::SigningKey::sign(&office.key, &claims, None)).unwrap();
+        office.licensing.reload();
+        assert_eq!(office.licensing.standing(now).fault, Some(LicenseFault::Malformed), "{claims}");
+    }
 }
 
 #[test]

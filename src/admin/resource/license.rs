@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::access::a2a::denial::Code;
+use crate::access::license::Standing;
 use crate::access::limit::UNLIMITED;
 use crate::access::tier::Tier;
 use crate::admin::Office;
@@ -26,8 +27,9 @@ pub struct LicenseStatus {
     pub tier: &'static str,
     /// Whether the licence counts; true where none is needed.
     pub valid: bool,
-    /// When it ends, in ISO 8601.
-    pub expires: String,
+    /// When it ends, in ISO 8601; year 9999 where none is needed, null where what there is tells nothing that counts.
+    #[schema(required = true)]
+    pub expires: Option<String>,
     /// Whose licence it is.
     pub subject: Option<String>,
     /// Why it does not count.
@@ -87,14 +89,18 @@ pub struct Slo {
 
 /// `GET /api/v1/license/status`.
 pub async fn status(call: Call) -> Answer {
-    let standing = call.office.licensing.standing(call.office.clock.now());
-    ok(&LicenseStatus {
+    ok(&told(call.office.licensing.standing(call.office.clock.now())))
+}
+
+fn told(standing: Standing) -> LicenseStatus {
+    let never = || standing.fault.is_none().then(|| NEVER.to_owned());
+    LicenseStatus {
         tier: standing.tier.as_str(),
         valid: standing.fault.is_none(),
-        expires: standing.expires_at.map_or_else(|| NEVER.to_owned(), |at| at.to_string()),
+        expires: standing.expires_at.map(|at| at.to_string()).or_else(never),
         subject: standing.subject,
         reason: standing.fault.map(|fault| fault.to_string()),
-    })
+    }
 }
 
 /// `GET /api/v1/tier`.

@@ -25,6 +25,7 @@ use super::chain::Hash;
 use super::log::Closed;
 use super::log::Log;
 use super::log::Position;
+use super::log::next_entry;
 use super::segment;
 use super::segment::HEADER_BYTES;
 use super::segment::Header;
@@ -57,6 +58,16 @@ pub struct Repair {
     pub bytes: u64,
 }
 
+/// A part of the last segment that is damaged, with whole entries behind it: no crash does that.
+pub(super) struct Damage {
+    /// Where it begins.
+    pub(super) at: Position,
+    /// Where the next whole entry begins.
+    pub(super) end: u64,
+    /// The ids of the last entry before it and of that one.
+    pub(super) ids: (Ulid, Ulid),
+}
+
 /// Appends entries; there is one per directory.
 pub(super) struct Journal {
     log: Arc<Log>,
@@ -66,6 +77,7 @@ pub(super) struct Journal {
     ids: UlidSource,
     last_hash: Hash,
     abandoned: bool,
+    damage: Vec<Damage>,
     /// The frames of a group, kept for its memory.
     buffer: Vec<u8>,
     #[cfg(test)]
@@ -78,6 +90,13 @@ struct Tail {
     end: u64,
     last_id: Ulid,
     last_hash: Hash,
+}
+
+/// How the end of the last segment was found.
+struct Mended {
+    tail: Tail,
+    damage: Vec<Damage>,
+    repair: Option<Repair>,
 }
 
 impl Journal {
@@ -97,12 +116,12 @@ impl Journal {
             (*old, Closed { end: next.previous_end, closed_unix_ms: next.made_unix_ms })
         });
         let closed = closed.collect();
-        let (header, file, tail, repair) = match headers.last() {
+        let (header, file, mended) = match headers.last() {
             Some((sequence, header)) => {
                 let file =
                     File::options().read(true).write(true).open(segment::path(directory, *sequence))?;
-                let (tail, repair) = mend(directory, &file, header)?;
-                (*header, file, tail, repair)
+                let mended = mend(directory, &file, header)?;
+                (*header, file, mended)
             }
             None => {
                 let header = Header {
@@ -112,9 +131,11 @@ impl Journal {
                     previous_hash: Hash::default(),
                 };
                 let file = segment::create(directory, header)?;
-                (header, file, Tail::empty(&header), None)
+                let tail = Tail::empty(&header);
+                (header, file, Mended { tail, damage: Vec::new(), repair: None })
             }
         };
+        let Mended { tail, damage, repair } = mended;
         let committed = Position { segment: header.sequence, offset: tail.end };
         let log = Log {
             directory: directory.to_owned(),
@@ -135,6 +156,7 @@ impl Journal {
             ids: UlidSource::after(last_id),
             last_hash: tail.last_hash,
             abandoned: false,
+            damage,
             buffer: Vec::new(),
             #[cfg(test)]
             faults: super::fault::Faults::default(),
@@ -145,6 +167,11 @@ impl Journal {
 
     pub(super) fn log(&self) -> Arc<Log> {
         self.log.clone()
+    }
+
+    /// Returns what of the last segment was found damaged when the journal was opened.
+    pub(super) fn damage(&self) -> &[Damage] {
+        &self.damage
     }
 
     /// Returns when the segment under way was begun, in Unix milliseconds.
@@ -250,31 +277,43 @@ fn headers(directory: &Path) -> Result<Vec<(u64, Header)>, JournalError> {
     Ok(found)
 }
 
-/// Finds the end of the last segment's whole frames and cuts off, and keeps, what follows.
-fn mend(directory: &Path, file: &File, header: &Header) -> io::Result<(Tail, Option<Repair>)> {
+/// Finds the end of the last segment's whole entries and cuts off, and keeps, what follows.
+///
+/// A crash tears the end alone. What is damaged before a whole entry was damaged later: the entries behind it stay.
+fn mend(directory: &Path, file: &File, header: &Header) -> io::Result<Mended> {
     let length = file.metadata()?.len();
     let mut bytes = vec![0; (length - HEADER_BYTES) as usize];
     file.read_exact_at(&mut bytes, HEADER_BYTES)?;
-    let mut tail = Tail::empty(header);
-    let mut used = 0;
-    while let Step::Frame { payload, bytes: frame } = segment::step(bytes.get(used..).unwrap_or_default()) {
-        let Ok((previous, hash, _)) = stored::split(payload) else { break };
-        if previous != tail.last_hash {
-            break;
+    let entry_at = |offset: u64| entry(bytes.get((offset - HEADER_BYTES) as usize..)?, offset);
+    let (mut tail, mut damage) = (Tail::empty(header), Vec::new());
+    loop {
+        while let Some((_, next)) = entry_at(tail.end).filter(|(previous, _)| *previous == tail.last_hash) {
+            tail = next;
         }
-        let Ok(entry) = stored::outline(payload) else { break };
-        used += frame;
-        tail = Tail { end: HEADER_BYTES + used as u64, last_id: entry.id, last_hash: hash };
+        let Some(begin) = next_entry(file, tail.end, length)? else { break };
+        let Some((_, next)) = entry_at(begin) else { break };
+        let at = Position { segment: header.sequence, offset: tail.end };
+        damage.push(Damage { at, end: begin, ids: (tail.last_id, next.last_id) });
+        tail = next;
     }
-    let torn = bytes.get(used..).unwrap_or_default();
+    let torn = bytes.get((tail.end - HEADER_BYTES) as usize..).unwrap_or_default();
     if torn.is_empty() {
-        return Ok((tail, None));
+        return Ok(Mended { tail, damage, repair: None });
     }
     let keep = format!("audit-{:016x}-{}.torn", header.sequence, tail.end);
-    std::fs::write(directory.join(keep), torn)?;
+    segment::make(&directory.join(keep))?.write_all_at(torn, 0)?;
     file.set_len(tail.end)?;
     file.sync_all()?;
-    Ok((tail, Some(Repair { segment: header.sequence, bytes: torn.len() as u64 })))
+    let repair = Repair { segment: header.sequence, bytes: torn.len() as u64 };
+    Ok(Mended { tail, damage, repair: Some(repair) })
+}
+
+/// Returns the entry that some bytes begin with, which lie at `offset`: the hash before it, and the tail that it makes.
+fn entry(bytes: &[u8], offset: u64) -> Option<(Hash, Tail)> {
+    let Step::Frame { payload, bytes } = segment::step(bytes) else { return None };
+    let (previous, last_hash, _) = stored::split(payload).ok()?;
+    let last_id = stored::outline(payload).ok()?.id;
+    Some((previous, Tail { end: offset + bytes as u64, last_id, last_hash }))
 }
 
 /// Returns the last id of the segments before `segment`, or zero: ids must go on above it.

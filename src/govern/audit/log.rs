@@ -345,7 +345,7 @@ fn read_up_to(file: &File, bytes: &mut [u8], from: u64) -> io::Result<usize> {
 }
 
 /// Returns where the first whole entry begins in a part of a segment.
-fn next_entry(file: &File, from: u64, end: u64) -> io::Result<Option<u64>> {
+pub(super) fn next_entry(file: &File, from: u64, end: u64) -> io::Result<Option<u64>> {
     let (mut at, mut left, mut bytes) = (from, SEARCH_SUMMED_BYTES_MAX, Vec::new());
     while at < end {
         // The last frame that begins in a chunk may reach beyond it.

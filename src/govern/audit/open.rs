@@ -213,6 +213,7 @@ pub fn open_with(
         Journal::open(&config.directory, Arc::clone(&keyring), config.segment_bytes_max, now)?;
     let log = journal.log();
     let index = Arc::new(Index::open(store, log.clone())?);
+    index.note_damage(journal.damage());
     let (sender, queue) = mpsc::channel(config.queue_events_max.max(1));
     let state = Arc::new(State::new());
     let waits = (config.durability, config.wait_max);

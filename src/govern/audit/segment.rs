@@ -98,15 +98,19 @@ pub(super) fn list(directory: &Path) -> io::Result<Vec<u64>> {
 
 /// Makes a segment and returns it once its header and its name would survive a power cut.
 pub(super) fn create(directory: &Path, header: Header) -> io::Result<File> {
-    let path = path(directory, header.sequence);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
+    let file = make(&path(directory, header.sequence))?;
     file.write_all_at(&header.to_bytes(), 0)?;
     file.sync_all()?;
     File::open(directory)?.sync_all()?;
     Ok(file)
+}
+
+/// Makes an empty file that nobody else may read.
+pub(super) fn make(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }
 
 /// Returns the header of a segment file, or `None` when it is not whole.

@@ -5,11 +5,12 @@
 //! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`) whose strings never come in pieces, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
 //! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
-//! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events` |
+//! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events`; JSON under the status of an error is none |
 //! | `[roles]` | role names and their channels |
 //! | `[[text]]` | a path below `at`, and the channel of its strings; none: by the `role` of the value at `at`; `when` asks members there. The first rule that fits counts |
 //! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
-//! | `[[lane]]` | where deltas of a text are, in which event; told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]`. A path that ends in `**` is for what no other rule names, labels and metadata aside; `kind` says how it comes: in `pieces` (the usual way), in `brief` ones, `whole` each time, in `messages` that are read alone too; `json` tells that it is JSON itself, as a tool call's arguments are: masks leave it so |
+//! | `[[lane]]` | where deltas of a text are, in which event (a glob); told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]`. A path that ends in `**`, or in `*`, is for what no other rule names, labels and metadata aside; `kind` says how it comes: in `pieces` (the usual way), in `brief` ones, `whole` each time, in `messages` that are read alone too; `json` tells that it is JSON itself, as a tool call's arguments are: masks leave it so |
+//! | `[[joined]]` | lanes whose texts are read once more as one text, of that name, in the order in which they come; of several that join one lane, those of fewer lanes first |
 //! | `[[sound]]` | where sound and images are, in base64, in which event: what holds no text there passes, and is counted |
 //! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so |
 //! | `[usage]` | alternatives of sums of paths; `[name=text]` in a path leads to the element whose member is that text |
@@ -33,6 +34,7 @@ use super::TextRule;
 use super::UsagePaths;
 use super::Wire;
 use super::lane::EndRule;
+use super::lane::JoinedRule;
 use super::lane::LaneKind;
 use super::lane::LaneRule;
 use super::lane::SoundRule;
@@ -109,6 +111,8 @@ struct DialectFile {
     known: Vec<KnownFile>,
     #[serde(default)]
     lane: Vec<LaneFile>,
+    #[serde(default)]
+    joined: Vec<JoinedFile>,
     #[serde(default)]
     sound: Vec<SoundFile>,
     #[serde(default)]
@@ -228,6 +232,13 @@ struct LaneFile {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct JoinedFile {
+    name: String,
+    lanes: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SoundFile {
     event: Option<String>,
     path: Spanned<String>,
@@ -299,8 +310,20 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn dialect(&mut self, written: DialectFile) -> Dialect {
-        let DialectFile { dialect, route, shape, stream, roles, text, known, lane, sound, end, usage } =
-            written;
+        let DialectFile {
+            dialect,
+            route,
+            shape,
+            stream,
+            roles,
+            text,
+            known,
+            lane,
+            joined,
+            sound,
+            end,
+            usage,
+        } = written;
         let by_role_allowed = !roles.is_empty();
         Dialect {
             provider: dialect.provider.unwrap_or_else(|| dialect.name.clone()),
@@ -323,6 +346,7 @@ impl Reader<'_> {
                 .map(|known| KnownKeys { at: self.pattern(&known.at), keys: known.keys })
                 .collect(),
             lanes: lane.into_iter().map(|rule| self.lane_rule(rule)).collect(),
+            joined: joined.into_iter().map(joined_rule).collect(),
             lane_leaves: dialect.lane_leaves,
             sounds: sound
                 .into_iter()
@@ -414,6 +438,10 @@ fn spellings(known: &[KnownFile]) -> Spellings {
 
 fn route_rule(written: RouteFile) -> Route {
     Route { path: written.path, wire: written.wire, operation: written.operation }
+}
+
+fn joined_rule(written: JoinedFile) -> JoinedRule {
+    JoinedRule { name: written.name, lanes: written.lanes }
 }
 
 fn stream_rule(written: StreamFile) -> StreamRule {

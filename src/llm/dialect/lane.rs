@@ -8,6 +8,7 @@ use super::Channel;
 use super::pattern::Ancestry;
 use super::pattern::PathPattern;
 use super::pattern::Wanted;
+use super::pattern::glob;
 use crate::llm::json::Document;
 use crate::llm::json::NodeId;
 use crate::llm::json::StepView;
@@ -46,6 +47,9 @@ pub enum LaneKind {
     /// In messages, each of which may be a text of its own: read alone and put together; over like the brief ones, but
     /// by any other text.
     Messages,
+    /// Texts of other lanes, read once more as one, in the order in which they came; over like messages.
+    #[serde(skip)]
+    Joined,
 }
 
 /// A position or an id.
@@ -95,6 +99,13 @@ pub(super) struct LaneRule {
     pub(super) keys: Vec<Vec<String>>,
 }
 
+/// Lanes whose texts are one text as well.
+#[derive(Debug)]
+pub(super) struct JoinedRule {
+    pub(super) name: String,
+    pub(super) lanes: Vec<String>,
+}
+
 /// Where sound and images are.
 #[derive(Debug)]
 pub(super) struct SoundRule {
@@ -139,9 +150,22 @@ impl LaneRule {
         Some(LaneKey { name, channel, parts, kind: self.kind, is_json: self.is_json })
     }
 
-    /// Tells whether it is about everything below a place.
+    /// Tells whether it is about everything below a place, or every member there.
     pub(super) fn is_open(&self) -> bool {
-        self.path.steps.last() == Some(&Wanted::Below)
+        matches!(self.path.steps.last(), Some(Wanted::Below | Wanted::AnyKey))
+    }
+}
+
+impl JoinedRule {
+    /// Returns the text that a lane's text is a part of, too.
+    pub(super) fn key(&self, lane: &LaneKey) -> Option<LaneKey> {
+        self.lanes.contains(&lane.name).then(|| LaneKey {
+            name: self.name.clone(),
+            channel: lane.channel,
+            parts: SmallVec::new(),
+            kind: LaneKind::Joined,
+            is_json: false,
+        })
     }
 }
 
@@ -248,7 +272,7 @@ pub(super) fn event_kind<'a>(body: &'a [u8], doc: &Document) -> Option<Cow<'a, s
 }
 
 fn fits_event(wanted: Option<&str>, event: Option<&str>, kind: Option<&str>) -> bool {
-    wanted.is_none_or(|wanted| event == Some(wanted) || kind == Some(wanted))
+    wanted.is_none_or(|wanted| [event, kind].into_iter().flatten().any(|told| glob(wanted, told)))
 }
 
 /// Returns an element's `index` where it has one, else its position.

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 pub use self::file::DialectFault;
 pub use self::file::DialectProblem;
+use self::lane::JoinedRule;
 pub use self::lane::LaneEnd;
 pub use self::lane::LaneKey;
 pub use self::lane::LaneKind;
@@ -98,6 +99,7 @@ pub struct Dialect {
     /// Every spelling of the known keys.
     spellings: Spellings,
     lanes: Vec<LaneRule>,
+    joined: Vec<JoinedRule>,
     lane_leaves: Vec<String>,
     sounds: Vec<SoundRule>,
     labels: Vec<String>,
@@ -364,9 +366,21 @@ impl Dialect {
             leaf.is_some_and(|leaf| labels.any(|label| label.as_bytes() == &*leaf))
         };
         let by_rule = |rule: &LaneRule| {
-            rule.key(event, kind.as_deref(), body, doc, &steps).filter(|_| !rule.is_open() || !is_label())
+            let key = rule.key(event, kind.as_deref(), body, doc, &steps)?;
+            if !rule.is_open() {
+                return Some(key);
+            }
+            // What an answer cites of a tool or a document stays what it is.
+            let is_cited = self.channel(body, doc, string) == Channel::ToolResult;
+            let channel = if is_cited { Channel::ToolResult } else { key.channel };
+            (!is_label()).then_some(LaneKey { channel, ..key })
         };
         self.lanes.iter().find_map(by_rule).or_else(|| lane::by_leaf(&self.lane_leaves, body, doc, &steps))
+    }
+
+    /// Returns the texts that a lane's text is a part of, beside its own.
+    pub fn joined(&self, lane: &LaneKey) -> Vec<LaneKey> {
+        self.joined.iter().filter_map(|rule| rule.key(lane)).collect()
     }
 
     /// Tells whether a string is sound or an image, in base64: it is where the dialect says so, and holds no text.

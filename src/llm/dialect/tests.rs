@@ -168,6 +168,24 @@ fn what_peers_say_has_the_channel_of_who_reads_it() {
 }
 
 #[test]
+fn what_agents_say_in_artifacts_and_messages_is_one_text_too() {
+    let dialects = dialects();
+    for (dialect, lane, expected) in [
+        ("a2a", "said", &["told"][..]),
+        ("a2a", "artifact", &["artifacts", "told"]),
+        ("openai", "content", &[]),
+    ] {
+        let (name, channel) = (lane.to_owned(), Channel::ToolResult);
+        let parts = [LanePart::Text("a1".into())].into_iter().collect();
+        let key = LaneKey { name, channel, parts, kind: LaneKind::Pieces, is_json: false };
+        let joined = dialects.get(dialect).unwrap().joined(&key);
+        assert!(joined.iter().all(|text| text.kind == LaneKind::Joined && text.parts.is_empty()));
+        let names: Vec<&str> = joined.iter().map(|text| text.name.as_str()).collect();
+        assert_eq!(names, expected, "{dialect} {lane}");
+    }
+}
+
+#[test]
 fn deltas_join_by_what_the_provider_says() {
     // (dialect, event, body, lanes)
     type Case<'a> = (&'a str, Option<&'a str>, &'a str, &'a [&'a str]);

@@ -1,5 +1,6 @@
 //! Finds the texts of a body, whatever it is, and hands each to the sheet.
 
+mod borders;
 mod texts;
 
 use std::borrow::Cow;
@@ -7,6 +8,7 @@ use std::cell::Cell;
 use std::cell::RefCell;
 use std::ops::Range;
 
+use self::borders::Borders;
 use self::texts::Known;
 use self::texts::Recall;
 use self::texts::Standing;
@@ -16,7 +18,8 @@ use super::Pinning;
 use super::Unreadable;
 use super::layer2;
 use super::layer3;
-use super::member::name_of_input;
+use super::member::holds_values;
+use super::member::name_of_value;
 use super::names;
 use super::prompt;
 use super::prompt::Prompt;
@@ -150,9 +153,11 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
             shifted(range, head.start)
         })?;
         // A form field without a type is text (RFC 7578, section 4.4); a file is whatever its bytes are.
-        let untyped = if part.is_file { Media::Opaque } else { Media::Text };
-        let declared = part.content_type.as_deref();
-        let media = declared.map_or(Ok(untyped), |declared| Media::parse(Some(declared)))?;
+        let media = match Media::parse(part.content_type.as_deref())? {
+            Media::Undeclared if part.is_file => Media::Opaque,
+            Media::Undeclared => Media::Text,
+            declared => declared,
+        };
         loose(sheet, &body[content.clone()], &media, content.start)?;
     }
     Ok(())
@@ -173,6 +178,7 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     trace_prompt(sheet, text, &document, &texts);
     let edits = sheet.edit_count();
     scan_texts(sheet, text, offset, (&document, &texts))?;
+    scan_borders(sheet, text, offset, (&document, &texts))?;
     numbers(sheet, text, offset, &document)?;
     if sheet.edit_count() > edits {
         for (range, none) in dialect.copies(text, &document) {
@@ -234,26 +240,42 @@ fn scan_texts(
         let is_suspect = touches(&suspects, &place);
         let channel = || known.channel.unwrap_or_else(|| dialect.channel(text, document, string));
         let name = name_of_secret(text, document, at)
-            .or_else(|| is_suspect.then(|| name_of_input(text, document, string.node, channel()))?);
+            .or_else(|| is_suspect.then(|| name_of_value(text, document, string.node, channel()))?);
         let depth = match name.is_some() || is_suspect {
             true => Depth::Whole,
             false => depth_of_plain(sheet, alone, is_spelt)?,
         };
-        let found = sheet.found();
+        let found = sheet.found;
         let is_read = depth != Depth::Model
-            || asks_model && layer3::has_words(alone) && layer3::reads(alone, direction, channel())
+            || asks_model && layer3::reads(alone, direction, channel())
             || asks_names && names::reads(channel(), alone);
         if is_read {
             let how = (depth, &*name.unwrap_or_default());
             scan_string(sheet, text, offset, (document, string, channel()), how)?;
         }
         if let Standing::New(tag) = known.standing
-            && sheet.found() == found
+            && sheet.found == found
         {
             sheet.inspector.ruleset.memo.note(tag);
         }
     }
     Ok(())
+}
+
+/// Looks for what stands over the borders of texts.
+fn scan_borders(
+    sheet: &mut Sheet<'_, '_>,
+    text: &[u8],
+    offset: usize,
+    (document, texts): (&Document, &Texts),
+) -> Result<(), Unreadable> {
+    let mut borders = Borders::default();
+    for (string, (_, known)) in document.strings.iter().zip(texts.places()) {
+        if let Some(channel) = known.channel.filter(|_| !string.key) {
+            borders.take(sheet, (text, offset), (document, string, channel))?;
+        }
+    }
+    borders.read(sheet, (text, offset), document)
 }
 
 /// Returns how a text is read in which nothing can match as it stands.
@@ -263,7 +285,7 @@ fn depth_of_plain(sheet: &Sheet<'_, '_>, text: &[u8], is_spelt: bool) -> Result<
     Ok(if is_read_otherwise { Depth::Beyond } else { Depth::Model })
 }
 
-/// Scans the long numbers that a tool is given.
+/// Scans the long numbers that a tool is given, or gives back.
 fn numbers(
     sheet: &mut Sheet<'_, '_>,
     text: &[u8],
@@ -274,10 +296,10 @@ fn numbers(
     for LongNumber { node, raw, digits } in document.long_numbers(text) {
         let number = JsonString { raw, escaped: false, key: false, node };
         let channel = dialect.channel(text, document, &number);
-        if channel != Channel::ToolCall {
+        if !holds_values(channel) {
             continue;
         }
-        let name = name_of_input(text, document, node, channel).unwrap_or_default();
+        let name = name_of_value(text, document, node, channel).unwrap_or_default();
         let before = sheet.gathered().len();
         let whole = shifted(number.raw.clone(), offset);
         sheet.named_text(&name, &text[digits], channel, Written::Number, |_| whole.clone())?;

@@ -17,9 +17,10 @@ use crate::policy::ruleset::Ruleset;
 use crate::scan::classifier::Classifier;
 use crate::scan::classifier::Origin;
 use crate::scan::classifier::Signals;
+use crate::scan::classifier::Spellings;
 use crate::scan::classifier::Unjudged;
 use crate::scan::classifier::choice::ModelRef;
-use crate::scan::classifier::reading::TEXT_BYTES_MIN;
+use crate::scan::classifier::reading::may_say;
 use crate::scan::classifier::shelf::Shelf;
 use crate::scan::growing::Growing;
 use crate::scan::growing::Window;
@@ -32,6 +33,9 @@ use crate::scan::threat::Finding;
 const EXCERPT_COST: f32 = 1.5;
 /// Log odds that are taken off what it says of a model's own words: it writes prompts, and about attacks, when it is asked to.
 const OWN_WORDS_COST: f32 = 1.0;
+/// How sure it may be of the operator's own instructions, in percent: below high. They defend themselves in the words of
+/// those they defend against, and an application whose every request is refused is of no use.
+const OPERATOR_PERCENT_MAX: u8 = 89;
 
 /// One exchange that tries a model: which one, and what is measured of it.
 pub struct Trial {
@@ -114,10 +118,17 @@ impl Judge<'_> {
     /// Asks the model that is tried, or the usual one.
     fn ask(&self, text: &[u8], origin: Origin, signals: Signals) -> Result<Option<Finding>, Unjudged> {
         let shelf = &self.ruleset.layer3;
-        match self.trial {
+        let found = match self.trial {
             Some(trial) => trial.find(shelf, text, origin, signals, (self.wanted, self.expired)),
             None => shelf.find(text, origin, &signals, self.wanted, self.expired),
-        }
+        };
+        Ok(found?.map(|finding| match origin {
+            Origin::System => {
+                let most = Confidence::from_percent(OPERATOR_PERCENT_MAX);
+                Finding { confidence: finding.confidence.min(most), ..finding }
+            }
+            _ => finding,
+        }))
     }
 }
 
@@ -203,7 +214,7 @@ fn hear(
     origin: Option<Origin>,
     told: &mut SmallVec<[(DetectorId, Confidence); 2]>,
 ) -> Result<Option<Heard>, Unjudged> {
-    let Some(origin) = origin.filter(|_| has_words(window.text)) else { return Ok(None) };
+    let Some(origin) = origin.filter(|_| may_say(window.text)) else { return Ok(None) };
     let excerpt = if window.is_excerpt() { EXCERPT_COST } else { 0.0 };
     let own = if origin == Origin::Assistant { OWN_WORDS_COST } else { 0.0 };
     let signals = Signals { bias: -excerpt - own, ..Signals::default() };
@@ -242,9 +253,9 @@ pub fn reading(direction: Direction, channel: Channel) -> u8 {
     origin(direction, channel).map_or(u8::MAX, |origin| origin.index() as u8)
 }
 
-/// Tells whether the model has something to read in a text: more than a name, an id or a number.
+/// Tells whether the model may have something to read in a text: words, or what is encoded.
 pub fn reads(text: &[u8], direction: Direction, channel: Channel) -> bool {
-    origin(direction, channel).is_some() && has_words(text)
+    origin(direction, channel).is_some() && may_say(text)
 }
 
 /// Tells whether a text of a stream that comes whole is read: what a tool gave back. A model's own comes in pieces.
@@ -252,12 +263,8 @@ pub fn reads_alone(channel: Channel) -> bool {
     origin(Direction::Response, channel) == Some(Origin::Tool)
 }
 
-/// Tells whether a text is more than a name, an id or a number, by a glance.
-pub fn has_words(text: &[u8]) -> bool {
-    text.len() >= TEXT_BYTES_MIN && (memchr::memchr(b' ', text).is_some() || !text.is_ascii())
-}
-
-/// Adds what the model finds in a text in which the first layer found `findings`.
+/// Adds what the model finds in a text in which the first layer found `findings`; in its other spellings, too, where
+/// it may have some.
 ///
 /// # Errors
 /// The model did not judge all of it.
@@ -265,14 +272,17 @@ pub fn find(
     judge: Judge<'_>,
     text: &[u8],
     (direction, channel): (Direction, Channel),
+    is_spelt: bool,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Unjudged> {
-    let Some(origin) = origin(direction, channel).filter(|_| has_words(text)) else { return Ok(()) };
+    let Some(origin) = origin(direction, channel).filter(|_| may_say(text)) else { return Ok(()) };
     if direction == Direction::Response {
         let reading = Reading::begin(judge, (direction, channel));
         return reading.map_or(Ok(()), |reading| reading.whole(judge, text, findings));
     }
-    let signals = Signals::of(findings, |id| judge.ruleset.kind(id).map(|kind| kind.category));
+    let found = Signals::of(findings, |id| judge.ruleset.kind(id).map(|kind| kind.category));
+    let spellings = if is_spelt { Spellings::All } else { Spellings::Encoded };
+    let signals = Signals { spellings, ..found };
     findings.extend(judge.ask(text, origin, signals)?);
     Ok(())
 }

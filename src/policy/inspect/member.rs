@@ -1,4 +1,5 @@
-//! Members of what a tool is given, where it is no text but values: each is read under its name, numbers too.
+//! Members of what a tool is given and gives back, where it is no text but values: each is read under its name, numbers
+//! too.
 
 use std::borrow::Cow;
 
@@ -10,16 +11,21 @@ use crate::llm::json::StepView;
 /// The longest name that tells what a value is, in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Returns the name that a value of a tool's input is read under: of its member, or of the array that it is in.
+/// Tells whether what stands in a channel may be values, known by the names of their members.
+pub fn holds_values(channel: Channel) -> bool {
+    matches!(channel, Channel::ToolCall | Channel::ToolResult)
+}
+
+/// Returns the name that a value of a tool's input or result is read under: of its member, or of the array that it is in.
 ///
 /// None for other channels, whose texts tell themselves what they are about.
-pub fn name_of_input<'a>(
+pub fn name_of_value<'a>(
     text: &'a [u8],
     document: &'a Document,
     node: NodeId,
     channel: Channel,
 ) -> Option<Cow<'a, [u8]>> {
-    if channel != Channel::ToolCall {
+    if !holds_values(channel) {
         return None;
     }
     let array_of = |node: &NodeId| document.parent(*node).filter(|parent| document.is_array(*parent));

@@ -6,10 +6,10 @@
 
 use std::borrow::Cow;
 
-use super::layer3::has_words;
 use crate::llm::dialect::Channel;
 use crate::policy::ruleset::Ruleset;
 use crate::scan::classifier::card::Learned;
+use crate::scan::classifier::reading::TEXT_BYTES_MIN;
 use crate::scan::tagger::escape;
 use crate::scan::tagger::names::Names;
 use crate::scan::tagger::reading::Late;
@@ -29,6 +29,11 @@ pub fn reads(channel: Channel, text: &[u8]) -> bool {
         Channel::Metadata => has_words(text),
         Channel::ToolDefinition => false,
     }
+}
+
+/// Tells whether a text is more than a name, an id or a number, by a glance.
+fn has_words(text: &[u8]) -> bool {
+    text.len() >= TEXT_BYTES_MIN && (memchr::memchr(b' ', text).is_some() || !text.is_ascii())
 }
 
 /// Returns a number for what the tagger's verdict on a text of a channel depends on, beside those of the model.

@@ -33,6 +33,7 @@ use crate::redact::splice::override_with;
 use crate::redact::splice::splice;
 use crate::redact::token::Vault;
 use crate::scan::scanner::ScanFault;
+use crate::scan::spelling;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
 
@@ -46,11 +47,11 @@ pub struct Sheet<'a, 'v> {
     vault: &'v mut Vault,
     wanted: Cow<'a, DetectorSet>,
     observations: Vec<Observation>,
-    edits: Vec<Edit>,
+    pub(super) edits: Vec<Edit>,
     shadow: Foreseen,
     gathered: Gathered,
     /// How many findings there were, whatever is done about them.
-    found: usize,
+    pub(super) found: usize,
 }
 
 /// What replaces some bytes of a text.
@@ -163,7 +164,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
             return Err(Unreadable::Late);
         }
         let findings = under(name, text, |text| self.scan(text))?;
-        self.report(text, channel, written, findings, &mut raw)
+        let is_spelt = self.may_be_spelt(text)?;
+        self.report(text, (channel, is_spelt), written, findings, &mut raw)
     }
 
     /// Scans one text of the body in which no pattern can match as it stands: what its reader takes it for, and what
@@ -183,10 +185,11 @@ impl<'a, 'v> Sheet<'a, 'v> {
             Direction::Request => scanner.scan_spelt_beyond(text, &self.wanted),
             Direction::Response => scanner.scan_beyond(text, &self.wanted),
         }?;
-        self.report(text, channel, written, findings, &mut raw)
+        let is_spelt = self.may_be_spelt(text)?;
+        self.report(text, (channel, is_spelt), written, findings, &mut raw)
     }
 
-    /// Lets the model alone read one text of the body, in which no pattern can match.
+    /// Lets the model alone read one text of the body, in which no pattern can match and which is not spelt otherwise.
     pub fn plain_text(
         &mut self,
         text: &[u8],
@@ -197,7 +200,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         if (self.inspector.expired)() {
             return Err(Unreadable::Late);
         }
-        self.report(text, channel, written, Vec::new(), &mut raw)
+        self.report(text, (channel, false), written, Vec::new(), &mut raw)
     }
 
     /// Scans a form: as it stands, and with the spaces that each `+` is to most of its readers.
@@ -216,7 +219,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
             let beside = self.scan(&spaced)?.into_iter();
             findings.extend(beside.filter(|found| !known.contains(&(found.detector, found.span.start))));
         }
-        self.report(text, Channel::User, Written::Plain, findings, &mut raw)
+        let is_spelt = self.may_be_spelt(text)?;
+        self.report(text, (Channel::User, is_spelt), Written::Plain, findings, &mut raw)
     }
 
     /// Adds what the models find to what patterns found, judges it, and notes what it calls for: where a model did not
@@ -224,14 +228,14 @@ impl<'a, 'v> Sheet<'a, 'v> {
     fn report(
         &mut self,
         text: &[u8],
-        channel: Channel,
+        (channel, is_spelt): (Channel, bool),
         written: Written,
         mut findings: Vec<Finding>,
         raw: &mut dyn FnMut(Range<usize>) -> Range<usize>,
     ) -> Result<(), Unreadable> {
         let Inspector { ruleset, trial, expired, .. } = *self.inspector;
         let judge = layer3::Judge { ruleset, wanted: &self.wanted, trial, expired };
-        let read = layer3::find(judge, text, (self.inspector.judged(), channel), &mut findings);
+        let read = layer3::find(judge, text, (self.inspector.judged(), channel), is_spelt, &mut findings);
         quoted::lower(ruleset, text, layer3::origin(self.inspector.judged(), channel), &mut findings);
         let named = names::find(ruleset, &self.wanted, text, channel, expired);
         findings.extend(named.iter().flatten().cloned());
@@ -253,11 +257,19 @@ impl<'a, 'v> Sheet<'a, 'v> {
     }
 
     /// Scans a whole text: of a request in every spelling, of a response as a stream of it would be.
-    fn scan(&self, text: &[u8]) -> Result<Vec<Finding>, ScanFault> {
+    pub(super) fn scan(&self, text: &[u8]) -> Result<Vec<Finding>, ScanFault> {
         let scanner = &self.inspector.ruleset.scanner;
         match self.inspector.judged() {
             Direction::Request => scanner.scan_spelt(text, &self.wanted),
             Direction::Response => scanner.scan(text, &self.wanted),
+        }
+    }
+
+    /// Tells whether some of a text may be spelt otherwise; a response is read as a stream of it would be.
+    fn may_be_spelt(&self, text: &[u8]) -> Result<bool, ScanFault> {
+        match self.inspector.judged() {
+            Direction::Request => spelling::may_be_spelt(text),
+            Direction::Response => Ok(false),
         }
     }
 
@@ -325,11 +337,6 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let weighed = self.gathered.weigh(self.inspector, &self.wanted);
         self.observations.extend(weighed.observations);
         self.shadow.merge(weighed.shadow);
-    }
-
-    /// Returns how many findings there were, whatever is done about them.
-    pub(super) fn found(&self) -> usize {
-        self.found
     }
 
     /// Returns how many edits were noted.

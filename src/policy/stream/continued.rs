@@ -52,11 +52,8 @@ impl StreamInspector {
         let new = text.get(known..).unwrap_or_default();
         let hash = self.hasher.hash_one(text);
         let entry = &mut self.lanes[slot];
-        if entry.ended && !new.is_empty() {
-            (entry.lane, entry.model, entry.names, entry.trace) =
-                *entry.resumable.take().ok_or(Unreadable::Resumed)?;
-            entry.ended = false;
-            entry.left_to = entry.fed;
+        if !new.is_empty() {
+            entry.resume()?;
         }
         if (entry.is_whole || entry.kind == LaneKind::Either) && !text.is_empty() {
             entry.said = Some((text.len(), hash));
@@ -135,7 +132,7 @@ impl StreamInspector {
     }
 
     /// Begins a text, in the place of one that is over where there is no other.
-    fn open(&mut self, inspector: &Inspector<'_>, key: LaneKey) -> Result<usize, Stop> {
+    pub(super) fn open(&mut self, inspector: &Inspector<'_>, key: LaneKey) -> Result<usize, Stop> {
         let limit = inspector.ruleset.limits.stream_lanes_max;
         let slot = match self.lanes.len() < limit {
             true => self.lanes.len(),

@@ -17,6 +17,9 @@ use crate::scan::trace::Leak;
 /// The most answers of a conversation that are told apart while they are under way.
 const ANSWERS_MAX: usize = 64;
 
+/// How much of a stream waits at most for a brief text or a message that ends in what is likely to be a value.
+const BEGUN_HOLD_BYTES_MAX: usize = 64 << 10;
+
 /// The texts of one event that says anything, by their lanes.
 type Said<'a> = SmallVec<[(&'a LaneKey, usize); 4]>;
 
@@ -48,7 +51,7 @@ impl StreamInspector {
                 |end: &LaneEnd| !end.is_by_member || !said.iter().any(|(other, _)| end.covers(other));
             if ends.iter().filter(covers).any(|end| !end.is_by_member) {
                 ended.push(slot);
-            } else if ends.iter().filter(covers).any(believed) || is_passed_by(key, slot, &said) {
+            } else if ends.iter().filter(covers).any(believed) || self.is_passed_by(key, slot, &said) {
                 seemingly.push(slot);
             }
         }
@@ -120,15 +123,23 @@ impl StreamInspector {
     pub fn guard_anew(&mut self) {
         self.leak = Leak::default();
     }
+
+    /// Tells whether a brief text is over: the same choice goes on with others. Messages and joined texts are, where
+    /// anything else goes on. Those would wait for more of it; but they do wait, for so many bytes, where it ends in what
+    /// is likely to be a value.
+    fn is_passed_by(&self, key: &LaneKey, slot: usize, said: &Said<'_>) -> bool {
+        let may_pass = || self.held_bytes > BEGUN_HOLD_BYTES_MAX || !self.lanes[slot].is_begun();
+        let goes_on = |other: &LaneKey| match key.kind {
+            LaneKind::Whole => choice(other) == choice(key),
+            LaneKind::Brief => choice(other) == choice(key) && may_pass(),
+            LaneKind::Messages | LaneKind::Joined => may_pass(),
+            LaneKind::Pieces | LaneKind::Either => false,
+        };
+        said.iter().all(|(_, other)| *other != slot) && said.iter().any(|(other, _)| goes_on(other))
+    }
 }
 
-/// Tells whether a brief text is over: the same choice goes on with others. Messages are, where anything else goes on:
-/// it would wait for the next of them.
-fn is_passed_by(key: &LaneKey, slot: usize, said: &Said<'_>) -> bool {
-    let goes_on = |other: &LaneKey| match key.kind {
-        LaneKind::Brief | LaneKind::Whole => other.parts.first() == key.parts.first(),
-        LaneKind::Messages => true,
-        LaneKind::Pieces | LaneKind::Either => false,
-    };
-    said.iter().any(|(other, _)| goes_on(other)) && said.iter().all(|(_, other)| *other != slot)
+/// Returns which choice a text belongs to, where the provider tells it.
+fn choice(key: &LaneKey) -> &LanePart {
+    key.parts.first().unwrap_or(&LanePart::None)
 }

@@ -22,12 +22,16 @@ use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::names as tagged;
 use crate::policy::inspect::prompt;
 use crate::redact::token::Vault;
+use crate::scan::hold::Track;
 use crate::scan::threat::Finding;
 use crate::scan::trace::Trace;
 
 /// Begins what reads a text of a channel beside its lane: the model and the tagger, where they read such texts, and the
-/// trace of the system prompt. In messages, names were looked for in each.
+/// trace of the system prompt. In messages, names were looked for in each; what is joined is read where it is said.
 pub(super) fn begin(inspector: &Inspector<'_>, key: &LaneKey) -> Beside {
+    if key.kind == LaneKind::Joined {
+        return (None, None, None);
+    }
     let channel = key.channel;
     // How a text of a channel that is read by its words begins tells nothing: all of it is.
     let is_named =
@@ -62,7 +66,9 @@ impl StreamInspector {
             return Err(Unreadable::Late.into());
         }
         self.lanes[slot].fed += text.len();
-        self.usage.text_bytes += text.len() as u64;
+        if self.lanes[slot].kind != LaneKind::Joined {
+            self.usage.text_bytes += text.len() as u64;
+        }
         if self.lanes[slot].blocked_from.is_some() {
             return Ok(());
         }
@@ -151,7 +157,8 @@ impl StreamInspector {
         judged_to: usize,
         findings: &[Finding],
     ) -> Result<(), Stop> {
-        let findings = self.lanes[slot].news(findings)?;
+        let watch = inspector.policy.watch(inspector.judged());
+        let findings = self.lanes[slot].news(findings, watch.detectors(Track::Enforced))?;
         let mut blocked = None;
         for together in self.lanes[slot].together(&findings) {
             if blocked.is_none() && !together.is_empty() {
@@ -163,6 +170,11 @@ impl StreamInspector {
         if entry.restores == Some(true) {
             entry.restore(vault);
             judged_to = judged_to.min(entry.restored_to);
+        }
+        if entry.kind == LaneKind::Joined {
+            judged_to = entry.unbroken_from(judged_to);
+            // Unlike that of other texts, what is judged of it may be found to have begun a value.
+            entry.left_to = judged_to.max(entry.left_to);
         }
         let Some(from) = blocked else {
             entry.judged_to = judged_to.max(entry.judged_to);

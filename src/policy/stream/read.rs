@@ -22,6 +22,7 @@ use crate::policy::inspect::text::Sheet;
 use crate::redact::restore;
 use crate::redact::splice::Edit;
 use crate::redact::token::Vault;
+use crate::scan::classifier::reading::may_say;
 use crate::scan::scanner::touches;
 use crate::scan::view;
 
@@ -61,7 +62,7 @@ impl StreamInspector {
     /// Tells whether a piece of a lane is read no otherwise than as one.
     fn is_plain(&self, slot: usize) -> bool {
         let entry = &self.lanes[slot];
-        !entry.is_whole && entry.kind != LaneKind::Messages
+        !entry.is_whole && !matches!(entry.kind, LaneKind::Messages | LaneKind::Joined)
     }
 
     /// Reads one event and feeds its texts; returns the lanes it ends.
@@ -131,7 +132,7 @@ impl StreamInspector {
                     let is_suspect = touches(&suspects, &string.raw);
                     self.scan_string(inspector, vault, held, (document, at), is_suspect)?;
                 }
-                match self.continued(inspector, vault, held, (key, string), (&text, told)) {
+                match self.said(inspector, vault, held, (key, string), (&text, told)) {
                     Err(Stop::Finding(found)) => drop(stop.get_or_insert(Stop::Finding(found))),
                     fed => fed?,
                 }
@@ -141,7 +142,7 @@ impl StreamInspector {
             let channel = || inspector.dialect.channel(payload, document, string);
             if is_message
                 || names::wanted(inspector).is_some() && tagged::reads(channel(), raw)
-                || layer3::has_words(raw) && layer3::reads_alone(channel())
+                || may_say(raw) && layer3::reads_alone(channel())
                 || touches(&suspects, &string.raw)
                 || string.escaped
                 || view::needs_views(raw)

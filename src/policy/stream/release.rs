@@ -102,9 +102,15 @@ impl StreamInspector {
     fn release_up_to(&mut self, found: Found, out: &mut Vec<Cleared>) {
         let Found { slot, from } = found;
         let Some(mut held) = self.queue.pop_front() else { return };
-        let before = |segment: &Segment| match segment.slot == slot {
-            true => segment.text.start < from,
-            false => segment.text.end <= self.lanes[segment.slot].judged_to,
+        let cut = |segment: &Segment| from.min(segment.text.end).saturating_sub(segment.text.start);
+        let before = |segment: &Segment| {
+            if segment.slot == slot {
+                return segment.text.start < from;
+            }
+            // Of a string that is cut, what is left has to be judged in the other lanes that have it.
+            let is_cut = |it: &&Segment| it.slot == slot && it.string.raw == segment.string.raw;
+            let left = held.segments.iter().find(is_cut).map_or(segment.text.len(), cut);
+            segment.text.start + left <= self.lanes[segment.slot].judged_to
         };
         if !held.is_read || held.segments.is_empty() || !held.segments.iter().all(before) {
             return;

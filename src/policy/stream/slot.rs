@@ -13,6 +13,7 @@ use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::begins_json;
 use crate::policy::inspect::text::disjoint;
+use crate::policy::stream::joined::Runs;
 use crate::policy::stream::names::Named;
 use crate::redact::nested::Nested;
 use crate::redact::restore;
@@ -21,8 +22,14 @@ use crate::redact::token::Vault;
 use crate::scan::lane::Lane;
 use crate::scan::lane::STREAM_HOLD_BYTES_MAX;
 use crate::scan::threat::DetectorId;
+use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
 use crate::scan::trace::Trace;
+
+/// How many bytes that may begin a value let a text wait while others go on.
+const BEGUN_BYTES_MIN: usize = 8;
+/// How far back the begin of a piece without white space is looked for; of a longer one all that is under way waits.
+const UNBROKEN_BYTES_MAX: usize = 1024;
 
 /// The lane, the model, the tagger and the trace of a text, as they were at some place of it.
 type Before = (Lane, Option<Reading>, Option<Named>, Option<Trace>);
@@ -58,6 +65,8 @@ pub(super) struct Slot {
     pub(super) restored_to: usize,
     pub(super) ended: bool,
     pub(super) kind: LaneKind,
+    /// Which lanes it is joined of, if it is.
+    pub(super) runs: Runs,
     /// Whether each piece is the whole text so far.
     pub(super) is_whole: bool,
     /// How long the text was when it was last said whole, or its last piece where that may turn out to be one, and
@@ -81,6 +90,7 @@ impl Slot {
             trace,
             channel: key.channel,
             kind: key.kind,
+            runs: Runs::default(),
             is_json: key.is_json,
             is_whole: key.kind == LaneKind::Whole,
             said: None,
@@ -92,12 +102,42 @@ impl Slot {
             masks: VecDeque::new(),
             inside: None,
             nested: Nested::default(),
-            restores: None,
+            // What is put back is put back where it is said.
+            restores: (key.kind == LaneKind::Joined).then_some(false),
             unrestored: Vec::new(),
             restored_to: 0,
             ended: false,
             blocked_from: None,
         }
+    }
+
+    /// Goes on with a text that seemed to be over, as it was before.
+    pub(super) fn resume(&mut self) -> Result<(), Unreadable> {
+        if self.ended {
+            let before = *self.resumable.take().ok_or(Unreadable::Resumed)?;
+            (self.lane, self.model, self.names, self.trace) = before;
+            self.ended = false;
+            self.left_to = self.fed;
+        }
+        Ok(())
+    }
+
+    /// Tells whether it ends in what is likely to be the begin of a value: more than words that could be one.
+    pub(super) fn is_begun(&self) -> bool {
+        let tail = self.lane.value(&(self.judged_to..self.fed)).unwrap_or_default();
+        tail.len() >= BEGUN_BYTES_MIN && !is_prose(tail)
+    }
+
+    /// Returns from where on a joined text waits: of what is under way the last piece without white space, for more is no
+    /// value that somebody would part; white space between digits is of one piece.
+    pub(super) fn unbroken_from(&self, judged_to: usize) -> usize {
+        let tail = self.lane.value(&(judged_to..self.fed)).unwrap_or_default();
+        let breaks = |at: &usize| {
+            let before = at.checked_sub(1).and_then(|before| tail.get(before));
+            tail[*at].is_ascii_whitespace() && !before.is_some_and(u8::is_ascii_digit)
+        };
+        let looked_at = tail.len().saturating_sub(UNBROKEN_BYTES_MAX)..tail.len();
+        looked_at.rev().find(breaks).map_or(judged_to, |at| judged_to + at + 1)
     }
 
     /// Takes the next piece of the text for what its begin shows.
@@ -147,15 +187,21 @@ impl Slot {
         self.told.extend(observations.iter().map(placed));
     }
 
-    /// Leaves out the findings that were told when the text seemed to be over, or in a message alone; one that is new
-    /// and begins in what left then comes too late.
-    pub(super) fn news<'f>(&mut self, findings: &'f [Finding]) -> Result<Cow<'f, [Finding]>, Unreadable> {
-        let is_told = |it: &Finding| self.told.contains(&(it.detector, it.value.clone()));
-        let news: Cow<'f, [Finding]> = match self.told.is_empty() {
+    /// Leaves out the findings that were told when the text seemed to be over, in a message alone, or in the one lane that
+    /// has them; one that is new, begins in what left then and changes what leaves comes too late.
+    pub(super) fn news<'f>(
+        &mut self,
+        findings: &'f [Finding],
+        enforced: &DetectorSet,
+    ) -> Result<Cow<'f, [Finding]>, Unreadable> {
+        let is_told = |it: &Finding| {
+            self.told.contains(&(it.detector, it.value.clone())) || self.runs.is_of_one(&it.span)
+        };
+        let news: Cow<'f, [Finding]> = match self.told.is_empty() && self.runs.is_empty() {
             true => Cow::Borrowed(findings),
             false => findings.iter().filter(|it| !is_told(it)).cloned().collect(),
         };
-        if news.iter().any(|it| it.value.start < self.left_to) {
+        if news.iter().any(|it| it.value.start < self.left_to && enforced.contains(it.detector)) {
             return Err(Unreadable::Resumed);
         }
         if self.ended && self.resumable.is_some() {
@@ -170,6 +216,16 @@ impl Slot {
             self.masks = disjoint(std::mem::take(&mut self.masks).into()).into();
         }
     }
+}
+
+/// Tells whether words in a text are as those of prose: letters, small ones but for the first.
+fn is_prose(text: &[u8]) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
+    let is_small = |byte: &u8| byte.is_ascii_lowercase() || !byte.is_ascii();
+    text.split(|byte| !is_word(byte)).all(|word| match word {
+        [] => true,
+        [first, rest @ ..] => (first.is_ascii_uppercase() || is_small(first)) && rest.iter().all(is_small),
+    })
 }
 
 /// Returns restored values as replacements in a text that begins at `from`.

@@ -144,7 +144,8 @@ impl Judge {
 
 impl Judge {
     /// Tells whether a text a person wrote speaks loudly only because it quotes something loud at its window: one of the
-    /// quotations there would be reported alone, and what stands around all quotations would not be stopped.
+    /// quotations there would be reported alone, and what stands around all quotations would not be stopped. What others
+    /// found says nothing of the latter: it may lie within.
     fn is_cited(&self, room: &mut Room, text: &[u8], window: &Range<usize>, bonus: f32) -> bool {
         let quotations = citation::quotations(text);
         let mut near = quotations.iter().filter(|it| it.start < window.end && window.start < it.end);
@@ -153,7 +154,7 @@ impl Judge {
         };
         near.any(|it| is_loud(it, room))
             && self
-                .told_alone(room, &citation::without(text, &quotations), bonus)
+                .told_alone(room, &citation::without(text, &quotations), bonus.min(0.0))
                 .is_none_or(|around| around < Confidence::HIGH)
     }
 

@@ -64,6 +64,20 @@ pub struct Signals {
     pub high: usize,
     /// Log odds that whoever asks adds to what the model says.
     pub bias: f32,
+    /// What of it is read in other spellings as well.
+    pub spellings: Spellings,
+}
+
+/// What of a text a model reads in other spellings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spellings {
+    /// Nothing: the text still grows.
+    #[default]
+    Unread,
+    /// What is encoded in it.
+    Encoded,
+    /// What stands in it, too: it may be spelt otherwise.
+    All,
 }
 
 /// What a model says of a text.

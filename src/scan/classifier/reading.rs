@@ -1,20 +1,23 @@
-//! What of a text a model gets to read: its canonical view, and what is encoded in it.
+//! What of a text a model gets to read: its canonical view, what is encoded in it, and its other spellings.
 
 use std::ops::Range;
 
 use super::Classifier;
 use super::Origin;
 use super::Signals;
+use super::Spellings;
 use super::Unjudged;
 use super::Verdict;
 use crate::scan::decode;
 use crate::scan::decode::Lines;
+use crate::scan::decode::RUN_BYTES_MIN;
 use crate::scan::spelling;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::Decoded;
 use crate::scan::threat::Encoding;
 use crate::scan::threat::Spelling;
 use crate::scan::view;
+use crate::scan::view::View;
 
 /// How many layers of encoding are undone.
 const DEPTH_MAX: usize = 2;
@@ -22,6 +25,29 @@ const DEPTH_MAX: usize = 2;
 pub const TEXT_BYTES_MIN: usize = 12;
 /// The most decoded bytes of one text that are judged, for each byte of it.
 const DECODED_PER_BYTE: usize = 2;
+/// The same of its other spellings, whose number does not depend on its length.
+const SPELT_PER_BYTE: usize = 8;
+/// The longest text whose words may be parted by signs alone, in bytes: longer ones are data.
+const SIGNED_BYTES_MAX: usize = 4096;
+/// How many letters of a window are escaped, look-alikes or have something unseen before them at least, for it to be
+/// disguised: a line end written as `\n` or a space as `%20` is how data is written.
+const DISGUISED_LETTERS_MIN: usize = 3;
+/// How many signs part words at least where no space does.
+const SIGNS_MIN: usize = 2;
+
+/// Tells by a glance whether a model may have something to read in a text: words, or what is encoded.
+pub fn may_say(text: &[u8]) -> bool {
+    text.len() >= RUN_BYTES_MIN || text.len() >= TEXT_BYTES_MIN && is_written(text)
+}
+
+/// Tells whether a text has words as it stands, and not only something that is encoded.
+fn is_written(text: &[u8]) -> bool {
+    // Base64 has the other two.
+    let is_sign = |byte: &&u8| byte.is_ascii_punctuation() && !matches!(**byte, b'=' | b'/');
+    memchr::memchr3(b' ', b'\n', b'\t', text).is_some()
+        || !text.is_ascii()
+        || text.len() <= SIGNED_BYTES_MAX && text.iter().filter(is_sign).take(SIGNS_MIN).count() == SIGNS_MIN
+}
 
 /// A verdict, and what had to be undone for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +69,11 @@ pub fn judge(
     signals: &Signals,
     expired: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<Told>, Unjudged> {
-    let mut budget = text.len().saturating_mul(DECODED_PER_BYTE);
+    let per_byte = match signals.spellings {
+        Spellings::Unread => DECODED_PER_BYTE,
+        Spellings::Encoded | Spellings::All => DECODED_PER_BYTE + SPELT_PER_BYTE,
+    };
+    let mut budget = text.len().saturating_mul(per_byte);
     Asked { model, origin, signals, expired }.read(text, DEPTH_MAX, &mut budget)
 }
 
@@ -61,14 +91,47 @@ impl Asked<'_> {
             return Ok(None);
         }
         let canonical = view::canonical(text);
-        let mut verdict = self.judge(canonical.as_ref().map_or(text, |view| view.bytes()))?;
-        let mut decoded_from = Decoded::default();
-        if let Some(view) = &canonical {
-            verdict.window = view.source_range(verdict.window);
-            decoded_from.0.push(Encoding::Canonical);
+        let mut told = self.read_plain(text, canonical.as_ref())?;
+        told = worst(told, self.read_together(text))?;
+        if depth < DEPTH_MAX || self.signals.spellings == Spellings::All {
+            told = worst(told, self.read_spelt(text, depth, budget))?;
         }
-        let told = worst(Told { verdict, decoded_from }, self.read_together(text))?;
-        worst(told, self.read_within(text, depth, budget)).map(Some)
+        if let Some(view) = &canonical {
+            let spelt = self.read_spelt(view.bytes(), depth, budget);
+            told = worst(told, spelt.map(|told| told.map(|told| told.within(text, view))))?;
+        }
+        worst(told, self.read_within(text, depth, budget))
+    }
+
+    /// Judges a text as it stands to its reader, if it has words.
+    fn read_plain(&self, text: &[u8], canonical: Option<&View>) -> Result<Option<Told>, Unjudged> {
+        let shown = canonical.map_or(text, View::bytes);
+        if !is_written(shown) {
+            return Ok(None);
+        }
+        let told = Told { verdict: self.judge(shown)?, decoded_from: Decoded::default() };
+        Ok(Some(match canonical {
+            Some(view) => told.within(text, view),
+            None => told,
+        }))
+    }
+
+    /// Judges the other spellings of a text, unless it still grows.
+    fn read_spelt(&self, text: &[u8], depth: usize, budget: &mut usize) -> Result<Option<Told>, Unjudged> {
+        if depth == 0 || self.signals.spellings == Spellings::Unread {
+            return Ok(None);
+        }
+        let mut told = None;
+        // What is too much to unpack has been told by the patterns.
+        for spelt in spelling::readings(text).unwrap_or_default() {
+            let Some(rest) = budget.checked_sub(spelt.bytes().len()) else { break };
+            *budget = rest;
+            let inner = self.read(spelt.bytes(), depth - 1, budget).map(|told| {
+                told.map(|told| told.undone(spelt.step(), |window| spelt.place(&window, text.len())))
+            });
+            told = worst(told, inner)?;
+        }
+        Ok(told)
     }
 
     fn judge(&self, text: &[u8]) -> Result<Verdict, Unjudged> {
@@ -98,10 +161,7 @@ impl Asked<'_> {
             let Some(rest) = budget.checked_sub(run.view.bytes().len()) else { break };
             *budget = rest;
             let inner = self.read_run(&run, depth, budget);
-            told = match told {
-                Some(told) => Some(worst(told, inner)?),
-                None => inner?,
-            };
+            told = worst(told, inner)?;
         }
         Ok(told)
     }
@@ -119,22 +179,52 @@ impl Asked<'_> {
             true => self.read(bytes, depth - 1, budget)?,
             false => self.read_within(bytes, depth - 1, budget)?,
         };
-        Ok(told.map(|mut told| {
-            told.verdict.window = covered(run, told.verdict.window);
-            told.decoded_from.0.retain(|step| *step != Encoding::Canonical);
-            told.decoded_from.0.insert(0, run.encoding);
-            told
-        }))
+        Ok(told.map(|told| told.undone(run.encoding, |window| run.view.source_range(window))))
     }
 }
 
+impl Told {
+    /// Returns what was told of the canonical view of a text as told of the text.
+    fn within(mut self, text: &[u8], view: &View) -> Self {
+        let is_told = self.verdict.confidence.is_some();
+        if is_told && is_disguised(text, view, self.verdict.window.clone()) {
+            self.decoded_from.0.insert(0, Encoding::Canonical);
+        }
+        self.verdict.window = view.source_range(self.verdict.window);
+        self
+    }
+
+    /// Returns what was told of a text behind an encoding as told of the text that holds it.
+    fn undone(mut self, step: Encoding, place: impl Fn(Range<usize>) -> Range<usize>) -> Self {
+        self.verdict.window = place(self.verdict.window);
+        self.decoded_from.0.retain(|step| *step != Encoding::Canonical);
+        self.decoded_from.0.insert(0, step);
+        self
+    }
+}
+
+/// Tells whether the words of a window of a view stand otherwise in the text it was made of.
+fn is_disguised(text: &[u8], view: &View, window: Range<usize>) -> bool {
+    let (mut sources, mut before, mut count) = (view.following(), None, 0);
+    for at in window {
+        let letter = view.bytes().get(at).filter(|byte| byte.is_ascii_alphanumeric());
+        let source = letter.map(|_| sources.start(at));
+        let stands = source.and_then(|source| text.get(source)) == letter;
+        let follows = before.is_none_or(|before: usize| Some(before + 1) == source);
+        count += usize::from(letter.is_some() && !(stands && follows));
+        before = source;
+    }
+    count >= DISGUISED_LETTERS_MIN
+}
+
 /// Returns the worse of two readings. What is sure stays so, whatever could not be read beside it.
-fn worst(told: Told, other: Result<Option<Told>, Unjudged>) -> Result<Told, Unjudged> {
-    match other {
-        Ok(Some(other)) if is_worse(&other, &told) => Ok(other),
-        Ok(_) => Ok(told),
-        Err(_) if told.verdict.confidence.is_some_and(|it| it >= Confidence::HIGH) => Ok(told),
-        Err(unjudged) => Err(unjudged),
+fn worst(told: Option<Told>, other: Result<Option<Told>, Unjudged>) -> Result<Option<Told>, Unjudged> {
+    let is_sure = |told: &Told| told.verdict.confidence.is_some_and(|it| it >= Confidence::HIGH);
+    match (told, other) {
+        (Some(told), Ok(Some(other))) => Ok(Some(if is_worse(&other, &told) { other } else { told })),
+        (told, Ok(other)) => Ok(told.or(other)),
+        (Some(told), Err(_)) if is_sure(&told) => Ok(Some(told)),
+        (_, Err(unjudged)) => Err(unjudged),
     }
 }
 
@@ -143,11 +233,6 @@ fn worst(told: Told, other: Result<Option<Told>, Unjudged>) -> Result<Told, Unju
 fn is_worse(one: &Told, other: &Told) -> bool {
     let rank = |told: &Told| (told.verdict.confidence, told.verdict.odds);
     rank(one) > rank(other)
-}
-
-/// Returns the encoded bytes of a window of what was decoded.
-fn covered(run: &decode::Run, window: Range<usize>) -> Range<usize> {
-    run.view.source_range(window)
 }
 
 #[cfg(test)]
@@ -183,6 +268,24 @@ mod tests {
         }
     }
 
+    /// Tells what is loud, and nothing of what is not.
+    #[derive(Debug)]
+    struct Keen;
+
+    impl Classifier for Keen {
+        fn judge(
+            &self,
+            text: &[u8],
+            origin: Origin,
+            signals: &Signals,
+            expired: &(dyn Fn() -> bool + Sync),
+        ) -> Result<Verdict, Unjudged> {
+            let verdict = Shy.judge(text, origin, signals, expired)?;
+            let confidence = verdict.confidence.filter(|it| *it < Confidence::HIGH);
+            Ok(Verdict { odds: if confidence.is_some() { 9.0 } else { 0.0 }, confidence, ..verdict })
+        }
+    }
+
     #[test]
     fn what_is_loud_and_told_does_not_hide_what_is_stopped() {
         let loud = STANDARD.encode("something that is loud and told");
@@ -191,6 +294,57 @@ mod tests {
             let told = judge(&Shy, text.as_bytes(), Origin::User, &Signals::default(), &|| false);
             let told = told.unwrap().expect("told");
             assert_eq!(told.verdict.confidence, Some(Confidence::HIGH), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_words_as_it_stands_is_read_where_it_is_undone() {
+        let told = |text: &str, spellings: Spellings| {
+            let signals = Signals { spellings, ..Signals::default() };
+            judge(&Keen, text.as_bytes(), Origin::User, &signals, &|| false).unwrap()
+        };
+        let loud = "something that is loud and told";
+        let rot13 = "fbzrguvat gung vf ybhq naq gbyq gb rirelobql va gur byq ubhfr";
+        let percent: String = loud.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let base64 = STANDARD.encode(loud);
+        for (text, how) in [(&base64, "base64"), (&percent, "canonical"), (&loud.replace(' ', "_"), "")] {
+            assert!(may_say(text.as_bytes()), "{text}");
+            let told = told(text, Spellings::Unread).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!((told.decoded_from.to_string().as_str(), told.verdict.odds), (how, 9.0), "{text}");
+        }
+        let is_loud = |told: Option<Told>| told.is_some_and(|told| told.verdict.odds > 8.0);
+        let wrapped = STANDARD.encode(rot13);
+        for (text, least) in [(rot13, Spellings::All), (wrapped.as_str(), Spellings::Encoded)] {
+            assert!(is_loud(told(text, least)), "{text}");
+            assert!(!is_loud(told(text, Spellings::Unread)), "{text}");
+        }
+        // Nothing is said by an image, however long, nor by an id.
+        for text in ["call_5f3a9c51", &"iVBORw0KGgoAAAANSUhEUgAA".repeat(9)] {
+            assert_eq!(told(text, Spellings::All), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn how_data_is_written_is_no_disguise() {
+        let how = |text: &str| {
+            let told = judge(&Keen, text.as_bytes(), Origin::Tool, &Signals::default(), &|| false);
+            told.unwrap().expect("told").decoded_from.to_string()
+        };
+        for text in [
+            r#"It is loud.\nAnd \"told\", too."#,
+            "loud%20and%20told%20twice",
+            "loud&nbsp;and so \u{201c}told\u{201d}\u{a0}again, f\\u00fcr dich",
+            "\u{feff}It is loud \u{1f469}\u{200d}\u{1f4bb} and told",
+        ] {
+            assert!(view::canonical(text.as_bytes()).is_some(), "{text}");
+            assert_eq!(how(text), "", "{text}");
+        }
+        for text in [
+            "It is l\u{200b}o\u{200b}u\u{200b}d and told",
+            "It is \\u006c\\u006f\\u0075d and told",
+            "It is \u{ff4c}\u{ff4f}\u{ff55}\u{ff44} and told",
+        ] {
+            assert_eq!(how(text), "canonical", "{text}");
         }
     }
 

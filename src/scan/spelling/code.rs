@@ -18,6 +18,8 @@ const QUOTED_MIN: usize = 3;
 const MORSE_MIN: usize = 10;
 /// The fewest numbers in a row that are read as characters.
 const NUMBERS_MIN: usize = 8;
+/// How many bits a character has that is written in them.
+const BITS: usize = 8;
 /// How many bytes are counted together: no more than a byte can count.
 const COUNTED_BYTES: usize = 128;
 /// The share of what can be read from which decoded bytes are a text, in percent.
@@ -240,28 +242,37 @@ fn quoted_printable(text: &[u8]) -> Option<View> {
 fn morse(text: &[u8], found: &mut Vec<Spelt>) {
     let fit = |byte| matches!(byte, b'.' | b'-' | b' ' | b'/' | b'|' | b'\n');
     for run in stretches(text, MORSE_MIN * 3, fit) {
-        let signs =
-            String::from_utf8_lossy(text.get(run.clone()).unwrap_or_default()).replace(['|', '\n'], "/");
-        let words = signs.replace("   ", " / ");
-        let letters: Option<Vec<u8>> = words
-            .split(' ')
-            .filter(|sign| !sign.is_empty())
-            .map(|sign| if sign.chars().all(|part| part == '/') { Some(b' ') } else { morse_letter(sign) })
-            .collect();
-        if let Some(letters) = letters.filter(|letters| letters.len() >= MORSE_MIN) {
-            add(Spelling::Morse, letters, run, found);
+        let signs = String::from_utf8_lossy(text.get(run.clone()).unwrap_or_default());
+        let words = signs.replace("   ", "/").replace(['|', '\n', '/'], " / ");
+        let letters: Vec<Option<u8>> =
+            words.split(' ').filter(|sign| !sign.is_empty()).map(morse_letter).collect();
+        let known: Vec<u8> = letters.iter().map(|letter| letter.unwrap_or(b'?')).collect();
+        let count = letters.iter().flatten().count();
+        if count >= MORSE_MIN && count * 100 >= letters.len() * LETTERS_PERCENT_MIN {
+            add(Spelling::Morse, known, run, found);
         }
     }
 }
 
+/// Returns the character of a sign (ITU-R M.1677-1, with the signs in common use beside it); a space between words.
 fn morse_letter(sign: &str) -> Option<u8> {
-    const SIGNS: [&str; 36] = [
-        ".-", "-...", "-.-.", "-..", ".", "..-.", "--.", "....", "..", ".---", "-.-", ".-..", "--", "-.",
-        "---", ".--.", "--.-", ".-.", "...", "-", "..-", "...-", ".--", "-..-", "-.--", "--..", "-----",
-        ".----", "..---", "...--", "....-", ".....", "-....", "--...", "---..", "----.",
+    const SIGNS: [(&str, &[u8]); 2] = [
+        (
+            ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --..",
+            b"abcdefghijklmnopqrstuvwxyz",
+        ),
+        (
+            "----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----. .-.-.- --..-- ..--.. .----. -.-.-- -..-. -.--. \
+             -.--.- .-... ---... -.-.-. -...- .-.-. -....- ..--.- .-..-. ...-..- .--.-.",
+            b"0123456789.,?'!/()&:;=+-_\"$@",
+        ),
     ];
-    let place = SIGNS.iter().position(|known| *known == sign)?;
-    Some(if place < 26 { b'a' + place as u8 } else { b'0' + (place - 26) as u8 })
+    if sign == "/" {
+        return Some(b' ');
+    }
+    SIGNS.iter().find_map(|(signs, characters)| {
+        characters.get(signs.split_ascii_whitespace().position(|known| known == sign)?).copied()
+    })
 }
 
 fn numbers(text: &[u8], found: &mut Vec<Spelt>) {
@@ -270,6 +281,11 @@ fn numbers(text: &[u8], found: &mut Vec<Spelt>) {
         return;
     }
     let fit = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b' ' | b',' | b';' | b':' | b'x');
+    for run in stretches(text, NUMBERS_MIN * BITS, |byte| matches!(byte, b'0' | b'1')) {
+        let bits = text.get(run.clone()).unwrap_or_default();
+        let byte = |bits: &[u8]| bits.iter().fold(0, |byte, bit| byte << 1 | (bit & 1));
+        add_numbers(bits.chunks_exact(BITS).map(byte).collect(), run, found);
+    }
     for run in stretches(text, NUMBERS_MIN * 3 - 1, fit) {
         let row = text.get(run.clone()).unwrap_or_default();
         let is_between = |byte: &u8| matches!(byte, b' ' | b',' | b';' | b':');
@@ -278,10 +294,15 @@ fn numbers(text: &[u8], found: &mut Vec<Spelt>) {
             Some(radix) => numbers.iter().map_while(|number| character(number, radix)).collect(),
             None => continue,
         };
-        let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic() || **byte == b' ').count();
-        if bytes.len() >= NUMBERS_MIN && letters * 100 >= bytes.len() * LETTERS_PERCENT_MIN {
-            add(Spelling::Numbers, bytes, run, found);
-        }
+        add_numbers(bytes, run, found);
+    }
+}
+
+/// Adds what the numbers of a row stand for, if that is mostly letters.
+fn add_numbers(bytes: Vec<u8>, run: Range<usize>, found: &mut Vec<Spelt>) {
+    let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic() || **byte == b' ').count();
+    if bytes.len() >= NUMBERS_MIN && letters * 100 >= bytes.len() * LETTERS_PERCENT_MIN {
+        add(Spelling::Numbers, bytes, run, found);
     }
 }
 

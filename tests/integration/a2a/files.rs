@@ -26,16 +26,24 @@ fn health(gateway: &Gateway) -> Value {
     ask(gateway, "/api/v1/health")["dependencies"]["a2a"].clone()
 }
 
+/// Returns what is recorded of the capability map, the newest first.
+fn recorded(gateway: &Gateway) -> Vec<String> {
+    let log = ask(gateway, "/api/v1/audit?limit=1000");
+    let entries = log["entries"].as_array().expect("a list").iter();
+    let of_map =
+        entries.filter(|it| it["event_type"].as_str().is_some_and(|kind| kind.starts_with("capabilities_")));
+    let told = |it: &Value| {
+        format!("{}: {}", it["action"].as_str().unwrap_or(""), it["message"].as_str().unwrap_or(""))
+    };
+    of_map.map(told).collect()
+}
+
 #[test]
 fn without_a_map_agents_wait_and_with_a_broken_one_the_old_counts() {
     let deployment = Deployment::make();
     let upstream = Upstream::answering("application/json", "{}");
     let directory = tempfile::tempdir().expect("a temporary directory");
-    deployment.install(
-        directory.path(),
-        upstream.address,
-        "[a2a.tiers.community]\nrequests_per_minute = 0\nburst = 0\n",
-    );
+    deployment.install(directory.path(), upstream.address, UNPACED);
     let map = directory.path().join("capabilities.yaml");
     fs::remove_file(&map).expect("it was there");
     let gateway = launched(directory);
@@ -55,19 +63,28 @@ fn without_a_map_agents_wait_and_with_a_broken_one_the_old_counts() {
         assert_eq!(missing.body.as_object().map(|it| it.len()), Some(2), "{}", missing.body);
     }
     assert_eq!(health(&gateway), "down");
+    assert_eq!(recorded(&gateway), Vec::<String>::new());
     fs::write(&map, MAP).expect("it is writable");
     gateway.signal("HUP");
     until("the map is read", || health(&gateway) == "up");
     assert_eq!(told().status, 200);
+    let known = "allow: the capability map knows 2 agents and 3 capabilities";
+    until("that is recorded", || recorded(&gateway) == [known]);
     fs::write(&map, MAP.replace("capabilities: [ask, pay]", "capabilities: [aks]")).expect("it is writable");
     gateway.signal("HUP");
     until("the fault is told", || gateway.log().contains("capabilities.yaml:8:"));
     until("the fault shows", || health(&gateway) == "down");
     assert!(gateway.log().contains("did you mean `ask`?"), "{}", gateway.log());
     assert_eq!(told().status, 200, "a broken map replaced the old one");
+    let refused = "block: a changed capability map has 1 faults; nothing changed";
+    until("the refusal is recorded", || recorded(&gateway) == [refused, known]);
+    // Nothing that was told is told again.
+    gateway.signal("HUP");
+    until("the fault is told again", || gateway.log().matches("capabilities.yaml:8:").count() > 1);
     fs::write(&map, MAP.replace("capabilities: [ask, pay]", "capabilities: [pay]")).expect("it is writable");
     gateway.signal("HUP");
     until("the grant is taken back", || told().body["code"] == "A2A_CAP_DENIED");
+    until("that is recorded, too", || recorded(&gateway) == [known, refused, known]);
 }
 
 #[test]
@@ -186,6 +203,33 @@ fn another_list_that_cannot_be_used_is_refused_and_none_is_said_to_be_in_force()
     gateway.signal("HUP");
     until("the fault shows", || health(&gateway) == "down");
     assert_eq!((revocation(), told().status), (json!(true), 200));
+}
+
+/// A list that a refused configuration named was known from then on, and not judged again.
+#[test]
+fn a_list_is_judged_until_the_configuration_that_names_it_is_taken() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = deployment.start(upstream.address, UNPACED);
+    let write =
+        |name: &str, text: &str| fs::write(gateway.directory().join(name), text).expect("it is writable");
+    let dialects = gateway.directory().join("plugins/dialects");
+    fs::create_dir_all(&dialects).expect("it is writable");
+    write("plugins/dialects/own.toml", "[dialect]\nunheard_of = true\n");
+    write("agents.crl", &deployment.authority.revoking(&[], 2190));
+    gateway.rewrite(&config(upstream.address, &format!("client_crl = \"agents.crl\"\n{UNPACED}")));
+    gateway.signal("HUP");
+    gateway.wait_for_log("faulty file, rules unchanged", 1);
+    assert!(gateway.log().contains("own.toml"), "{}", gateway.log());
+    write("agents.crl", LIST_OF_VERSION_1);
+    fs::remove_file(dialects.join("own.toml")).expect("it is there");
+    gateway.signal("HUP");
+    gateway.wait_for_log("an X.509 CRL of version 2 in PEM is needed", 1);
+    let revocation = || ask(&gateway, "/api/v1/guardrails")["mtls"]["revocation"].clone();
+    assert_eq!((revocation(), health(&gateway)), (json!(false), json!("up")));
+    write("agents.crl", &deployment.authority.revoking(&[], 2190));
+    gateway.signal("HUP");
+    until("the list is in force", || revocation() == true);
 }
 
 /// Every agent was told that it had presented no certificate: it had not been asked for one.

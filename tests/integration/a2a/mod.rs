@@ -135,6 +135,7 @@ impl Deployment {
             subject: "Northwind".to_owned(),
             tier,
             issued_at: moment("2020-01-01T00:00:00Z"),
+            not_before: None,
             expires_at: moment(expires),
             agent: agent.map(str::to_owned),
             features: Vec::new(),

@@ -118,6 +118,33 @@ fn values_of_tools_are_read_under_their_names_and_numbers_are_read() {
 }
 
 #[test]
+fn values_that_tools_give_back_are_read_as_those_that_they_are_given() {
+    let bench = bench();
+    let card = valid(&bench, "payment_card_bare", 1);
+    let number: u64 = card.parse().unwrap();
+    let given =
+        json!({ "card": card, "cards": [number], "at": 1_732_190_400_123_u64, "rows": [739_201_845] });
+    let result = json!({ "name": "pay", "response": given });
+    let of_gemini = |part: Value| json!({ "contents": [{ "role": "user", "parts": [part] }] });
+    let camel = of_gemini(json!({ "functionResponse": result }));
+    let snake = of_gemini(json!({ "function_response": result }));
+    let mcp = json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": [], "structuredContent": given } });
+    let gemini = Case::request("mask", "gemini");
+    for (case, body, path) in [
+        (gemini, camel, "/contents/0/parts/0/functionResponse/response"),
+        (gemini, snake, "/contents/0/parts/0/function_response/response"),
+        (Case::response("mask", "mcp"), mcp, "/result/structuredContent"),
+    ] {
+        let whole = bench.whole(case, &mut bench.vault(), body.to_string().as_bytes());
+        let out: Value = serde_json::from_slice(&whole.cleared.unwrap().into_bytes()).unwrap();
+        let masked = out.pointer(path).unwrap();
+        assert!(!masked.to_string().contains(&card), "{path}: {masked}");
+        assert!(masked["card"].is_string() && masked["cards"][0].is_string(), "{path}: {masked}");
+        assert_eq!((&masked["at"], &masked["rows"]), (&given["at"], &given["rows"]), "{path}");
+    }
+}
+
+#[test]
 fn long_numbers_are_masked_however_they_are_written() {
     let bench = bench();
     let card = valid(&bench, "payment_card_bare", 1);

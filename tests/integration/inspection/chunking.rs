@@ -250,6 +250,12 @@ fn a_key_of_100_kilobytes_goes_whole() {
     for size in [4, 64, 33_333] {
         assert_eq!(run(&bench, "all", carrier, &in_pieces(size)).0, whole.0, "pieces of {size}");
     }
+    // Without its end it is no less a key.
+    for size in [64, 33_333] {
+        let mut pieces = in_pieces(size);
+        pieces.truncate(60_000 / size);
+        assert_eq!(run(&bench, "all", carrier, &pieces).0, "Here it is:\n[REDACTED:private_key_unproven]");
+    }
     // Where their events outgrow what a stream may hold: refused, and nothing of the key leaves.
     let bench = Bench::new(&format!(
         "[limits]\nstream_hold_bytes_max = 1048576\n{}",

@@ -1,6 +1,7 @@
 //! Inspection with the real packs and the shipped policies, in this process: whole bodies and streams.
 
 mod arguments;
+mod borders;
 mod canary;
 mod carrier;
 mod chunking;
@@ -19,6 +20,7 @@ mod quoted;
 mod refused;
 mod tokens;
 mod traffic;
+mod unknown;
 mod waiting;
 
 use std::fmt::Write as _;

@@ -123,6 +123,120 @@ fn a_message_does_not_hold_back_the_artifact_that_follows() {
     }
 }
 
+/// A status message of an agent.
+fn status(text: &str) -> Value {
+    messages(text, 0)[0].0.clone()
+}
+
+/// An artifact of an agent, whose text is in one or two parts.
+fn artifact(id: &str, texts: &[&str]) -> Value {
+    let parts: Vec<Value> = texts.iter().map(|text| json!({ "kind": "text", "text": text })).collect();
+    json!({ "jsonrpc": "2.0", "id": 1, "result": { "kind": "artifact-update", "taskId": "t", "append": true,
+        "lastChunk": true, "artifact": { "artifactId": id, "parts": parts } } })
+}
+
+/// The same as version 1.0 has it.
+fn artifact_anew(id: &str, text: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "result": { "artifactUpdate": { "taskId": "t",
+        "artifact": { "artifactId": id, "parts": [{ "text": text }] } } } })
+}
+
+/// What says nothing of its own between two pieces.
+const BETWEEN: &str = "Working on it. ";
+
+/// The ways to part a text over artifacts and messages.
+fn parted(first: &str, second: &str) -> [Vec<Value>; 9] {
+    [
+        vec![artifact("a", &[first]), artifact("b", &[second])],
+        vec![artifact("a", &[first, second])],
+        vec![artifact_anew("a", first), artifact_anew("b", second)],
+        vec![artifact("a", &[first]), status(BETWEEN), artifact("a", &[second])],
+        vec![artifact("a", &[first]), status(BETWEEN), artifact("b", &[second])],
+        vec![artifact("a", &[first]), artifact("b", &[BETWEEN]), artifact("a", &[second])],
+        vec![status(first), artifact("a", &[second])],
+        vec![artifact("a", &[first]), status(second)],
+        vec![status(first), artifact("a", &[BETWEEN]), status(second)],
+    ]
+}
+
+/// Judges a stream of these events; returns what came of it, and all that was said but for what stands between.
+fn told_of(bench: &Bench, events: &[Value]) -> (Streamed, String) {
+    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let case = Case::response("all", "a2a");
+    let streamed = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+    let left = String::from_utf8(streamed.out.clone()).expect("UTF-8");
+    let places = ["/result/status/message", "/result/artifact", "/result/artifactUpdate/artifact"];
+    let mut said = String::new();
+    for payload in left.lines().filter_map(|line| line.strip_prefix("data: ")) {
+        let payload: Value = serde_json::from_str(payload).expect("JSON");
+        let of = places.iter().find_map(|place| payload.pointer(place)).expect("an event of ours");
+        for part in of["parts"].as_array().expect("parts") {
+            said += part["text"].as_str().expect("text");
+        }
+    }
+    (streamed, said.replace(BETWEEN, ""))
+}
+
+/// A secret that was parted over artifacts came out, and one with an artifact between lost its begin.
+#[test]
+fn a_secret_that_is_parted_over_artifacts_and_messages_does_not_leave_wherever_it_is_cut() {
+    // So much may leave where another text goes on between two messages: less is the begin of any word.
+    const BEGIN_BYTES: usize = 7;
+    let bench = Bench::new("[policies.all.categories.secrets]\nmode = \"block\"\n");
+    let (before, after) = ("the key is ", " and more");
+    let text = format!("{before}{}{after}", github_token(&bench));
+    for cut in 1..text.len() {
+        let (first, second) = text.split_at(cut);
+        for (way, events) in parted(first, second).iter().enumerate() {
+            let (streamed, said) = told_of(&bench, events);
+            assert!(matches!(streamed.end, End::Blocked | End::Unreadable), "{way} {cut}: {said}");
+            let begin = if way == 8 { BEGIN_BYTES } else { 0 };
+            // What follows the secret in a part of its own is a text of its own, and leaves where that is judged.
+            let is_apart = way == 1 && cut >= text.len() - after.len();
+            let said = said.strip_suffix(second).filter(|_| is_apart).unwrap_or(&said);
+            assert!(text[..before.len() + begin].starts_with(said), "{way} {cut}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_that_is_parted_is_masked_and_told_once() {
+    let bench = Bench::new("[policies.all.categories.secrets]\nmode = \"redact\"\n");
+    let token = github_token(&bench);
+    let (head, tail) = token.split_at(15);
+    let (first, second) = (format!("the key is {head}"), format!("{tail} and more"));
+    for (way, events) in parted(&first, &second).iter().enumerate() {
+        let (streamed, said) = told_of(&bench, events);
+        assert_eq!((streamed.end, streamed.action), (End::Finished, Action::Redact), "{way}");
+        assert!(said.starts_with("the key is ") && said.ends_with(" and more"), "{way}: {said}");
+        assert!(said.contains(MASK) && !said.contains(tail), "{way}: {said}");
+        assert_eq!(streamed.seen.iter().filter(|seen| seen.0 == "github_token").count(), 1, "{way}");
+    }
+    for (way, events) in parted("Here it is", " and more").iter().enumerate() {
+        let (streamed, said) = told_of(&bench, events);
+        assert_eq!((streamed.end, said.as_str()), (End::Finished, "Here it is and more"), "{way}");
+    }
+}
+
+#[test]
+fn what_may_begin_a_secret_holds_back_so_much_and_no_more() {
+    let bench = Bench::new("[policies.all.categories.secrets]\nmode = \"block\"\n");
+    let token = github_token(&bench);
+    let event = |event: Value| format!("data: {event}\n\n");
+    let begun = event(status(&format!("the key is {}", &token[..12])));
+    let prose = event(artifact("a", &[&"So it goes on. ".repeat(64)]));
+    bench.with_inspector(Case::response("all", "a2a"), |inspector| {
+        let (mut judge, mut vault) = (StreamInspector::new(StreamFormat::Sse, 1 << 20), bench.vault());
+        let mut out = Vec::new();
+        judge.push(inspector, &mut vault, begun.as_bytes(), &mut out);
+        for at in 0..96 {
+            judge.push(inspector, &mut vault, prose.as_bytes(), &mut out);
+            assert!(at > 32 || out.is_empty(), "{at}");
+        }
+        assert!(!out.is_empty() && judge.held_bytes() < 4096, "{}", judge.held_bytes());
+    });
+}
+
 #[test]
 fn a_secret_that_only_its_name_tells_is_found_in_an_event_too() {
     let bench = Bench::new(&policy_of_all("all", "redact", ""));

@@ -2,12 +2,20 @@
 
 use std::ops::Range;
 
+use portcullis::llm::stream::StreamFormat;
 use portcullis::policy::decision::Direction;
+use portcullis::policy::stream::StreamInspector;
 use portcullis::scan::hold::Watch;
 use portcullis::scan::lane::Lane;
 use portcullis::scan::scanner::Scanner;
+use serde_json::Value;
+use serde_json::json;
 
 use super::Bench;
+use super::Case;
+use super::End;
+use super::github_token;
+use super::policy_of_all;
 
 const CODE: &str = include_str!("../../../src/scan/lane.rs");
 
@@ -124,4 +132,74 @@ fn prose() -> String {
     ];
     let lines = pages.iter().flat_map(|page| page.lines()).map(|line| line.trim_start_matches("//!"));
     lines.collect::<String>().replace('`', "")
+}
+
+#[test]
+fn an_answer_does_not_wait_for_the_end_of_the_thoughts_before_it() {
+    let bench = Bench::new("");
+    let openai = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] });
+    let ollama = |message: Value| json!({ "model": "m", "message": message, "done": false });
+    // A number and a word are under way where the thoughts break off.
+    for thought in ["So the answer is 42", "It is in the drawe"] {
+        for (dialect, format, events) in [
+            (
+                "openai",
+                StreamFormat::Sse,
+                [openai(json!({ "reasoning_content": thought })), openai(json!({ "content": "It is so, " }))],
+            ),
+            (
+                "openai",
+                StreamFormat::Sse,
+                [openai(json!({ "reasoning": thought })), openai(json!({ "content": "It is so, " }))],
+            ),
+            (
+                "ollama",
+                StreamFormat::Ndjson,
+                [
+                    ollama(json!({ "role": "assistant", "content": "", "thinking": thought })),
+                    ollama(json!({ "role": "assistant", "content": "It is so, " })),
+                ],
+            ),
+        ] {
+            let written = |event: &Value| match format {
+                StreamFormat::Sse => format!("data: {event}\n\n"),
+                _ => format!("{event}\n"),
+            };
+            let stream: String = events.iter().map(written).collect();
+            for policy in ["default", "strict"] {
+                bench.with_inspector(Case::response(policy, dialect), |inspector| {
+                    let (mut judge, mut out) = (StreamInspector::new(format, 1 << 20), Vec::new());
+                    judge.push(inspector, &mut bench.vault(), stream.as_bytes(), &mut out);
+                    assert!(!out.is_empty(), "{policy}, {dialect}: {stream}");
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn thoughts_that_end_in_what_may_be_a_key_are_waited_for() {
+    let bench = Bench::new(&policy_of_all("all", "block", ""));
+    let key = github_token(&bench);
+    let event = |delta: Value| {
+        format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] }))
+    };
+    let thought = |text: &str| event(json!({ "reasoning_content": text }));
+    let begun =
+        [thought(&format!("It is {}", &key[..16])), event(json!({ "content": "It is so, " }))].concat();
+    bench.with_inspector(Case::response("all", "openai"), |inspector| {
+        let (mut judge, mut out) = (StreamInspector::new(StreamFormat::Sse, 1 << 20), Vec::new());
+        judge.push(inspector, &mut bench.vault(), begun.as_bytes(), &mut out);
+        let left: Vec<u8> = out.into_iter().flat_map(|cleared| cleared.into_bytes().to_vec()).collect();
+        assert!(!String::from_utf8_lossy(&left).contains(&key[..8]), "the key has begun to leave");
+    });
+    let whole = [begun.as_str(), &thought(&key[16..]), "data: [DONE]\n\n"].concat();
+    let streamed = bench.stream(
+        Case::response("all", "openai"),
+        StreamFormat::Sse,
+        &mut bench.vault(),
+        [whole.as_bytes()],
+    );
+    assert_eq!(streamed.end, End::Blocked);
+    assert!(!String::from_utf8_lossy(&streamed.out).contains(&key[..8]));
 }

@@ -66,6 +66,7 @@ impl World {
             subject: "Northwind".to_owned(),
             tier,
             issued_at: self.now,
+            not_before: None,
             expires_at: Timestamp::from_second(NOW + expires).unwrap(),
             agent: agent.map(str::to_owned),
             features: Vec::new(),

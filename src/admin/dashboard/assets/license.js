@@ -12,7 +12,7 @@ export async function show(root) {
   root.replaceChildren(
     h('div', { class: 'grid' },
       card('Licence', { side: badge(license.valid ? 'valid' : 'does not count', license.valid ? 'good' : 'critical') }, facts([
-        ['Tier', h('strong', { id: 'license-tier' }, license.tier)], ['Of', license.subject], ['Ends', time(license.expires)],
+        ['Tier', h('strong', { id: 'license-tier' }, license.tier)], ['Of', license.subject], ['Ends', license.valid || license.expires ? time(license.expires) : 'not known'],
       ]), license.reason && h('p', { class: 'notice problem' }, license.reason)),
       card('Tier', { side: badge(tier.tier, 'low') }, facts([
         ['A minute', `${limit(tier.limits.requests_per_minute)} requests`], ['At once', `${limit(tier.limits.burst)} requests`],

@@ -44,7 +44,7 @@ function agents(rails, sessions) {
   }
   return card('Agents', { flush: true }, table('Agents', [
     { name: 'Agent', long: true, cell: (agent) => h('strong', {}, agent.id) },
-    { name: 'Tier', cell: (agent) => badge(agent.tier, 'low') },
+    { name: 'Tier', cell: (agent) => badge(agent.tier && words(agent.tier), 'low') },
     { name: 'May', long: true, cell: (agent) => badges(agent.capabilities) },
     { name: 'Calls', right: true, cell: (agent) => (agent.calls === undefined ? '' : count(agent.calls)) },
     { name: 'Incidents', right: true, cell: (agent) => (agent.incidents === undefined ? '' : count(agent.incidents)) },
@@ -88,7 +88,7 @@ async function detail(id) {
 
 function settings(rails) {
   const limits = Object.entries(rails.rate_limits).map(([name, one]) => [words(name), one.requests_per_minute >= UNLIMITED ? 'unlimited' : `${count(one.requests_per_minute)} a minute, ${count(one.burst)} at once`]);
-  const capabilities = Object.entries(rails.capabilities).map(([name, one]) => [code(name), one.min_tier]);
+  const capabilities = Object.entries(rails.capabilities).map(([name, one]) => [code(name), words(one.min_tier)]);
   return h('div', { class: 'grid' },
     card('How agents are checked', {}, facts([
       ['Certificate', rails.mtls.required ? 'required' : 'not required'],

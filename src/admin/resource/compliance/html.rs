@@ -1,7 +1,17 @@
-//! A report as a page that can be read on a screen and printed; it loads nothing and runs nothing.
+//! A report as a page that can be read on a screen and printed; it loads nothing and runs nothing, and says so.
 
 use std::fmt::Write;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+use http::header;
+use sha2::Digest;
+use sha2::Sha256;
+
+use crate::admin::call::Answer;
+use crate::admin::call::text;
+use crate::admin::error::ApiError;
 use crate::govern::compliance::report::Report;
 use crate::govern::compliance::report::Status;
 
@@ -12,8 +22,23 @@ ul{margin:.2rem 0;padding-left:1.2rem;font-size:.9em}code{overflow-wrap:anywhere
 .pass{color:#116329}.fail{color:#a40e26}.partial{color:#7a4d00}.not_assessed{color:#57606a}\
 tr{break-inside:avoid}@media print{body{margin:0;max-width:none;font-size:11px}}";
 
+/// Answers with the page, of which nothing acts but its own style.
+///
+/// # Errors
+/// Never; it is an answer like any other.
+pub(super) fn answer(report: &Report) -> Answer {
+    let mut answer = text("text/html; charset=utf-8", page(report))?;
+    let style = STANDARD.encode(Sha256::digest(STYLE));
+    let policy = format!(
+        "default-src 'none'; style-src 'sha256-{style}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
+    let policy = HeaderValue::from_str(&policy).map_err(|_| ApiError::Internal)?;
+    answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    Ok(answer)
+}
+
 /// Returns the page.
-pub(super) fn page(report: &Report) -> String {
+fn page(report: &Report) -> String {
     let mut page = String::new();
     let name = escaped(&report.name);
     // Writing to a text cannot fail.

@@ -19,7 +19,6 @@ use utoipa::ToSchema;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
-use crate::admin::call::text;
 use crate::admin::error::ApiError;
 use crate::govern::compliance::check::Evidence;
 use crate::govern::compliance::facts::Facts;
@@ -171,7 +170,7 @@ pub async fn report(call: Call) -> Answer {
     match format.as_deref() {
         None | Some("json") => ok(&show(&report)),
         Some("oscal") => ok(&oscal::assessment_results(&report, &call.office.facts.node_id)),
-        Some("html") => text("text/html; charset=utf-8", html::page(&report)),
+        Some("html") => html::answer(&report),
         Some(_) => Err(ApiError::Invalid("format: expected one of json, html, oscal".to_owned())),
     }
 }

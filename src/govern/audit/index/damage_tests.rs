@@ -154,6 +154,27 @@ fn damage_to_what_was_indexed_before_is_told_by_the_answers_that_meet_it() {
 }
 
 #[test]
+fn damage_in_the_newest_segment_is_no_torn_end_and_is_known_before_anybody_asks() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, store, index) = filled(folder.path(), COUNT);
+    index.catch_up().unwrap();
+    let places = places(&journal);
+    let newest = journal.log().committed().segment;
+    let lost = places.iter().position(|at| at.segment == newest).unwrap();
+    assert!(lost + 1 < COUNT, "a whole entry has to follow");
+    spoil(&journal, places[lost], 100, 1);
+    drop((journal, index));
+    let (journal, repair) = Journal::open(folder.path(), sample::keyring(), 20_000, 0).unwrap();
+    let index = Index::open(store, journal.log()).unwrap();
+    index.note_damage(journal.damage());
+    assert!(repair.is_none() && index.damaged_bytes() > 100);
+    let page = index.query(&Query { limit: 1000, ..Query::default() }).unwrap();
+    let found = numbers(&page);
+    assert!(!page.is_complete && !found.contains(&lost));
+    assert!(found.contains(&(COUNT - 1)) && found.len() >= COUNT - STRIDE, "{} are left", found.len());
+}
+
+#[test]
 fn nothing_that_may_be_about_one_who_is_held_is_dropped_unread() {
     let folder = tempfile::tempdir().unwrap();
     let (journal, _, index) = filled(folder.path(), COUNT);

@@ -9,6 +9,7 @@ use super::Index;
 use super::QueryError;
 use super::State;
 use super::cursor_key;
+use crate::govern::audit::journal::Damage;
 use crate::govern::audit::log::Position;
 use crate::govern::audit::log::ReadError;
 use crate::govern::audit::log::Reader;
@@ -149,6 +150,11 @@ impl Index {
         state.is_behind_gap = true;
         self.note_gap(at, end, (state.last, Ulid(u128::MAX)));
         Ok(())
+    }
+
+    /// Takes note of what the journal found damaged when it was opened: what was taken in before is not read again.
+    pub(in crate::govern::audit) fn note_damage(&self, damage: &[Damage]) {
+        damage.iter().for_each(|damage| self.note_gap(damage.at, damage.end, damage.ids));
     }
 
     /// Takes note of what cannot be read, and says so the first time.

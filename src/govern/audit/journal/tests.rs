@@ -87,6 +87,33 @@ fn a_cut_at_every_byte_of_the_last_frame_loses_that_frame_only() {
 }
 
 #[test]
+fn what_is_whole_behind_damage_stays_and_the_torn_end_alone_is_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, _) = open(folder.path(), SEGMENT);
+    append(&mut journal, 0..40).unwrap();
+    let end = journal.log().committed().offset;
+    drop(journal);
+    let path = segment::path(folder.path(), 1);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[HEADER_BYTES as usize + 200] ^= 1;
+    bytes.extend(b"torn");
+    std::fs::write(&path, bytes).unwrap();
+    let (mut journal, repair) = open(folder.path(), SEGMENT);
+    assert_eq!(repair, Some(Repair { segment: 1, bytes: 4 }));
+    let [damage] = journal.damage() else { panic!("one entry is damaged") };
+    assert_eq!((damage.at, damage.ids.0), (journal.log().start(), Ulid(0)));
+    append(&mut journal, 40..41).unwrap();
+    let log = journal.log();
+    let (mut reader, mut found) = (log.reader(log.start()), Vec::new());
+    while let Some((_, payload)) = reader.next_readable().unwrap() {
+        found.push(stored::entry(payload, &log.keyring).unwrap().event.message);
+    }
+    assert_eq!(found, expected(1..41));
+    let kept = std::fs::metadata(folder.path().join(format!("audit-{:016x}-{end}.torn", 1))).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&kept.permissions()) & 0o777, 0o600);
+}
+
+#[test]
 fn a_segment_without_its_header_is_begun_anew() {
     let folder = tempfile::tempdir().unwrap();
     let (mut journal, _) = open(folder.path(), SEGMENT);
