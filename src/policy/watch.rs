@@ -37,35 +37,41 @@ pub struct FileWatch {
     paths: Vec<PathBuf>,
     more: Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>,
     changed: Arc<dyn Fn() + Send + Sync>,
+    /// What was seen before the watch began: what changed until then is noticed, too.
+    known: Vec<Stamp>,
 }
 
 /// What is known of a file without reading it.
 type Stamp = (PathBuf, u64, Option<SystemTime>);
 
 impl FileWatch {
-    /// Returns a watch over files and folders (with all they hold); they need not exist yet. What is
+    /// Looks at files and folders (with all they hold) and returns a watch over them; they need not exist yet. What is
     /// done when they change may block.
     pub fn new(paths: Vec<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Self {
-        Self { paths, more: Arc::new(Vec::new), changed: Arc::new(changed) }
+        let known = fingerprint(&paths);
+        Self { paths, more: Arc::new(Vec::new), changed: Arc::new(changed), known }
     }
 
     /// Watches what `more` names too; it is asked at each look, so that what is watched may change.
     pub fn following(mut self, more: impl Fn() -> Vec<PathBuf> + Send + Sync + 'static) -> Self {
+        self.known = fingerprint(&[self.paths.clone(), more()].concat());
         self.more = Arc::new(more);
         self
     }
 
     /// Watches until `shutdown` says true or is gone.
-    pub async fn run(self, mut shutdown: watch::Receiver<bool>) {
+    pub async fn run(mut self, mut shutdown: watch::Receiver<bool>) {
         let (nudge, mut nudged) = mpsc::channel(1);
         let watched: Vec<PathBuf> = self.paths.iter().cloned().chain((self.more)()).collect();
         let _watcher = watch_folders(&watched, nudge);
-        let mut known = self.look().await;
+        let (mut known, mut is_first) = (std::mem::take(&mut self.known), true);
         loop {
-            tokio::select! {
-                () = ended(&mut shutdown) => return,
-                Some(()) = nudged.recv() => tokio::time::sleep(DEBOUNCE).await,
-                () = tokio::time::sleep(POLL) => {}
+            if !std::mem::take(&mut is_first) {
+                tokio::select! {
+                    () = ended(&mut shutdown) => return,
+                    Some(()) = nudged.recv() => tokio::time::sleep(DEBOUNCE).await,
+                    () = tokio::time::sleep(POLL) => {}
+                }
             }
             let mut found = self.look().await;
             if found == known {
@@ -231,24 +237,16 @@ mod tests {
         let (stop, stopped) = watch::channel(false);
         let reloads = Arc::clone(&reloader);
         let watching = FileWatch::new(vec![file.clone()], move || reload(&reloads));
+        // What is saved before it begins is noticed as well.
+        fs::write(&file, "[limits]\nscan_ms = 7\n").unwrap();
         let watching = tokio::spawn(watching.run(stopped));
-        // The watch may not have looked for the first time yet: save until it is heard.
-        let mut scan_ms = 1;
-        let published = loop {
-            scan_ms += 1;
-            fs::write(&file, format!("[limits]\nscan_ms = {scan_ms}\n# {}\n", "x".repeat(scan_ms))).unwrap();
-            let heard = tokio::time::timeout(Duration::from_secs(2), hearing.recv()).await;
-            if let Ok(Some(published)) = heard {
-                break published;
-            }
-            assert!(scan_ms < 10, "never heard");
-        };
-        assert!(published);
-        assert_eq!(reloader.handle().load().limits.scan_ms, scan_ms as u64);
+        let published = tokio::time::timeout(PATIENCE, hearing.recv()).await.unwrap();
+        assert_eq!(published, Some(true));
+        assert_eq!(reloader.handle().load().limits.scan_ms, 7);
         fs::write(&file, "[limits]\nscan_ms = 0\n").unwrap();
         let refused = tokio::time::timeout(PATIENCE, hearing.recv()).await.unwrap();
         assert_eq!(refused, Some(false));
-        assert_eq!(reloader.handle().load().limits.scan_ms, scan_ms as u64);
+        assert_eq!(reloader.handle().load().limits.scan_ms, 7);
         stop.send(true).unwrap();
         tokio::time::timeout(PATIENCE, watching).await.unwrap().unwrap();
     }

@@ -124,7 +124,8 @@ impl Slot {
 
     /// Tells whether it ends in what is likely to be the begin of a value: more than words that could be one.
     pub(super) fn is_begun(&self) -> bool {
-        let tail = self.lane.value(&(self.judged_to..self.fed)).unwrap_or_default();
+        let piece = self.unbroken_from(self.judged_to)..self.fed;
+        let tail = self.lane.value(&piece).unwrap_or_default();
         tail.len() >= BEGUN_BYTES_MIN && !is_prose(tail)
     }
 
