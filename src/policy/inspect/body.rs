@@ -41,6 +41,7 @@ use crate::llm::usage::Usage;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Direction;
 use crate::policy::memo;
+use crate::scan::classifier::reading::may_say;
 use crate::scan::scanner::touches;
 use crate::scan::spelling;
 use crate::scan::view;
@@ -247,7 +248,7 @@ fn scan_texts(
         };
         let found = sheet.found;
         let is_read = depth != Depth::Model
-            || asks_model && layer3::reads(alone, direction, channel())
+            || asks_model && may_say(alone) && layer3::reads(alone, direction, channel())
             || asks_names && names::reads(channel(), alone);
         if is_read {
             let how = (depth, &*name.unwrap_or_default());
