@@ -10,7 +10,6 @@ use portcullis::scan::classifier::shelf::Shelf;
 use portcullis::scan::pack;
 use portcullis::scan::rule::Rules;
 use portcullis::scan::scanner::Scanner;
-use portcullis::scan::spelling;
 use portcullis::scan::tagger::reading::Span;
 use portcullis::scan::threat::Category;
 use portcullis::scan::threat::Confidence;
@@ -68,9 +67,7 @@ impl Layers {
     /// Returns what the model finds in a text in which patterns found `seen`.
     pub fn learned(&self, text: &str, origin: Origin, seen: &[Finding]) -> Option<Finding> {
         let found = Signals::of(seen, |id| self.scanner.detector(id).map(|it| it.category));
-        let is_spelt = spelling::may_be_spelt(text.as_bytes()).unwrap_or_default();
-        let spellings = if is_spelt { Spellings::All } else { Spellings::Encoded };
-        let signals = Signals { spellings, ..found };
+        let signals = Signals { spellings: Spellings::All, ..found };
         self.shelf.find(text.as_bytes(), origin, &signals, &self.all, &|| false).ok()?
     }
 

@@ -24,7 +24,6 @@ use crate::scan::classifier::shelf::Shelf;
 use crate::scan::kind::Kind;
 use crate::scan::pack;
 use crate::scan::scanner::Scanner;
-use crate::scan::spelling;
 use crate::scan::tagger::reading::Reading;
 use crate::scan::tagger::reading::Span;
 use crate::scan::threat::DetectorSet;
@@ -208,9 +207,7 @@ impl<'a> Report<'a> {
     ) -> io::Result<Option<Finding>> {
         let category = |id| self.scanner.detector(id).map(|detector| detector.category);
         let part = text.get(region.clone()).unwrap_or_default();
-        let is_spelt = spelling::may_be_spelt(part).map_err(io::Error::other)?;
-        let spellings = if is_spelt { Spellings::All } else { Spellings::Encoded };
-        let signals = Signals { spellings, ..Signals::of(seen, category) };
+        let signals = Signals { spellings: Spellings::All, ..Signals::of(seen, category) };
         let found = self.shelf.find(part, Origin::User, &signals, wanted, &|| false);
         let Some(mut finding) = found.map_err(io::Error::other)? else { return Ok(None) };
         for range in [&mut finding.span, &mut finding.value] {

@@ -65,7 +65,7 @@ use crate::policy::inspect::text::inside;
 use crate::policy::inspect::text::under;
 use crate::redact::restore;
 use crate::redact::token::Vault;
-use crate::scan::spelling;
+use crate::scan::classifier::Spellings;
 use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
 use crate::scan::trace::Leak;
@@ -324,8 +324,8 @@ impl StreamInspector {
         if is_message || layer3::reads_alone(channel) {
             let (trial, expired) = (inspector.trial, inspector.expired);
             let judge = layer3::Judge { ruleset, wanted, trial, expired };
-            let is_spelt = is_message && spelling::may_be_spelt(text).map_err(Unreadable::from)?;
-            let read = layer3::find(judge, text, (inspector.judged(), channel), is_spelt, &mut findings);
+            let spellings = if is_message { Spellings::All } else { Spellings::Unread };
+            let read = layer3::find(judge, text, (inspector.judged(), channel), spellings, &mut findings);
             read.map_err(Unreadable::from)?;
         }
         let named = tagged::find(ruleset, wanted, text, channel, inspector.expired);

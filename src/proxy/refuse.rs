@@ -116,10 +116,10 @@ impl Gateway {
             let _ = self.keep(exchange).await;
         }
         self.decorate(&mut head, exchange)?;
-        match rejection.leaves_framing_open() {
+        self.drain(session).await;
+        if rejection.leaves_framing_open() {
             // Where the request ends nobody knows: what follows must not be read as another one.
-            true => session.set_keepalive(None),
-            false => self.drain(session).await,
+            session.set_keepalive(None);
         }
         let silent = session.req_header().method == http::Method::HEAD;
         let mut tasks = vec![HttpTask::Header(Box::new(head), silent)];

@@ -294,7 +294,7 @@ pub fn may_be_spelt(text: &[u8]) -> Result<bool, ScanFault> {
 }
 
 /// Returns the pieces in which a text of a length is read.
-fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
     let last = length.saturating_sub(OVERLAP_BYTES).max(1);
     (0..last).step_by(PIECE_BYTES - OVERLAP_BYTES).map(move |start| start..(start + PIECE_BYTES).min(length))
 }

@@ -27,9 +27,9 @@ use crate::policy::inspect::layer3;
 use crate::policy::inspect::names;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::sample;
+use crate::scan::classifier::Spellings;
 use crate::scan::classifier::Unjudged;
 use crate::scan::kind::Kind;
-use crate::scan::spelling;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
@@ -121,9 +121,7 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
     let findings = ruleset.scanner.scan_spelt(content.as_bytes(), wanted).map(|mut findings| {
         let judge = layer3::Judge { ruleset, wanted, trial: None, expired: &expired };
         let of_person = (Direction::Request, Channel::User);
-        // What cannot be searched for spellings was refused by the scan.
-        let is_spelt = spelling::may_be_spelt(content.as_bytes()).unwrap_or_default();
-        judged = layer3::find(judge, content.as_bytes(), of_person, is_spelt, &mut findings);
+        judged = layer3::find(judge, content.as_bytes(), of_person, Spellings::All, &mut findings);
         let named = names::find(ruleset, wanted, content.as_bytes(), Channel::User, &expired);
         if named.is_err() {
             judged = Err(Unjudged::Late);

@@ -263,8 +263,8 @@ pub fn reads_alone(channel: Channel) -> bool {
     origin(Direction::Response, channel) == Some(Origin::Tool)
 }
 
-/// Adds what the model finds in a text in which the first layer found `findings`; in its other spellings, too, where
-/// it may have some.
+/// Adds what the model finds in a text in which the first layer found `findings`; of a request in its other spellings,
+/// too, as `spellings` says.
 ///
 /// # Errors
 /// The model did not judge all of it.
@@ -272,7 +272,7 @@ pub fn find(
     judge: Judge<'_>,
     text: &[u8],
     (direction, channel): (Direction, Channel),
-    is_spelt: bool,
+    spellings: Spellings,
     findings: &mut Vec<Finding>,
 ) -> Result<(), Unjudged> {
     let Some(origin) = origin(direction, channel).filter(|_| may_say(text)) else { return Ok(()) };
@@ -281,7 +281,6 @@ pub fn find(
         return reading.map_or(Ok(()), |reading| reading.whole(judge, text, findings));
     }
     let found = Signals::of(findings, |id| judge.ruleset.kind(id).map(|kind| kind.category));
-    let spellings = if is_spelt { Spellings::All } else { Spellings::Encoded };
     let signals = Signals { spellings, ..found };
     findings.extend(judge.ask(text, origin, signals)?);
     Ok(())

@@ -32,8 +32,8 @@ use crate::redact::splice::Edit;
 use crate::redact::splice::override_with;
 use crate::redact::splice::splice;
 use crate::redact::token::Vault;
+use crate::scan::classifier::Spellings;
 use crate::scan::scanner::ScanFault;
-use crate::scan::spelling;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
 
@@ -164,8 +164,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             return Err(Unreadable::Late);
         }
         let findings = under(name, text, |text| self.scan(text))?;
-        let is_spelt = self.may_be_spelt(text)?;
-        self.report(text, (channel, is_spelt), written, findings, &mut raw)
+        self.report(text, (channel, Spellings::All), written, findings, &mut raw)
     }
 
     /// Scans one text of the body in which no pattern can match as it stands: what its reader takes it for, and what
@@ -185,8 +184,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             Direction::Request => scanner.scan_spelt_beyond(text, &self.wanted),
             Direction::Response => scanner.scan_beyond(text, &self.wanted),
         }?;
-        let is_spelt = self.may_be_spelt(text)?;
-        self.report(text, (channel, is_spelt), written, findings, &mut raw)
+        self.report(text, (channel, Spellings::All), written, findings, &mut raw)
     }
 
     /// Lets the model alone read one text of the body, in which no pattern can match and which is not spelt otherwise.
@@ -200,7 +198,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         if (self.inspector.expired)() {
             return Err(Unreadable::Late);
         }
-        self.report(text, (channel, false), written, Vec::new(), &mut raw)
+        self.report(text, (channel, Spellings::Unread), written, Vec::new(), &mut raw)
     }
 
     /// Scans a form: as it stands, and with the spaces that each `+` is to most of its readers.
@@ -219,8 +217,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             let beside = self.scan(&spaced)?.into_iter();
             findings.extend(beside.filter(|found| !known.contains(&(found.detector, found.span.start))));
         }
-        let is_spelt = self.may_be_spelt(text)?;
-        self.report(text, (Channel::User, is_spelt), Written::Plain, findings, &mut raw)
+        self.report(text, (Channel::User, Spellings::All), Written::Plain, findings, &mut raw)
     }
 
     /// Adds what the models find to what patterns found, judges it, and notes what it calls for: where a model did not
@@ -228,14 +225,14 @@ impl<'a, 'v> Sheet<'a, 'v> {
     fn report(
         &mut self,
         text: &[u8],
-        (channel, is_spelt): (Channel, bool),
+        (channel, spellings): (Channel, Spellings),
         written: Written,
         mut findings: Vec<Finding>,
         raw: &mut dyn FnMut(Range<usize>) -> Range<usize>,
     ) -> Result<(), Unreadable> {
         let Inspector { ruleset, trial, expired, .. } = *self.inspector;
         let judge = layer3::Judge { ruleset, wanted: &self.wanted, trial, expired };
-        let read = layer3::find(judge, text, (self.inspector.judged(), channel), is_spelt, &mut findings);
+        let read = layer3::find(judge, text, (self.inspector.judged(), channel), spellings, &mut findings);
         quoted::lower(ruleset, text, layer3::origin(self.inspector.judged(), channel), &mut findings);
         let named = names::find(ruleset, &self.wanted, text, channel, expired);
         findings.extend(named.iter().flatten().cloned());
@@ -262,14 +259,6 @@ impl<'a, 'v> Sheet<'a, 'v> {
         match self.inspector.judged() {
             Direction::Request => scanner.scan_spelt(text, &self.wanted),
             Direction::Response => scanner.scan(text, &self.wanted),
-        }
-    }
-
-    /// Tells whether some of a text may be spelt otherwise; a response is read as a stream of it would be.
-    fn may_be_spelt(&self, text: &[u8]) -> Result<bool, ScanFault> {
-        match self.inspector.judged() {
-            Direction::Request => spelling::may_be_spelt(text),
-            Direction::Response => Ok(false),
         }
     }
 

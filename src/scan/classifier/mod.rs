@@ -71,12 +71,10 @@ pub struct Signals {
 /// What of a text a model reads in other spellings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spellings {
-    /// Nothing: the text still grows.
+    /// Nothing: the text still grows, or has no other spelling.
     #[default]
     Unread,
-    /// What is encoded in it.
-    Encoded,
-    /// What stands in it, too: it may be spelt otherwise.
+    /// What stands in it, and what is encoded in it.
     All,
 }
 

@@ -26,15 +26,28 @@ const CIPHER_GAIN_MIN: f32 = 0.35;
 const COUNTED_BYTES: usize = 4000;
 /// The bits of a worth below the count of letters.
 const COUNT_SHIFT: u32 = 20;
-/// What one unit of a worth is a part of.
+/// How many parts a unit of a worth has.
 const WORTH_UNIT: f32 = 32.0;
 
-/// By byte: for a letter one, and how unlikely it is below [`COUNT_SHIFT`].
-static WORTHS: LazyLock<[u32; 256]> = LazyLock::new(|| {
-    std::array::from_fn(|byte| match place_of(byte as u8) {
-        Some(place) => 1 << COUNT_SHIFT | (unlikely(place) * WORTH_UNIT) as u32,
-        None => 0,
-    })
+/// How unlikely each letter is in English, as `-ln` of its frequency in parts of [`WORTH_UNIT`].
+struct Worths {
+    /// By byte: for a letter one above [`COUNT_SHIFT`], and its worth below.
+    bytes: [u32; 256],
+    /// By place in the alphabet, twice in a row: what letters are worth that are moved is a part of it.
+    moved: [u32; 2 * LETTERS],
+    /// From the last to the first.
+    mirrored: [u32; LETTERS],
+}
+
+static WORTHS: LazyLock<Worths> = LazyLock::new(|| {
+    let worth = |place: usize| (-(f32::from(FREQUENCIES[place]) / 10_000.0).ln() * WORTH_UNIT) as u32;
+    Worths {
+        bytes: std::array::from_fn(|byte| {
+            place_of(byte as u8).map_or(0, |place| 1 << COUNT_SHIFT | worth(place))
+        }),
+        moved: std::array::from_fn(|place| worth(place % LETTERS)),
+        mirrored: std::array::from_fn(|place| worth(LETTERS - 1 - place)),
+    }
 });
 
 /// A way to write each letter as another.
@@ -75,10 +88,10 @@ pub(super) fn mirrored(text: &[u8]) -> Vec<u8> {
 
 /// Returns the ciphers that undo those in which parts of a text seem to be written.
 pub(super) fn ciphers(text: &[u8]) -> Vec<Cipher> {
-    let mut found = Vec::new();
+    let (worths, mut found) = (&*WORTHS, Vec::new());
     for part in text.split(ends_part).flat_map(|part| part.chunks(COUNTED_BYTES)) {
         if part.len() > CIPHER_LETTERS_MIN
-            && let Some(cipher) = cipher_of(part).filter(|cipher| !found.contains(cipher))
+            && let Some(cipher) = cipher_of(part, worths).filter(|cipher| !found.contains(cipher))
         {
             found.push(cipher);
         }
@@ -102,47 +115,30 @@ fn ends_part(byte: &u8) -> bool {
 }
 
 /// Returns what undoes the cipher of some text, if its letters are those of one.
-fn cipher_of(text: &[u8]) -> Option<Cipher> {
-    let sum = text.iter().fold(0_u32, |sum, byte| sum + WORTHS[usize::from(*byte)]);
+fn cipher_of(text: &[u8], worths: &Worths) -> Option<Cipher> {
+    let sum = text.iter().fold(0_u32, |sum, byte| sum + worths.bytes[usize::from(*byte)]);
     let (count, worth) = (sum >> COUNT_SHIFT, sum & ((1 << COUNT_SHIFT) - 1));
-    let plain = worth as f32 / WORTH_UNIT / count as f32;
+    let share = |worth: u32| worth as f32 / WORTH_UNIT / count as f32;
     let words = || text.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).count();
-    if (count as usize) < CIPHER_LETTERS_MIN || plain <= PLAIN_MAX || words() < CIPHER_WORDS_MIN {
+    if (count as usize) < CIPHER_LETTERS_MIN || share(worth) <= PLAIN_MAX || words() < CIPHER_WORDS_MIN {
         return None;
     }
-    let mut counts = [0_u16; LETTERS];
+    let mut counts = [0_u32; LETTERS];
     for place in text.iter().filter_map(|byte| place_of(*byte)) {
         counts[place] += 1;
     }
-    let worth = |cipher: Cipher| {
-        let letters =
-            counts.iter().enumerate().map(|(place, count)| f32::from(*count) * unlikely(cipher.place(place)));
-        letters.sum::<f32>() / count as f32
-    };
-    let ciphers = (1..LETTERS as u8).map(Cipher::Moved).chain([Cipher::Mirrored]);
-    let (best, cipher) =
-        ciphers.map(|cipher| (worth(cipher), cipher)).min_by(|one, other| one.0.total_cmp(&other.0))?;
-    (best <= PLAIN_MAX && best + CIPHER_GAIN_MIN <= plain).then_some(cipher)
-}
-
-impl Cipher {
-    /// Returns what it makes of a letter, by places in the alphabet.
-    fn place(self, place: usize) -> usize {
-        match self {
-            Self::Moved(places) => (place + usize::from(places)) % LETTERS,
-            Self::Mirrored => LETTERS - 1 - place,
-        }
-    }
+    let worth_by =
+        |letters: &[u32]| counts.iter().zip(letters).map(|(count, worth)| count * worth).sum::<u32>();
+    let moved = (1..LETTERS).zip(worths.moved.windows(LETTERS).skip(1));
+    let moved = moved.map(|(places, letters)| (worth_by(letters), Cipher::Moved(places as u8)));
+    let mirrored = (worth_by(&worths.mirrored), Cipher::Mirrored);
+    let (best, cipher) = moved.chain([mirrored]).min_by_key(|(worth, _)| *worth)?;
+    (share(best) <= PLAIN_MAX && share(best) + CIPHER_GAIN_MIN <= share(worth)).then_some(cipher)
 }
 
 /// Returns the place of an ASCII letter in the alphabet.
 fn place_of(byte: u8) -> Option<usize> {
     byte.is_ascii_alphabetic().then(|| usize::from((byte | 0x20) - b'a'))
-}
-
-/// Returns how unlikely a letter is in English.
-fn unlikely(place: usize) -> f32 {
-    FREQUENCIES.get(place).map_or(0.0, |count| -(f32::from(*count) / 10_000.0).ln())
 }
 
 /// Turns the letters of each word round, and leaves the words where they are; each byte stays in its word.

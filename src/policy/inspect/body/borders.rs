@@ -54,14 +54,14 @@ struct Stretch {
 }
 
 impl<'d> Borders<'d> {
-    /// Takes the next text of a document, and reads what stands over the borders before it if somebody else speaks now.
+    /// Takes the next text of a document that is no name of a member, and reads what stands over the borders before it if somebody else speaks now.
     pub(super) fn take(
         &mut self,
         sheet: &mut Sheet<'_, '_>,
         (text, offset): (&'d [u8], usize),
         (document, string, channel): (&'d Document, &'d JsonString, Channel),
     ) -> Result<(), Unreadable> {
-        if channel == Channel::Metadata || string.key {
+        if channel == Channel::Metadata {
             return Ok(());
         }
         if self.channel != Some(channel) {
@@ -94,9 +94,15 @@ impl<'d> Borders<'d> {
         let (Some(channel), [_, .., (last, _)]) = (self.channel, texts.as_slice()) else { return Ok(()) };
         let before = sheet.gathered().len();
         for joint in JOINTS {
+            if (sheet.inspector.expired)() {
+                return Err(Unreadable::Late);
+            }
             let joined = Joined::of(&texts, joint);
             let mut findings = sheet.scan(&joined.bytes).map_err(Unreadable::from)?;
             findings.retain(|finding| joined.texts(&finding.value) > 1);
+            if findings.is_empty() {
+                continue;
+            }
             sheet.found += findings.len();
             for masked in sheet.judge(&findings, channel, |range| joined.bytes.get(range)) {
                 for (at, raw) in joined.raw(&masked.range, &texts, text).enumerate() {
