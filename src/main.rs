@@ -1,6 +1,11 @@
 //! The `portcullis` program.
 
+use std::ffi::c_void;
+use std::ops::Range;
+use std::path::Path;
 use std::process::ExitCode;
+
+use rustix::mm::Advice;
 
 // Exchanges allocate many short-lived buffers on several threads; the system's allocator keeps what a
 // burst of streams took, and what compiling patterns took: libraries in C allocate here, too. Without huge
@@ -17,6 +22,45 @@ unsafe extern "C" {
 }
 
 fn main() -> ExitCode {
-    portcullis::app::gives_memory_back(|| mi_collect(true));
+    portcullis::app::gives_memory_back(|| {
+        mi_collect(true);
+        forget_code();
+    });
     portcullis::cli::main()
+}
+
+/// Lets go of the pages of the program's file that a start has read: packs, the compiler of patterns, tables. What is
+/// needed again is mapped again from the page cache.
+fn forget_code() {
+    let Ok(program) = std::env::current_exe() else { return };
+    let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return };
+    for range in unwritten(&maps, &program) {
+        let start = std::ptr::without_provenance_mut::<c_void>(range.start);
+        #[allow(unsafe_code)]
+        // SAFETY: the range is one private mapping of the running program's own file, which stays for as long as the process.
+        // It cannot be written to and has no page that is not the file's, so each page comes back with the same bytes.
+        let _ = unsafe { rustix::mm::madvise(start, range.len(), Advice::LinuxDontNeed) };
+    }
+}
+
+/// Returns the mappings of a file that cannot be written to and never were, from the text of `/proc/PID/smaps`
+/// (`proc_pid_smaps(5)`).
+fn unwritten<'m>(maps: &'m str, file: &'m Path) -> impl Iterator<Item = Range<usize>> + 'm {
+    let mut of_file = None;
+    maps.lines().filter_map(move |line| {
+        if let Some(range) = line.split_once(' ').and_then(|(range, _)| addresses(range)) {
+            let mut fields = line.split_ascii_whitespace().skip(1);
+            let is_private = fields.next().is_some_and(|may| matches!(may, "r-xp" | "r--p"));
+            of_file = Some(range).filter(|_| is_private && fields.nth(3).map(Path::new) == Some(file));
+        }
+        let written = line.strip_prefix("Anonymous:")?;
+        of_file.take().filter(|_| written.trim() == "0 kB")
+    })
+}
+
+/// Reads `START-END`, in hexadecimal digits.
+fn addresses(range: &str) -> Option<Range<usize>> {
+    let (start, end) = range.split_once('-')?;
+    let address = |digits| usize::from_str_radix(digits, 16).ok();
+    Some(address(start)?..address(end)?)
 }

@@ -34,7 +34,8 @@ use origin::Origins;
 use origin::Place;
 use pairs::Begun;
 use part::Row;
-use settle::Settler;
+pub(super) use settle::Followed;
+pub(super) use settle::Settler;
 use settle::WIDE_BYTES;
 
 /// Every so many bytes threads that are too old are sorted out.
@@ -182,12 +183,25 @@ impl Watch {
         track == Track::Reported && self.unfollowed_bytes_max > 0
     }
 
-    /// Returns the end of a match that begins at `start` if whatever follows `text` cannot change it.
+    /// Returns the length of a match that `text` begins with, behind `before`, if whatever follows cannot change it.
     ///
     /// Only answered for detectors with wide patterns.
-    pub(super) fn settled_end(&self, detector: DetectorId, text: &[u8], start: usize) -> Option<usize> {
+    pub(super) fn settled_length(
+        &self,
+        detector: DetectorId,
+        before: Option<u8>,
+        text: &[u8],
+    ) -> Option<usize> {
+        let settler = self.settler(detector)?;
+        let mut followed = settler.begin(before)?;
+        settler.follow(&mut followed, text);
+        settler.length(&followed)
+    }
+
+    /// Returns what follows the matches of a detector with a wide pattern.
+    pub(super) fn settler(&self, detector: DetectorId) -> Option<&Settler> {
         let watched = self.patterns.iter().find(|watched| watched.detector == detector)?;
-        watched.settler.as_ref()?.end(text, start)
+        watched.settler.as_ref()
     }
 
     /// Returns the detector of a position, if its pattern is wide.

@@ -32,9 +32,11 @@ use crate::scan::view::Piece;
 
 mod buffer;
 mod cluster;
+mod over;
 
 use buffer::Buffer;
 use cluster::Settled;
+use over::Over;
 
 /// How many bytes of one text may wait to be judged.
 pub const STREAM_HOLD_BYTES_MAX: usize = 256 << 10;
@@ -51,6 +53,7 @@ pub struct Lane {
     /// Only while it differs from `raw`.
     canonical: Option<Box<Reading>>,
     noted: Noted,
+    over: Over,
     tracks: [Progress; 2],
     /// Up to where text may have left: every value that is told later begins behind it.
     free_to: usize,
@@ -193,6 +196,14 @@ impl Lane {
         let readings = [Some(&self.raw), self.canonical.as_deref()];
         let starts = readings.into_iter().flatten().filter_map(|it| it.hold.detector_from(watch, detector));
         let Some(start) = starts.min() else { return Ok(true) };
+        let mut raw_end = None;
+        if self.raw.hold.detector_from(watch, detector).is_some() {
+            raw_end = self.over.end(watch, detector, start, &self.text);
+            // While it may go on there is nothing to look for.
+            if raw_end.is_none() {
+                return Ok(false);
+            }
+        }
         let track = if watch.detectors(Track::Enforced).contains(detector) {
             Track::Enforced
         } else {
@@ -204,21 +215,18 @@ impl Lane {
         let Some(found) = found.into_iter().find(|finding| finding.span.start == start) else {
             return Ok(false);
         };
-        let before = start.saturating_sub(1).max(self.text.base);
-        let text = self.text.range(before..self.text.end());
         let mut settled = true;
-        if self.raw.hold.detector_from(watch, detector).is_some() {
-            let end = watch.settled_end(detector, text, start - before).map(|end| end + before);
-            match end == Some(found.span.end) {
-                true => self.raw.hold.settle(watch, detector, found.span.end),
+        if let Some(end) = raw_end {
+            match end == found.span.end {
+                true => self.raw.hold.settle(watch, detector, end),
                 false => settled = false,
             }
         }
         if let Some(reading) = self.canonical.as_deref_mut() {
-            let text = text.get(start - before..).unwrap_or_default();
+            let text = self.text.range(start..self.text.end());
             let view = view::canonical(text);
             let shown = view.as_ref().map_or(text, |view| view.bytes());
-            let end = watch.settled_end(detector, shown, 0);
+            let end = watch.settled_length(detector, None, shown);
             let end = end.map(|end| start + view.as_ref().map_or(end, |view| view.source_range(0..end).end));
             match end == Some(found.span.end) {
                 true => reading.hold.settle(watch, detector, found.span.end),

@@ -7,12 +7,13 @@
 use std::sync::OnceLock;
 
 use regex_automata::Anchored;
-use regex_automata::Input;
 use regex_automata::MatchKind;
 use regex_automata::dfa::Automaton;
 use regex_automata::dfa::StartKind;
 use regex_automata::dfa::dense;
 use regex_automata::nfa::thompson;
+use regex_automata::util::primitives::StateID;
+use regex_automata::util::start;
 use regex_syntax::hir::Capture;
 use regex_syntax::hir::Hir;
 use regex_syntax::hir::HirKind;
@@ -29,10 +30,22 @@ const AUTOMATON_BYTES_MAX: usize = 1 << 20;
 
 /// Knows when a match of one pattern is over.
 #[derive(Debug)]
-pub(super) struct Settler {
+pub(in crate::scan) struct Settler {
     relaxed: Hir,
     /// `None` if it would be too large.
     dfa: OnceLock<Option<dense::DFA<Vec<u32>>>>,
+}
+
+/// A match that may go on, as far as its text is known.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scan) struct Followed {
+    state: StateID,
+    /// How many of its bytes were taken.
+    taken: usize,
+    /// The length of the match, if it is one already.
+    end: Option<usize>,
+    /// Whether nothing that follows belongs to it.
+    is_over: bool,
 }
 
 impl Settler {
@@ -50,24 +63,37 @@ impl Settler {
         self.dfa.get_or_init(|| built(&self.relaxed)).as_ref()
     }
 
-    /// Returns the end of the match at `start` if no text behind `text` can change it.
-    pub(super) fn end(&self, text: &[u8], start: usize) -> Option<usize> {
-        let input = Input::new(text).range(start..).anchored(Anchored::Yes);
-        let dfa = self.dfa()?;
-        let mut state = dfa.start_state_forward(&input).ok()?;
-        let mut end = None;
-        for (at, byte) in text.iter().enumerate().skip(start) {
-            state = dfa.next_state(state, *byte);
-            if dfa.is_match_state(state) {
+    /// Begins to follow a match whose first byte comes next, behind `before`.
+    pub(in crate::scan) fn begin(&self, before: Option<u8>) -> Option<Followed> {
+        let config = start::Config::new().anchored(Anchored::Yes).look_behind(before);
+        let state = self.dfa()?.start_state(&config).ok()?;
+        Some(Followed { state, taken: 0, end: None, is_over: false })
+    }
+
+    /// Takes the next bytes of a match.
+    pub(in crate::scan) fn follow(&self, followed: &mut Followed, bytes: &[u8]) {
+        let Some(dfa) = self.dfa().filter(|_| !followed.is_over) else { return };
+        for byte in bytes {
+            followed.state = dfa.next_state(followed.state, *byte);
+            if dfa.is_match_state(followed.state) {
                 // Matches are reported one byte late.
-                end = Some(at);
-            } else if dfa.is_dead_state(state) {
-                return end;
+                followed.end = Some(followed.taken);
+            } else if dfa.is_dead_state(followed.state) {
+                followed.is_over = true;
+                return;
             }
+            followed.taken += 1;
         }
-        let last = dfa.is_match_state(state)
-            && (0..=u8::MAX).all(|byte| dfa.is_dead_state(dfa.next_state(state, byte)));
-        end.filter(|_| last)
+    }
+
+    /// Returns the length of a match if whatever follows cannot change it.
+    pub(in crate::scan) fn length(&self, followed: &Followed) -> Option<usize> {
+        let dfa = self.dfa()?;
+        let is_last = || {
+            dfa.is_match_state(followed.state)
+                && (0..=u8::MAX).all(|byte| dfa.is_dead_state(dfa.next_state(followed.state, byte)))
+        };
+        followed.end.filter(|_| followed.is_over || is_last())
     }
 }
 

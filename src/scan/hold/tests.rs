@@ -67,9 +67,9 @@ fn what_is_too_old_is_let_go() {
 #[test]
 fn a_wide_match_is_over_at_its_end() {
     let watch = watch(r"<[\s\S]{1,1000}?>");
-    let end = |text: &str| watch.settled_end(DetectorId(0), text.as_bytes(), 0);
+    let end = |text: &str| watch.settled_length(DetectorId(0), None, text.as_bytes());
     assert_eq!(end("<a> "), Some(3));
     assert_eq!(end("<a> b>"), Some(3));
     assert_eq!(end("<a"), None);
-    assert_eq!(super::tests::watch(r"<[\s\S]{1,1000}>").settled_end(DetectorId(0), b"<a> b", 0), None);
+    assert_eq!(super::tests::watch(r"<[\s\S]{1,1000}>").settled_length(DetectorId(0), None, b"<a> b"), None);
 }
