@@ -43,6 +43,11 @@ impl ManualClock {
         Self { state: Mutex::new((now, Duration::ZERO)) }
     }
 
+    /// Sets the wall clock alone, as an operator does, or a time server.
+    pub fn set(&self, now: Timestamp) {
+        self.state.lock().0 = now;
+    }
+
     /// Moves both the wall clock and the monotonic clock forward.
     pub fn advance(&self, by: Duration) {
         let mut state = self.state.lock();

@@ -271,6 +271,12 @@ impl Users {
         self.users.read().by_id.get(id).cloned()
     }
 
+    /// Returns the id of the user whom somebody typed the name of, in whatever spelling.
+    pub fn id_of(&self, typed: &str) -> Option<String> {
+        let name = UserName::parse(typed).ok()?;
+        self.named(name.as_str()).map(|user| user.id)
+    }
+
     /// Returns a user as long as it is in the state that a token was issued in.
     pub fn in_generation(&self, id: &str, generation: u64) -> Option<UserRecord> {
         self.get(id).filter(|user| user.generation == generation && !user.disabled)

@@ -20,6 +20,7 @@ use http::Request;
 use http::Response;
 use http::StatusCode;
 use http::Uri;
+use http::Version;
 use http::header;
 use http_body_util::BodyExt;
 use pingora::apps::HttpPersistentSettings;
@@ -264,8 +265,9 @@ async fn write(
             .is_some_and(|t| t.as_bytes().starts_with(b"text/event-stream"));
     if !is_stream {
         let bytes = body.collect().await.map_err(into_pingora)?.to_bytes();
-        let head = head(parts.status, &parts.headers, Some(bytes.len()))?;
         let silent = session.req_header().method == http::Method::HEAD;
+        let length = if silent { told_length(&parts.headers).unwrap_or(bytes.len()) } else { bytes.len() };
+        let head = head(parts.status, &parts.headers, Some(length))?;
         let mut tasks = vec![HttpTask::Header(Box::new(head), silent || bytes.is_empty())];
         if !silent && !bytes.is_empty() {
             tasks.push(HttpTask::Body(Some(bytes), true));
@@ -273,7 +275,9 @@ async fn write(
         session.response_duplex_vec(tasks).await?;
         return Ok(parts.status);
     }
-    session.write_response_header(Box::new(head(parts.status, &parts.headers, None)?)).await?;
+    let mut head = head(parts.status, &parts.headers, None)?;
+    delimit(session, &mut head)?;
+    session.write_response_header(Box::new(head)).await?;
     let mut shutdown = shutdown;
     loop {
         tokio::select! {
@@ -294,6 +298,11 @@ async fn write(
     Ok(parts.status)
 }
 
+/// Returns the length that an answer tells, whose body may have been left out because nobody asked for it.
+fn told_length(headers: &HeaderMap) -> Option<usize> {
+    headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
 /// Resolves when the process is asked to end; never, where nobody would tell.
 async fn ended(shutdown: &mut Option<ShutdownWatch>) {
     match shutdown {
@@ -312,11 +321,23 @@ fn head(
     for (name, value) in headers.iter().filter(|(name, _)| *name != header::CONTENT_LENGTH) {
         head.append_header(name.clone(), value.clone())?;
     }
-    match length {
-        Some(length) => head.insert_header(header::CONTENT_LENGTH, length)?,
-        None => head.insert_header(header::TRANSFER_ENCODING, "chunked")?,
+    if let Some(length) = length {
+        head.insert_header(header::CONTENT_LENGTH, length)?;
     }
     Ok(head)
+}
+
+/// Says in the head of an answer how its body ends whose length nobody knows yet: by chunks, or, for callers of HTTP/1.0
+/// who know none (RFC 9112, section 6.1), with the connection.
+///
+/// # Errors
+/// Fails where the head takes no more fields.
+pub fn delimit(session: &mut ServerSession, head: &mut ResponseHeader) -> pingora::Result<()> {
+    if session.req_header().version <= Version::HTTP_10 {
+        session.set_keepalive(None);
+        return Ok(());
+    }
+    head.insert_header(header::TRANSFER_ENCODING, "chunked")
 }
 
 /// Answers a request whose head cannot be read, and which nobody can route.

@@ -58,6 +58,12 @@ impl Call {
     /// # Errors
     /// It is not.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+        // A shape of named fields is read from an array, too: the fields in their order.
+        if self.body.trim_ascii_start().first() == Some(&b'[') {
+            return Err(ApiError::Invalid(
+                "the request body has a value that does not fit: expected an object".to_owned(),
+            ));
+        }
         serde_json::from_slice(&self.body).map_err(|error| ApiError::Invalid(describe(&error)))
     }
 

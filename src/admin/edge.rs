@@ -60,8 +60,8 @@ const REQUEST_ID: &str = "x-request-id";
 const REQUEST_ID_BYTES_MAX: usize = 128;
 /// For how long browsers call this host over TLS alone, once it was served so: a year, and no hosts below it.
 const OVER_TLS: &str = "max-age=31536000";
-/// The longest parameter of a path.
-const PATH_PARAMETER_BYTES_MAX: usize = 256;
+/// The longest parameter of a path, in bytes.
+pub(super) const PATH_PARAMETER_BYTES_MAX: usize = 1024;
 
 /// The rows of one path.
 type Rows = Arc<Vec<Route>>;
@@ -337,6 +337,7 @@ fn admit(
 async fn handled(route: &Route, call: Call) -> Response<Body> {
     let office = call.office.clone();
     let request_id = call.request_id.clone();
+    let unconfirmed = (route.method != Method::GET).then(|| call.unconfirmed());
     // What a handler leaves half-done when it unwinds is behind locks that do not poison, or in the store.
     let outcome = AssertUnwindSafe(async { (route.handler)(call).await }).catch_unwind().await;
     let answer = outcome.unwrap_or_else(|panic: Box<dyn Any + Send>| {
@@ -345,6 +346,11 @@ async fn handled(route: &Route, call: Call) -> Response<Body> {
         tracing::error!(request_id, path = route.path, "a management call panicked");
         Err(ApiError::Internal)
     });
+    // The change may be in force, and nothing else says so.
+    let has_failed = matches!(answer, Err(ApiError::Unavailable)) && !office.is_written();
+    if let Some(event) = unconfirmed.filter(|_| has_failed) {
+        office.record(event).await;
+    }
     answer.unwrap_or_else(ApiError::into_response)
 }
 

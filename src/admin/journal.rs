@@ -41,9 +41,18 @@ impl Call {
         }
     }
 
-    /// Records that somebody was not let in.
-    pub fn note_failure(&self, why: &str) {
+    /// Returns the event of what this call may have done, where the store failed while it did it.
+    pub fn unconfirmed(&self) -> AuditEvent {
+        let message = "a change was answered 503, and may be in force: the store failed";
+        let mut event = self.event("change_unconfirmed", message.to_owned());
+        event.entity = self.path.values().next().cloned();
+        event
+    }
+
+    /// Records that somebody was not let in, and whose account it was, where there is one.
+    pub fn note_failure(&self, why: &str, account: Option<String>) {
         let mut event = self.event("login_failed", why.to_owned());
+        event.entity = account;
         event.action = "block".to_owned();
         self.office.record_within(&self.office.failed_logins, &stranger(self.address), event);
     }
@@ -75,6 +84,11 @@ impl Office {
         let _ = self.recorder.record_soon(event);
     }
 
+    /// Tells whether what is written arrives in the stores, as far as is known.
+    pub fn is_written(&self) -> bool {
+        self.store.is_sound() && self.local.is_sound()
+    }
+
     /// Records a change that was made. It stands whether or not this succeeds; a loss is counted and logged.
     pub async fn record(&self, event: AuditEvent) {
         let event_type = event.event_type.clone();
@@ -84,18 +98,25 @@ impl Office {
     }
 }
 
+/// Returns the event of a revision that came from a file, while the gateway ran or before it started.
+pub fn file_change(author: &str, revision: u64) -> AuditEvent {
+    AuditEvent {
+        event_type: "config_changed".to_owned(),
+        action: "allow".to_owned(),
+        actor: Some(author.to_owned()),
+        revision: Some(revision),
+        message: format!("revision {revision} came from a file"),
+        ..AuditEvent::default()
+    }
+}
+
 /// Records the changes that files bring, and those that were refused; calls record their own.
 pub fn record_file_changes(reloader: &Arc<Reloader>, recorder: Recorder) {
     reloader.subscribe(move |announcement| {
         let event = match announcement {
-            Announcement::Published(change) if change.source == RevisionSource::File => AuditEvent {
-                event_type: "config_changed".to_owned(),
-                action: "allow".to_owned(),
-                actor: Some(change.author.clone()),
-                revision: Some(change.revision),
-                message: format!("revision {} came from a file", change.revision),
-                ..AuditEvent::default()
-            },
+            Announcement::Published(change) if change.source == RevisionSource::File => {
+                file_change(&change.author, change.revision)
+            }
             Announcement::Refused { source: RevisionSource::File, faults } => AuditEvent {
                 event_type: "config_refused".to_owned(),
                 action: "block".to_owned(),

@@ -110,6 +110,8 @@ pub struct Office {
     pub privacy: Arc<Privacy>,
     /// State that outlives the process.
     pub store: Store,
+    /// What of that is this node's own; the same where nothing is shared.
+    pub local: Store,
     /// The nodes that share it; `None`: it lies on this one.
     pub members: Option<Arc<Members>>,
     /// Metrics, today's figures, health.

@@ -40,6 +40,7 @@ use super::call::Answer;
 use super::call::Call;
 use super::call::text;
 use super::dashboard::assets;
+use super::edge::PATH_PARAMETER_BYTES_MAX;
 use super::routes::Access;
 use super::routes::Media;
 use super::routes::Route;
@@ -301,7 +302,9 @@ fn parameter(name: &str, place: ParameterIn, required: Required) -> utoipa::open
     let schema = match (name, &place) {
         ("limit", _) => schema.schema_type(Type::Integer).minimum(Some(1)).maximum(Some(1000)),
         ("dry_run", _) => schema.schema_type(Type::Boolean),
-        (_, ParameterIn::Path) => schema.schema_type(Type::String).min_length(Some(1)).max_length(Some(256)),
+        (_, ParameterIn::Path) => {
+            schema.schema_type(Type::String).min_length(Some(1)).max_length(Some(PATH_PARAMETER_BYTES_MAX))
+        }
         _ => schema.schema_type(Type::String),
     };
     ParameterBuilder::new().name(name).parameter_in(place).required(required).schema(Some(schema)).build()

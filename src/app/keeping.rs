@@ -1,4 +1,5 @@
-//! The tasks that keep what changes by itself: signing keys, counts of A/B tests, trust in agents, erasures.
+//! The tasks that keep what changes by itself: the store, signing keys, counts of A/B tests, trust in
+//! agents, erasures.
 
 use std::sync::Arc;
 
@@ -11,11 +12,14 @@ use crate::clock::Clock;
 use crate::govern::abtest::AbTests;
 use crate::govern::privacy::Keeper;
 use crate::govern::trust::Trust;
+use crate::store::Store;
 use crate::telemetry::Telemetry;
 use crate::telemetry::health::Dependency;
 
 /// What changes by itself.
 pub(super) struct Kept {
+    /// What of the state is this node's own.
+    pub(super) store: Store,
     pub(super) signing: Arc<KeyRing>,
     pub(super) abtests: Arc<AbTests>,
     pub(super) trust: Arc<Trust>,
@@ -25,9 +29,10 @@ pub(super) struct Kept {
 
 /// Adds a task for each of them.
 pub(super) fn add_tasks(server: &mut Server, telemetry: &Arc<Telemetry>, kept: Kept) {
-    let Kept { signing, abtests, trust, erasures, clock } = kept;
+    let Kept { store, signing, abtests, trust, erasures, clock } = kept;
     let persistence = Some(Dependency::Persistence);
     let time = Arc::clone(&clock);
+    server.add_service(task("store", telemetry, persistence, |shutdown| store.run(shutdown)));
     server.add_service(task("signing-keys", telemetry, None, |shutdown| signing.run(shutdown, time)));
     server.add_service(task("abtest-counts", telemetry, persistence, |shutdown| abtests.run(shutdown)));
     server.add_service(task("trust", telemetry, persistence, |shutdown| trust.run(shutdown, clock)));

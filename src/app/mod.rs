@@ -304,7 +304,7 @@ fn add_tasks(
     } = state;
     licensed::add_task(server, telemetry, &licensing, (&recorder, &clock));
     let erasures = Keeper { privacy, recorder };
-    let kept = Kept { signing, abtests, trust, erasures, clock: Arc::clone(&clock) };
+    let kept = Kept { store: local.clone(), signing, abtests, trust, erasures, clock: Arc::clone(&clock) };
     keeping::add_tasks(server, telemetry, kept);
     let persistence = Some(Dependency::Persistence);
     server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
@@ -402,6 +402,7 @@ fn office(
         leases: state.common.as_ref().map(|common| Arc::clone(&common.leases)),
         privacy: Arc::clone(&state.privacy),
         store: state.store.clone(),
+        local: state.local.clone(),
         members: state.members.clone(),
         telemetry: Arc::clone(telemetry),
         clock: Arc::clone(clock),

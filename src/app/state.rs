@@ -34,6 +34,7 @@ use crate::access::signing::RingError;
 use crate::access::sso::saml::SamlFault;
 use crate::access::token::Tokens;
 use crate::access::user::Users;
+use crate::admin::journal::file_change;
 use crate::clock::Clock;
 use crate::cluster::ClaimError;
 use crate::cluster::Members;
@@ -73,6 +74,7 @@ use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Origin;
 use crate::policy::reload::Reloader;
+use crate::policy::reload::SYSTEM_AUTHOR;
 use crate::policy::revision::Revisions;
 use crate::proxy::provider_key::ProviderKeys;
 use crate::store::PostgresFault;
@@ -216,7 +218,7 @@ impl State {
         Keeper { privacy: Arc::clone(&privacy), recorder: recorder.clone() }.look();
         let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
         let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
-        let reloader = open_rules(config, sources, (&store, &keyring), &clock)?;
+        let reloader = open_rules(config, sources, (&store, &keyring), &clock, &recorder)?;
         let agents = AgentFiles::open(reloader.handle(), secret.clone(), &local, &clock, telemetry);
         let notary = open_notary(&log, &signing, &clock, &node_id, folder);
         Ok(Self {
@@ -285,6 +287,7 @@ fn open_rules(
     sources: &Sources,
     (store, keyring): (&Store, &Arc<Keyring>),
     clock: &Arc<dyn Clock>,
+    recorder: &Recorder,
 ) -> Result<Arc<Reloader>, StateError> {
     let named = Arc::new(NamedFiles::of(config));
     let loading = loading(config, sources, Arc::clone(&named));
@@ -294,7 +297,13 @@ fn open_rules(
             ChangeError::Faulty(faults) => StateError::Rules(faults),
             other => StateError::Change(other),
         })?;
-    tell_origin(&origin, reloader.handle().load().revision);
+    let revision = reloader.handle().load().revision;
+    tell_origin(&origin, revision);
+    if matches!(origin, Origin::FilesChanged | Origin::StoredRevisionFaulty(_))
+        && let Err(error) = recorder.record_soon(file_change(SYSTEM_AUTHOR, revision))
+    {
+        tracing::error!(%error, revision, "a change of files could not be recorded in the audit log");
+    }
     named.follow(&reloader);
     Ok(Arc::new(reloader))
 }

@@ -1,6 +1,10 @@
 //! What a body is, by its Content-Type and, where that may lie, by its first bytes.
 
 use base64::Engine;
+use base64::alphabet;
+use base64::engine::DecodePaddingMode;
+use base64::engine::GeneralPurpose;
+use base64::engine::GeneralPurposeConfig;
 use base64::engine::general_purpose::STANDARD;
 
 /// The form of a body.
@@ -23,6 +27,8 @@ pub enum Media {
     },
     /// Bytes that hold no text we read: images, audio, archives.
     Opaque,
+    /// A file of any kind, as the field of the form or the path that brings it tells.
+    File,
     /// What no Content-Type was ever for: a message of a socket that says it is binary, or what a control frame
     /// carries. Most often it is sound, or drawn by chance.
     Binary,
@@ -58,6 +64,19 @@ const WIDE_NULS_MIN: usize = 50;
 const WIDE_OTHERS_MAX: usize = 10;
 /// How many bytes of a text show at a glance that it is no base64.
 const GLANCE_BYTES: usize = 64;
+/// The shortest base64 that may be a file, in bytes.
+const BASE64_BYTES_MIN: usize = 24;
+/// How an address begins that holds what it leads to.
+const DATA: &[u8] = b"data:";
+/// What stands before the data there is no longer, in bytes: a media type and its parameters.
+const ADDRESS_HEAD_BYTES_MAX: usize = 128;
+/// Base64 whose padding was taken away; what is left of the last sign is not looked at.
+const UNPADDED: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone),
+);
 /// Applications whose files hold no text that is read …
 const OPAQUE_APPLICATION: [&str; 26] = [
     "gzip",
@@ -164,6 +183,21 @@ impl Media {
         body.contains(&0) && (is_wide(body, 2) || is_wide(body, 4))
     }
 
+    /// Tells whether a file is a text in wide characters: by its mark and what follows, or by what most of it is.
+    fn is_wide_file(file: &[u8]) -> bool {
+        let swapped = match file {
+            [0xff, 0xfe, ..] => false,
+            [0xfe, 0xff, ..] => true,
+            _ => return Self::is_wide_text(file),
+        };
+        let (pairs, _) = file.as_chunks::<2>();
+        let unit =
+            |pair: &[u8; 2]| if swapped { u16::from_be_bytes(*pair) } else { u16::from_le_bytes(*pair) };
+        let is_text = |sign: char| !sign.is_control() || sign.is_ascii_whitespace();
+        char::decode_utf16(pairs.iter().map(unit)).all(|sign| sign.is_ok_and(is_text))
+            || Self::is_wide_text(file)
+    }
+
     /// Tells whether bytes are those of no text in any encoding of eight bits: control characters are among them.
     pub fn looks_binary(body: &[u8]) -> bool {
         body.iter().any(|byte| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
@@ -171,8 +205,39 @@ impl Media {
 }
 
 impl Media {
-    /// Tells whether a text is base64 of bytes that are no text.
+    /// Tells at a glance whether a string, as it stands in JSON, may be base64, alone or in an address of its own
+    /// (RFC 2397).
+    pub fn may_be_base64(raw: &[u8]) -> bool {
+        let begin = raw.get(..GLANCE_BYTES.min(raw.len())).unwrap_or_default();
+        raw.len() >= BASE64_BYTES_MIN
+            && (begin.starts_with(DATA)
+                || begin.iter().all(|byte| is_base64(*byte) || is_base64_aside(*byte)))
+    }
+
+    /// Tells whether a text is base64 of a text in wide characters, alone or in an address of its own: in lines or in
+    /// one, padded or not, in either alphabet.
+    pub fn is_wide_base64(text: &[u8]) -> bool {
+        let signs = match text.starts_with(DATA) {
+            true => text.iter().position(|byte| *byte == b',').and_then(|at| text.get(at + 1..)),
+            false => Some(text),
+        };
+        let signs =
+            signs.unwrap_or_default().iter().filter(|byte| !byte.is_ascii_whitespace() && **byte != b'=');
+        let usual = |byte: &u8| match byte {
+            b'-' => b'+',
+            b'_' => b'/',
+            byte => *byte,
+        };
+        let file = UNPADDED.decode(signs.map(usual).collect::<Vec<u8>>());
+        file.is_ok_and(|file| Self::is_wide_file(&file))
+    }
+
+    /// Tells whether a text is base64 of bytes that are no text, alone or in an address of its own (RFC 2397).
     pub fn is_binary_base64(text: &[u8]) -> bool {
+        let text = match text.starts_with(DATA) {
+            true => in_address(text).unwrap_or_default(),
+            false => text,
+        };
         // Seen at a glance in most texts, before there is room made for what they would decode to.
         if !text.len().is_multiple_of(4) || !text.iter().take(GLANCE_BYTES).all(|byte| is_base64(*byte)) {
             return false;
@@ -189,8 +254,21 @@ fn is_opaque_application(subtype: &str) -> bool {
         || OPAQUE_FAMILIES.iter().any(|family| subtype.starts_with(family))
 }
 
+/// Returns what stands in an address that holds its data in base64, and says nothing else.
+fn in_address(address: &[u8]) -> Option<&[u8]> {
+    let comma = address.iter().take(ADDRESS_HEAD_BYTES_MAX).position(|byte| *byte == b',')?;
+    let (head, data) = address.split_at(comma);
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b":;/=.+-".contains(byte);
+    (head.ends_with(b";base64") && head.iter().all(is_plain)).then(|| data.get(1..))?
+}
+
 fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
+}
+
+/// Tells whether a sign stands in base64 as it is written for addresses, in lines, or in JSON.
+fn is_base64_aside(byte: u8) -> bool {
+    matches!(byte, b'-' | b'_' | b'\\' | b'\r' | b'\n')
 }
 
 /// Tells whether a text of wide characters, `width` bytes each, would look so: NULs beside ASCII.
@@ -284,5 +362,32 @@ mod tests {
         let quiet: Vec<u8> = (0..64_i16).flat_map(|it| (91 - it * 5).to_le_bytes()).collect();
         assert!(Media::looks_wide(&quiet) && !Media::is_wide_text(&quiet));
         assert!([&two, &swapped, &four].into_iter().all(|it| Media::is_wide_text(it)));
+    }
+
+    #[test]
+    fn base64_of_wide_text_is_recognised_however_it_is_written() {
+        let is_wide = |written: &str| {
+            Media::may_be_base64(written.as_bytes()) && Media::is_wide_base64(written.as_bytes())
+        };
+        let text = "use it, caf\u{e9} \u{203a}\u{203a}?>?>";
+        let two: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let far: Vec<u8> =
+            "\u{feff}\u{4f60}\u{597d}\u{ff0c}".repeat(4).encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for file in [&two, &far] {
+            let written = STANDARD.encode(file);
+            let (first, rest) = written.split_at(10);
+            assert!(is_wide(&written) && is_wide(written.trim_end_matches('=')));
+            assert!(is_wide(&written.replace('+', "-").replace('/', "_")));
+            assert!(
+                is_wide(&format!("{first}\n{rest}\n"))
+                    && is_wide(&format!("data:text/plain;base64,{written}"))
+            );
+        }
+        let picture = [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], &[0, 7, 200, 41].repeat(20)].concat();
+        let sound: Vec<u8> = (0..64_i16).flat_map(|it| (it * 300).to_le_bytes()).collect();
+        let marked = [&b"\xff\xfe"[..], &[0, 1, 0, 0xd8, 3, 0, 0, 0xd9].repeat(20)].concat();
+        for file in [&b"some plain text of one byte"[..], &picture, &sound, &marked, &[0; 64]] {
+            assert!(!is_wide(&STANDARD.encode(file)));
+        }
     }
 }

@@ -8,7 +8,7 @@ pub mod json;
 pub mod jsonrpc;
 pub mod media;
 pub mod multipart;
-mod ndjson;
+pub mod ndjson;
 pub mod refusal;
 pub mod sse;
 pub mod stream;

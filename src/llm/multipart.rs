@@ -72,6 +72,38 @@ pub fn parts(body: &[u8], boundary: &str, parts_max: usize) -> Result<Vec<Part>,
     }
 }
 
+/// The head of a part with its quoted pairs undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unpaired {
+    /// What it says.
+    pub bytes: Vec<u8>,
+    /// Where each of them stands in the head, and where that ends.
+    places: Vec<usize>,
+}
+
+impl Unpaired {
+    /// Returns where a range of the bytes comes from in the head.
+    pub fn source(&self, range: Range<usize>) -> Range<usize> {
+        let place = |at: usize| self.places.get(at).or(self.places.last()).copied().unwrap_or_default();
+        place(range.start)..place(range.end)
+    }
+}
+
+/// Returns the head of a part with each quoted pair as the sign it stands for (RFC 2183, section 2), if there is any.
+/// Browsers write none, and take a backslash for one.
+pub fn unpaired(head: &[u8]) -> Option<Unpaired> {
+    memchr::memchr(b'\\', head)?;
+    let mut unpaired = Unpaired { bytes: Vec::with_capacity(head.len()), places: Vec::new() };
+    let mut bytes = head.iter().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        let meant = if *byte == b'\\' { bytes.next().map_or(byte, |(_, meant)| meant) } else { byte };
+        unpaired.bytes.push(*meant);
+        unpaired.places.push(at);
+    }
+    unpaired.places.push(head.len());
+    Some(unpaired)
+}
+
 fn part(body: &[u8], range: Range<usize>) -> Result<Part, MultipartFault> {
     let bytes = &body[range.clone()];
     let split = memmem::find(bytes, b"\r\n\r\n").ok_or(MultipartFault::PartHead)?;
@@ -196,6 +228,18 @@ mod tests {
         let body = self::body(&[FIELD]);
         let found = parts(&body, "B", PARTS_MAX).unwrap();
         assert_eq!(&body[found[0].content.clone()], b"whisper-1");
+    }
+
+    #[test]
+    fn quoted_pairs_are_the_signs_behind_them_and_lead_back() {
+        assert_eq!(unpaired(b"filename=\"a b\""), None);
+        let head = br#"filename="\A\K-\\IA""#;
+        let unpaired = unpaired(head).unwrap();
+        assert_eq!(unpaired.bytes, br#"filename="AK-\IA""#);
+        assert_eq!(&head[unpaired.source(10..12)], br"\A\K");
+        assert_eq!(&head[unpaired.source(13..14)], br"\\");
+        assert_eq!(unpaired.source(0..unpaired.bytes.len()), 0..head.len());
+        assert_eq!(super::unpaired(br"a\").unwrap().bytes, br"a\");
     }
 
     #[test]

@@ -67,9 +67,35 @@ impl NdjsonParser {
     }
 }
 
+/// Tells whether a body begins as JSON objects do that come one a line, whatever it is called; nothing, while it may still.
+pub fn begins(body: &[u8]) -> Option<bool> {
+    if body.is_empty() {
+        return None;
+    }
+    let is_object = body.starts_with(b"{");
+    let line = memchr::memchr(b'\n', body).filter(|_| is_object).and_then(|end| body.get(..end));
+    match line {
+        Some(line) => Some(serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok()),
+        None if is_object => None,
+        None => Some(false),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_known_by_the_first_wherever_it_is_cut() {
+        let lines = "{\"a\":\"}\\n\"}\r\n{\"a\":2}\n";
+        let told = lines.find('\n').unwrap() + 1;
+        for cut in 0..lines.len() {
+            assert_eq!(begins(&lines.as_bytes()[..cut]), (cut >= told).then_some(true), "{cut}");
+        }
+        for other in ["data: {}\n", "[1]\n", "{\n  \"a\": 1\n}\n", "{a}\n", "\n", "so"] {
+            assert_eq!(begins(other.as_bytes()), Some(false), "{other}");
+        }
+    }
     use crate::llm::stream::StreamFormat;
     use crate::llm::stream::StreamParser;
 

@@ -14,6 +14,10 @@ use crate::llm::json::walk;
 /// Longer model names are cut: none is.
 const MODEL_BYTES_MAX: usize = 256;
 
+/// The most of anything that one body or event is believed to tell: no model reads or writes so many tokens, and a sum of
+/// a year of such counts still is a signed number of 64 bits.
+const COUNT_MAX: u64 = 1_000_000_000;
+
 /// How many bytes of text one token is taken for: four characters of English, and a little more than one of
 /// Chinese, are what the tokenizers in use make a token of.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -116,13 +120,20 @@ impl Usage {
     }
 }
 
-/// Returns the first sum whose first count is there.
+/// Returns the first sum whose first count is there, [`COUNT_MAX`] at most.
 fn first_sum(sums: &[Vec<Vec<String>>], body: &[u8], doc: &Document) -> Option<u64> {
-    let count = |path: &Vec<String>| doc.number_text(body, find(path, body, doc)?)?.parse::<u64>().ok();
+    let count = |path: &Vec<String>| whole_number(doc.number_text(body, find(path, body, doc)?)?);
     sums.iter().find_map(|sum| {
         let (first, rest) = sum.split_first()?;
-        Some(rest.iter().filter_map(count).fold(count(first)?, u64::saturating_add))
+        let sum = rest.iter().filter_map(count).fold(count(first)?, u64::saturating_add);
+        Some(sum.min(COUNT_MAX))
     })
+}
+
+/// Reads a count; one of more digits than a number has room for is [`COUNT_MAX`].
+fn whole_number(text: &str) -> Option<u64> {
+    let is_whole = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_whole.then(|| text.parse().map_or(COUNT_MAX, |count: u64| count.min(COUNT_MAX)))
 }
 
 /// Follows a path of keys; `[name=text]` leads to the element whose member `name` is `text`.
@@ -321,6 +332,17 @@ mod tests {
     fn counting_tokens_uses_none() {
         assert_eq!(usage("anthropic", &[r#"{"input_tokens":14}"#]), (None, None, None, None));
         assert_eq!(usage("gemini", &[r#"{"totalTokens":31}"#]), (None, None, None, None));
+    }
+
+    #[test]
+    fn what_nobody_can_have_used_is_the_most_that_is_believed() {
+        for told in ["18446744073709551615", "99999999999999999999999999", "1000000001"] {
+            let body = format!(
+                r#"{{"usage":{{"prompt_tokens":{told},"completion_tokens":2,"total_tokens":{told}}}}}"#
+            );
+            let most = Some(COUNT_MAX);
+            assert_eq!(usage("openai", &[&body]), (most, Some(2), most, None), "{told}");
+        }
     }
 
     #[test]

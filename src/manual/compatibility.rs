@@ -26,7 +26,8 @@
 //! - Hop-by-hop headers are not forwarded, nor the cookies of people who are signed in to the gateway itself. Cookies
 //!   that HTTP/2 brought in pieces go on in one field (RFC 9113, section 8.2.3).
 //!   Answers gain `X-Request-Id`, `X-Portcullis-Action`, `X-Portcullis-Policy` and
-//!   the three rate-limit headers.
+//!   the three rate-limit headers. One whose length is not known yet comes in chunks; to callers of HTTP/1.0 it ends with
+//!   the connection.
 //! - Bodies are untouched, except where a value is masked or restored: those bytes, and the length; of a frame, its
 //!   checksums and, in an envelope, the base64 around the event.
 //!

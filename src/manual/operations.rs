@@ -99,6 +99,14 @@
 //! rules. Once there is room again the writer notices within a second or so, without traffic and without a restart, and
 //! makes its reserve anew.
 //!
+//! The store, where keys, holds and figures lie, fails for itself: what is there is read, changes answer 503, and `/health`
+//! is `degraded` and says why in `reasons`. Once 4 MiB are free it is opened anew, with all that was taken before.
+//!
+//! # A clock that jumps
+//! Entries are ordered by ids that never go back. Where the clock jumped ahead and was set right, the entries that follow
+//! have the right time and ids above those of the far one; `from` and `to` choose by ids. The log warns of a jump of more
+//! than five minutes, and `/health` lists it in `warnings`, as long as it lasts, without being `degraded`.
+//!
 //! # How it ends
 //! | signal | what happens |
 //! |---|---|

@@ -28,12 +28,17 @@
 //! to no value and wait for nothing. Base64 wrapped into lines is read line by line: a value that lies over the end of a
 //! line shows in whole bodies only. No timer ever releases anything.
 //!
+//! A member of events that no dialect names is read in each event alone, and put together over events by its path where it
+//! may come in pieces: from the first words on, or where it ends in eight bytes of what is no word. That waits until an
+//! event goes on without it. States, names and counters hold nothing back; where less than that of a value has left, the
+//! rest of it is taken out.
+//!
 //! What repeats a text in other forms (`logprobs`: the tokens as strings and as numbers) is emptied in every event, and
 //! in every whole answer, in which something was masked.
 //!
 //! # Limits
-//! What is not declared to be a stream, and begins as events with JSON in them do, is read as one: clients read it so,
-//! whatever it is called. An answer whose content coding breaks off is a provider's that did.
+//! What is not declared to be a stream, and begins as events with JSON in them do, or as JSON objects one a line, coded
+//! or not, is read as one: clients read it so, whatever it is called. An answer whose content coding breaks off is a provider's that did.
 //!
 //! A lane may hold back [`STREAM_HOLD_BYTES_MAX`](crate::scan::lane::STREAM_HOLD_BYTES_MAX); an event may be
 //! `limits.stream_event_bytes_max` long. What exceeds a limit, or cannot be cut into events, or is no JSON where JSON
@@ -52,4 +57,5 @@
 //! # What is not promised
 //! An event held by a word under way leaves with the next text of its lane, or with the lane's end: a provider that
 //! pauses in the middle of a word makes that word pause. Events keep their order, so one lane's wait is every lane's; but
-//! thoughts are over when the answer goes on, unless they end in eight bytes or more of what is likely to be a value.
+//! thoughts are over when the answer goes on, and an answer when it calls a tool, unless they end in eight bytes or more of
+//! what is likely to be a value.

@@ -133,16 +133,18 @@
 //! - An identity provider that is configured is believed: whom it names, and with which groups, they are here, until
 //!   their session ends. A group that is taken away there is taken away here with the next sign-in.
 //! - Text in images, audio, office files and other binary parts is not read. They pass only where their declared
-//!   type says so (of a file in a form: where it does not say that it is text) and their bytes are those of no text;
+//!   type says so (of a file in a form, or at a path of `files` in a dialect: where it does not say that it is text) and their bytes are those of no text;
 //!   other bytes that are not UTF-8 meet the fail mode. Of an answer the first 512 bytes tell. Amazon's event stream is read in answers; a request in it meets the fail mode.
+//! - Gemini answers the begin of an upload with an address of its own (`x-goog-upload-url`), to which SDKs send the file:
+//!   that way is to be closed in the network, as every other that leads past the gateway.
 //! - A body that its caller signed (AWS Signature Version 4) and that a policy redacts is refused. Only a route with
 //!   `aws_region` signs it anew, with credentials of its own, for callers who present a key of ours: a caller's own
 //!   signature is never verified here, so it never earns one of ours.
 //! - Headers, paths and query strings are checked for form, not for content.
 //! - A value that is spread over several strings of a body (a letter in each message) is not put together again;
 //!   neither is one that the caller enciphers, or encodes otherwise than the views know: percent, HTML entities,
-//!   JSON escapes, base64, hexadecimal, look-alikes and invisible characters, three layers deep; in requests base32,
-//!   ASCII85, quoted-printable, gzip, Caesar's cipher and other spellings too.
+//!   JSON escapes, base64, hexadecimal, look-alikes and invisible characters, three layers deep; in requests escapes
+//!   four times over, base32, ASCII85, quoted-printable, gzip, Caesar's cipher and other spellings too.
 //! - Patterns know forms. An injection in words of its own, or a secret without a form, is not found by this layer.
 //! - A signature over the body alone (`signed_timestamp = false`, or no window) does not cover the headers: the time beside it
 //!   keeps a recorded request away for as long as the replay window, not for ever; and a process that was

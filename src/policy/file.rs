@@ -41,6 +41,7 @@ use crate::policy::decision::Rule;
 use crate::policy::decision::StreamBlock;
 use crate::scan::check::Check;
 use crate::scan::classifier::card::Learned;
+use crate::scan::detector::ContextWords;
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::rule::Rule as Layer2Rule;
@@ -290,7 +291,7 @@ impl std::str::FromStr for Only {
 
 impl<'a> From<&'a Detector> for DetectorFacts<'a> {
     fn from(detector: &'a Detector) -> Self {
-        let raised = detector.context.is_some();
+        let raised = detector.context.as_ref().is_some_and(ContextWords::can_raise);
         Self {
             name: &detector.name,
             category: detector.category,

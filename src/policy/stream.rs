@@ -25,6 +25,7 @@ mod read;
 mod release;
 mod slot;
 mod stop;
+mod stray;
 mod template;
 
 use std::collections::HashMap;

@@ -9,6 +9,8 @@ use std::io::Read;
 use std::io::Write;
 
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header;
 
 const BROTLI_BUFFER_BYTES: usize = 4096;
 
@@ -68,9 +70,28 @@ enum Inner {
 }
 
 impl Coding {
-    /// Reads a Content-Encoding value; `None` is identity.
-    pub fn parse(value: &str) -> Result<Option<Self>, CodingFault> {
-        match value.trim().to_ascii_lowercase().as_str() {
+    /// Returns the coding that the Content-Encoding fields of a head tell, all of them read as one list; `None` is identity.
+    ///
+    /// # Errors
+    /// Fails where the list names an unknown coding, or several.
+    pub fn of(headers: &HeaderMap) -> Result<Option<Self>, CodingFault> {
+        let mut told = None;
+        for value in headers.get_all(header::CONTENT_ENCODING) {
+            let value = value.to_str().map_err(|_| CodingFault::Unknown)?;
+            for name in value.split(',') {
+                match (Self::named(name)?, told) {
+                    (None, _) => {}
+                    (Some(_), Some(_)) => return Err(CodingFault::Unknown),
+                    (first, None) => told = first,
+                }
+            }
+        }
+        Ok(told)
+    }
+
+    /// Reads one name of the list.
+    fn named(name: &str) -> Result<Option<Self>, CodingFault> {
+        match name.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Ok(None),
             "gzip" | "x-gzip" => Ok(Some(Self::Gzip)),
             "deflate" => Ok(Some(Self::Deflate)),
@@ -208,6 +229,8 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     const LIMITS: CodingLimits =
@@ -278,7 +301,25 @@ mod tests {
             let half = coding.decode(&whole[..whole.len() / 2], LIMITS);
             assert!(matches!(half, Err(CodingFault::Broken)), "{coding:?}");
         }
-        assert!(matches!(Coding::parse("gzip, br"), Err(CodingFault::Unknown)));
-        assert_eq!(Coding::parse("Identity").unwrap(), None);
+    }
+
+    #[test]
+    fn all_fields_of_a_head_are_one_list() {
+        let told = |values: &[&str]| {
+            let value = |value: &&str| (header::CONTENT_ENCODING, HeaderValue::from_str(value).unwrap());
+            Coding::of(&values.iter().map(value).collect())
+        };
+        let none: [&[&str]; 5] = [&[], &["Identity"], &[""], &["identity, "], &["", "identity"]];
+        for values in none {
+            assert_eq!(told(values).unwrap(), None, "{values:?}");
+        }
+        let one: [&[&str]; 4] = [&["gzip"], &["identity, X-GZip"], &["", "gzip"], &["gzip", "identity"]];
+        for values in one {
+            assert_eq!(told(values).unwrap(), Some(Coding::Gzip), "{values:?}");
+        }
+        let others: [&[&str]; 4] = [&["gzip, br"], &["gzip", "gzip"], &["identity", "lzw"], &["\u{e9}"]];
+        for values in others {
+            assert!(matches!(told(values), Err(CodingFault::Unknown)), "{values:?}");
+        }
     }
 }

@@ -39,6 +39,9 @@ const OVERRIDES: [&str; 3] = ["x-http-method-override", "x-http-method", "x-meth
 /// What is reserved of a budget for an answer, in tokens, where the request sets no limit.
 const ANSWER_TOKENS: u64 = 4096;
 
+/// What a model is called in whose name something was found.
+const REDACTED: &str = "redacted";
+
 impl Gateway {
     /// Tells whether the exchange is paid from a budget.
     pub(super) fn is_budgeted(&self, exchange: &Exchange) -> bool {
@@ -207,7 +210,8 @@ impl Gateway {
         asked(exchange).filter_map(|model| Some(prices.of(model, now)?.cost(tokens).pico)).max()
     }
 
-    /// Returns the model that answered, else the one that was asked for, in the body or beside it.
+    /// Returns the model that answered, else the one that was asked for, in the body or beside it; another name for
+    /// one that tells what is not to be kept.
     ///
     /// Providers answer with the name of a release, which may be newer than its price: then the name that was
     /// asked for, which it begins with, says what it costs.
@@ -220,7 +224,14 @@ impl Gateway {
             Some(unpriced) => asked(exchange).filter(is_release).find(is_priced).or(Some(unpriced)),
             None => answered.or_else(|| asked(exchange).next()),
         }
-        .map(str::to_owned)
+        .map(|name| if self.is_told_in(exchange, name) { REDACTED } else { name }.to_owned())
+    }
+
+    /// Tells whether something is found in the name of a model, where anything was found in the exchange.
+    fn is_told_in(&self, exchange: &Exchange, name: &str) -> bool {
+        let scanner = &exchange.rules.scanner;
+        let found = || scanner.scan(name.as_bytes(), &scanner.all());
+        self.findings(exchange).next().is_some() && found().map_or(true, |found| !found.is_empty())
     }
 }
 

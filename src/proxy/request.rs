@@ -44,10 +44,10 @@ impl Gateway {
         exchange: &mut Exchange,
         passage: &Passage,
     ) -> Result<Cleared, Rejection> {
-        let media = Media::parse(text_header(session, header::CONTENT_TYPE));
+        let media = media_of(session, exchange, passage);
         let limits = &exchange.rules.limits;
         let whole_max = match media {
-            Ok(Media::Multipart { .. } | Media::Opaque) => limits.max_body_bytes,
+            Ok(Media::Multipart { .. } | Media::Opaque | Media::File) => limits.max_body_bytes,
             _ => limits.max_inspect_bytes,
         };
         let deadline = Duration::from_millis(self.config.timeouts.body_ms);
@@ -59,7 +59,7 @@ impl Gateway {
         // A body that its caller has signed: what leaves has to be equal to it, unless the route signs it anew.
         let is_signed = passage.route().aws.is_none() && covers_body(session);
         let signed = is_signed.then(|| held.bytes.clone());
-        let coding = text_header(session, header::CONTENT_ENCODING).map_or(Ok(None), Coding::parse)?;
+        let coding = Coding::of(&session.req_header().headers)?;
         let body = match coding {
             // What was decoded would have to leave encoded as it came: nobody can promise that.
             Some(_) if signed.is_some() => return Err(Rejection::SignedCoding),
@@ -117,7 +117,7 @@ impl Gateway {
         media: &Result<Media, MediaFault>,
     ) -> Result<Reserved, GateFault> {
         let mut room = Reserved::none(&self.budget);
-        if !matches!(media, Ok(Media::Opaque)) {
+        if !matches!(media, Ok(Media::Opaque | Media::File)) {
             room.grow(body.len())?;
         }
         Ok(room)
@@ -180,6 +180,16 @@ impl Gateway {
             self.telemetry.metrics.unreadable(unreadable.reason());
         }
     }
+}
+
+/// Returns what the body of a request is: by its type, unless its path says that it is a file, whatever SDKs call it.
+fn media_of(session: &Session, exchange: &Exchange, passage: &Passage) -> Result<Media, MediaFault> {
+    let media = Media::parse(text_header(session, header::CONTENT_TYPE))?;
+    let takes_file = || exchange.rules.dialects.takes_file(passage.route().forwarded(&exchange.path));
+    Ok(match media {
+        Media::Json | Media::Text | Media::Opaque | Media::Undeclared if takes_file() => Media::File,
+        media => media,
+    })
 }
 
 /// Does work on so many bytes, off the worker's own loop where they are many.

@@ -1,6 +1,7 @@
 //! The response half of an exchange: a whole body judged before its status leaves, a stream judged as
 //! it flows, bytes that hold no text passed on.
 
+use std::borrow::Cow;
 use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
@@ -27,8 +28,10 @@ use super::request::coding_limits;
 use crate::access::a2a::claims::is_reserved;
 use crate::access::cookie;
 use crate::admin::adapter::caller_left;
+use crate::admin::adapter::delimit;
 use crate::llm::media::Media;
 use crate::llm::media::MediaFault;
+use crate::llm::ndjson;
 use crate::llm::sse;
 use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
@@ -37,6 +40,8 @@ use crate::policy::decision::FailMode;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::CodingFault;
+use crate::proxy::coding::CodingLimits;
+use crate::proxy::coding::StreamDecoder;
 use crate::proxy::upstream::Reply;
 
 /// Fields of the provider's response that belong to its connection or to bytes that change.
@@ -54,6 +59,10 @@ const DROPPED: [&str; 9] = [
 
 /// How much of a response shows whether it is text, in bytes.
 const BEGIN_BYTES: usize = 512;
+/// How long the first of JSON lines may be that are not declared as such, in bytes.
+const LINE_BYTES: usize = 64 << 10;
+/// The same where it is coded.
+const CODED_LINE_BYTES: usize = 4 << 10;
 
 /// What a response begins with.
 #[derive(Default)]
@@ -106,8 +115,7 @@ impl Gateway {
         }
     }
 
-    /// Relays what is not declared to be a stream, and may be one: clients read events whatever they are called. What is
-    /// coded shows nothing.
+    /// Relays what is not declared to be a stream, and may be one: clients read events, and lines, whatever they are called.
     async fn relay_by_begin(
         &self,
         session: &mut Session,
@@ -116,22 +124,30 @@ impl Gateway {
         mut reply: Reply,
         media: Result<Media, MediaFault>,
     ) -> Result<(), Stop> {
-        let mut begun = Begun::default();
-        if !reply.head().headers.contains_key(header::CONTENT_ENCODING) {
-            let is_unsure = |begin: &[u8]| sse::begins(begin).is_none();
-            match self.begin(session, exchange, &mut reply, begun, is_unsure).await {
-                Ok(begin) => begun = begin,
-                Err(stop) => {
-                    reply.cut().await;
-                    return Err(stop);
-                }
+        let (coding, limits) = (coding_of(&reply), coding_limits(&exchange.rules.limits));
+        let is_unsure = |begin: &[u8]| {
+            let shown = shown(begin, &coding, limits);
+            let may_be = begin.len() < BEGIN_BYTES || shown.starts_with(b"{");
+            may_be && stream_begun(&shown).is_none()
+        };
+        let bytes_max = if matches!(coding, Ok(None)) { LINE_BYTES } else { CODED_LINE_BYTES };
+        let begun = (Begun::default(), bytes_max);
+        let begun = match self.begin(session, exchange, &mut reply, begun, is_unsure).await {
+            Ok(begun) => begun,
+            Err(stop) => {
+                reply.cut().await;
+                return Err(stop);
             }
-        }
+        };
+        let begin = shown(&begun.bytes, &coding, limits);
         // What goes on as events do without any data is nothing else.
-        let may_be = !begun.is_over && !begun.bytes.is_empty();
-        if sse::begins(&begun.bytes).unwrap_or(may_be) {
+        let may_be_events = !begun.is_over && !begin.is_empty() && !begin.starts_with(b"{");
+        let format = stream_begun(&begin).unwrap_or(may_be_events.then_some(StreamFormat::Sse));
+        let is_error = !reply.head().status.is_success();
+        let format = format.filter(|format| !is_error || *format != StreamFormat::Ndjson);
+        if let Some(format) = format {
             let answer = (reply, begun);
-            return Box::pin(self.relay_stream(session, exchange, passage, answer, StreamFormat::Sse)).await;
+            return Box::pin(self.relay_stream(session, exchange, passage, answer, format)).await;
         }
         match media {
             Ok(Media::Opaque) => self.relay_declared_opaque(session, exchange, passage, (reply, begun)).await,
@@ -258,10 +274,13 @@ impl Gateway {
         passage: &Passage,
         (mut reply, begun): (Reply, Begun),
     ) -> Result<(), Stop> {
-        let is_coded = reply.head().headers.contains_key(header::CONTENT_ENCODING);
+        let is_coded = !matches!(coding_of(&reply), Ok(None));
         let begun = match is_coded {
             true => Ok(begun),
-            false => self.begin(session, exchange, &mut reply, begun, |begin| !is_opaque(begin)).await,
+            false => {
+                let begun = (begun, BEGIN_BYTES);
+                self.begin(session, exchange, &mut reply, begun, |begin| !is_opaque(begin)).await
+            }
         };
         let begun = match begun {
             Ok(begun) => begun,
@@ -270,7 +289,7 @@ impl Gateway {
                 return Err(stop);
             }
         };
-        if is_opaque(&begun.bytes) {
+        if !is_coded && is_opaque(&begun.bytes) {
             return self.relay_opaque(session, exchange, reply, begun).await;
         }
         let limit = exchange.rules.limits.max_inspect_bytes;
@@ -281,20 +300,20 @@ impl Gateway {
         self.relay_whole(session, exchange, passage, (reply, begun), Ok(Media::Opaque)).await
     }
 
-    /// Takes as much of a response as shows what it is.
+    /// Takes as much of a response as shows what it is, and no more than so many bytes.
     async fn begin(
         &self,
         session: &mut Session,
         exchange: &mut Exchange,
         reply: &mut Reply,
-        begun: Begun,
+        (begun, bytes_max): (Begun, usize),
         is_unsure: impl Fn(&[u8]) -> bool,
     ) -> Result<Begun, Stop> {
         if begun.is_over {
             return Ok(begun);
         }
         let mut bytes = BytesMut::from(&begun.bytes[..]);
-        while bytes.len() < BEGIN_BYTES && is_unsure(&bytes) {
+        while bytes.len() < bytes_max && is_unsure(&bytes) {
             match self.next(session, exchange, reply).await? {
                 Some(piece) => bytes.extend_from_slice(&piece),
                 None => return Ok(Begun { bytes: bytes.freeze(), is_over: true }),
@@ -314,7 +333,7 @@ impl Gateway {
         let mut head = self.head_of(&reply, exchange, &[])?;
         match reply.head().headers.get(header::CONTENT_LENGTH) {
             Some(length) => head.insert_header(header::CONTENT_LENGTH, length.clone())?,
-            None => head.insert_header(header::TRANSFER_ENCODING, "chunked")?,
+            None => delimit(session.as_downstream_mut(), &mut head)?,
         }
         exchange.acted(Action::Allow);
         exchange.outcome.status = Some(head.status);
@@ -414,6 +433,32 @@ pub(super) async fn rest_of(rest: Option<Duration>) {
     }
 }
 
+/// Returns what the begin of a body says, without its content coding as far as it goes.
+fn shown<'b>(
+    begin: &'b [u8],
+    coding: &Result<Option<Coding>, CodingFault>,
+    limits: CodingLimits,
+) -> Cow<'b, [u8]> {
+    match coding {
+        Ok(None) => Cow::Borrowed(begin),
+        Ok(Some(coding)) => {
+            let decoded = StreamDecoder::new(*coding, limits).and_then(|mut decoder| decoder.push(begin));
+            Cow::Owned(decoded.unwrap_or_default().into())
+        }
+        Err(_) => Cow::Borrowed(&[]),
+    }
+}
+
+/// Returns which stream a body begins as, if as any; nothing, while it may still.
+fn stream_begun(begin: &[u8]) -> Option<Option<StreamFormat>> {
+    match (sse::begins(begin), ndjson::begins(begin)) {
+        (Some(true), _) => Some(Some(StreamFormat::Sse)),
+        (_, Some(true)) => Some(Some(StreamFormat::Ndjson)),
+        (Some(false), Some(false)) => Some(None),
+        (None, _) | (_, None) => None,
+    }
+}
+
 /// Tells whether what is declared to hold no text is none by how it begins. A PDF looks like one for a while; what it
 /// holds is compressed.
 fn is_opaque(begin: &[u8]) -> bool {
@@ -425,9 +470,13 @@ fn told_length(reply: &Reply) -> Option<usize> {
     reply.head().headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
+/// Returns the content coding that the provider tells.
+fn coding_of(reply: &Reply) -> Result<Option<Coding>, CodingFault> {
+    Coding::of(&reply.head().headers)
+}
+
 fn decoded(reply: &Reply, exchange: &Exchange, body: Bytes) -> Result<Bytes, CodingFault> {
-    let coding = reply.head().headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
-    match coding.map_or(Ok(None), Coding::parse)? {
+    match coding_of(reply)? {
         Some(coding) => coding.decode(&body, coding_limits(&exchange.rules.limits)),
         None => Ok(body),
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use bytes::BytesMut;
-use http::header;
 use pingora::proxy::Session;
 
 use super::Gateway;
@@ -16,6 +15,7 @@ use super::gate::Reserved;
 use super::reject::Rejection;
 use super::request::aside;
 use super::request::coding_limits;
+use crate::admin::adapter::delimit;
 use crate::llm::dialect::Detected;
 use crate::llm::refusal::DEFAULT_WIRE;
 use crate::llm::stream::StreamFormat;
@@ -66,7 +66,7 @@ impl Gateway {
     ) -> Result<(), Stop> {
         let mut decoder = decoder(&reply, exchange).map_err(Rejection::UnreadableResponse)?;
         let mut head = self.head_of(&reply, exchange, &["content-encoding"])?;
-        head.insert_header(header::TRANSFER_ENCODING, "chunked")?;
+        delimit(session.as_downstream_mut(), &mut head)?;
         exchange.outcome.status = Some(head.status);
         exchange.outcome.is_stream = true;
         exchange.outcome.service = exchange.outcome.service.told();
@@ -265,8 +265,7 @@ impl Gateway {
 }
 
 fn decoder(reply: &Reply, exchange: &Exchange) -> Result<Option<StreamDecoder>, Unreadable> {
-    let coding = reply.head().headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok());
-    let coding = coding.map_or(Ok(None), Coding::parse).map_err(|_| Unreadable::Coding)?;
+    let coding = Coding::of(&reply.head().headers).map_err(|_| Unreadable::Coding)?;
     let decoder = coding.map(|coding| StreamDecoder::new(coding, coding_limits(&exchange.rules.limits)));
     decoder.transpose().map_err(|_| Unreadable::Coding)
 }

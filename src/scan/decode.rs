@@ -14,7 +14,7 @@ mod utf8;
 
 use std::ops::Range;
 
-use self::utf8::Utf8;
+pub(super) use self::utf8::Utf8;
 use super::threat::Encoding;
 use super::view::View;
 
@@ -176,7 +176,7 @@ pub fn runs(text: &[u8], from: usize, lines: Lines) -> Vec<Run> {
 /// Returns the first stretch of at least [`RUN_BYTES_MIN`] bytes of the alphabet, from `at` on.
 ///
 /// Such a stretch covers a block of [`BLOCK_BYTES`], wherever the blocks begin.
-fn stretch(text: &[u8], at: usize) -> Option<Range<usize>> {
+pub(super) fn stretch(text: &[u8], at: usize) -> Option<Range<usize>> {
     let mut least = at;
     loop {
         let (blocks, _) = text.get(least..)?.as_chunks::<BLOCK_BYTES>();
@@ -215,7 +215,7 @@ fn may_be_filled(block: [u8; BLOCK_BYTES]) -> bool {
     bytes & HIGH == 0 && (bytes | HIGH).wrapping_sub(PLUS) & HIGH == HIGH
 }
 
-fn in_alphabet(byte: u8) -> bool {
+pub(super) fn in_alphabet(byte: u8) -> bool {
     VALUES[usize::from(byte)] != NO_DIGIT
 }
 
@@ -473,7 +473,7 @@ fn decode(text: &[u8], ended: Ended, encoding: Encoding) -> Option<Run> {
 }
 
 /// Returns the bytes that digits stand for.
-fn decoded(digits: &[u8], encoding: Encoding) -> Option<Vec<u8>> {
+pub(super) fn decoded(digits: &[u8], encoding: Encoding) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
     let (mut bits, mut count) = (0u32, 0);
     for byte in digits {

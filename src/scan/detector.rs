@@ -33,6 +33,7 @@ mod context;
 
 pub use context::CONTEXT_BYTES;
 pub use context::ContextWords;
+pub use context::Voice;
 
 /// The widest match a pattern may have, in bytes.
 pub const PATTERN_WIDTH_MAX: usize = 131_072;
@@ -127,7 +128,7 @@ pub struct Detector {
     pub edges: Edges,
     /// What the value must pass.
     pub checks: Vec<Check>,
-    /// Words that raise the confidence, or without which there is no finding.
+    /// Words that raise the confidence or lower it, or without which there is no finding.
     pub context: Option<ContextWords>,
     /// How the value is masked.
     pub mask: MaskKind,

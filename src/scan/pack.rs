@@ -1,6 +1,7 @@
 //! Packs: files of detectors, rules and models, built in or laid over by an operator, read with every fault
 //! they have.
 
+mod context;
 mod fault;
 
 use std::borrow::Cow;
@@ -25,7 +26,6 @@ use crate::scan::check::Check;
 use crate::scan::classifier::format::MODEL_BYTES_MAX;
 use crate::scan::classifier::onnx;
 use crate::scan::classifier::shelf::ModelFiles;
-use crate::scan::detector::ContextWords;
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::detector::Pattern;
@@ -33,6 +33,7 @@ use crate::scan::detector::PatternFault;
 use crate::scan::edges::ByteClass;
 use crate::scan::edges::Edges;
 
+use self::context::ContextFile;
 pub use self::fault::PackFault;
 pub use self::fault::PackProblem;
 
@@ -46,7 +47,7 @@ pub const PACK_BYTES_MAX: usize = 1 << 20;
 pub const EXAMPLES_MAX: usize = 64;
 /// The longest example, in bytes.
 pub const EXAMPLE_BYTES_MAX: usize = 4096;
-/// The most context words a detector may have.
+/// The most context words a detector may have, for a match and against it.
 pub const CONTEXT_WORDS_MAX: usize = 128;
 /// The longest name of a detector, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
@@ -94,15 +95,6 @@ struct DetectorFile {
     references: Vec<String>,
     finds: Spanned<Vec<String>>,
     ignores: Spanned<Vec<String>>,
-}
-
-/// Context words as they are written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ContextFile {
-    words: Vec<String>,
-    #[serde(default)]
-    required: bool,
 }
 
 /// The texts of plugin files, by path below the folder of plugins.
@@ -321,7 +313,6 @@ impl Reader<'_> {
         if self.faults.len() > before {
             return None;
         }
-        let context = written.context.map(Spanned::into_inner);
         Some(Detector {
             name,
             category: category?,
@@ -331,7 +322,7 @@ impl Reader<'_> {
             anchor: anchor.flatten(),
             edges,
             checks: checks.into_iter().flatten().collect(),
-            context: context.map(|context| ContextWords::new(&context.words, context.required)),
+            context: written.context.map(|context| context.get_ref().words()),
             mask: mask?,
             techniques: written.techniques,
             why: written.why.into_inner(),
@@ -367,12 +358,9 @@ impl Reader<'_> {
             };
             self.fault(Some(examples.span()), Some(name.to_owned()), problem);
         }
-        if let Some(context) = &written.context {
-            let problem = match context.get_ref().words.len() {
-                0 => PackProblem::Empty { field: "context" },
-                1..=CONTEXT_WORDS_MAX => return,
-                _ => PackProblem::TooMuch { field: "context" },
-            };
+        if let Some(context) = &written.context
+            && let Some(problem) = context.get_ref().problem()
+        {
             self.fault(Some(context.span()), Some(name.to_owned()), problem);
         }
     }

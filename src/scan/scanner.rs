@@ -21,6 +21,7 @@ use crate::scan::decode::Lines;
 use crate::scan::decode::RUN_HEAD_BYTES;
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
+use crate::scan::detector::Voice;
 use crate::scan::engine::Engine;
 use crate::scan::engine::EngineFault;
 use crate::scan::engine::Run;
@@ -473,10 +474,11 @@ fn passes(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'
     }
     let Some(context) = &detector.context else { return Some(detector.confidence) };
     let before = text.get(reading.context_start(placed.span.start)..placed.span.start)?;
-    match (context.found(before), context.required()) {
-        (true, _) => Some(detector.confidence.raised()),
-        (false, false) => Some(detector.confidence),
-        (false, true) => None,
+    match (context.voice(before), context.required()) {
+        (Voice::For, _) => Some(detector.confidence.raised()),
+        (Voice::Silent, false) => Some(detector.confidence),
+        (Voice::Against, false) => Some(detector.confidence.lowered()),
+        (Voice::Silent | Voice::Against, true) => None,
     }
 }
 

@@ -113,6 +113,13 @@ impl Shape {
         WHITE.iter().any(|white| self.expression.contains(white))
     }
 
+    /// Returns the shape of some bytes as they are.
+    pub fn literal(bytes: &[u8]) -> Self {
+        let mut expression = String::new();
+        bytes.iter().for_each(|byte| write_byte(*byte, &mut expression));
+        Self { expression, start: Start::Known { back: bytes.len() }, lead: None }
+    }
+
     /// Returns the shape of a word, whatever the case of its ASCII letters.
     pub fn caseless(word: &[u8]) -> Self {
         let mut expression = String::new();

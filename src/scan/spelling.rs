@@ -26,10 +26,15 @@ use crate::scan::view;
 use crate::scan::view::View;
 
 mod apart;
+mod base85;
+mod braille;
 mod code;
+mod deflate;
+mod group;
 mod gzip;
 mod letters;
 mod sign;
+mod unescaped;
 
 use self::letters::Cipher;
 
@@ -54,6 +59,43 @@ const WORDS: [&str; 13] = [
     "pretend",
     "override",
     "secret",
+];
+
+/// The beginnings by which a key is known that is written so: those of most providers that are four signs or more.
+const KEY_HEADS: [&str; 33] = [
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "GOCSPX-",
+    "ya29.",
+    "ghp_",
+    "ghu_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xapp-",
+    "sk-ant-",
+    "sk-proj-",
+    "sk-svcacct-",
+    "sk-or-v1-",
+    "sk_live_",
+    "rk_live_",
+    "whsec_",
+    "gsk_",
+    "xai-",
+    "pplx-",
+    "npm_",
+    "pypi-",
+    "dop_v1_",
+    "shpat_",
+    "shpss_",
+    "hvs.",
+    "lin_api_",
+    "eyJhbGciOi",
+    "-----BEGIN ",
 ];
 
 /// How far that cipher moves letters.
@@ -108,6 +150,12 @@ static MARKS: LazyLock<Option<Marks>> = LazyLock::new(|| {
         shapes.push(Shape::caseless(&word.bytes().rev().collect::<Vec<u8>>()));
         marks.push(Mark::Reversed);
     }
+    for head in KEY_HEADS {
+        shapes.push(Shape::literal(&letters::moved(head.as_bytes(), ROT13)));
+        marks.push(Mark::Cipher(Cipher::Moved(ROT13)));
+        shapes.push(Shape::literal(&head.bytes().rev().collect::<Vec<u8>>()));
+        marks.push(Mark::Reversed);
+    }
     for written in LEET_WORDS {
         let expression = format!("(?i:{written})");
         shapes.push(Shape { expression, start: Start::Known { back: 1 }, lead: None });
@@ -150,6 +198,7 @@ impl Scanner {
         for piece in pieces(text.len()) {
             self.scan_piece(text, piece, wanted, &mut found)?;
         }
+        self.scan_unescaped(text, wanted, &mut found)?;
         Ok(if found.len() == plain { found } else { merged(found) })
     }
 
@@ -184,22 +233,29 @@ impl Scanner {
         if readings.is_empty() {
             return Ok(());
         }
-        let orders = self.of_orders(wanted);
+        let orders = self.of(wanted, &[Category::Injection, Category::Exfiltration]);
+        let keys = self.of(wanted, &[Category::Injection, Category::Exfiltration, Category::Secrets]);
         for spelt in &readings {
-            let looked_for = if spelt.spelling.is_exact() { wanted } else { &orders };
-            let inner = self.scan(spelt.view.bytes(), looked_for)?;
-            inner.into_iter().for_each(|finding| note(spelt.outer(finding, text.len())));
+            let looked_for = match spelt.spelling {
+                Spelling::Caesar | Spelling::Reversed => &keys,
+                spelling if spelling.is_exact() => wanted,
+                _ => &orders,
+            };
+            let is_meant = |finding: &Finding| {
+                spelt.spelling.is_exact() || orders.contains(finding.detector) || spelt.has_key_at(finding)
+            };
+            let inner = self.scan(spelt.view.bytes(), looked_for)?.into_iter().filter(is_meant);
+            inner.for_each(|finding| note(spelt.outer(finding, text.len())));
         }
         Ok(())
     }
 
-    /// Leaves the detectors of orders and of leaks.
-    fn of_orders(&self, wanted: &DetectorSet) -> DetectorSet {
-        let is_order = |id: &DetectorId| {
-            let category = self.detector(*id).map(|detector| detector.category);
-            matches!(category, Some(Category::Injection | Category::Exfiltration))
+    /// Leaves the detectors of some categories.
+    fn of(&self, wanted: &DetectorSet, categories: &[Category]) -> DetectorSet {
+        let is_of = |id: &DetectorId| {
+            self.detector(*id).is_some_and(|detector| categories.contains(&detector.category))
         };
-        wanted.iter().filter(is_order).collect()
+        wanted.iter().filter(is_of).collect()
     }
 }
 
@@ -212,6 +268,12 @@ impl Spelt {
     /// Returns the step that was undone for it.
     pub(super) fn step(&self) -> Encoding {
         Encoding::Spelt(self.spelling)
+    }
+
+    /// Tells whether what was found begins as keys do: turned letters look like drawn ones.
+    fn has_key_at(&self, finding: &Finding) -> bool {
+        let value = self.bytes().get(finding.value.clone()).unwrap_or_default();
+        KEY_HEADS.iter().any(|head| value.starts_with(head.as_bytes()))
     }
 
     /// Returns a finding of the reading as one of the text of a length that it was made from.
@@ -269,13 +331,7 @@ pub(super) fn together(text: &[u8]) -> Option<View> {
         (!text.is_ascii() && apart::stand_apart(text)).then(|| apart::spaced_beyond(text)).flatten()
     };
     let Some(seen) = sign::seen(text) else { return read(text) };
-    let inner = read(seen.bytes())?;
-    let mut view = View::default();
-    let (mut in_seen, mut in_text) = (inner.following(), seen.following());
-    for (at, byte) in inner.bytes().iter().enumerate() {
-        view.append(&[*byte], in_text.start(in_seen.start(at)), 1, 1);
-    }
-    Some(view)
+    Some(through(&read(seen.bytes())?, &seen))
 }
 
 /// Tells whether some part of a text may have a reading in another spelling.
@@ -284,6 +340,9 @@ pub(super) fn together(text: &[u8]) -> Option<View> {
 /// The text could not be searched.
 pub fn may_be_spelt(text: &[u8]) -> Result<bool, ScanFault> {
     if !marks(text)?.is_empty() {
+        return Ok(true);
+    }
+    if sign::unfilled(text).is_some() {
         return Ok(true);
     }
     match code::readings(text) {
@@ -305,6 +364,7 @@ pub(super) fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
 /// There is more to unpack than a text may have.
 pub(super) fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text)?;
+    found.extend(unfilled(text));
     for mark in marks(text)? {
         match mark {
             Mark::Cipher(Cipher::Moved(places)) => {
@@ -323,6 +383,24 @@ pub(super) fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
         }
     }
     Ok(found)
+}
+
+/// Returns what a text says with spaces for its fillers: as it stands then, and with its letters together.
+fn unfilled(text: &[u8]) -> Vec<Spelt> {
+    let Some(view) = sign::unfilled(text) else { return Vec::new() };
+    let inner = apart::stand_apart(view.bytes()).then(|| apart::spaced(view.bytes())).flatten();
+    let together = inner.map(|inner| viewed(Spelling::Spaced, through(&inner, &view)));
+    together.into_iter().chain([viewed(Spelling::Fillers, view)]).collect()
+}
+
+/// Returns a view of a view as one of the text that this was made from.
+fn through(inner: &View, outer: &View) -> View {
+    let mut view = View::default();
+    let (mut in_outer, mut in_text) = (inner.following(), outer.following());
+    for (at, byte) in inner.bytes().iter().enumerate() {
+        view.append(&[*byte], in_text.start(in_outer.start(at)), 1, 1);
+    }
+    view
 }
 
 /// Returns the different marks of a text.

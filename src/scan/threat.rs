@@ -67,12 +67,16 @@ pub enum Encoding {
 pub enum Spelling {
     /// Base32 of RFC 4648.
     Base32,
-    /// Ascii85 between `<~` and `~>`.
+    /// Base85: Ascii85 with its marks or without, and the alphabet of RFC 1924.
     Ascii85,
     /// Quoted-printable of RFC 2045.
     QuotedPrintable,
     /// Base64 of a gzip file.
     Gzip,
+    /// Base64 of what is deflated, bare or as zlib writes it.
+    Deflate,
+    /// Base64 or hexadecimal in short lines or groups.
+    Grouped,
     /// Letters moved along the alphabet, ROT13 among them.
     Caesar,
     /// From the end to the beginning.
@@ -83,6 +87,10 @@ pub enum Spelling {
     Leet,
     /// Morse code.
     Morse,
+    /// Braille.
+    Braille,
+    /// Characters that show as nothing but have a width, in the place of spaces.
+    Fillers,
     /// The numbers of characters: binary, octal, decimal or hexadecimal.
     Numbers,
 }
@@ -222,6 +230,15 @@ impl Confidence {
             high => high,
         }
     }
+
+    /// Returns the confidence after its context spoke against it: one step down.
+    pub fn lowered(self) -> Self {
+        match self {
+            high if high > Self::MEDIUM => Self::MEDIUM,
+            medium if medium > Self::LOW => Self::LOW,
+            low => low,
+        }
+    }
 }
 
 impl FromStr for Confidence {
@@ -268,21 +285,27 @@ impl Spelling {
             Self::Ascii85 => "ascii85",
             Self::QuotedPrintable => "quoted_printable",
             Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+            Self::Grouped => "grouped",
             Self::Caesar => "caesar",
             Self::Reversed => "reversed",
             Self::Spaced => "spaced",
             Self::Leet => "leet",
             Self::Morse => "morse",
+            Self::Braille => "braille",
+            Self::Fillers => "fillers",
             Self::Numbers => "numbers",
         }
     }
 
     /// Tells whether it stands for the bytes of a text, so that any detector may find something in it.
     ///
-    /// What only plays with letters is read for orders alone: it makes digits and words of what has none.
+    /// What only plays with letters is read for orders, and turned letters for keys with a known beginning: it makes words of
+    /// what has none.
     pub fn is_exact(self) -> bool {
         match self {
-            Self::Base32 | Self::Ascii85 | Self::QuotedPrintable | Self::Gzip | Self::Numbers => true,
+            Self::Base32 | Self::Ascii85 | Self::QuotedPrintable | Self::Numbers => true,
+            Self::Gzip | Self::Deflate | Self::Grouped | Self::Braille | Self::Fillers => true,
             Self::Caesar | Self::Reversed | Self::Spaced | Self::Leet | Self::Morse => false,
         }
     }
@@ -355,8 +378,10 @@ mod tests {
     }
 
     #[test]
-    fn context_raises_by_one_step() {
+    fn context_raises_and_lowers_by_one_step() {
         let steps = [Confidence::LOW.raised(), Confidence::MEDIUM.raised(), Confidence::HIGH.raised()];
         assert_eq!(steps, [Confidence::MEDIUM, Confidence::HIGH, Confidence::HIGH]);
+        let steps = [Confidence::LOW.lowered(), Confidence::MEDIUM.lowered(), Confidence::HIGH.lowered()];
+        assert_eq!(steps, [Confidence::LOW, Confidence::LOW, Confidence::MEDIUM]);
     }
 }

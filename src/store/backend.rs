@@ -50,6 +50,20 @@ pub trait Backend: Send + Sync + 'static {
     /// When that cannot be promised.
     fn durable(&self) -> Result<(), StoreError>;
 
+    /// Tells whether what is written arrives, as far as is known.
+    fn is_sound(&self) -> bool {
+        true
+    }
+
+    /// Finds out whether what is written arrives, and mends what can be mended; to be called every now and then. Nothing that
+    /// was applied is lost by it.
+    ///
+    /// # Errors
+    /// Why what is written does not arrive, for now.
+    fn tend(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Returns the size of everything kept, in bytes.
     ///
     /// # Errors
@@ -201,6 +215,14 @@ impl Batch {
     /// Tells whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
+    }
+
+    /// Returns what its changes take, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let of = |change: &Change| {
+            change.table.len() + change.key.len() + change.value.as_ref().map_or(0, Vec::len)
+        };
+        self.changes.iter().map(of).sum()
     }
 
     pub(super) fn check(&self) -> Result<(), StoreError> {

@@ -15,6 +15,9 @@
 //! must survive a power cut is made with the `_durable` calls, which come back after `fdatasync`. Callers
 //! that wait at the same time share one sync.
 //!
+//! Where what is written does not arrive any more, on a full disk say, [`Store::is_sound`] says so and writes fail, until
+//! [`Store::run`] has mended that; what was taken before is not lost by it.
+//!
 //! The audit log does not live here, only what can be rebuilt from it: see [`crate::govern::audit`].
 
 pub mod archive;
@@ -37,6 +40,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use parking_lot::RwLock;
@@ -65,6 +69,8 @@ pub use self::table::TableChanges;
 pub const VALUE_BYTES_MAX: usize = 8 << 20;
 /// The longest key that may be stored, in bytes.
 pub const KEY_BYTES_MAX: usize = 1024;
+/// How often it is looked whether what is written arrives.
+const TEND_EVERY: Duration = Duration::from_secs(1);
 
 /// Why state could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -204,7 +210,42 @@ impl Store {
     /// # Errors
     /// When the sync fails.
     pub fn durable(&self) -> Result<(), StoreError> {
-        self.shared.sync.sync(|| self.shared.backend.durable())
+        self.shared.sync.sync(|| {
+            self.shared.backend.durable().inspect_err(|error| {
+                let cause = std::error::Error::source(error).map(ToString::to_string);
+                tracing::error!(backend = self.backend_name(), %error, cause, "what was written may not be safe");
+            })
+        })
+    }
+
+    /// Tells whether what is written arrives, as far as is known. Does not block on the disk.
+    pub fn is_sound(&self) -> bool {
+        self.shared.backend.is_sound()
+    }
+
+    /// Looks every second whether what is written arrives, and mends what can be mended, until `shutdown` resolves.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        let mut was_sound = true;
+        loop {
+            tokio::select! {
+                () = &mut shutdown => return,
+                () = tokio::time::sleep(TEND_EVERY) => {}
+            }
+            let store = self.clone();
+            let tended = tokio::task::spawn_blocking(move || store.shared.backend.tend()).await;
+            let backend = self.backend_name();
+            match tended {
+                Ok(Ok(())) if !was_sound => tracing::warn!(backend, "the store is written to again"),
+                Ok(Err(error)) if was_sound => {
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    tracing::error!(backend, %error, cause, "the store cannot be written to");
+                }
+                Ok(_) => {}
+                Err(_) => tracing::error!(backend, "looking after the store panicked"),
+            }
+            was_sound = self.is_sound();
+        }
     }
 
     /// Returns the value under a key.

@@ -4,9 +4,15 @@
 //! an atomic batch over all tables. `flush` of sled 0.34 is no more than `sync_file_range`: it neither syncs
 //! the file's length nor empties the disk's cache. [`Backend::durable`] therefore adds `fdatasync` of sled's
 //! log and of the blob files that are new since the last call.
+//!
+//! A write that fails, on a full disk say, ends every later write of an opened sled, whatever becomes of the disk.
+//! Batches are therefore kept in memory until a flush has proven them written, and where a write has failed
+//! [`Backend::tend`] opens the directory anew, once there is room, and applies those batches again, in their order: nothing
+//! that was taken is lost. Until then what is there can be read, and writes fail at once.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::fs::File;
@@ -15,8 +21,12 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use parking_lot::RwLock;
 use tokio::sync::watch;
 
 use super::Backend;
@@ -31,14 +41,48 @@ use super::archive::Archive;
 
 const NAME: &str = "sled";
 const TREE: &str = "tables";
+/// Beside the tables: what is written to find out whether the disk takes anything. No table's name begins with a NUL.
+const PROBE: &[u8] = b"\0probe";
 const CACHE_BYTES: u64 = 32 << 20;
 const FLUSH_EVERY_MS: u64 = 500;
+/// How much may be kept in memory that no flush has proven written.
+const UNPROVEN_BYTES_MAX: usize = 4 << 20;
+/// How much has to be free before a directory is opened anew: sled cannot even be opened on a full disk.
+const REOPEN_FREE_BYTES_MIN: u64 = 4 << 20;
+/// How long it is waited for those who read; it is tried again after that.
+const REOPEN_WAIT_MAX: Duration = Duration::from_secs(1);
+/// How often a write is probed after the last batch: sled writes behind, and the first probe may come before.
+const PROBES_PER_WRITE: u32 = 2;
+/// How often it is tried to get the lock that the database before has just let go of.
+const LOCK_TRIES_MAX: u32 = 50;
+const LOCK_TRY_EVERY: Duration = Duration::from_millis(20);
 
 struct Sled {
+    directory: PathBuf,
+    /// `None`: it was closed to be opened anew, and that has failed so far.
+    opened: RwLock<Option<Opened>>,
+    /// Held while a batch is applied: batches are kept in the order in which they were.
+    writes: Mutex<Writes>,
+    /// Whether a write has failed since the directory was opened.
+    has_failed: AtomicBool,
+    /// Whether the last sync failed.
+    is_unsynced: AtomicBool,
+    synced_blobs: Mutex<BTreeSet<OsString>>,
+}
+
+struct Opened {
     database: sled::Db,
     tree: sled::Tree,
-    directory: PathBuf,
-    synced_blobs: Mutex<BTreeSet<OsString>>,
+}
+
+#[derive(Default)]
+struct Writes {
+    /// What was applied and is not proven written.
+    unproven: VecDeque<Batch>,
+    unproven_bytes: usize,
+    /// How many batches were proven written so far.
+    proven: u64,
+    probes_due: u32,
 }
 
 /// Opens the state in a directory, which is made if need be.
@@ -48,25 +92,24 @@ struct Sled {
 pub fn open_sled(directory: &Path) -> Result<Store, StoreError> {
     // sled makes its files for everybody to read.
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    let settings =
-        sled::Config::new().path(directory).cache_capacity(CACHE_BYTES).flush_every_ms(Some(FLUSH_EVERY_MS));
-    let database = settings.open().map_err(|error| match error {
-        sled::Error::Io(io) if io.to_string().contains("could not acquire lock") => {
-            StoreError::InUse { path: directory.to_owned() }
-        }
-        other => broken(other),
-    })?;
-    let tree = database.open_tree(TREE).map_err(broken)?;
-    let directory = directory.to_owned();
-    let tables = tables(&tree)?;
-    let store = Store::new(Sled { database, tree, directory, synced_blobs: Mutex::default() });
+    let opened = Opened::open(directory)?;
+    let tables = tables(&opened.tree)?;
+    let store = Store::new(Sled {
+        directory: directory.to_owned(),
+        opened: RwLock::new(Some(opened)),
+        writes: Mutex::default(),
+        has_failed: AtomicBool::default(),
+        is_unsynced: AtomicBool::default(),
+        synced_blobs: Mutex::default(),
+    });
     store.know(tables);
     Ok(store)
 }
 
 /// Returns the names of all tables, from the first key of each.
 fn tables(tree: &sled::Tree) -> Result<BTreeSet<String>, StoreError> {
-    let (mut names, mut from) = (BTreeSet::new(), Vec::new());
+    // Behind the probe, whose name is empty.
+    let (mut names, mut from) = (BTreeSet::new(), vec![1]);
     while let Some(entry) = tree.range(from..).next() {
         let (key, _) = entry.map_err(broken)?;
         let name: Vec<u8> = key.iter().copied().take_while(|byte| *byte != 0).collect();
@@ -78,7 +121,132 @@ fn tables(tree: &sled::Tree) -> Result<BTreeSet<String>, StoreError> {
     Ok(names)
 }
 
+impl Opened {
+    fn open(directory: &Path) -> Result<Self, StoreError> {
+        let settings = sled::Config::new()
+            .path(directory)
+            .cache_capacity(CACHE_BYTES)
+            .flush_every_ms(Some(FLUSH_EVERY_MS));
+        let database = settings.open().map_err(|error| match error {
+            sled::Error::Io(io) if io.to_string().contains("could not acquire lock") => {
+                StoreError::InUse { path: directory.to_owned() }
+            }
+            other => broken(other),
+        })?;
+        let tree = database.open_tree(TREE).map_err(broken)?;
+        Ok(Self { database, tree })
+    }
+
+    /// Opens a directory that this process has just closed.
+    fn open_again(directory: &Path) -> Result<Self, StoreError> {
+        for _ in 1..LOCK_TRIES_MAX {
+            match Self::open(directory) {
+                Err(StoreError::InUse { .. }) => std::thread::sleep(LOCK_TRY_EVERY),
+                opened => return opened,
+            }
+        }
+        Self::open(directory)
+    }
+
+    fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
+        let mut changes = sled::Batch::default();
+        for change in batch.changes() {
+            let key = full_key(&change.table, &change.key);
+            match &change.value {
+                Some(value) => changes.insert(key, value.as_slice()),
+                None => changes.remove(key),
+            }
+        }
+        self.tree.apply_batch(changes).map_err(broken)
+    }
+}
+
+impl Writes {
+    /// Keeps a batch that was applied; tells whether there are so many that they have to be proven.
+    fn keep(&mut self, batch: &Batch) -> bool {
+        self.unproven_bytes += batch.bytes();
+        self.unproven.push_back(batch.clone());
+        self.probes_due = PROBES_PER_WRITE;
+        self.unproven_bytes > UNPROVEN_BYTES_MAX
+    }
+
+    /// Returns the number of the last batch that was applied.
+    fn last(&self) -> u64 {
+        self.proven + self.unproven.len() as u64
+    }
+
+    /// Lets go of all batches up to a number.
+    fn prove(&mut self, up_to: u64) {
+        while self.proven < up_to
+            && let Some(batch) = self.unproven.pop_front()
+        {
+            self.unproven_bytes -= batch.bytes();
+            self.proven += 1;
+        }
+    }
+}
+
 impl Sled {
+    fn with<T>(&self, act: impl FnOnce(&Opened) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        // Whoever is shown an entry may ask for another, while the directory waits to be opened anew.
+        match &*self.opened.read_recursive() {
+            Some(opened) => act(opened),
+            None => Err(StoreError::Away { backend: NAME }),
+        }
+    }
+
+    /// Waits until all batches so far are in sled's log. Not under the lock of writes: while sled has failed, only the next
+    /// write wakes who waits for a flush.
+    fn flush(&self) -> Result<(), StoreError> {
+        let last = self.writes.lock().last();
+        let flushed = self.with(|opened| opened.database.flush().map_err(broken));
+        match &flushed {
+            Ok(_) => self.writes.lock().prove(last),
+            Err(_) => self.has_failed.store(true, Ordering::Release),
+        }
+        flushed.map(|_| ())
+    }
+
+    /// Finds out whether the disk takes what was written behind.
+    fn probe(&self) -> Result<(), StoreError> {
+        let mut writes = self.writes.lock();
+        if writes.probes_due == 0 || self.has_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        writes.probes_due -= 1;
+        let probed = self.with(|opened| opened.tree.insert(PROBE, &[]).map_err(broken));
+        self.has_failed.fetch_or(probed.is_err(), Ordering::AcqRel);
+        probed.map(|_| ())
+    }
+
+    /// Opens the directory anew, and applies what was not proven written.
+    fn reopen(&self) -> Result<(), StoreError> {
+        let disk = rustix::fs::statvfs(&self.directory).map_err(|error| failed(error.into()))?;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < REOPEN_FREE_BYTES_MIN {
+            return Err(failed(io::ErrorKind::StorageFull.into()));
+        }
+        // Wakes those who wait for a flush that never comes.
+        let _ = self.with(|opened| opened.tree.insert(PROBE, &[]).map_err(broken));
+        let busy = || failed(io::ErrorKind::ResourceBusy.into());
+        let mut opened = self.opened.try_write_for(REOPEN_WAIT_MAX).ok_or_else(busy)?;
+        let mut writes = self.writes.try_lock_for(REOPEN_WAIT_MAX).ok_or_else(busy)?;
+        drop(opened.take());
+        let anew = Opened::open_again(&self.directory)?;
+        let again = writes.unproven.iter().try_for_each(|batch| anew.apply(batch));
+        *opened = Some(anew);
+        again?;
+        self.has_failed.store(false, Ordering::Release);
+        writes.probes_due = PROBES_PER_WRITE;
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.flush()?;
+        let log = File::open(self.directory.join("db")).map_err(failed)?;
+        log.sync_data().map_err(failed)?;
+        self.sync_blobs().map_err(failed)
+    }
+
     fn sync_blobs(&self) -> io::Result<()> {
         let folder = self.directory.join("blobs");
         if !folder.is_dir() {
@@ -111,20 +279,26 @@ impl Backend for Sled {
     }
 
     fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let value = self.tree.get(full_key(table, key)).map_err(broken)?;
+        let value = self.with(|opened| opened.tree.get(full_key(table, key)).map_err(broken))?;
         Ok(value.map(|value| value.to_vec()))
     }
 
     fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
-        let mut changes = sled::Batch::default();
-        for change in batch.changes() {
-            let key = full_key(&change.table, &change.key);
-            match &change.value {
-                Some(value) => changes.insert(key, value.as_slice()),
-                None => changes.remove(key),
+        let must_prove = {
+            let mut writes = self.writes.lock();
+            if self.has_failed.load(Ordering::Acquire) {
+                return Err(StoreError::Away { backend: NAME });
             }
+            let applied = self.with(|opened| opened.apply(batch));
+            self.has_failed.fetch_or(applied.is_err(), Ordering::AcqRel);
+            applied?;
+            writes.keep(batch)
+        };
+        if must_prove {
+            // The batch is applied all the same, and is kept where the flush fails.
+            let _ = self.flush();
         }
-        self.tree.apply_batch(changes).map_err(broken)
+        Ok(())
     }
 
     fn scan(
@@ -143,30 +317,44 @@ impl Backend for Sled {
             Some(end) => full_key(table, end),
             None => KeyRange::prefix(&prefix).end.unwrap_or_default(),
         };
-        let mut entries = self.tree.range(start..end);
         let step = |entries: &mut sled::Iter| match order {
             Order::Ascending => entries.next(),
             Order::Descending => entries.next_back(),
         };
-        while let Some(entry) = step(&mut entries) {
-            let (key, value) = entry.map_err(broken)?;
-            let key = key.get(prefix.len()..).unwrap_or_default();
-            if visit(key, &value) == ControlFlow::Break(()) {
-                break;
+        self.with(|opened| {
+            let mut entries = opened.tree.range(start..end);
+            while let Some(entry) = step(&mut entries) {
+                let (key, value) = entry.map_err(broken)?;
+                let key = key.get(prefix.len()..).unwrap_or_default();
+                if visit(key, &value) == ControlFlow::Break(()) {
+                    break;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn durable(&self) -> Result<(), StoreError> {
-        self.database.flush().map_err(broken)?;
-        let log = File::open(self.directory.join("db")).map_err(failed)?;
-        log.sync_data().map_err(failed)?;
-        self.sync_blobs().map_err(failed)
+        let synced = self.sync();
+        self.is_unsynced.store(synced.is_err(), Ordering::Release);
+        synced
     }
 
     fn size_bytes(&self) -> Result<u64, StoreError> {
-        self.database.size_on_disk().map_err(broken)
+        self.with(|opened| opened.database.size_on_disk().map_err(broken))
+    }
+
+    fn is_sound(&self) -> bool {
+        !self.has_failed.load(Ordering::Acquire) && !self.is_unsynced.load(Ordering::Acquire)
+    }
+
+    fn tend(&self) -> Result<(), StoreError> {
+        let probed = self.probe();
+        if self.has_failed.load(Ordering::Acquire) {
+            return self.reopen();
+        }
+        probed?;
+        if self.is_unsynced.load(Ordering::Acquire) { self.durable() } else { Ok(()) }
     }
 
     fn is_shared(&self) -> bool {
@@ -218,30 +406,4 @@ fn broken(error: sled::Error) -> StoreError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_second_opening_is_told_why_it_fails() {
-        let folder = tempfile::tempdir().unwrap();
-        let _first = open_sled(folder.path()).unwrap();
-        let Err(second) = open_sled(folder.path()) else { panic!("both opened") };
-        assert!(matches!(&second, StoreError::InUse { path } if path == folder.path()), "{second:?}");
-    }
-
-    #[test]
-    fn durable_writes_are_there_after_reopening() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut batch = Batch::default();
-        batch.put("t", b"small".to_vec(), b"1".to_vec());
-        batch.put("t", b"large".to_vec(), vec![7; 1 << 20]);
-        {
-            let store = open_sled(folder.path()).unwrap();
-            store.commit_durable(&batch).unwrap();
-            assert!(store.size_bytes().unwrap() > 0);
-        }
-        let store = open_sled(folder.path()).unwrap();
-        assert_eq!(store.get("t", b"small").unwrap(), Some(b"1".to_vec()));
-        assert_eq!(store.get("t", b"large").unwrap(), Some(vec![7; 1 << 20]));
-    }
-}
+mod tests;

@@ -42,6 +42,21 @@ fn ids(text: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.strip_prefix("id: ").map(str::to_owned)).collect()
 }
 
+/// Opens a stream from now on; returns it, and the id of the place where it begins.
+async fn begin(world: &World) -> (Body, String) {
+    let mut body = open(world, None).await.into_body();
+    let text = read(&mut body, 1).await;
+    let place = text.strip_prefix("retry: 3000\nid: ").and_then(|rest| rest.strip_suffix("\n\n"));
+    (body, place.unwrap_or_else(|| panic!("{text}")).to_owned())
+}
+
+/// Opens a stream behind an entry; returns it once it has begun.
+async fn resume(world: &World, last: &str) -> Body {
+    let mut body = open(world, Some(last)).await.into_body();
+    assert_eq!(read(&mut body, 1).await, format!("retry: 3000\nid: {last}\n\n"));
+    body
+}
+
 /// Lets something happen that is recorded.
 async fn knock(world: &World, times: usize) {
     for _ in 0..times {
@@ -53,15 +68,15 @@ async fn knock(world: &World, times: usize) {
 #[tokio::test]
 async fn a_stream_is_resumed_without_gap_or_repetition() {
     let world = World::start(Tier::Enterprise);
-    let mut first = open(&world, None).await.into_body();
+    let (mut first, _) = begin(&world).await;
     knock(&world, 5).await;
     let text = read(&mut first, 5).await;
-    assert!(text.starts_with("retry: 3000\n\nevent: audit\nid: "), "{text}");
+    assert!(text.starts_with("event: audit\nid: "), "{text}");
     drop(first);
     // What happens while nobody listens is not lost.
     knock(&world, 7).await;
     let seen = ids(&text);
-    let mut second = open(&world, Some(&seen[2])).await.into_body();
+    let mut second = resume(&world, &seen[2]).await;
     let more = read(&mut second, 9).await;
     knock(&world, 1).await;
     let last = read(&mut second, 1).await;
@@ -70,6 +85,22 @@ async fn a_stream_is_resumed_without_gap_or_repetition() {
     let recorded: Vec<String> = page.entries.iter().rev().map(|entry| entry.id.to_string()).collect();
     assert_eq!(streamed, recorded);
     assert_eq!(recorded.len(), 13);
+}
+
+/// Whoever loses the connection before the first entry comes back to where it was.
+#[tokio::test]
+async fn a_stream_that_breaks_before_its_first_entry_is_resumed_without_gap() {
+    let world = World::start(Tier::Enterprise);
+    for _ in 0..2 {
+        // The first time the log is empty.
+        let (stream, place) = begin(&world).await;
+        drop(stream);
+        knock(&world, 3).await;
+        let text = read(&mut resume(&world, &place).await, 3).await;
+        let page = world.office.audit.query(Query { limit: 3, ..Query::default() }).await.unwrap();
+        let newest: Vec<String> = page.entries.iter().rev().map(|entry| entry.id.to_string()).collect();
+        assert_eq!(ids(&text), newest);
+    }
 }
 
 #[tokio::test]
@@ -180,7 +211,9 @@ async fn a_stream_takes_the_filters_of_a_question() {
         assert!(!expected.is_empty(), "{asked}");
         let stream = get(asked, &ids[0]).await;
         assert_eq!(stream.headers()["x-portcullis-node"], node.as_str());
-        let text = read(&mut stream.into_body(), expected.len()).await;
+        let mut stream = stream.into_body();
+        read(&mut stream, 1).await;
+        let text = read(&mut stream, expected.len()).await;
         assert_eq!(self::ids(&text), expected, "{asked}");
         assert!(text.lines().filter(|line| line.starts_with("data: ")).all(|line| line.contains(&node)));
     }
@@ -244,7 +277,7 @@ async fn a_hundred_readers_that_come_and_go_miss_nothing_and_see_nothing_twice()
                 random =
                     random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let stay = 1 + (random >> 33) as usize % 60;
-                let mut body = open(&world, Some(&last)).await.into_body();
+                let mut body = resume(&world, &last).await;
                 // More may come with the last one than was waited for: a reader that left has not read it.
                 let text = read(&mut body, stay.min(ENTRIES - seen.len())).await;
                 seen.extend(ids(&text).into_iter().take(stay.min(ENTRIES - seen.len())));

@@ -244,6 +244,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
             state.path(),
         ),
         privacy: Arc::new(privacy.unwrap()),
+        local: store.clone(),
         store,
         telemetry,
         ids: Arc::new(UlidSource::default()),

@@ -23,7 +23,8 @@ use crate::wire::post;
 
 const CODINGS: [&str; 4] = ["gzip", "deflate", "br", "zstd"];
 
-fn encode(coding: &str, body: &[u8]) -> Vec<u8> {
+/// Writes a body in a content coding.
+pub fn encode(coding: &str, body: &[u8]) -> Vec<u8> {
     let level = flate2::Compression::default();
     let written = "memory can be written";
     match coding {
@@ -46,7 +47,8 @@ fn encode(coding: &str, body: &[u8]) -> Vec<u8> {
     }
 }
 
-fn send(address: SocketAddr, path: &str, fields: &str, body: &[u8]) -> Response {
+/// Asks with fields and a body, and returns the answer.
+pub fn send(address: SocketAddr, path: &str, fields: &str, body: &[u8]) -> Response {
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: gateway.test\r\n{fields}content-length: {}\r\n\r\n",
         body.len()

@@ -158,10 +158,11 @@ fn a_full_disk_degrades_health_refuses_traffic_and_heals_by_itself() {
         "durability = \"wait\"\nsegment_bytes = 65536\nreserve_bytes = 1048576\nlow_water_bytes = 4194304";
     let file = directory.path().join("gateway.toml");
     fs::write(&file, config(&upstream, settings)).expect("the directory is writable");
-    let gateway = Gateway::launched(directory, vec!["--config".to_owned(), file.display().to_string()]);
+    let mut gateway = Gateway::launched(directory, vec!["--config".to_owned(), file.display().to_string()]);
     // Unmounted before the gateway's directory is removed.
     let disk = disk;
     assert_eq!((send(&gateway).status, health(&gateway)), (200, (200, "healthy".to_owned())));
+    assert_eq!(hold(&gateway, "before"), 201);
 
     // What the gateway gives up of its reserve holds thousands of entries: it is filled, too.
     let refuses = || {
@@ -177,11 +178,44 @@ fn a_full_disk_degrades_health_refuses_traffic_and_heals_by_itself() {
         "neither are connections carried"
     );
     assert_eq!(health(&gateway), (503, "degraded".to_owned()));
+    assert!(ask(&gateway, "/health").json()["reasons"]["persistence"].is_string());
+    assert_eq!(hold(&gateway, "meanwhile"), 503);
+    assert_eq!(
+        ask(&gateway, "/api/v1/legal-holds").json()[0]["entity_id"],
+        "before",
+        "what is there is read"
+    );
 
     disk.empty();
     // No traffic is needed for that: a balancer sends none to a gateway that is not healthy.
     wait(|| health(&gateway) == (200, "healthy".to_owned()), "health stays degraded");
     assert_eq!(send(&gateway).status, 200);
+    assert_eq!(hold(&gateway, "after"), 201, "the store is written to again");
+    gateway.end_and_restart();
+    let holds = ask(&gateway, "/api/v1/legal-holds").json();
+    let entities = holds.as_array().expect("holds").iter().map(|hold| hold["entity_id"].clone());
+    assert_eq!(entities.collect::<Vec<_>>(), ["before", "after"]);
+}
+
+/// A change that is in force and may not be safe is in the log; whoever is to ask again may.
+#[test]
+fn what_the_disk_did_not_confirm_is_recorded_and_can_be_asked_for_again() {
+    let upstream = Upstream::start(vec![Step::Send(answer())]);
+    let gateway = Gateway::start(&config(&upstream, "durability = \"wait\""));
+    assert_eq!(send(&gateway).status, 200);
+    let [log, away] = ["db", "away"].map(|name| gateway.directory().join("state/store").join(name));
+    fs::rename(&log, &away).expect("the store's log");
+    assert_eq!(hold(&gateway, "ada"), 503);
+    assert_eq!(post_json(&gateway, "/api/v1/dsar/erase", r#"{"entity_id":"bob"}"#), 503);
+    assert_eq!(health(&gateway), (503, "degraded".to_owned()));
+    let unconfirmed = ask(&gateway, "/api/v1/audit?event_type=change_unconfirmed").json();
+    let routes =
+        unconfirmed["entries"].as_array().expect("entries").iter().map(|entry| entry["route"].clone());
+    assert_eq!(routes.collect::<Vec<_>>(), ["/api/v1/dsar/erase", "/api/v1/legal-holds"]);
+    fs::rename(&away, &log).expect("the store's log");
+    wait(|| health(&gateway) == (200, "healthy".to_owned()), "health stays degraded");
+    assert_eq!(post_json(&gateway, "/api/v1/dsar/erase", r#"{"entity_id":"bob"}"#), 200);
+    assert_eq!(hold(&gateway, "carl"), 201);
 }
 
 #[test]
@@ -235,6 +269,23 @@ fn ask(gateway: &Gateway, path: &str) -> Response {
     let key = gateway.admin_key();
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n\r\n");
     exchange(gateway.admin, request.as_bytes())
+}
+
+/// Asks for a legal hold, and returns the status of the answer.
+fn hold(gateway: &Gateway, entity: &str) -> u16 {
+    let body =
+        format!(r#"{{"entity_id":"{entity}","entity_type":"user","reason":"a suit","issued_by":"counsel"}}"#);
+    post_json(gateway, "/api/v1/legal-holds", &body)
+}
+
+/// Sends a body with the administrator's key, and returns the status of the answer.
+fn post_json(gateway: &Gateway, path: &str, body: &str) -> u16 {
+    let (key, length) = (gateway.admin_key(), body.len());
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    );
+    exchange(gateway.admin, request.as_bytes()).status
 }
 
 fn send(gateway: &Gateway) -> Response {

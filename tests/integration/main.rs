@@ -3,6 +3,7 @@
 
 mod a2a;
 mod abtest;
+mod answer_bodies;
 mod answers;
 mod backup;
 mod bedrock;
@@ -18,6 +19,7 @@ mod doctor;
 mod document;
 mod dsar;
 mod faults;
+mod files;
 mod fixtures;
 mod framing;
 mod gateway;

@@ -2,12 +2,14 @@
 
 use std::time::Instant;
 
+use serde_json::Value;
 use serde_json::json;
 
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
 use crate::wire::Client;
 use crate::wire::PATIENCE;
+use crate::wire::Response;
 use crate::wire::exchange;
 
 /// How many clients make a change.
@@ -86,4 +88,125 @@ fn a_session_that_was_ended_stays_ended_after_a_crash() {
     assert_eq!(status(&gateway, "GET", "/auth/logout", &cookie, "").0, 303);
     gateway.crash_and_restart();
     assert_eq!(status(&gateway, "GET", "/api/v1/sessions", &cookie, "").0, 401);
+}
+
+/// Sends a request with the administrator's key.
+fn ask(gateway: &Gateway, method: &str, path: &str, body: &str) -> Response {
+    let (key, length) = (gateway.admin_key(), body.len());
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n\r\n{body}"
+    );
+    exchange(gateway.admin, request.as_bytes())
+}
+
+/// Fields have names: an array of their values in some order is no body.
+#[test]
+fn an_array_is_no_body() {
+    let gateway = gateway();
+    for (path, body) in [
+        ("/api/v1/legal-holds", r#"["ada","user","a suit","counsel"]"#),
+        ("/api/v1/dsar/erase", r#" ["ada"]"#),
+        ("/api/v1/profiles/apply", r#"["quickstart"]"#),
+        ("/api/v1/keys", "[]"),
+    ] {
+        let answer = ask(&gateway, "POST", path, body);
+        assert_eq!(answer.status, 400, "{path}: {}", answer.text());
+        assert!(answer.text().contains("expected an object"), "{path}: {}", answer.text());
+    }
+    assert_eq!(ask(&gateway, "GET", "/api/v1/legal-holds", "").json(), json!([]));
+}
+
+/// Whoever asks for the head alone is told how long the answer is.
+#[test]
+fn a_head_tells_the_length_of_what_get_answers() {
+    let gateway = gateway();
+    let length = ask(&gateway, "GET", "/version", "").body.len();
+    let mut client = Client::connect(gateway.admin);
+    client.send(b"HEAD /version HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    let head = client.head().expect("a head");
+    assert_eq!((head.status, head.header("content-length")), (200, Some(length.to_string().as_str())));
+}
+
+/// White space around a name is nobody's; a name that nobody can have is under no hold.
+#[test]
+fn a_hold_is_on_a_name_without_the_space_around_it() {
+    let gateway = gateway();
+    let hold =
+        json!({ "entity_id": " ada ", "entity_type": "user", "reason": "a suit", "issued_by": "counsel" });
+    let made = ask(&gateway, "POST", "/api/v1/legal-holds", &hold.to_string());
+    assert_eq!((made.status, &made.json()["entity_id"]), (201, &json!("ada")));
+    let long = "a".repeat(600);
+    for (name, held) in [("ada", true), ("%20ada", true), (long.as_str(), false)] {
+        let told = ask(&gateway, "GET", &format!("/api/v1/legal-holds/check/{name}"), "");
+        assert_eq!((told.status, &told.json()["under_hold"]), (200, &json!(held)), "{name}");
+    }
+    let erased = ask(&gateway, "POST", "/api/v1/dsar/erase", r#"{"entity_id":"ada "}"#);
+    assert_eq!(erased.status, 409, "{}", erased.text());
+}
+
+/// A failed login says whose account it was for, and nothing of a name that is nobody's.
+#[test]
+fn a_failed_login_names_the_account_alone() {
+    let gateway = gateway();
+    let user = json!({ "name": "ada", "password": "correct horse battery", "role": "analyst" });
+    let made = ask(&gateway, "POST", "/api/v1/users", &user.to_string());
+    assert_eq!(made.status, 201, "{}", made.text());
+    for name in ["Ada", "hunter2hunter2"] {
+        let login = json!({ "username": name, "password": "wrong" }).to_string();
+        let (admin, length) = (gateway.admin, login.len());
+        let request = format!(
+            "POST /api/v1/auth/token HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n{login}"
+        );
+        assert_eq!(exchange(admin, request.as_bytes()).status, 401);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    let entries = loop {
+        let page = ask(&gateway, "GET", "/api/v1/audit?event_type=login_failed", "").json();
+        let entries = page["entries"].as_array().cloned().unwrap_or_default();
+        if entries.len() == 2 {
+            break entries;
+        }
+        assert!(Instant::now() < deadline, "{page}");
+    };
+    let named: Vec<_> = entries.iter().rev().map(|entry| entry["entity"].clone()).collect();
+    assert_eq!(named, [made.json()["id"].clone(), json!(null)]);
+}
+
+/// Many write for ever as the last second of the year 9999.
+#[test]
+fn the_last_second_of_the_calendar_is_a_moment() {
+    let gateway = gateway();
+    for to in ["9999-12-31", "9999-12-31T23:59:59Z", "9999-12-30T23:00:00.5Z"] {
+        let answer = ask(&gateway, "GET", &format!("/api/v1/audit?to={to}"), "");
+        assert_eq!(answer.status, 200, "{to}: {}", answer.text());
+    }
+    for to in ["10000-01-01", "9999-12-32", "9999-13-01T00:00:00Z", "forever"] {
+        assert_eq!(ask(&gateway, "GET", &format!("/api/v1/audit?to={to}"), "").status, 400, "{to}");
+    }
+}
+
+/// Rules that a file changed while nothing ran are as much a change as any.
+#[test]
+fn a_file_that_changed_while_the_gateway_was_down_is_recorded() {
+    let mut gateway = gateway();
+    let changes = |gateway: &Gateway| -> Vec<Value> {
+        let page = ask(gateway, "GET", "/api/v1/audit?event_type=config_changed", "").json();
+        page["entries"].as_array().expect("entries").iter().map(|entry| entry["revision"].clone()).collect()
+    };
+    let stop = |gateway: &mut Gateway| {
+        gateway.signal("TERM");
+        gateway.wait_for_end();
+    };
+    stop(&mut gateway);
+    gateway.crash_and_restart();
+    assert_eq!(changes(&gateway), Vec::<Value>::new());
+    stop(&mut gateway);
+    gateway.rewrite(&format!("{UNLIMITED}[detectors]\ndisabled = [\"email_address\"]\n"));
+    gateway.crash_and_restart();
+    let deadline = Instant::now() + PATIENCE;
+    while changes(&gateway) != [json!(2)] {
+        assert!(Instant::now() < deadline, "{:?}", changes(&gateway));
+    }
 }

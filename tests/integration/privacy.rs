@@ -286,6 +286,22 @@ fn a_user_is_one_entity_by_its_name_in_any_spelling_and_by_its_id() {
         assert_eq!(world.export(name)["providers"], json!({}), "{name}");
     }
     assert_eq!(world.entries("event_type=user_created")[0]["entity"], "[erased]");
+    // Nor does what was recorded of it by whoever spelt it otherwise.
+    let holds = world.admin("GET", "/api/v1/legal-holds", &Value::Null).json();
+    let of_holds = holds.as_array().expect("holds").iter().chain(&entries_about(&world)).count();
+    assert_eq!(of_holds, 3 + 3 + 3 + 9, "holds, their beginnings and ends, and blocked erasures");
+    for told in holds.as_array().expect("holds") {
+        assert_eq!(told["entity_id"], "[erased]", "{told}");
+    }
+    for told in entries_about(&world) {
+        assert_eq!(told["entity"], "[erased]", "{told}");
+    }
+}
+
+/// Returns what is recorded of holds and of erasures that were blocked.
+fn entries_about(world: &World) -> Vec<Value> {
+    let kinds = ["hold_created", "hold_released", "erasure_blocked"];
+    kinds.into_iter().flat_map(|kind| world.entries(&format!("event_type={kind}"))).collect()
 }
 
 /// Names of keys and users lie in no file, neither before nor after they are erased, and outlive a restart.

@@ -164,6 +164,45 @@ fn events_are_read_as_events_whatever_they_are_called() {
 }
 
 #[test]
+fn lines_are_read_as_lines_and_coded_events_as_events_whatever_they_are_called() {
+    let token = token();
+    let (head, tail) = token.split_at(10);
+    let line =
+        |text: &str| format!("{{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n");
+    let lines = [line("It is "), line(head), line(tail), line(" so")].concat();
+    let events = [content("It is "), content(head), content(tail), "data: [DONE]\n\n".to_owned()].concat();
+    for (media, body, is_coded) in [
+        ("text/plain", &lines, false),
+        ("application/octet-stream", &lines, false),
+        ("text/plain", &events, true),
+        ("application/x-unheard-of", &events, true),
+        ("text/plain", &lines, true),
+    ] {
+        let (mut encoder, mut pieces) =
+            (flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default()), Vec::new());
+        for piece in body.split_inclusive('\n') {
+            encoder.write_all(piece.as_bytes()).expect("written");
+            encoder.flush().expect("flushed");
+            pieces.push(std::mem::take(encoder.get_mut()));
+        }
+        encoder.try_finish().expect("finished");
+        pieces.push(std::mem::take(encoder.get_mut()));
+        let coded = format!("{media}\r\nContent-Encoding: gzip");
+        let bytewise: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
+        let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).filter(|it| !it.is_empty()).collect();
+        let upstream = match is_coded {
+            true => Upstream::streaming(&coded, &pieces),
+            false => Upstream::streaming(media, &bytewise),
+        };
+        let url = format!("http://{}", upstream.address);
+        let gateway = Gateway::start(&format!("{}{UNLIMITED}{POLICIES}", route("r", "redacting", &url, "")));
+        let answer = ask(&gateway, "r");
+        let expected = body.replace(head, MASKED).replace(tail, "");
+        assert_eq!((answer.status, answer.text()), (200, expected), "{media}, coded: {is_coded}");
+    }
+}
+
+#[test]
 fn an_image_of_megabytes_in_one_event_arrives() {
     let image: Vec<u8> = (0..=u8::MAX).cycle().take(3 << 20).collect();
     let image = base64::engine::general_purpose::STANDARD.encode(image);

@@ -165,3 +165,21 @@ fn a_kill_costs_no_more_than_is_said() {
     exchange(gateway.proxy, &post(CHAT, "", ASK));
     assert_eq!(counted(&gateway, known + 1)["total_tokens"], json!(100 * (known + 1)));
 }
+
+/// A name that held a key was masked to the caller, and kept and shown as that of a model.
+#[test]
+fn what_is_found_in_the_name_of_a_model_is_not_kept() {
+    let name = ["AKIA", "QX7MZ3RTNV5WKP2D"].concat();
+    let answer = ANSWER.replace("gpt-4o-mini-2024-07-18", &name);
+    let upstream = Upstream::answering("application/json", &answer);
+    let gateway = Gateway::start(&format!(
+        "[[routes]]\nname = \"all\"\nupstream = \"http://{}\"\n{UNLIMITED}\
+         [policies.default]\n[policies.default.categories.secrets]\nmode = \"redact\"\n",
+        upstream.address
+    ));
+    let answer = exchange(gateway.proxy, &post(CHAT, "", ASK)).text();
+    assert!(answer.contains("[REDACTED:") && !answer.contains(&name), "{answer}");
+    let usage = counted(&gateway, 1);
+    assert_eq!(usage["total_tokens"], 100, "{usage}");
+    assert!(!usage.to_string().contains(&name), "{usage}");
+}

@@ -61,7 +61,10 @@ pub struct AnomalyData {
     pub median: f64,
     /// The median distance of those hours from their median.
     pub mad: f64,
-    /// How many ordinary variations the value lies away; negative: below.
+    /// The ordinary variation: 1.4826 times `mad`, a tenth of `median`, or the least change that counts of what was measured,
+    /// whichever is most.
+    pub variation: f64,
+    /// How many ordinary variations the value lies away from `median`; negative: below.
     pub score: f64,
     /// The score from which on it is an anomaly.
     pub threshold: f64,
@@ -102,6 +105,7 @@ pub async fn anomalies(call: Call) -> Answer {
                 value: anomaly.value,
                 median: anomaly.median,
                 mad: anomaly.mad,
+                variation: anomaly.variation,
                 score: anomaly.score,
                 threshold: SCORE_MIN,
                 samples: anomaly.samples,

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use jiff::civil::Date;
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde::Serialize;
@@ -76,7 +77,8 @@ pub struct AuditEntry {
     pub id: String,
     /// The node whose journal it is from.
     pub node: String,
-    /// When it was recorded, in ISO 8601.
+    /// When it was recorded, in ISO 8601. Entries are ordered, and chosen by `from` and `to`, by the moment in their ids,
+    /// which is a later one where the clock was set back.
     pub timestamp: String,
     /// What happened, e.g. `exchange`, `key_created`.
     pub event_type: String,
@@ -281,14 +283,23 @@ fn filled(name: &str, text: Option<String>) -> Result<Option<String>, ApiError> 
     }
 }
 
-/// Reads a moment; a bare date is its midnight in UTC.
+/// Reads a moment; a bare date is its midnight in UTC. The last hours of the year 9999, by which many mean for ever, are the
+/// last moment there is.
 pub(super) fn moment(name: &str, text: Option<String>) -> Result<Option<Timestamp>, ApiError> {
     let read = |text: String| {
         let midnight = || text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok().map(|day| day.timestamp());
-        let read = text.parse::<Timestamp>().ok().or_else(midnight);
+        let read = text.parse::<Timestamp>().ok().or_else(midnight).or_else(|| last_moment(&text));
         read.ok_or_else(|| ApiError::Invalid(format!("{name}: expected an ISO 8601 time")))
     };
     text.map(read).transpose()
+}
+
+/// Returns the last moment there is for one in UTC that lies behind it.
+fn last_moment(text: &str) -> Option<Timestamp> {
+    let is_date = text.len() == "9999-12-31".len();
+    let civil = text.strip_suffix('Z').or(is_date.then_some(text))?;
+    let last = Timestamp::MAX.to_zoned(TimeZone::UTC).datetime();
+    (civil.parse::<DateTime>().ok()? > last).then_some(Timestamp::MAX)
 }
 
 /// Returns an entry as the node of a name shows it.

@@ -9,6 +9,9 @@
 //! the stream ends whose credential no longer counts, or for less than at its beginning. An open stream does not keep
 //! its session alive.
 //!
+//! A stream begins with the id of its place, without an event: who loses it before the first entry comes back to that place,
+//! too, as `EventSource` does by itself.
+//!
 //! What this node's retention has dropped before a client had it is not passed over in silence: `event: gap`, without an
 //! id, says after and before which of its entries some are missing: `{"after": …, "before": …}`.
 
@@ -41,7 +44,7 @@ use crate::govern::audit::Query;
 use crate::govern::audit::Seen;
 
 const HEARTBEAT: Duration = Duration::from_secs(15);
-const BEGINNING: &str = "retry: 3000\n\n";
+const RETRY_MS: u32 = 3000;
 const COMMENT: &str = ": still here\n\n";
 const LAST_EVENT_ID: &str = "last-event-id";
 const NODE: &str = "x-portcullis-node";
@@ -118,7 +121,8 @@ impl Subscription {
     async fn next(&mut self) -> Option<Bytes> {
         if !self.has_begun {
             self.has_begun = true;
-            return Some(Bytes::from_static(BEGINNING.as_bytes()));
+            let place = self.following.beginning();
+            return Some(format!("retry: {RETRY_MS}\nid: {place}\n\n").into());
         }
         tokio::select! {
             biased;

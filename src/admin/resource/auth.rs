@@ -94,10 +94,11 @@ pub async fn token(call: Call) -> Answer {
     call.ensure_recordable()?;
     let office = &call.office;
     let now = Moment { wall: office.clock.now(), monotonic: office.clock.monotonic() };
+    let account = office.authenticator.users.id_of(&username);
     let login = Login { name: username, password, address: call.address };
     let user = match office.authenticator.users.login(login, now).await {
         Ok(user) => user,
-        Err(fault) => return Err(refused(&call, &fault)),
+        Err(fault) => return Err(refused(&call, &fault, account)),
     };
     let new = NewToken {
         id: office.new_id(),
@@ -163,9 +164,10 @@ async fn granted(call: &Call, new: NewToken) -> Answer {
     })
 }
 
-/// Records a login that failed: that one did, never the name, which may be a mistyped password.
-fn refused(call: &Call, fault: &LoginFault) -> ApiError {
-    call.note_failure(&fault.to_string());
+/// Records a login that failed, and the id of the user it was for; never a name that is nobody's, which may be a
+/// mistyped password.
+fn refused(call: &Call, fault: &LoginFault, account: Option<String>) -> ApiError {
+    call.note_failure(&fault.to_string(), account);
     match fault {
         LoginFault::Wrong => ApiError::LoginFailed,
         LoginFault::Busy => ApiError::Busy,

@@ -32,7 +32,7 @@ pub async fn logout(call: Call) -> Answer {
     let form: LogoutNotice = call.form(FORM_BYTES_MAX)?;
     let leaving = oidc.take_logout(&form.logout_token).await.map_err(|fault| {
         tracing::warn!(request_id = call.request_id, error = %fault, "a logout token was not taken");
-        call.note_failure(&fault.to_string());
+        call.note_failure(&fault.to_string(), None);
         ApiError::Invalid(fault.to_string())
     })?;
     let sessions = leaving.session.into_iter().collect();

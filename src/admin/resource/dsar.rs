@@ -75,7 +75,7 @@ pub async fn export(call: Call) -> Answer {
     let found = found.map_err(|_| call.office.panicked())??;
     let mut event = call.event("entity_exported", format!("{} providers told of an entity", found.len()));
     // To ask about somebody unknown does not make them known.
-    event.entity = Some(entity.clone()).filter(|_| !found.is_empty());
+    event.entity = Some(call.office.privacy.spelling(&entity)).filter(|_| !found.is_empty());
     call.office.record(event).await;
     let now = call.office.clock.now();
     let mut answer = ok(&Export {
@@ -132,7 +132,7 @@ pub async fn erase(call: Call) -> Answer {
 pub async fn blocked(call: &Call, entity: String) -> Answer {
     let mut event = call.event("erasure_blocked", "a legal hold forbids an erasure".to_owned());
     event.action = "block".to_owned();
-    event.entity = Some(entity.clone());
+    event.entity = Some(call.office.privacy.spelling(&entity));
     call.office.record(event).await;
     with_status(StatusCode::CONFLICT, &Blocked { entity_id: entity, blocked_by: "legal_hold" })
 }
@@ -149,7 +149,8 @@ async fn broken_off(call: &Call, error: EraseError) -> Answer {
 
 fn subject(call: &Call) -> Result<String, ApiError> {
     let SubjectRequest { entity_id } = call.json()?;
-    if entity_id.trim().is_empty() || entity_id.len() > NAME_BYTES_MAX {
+    let entity_id = entity_id.trim().to_owned();
+    if entity_id.is_empty() || entity_id.len() > NAME_BYTES_MAX {
         return Err(ApiError::Invalid(format!("entity_id: expected a text of 1 to {NAME_BYTES_MAX} bytes")));
     }
     Ok(entity_id)

@@ -29,6 +29,12 @@ pub struct HealthReport {
     pub version: String,
     /// `up` or `down` by name.
     pub dependencies: BTreeMap<&'static str, &'static str>,
+    /// Why `persistence` is down, where it is: nothing that tells strangers of what is kept, or where.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reasons: BTreeMap<&'static str, String>,
+    /// What is no reason to be degraded, and wants to be looked at.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Whether traffic may come.
@@ -66,6 +72,8 @@ fn report(office: &Office, named: &[Dependency]) -> Answer {
         status: status_name(office),
         version: office.facts.build.version.clone(),
         dependencies: dependencies(office, named),
+        reasons: reasons(office),
+        warnings: office.recorder.clock_warnings().iter().map(ToString::to_string).collect(),
     };
     with_status(status, &report)
 }
@@ -90,6 +98,21 @@ fn is_well(office: &Office, dependency: Dependency) -> bool {
     is_up(office, dependency) && !(dependency == Dependency::Persistence && office.audit.is_damaged())
 }
 
+/// Returns why the store or the audit log are down. Of other dependencies the reasons name files: they are in the log alone.
+fn reasons(office: &Office) -> BTreeMap<&'static str, String> {
+    let told = match office.recorder.health() {
+        _ if is_well(office, Dependency::Persistence) => return BTreeMap::new(),
+        Health::Degraded(trouble) => trouble.to_string(),
+        Health::Sound if !office.is_written() => "the store cannot be written to".to_owned(),
+        Health::Sound if office.audit.is_damaged() => "the audit log is damaged".to_owned(),
+        Health::Sound => match office.telemetry.health.reason(Dependency::Persistence) {
+            Some(noted) => noted,
+            None => "the nodes of the deployment are out of touch".to_owned(),
+        },
+    };
+    BTreeMap::from([(Dependency::Persistence.as_str(), told)])
+}
+
 /// Tells whether a dependency is up; the audit log, the licence and the certificates are asked themselves.
 fn is_up(office: &Office, dependency: Dependency) -> bool {
     let noted = office.telemetry.health.is_up(dependency);
@@ -97,7 +120,7 @@ fn is_up(office: &Office, dependency: Dependency) -> bool {
         && match dependency {
             Dependency::Persistence => {
                 let in_touch = office.members.as_ref().is_none_or(|members| members.is_in_touch());
-                in_touch && office.recorder.health() == Health::Sound
+                in_touch && office.is_written() && office.recorder.health() == Health::Sound
             }
             Dependency::License => {
                 let standing = office.licensing.standing(office.clock.now());

@@ -71,8 +71,8 @@ pub async fn create(call: Call) -> Answer {
     let arrival = call.office.privacy.arrival();
     let HoldRequest { entity_id, entity_type, reason, issued_by } = call.json()?;
     call.ensure_recordable()?;
+    let entity_id = entity_id.trim().to_owned();
     let told = NewHold { entity_id, entity_type, reason, issued_by };
-    let entity = told.entity_id.clone();
     let office = call.office.clone();
     let made = tokio::task::spawn_blocking(move || office.privacy.hold(told, arrival)).await;
     let made = made.map_err(|_| call.office.panicked())?;
@@ -84,7 +84,7 @@ pub async fn create(call: Call) -> Answer {
     }
     let hold = made?;
     let mut event = call.event("hold_created", format!("legal hold {} was taken", hold.id));
-    event.entity = Some(entity);
+    event.entity = Some(hold.told.entity_id.clone());
     call.office.record(event).await;
     with_status(http::StatusCode::CREATED, &entry(hold))
 }
@@ -124,7 +124,7 @@ pub async fn release(call: Call) -> Answer {
 
 /// `GET /api/v1/legal-holds/check/{entityID}`.
 pub async fn check(call: Call) -> Answer {
-    let (office, entity) = (call.office.clone(), call.parameter("entityID").to_owned());
+    let (office, entity) = (call.office.clone(), call.parameter("entityID").trim().to_owned());
     let under_hold = tokio::task::spawn_blocking(move || office.privacy.is_held(&entity)).await;
     ok(&UnderHold { under_hold: under_hold.map_err(|_| call.office.panicked())? })
 }

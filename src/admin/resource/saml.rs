@@ -150,7 +150,7 @@ fn provider(call: &Call) -> Result<(Arc<SamlClient>, CookieStyle), ApiError> {
 /// Returns the page that says why a sign-in, or a sign-out, failed, and records it.
 fn refused(call: &Call, fault: &SamlFault) -> Answer {
     tracing::warn!(request_id = call.request_id, error = %fault, "a SAML message was not taken");
-    call.note_failure(&fault.to_string());
+    call.note_failure(&fault.to_string(), None);
     let status = match fault {
         SamlFault::Attempt(AttemptFault::TooMany) | SamlFault::TooMany | SamlFault::Forgetful(_) => {
             StatusCode::SERVICE_UNAVAILABLE

@@ -113,6 +113,7 @@ pub async fn login(call: Call) -> Answer {
     let Some(style) = call.office.sign_in.cookies else { return shown(&call, "/", None) };
     let form: LoginForm = call.form(FORM_BYTES_MAX)?;
     let next = safe_next(Some(&form.next)).to_owned();
+    let account = call.office.authenticator.users.id_of(&form.username);
     let found = match (form.username.is_empty(), &form.key) {
         (false, _) => by_password(&call, form.username, form.password).await,
         (true, Some(key)) => by_key(&call, key),
@@ -121,7 +122,7 @@ pub async fn login(call: Call) -> Answer {
     match found {
         Ok(holder) => with_cookies(redirect(&next), &[begin(&call, style, holder, None).await?]),
         Err(denied) => {
-            call.note_failure(&denied.why);
+            call.note_failure(&denied.why, account);
             shown(&call, &next, Some(denied))
         }
     }
@@ -303,7 +304,7 @@ fn shown(call: &Call, next: &str, denied: Option<Denied>) -> Answer {
 /// Returns the page that says why a sign-in at the provider failed, and records it.
 fn refused(call: &Call, fault: &SsoFault) -> Answer {
     tracing::warn!(request_id = call.request_id, error = %fault, "a single sign-on failed");
-    call.note_failure(&fault.to_string());
+    call.note_failure(&fault.to_string(), None);
     let status = match fault {
         SsoFault::Attempt(AttemptFault::TooMany) => StatusCode::SERVICE_UNAVAILABLE,
         SsoFault::Attempt(_) => StatusCode::BAD_REQUEST,

@@ -22,18 +22,26 @@ pub struct Sheet {
 pub fn detector(detector: &Detector) -> Sheet {
     let kind = Kind::from(detector);
     let anchor = detector.anchor.as_ref().map(|anchor| anchor.source().to_owned());
-    let context = detector.context.as_ref().map(|context| {
-        let words: Vec<String> =
-            context.words().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    let context = detector.context.as_ref().map(|context| -> Vec<String> {
+        let listed = |words: Vec<&[u8]>| String::from_utf8_lossy(&words.join(&b", "[..])).into_owned();
         let need =
             if context.required() { "one of these must stand before" } else { "these raise the confidence" };
-        format!("{need}: {}", words.join(", "))
+        let words = format!("{need}: {}", listed(context.words().collect()));
+        let against =
+            format!("names that end so speak against it: {}", listed(context.words_against().collect()));
+        let is_said = [context.can_raise(), context.words_against().next().is_some()];
+        [words, against]
+            .into_iter()
+            .zip(is_said)
+            .filter(|(_, is_said)| *is_said)
+            .map(|(said, _)| said)
+            .collect()
     });
     let facts = vec![
         ("pattern", vec![detector.pattern.source().to_owned()]),
         ("anchor", anchor.into_iter().collect()),
         ("checks", detector.checks.iter().map(ToString::to_string).collect()),
-        ("context", context.into_iter().collect()),
+        ("context", context.unwrap_or_default()),
         ("mask", vec![detector.mask.to_string()]),
         ("techniques", detector.techniques.clone()),
         ("references", detector.references.clone()),

@@ -109,6 +109,9 @@ pub struct Anomaly {
     pub median: f64,
     /// How much it ordinarily varies: the median distance from the median.
     pub mad: f64,
+    /// The ordinary variation: the MAD as a standard deviation, a tenth of the median, or the least that is called a change,
+    /// whichever is most.
+    pub variation: f64,
     /// How many ordinary variations the value lies away; negative: below.
     pub score: f64,
     /// How many hours it was compared with.
@@ -233,6 +236,7 @@ fn judge(
         value,
         median: middle,
         mad,
+        variation,
         score,
         samples: count,
         baseline,

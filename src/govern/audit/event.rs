@@ -115,8 +115,11 @@ impl AuditShadow {
 pub struct Entry {
     /// Whose journal it is from; `None`: this node's.
     pub node: Option<Arc<str>>,
-    /// Rises from entry to entry of a node; holds the moment of recording in its first 48 bits.
+    /// Rises from entry to entry of a node; holds the moment of recording in its first 48 bits, as long as the clock does
+    /// not go back.
     pub id: Ulid,
+    /// The moment of recording where the clock went back, and the id therefore tells a later one.
+    pub recorded_unix_ms: Option<i64>,
     /// What happened.
     pub event: AuditEvent,
     /// SHA-256 over the previous hash and the entry's canonical bytes.
@@ -128,6 +131,7 @@ pub struct Entry {
 impl Entry {
     /// Returns the moment of recording, to the millisecond.
     pub fn timestamp(&self) -> Timestamp {
-        Timestamp::from_millisecond(self.id.unix_ms()).unwrap_or(Timestamp::MAX)
+        let unix_ms = self.recorded_unix_ms.unwrap_or(self.id.unix_ms());
+        Timestamp::from_millisecond(unix_ms).unwrap_or(Timestamp::MAX)
     }
 }

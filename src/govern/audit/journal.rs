@@ -4,6 +4,7 @@
 //! fails leaves no trace in the chain. A file whose write or sync failed is never written again, because after
 //! a failed `fsync` the kernel may have dropped the pages: the group goes to a fresh segment instead.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -34,6 +35,10 @@ use super::stored;
 
 /// A larger buffer of frames is given back.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
+
+/// How far an id may be ahead of the clock, which goes back a little whenever it is set right, before an entry says when it
+/// was recorded. Ids never go back.
+const AHEAD_MS_MAX: i64 = 1000;
 
 /// Why the journal could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -179,6 +184,11 @@ impl Journal {
         self.made_unix_ms
     }
 
+    /// Returns how far the newest entry's id is ahead of the clock, in milliseconds; 0: it is not.
+    pub(super) fn ahead_ms(&self, now_unix_ms: i64) -> u64 {
+        u64::try_from(self.log.newest.read().unix_ms().saturating_sub(now_unix_ms)).unwrap_or(0)
+    }
+
     /// Writes events, each as its [`stored::body`], as one group and returns their ids once they are safe on
     /// disk. On an error none of them is part of the chain, and the next call begins a fresh segment.
     pub(super) fn append<'a>(
@@ -194,8 +204,13 @@ impl Journal {
         let (mut buffer, mut last_hash) = (std::mem::take(&mut self.buffer), self.last_hash);
         for body in bodies {
             let id = self.ids.next(now_unix_ms);
+            let is_ahead = id.unix_ms() > now_unix_ms.saturating_add(AHEAD_MS_MAX);
+            let body = match is_ahead {
+                true => Cow::Owned(stored::body_at(body, now_unix_ms)),
+                false => Cow::Borrowed(body),
+            };
             segment::push_frame(&mut buffer, |frame| {
-                last_hash = stored::push_payload(last_hash, id, body, frame)
+                last_hash = stored::push_payload(last_hash, id, &body, frame)
             });
             ids.push(id);
         }
@@ -210,10 +225,10 @@ impl Journal {
             return Err(error);
         }
         self.last_hash = last_hash;
-        if let Some(newest) = ids.last() {
-            *self.log.newest.write() = *newest;
-        }
         self.log.committed.send_modify(|end| {
+            if let Some(newest) = ids.last() {
+                *self.log.newest.write() = *newest;
+            }
             end.offset += bytes;
             self.log.appended.fetch_add(ids.len() as u64, Ordering::AcqRel);
         });

@@ -111,6 +111,12 @@ impl Log {
         (*committed, self.appended.load(Ordering::Acquire))
     }
 
+    /// Returns where the committed part ends, and the newest entry of it.
+    pub(super) fn committed_and_newest(&self) -> (Position, Ulid) {
+        let committed = self.committed.borrow();
+        (*committed, *self.newest.read())
+    }
+
     /// Returns the position of the oldest frame there may be.
     pub(super) fn start(&self) -> Position {
         let oldest = self.closed.read().keys().next().copied();

@@ -35,6 +35,7 @@ mod stored;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod timing;
 pub mod verify;
 mod writer;
 
@@ -87,5 +88,6 @@ pub use self::shipping::verify_shipped;
 pub use self::tail::Following;
 pub use self::tail::Gap;
 pub use self::tail::Tail;
+pub use self::timing::ClockWarning;
 pub use self::writer::Writer;
 pub use self::writer::WriterError;

@@ -43,6 +43,7 @@ use super::space::Space;
 use super::stored;
 use super::tail::Following;
 use super::tail::Tail;
+use super::timing::ClockWatch;
 use super::writer::Hand;
 use super::writer::Writer;
 
@@ -227,6 +228,7 @@ pub fn open_with(
         segment_age_max: config.segment_age_max,
         backlog: Vec::new(),
         checked_at: None,
+        watch: ClockWatch::default(),
     };
     let retention = Retention { age: config.retention_age, bytes: config.retention_bytes };
     let kept = Arc::default();
@@ -287,11 +289,14 @@ impl AuditLog {
                 Ok::<_, QueryError>(Tail::behind(log.log.clone(), place, after)?)
             };
             let Some(shipping) = &log.shipping else {
-                let own = match &seen {
-                    Some(seen) => tail(seen.newest())?,
-                    None => Tail::new(log.log.clone(), log.log.committed()),
+                let (own, seen) = match seen {
+                    Some(seen) => (tail(seen.newest())?, seen),
+                    None => {
+                        let (end, newest) = log.log.committed_and_newest();
+                        (Tail::new(log.log.clone(), end), Seen::up_to(newest))
+                    }
                 };
-                return Ok(Following::new(Some(own), None, seen.unwrap_or(Seen::up_to(Ulid(0)))));
+                return Ok(Following::new(Some(own), None, seen));
             };
             let seen = match seen {
                 Some(seen) => seen,

@@ -16,6 +16,8 @@ use crate::telemetry::metrics::Metrics;
 
 use super::event::AuditEvent;
 use super::stored;
+use super::timing::ClockWarning;
+use super::timing::Timing;
 
 /// The most that is written of an event, in bytes.
 pub const EVENT_BYTES_MAX: usize = 128 << 10;
@@ -97,6 +99,7 @@ pub(super) struct Queued {
 pub(super) struct State {
     refusing: AtomicBool,
     health: RwLock<Health>,
+    pub(super) timing: Timing,
 }
 
 impl Recorder {
@@ -162,6 +165,11 @@ impl Recorder {
         *self.state.health.read()
     }
 
+    /// Returns what is wrong with the clock by which entries are recorded.
+    pub fn clock_warnings(&self) -> Vec<ClockWarning> {
+        self.state.timing.warnings()
+    }
+
     /// Waits for a place in the queue, and then for the disk; tells once the event has its place, from which it is written
     /// whether or not anybody waits.
     async fn hand_over(&self, body: Vec<u8>, is_taken: &mut bool) -> Result<Ulid, RecordError> {
@@ -202,7 +210,11 @@ impl Trouble {
 
 impl State {
     pub(super) fn new() -> Self {
-        Self { refusing: AtomicBool::new(false), health: RwLock::new(Health::Sound) }
+        Self {
+            refusing: AtomicBool::new(false),
+            health: RwLock::new(Health::Sound),
+            timing: Timing::default(),
+        }
     }
 
     pub(super) fn set(&self, health: Health) {

@@ -73,11 +73,20 @@ impl Seen {
     /// Returns the place behind an entry, which is the last one seen: the entry's id, then each node with the last one
     /// seen of it, but for the entry's own, and what was seen of all others where that is anything.
     pub(super) fn behind(&self, entry: &Entry) -> String {
-        let mut text = entry.id.to_string();
+        self.told_with(entry.id)
+    }
+
+    /// Returns the place as it is, with no entry that was the last one.
+    pub(super) fn told(&self) -> String {
+        self.told_with(self.newest())
+    }
+
+    fn told_with(&self, last: Ulid) -> String {
+        let mut text = last.to_string();
         for (node, id) in &self.nodes {
             text.push(BETWEEN);
             text += node;
-            if *id != entry.id {
+            if *id != last {
                 text.push(BEHIND);
                 text += &id.to_string();
             }
@@ -99,7 +108,14 @@ mod tests {
 
     fn entry(id: u128) -> Entry {
         let event = AuditEvent::default();
-        Entry { node: None, id: Ulid(id), event, hash: Hash::default(), previous_hash: Hash::default() }
+        Entry {
+            node: None,
+            id: Ulid(id),
+            recorded_unix_ms: None,
+            event,
+            hash: Hash::default(),
+            previous_hash: Hash::default(),
+        }
     }
 
     #[test]
@@ -115,6 +131,9 @@ mod tests {
         let later = Seen { others: Ulid(7), ..seen };
         assert_eq!(Seen::parse(&later.behind(&entry(9))), Some(later.clone()));
         assert_eq!(later.of("three"), Ulid(7));
+        assert_eq!(Seen::parse(&later.told()), Some(later.clone()));
+        assert_eq!(Seen::up_to(Ulid(9)).told(), format!("{nine}~.{nine}"));
+        assert_eq!(Seen::parse(&Seen::up_to(Ulid(9)).told()), Some(Seen::up_to(Ulid(9))));
         // An entry's id alone: of whatever node.
         assert_eq!(Seen::parse(&nine), Some(Seen::up_to(Ulid(9))));
     }

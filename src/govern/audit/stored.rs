@@ -115,6 +115,9 @@ struct Read {
     latency_us: Option<u64>,
     #[serde(default)]
     shadow: Option<AuditShadow>,
+    /// Where the clock was set back and the id, which never goes back, tells another moment.
+    #[serde(default)]
+    recorded_unix_ms: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -282,12 +285,18 @@ pub(super) fn body(event: &AuditEvent, keyring: &Keyring) -> Vec<u8> {
     bytes
 }
 
-/// Appends the canonical bytes of the entry that an event's [`body`] becomes under an id.
+/// Appends the canonical bytes of the entry that an event's [`body`] becomes under an id, which tells when it was recorded.
 pub(super) fn push_canonical(id: Ulid, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(HEAD);
     out.extend_from_slice(&id.to_text());
     out.extend_from_slice(b"\",");
     out.extend_from_slice(body.strip_prefix(b"{").unwrap_or(body));
+}
+
+/// Returns the [`body`] of an event that is recorded at another moment than its id tells.
+pub(super) fn body_at(body: &[u8], unix_ms: i64) -> Vec<u8> {
+    let open = body.strip_suffix(b"}").unwrap_or(body);
+    [open, format!(",\"recorded_unix_ms\":{unix_ms}}}").as_bytes()].concat()
 }
 
 /// Appends a frame's payload for an event's [`body`] under an id: both hashes, then the canonical bytes. Returns
@@ -322,12 +331,12 @@ pub(super) fn entry(payload: &[u8], keyring: &Keyring) -> Result<Entry, Unreadab
     if !(VERSION_PLAIN..=VERSION).contains(&stored.v) {
         return Err(UnreadableEntry);
     }
-    let is_sealed = stored.v != VERSION_PLAIN;
+    let (is_sealed, recorded_unix_ms) = (stored.v != VERSION_PLAIN, stored.recorded_unix_ms);
     let mut event = event(stored)?;
     for name in [&mut event.actor, &mut event.entity].into_iter().flatten().filter(|_| is_sealed) {
         *name = keyring.shown(name);
     }
-    Ok(Entry { node: None, id, event, hash, previous_hash })
+    Ok(Entry { node: None, id, recorded_unix_ms, event, hash, previous_hash })
 }
 
 /// Returns the entry of a frame's payload as it is shipped; `None` where its names are in plain text.

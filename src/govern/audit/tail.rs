@@ -125,6 +125,14 @@ impl Following {
         }
     }
 
+    /// Returns what a subscriber comes back with that was given nothing yet.
+    pub fn beginning(&self) -> String {
+        match self.node {
+            Some(_) => self.seen.told(),
+            None => self.last_own.to_string(),
+        }
+    }
+
     /// Returns what a subscriber comes back with behind the entry that was passed last.
     pub fn place(&self, entry: &Entry) -> String {
         match self.node {

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::access::keyring::Keyring;
 use crate::clock::Clock;
 use crate::clock::ManualClock;
 use crate::clock::SystemClock;
@@ -113,6 +114,37 @@ fn buffered_events_outlast_a_failing_disk() {
         assert_eq!(messages, ["event 1", "event 0"]);
     });
     assert!(folder.path().join("reserve").exists());
+}
+
+#[test]
+fn a_clock_that_jumped_and_was_set_right_is_told_and_entries_have_the_right_time_in_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let [now, far] = [1_000_000, 33_000_000].map(|second| Timestamp::from_second(second).unwrap());
+    let clock = Arc::new(ManualClock::new(now));
+    let record = |writer: &mut Writer, keyring: &Keyring, number| {
+        let body = stored::body(&sample::event(number), keyring);
+        writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
+    };
+    let seconds = 32_000_000;
+    {
+        let (Opened { recorder, mut writer, keyring, .. }, _) = opened(config(folder.path()), clock.clone());
+        record(&mut writer, &keyring, 0);
+        assert_eq!(recorder.clock_warnings(), []);
+        clock.set(far);
+        record(&mut writer, &keyring, 1);
+        assert_eq!(recorder.clock_warnings(), [ClockWarning::Jumped { seconds }]);
+        clock.set(now);
+        record(&mut writer, &keyring, 2);
+        assert_eq!(recorder.clock_warnings(), [ClockWarning::Behind { seconds: seconds as u64 }]);
+    }
+    let (Opened { recorder, mut writer, log, keyring, .. }, _) = opened(config(folder.path()), clock);
+    record(&mut writer, &keyring, 3);
+    assert_eq!(recorder.clock_warnings(), [ClockWarning::Behind { seconds: seconds as u64 }]);
+    assert_eq!(log.verify().unwrap().entries(), 4);
+    let page = runtime().block_on(log.query(Query::default())).unwrap();
+    let told = page.entries.iter().rev().map(|entry| (entry.event.message.as_str(), entry.timestamp()));
+    let expected = [("event 0", now), ("event 1", far), ("event 2", now), ("event 3", now)];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -19,6 +19,7 @@ use super::recorder::RecordError;
 use super::recorder::State;
 use super::recorder::Trouble;
 use super::space::Space;
+use super::timing::ClockWatch;
 
 /// The most events one sync is shared by.
 const GROUP_EVENTS_MAX: usize = 1024;
@@ -58,6 +59,7 @@ pub(super) struct Hand {
     /// Buffered events that a failing disk did not take yet; they come first.
     pub(super) backlog: Vec<Queued>,
     pub(super) checked_at: Option<Duration>,
+    pub(super) watch: ClockWatch,
 }
 
 impl Writer {
@@ -135,6 +137,8 @@ impl Hand {
             let took = self.clock.monotonic().saturating_sub(begun);
             self.metrics.recorded(took);
         }
+        let ahead_ms = self.journal.ahead_ms(self.clock.now().as_millisecond());
+        self.watch.look(&*self.clock, ahead_ms, &self.state.timing);
         self.look_after_the_disk(failed);
     }
 

@@ -41,7 +41,7 @@ use crate::store::StoreError;
 pub const HOLDS_MAX: usize = 100_000;
 /// Holds, exports and erasures. All calls may block on the disk.
 pub struct Privacy {
-    holds: Followed<u64, HoldRecord>,
+    pub(super) holds: Followed<u64, HoldRecord>,
     pub(super) notes: Followed<String, Note>,
     pub(super) marks: Followed<String, Mark>,
     pub(super) node: String,
@@ -213,7 +213,8 @@ impl Privacy {
     ///
     /// # Errors
     /// See [`HoldError`].
-    pub fn hold(&self, told: NewHold, arrival: Arrival) -> Result<Hold, HoldError> {
+    pub fn hold(&self, mut told: NewHold, arrival: Arrival) -> Result<Hold, HoldError> {
+        told.entity_id = self.spelling(&told.entity_id);
         if let Some((field, bytes_max)) = told.odd_field() {
             return Err(HoldError::Field { field, bytes_max });
         }
@@ -404,16 +405,19 @@ impl Privacy {
     /// Takes the place of an erasure and leaves its note; returns that and the entity's names.
     fn begin(&self, entity: &str) -> Result<(HeldNote, Vec<String>), EraseError> {
         let _turn = self.turn.lock();
-        self.notes.change(
+        let mut written = None;
+        let begun = self.notes.change(
             |fresh| self.take_over_note(fresh),
             |batch| {
                 self.holds.expect_in(batch, |fresh| self.take_over_hold(fresh))?;
                 self.keyring.follow()?;
                 self.read_again();
-                let subject = Subject::of(entity, &self.providers);
+                let mut subject = Subject::of(entity, &self.providers);
                 if self.holds_one(&subject) {
                     return Err(EraseError::Held);
                 }
+                let spellings = self.spellings(&subject.names)?;
+                subject.names.extend(spellings);
                 if self.places.lock().is_being_erased(&subject.names) {
                     return Err(EraseError::UnderWay);
                 }
@@ -421,9 +425,15 @@ impl Privacy {
                 // Before anybody can see it: it is not to be finished by somebody else.
                 let held = self.in_hand.take(&note).ok_or(EraseError::UnderWay)?;
                 self.notes.table().put_in(batch, &note, &left)?;
+                written = Some(note);
                 Ok((held, subject.names))
             },
-        )
+        );
+        if let (Err(EraseError::Store(StoreError::NotDurable)), Some(note)) = (&begun, written) {
+            // It stands, and its owner is told to ask again. That it is gone may not be safe either, and need not be.
+            let _ = self.let_note_go(&note);
+        }
+        begun
     }
 
     fn read_again(&self) {

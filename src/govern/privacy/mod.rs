@@ -20,6 +20,7 @@ mod hold;
 mod keeper;
 mod places;
 mod provider;
+mod spelling;
 mod subject;
 #[cfg(test)]
 mod tests;

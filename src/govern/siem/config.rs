@@ -228,7 +228,7 @@ mod tests {
             ..AuditEvent::default()
         };
         let (hash, previous_hash) = Default::default();
-        let entry = Entry { node: None, id: Ulid(1), event, hash, previous_hash };
+        let entry = Entry { node: None, id: Ulid(1), recorded_unix_ms: None, event, hash, previous_hash };
         let lets_through = |category| {
             let filter = Filter { categories: vec![category], ..Filter::default() };
             filter.lets_through(&entry)
@@ -243,7 +243,7 @@ mod tests {
             let event =
                 AuditEvent { event_type: event_type.to_owned(), category, severity, ..AuditEvent::default() };
             let (hash, previous_hash) = Default::default();
-            Entry { node: None, id: Ulid(1), event, hash, previous_hash }
+            Entry { node: None, id: Ulid(1), recorded_unix_ms: None, event, hash, previous_hash }
         };
         let entries = [
             entry("exchange", Some(Category::Pii), Some(Severity::Low)),

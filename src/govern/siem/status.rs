@@ -193,7 +193,7 @@ mod tests {
     fn entry(number: u128, event_type: &str) -> Entry {
         let event = AuditEvent { event_type: event_type.to_owned(), ..AuditEvent::default() };
         let (hash, previous_hash) = Default::default();
-        Entry { node: None, id: Ulid(number), event, hash, previous_hash }
+        Entry { node: None, id: Ulid(number), recorded_unix_ms: None, event, hash, previous_hash }
     }
 
     fn config() -> SinkConfig {

@@ -2,17 +2,17 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`) whose strings never come in pieces, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
 //! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events`; JSON under the status of an error is none |
 //! | `[roles]` | role names and their channels |
-//! | `[[text]]` | a path below `at`, and the channel of its strings; none: by the `role` of the value at `at`; `when` asks members there. The first rule that fits counts |
+//! | `[[text]]` | a path below `at`, and the channel of its strings; none: by the `role` of the value at `at`; `when` asks members there (globs). The first rule that fits counts |
 //! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
-//! | `[[lane]]` | where deltas of a text are, in which event (a glob); told apart by `key` members and by each `[*]` (its `index` member, else its position), not by `[+]`. A path that ends in `**`, or in `*`, is for what no other rule names, labels and metadata aside; `kind` says how it comes: in `pieces` (the usual way), in `brief` ones, `whole` each time, in `messages` that are read alone too; `json` tells that it is JSON itself, as a tool call's arguments are: masks leave it so |
+//! | `[[lane]]` | where deltas of a text are, in which event (a glob); told apart by `key` members, by each `[*]` (its `index` member, else its position), not by `[+]`, and by `flags` beside it that are true. A path that ends in `**`, or in `*`, is for what no other rule names, labels and metadata aside; `kind` says how it comes: in `pieces` (the usual way), in `brief` ones, `whole` each time, in `messages` that are read alone too, as `stray` members of events: read alone, and put together where they may be pieces (asked where no other rule fits, and no name that tells a piece); `json` tells that it is JSON itself, as a tool call's arguments are: masks leave it so |
 //! | `[[joined]]` | lanes whose texts are read once more as one text, of that name, in the order in which they come; of several that join one lane, those of fewer lanes first |
-//! | `[[sound]]` | where sound and images are, in base64, in which event: what holds no text there passes, and is counted |
-//! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so |
+//! | `[[sound]]` | where sound, images and files are, in base64, in which event: what holds no text there passes, and is counted; a short one only in an event |
+//! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so; with `may_resume` not those that end in what is likely to be the begin of a value |
 //! | `[usage]` | alternatives of sums of paths; `[name=text]` in a path leads to the element whose member is that text |
 
 use std::collections::BTreeMap;
@@ -146,6 +146,8 @@ struct Header {
     #[serde(default)]
     free: Vec<String>,
     #[serde(default)]
+    files: Vec<String>,
+    #[serde(default)]
     unmetered: Vec<String>,
     #[serde(default)]
     asks: Vec<String>,
@@ -228,6 +230,8 @@ struct LaneFile {
     path: Spanned<String>,
     #[serde(default)]
     key: Vec<String>,
+    #[serde(default)]
+    flags: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -253,6 +257,8 @@ struct EndFile {
     path: Option<Spanned<String>>,
     #[serde(default)]
     key: Vec<String>,
+    #[serde(default)]
+    may_resume: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -325,6 +331,7 @@ impl Reader<'_> {
             usage,
         } = written;
         let by_role_allowed = !roles.is_empty();
+        let (strays, lane) = lane.into_iter().partition::<Vec<_>, _>(|rule| rule.kind == LaneKind::Stray);
         Dialect {
             provider: dialect.provider.unwrap_or_else(|| dialect.name.clone()),
             name: dialect.name,
@@ -346,12 +353,10 @@ impl Reader<'_> {
                 .map(|known| KnownKeys { at: self.pattern(&known.at), keys: known.keys })
                 .collect(),
             lanes: lane.into_iter().map(|rule| self.lane_rule(rule)).collect(),
+            strays: strays.into_iter().map(|rule| self.lane_rule(rule)).collect(),
             joined: joined.into_iter().map(joined_rule).collect(),
             lane_leaves: dialect.lane_leaves,
-            sounds: sound
-                .into_iter()
-                .map(|rule| SoundRule { path: self.pattern(&rule.path), event: rule.event })
-                .collect(),
+            sounds: sound.into_iter().map(|rule| self.sound_rule(rule)).collect(),
             labels: dialect.labels,
             copies: dialect.copies,
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
@@ -360,6 +365,7 @@ impl Reader<'_> {
             terminators: dialect.terminators,
             plain_events: dialect.plain_events,
             free: dialect.free,
+            files: dialect.files,
             unmetered: dialect.unmetered,
             usage: UsagePaths {
                 prompt: sums(&usage.prompt),
@@ -398,7 +404,12 @@ impl Reader<'_> {
             kind: written.kind,
             is_json: written.json,
             keys: written.key.iter().map(|path| keys(path)).collect(),
+            flags: written.flags,
         }
+    }
+
+    fn sound_rule(&mut self, written: SoundFile) -> SoundRule {
+        SoundRule { path: self.pattern(&written.path), event: written.event }
     }
 
     fn end_rule(&mut self, written: EndFile) -> EndRule {
@@ -407,6 +418,7 @@ impl Reader<'_> {
             names: written.lanes,
             event: written.event,
             keys: written.key.iter().map(|path| keys(path)).collect(),
+            may_resume: written.may_resume,
         }
     }
 

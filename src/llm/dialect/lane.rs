@@ -5,11 +5,13 @@ use std::borrow::Cow;
 use smallvec::SmallVec;
 
 use super::Channel;
+use super::Dialect;
 use super::pattern::Ancestry;
 use super::pattern::PathPattern;
 use super::pattern::Wanted;
 use super::pattern::glob;
 use crate::llm::json::Document;
+use crate::llm::json::JsonString;
 use crate::llm::json::NodeId;
 use crate::llm::json::StepView;
 
@@ -47,6 +49,8 @@ pub enum LaneKind {
     /// In messages, each of which may be a text of its own: read alone and put together; over like the brief ones, but
     /// by any other text.
     Messages,
+    /// In members that no rule names: read alone, and put together where they may be pieces of one text.
+    Stray,
     /// Texts of other lanes, read once more as one, in the order in which they came; over like messages.
     #[serde(skip)]
     Joined,
@@ -72,6 +76,8 @@ pub struct LaneEnd {
     pub parts: SmallVec<[LanePart; 3]>,
     /// Whether only a member tells it: some providers write it into every event.
     pub is_by_member: bool,
+    /// Whether they may go on all the same: what is likely to be the begin of a value is waited for.
+    pub may_resume: bool,
 }
 
 impl LaneEnd {
@@ -97,6 +103,8 @@ pub(super) struct LaneRule {
     pub(super) is_json: bool,
     pub(super) path: PathPattern,
     pub(super) keys: Vec<Vec<String>>,
+    /// Members beside the text; one that is true tells it from the others.
+    pub(super) flags: Vec<String>,
 }
 
 /// Lanes whose texts are one text as well.
@@ -120,6 +128,74 @@ pub(super) struct EndRule {
     pub(super) event: Option<String>,
     pub(super) path: PathPattern,
     pub(super) keys: Vec<Vec<String>>,
+    pub(super) may_resume: bool,
+}
+
+impl Dialect {
+    /// Returns the lane that a string of a stream's event continues; none when it stands on its own.
+    ///
+    /// Works on whole bodies too, where a text comes in pieces (`logprobs`).
+    pub fn lane(
+        &self,
+        event: Option<&str>,
+        body: &[u8],
+        doc: &Document,
+        string: &JsonString,
+    ) -> Option<LaneKey> {
+        if string.key {
+            return None;
+        }
+        let steps = Ancestry::of(doc, string.node);
+        let kind = event_kind(body, doc);
+        let by_rule = |rule: &LaneRule| {
+            let key = rule.key(event, kind.as_deref(), body, doc, &steps)?;
+            if !rule.is_open() {
+                return Some(key);
+            }
+            // What an answer cites of a tool or a document stays what it is.
+            let is_cited = self.channel(body, doc, string) == Channel::ToolResult;
+            let channel = if is_cited { Channel::ToolResult } else { key.channel };
+            (!self.is_label(body, doc, &steps)).then_some(LaneKey { channel, ..key })
+        };
+        self.lanes.iter().find_map(by_rule).or_else(|| by_leaf(&self.lane_leaves, body, doc, &steps))
+    }
+
+    /// Returns the lane of a string of a stream's event that has none by [`lane`](Self::lane) and may be a piece of a text
+    /// all the same: no rule names its member, and it is no label.
+    pub fn stray(
+        &self,
+        event: Option<&str>,
+        body: &[u8],
+        doc: &Document,
+        string: &JsonString,
+    ) -> Option<LaneKey> {
+        if string.key || self.strays.is_empty() {
+            return None;
+        }
+        let steps = Ancestry::of(doc, string.node);
+        let kind = event_kind(body, doc);
+        let by_rule = |rule: &LaneRule| {
+            let key = rule.key(event, kind.as_deref(), body, doc, &steps)?;
+            let is_text = !rule.is_open() || !self.is_label(body, doc, &steps);
+            is_text.then(|| LaneKey { channel: self.channel(body, doc, string), ..key })
+        };
+        self.strays.iter().find_map(by_rule)
+    }
+
+    /// Returns the texts that a lane's text is a part of, beside its own.
+    pub fn joined(&self, lane: &LaneKey) -> Vec<LaneKey> {
+        self.joined.iter().filter_map(|rule| rule.key(lane)).collect()
+    }
+
+    /// Tells whether the innermost key on a way is that of an id, a name or a state, which never comes in pieces.
+    fn is_label(&self, body: &[u8], doc: &Document, way: &Ancestry) -> bool {
+        let Some(leaf) = way.last_key(body, doc) else { return false };
+        let fits = |label: &String| match std::str::from_utf8(&leaf) {
+            Ok(leaf) => glob(label, leaf),
+            Err(_) => false,
+        };
+        self.metadata_keys.iter().any(|key| key.as_bytes() == &*leaf) || self.labels.iter().any(fits)
+    }
 }
 
 impl LaneRule {
@@ -141,6 +217,13 @@ impl LaneRule {
                 parts.push(element(body, doc, *node));
             }
         }
+        let beside = way.steps().last().and_then(|node| doc.parent(*node));
+        let is_true = |flag: &str| {
+            let member = beside.and_then(|beside| doc.child(body, beside, flag));
+            member.and_then(|member| doc.bool_of(member)) == Some(true)
+        };
+        let flags = self.flags.iter().filter(|flag| is_true(flag));
+        parts.extend(flags.map(|flag| LanePart::Text(flag.as_str().into())));
         if self.is_open() {
             let (name, inner) = way_below(body, doc, way, self.path.steps.len() - 1);
             parts.push(LanePart::Text(clipped(&name).into()));
@@ -206,7 +289,8 @@ impl EndRule {
             doc.is_set(node) && doc.bool_of(node) != Some(false) && !is_empty
         };
         let is_by_member = !self.path.steps.is_empty();
-        let end = |parts| LaneEnd { names: self.names.clone(), parts, is_by_member };
+        let may_resume = self.may_resume;
+        let end = |parts| LaneEnd { names: self.names.clone(), parts, is_by_member, may_resume };
         places.into_iter().filter(|(node, _)| is_told(*node)).map(|(_, parts)| end(parts)).collect()
     }
 }

@@ -39,6 +39,10 @@ use crate::llm::json::folded_hash;
 use crate::llm::media::Media;
 use crate::llm::stream::StreamFormat;
 
+/// A shorter image or sound is read like any string, in bytes of base64: a key may be base64, too. What comes in events of
+/// sound alone is sound, however short.
+const FILE_BYTES_MIN: usize = 256;
+
 /// The dialects of a ruleset.
 #[derive(Clone, Debug)]
 pub struct Dialects {
@@ -89,6 +93,7 @@ pub struct Dialect {
     peers: bool,
     routes: Vec<Route>,
     free: Vec<String>,
+    files: Vec<String>,
     unmetered: Vec<String>,
     shapes: Vec<Shape>,
     streams: Vec<StreamRule>,
@@ -99,6 +104,7 @@ pub struct Dialect {
     /// Every spelling of the known keys.
     spellings: Spellings,
     lanes: Vec<LaneRule>,
+    strays: Vec<LaneRule>,
     joined: Vec<JoinedRule>,
     lane_leaves: Vec<String>,
     sounds: Vec<SoundRule>,
@@ -240,6 +246,12 @@ impl Dialects {
         globs.any(|glob| pattern::glob(glob, path))
     }
 
+    /// Tells whether the body of what is asked at a path (no query) is a file, whatever its type says.
+    pub fn takes_file(&self, path: &str) -> bool {
+        let mut globs = self.ranked.iter().flat_map(|dialect| &dialect.files);
+        globs.any(|glob| pattern::glob(glob, path))
+    }
+
     /// Returns an exchange of a dialect that was named, with the API told by path, else by body, else the usual one.
     pub fn of(&self, dialect: &Arc<Dialect>, path: &str, body: Option<(&[u8], &Document)>) -> Detected {
         Detected { dialect: Arc::clone(dialect), wire: dialect.wire(path, body) }
@@ -345,44 +357,6 @@ impl Dialect {
         Ok(())
     }
 
-    /// Returns the lane that a string of a stream's event continues; none when it stands on its own.
-    ///
-    /// Works on whole bodies too, where a text comes in pieces (`logprobs`).
-    pub fn lane(
-        &self,
-        event: Option<&str>,
-        body: &[u8],
-        doc: &Document,
-        string: &JsonString,
-    ) -> Option<LaneKey> {
-        if string.key {
-            return None;
-        }
-        let steps = pattern::Ancestry::of(doc, string.node);
-        let kind = lane::event_kind(body, doc);
-        let is_label = || {
-            let leaf = steps.last_key(body, doc);
-            let mut labels = self.metadata_keys.iter().chain(&self.labels);
-            leaf.is_some_and(|leaf| labels.any(|label| label.as_bytes() == &*leaf))
-        };
-        let by_rule = |rule: &LaneRule| {
-            let key = rule.key(event, kind.as_deref(), body, doc, &steps)?;
-            if !rule.is_open() {
-                return Some(key);
-            }
-            // What an answer cites of a tool or a document stays what it is.
-            let is_cited = self.channel(body, doc, string) == Channel::ToolResult;
-            let channel = if is_cited { Channel::ToolResult } else { key.channel };
-            (!is_label()).then_some(LaneKey { channel, ..key })
-        };
-        self.lanes.iter().find_map(by_rule).or_else(|| lane::by_leaf(&self.lane_leaves, body, doc, &steps))
-    }
-
-    /// Returns the texts that a lane's text is a part of, beside its own.
-    pub fn joined(&self, lane: &LaneKey) -> Vec<LaneKey> {
-        self.joined.iter().filter_map(|rule| rule.key(lane)).collect()
-    }
-
     /// Tells whether a string is sound or an image, in base64: it is where the dialect says so, and holds no text.
     pub fn is_sound(&self, event: Option<&str>, body: &[u8], doc: &Document, string: &JsonString) -> bool {
         if self.sounds.is_empty() || string.key || string.escaped {
@@ -394,7 +368,10 @@ impl Dialect {
         }
         let steps = pattern::Ancestry::of(doc, string.node);
         let kind = lane::event_kind(body, doc);
-        self.sounds.iter().any(|rule| rule.fits(event, kind.as_deref(), body, doc, &steps))
+        let is_long = string.raw.len() >= FILE_BYTES_MIN;
+        let is_sound = |rule: &SoundRule| is_long || rule.event.is_some();
+        let mut rules = self.sounds.iter().filter(|rule| is_sound(rule));
+        rules.any(|rule| rule.fits(event, kind.as_deref(), body, doc, &steps))
     }
 
     /// Tells whether anything but the end of a stream ends a text: where nothing does, a word under way may wait for ever.
@@ -474,10 +451,9 @@ impl TextRule {
         }
         let asked = steps.node_at(self.asked_at);
         let is = |key: &str| doc.child(body, asked, key).and_then(|node| doc.str_of(body, node));
-        let holds = self
-            .when
-            .iter()
-            .all(|(key, values)| is(key).is_some_and(|value| values.iter().any(|wanted| *wanted == value)));
+        let holds = self.when.iter().all(|(key, values)| {
+            is(key).is_some_and(|value| values.iter().any(|wanted| pattern::glob(wanted, &value)))
+        });
         match self.channel {
             _ if !holds => None,
             RuleChannel::Fixed(channel) => Some(channel),

@@ -62,7 +62,9 @@ const CHANCE_BYTES_MAX: usize = 8;
 /// Reads a body and scans every text in it.
 pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(), Unreadable> {
     let limit = sheet.inspector.ruleset.limits.max_inspect_bytes;
-    if body.len() > limit && !matches!(media, Media::Opaque | Media::Binary | Media::Multipart { .. }) {
+    if body.len() > limit
+        && !matches!(media, Media::Opaque | Media::File | Media::Binary | Media::Multipart { .. })
+    {
         return Err(Unreadable::TooLarge(limit));
     }
     let speaks_json = sheet.inspector.dialect.kind() != DialectKind::Generic;
@@ -79,7 +81,7 @@ pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(),
         {
             json(sheet, body, 0)
         }
-        Media::Text | Media::Form | Media::EventStream | Media::Opaque | Media::Undeclared => {
+        Media::Text | Media::Form | Media::EventStream | Media::Opaque | Media::File | Media::Undeclared => {
             loose(sheet, body, media, 0)
         }
     }
@@ -87,7 +89,7 @@ pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(),
 
 /// What is not bound to be JSON: read as JSON where it is, as text where it is text.
 fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -> Result<(), Unreadable> {
-    let is_opaque = *media == Media::Opaque;
+    let is_opaque = matches!(media, Media::Opaque | Media::File);
     if Media::looks_wide(body) || !is_opaque && body.contains(&0) {
         return Err(Unreadable::NotText);
     }
@@ -150,12 +152,10 @@ fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(
     let parts = multipart::parts(body, boundary, sheet.inspector.ruleset.limits.multipart_parts_max)?;
     for part in parts {
         let (head, content) = (part.head, part.content);
-        sheet.text(&body[head.clone()], Channel::Metadata, Written::Plain, |range| {
-            shifted(range, head.start)
-        })?;
+        sheet.head_text(&body[head.clone()], |range| shifted(range, head.start))?;
         // A form field without a type is text (RFC 7578, section 4.4); a file is whatever its bytes are.
         let media = match Media::parse(part.content_type.as_deref())? {
-            Media::Undeclared if part.is_file => Media::Opaque,
+            Media::Undeclared if part.is_file => Media::File,
             Media::Undeclared => Media::Text,
             declared => declared,
         };
@@ -173,6 +173,7 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     let document = json::walk(text, &sheet.inspector.ruleset.limits.json())?;
     let dialect = sheet.inspector.dialect;
     dialect.check_keys(text, &document)?;
+    check_files(sheet, text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
     pin_tools(sheet, text, &document);
     let texts = survey(sheet, text, &document);
@@ -187,6 +188,20 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
         }
     }
     Ok(())
+}
+
+/// Refuses a request that brings a file in base64 which is text in wide characters: read as a part of a form, it is
+/// refused too.
+///
+/// # Errors
+/// Fails at the first such string.
+fn check_files(sheet: &Sheet<'_, '_>, text: &[u8], document: &Document) -> Result<(), Unreadable> {
+    let is_asked = sheet.inspector.direction == Direction::Request;
+    let mut strings = document.strings.iter().filter(|string| is_asked && !string.key);
+    let is_wide = |string: &JsonString| {
+        Media::may_be_base64(&text[string.raw.clone()]) && Media::is_wide_base64(&document.text(text, string))
+    };
+    if strings.any(is_wide) { Err(Unreadable::NotText) } else { Ok(()) }
 }
 
 /// Gathers the texts of a document, and counts what is in them for a model, and what is none; what is the system prompt of

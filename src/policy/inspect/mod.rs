@@ -14,6 +14,7 @@ pub mod prompt;
 pub mod quoted;
 pub mod shadow;
 pub mod text;
+mod twofold;
 
 use std::ops::Range;
 

@@ -1,7 +1,6 @@
 //! One text after another: scanned, judged, and its masks noted as edits of the body.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -201,28 +200,9 @@ impl<'a, 'v> Sheet<'a, 'v> {
         self.report(text, (channel, Spellings::Unread), written, Vec::new(), &mut raw)
     }
 
-    /// Scans a form: as it stands, and with the spaces that each `+` is to most of its readers.
-    pub fn form_text(
-        &mut self,
-        text: &[u8],
-        mut raw: impl FnMut(Range<usize>) -> Range<usize>,
-    ) -> Result<(), Unreadable> {
-        if (self.inspector.expired)() {
-            return Err(Unreadable::Late);
-        }
-        let mut findings = self.scan(text)?;
-        if text.contains(&b'+') {
-            let spaced: Vec<u8> = text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
-            let known: HashSet<_> = findings.iter().map(|found| (found.detector, found.span.start)).collect();
-            let beside = self.scan(&spaced)?.into_iter();
-            findings.extend(beside.filter(|found| !known.contains(&(found.detector, found.span.start))));
-        }
-        self.report(text, (Channel::User, Spellings::All), Written::Plain, findings, &mut raw)
-    }
-
     /// Adds what the models find to what patterns found, judges it, and notes what it calls for: where a model did not
     /// judge, for want of time or because it failed, what the others found.
-    fn report(
+    pub(super) fn report(
         &mut self,
         text: &[u8],
         (channel, spellings): (Channel, Spellings),

@@ -25,12 +25,12 @@ const WHOLE_BYTES_MIN: usize = 16;
 const OVER_MAX: usize = 1 << 16;
 
 /// Where a string of an event lies in its lane.
-struct Place {
-    slot: usize,
+pub(super) struct Place {
+    pub(super) slot: usize,
     /// Where it begins there.
-    start: usize,
+    pub(super) start: usize,
     /// How many of its bytes are known already.
-    known: usize,
+    pub(super) known: usize,
 }
 
 impl StreamInspector {
@@ -71,7 +71,7 @@ impl StreamInspector {
     }
 
     /// Returns where a text lies.
-    fn place(
+    pub(super) fn place(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,

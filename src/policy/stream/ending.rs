@@ -44,14 +44,21 @@ impl StreamInspector {
         };
         let said: Said<'_> =
             self.by_key.iter().filter(|(_, slot)| has_text(**slot)).map(|(key, slot)| (key, *slot)).collect();
+        let is_stray = |slot: usize| self.lanes[slot].kind == LaneKind::Stray;
+        let (strays, said): (Said<'_>, Said<'_>) = said.into_iter().partition(|(_, slot)| is_stray(*slot));
         let (mut ended, mut seemingly) = (SmallVec::new(), SmallVec::<[usize; 2]>::new());
         for (key, slot) in self.by_key.iter().map(|(key, slot)| (key, *slot)) {
             let covers = |end: &&LaneEnd| end.covers(key);
-            let believed =
-                |end: &LaneEnd| !end.is_by_member || !said.iter().any(|(other, _)| end.covers(other));
+            let believed = |end: &LaneEnd| {
+                let is_beside = end.is_by_member && said.iter().any(|(other, _)| end.covers(other));
+                !is_beside && (!end.may_resume || self.may_pass(slot))
+            };
             if ends.iter().filter(covers).any(|end| !end.is_by_member) {
                 ended.push(slot);
-            } else if ends.iter().filter(covers).any(believed) || self.is_passed_by(key, slot, &said) {
+            } else if ends.iter().filter(covers).any(believed)
+                || self.is_passed_by(key, slot, &said)
+                || self.is_left_out(slot, &strays, &said)
+            {
                 seemingly.push(slot);
             }
         }
@@ -124,18 +131,31 @@ impl StreamInspector {
         self.leak = Leak::default();
     }
 
+    /// Tells whether a stray text that waits is over: an event goes on without it. It may leave some out while it ends in
+    /// what is likely to be a value, but for those that say anything else.
+    fn is_left_out(&self, slot: usize, strays: &Said<'_>, said: &Said<'_>) -> bool {
+        let entry = &self.lanes[slot];
+        let waits = entry.kind == LaneKind::Stray && entry.judged_to < entry.fed;
+        let is_said = || strays.iter().any(|(_, other)| *other == slot);
+        waits && !is_said() && (!said.is_empty() || !strays.is_empty() || !entry.is_begun())
+    }
+
     /// Tells whether a brief text is over: the same choice goes on with others. Messages and joined texts are, where
     /// anything else goes on. Those would wait for more of it; but they do wait, for so many bytes, where it ends in what
     /// is likely to be a value.
     fn is_passed_by(&self, key: &LaneKey, slot: usize, said: &Said<'_>) -> bool {
-        let may_pass = || self.held_bytes > BEGUN_HOLD_BYTES_MAX || !self.lanes[slot].is_begun();
         let goes_on = |other: &LaneKey| match key.kind {
             LaneKind::Whole => choice(other) == choice(key),
-            LaneKind::Brief => choice(other) == choice(key) && may_pass(),
-            LaneKind::Messages | LaneKind::Joined => may_pass(),
-            LaneKind::Pieces | LaneKind::Either => false,
+            LaneKind::Brief => choice(other) == choice(key) && self.may_pass(slot),
+            LaneKind::Messages | LaneKind::Joined => self.may_pass(slot),
+            LaneKind::Pieces | LaneKind::Either | LaneKind::Stray => false,
         };
         said.iter().all(|(_, other)| *other != slot) && said.iter().any(|(other, _)| goes_on(other))
+    }
+
+    /// Tells whether a text need not be waited for: it ends in no more than a word or a number, or too much waits for it.
+    fn may_pass(&self, slot: usize) -> bool {
+        self.held_bytes > BEGUN_HOLD_BYTES_MAX || !self.lanes[slot].is_begun()
     }
 }
 

@@ -27,9 +27,10 @@ use crate::scan::threat::Finding;
 use crate::scan::trace::Trace;
 
 /// Begins what reads a text of a channel beside its lane: the model and the tagger, where they read such texts, and the
-/// trace of the system prompt. In messages, names were looked for in each; what is joined is read where it is said.
+/// trace of the system prompt. In messages, names were looked for in each; what is joined is read where it is said, and
+/// what is stray alone.
 pub(super) fn begin(inspector: &Inspector<'_>, key: &LaneKey) -> Beside {
-    if key.kind == LaneKind::Joined {
+    if matches!(key.kind, LaneKind::Joined | LaneKind::Stray) {
         return (None, None, None);
     }
     let channel = key.channel;
@@ -66,7 +67,7 @@ impl StreamInspector {
             return Err(Unreadable::Late.into());
         }
         self.lanes[slot].fed += text.len();
-        if self.lanes[slot].kind != LaneKind::Joined {
+        if !matches!(self.lanes[slot].kind, LaneKind::Joined | LaneKind::Stray) {
             self.usage.text_bytes += text.len() as u64;
         }
         if self.lanes[slot].blocked_from.is_some() {
@@ -175,6 +176,9 @@ impl StreamInspector {
             judged_to = entry.unbroken_from(judged_to);
             // Unlike that of other texts, what is judged of it may be found to have begun a value.
             entry.left_to = judged_to.max(entry.left_to);
+        }
+        if entry.kind == LaneKind::Stray {
+            judged_to = entry.stray_from(judged_to);
         }
         let Some(from) = blocked else {
             entry.judged_to = judged_to.max(entry.judged_to);

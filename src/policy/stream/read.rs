@@ -62,7 +62,7 @@ impl StreamInspector {
     /// Tells whether a piece of a lane is read no otherwise than as one.
     fn is_plain(&self, slot: usize) -> bool {
         let entry = &self.lanes[slot];
-        !entry.is_whole && !matches!(entry.kind, LaneKind::Messages | LaneKind::Joined)
+        !entry.is_whole && !matches!(entry.kind, LaneKind::Messages | LaneKind::Joined | LaneKind::Stray)
     }
 
     /// Reads one event and feeds its texts; returns the lanes it ends.
@@ -138,6 +138,7 @@ impl StreamInspector {
                 }
                 continue;
             }
+            let told = self.observations.len();
             let raw = &payload[string.raw.clone()];
             let channel = || inspector.dialect.channel(payload, document, string);
             if is_message
@@ -150,6 +151,16 @@ impl StreamInspector {
             {
                 let is_suspect = touches(&suspects, &string.raw);
                 self.scan_string(inspector, vault, held, (document, at), is_suspect)?;
+            }
+            // On a socket the other end may wait for an answer to the very message that would wait.
+            if !self.is_conversation
+                && let Some(key) = inspector.dialect.stray(event, payload, document, string)
+            {
+                let text = document.text(payload, string);
+                match self.stray(inspector, vault, held, (key, string), (&text, told)) {
+                    Err(Stop::Finding(found)) => drop(stop.get_or_insert(Stop::Finding(found))),
+                    fed => fed?,
+                }
             }
         }
         Ok(stop)

@@ -30,6 +30,12 @@ use crate::scan::trace::Trace;
 const BEGUN_BYTES_MIN: usize = 8;
 /// How far back the begin of a piece without white space is looked for; of a longer one all that is under way waits.
 const UNBROKEN_BYTES_MAX: usize = 1024;
+/// Of so many small letters of a name one may be a capital more than the first.
+const SMALL_PER_CAPITAL: usize = 4;
+/// Of so many small letters of a name one may be a digit.
+const SMALL_PER_DIGIT: usize = 6;
+/// From how many bytes on a piece is unlikely to come twice in a row in one text.
+const LABEL_BYTES_MIN: usize = 2;
 
 /// The lane, the model, the tagger and the trace of a text, as they were at some place of it.
 type Before = (Lane, Option<Reading>, Option<Named>, Option<Trace>);
@@ -67,6 +73,10 @@ pub(super) struct Slot {
     pub(super) kind: LaneKind,
     /// Which lanes it is joined of, if it is.
     pub(super) runs: Runs,
+    /// Whether a stray text has shown that it is running text, of several words.
+    pub(super) is_running: bool,
+    /// Where the last piece of a stray text begins.
+    pub(super) piece_from: usize,
     /// Whether each piece is the whole text so far.
     pub(super) is_whole: bool,
     /// How long the text was when it was last said whole, or its last piece where that may turn out to be one, and
@@ -92,6 +102,8 @@ impl Slot {
             kind: key.kind,
             runs: Runs::default(),
             is_json: key.is_json,
+            is_running: false,
+            piece_from: 0,
             is_whole: key.kind == LaneKind::Whole,
             said: None,
             resumable: None,
@@ -103,7 +115,7 @@ impl Slot {
             inside: None,
             nested: Nested::default(),
             // What is put back is put back where it is said.
-            restores: (key.kind == LaneKind::Joined).then_some(false),
+            restores: matches!(key.kind, LaneKind::Joined | LaneKind::Stray).then_some(false),
             unrestored: Vec::new(),
             restored_to: 0,
             ended: false,
@@ -127,6 +139,26 @@ impl Slot {
         let piece = self.unbroken_from(self.judged_to)..self.fed;
         let tail = self.lane.value(&piece).unwrap_or_default();
         tail.len() >= BEGUN_BYTES_MIN && !is_prose(tail)
+    }
+
+    /// Returns from where on a stray text waits: from where a value may be under way, if it is running text or ends in what
+    /// is no name. All of a name leaves: more of them are states than pieces.
+    pub(super) fn stray_from(&self, judged_to: usize) -> usize {
+        let value = |from: usize| self.lane.value(&(from..self.fed)).unwrap_or_default();
+        let tail = value(self.unbroken_from(judged_to));
+        let waited = self.judged_to < self.piece_from;
+        let begins = || tail.len() >= BEGUN_BYTES_MIN && !is_name(tail) && !is_name(value(self.piece_from));
+        if self.is_running || waited || begins() { judged_to } else { self.fed }
+    }
+
+    /// Tells whether a piece of a stray text says no more than the last one did, or counts.
+    pub(super) fn is_label(&self, text: &[u8], is_same: bool) -> bool {
+        let waits = self.judged_to < self.fed;
+        let is_long = text.len() >= BEGUN_BYTES_MIN;
+        let is_word = !self.is_running && !waits && !is_long;
+        let counts = || text.iter().all(|byte| byte.is_ascii_digit() || b".:+-/".contains(byte));
+        !self.is_whole && is_same && (is_long || is_word && text.len() >= LABEL_BYTES_MIN)
+            || self.fed == 0 && !is_long && counts()
     }
 
     /// Returns from where on a joined text waits: of what is under way the last piece without white space, for more is no
@@ -195,14 +227,26 @@ impl Slot {
         findings: &'f [Finding],
         enforced: &DetectorSet,
     ) -> Result<Cow<'f, [Finding]>, Unreadable> {
+        let is_stray = self.kind == LaneKind::Stray;
+        // What a piece says that is a value by itself is none of more pieces.
+        let is_alone = |it: &Finding| {
+            let is_it = |(detector, value): &(DetectorId, Range<usize>)| {
+                *detector == it.detector && value.end == it.value.end
+            };
+            is_stray && self.told.iter().any(is_it)
+        };
         let is_told = |it: &Finding| {
-            self.told.contains(&(it.detector, it.value.clone())) || self.runs.is_of_one(&it.span)
+            self.told.contains(&(it.detector, it.value.clone()))
+                || self.runs.is_of_one(&it.span)
+                || is_alone(it)
         };
         let news: Cow<'f, [Finding]> = match self.told.is_empty() && self.runs.is_empty() {
             true => Cow::Borrowed(findings),
             false => findings.iter().filter(|it| !is_told(it)).cloned().collect(),
         };
-        if news.iter().any(|it| it.value.start < self.left_to && enforced.contains(it.detector)) {
+        let is_late = |it: &Finding| it.value.start < self.left_to && enforced.contains(it.detector);
+        // Of a stray text the rest of such a value is taken out.
+        if !is_stray && news.iter().any(is_late) {
             return Err(Unreadable::Resumed);
         }
         if self.ended && self.resumable.is_some() {
@@ -227,6 +271,15 @@ fn is_prose(text: &[u8]) -> bool {
         [] => true,
         [first, rest @ ..] => (first.is_ascii_uppercase() || is_small(first)) && rest.iter().all(is_small),
     })
+}
+
+/// Tells whether a text without white space is written as states and names are: letters, hardly one of them a capital
+/// unless all are, and hardly a digit.
+fn is_name(text: &[u8]) -> bool {
+    let count = |is: fn(&u8) -> bool| text.iter().filter(|byte| is(byte)).count();
+    let (small, large) = (count(u8::is_ascii_lowercase), count(u8::is_ascii_uppercase));
+    let is_cased = small == 0 || SMALL_PER_CAPITAL * large.saturating_sub(1) <= small;
+    is_cased && SMALL_PER_DIGIT * count(u8::is_ascii_digit) <= small
 }
 
 /// Returns restored values as replacements in a text that begins at `from`.

@@ -1,7 +1,8 @@
-//! What is said over and over: a refrain, a laugh, a filler.
+//! What is said over and over: a refrain, a laugh, a filler, a row of numbers.
 //!
 //! Each time a word occurs it counts, so that a harmless line weighs a hundred times as much when it is said a hundred
-//! times. What a text says is what is left of it when each such line stands there once.
+//! times. What a text says is what is left of it when each such line stands there once, and of each row of numbers the
+//! first ones.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,10 +11,12 @@ use std::ops::Range;
 const LINE_BYTES_MAX: usize = 96;
 /// How often in a row a line stands there at least.
 const TIMES_MIN: usize = 3;
+/// How many numbers of a row are left.
+const NUMBERS_MAX: usize = 4;
 /// By how many bytes from the beginning of a word on a place is compared with earlier ones.
 const MARK_BYTES: usize = 8;
 
-/// A text in which each line that was said over and over stands once.
+/// A text in which each line that was said over and over stands once, and rows of numbers are short.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Shortened {
     /// The text.
@@ -36,10 +39,21 @@ impl Shortened {
     /// Leaves out what is said again; `None` where nothing is.
     pub fn of(text: &[u8]) -> Option<Self> {
         let (mut short, mut seen) = (Self::default(), HashMap::new());
-        let (mut at, mut left_out) = (0, 0);
+        let (mut at, mut left_out, mut numbers) = (0, 0, 0);
         while at < text.len() {
             let rest = text.get(at..).unwrap_or_default();
-            let before = begins_word(text, at).then(|| seen.insert(mark(rest), at)).flatten();
+            let begins = begins_word(text, at);
+            if begins {
+                let number = number_bytes(rest);
+                numbers = if number > 0 { numbers + 1 } else { 0 };
+                if numbers > NUMBERS_MAX {
+                    left_out += number;
+                    short.cuts.push(Cut { at: short.text.len(), line: 0, bytes: left_out });
+                    at += number;
+                    continue;
+                }
+            }
+            let before = begins.then(|| seen.insert(mark(rest), at)).flatten();
             if let Some(line) = before.map(|before| at - before)
                 && let again @ 1.. = said_again(text, line, at)
             {
@@ -71,6 +85,17 @@ impl Shortened {
 fn begins_word(text: &[u8], at: usize) -> bool {
     let is_white = |at: usize| text.get(at).is_none_or(u8::is_ascii_whitespace);
     !is_white(at) && at.checked_sub(1).is_none_or(is_white)
+}
+
+/// Returns how many bytes a number takes that a text begins with, and the white space behind it; 0 where it begins with
+/// none.
+fn number_bytes(text: &[u8]) -> usize {
+    let is_white = |byte: &u8| byte.is_ascii_whitespace();
+    let word = text.iter().position(is_white).unwrap_or(text.len());
+    let is_of_number = |byte: &u8| byte.is_ascii_digit() || b".,:;+-/%()[]".contains(byte);
+    let is_number = text[..word].iter().all(is_of_number) && text[..word].iter().any(u8::is_ascii_digit);
+    let behind = text[word..].iter().take_while(|byte| is_white(byte)).count();
+    if is_number { word + behind } else { 0 }
 }
 
 fn mark(text: &[u8]) -> [u8; MARK_BYTES] {
@@ -106,6 +131,13 @@ mod tests {
         assert_eq!(shortened("one two three. one two three. one two"), None);
         assert_eq!(shortened(&"é\n".repeat(5)).as_deref(), Some("é\n"));
         assert_eq!(shortened(""), None);
+    }
+
+    #[test]
+    fn of_a_row_of_numbers_the_first_stand() {
+        assert_eq!(shortened("sum 1 22, 3.5 -4 5 6; 7 now").as_deref(), Some("sum 1 22, 3.5 -4 now"));
+        assert_eq!(shortened("sum 1 22 3 4 and 5 6 7 8"), None);
+        assert_eq!(shortened("1\n2\n3\n4\n5\n6").as_deref(), Some("1\n2\n3\n4\n"));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 /// How far into a UTF-8 character the decoded text is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Utf8 {
+pub(in crate::scan) struct Utf8 {
     /// Continuation bytes missing.
-    pub(super) missing: u8,
+    pub(in crate::scan) missing: u8,
     /// The least and greatest value of the next one.
     low: u8,
     high: u8,
@@ -12,7 +12,7 @@ pub(super) struct Utf8 {
 
 impl Utf8 {
     /// Takes a decoded byte; false if the text cannot be read any more.
-    pub(super) fn step(&mut self, byte: u8) -> bool {
+    pub(in crate::scan) fn step(&mut self, byte: u8) -> bool {
         if self.missing > 0 {
             let fits = (self.low..=self.high).contains(&byte);
             *self = Self { missing: self.missing - 1, low: 0x80, high: 0xbf };

@@ -1,4 +1,4 @@
-//! The words that speak for a match when they stand before it.
+//! The words that speak for a match, or against it, when they stand before it.
 
 use memchr::memmem;
 
@@ -8,14 +8,30 @@ pub const CONTEXT_BYTES: usize = 96;
 /// From this length on, in bytes, a context word may stand inside a longer word.
 const CONTEXT_SUBSTRING_BYTES: usize = 4;
 
+/// How far before a match the name of it ends, in bytes: quotes, a colon and blanks stand between.
+const NAME_GAP_BYTES_MAX: usize = 8;
+
 /// How many bytes a character has at most in UTF-8.
 const CHARACTER_BYTES_MAX: usize = 4;
 
-/// Words that speak for a match when they stand before it.
+/// Words that speak for a match, or against it, when they stand before it.
 #[derive(Clone, Debug)]
 pub struct ContextWords {
     words: Vec<ContextWord>,
+    /// In lower case.
+    against: Vec<Vec<u8>>,
     required: bool,
+}
+
+/// What the words before a match say of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Voice {
+    /// One of them speaks for it.
+    For,
+    /// It has the name of something else.
+    Against,
+    /// Nothing.
+    Silent,
 }
 
 /// One of them, and whether a longer word may go on at its ends.
@@ -31,10 +47,16 @@ struct ContextWord {
 impl ContextWords {
     /// Takes the words to look for; empty ones are dropped, and a blank at an end stands for the edge of a word.
     pub fn new(words: &[String], required: bool) -> Self {
-        Self { words: words.iter().filter_map(|word| ContextWord::new(word)).collect(), required }
+        let words = words.iter().filter_map(|word| ContextWord::new(word)).collect();
+        Self { words, against: Vec::new(), required }
     }
 
-    /// Returns the words in lower case, without the blanks at their ends.
+    /// Takes the words with which the names end of what is no such thing.
+    pub fn against(self, words: &[String]) -> Self {
+        Self { against: words.iter().map(|word| word.to_ascii_lowercase().into_bytes()).collect(), ..self }
+    }
+
+    /// Returns the words that speak for a match in lower case, without the blanks at their ends.
     pub fn words(&self) -> impl Iterator<Item = &[u8]> {
         self.words.iter().map(|word| word.finder.needle())
     }
@@ -44,7 +66,46 @@ impl ContextWords {
         self.required
     }
 
-    /// Tells whether one of the words stands in `before`, whatever its ASCII case.
+    /// Returns the words that speak against a match in lower case.
+    pub fn words_against(&self) -> impl Iterator<Item = &[u8]> {
+        self.against.iter().map(Vec::as_slice)
+    }
+
+    /// Tells whether any word can speak for a match.
+    pub fn can_raise(&self) -> bool {
+        !self.words.is_empty()
+    }
+
+    /// Tells what stands before a match says of it.
+    ///
+    /// A name speaks against it that ends with such a word, unless another word in the same name speaks for it: `order_id`
+    /// and `orderId`, not `paid` and not `card_id`. What stands farther away is then not asked.
+    pub fn voice(&self, before: &[u8]) -> Voice {
+        if self.names_another(before) {
+            Voice::Against
+        } else if self.found(before) {
+            Voice::For
+        } else {
+            Voice::Silent
+        }
+    }
+
+    /// Tells whether the name right before a match is one of something else.
+    fn names_another(&self, before: &[u8]) -> bool {
+        let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || !byte.is_ascii();
+        let Some(last) = before.iter().rposition(is_of_word) else { return false };
+        let text = before.get(..=last).unwrap_or_default();
+        if self.against.is_empty() || before.len() - text.len() > NAME_GAP_BYTES_MAX {
+            return false;
+        }
+        let lower = text.to_ascii_lowercase();
+        let is_end = |word: &Vec<u8>| lower.ends_with(word) && begins_word(text, text.len() - word.len());
+        let is_of_name = |byte: &&u8| is_of_word(byte) || matches!(byte, b'_' | b'-' | b'.');
+        let name = text.len() - text.iter().rev().take_while(is_of_name).count();
+        self.against.iter().any(is_end) && !self.found(text.get(name..).unwrap_or_default())
+    }
+
+    /// Tells whether one of the words that speak for a match stands in `before`, whatever its ASCII case.
     ///
     /// A word of up to three bytes has to stand alone; a longer one may be part of a compound, but not at an end
     /// where it was written with a blank.
@@ -57,7 +118,8 @@ impl ContextWords {
 impl PartialEq for ContextWords {
     fn eq(&self, other: &Self) -> bool {
         let facts = self.words.iter().map(ContextWord::facts);
-        self.required == other.required && facts.eq(other.words.iter().map(ContextWord::facts))
+        let rest = (self.required, &self.against) == (other.required, &other.against);
+        rest && facts.eq(other.words.iter().map(ContextWord::facts))
     }
 }
 
@@ -88,6 +150,14 @@ impl ContextWord {
         let goes_on = self.begins && ends_in_letter(before) || self.ends && begins_with_letter(behind);
         !is_part && !goes_on
     }
+}
+
+/// Tells whether a word begins at a place: behind what is no letter, or with a capital behind a small letter.
+fn begins_word(text: &[u8], at: usize) -> bool {
+    let (before, behind) = text.split_at(at.min(text.len()));
+    let is_hump = before.last().is_some_and(u8::is_ascii_lowercase)
+        && behind.first().is_some_and(u8::is_ascii_uppercase);
+    is_hump || !ends_in_letter(before)
 }
 
 /// Tells whether the last character of a text is a letter or a digit of any script.
@@ -121,6 +191,28 @@ mod tests {
             [("ssn: ", true), ("my_Ssn=", true), ("assn ", false), ("clientSecret", true), ("", false)]
         {
             assert_eq!(words.found(before.as_bytes()), found, "{before}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_something_else_speaks_against_a_match() {
+        let against = ["id", "timestamp", "order number"].map(str::to_owned);
+        let words = words(&["card", "payment"]).against(&against);
+        for (before, voice) in [
+            ("\"id\": ", Voice::Against),
+            ("order_id = \"", Voice::Against),
+            ("orderId: ", Voice::Against),
+            ("orderID: ", Voice::Against),
+            ("{\"payment\": true, \"order_id\": ", Voice::Against),
+            ("Order number: ", Voice::Against),
+            ("payment_id: ", Voice::For),
+            ("my card, with this id on it: ", Voice::For),
+            ("the card that was paid: ", Voice::For),
+            ("paid: ", Voice::Silent),
+            ("id                    ", Voice::Silent),
+            ("", Voice::Silent),
+        ] {
+            assert_eq!(words.voice(before.as_bytes()), voice, "{before}");
         }
     }
 

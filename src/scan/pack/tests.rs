@@ -1,4 +1,5 @@
 use super::*;
+use crate::scan::detector::ContextWords;
 
 const HEAD: &str = "[pack]\nname = 'probe'\nversion = '1.0.0'\n";
 

@@ -1,17 +1,31 @@
-//! Codes that stand for the bytes of a text: Base32, Ascii85, quoted-printable, gzip, Morse, rows of numbers.
+//! Codes that stand for the bytes of a text: Base32, base85, quoted-printable, what is packed, Morse, Braille, rows of
+//! numbers.
 
 use std::ops::Range;
 
 use super::Origin;
 use super::Spelt;
+use super::base85;
+use super::braille;
+use super::deflate;
+use super::group;
 use super::gzip;
+use super::gzip::Budget;
+use super::gzip::Unpacked;
 use super::viewed;
+use crate::scan::decode::Utf8;
 use crate::scan::scanner::ScanFault;
 use crate::scan::threat::Spelling;
 use crate::scan::view::View;
 
 /// The shortest run of Base32, in characters.
 const BASE32_BYTES_MIN: usize = 24;
+/// How many bytes are looked at together to tell where codes of letters and digits may be.
+const WINDOW_BYTES: usize = 32;
+/// How many of these are digits or capitals behind another letter or digit where one is.
+const DENSE_PAIRS_MIN: u8 = 4;
+/// How much around them may belong to it, in bytes.
+const AROUND_BYTES: usize = 96;
 /// The fewest `=XX` that make a text quoted-printable.
 const QUOTED_MIN: usize = 3;
 /// The fewest signs of Morse code that are read.
@@ -24,8 +38,8 @@ const BITS: usize = 8;
 const COUNTED_BYTES: usize = 128;
 /// The share of what can be read from which decoded bytes are a text, in percent.
 const TEXT_PERCENT_MIN: usize = 75;
-/// The shortest line that is read among bytes that are no text, in bytes.
-const LINE_BYTES_MIN: usize = 12;
+/// The shortest stretch that is read among bytes that are no text, in bytes.
+pub(super) const LINE_BYTES_MIN: usize = 12;
 /// The share of letters and spaces from which numbers are text, in percent.
 const LETTERS_PERCENT_MIN: usize = 75;
 
@@ -36,14 +50,67 @@ const LETTERS_PERCENT_MIN: usize = 75;
 pub(super) fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = Vec::new();
     base32(text, &mut found);
-    ascii85(text, &mut found);
-    for file in gzip::files(text)? {
-        add(Spelling::Gzip, file.bytes, file.run, &mut found);
-    }
+    let regions = regions(text);
+    base85::read(text, &regions, &mut found);
+    let rows = group::rows(text, &regions);
+    let mut packed = unpacked([(text, None)].into_iter())?;
+    packed
+        .extend(unpacked(rows.iter().flat_map(|row| row.variants().map(|signs| (signs, Some(row.run())))))?);
+    packed.sort_by_key(|(spelling, _)| *spelling);
+    packed.into_iter().for_each(|(spelling, it)| add(spelling, it.bytes, it.run, &mut found));
+    found.extend(group::said(&rows));
     found.extend(quoted_printable(text).map(|view| viewed(Spelling::QuotedPrintable, view)));
     morse(text, &mut found);
+    braille::read(text, &mut found);
     numbers(text, &mut found);
     Ok(joined(found))
+}
+
+/// Returns the stretches of a text around what may be code: prose has next to none.
+pub(super) fn regions(text: &[u8]) -> Vec<Range<usize>> {
+    let mut regions: Vec<Range<usize>> = Vec::new();
+    let (windows, rest) = text.as_chunks::<WINDOW_BYTES>();
+    let mut last = [0; WINDOW_BYTES];
+    last.iter_mut().zip(rest).for_each(|(to, byte)| *to = *byte);
+    for (at, _) in windows.iter().chain([&last]).enumerate().filter(|(_, window)| is_dense(window)) {
+        let start = (at * WINDOW_BYTES).saturating_sub(AROUND_BYTES);
+        let end = text.len().min((at + 1) * WINDOW_BYTES + AROUND_BYTES);
+        match regions.last_mut().filter(|last| start <= last.end) {
+            Some(last) => last.end = end,
+            None => regions.push(start..end),
+        }
+    }
+    regions
+}
+
+/// Tells whether some digits or capitals stand behind letters or digits, as in code but hardly in words.
+fn is_dense(window: &[u8; WINDOW_BYTES]) -> bool {
+    let (mut pairs, mut before) = (0, [0; WINDOW_BYTES]);
+    before[1..].copy_from_slice(&window[..WINDOW_BYTES - 1]);
+    // Without a branch, so that many bytes are looked at together.
+    for (before, byte) in before.iter().zip(window) {
+        let is_letter = (before | 0x20).wrapping_sub(b'a') < 26;
+        let is_digit = before.wrapping_sub(b'0') < 10;
+        let is_drawn = (byte.wrapping_sub(b'0') < 10) | (byte.wrapping_sub(b'A') < 26);
+        pairs += u8::from((is_letter | is_digit) & is_drawn);
+    }
+    pairs >= DENSE_PAIRS_MIN
+}
+
+/// Returns what is packed into the base64 of texts, each with where it stands if its own offsets do not tell.
+fn unpacked<'t>(
+    texts: impl Iterator<Item = (&'t [u8], Option<Range<usize>>)>,
+) -> Result<Vec<(Spelling, Unpacked)>, ScanFault> {
+    let (mut files, mut streams) = (Budget::default(), Budget::default());
+    let mut found = Vec::new();
+    for (text, run) in texts {
+        let placed = |it: Unpacked| Unpacked { run: run.clone().unwrap_or(it.run), ..it };
+        let files = gzip::files(text, &mut files)?;
+        found.extend(files.into_iter().map(|file| (Spelling::Gzip, placed(file))));
+        let streams = deflate::streams(text, &mut streams)?;
+        found.extend(streams.into_iter().map(|stream| (Spelling::Deflate, placed(stream))));
+    }
+    Ok(found)
 }
 
 /// Makes one reading of the stretches in one code, each on a line, so that their number does not matter.
@@ -70,7 +137,7 @@ impl Spelt {
 }
 
 /// Adds a reading that comes from one stretch, if it can be read.
-fn add(spelling: Spelling, bytes: Vec<u8>, run: Range<usize>, found: &mut Vec<Spelt>) {
+pub(super) fn add(spelling: Spelling, bytes: Vec<u8>, run: Range<usize>, found: &mut Vec<Spelt>) {
     let mut bytes = narrow(bytes);
     if clean(&mut bytes) {
         let mut view = View::default();
@@ -93,16 +160,33 @@ pub(super) fn narrow(bytes: Vec<u8>) -> Vec<u8> {
     kept.map(|(_, byte)| *byte).collect()
 }
 
-/// Returns the lines that can be read among bytes that are no text.
+/// Returns the stretches that can be read among bytes that are no text, each on a line.
 pub(super) fn lines_within(bytes: &[u8]) -> Vec<u8> {
-    let mut lines = Vec::new();
-    for chunk in bytes.utf8_chunks() {
-        for line in chunk.valid().split(char::is_control).filter(|line| line.len() >= LINE_BYTES_MIN) {
-            lines.extend_from_slice(line.as_bytes());
-            lines.push(b'\n');
+    let stretches = texts_within(bytes).into_iter().filter_map(|stretch| bytes.get(stretch));
+    stretches.flat_map(|stretch| stretch.iter().copied().chain([b'\n'])).collect()
+}
+
+/// Returns where these stretches are.
+pub(super) fn texts_within(bytes: &[u8]) -> Vec<Range<usize>> {
+    let (mut found, mut stretch, mut utf8) = (Vec::new(), 0..0, Utf8::default());
+    let mut keep = |stretch: Range<usize>| {
+        if stretch.len() >= LINE_BYTES_MIN {
+            found.push(stretch);
+        }
+    };
+    for (at, byte) in bytes.iter().enumerate() {
+        if !utf8.step(*byte) {
+            keep(stretch);
+            // What breaks a character off may begin another.
+            utf8 = Utf8::default();
+            stretch = if utf8.step(*byte) { at..at } else { at + 1..at + 1 };
+        }
+        if utf8.missing == 0 && at >= stretch.start {
+            stretch.end = at + 1;
         }
     }
-    lines
+    keep(stretch);
+    found
 }
 
 /// Makes a space of each byte that is no text; false if there are too many of them to call the rest a text.
@@ -135,7 +219,7 @@ pub(super) fn clean(bytes: &mut [u8]) -> bool {
 /// Returns the stretches of a text whose bytes all `fit`, from a length on.
 ///
 /// A stretch so long covers one of the places that lie `least` bytes apart: only these are looked at in prose.
-fn stretches<'t>(
+pub(super) fn stretches<'t>(
     text: &'t [u8],
     least: usize,
     fit: impl Fn(u8) -> bool + 't,
@@ -175,31 +259,6 @@ fn base32(text: &[u8], found: &mut Vec<Spelt>) {
         }
         add(Spelling::Base32, bytes, run, found);
     }
-}
-
-fn ascii85(text: &[u8], found: &mut Vec<Spelt>) {
-    for start in memchr::memmem::find_iter(text, b"<~") {
-        let body = text.get(start + 2..).unwrap_or_default();
-        // No sign of the code is a tilde: the next one ends it, or it is none.
-        let Some(length) = memchr::memchr(b'~', body) else { return };
-        if body.get(length + 1) != Some(&b'>') {
-            continue;
-        }
-        let signs: Vec<u8> =
-            body.iter().take(length).copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        if signs.iter().all(|byte| matches!(byte, b'!'..=b'u')) {
-            let bytes = signs.chunks(5).flat_map(group85).collect();
-            add(Spelling::Ascii85, bytes, start..start + length + 4, found);
-        }
-    }
-}
-
-/// Decodes up to five signs of Ascii85; a short group is filled with the greatest sign.
-fn group85(signs: &[u8]) -> Vec<u8> {
-    let filled = signs.iter().copied().chain(std::iter::repeat(b'u')).take(5);
-    let number = filled.fold(0_u64, |number, sign| number * 85 + u64::from(sign - b'!'));
-    let bytes = (number & 0xffff_ffff) as u32;
-    bytes.to_be_bytes().into_iter().take(signs.len().saturating_sub(1)).collect()
 }
 
 /// Undoes `=XX` and soft line ends, where there are some.

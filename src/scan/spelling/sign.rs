@@ -134,6 +134,29 @@ pub(super) fn kinds(text: &[u8]) -> impl Iterator<Item = Kind> + '_ {
     })
 }
 
+/// Characters that show as nothing and are as wide as a letter: the blank of Braille, the fillers of Hangul.
+const FILLERS: [&str; 4] = ["\u{2800}", "\u{3164}", "\u{115f}", "\u{ffa0}"];
+
+/// Returns a text with a space for each of them; nothing if it has none.
+pub(super) fn unfilled(text: &[u8]) -> Option<View> {
+    let has = |filler: &str| memchr::memmem::find(text, filler.as_bytes()).is_some();
+    if text.is_ascii() || !FILLERS.iter().any(|filler| has(filler)) {
+        return None;
+    }
+    let (mut view, mut at) = (View::default(), 0);
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        if let Some(filler) = FILLERS.iter().find(|filler| rest.starts_with(filler.as_bytes())) {
+            view.append(b" ", at, filler.len() as u8, 1);
+            at += filler.len();
+        } else {
+            let plain = 1 + rest.iter().skip(1).take_while(|byte| byte.is_ascii()).count();
+            view.append(rest.get(..plain).unwrap_or_default(), at, 1, 1);
+            at += plain;
+        }
+    }
+    Some(view)
+}
+
 /// Returns a text without the characters that nobody sees and the marks piled upon letters; nothing if it has none.
 pub(super) fn seen(text: &[u8]) -> Option<View> {
     if text.is_ascii() {

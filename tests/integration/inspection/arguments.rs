@@ -254,3 +254,39 @@ fn what_tools_are_usually_given_goes_untouched() {
     assert_eq!(inspection.action, Action::Allow, "{:?}", bench.seen(inspection.observations));
     assert_eq!(inspection.cleared.unwrap().into_bytes(), body.to_string());
 }
+
+/// Writes a text as a string of JSON with every sign as an escape.
+fn escaped(text: &str) -> String {
+    text.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect()
+}
+
+#[test]
+fn json_in_json_in_arguments_is_read_and_masked_at_every_depth() {
+    let bench = bench();
+    let token = super::github_token(&bench);
+    let case = Case::request("mask", "openai");
+    for depth in 1..=3 {
+        let innermost = format!(r#"{{"k":"use {} now","n":1}}"#, escaped(&token));
+        let arguments = (1..depth).fold(innermost, |inner, _| json!({ "k": inner }).to_string());
+        let message = json!({ "role": "assistant", "tool_calls": [{ "id": "c", "type": "function",
+            "function": { "name": "pay", "arguments": arguments } }] });
+        let body = json!({ "model": "m", "messages": [message] }).to_string();
+        let outcome = bench.whole(case, &mut bench.vault(), body.as_bytes());
+        assert_eq!(outcome.action, Action::Redact, "{depth} deep");
+        let out: Value = serde_json::from_slice(&outcome.cleared.unwrap().into_bytes()).unwrap();
+        let mut text =
+            out["messages"][0]["tool_calls"][0]["function"]["arguments"].as_str().unwrap().to_owned();
+        for level in 1..depth {
+            let inner: Value =
+                serde_json::from_str(&text).unwrap_or_else(|_| panic!("level {level}: {text}"));
+            text = inner["k"].as_str().unwrap().to_owned();
+        }
+        let innermost: Value = serde_json::from_str(&text).unwrap_or_else(|_| panic!("{depth} deep: {text}"));
+        let masked = innermost["k"].as_str().unwrap();
+        assert!(
+            masked.starts_with("use ") && masked.ends_with(" now") && !masked.contains(&token),
+            "{masked}"
+        );
+        assert_eq!(innermost["n"], 1, "{depth} deep");
+    }
+}

@@ -1,6 +1,7 @@
 //! Inspection with the real packs and the shipped policies, in this process: whole bodies and streams.
 
 mod arguments;
+mod begun;
 mod borders;
 mod canary;
 mod carrier;
@@ -10,6 +11,7 @@ mod endings;
 mod frames;
 mod growing;
 mod hidden;
+mod images;
 mod layer2;
 mod memo;
 mod names;
@@ -18,6 +20,7 @@ mod pieces;
 mod policies;
 mod quoted;
 mod refused;
+mod spelt;
 mod tokens;
 mod traffic;
 mod unknown;

@@ -1,10 +1,15 @@
 //! Bodies that two decoders could read differently: refused where the policy fails closed, recorded where it is open.
 
+use base64::Engine;
 use portcullis::policy::decision::Action;
 
 use super::Bench;
 use super::Case;
 use super::policy_of_all;
+
+fn base64(file: &[u8]) -> String {
+    base64::engine::general_purpose::STANDARD.encode(file)
+}
 
 #[test]
 fn what_cannot_be_read_safely_meets_the_fail_mode() {
@@ -42,6 +47,8 @@ fn what_cannot_be_read_safely_meets_the_fail_mode() {
         ("an unended string", br#"{"a":"x"#.to_vec()),
         ("single quotes", br"{'a':1}".to_vec()),
         ("a leading zero", br#"{"a":012}"#.to_vec()),
+        ("a file in UTF-16", format!(r#"{{"file":{{"file_data":"{}"}}}}"#, base64(&wide)).into()),
+        ("one in an address", format!(r#"{{"url":"data:text/plain;base64,{}"}}"#, base64(&wide)).into()),
     ];
     for (name, body) in table {
         let closed = bench.whole(Case::request("closed", "openai"), &mut bench.vault(), &body);

@@ -2,6 +2,7 @@
 
 use portcullis::llm::stream::StreamFormat;
 use portcullis::policy::decision::Action;
+use portcullis::policy::stream::StreamInspector;
 use serde_json::Value;
 use serde_json::json;
 
@@ -118,4 +119,252 @@ fn a_value_in_a_member_that_nobody_names_never_leaves_wherever_it_is_cut() {
             assert_eq!(String::from_utf8_lossy(&result.out), clean, "{at}");
         }
     }
+}
+
+/// A dialect, the name of an event, its payload, and where the text is in it.
+type Place = (&'static str, Option<&'static str>, StreamFormat, fn(&str) -> Value, &'static str);
+
+/// Places beside what comes in pieces.
+const BESIDE: [Place; 9] = [
+    ("generic", None, StreamFormat::Sse, |it| json!({ "type": "x", "fragment": it }), "/fragment"),
+    (
+        "generic",
+        None,
+        StreamFormat::Ndjson,
+        |it| json!({ "state": "in_progress", "step": "2", "rows": [{ "cells": ["total", it] }] }),
+        "/rows/0/cells/1",
+    ),
+    (
+        "gemini",
+        None,
+        StreamFormat::Sse,
+        |it| json!({ "candidates": [{ "index": 0, "content": { "parts": [{ "novel": { "narration": [it] } }] } }] }),
+        "/candidates/0/content/parts/0/novel/narration/0",
+    ),
+    (
+        "ollama",
+        None,
+        StreamFormat::Ndjson,
+        |it| json!({ "model": "m", "message": { "role": "assistant", "novel": { "narration": it } }, "done": false }),
+        "/message/novel/narration",
+    ),
+    (
+        "ollama",
+        None,
+        StreamFormat::Ndjson,
+        |it| json!({ "model": "m", "narration": it, "done": false }),
+        "/narration",
+    ),
+    (
+        "anthropic",
+        Some("narration"),
+        StreamFormat::Sse,
+        |it| json!({ "type": "narration", "index": 0, "narration": it }),
+        "/narration",
+    ),
+    (
+        "anthropic",
+        Some("content_block_start"),
+        StreamFormat::Sse,
+        |it| json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "novel", "told": { "narration": it } } }),
+        "/content_block/told/narration",
+    ),
+    (
+        "a2a",
+        None,
+        StreamFormat::Sse,
+        |it| {
+            json!({ "jsonrpc": "2.0", "id": 1, "result": { "kind": "status-update", "taskId": "t", "contextId": "c", "final": false,
+            "status": { "state": "working", "message": { "kind": "message", "role": "agent", "messageId": "m",
+                "parts": [{ "kind": "data", "data": { "place": "Rome", "found": [it] } }] } } } })
+        },
+        "/result/status/message/parts/0/data/found/0",
+    ),
+    (
+        "a2a",
+        None,
+        StreamFormat::Sse,
+        |it| {
+            json!({ "jsonrpc": "2.0", "id": 1, "result": { "artifactUpdate": { "taskId": "t", "artifact": { "artifactId": "a",
+            "parts": [{ "data": { "found": it } }] } } } })
+        },
+        "/result/artifactUpdate/artifact/parts/0/data/found",
+    ),
+];
+
+/// Returns the texts at a place of all payloads of a stream, one after another.
+fn said(out: &[u8], format: StreamFormat, pointer: &str) -> String {
+    let out = std::str::from_utf8(out).expect("UTF-8");
+    let payloads = out.lines().filter_map(|line| match format {
+        StreamFormat::Ndjson => Some(line),
+        _ => line.strip_prefix("data: "),
+    });
+    let texts = payloads.filter(|it| !it.is_empty()).filter_map(|it| {
+        let payload: Value = serde_json::from_str(it).expect("JSON");
+        payload.pointer(pointer)?.as_str().map(str::to_owned)
+    });
+    texts.collect()
+}
+
+/// A value that was cut over two events in a member that is named nowhere came out: each event was read alone.
+#[test]
+fn a_value_beside_what_comes_in_pieces_never_leaves_wherever_it_is_cut() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    let text = format!("It is {token} so");
+    for (dialect, name, format, payload, pointer) in BESIDE {
+        let run = |pieces: &[&str], size: usize| {
+            let events: String = pieces.iter().map(|it| event(name, format, &payload(it))).collect();
+            let case = Case::response("all", dialect);
+            bench.stream(case, format, &mut bench.vault(), events.as_bytes().chunks(size))
+        };
+        for cut in 0..=text.len() {
+            let (first, second) = text.split_at(cut);
+            let at = format!("{dialect} {pointer} {cut}");
+            for pieces in
+                [vec![first, second], vec![first, &second[..second.len() / 2], &second[second.len() / 2..]]]
+            {
+                let result = run(&pieces, 4096);
+                assert_eq!((result.end, result.action), (End::Finished, Action::Redact), "{at}");
+                assert_eq!(said(&result.out, format, pointer), text.replace(&token, MASK), "{at}");
+                let seen = result.seen.iter().filter(|seen| seen.0 == "github_token").count();
+                assert_eq!(seen, 1, "{at}");
+            }
+        }
+        let bytewise: Vec<&str> = (0..text.len()).map(|at| &text[at..=at]).collect();
+        let whole = run(&bytewise, 4096);
+        assert_eq!(said(&whole.out, format, pointer), text.replace(&token, MASK), "{dialect} {pointer}");
+        for size in [1, 7] {
+            assert_eq!(run(&bytewise, size).out, whole.out, "{dialect} {pointer} in chunks of {size}");
+        }
+        // What begins as a value does is waited for without words before it, too.
+        for cut in 12..token.len() {
+            let result = run(&[&token[..cut], &token[cut..]], 4096);
+            assert_eq!(said(&result.out, format, pointer), MASK, "{dialect} {pointer} {cut}");
+        }
+        // Where less of it has left, the rest does not follow.
+        for cut in 1..8 {
+            let result = run(&[&token[..cut], &token[cut..]], 4096);
+            let (left, at) = (said(&result.out, format, pointer), format!("{dialect} {pointer} {cut}"));
+            assert_eq!((result.end, result.action), (End::Finished, Action::Redact), "{at}");
+            assert!(left.starts_with(&token[..cut]) && !left.contains(&token[cut..]), "{at}: {left}");
+        }
+    }
+}
+
+#[test]
+fn a_member_that_is_begun_in_a_blocks_start_is_gone_on_with_in_its_deltas() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    let text = format!("It is {token} so");
+    for cut in 0..=text.len() {
+        let (first, second) = text.split_at(cut);
+        let start = json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "narration", "narration": first } });
+        let delta = json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "narration_delta", "narration": second } });
+        let events = [
+            event(Some("content_block_start"), StreamFormat::Sse, &start),
+            event(Some("content_block_delta"), StreamFormat::Sse, &delta),
+        ];
+        let case = Case::response("all", "anthropic");
+        let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [events.concat().as_bytes()]);
+        assert_eq!((result.end, result.action), (End::Finished, Action::Redact), "{cut}");
+        let left = ["/content_block/narration", "/delta/narration"]
+            .map(|at| said(&result.out, StreamFormat::Sse, at));
+        assert_eq!(left.concat(), text.replace(&token, MASK), "{cut}");
+    }
+}
+
+#[test]
+fn a_member_that_is_said_whole_each_time_hides_the_value_at_every_length() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    let text = format!("Well then, the key is {token} and that is all.");
+    let grown = (20..text.len()).step_by(5).chain([text.len()]).map(|end| &text[..end]);
+    let events: String =
+        grown.map(|it| event(None, StreamFormat::Sse, &json!({ "type": "x", "fragment": it }))).collect();
+    let case = Case::response("all", "generic");
+    let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [events.as_bytes()]);
+    let left = String::from_utf8(result.out).expect("UTF-8");
+    assert!(result.end == End::Finished && !left.contains(&token[..6]), "{left}");
+    assert!(left.contains(&text.replace(&token, MASK)), "{left}");
+}
+
+#[test]
+fn states_names_and_counters_hold_nothing_back_and_are_no_text() {
+    let bench = Bench::new("");
+    const STATES: [&str; 3] = ["queued", "in_progress", "completed"];
+    const CELLS: [&str; 3] = ["total", "Berlin", "OK"];
+    type Payload = fn(usize) -> Value;
+    let cases: [(&str, Payload); 8] = [
+        (
+            "generic",
+            |at| json!({ "type": "x", "phase": "thinking", "seq": at.to_string(), "delta": "So it is, " }),
+        ),
+        ("generic", |at| json!({ "phase": STATES[at % 3], "run_id": format!("run-3f2a9c{at}") })),
+        (
+            "generic",
+            |at| json!({ "id": "a", "created_at": format!("2026-11-25T23:04:{}Z", 10 + at), "engine": "us-east-1" }),
+        ),
+        ("generic", |at| json!({ "event": "row", "cell": CELLS[at % 3] })),
+        (
+            "ollama",
+            |at| json!({ "model": "m", "created_at": format!("2026-11-25T23:04:{}Z", 10 + at), "message": { "role": "assistant", "content": "So it is, " }, "note": "fast", "done": false }),
+        ),
+        (
+            "anthropic",
+            |_| json!({ "type": "message_start", "message": { "id": "msg_01", "type": "message", "role": "assistant", "model": "claude-3-5", "content": [], "stop_reason": null, "usage": { "service_tier": "standard", "inference_geo": "not_available" } } }),
+        ),
+        (
+            "gemini",
+            |_| json!({ "candidates": [{ "content": { "role": "model", "parts": [{ "functionCall": { "name": "weather", "args": { "city": "Berlin", "unit": "celsius" } } }] } }] }),
+        ),
+        (
+            "a2a",
+            |_| json!({ "jsonrpc": "2.0", "id": 1, "result": { "parts": [{ "kind": "data", "data": { "city": "Berlin", "status": "found" } }], "messageId": "m", "role": "agent", "kind": "message" } }),
+        ),
+    ];
+    for (dialect, payload) in cases {
+        bench.with_inspector(Case::response("default", dialect), |inspector| {
+            let (mut judge, mut out) = (StreamInspector::new(StreamFormat::Sse, 1 << 20), Vec::new());
+            for at in 0..24 {
+                let event = event(None, StreamFormat::Sse, &payload(at));
+                judge.push(inspector, &mut bench.vault(), event.as_bytes(), &mut out);
+                assert_eq!(out.len(), at + 1, "{dialect}: it waits: {event}");
+            }
+            assert_eq!(judge.action(), Action::Allow, "{dialect}");
+        });
+    }
+}
+
+#[test]
+fn what_is_said_of_a_member_is_over_when_an_event_goes_on_without_it() {
+    let bench = Bench::new("");
+    let started = event(None, StreamFormat::Sse, &json!({ "type": "started", "note": "Looking for it now" }));
+    let key = event(None, StreamFormat::Sse, &json!({ "type": "started", "trace": "4Bf92f3577b34dA6" }));
+    let next = event(None, StreamFormat::Sse, &json!({ "type": "x", "delta": "So it is, " }));
+    for first in [started, key] {
+        bench.with_inspector(Case::response("default", "generic"), |inspector| {
+            let (mut judge, mut out) = (StreamInspector::new(StreamFormat::Sse, 1 << 20), Vec::new());
+            for event in [&first, &next] {
+                judge.push(inspector, &mut bench.vault(), event.as_bytes(), &mut out);
+            }
+            assert_eq!((out.len(), judge.held_bytes()), (2, 0), "{first}");
+        });
+    }
+}
+
+#[test]
+fn an_event_of_more_members_than_are_followed_is_read_all_the_same() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    let many = |said: &str| {
+        let members: serde_json::Map<String, Value> =
+            (0..400).map(|at| (format!("m{at}"), json!(format!("({at}) {said}")))).collect();
+        event(None, StreamFormat::Sse, &Value::Object(members))
+    };
+    let events = [many("so"), many(&token), many(", on")].concat();
+    let case = Case::response("all", "generic");
+    let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [events.as_bytes()]);
+    assert_eq!((result.end, result.action), (End::Finished, Action::Redact));
+    assert_eq!(String::from_utf8_lossy(&result.out), events.replace(&token, MASK));
 }

@@ -203,3 +203,58 @@ fn thoughts_that_end_in_what_may_be_a_key_are_waited_for() {
     assert_eq!(streamed.end, End::Blocked);
     assert!(!String::from_utf8_lossy(&streamed.out).contains(&key[..8]));
 }
+
+/// A number at the end of an answer waited for more of it, although the answer had gone over to calling a tool.
+#[test]
+fn an_answer_that_calls_a_tool_does_not_wait_for_the_rest_of_its_last_word() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let openai = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] });
+    let gemini = |part: Value| json!({ "candidates": [{ "index": 0, "content": { "role": "model", "parts": [part] } }] });
+    let ollama = |message: Value| json!({ "model": "m", "message": message, "done": false });
+    let called = json!([{ "index": 0, "id": "call_1", "type": "function", "function": { "name": "f", "arguments": "" } }]);
+    type Content<'a> = &'a dyn Fn(&str) -> Value;
+    let cases: [(&str, Content<'_>, Value); 3] = [
+        ("openai", &|it| openai(json!({ "content": it })), openai(json!({ "tool_calls": called }))),
+        (
+            "gemini",
+            &|it| gemini(json!({ "text": it })),
+            gemini(json!({ "functionCall": { "name": "f", "args": {} } })),
+        ),
+        (
+            "ollama",
+            &|it| ollama(json!({ "role": "assistant", "content": it })),
+            ollama(
+                json!({ "role": "assistant", "content": "", "tool_calls": [{ "function": { "name": "f", "arguments": {} } }] }),
+            ),
+        ),
+    ];
+    let written = |event: &Value| format!("data: {event}\n\n");
+    let token = github_token(&bench);
+    for (dialect, content, call) in cases {
+        for text in ["So the answer is 42", "It is in the drawe"] {
+            let stream = [content(text), call.clone()].map(|it| written(&it)).concat();
+            bench.with_inspector(Case::response("all", dialect), |inspector| {
+                let (mut judge, mut out) = (StreamInspector::new(StreamFormat::Sse, 1 << 20), Vec::new());
+                judge.push(inspector, &mut bench.vault(), stream.as_bytes(), &mut out);
+                assert!(!out.is_empty(), "{dialect}: {stream}");
+            });
+        }
+        // Where it goes on all the same, and makes a value, that does not leave.
+        for cut in 1..token.len() {
+            let (head, tail) = token.split_at(cut);
+            let stream = [content(&format!("It is {head}")), call.clone(), content(&format!("{tail} so"))];
+            let stream = stream.map(|it| written(&it)).concat();
+            let case = Case::response("all", dialect);
+            let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+            let left = String::from_utf8(result.out).expect("UTF-8");
+            let is_short = cut < 8;
+            assert_eq!(
+                result.end,
+                if is_short { End::Unreadable } else { End::Finished },
+                "{dialect} {cut}: {left}"
+            );
+            let kept = if is_short { tail } else { head };
+            assert!(!left.contains(kept), "{dialect} {cut}: {left}");
+        }
+    }
+}

@@ -24,10 +24,9 @@ export function follow({ last, entry, state }) {
       else fields[name] = value;
     }
     if (/^\d+$/.test(fields.retry ?? '')) retry = Number(fields.retry);
-    if (fields.data.length === 0 || fields.event !== 'audit') return;
-    const told = JSON.parse(fields.data.join('\n'));
     seen = fields.id ?? seen;
-    entry(told);
+    if (fields.data.length === 0 || fields.event !== 'audit') return;
+    entry(JSON.parse(fields.data.join('\n')));
   };
 
   const read = async () => {

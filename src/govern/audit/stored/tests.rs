@@ -26,8 +26,14 @@ fn payload(previous: Hash, hash: Hash, canonical: &[u8]) -> Vec<u8> {
 #[test]
 fn both_versions_stay_as_they_were() {
     let (event, keyring) = (sample::event(11), sample::keyring());
-    let expected =
-        Entry { node: None, id: Ulid(11), event, hash: Hash([1; 32]), previous_hash: Hash::default() };
+    let expected = Entry {
+        node: None,
+        id: Ulid(11),
+        recorded_unix_ms: None,
+        event,
+        hash: Hash([1; 32]),
+        previous_hash: Hash::default(),
+    };
     let newer = fixture_v2(&keyring);
     for fixture in [FIXTURE_V1, &newer] {
         let payload = payload(Hash::default(), Hash([1; 32]), fixture.as_bytes());

@@ -99,7 +99,7 @@ pub(super) fn found(facts: &Facts, category: Category) -> Seen {
             format!("{name} is looked for, and was not found in the last 30 days{without}")
         }
         Verdict::Met | Verdict::Partial => {
-            format!("{count} exchanges of the last 30 days whose gravest finding is {name}{without}")
+            format!("{name} was found in {count} exchanges and scans of the last 30 days{without}")
         }
     };
     let figure = (verdict != Verdict::Unknown).then_some(count as f64);

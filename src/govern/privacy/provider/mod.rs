@@ -72,6 +72,12 @@ pub trait DataProvider: Send + Sync {
         Aliases::default()
     }
 
+    /// Returns the one spelling of a name that this part takes in several; `None`: it knows no such name, or takes it as it
+    /// is.
+    fn spelling(&self, _entity: &str) -> Option<String> {
+        None
+    }
+
     /// Returns which callers its records name by tokens from [`Keyring::seal`](crate::access::keyring::Keyring::seal).
     ///
     /// # Errors

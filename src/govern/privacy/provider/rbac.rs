@@ -64,6 +64,16 @@ impl DataProvider for RbacProvider {
         aliases
     }
 
+    fn spelling(&self, entity: &str) -> Option<String> {
+        let names = [entity.to_owned()];
+        // A key that is called so is meant by just these letters.
+        if !self.keys_of(&names).is_empty() {
+            return None;
+        }
+        let user = self.users_of(&names).into_iter().next()?;
+        (user.id != entity && user.name != entity).then_some(user.name)
+    }
+
     fn export(&self, names: &[String]) -> Result<Option<Facts>, ProviderError> {
         let held: Vec<Role> = self.keys_of(names).iter().map(|key| key.role).collect();
         let held = [held, self.users_of(names).iter().map(|user| user.role).collect()].concat();

@@ -92,7 +92,7 @@ mod tests {
             ..AuditEvent::default()
         };
         let (hash, previous_hash) = Default::default();
-        Entry { node: None, id: Ulid(1), event, hash, previous_hash }
+        Entry { node: None, id: Ulid(1), recorded_unix_ms: None, event, hash, previous_hash }
     }
 
     fn teller() -> Teller {

@@ -3,7 +3,7 @@
 //!
 //! In: the texts of a document. Out: findings whose value begins in one text and ends in another, which no text holds
 //! alone. Only what is near a border is read, with nothing in its place and with a space: who parts a value does not
-//! say which. Of an answer that is what a tool or another agent says; a model's own texts are each read as in a stream.
+//! say which. Of a request that is what is said to a model, of an answer what it says, or a tool or another agent.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -54,7 +54,8 @@ struct Stretch {
 }
 
 impl<'d> Borders<'d> {
-    /// Takes the next text of a document that is no name of a member, and reads what stands over the borders before it if somebody else speaks now.
+    /// Takes the next text of a document that is no name of a member, and reads what stands over the borders before it
+    /// if somebody else speaks now.
     pub(super) fn take(
         &mut self,
         sheet: &mut Sheet<'_, '_>,
@@ -71,7 +72,7 @@ impl<'d> Borders<'d> {
         let is_spoken = match (sheet.inspector.judged(), channel) {
             (_, Channel::ToolResult) => true,
             (Direction::Request, channel) => matches!(channel, Channel::System | Channel::User),
-            (Direction::Response, _) => false,
+            (Direction::Response, channel) => channel == Channel::Assistant,
         };
         let is_text = || match document.step(text, string.node) {
             StepView::Key(name) => TEXT_NAMES.contains(&&*name),

@@ -114,7 +114,14 @@ fn sink(to: SocketAddr) -> Nats {
 
 fn entry(id: u128, message: &str) -> Entry {
     let event = AuditEvent { message: message.to_owned(), ..AuditEvent::default() };
-    Entry { node: None, id: Ulid(id), event, hash: Hash::default(), previous_hash: Hash::default() }
+    Entry {
+        node: None,
+        id: Ulid(id),
+        recorded_unix_ms: None,
+        event,
+        hash: Hash::default(),
+        previous_hash: Hash::default(),
+    }
 }
 
 async fn deliver(sink: &mut Nats, entries: &[Entry]) -> Result<Delivery, Trouble> {

@@ -28,6 +28,7 @@ fn entries(count: u128, message: &str) -> Vec<Entry> {
     let entry = |id| Entry {
         node: None,
         id: Ulid(id),
+        recorded_unix_ms: None,
         event: AuditEvent { message: message.to_owned(), ..AuditEvent::default() },
         hash: Hash::default(),
         previous_hash: Hash::default(),

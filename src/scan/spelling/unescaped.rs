@@ -1,0 +1,76 @@
+//! Escapes inside escapes: JSON in a string of JSON in a string of JSON, and what is escaped for a page twice.
+//!
+//! In: a whole text. Out: what is found in it once its escapes are undone twice or more; once is a reading of every text,
+//! see [`view`]. Each turn reads only what the turn before changed, so that a text without such escapes costs one look.
+
+use std::ops::Range;
+
+use smallvec::smallvec;
+
+use crate::scan::scanner::ScanFault;
+use crate::scan::scanner::Scanner;
+use crate::scan::threat::Decoded;
+use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Encoding;
+use crate::scan::threat::Finding;
+use crate::scan::view;
+use crate::scan::view::View;
+
+/// How many times over the escapes of a text are undone: a string of JSON, four levels deep.
+pub(super) const TIMES_MAX: usize = 4;
+
+impl Scanner {
+    /// Adds what the `wanted` detectors see in a text whose escapes are undone twice, and more often.
+    pub(super) fn scan_unescaped(
+        &self,
+        text: &[u8],
+        wanted: &DetectorSet,
+        found: &mut Vec<Finding>,
+    ) -> Result<(), ScanFault> {
+        let mut views: Vec<View> = view::canonical(text).into_iter().collect();
+        while let Some(view) = views.last().filter(|_| views.len() < TIMES_MAX) {
+            let Some(next) = view::canonical(view.bytes()) else { return Ok(()) };
+            let inner = self.scan_beyond(view.bytes(), wanted)?;
+            found.extend(inner.into_iter().map(|finding| outer(finding, &views)));
+            views.push(next);
+        }
+        Ok(())
+    }
+}
+
+/// Returns a finding of the last of some views, each of the one before it, as one of the text that the first is of.
+fn outer(finding: Finding, views: &[View]) -> Finding {
+    let place = |range: Range<usize>| views.iter().rev().fold(range, |range, view| view.source_range(range));
+    let mut decoded_from = Decoded(smallvec![Encoding::Canonical; views.len()]);
+    decoded_from.0.extend(finding.decoded_from.0);
+    Finding { span: place(finding.span), value: place(finding.value), decoded_from, ..finding }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::pack;
+
+    /// Writes a text as strings of JSON are that stand in others, every sign of it as an escape.
+    fn written(text: &str, times: usize) -> String {
+        let signs: String = text.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+        (1..times).fold(signs, |inner, _| inner.replace('\\', "\\\\"))
+    }
+
+    #[test]
+    fn a_key_is_found_as_deep_as_strings_are_read_and_where_it_stands() {
+        let scanner = Scanner::compile(pack::builtin().expect("the packs")).expect("a scanner");
+        let wanted = scanner.all();
+        let key = format!("AKIA{}", "Z7RQ3N5WLM2JX4KD");
+        for times in 1..=TIMES_MAX {
+            let escaped = written(&key, times);
+            let text = format!(r#"{{"k":"{{\"z\":\"use {escaped} now\"}}"}}"#);
+            let found = scanner.scan_spelt(text.as_bytes(), &wanted).expect("a readable text");
+            let at = text.find(&escaped).expect("the key");
+            let covers = |it: &Finding| it.value == (at..at + escaped.len());
+            assert!(found.iter().any(covers), "{times} times: {found:?}");
+        }
+        let deeper = written(&key, TIMES_MAX + 1);
+        assert!(scanner.scan_spelt(deeper.as_bytes(), &wanted).expect("a readable text").is_empty());
+    }
+}
