@@ -43,7 +43,10 @@ use crate::proxy::coding::CodingFault;
 use crate::proxy::coding::CodingLimits;
 use crate::proxy::coding::StreamDecoder;
 use crate::proxy::upstream::Reply;
+use crate::proxy::upstream::nominated_fields;
 
+/// Fields that tell of the bytes of a body: they are wrong of one in which a value was masked.
+const OF_BYTES: [&str; 5] = ["content-digest", "content-md5", "digest", "etag", "repr-digest"];
 /// Fields of the provider's response that belong to its connection or to bytes that change.
 const DROPPED: [&str; 9] = [
     "clear-site-data",
@@ -397,7 +400,15 @@ impl Gateway {
         let mut head = ResponseHeader::build(source.status, Some(source.headers.len() + 8))?;
         let keeps =
             |name: &HeaderName| !DROPPED.contains(&name.as_str()) && !dropped.contains(&name.as_str());
-        let keeps = |name: &HeaderName| keeps(name) && !is_reserved(name.as_str());
+        let nominated = nominated_fields(&source.headers);
+        let is_changed = recorded_action(&exchange.outcome) == Action::Redact;
+        let keeps = |name: &HeaderName| {
+            let is_stale = is_changed && OF_BYTES.contains(&name.as_str());
+            keeps(name)
+                && !is_reserved(name.as_str())
+                && !is_stale
+                && !nominated.iter().any(|it| it == name.as_str())
+        };
         // A provider's answer is of our host, and its cookies would be of our console too.
         let plants = |name: &HeaderName, value: &HeaderValue| {
             *name == header::SET_COOKIE && cookie::sets_ours(value.as_bytes())

@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http::HeaderValue;
 use http::Uri;
 use http::Version;
@@ -369,7 +370,7 @@ async fn read_final_head(session: &mut HttpSession) -> pingora::Result<()> {
 /// Returns the caller's head without what belongs to its connection, to the form of its body, and to us alone.
 pub fn without_connection(head: &RequestHeader) -> Box<RequestHeader> {
     let mut sent = Box::new(head.clone());
-    for nominated in nominated_fields(head) {
+    for nominated in nominated_fields(&head.headers) {
         sent.remove_header(nominated.as_str());
     }
     a2a::strip_reserved(&mut sent);
@@ -435,8 +436,9 @@ fn address(
     Ok(())
 }
 
-fn nominated_fields(head: &RequestHeader) -> Vec<String> {
-    let lists = head.headers.get_all(header::CONNECTION).iter().filter_map(|list| list.to_str().ok());
+/// Returns the fields that a head says are its connection's (RFC 9110, section 7.6.1), in small letters.
+pub(super) fn nominated_fields(fields: &HeaderMap) -> Vec<String> {
+    let lists = fields.get_all(header::CONNECTION).iter().filter_map(|list| list.to_str().ok());
     lists.flat_map(|list| list.split(',')).map(|name| name.trim().to_ascii_lowercase()).collect()
 }
 

@@ -85,3 +85,34 @@ fn to_a_caller_of_http_1_0_the_end_of_an_answer_is_that_of_its_connection() {
         assert_eq!((answer.header("transfer-encoding"), &answer.body[..]), (Some("chunked"), body));
     }
 }
+
+/// RFC 9110, sections 7.6.1 and 8.8; RFC 9530.
+#[test]
+fn what_tells_of_a_connection_or_of_bytes_that_changed_stays_behind() {
+    let fields =
+        ["connection: x-hop", "x-hop: 1", "etag: \"v1\"", "content-digest: sha-256=:AA==:", "x-own: 2"];
+    let told = |text: &str| format!("{{\"a\":\"{text}\"}}");
+    let upstreams = [
+        answering("application/json", &fields, told("nothing").as_bytes()),
+        answering("application/json", &fields, told(&secret()).as_bytes()),
+    ];
+    let gateway = {
+        let route = |(at, upstream): (usize, &Upstream)| {
+            format!(
+                "[[routes]]\nname = \"r{at}\"\npath_prefix = \"/{at}\"\nupstream = \"http://{}\"\n",
+                upstream.address
+            )
+        };
+        let routes: String = upstreams.iter().enumerate().map(route).collect();
+        Gateway::start(&format!(
+            "{routes}{UNLIMITED}[policies.default]\n[policies.default.categories.secrets]\nmode = \"redact\"\n"
+        ))
+    };
+    for (at, etag) in [(0, Some("\"v1\"")), (1, None)] {
+        let answer = exchange(gateway.proxy, &post(&format!("/{at}/x"), "", "{}"));
+        assert_eq!((answer.status, answer.header("x-own")), (200, Some("2")), "{}", answer.text());
+        assert_eq!((answer.header("x-hop"), answer.header("etag")), (None, etag));
+        assert_eq!(answer.header("content-digest").is_some(), etag.is_some());
+        assert!(!answer.text().contains(&secret()));
+    }
+}

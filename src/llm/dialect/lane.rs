@@ -350,9 +350,9 @@ fn way_below(body: &[u8], doc: &Document, way: &Ancestry, from: usize) -> (Strin
     (name, parts)
 }
 
-/// Returns what an event says it is: its outermost `type`.
+/// Returns what an event says it is: its outermost `type`, or `event_type` where it has none (Cohere's first version).
 pub(super) fn event_kind<'a>(body: &'a [u8], doc: &Document) -> Option<Cow<'a, str>> {
-    doc.str_at(body, &["type"])
+    doc.str_at(body, &["type"]).or_else(|| doc.str_at(body, &["event_type"]))
 }
 
 fn fits_event(wanted: Option<&str>, event: Option<&str>, kind: Option<&str>) -> bool {

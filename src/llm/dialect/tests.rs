@@ -239,6 +239,7 @@ fn deltas_join_by_what_the_provider_says() {
             r#"{"type":"response.novel.delta","delta":"d","output_index":1}"#,
             &["delta(-,response.novel.delta,1,-)=d"],
         ),
+        ("cohere", None, r#"{"is_finished":false,"event_type":"text-generation","text":"d"}"#, &["text()=d"]),
         (
             "anthropic",
             Some("content_block_delta"),
