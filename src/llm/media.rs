@@ -68,6 +68,8 @@ const GLANCE_BYTES: usize = 64;
 const BASE64_BYTES_MIN: usize = 24;
 /// How an address begins that holds what it leads to.
 const DATA: &[u8] = b"data:";
+/// From how many printable signs of ASCII side by side on bytes read as text: compressed ones have no such stretch.
+const WORDS_BYTES_MIN: usize = 32;
 /// What stands before the data there is no longer, in bytes: a media type and its parameters.
 const ADDRESS_HEAD_BYTES_MAX: usize = 128;
 /// Base64 whose padding was taken away; what is left of the last sign is not looked at.
@@ -232,19 +234,26 @@ impl Media {
         file.is_ok_and(|file| Self::is_wide_file(&file))
     }
 
-    /// Tells whether a text is base64 of bytes that are no text, alone or in an address of its own (RFC 2397).
-    pub fn is_binary_base64(text: &[u8]) -> bool {
+    /// Returns the bytes of a text that is base64 of what is no text, alone or in an address of its own (RFC 2397).
+    pub fn binary_of_base64(text: &[u8]) -> Option<Vec<u8>> {
         let text = match text.starts_with(DATA) {
-            true => in_address(text).unwrap_or_default(),
+            true => in_address(text)?,
             false => text,
         };
         // Seen at a glance in most texts, before there is room made for what they would decode to.
         if !text.len().is_multiple_of(4) || !text.iter().take(GLANCE_BYTES).all(|byte| is_base64(*byte)) {
-            return false;
+            return None;
         }
-        let Ok(bytes) = STANDARD.decode(text) else { return false };
+        let bytes = STANDARD.decode(text).ok()?;
         let is_text = std::str::from_utf8(&bytes).is_ok() && !Self::looks_binary(&bytes);
-        !bytes.is_empty() && !is_text && !Self::looks_wide(&bytes)
+        Some(bytes).filter(|bytes| !bytes.is_empty() && !is_text && !Self::looks_wide(bytes))
+    }
+
+    /// Tells whether some stretch of bytes reads as text, whatever stands around it: a file of words with one byte among
+    /// them that is none is no image.
+    pub fn has_words(bytes: &[u8]) -> bool {
+        let is_other = |byte: &u8| !matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
+        bytes.split(is_other).any(|stretch| stretch.len() >= WORDS_BYTES_MIN)
     }
 }
 

@@ -224,7 +224,10 @@ impl Gateway {
             Some(unpriced) => asked(exchange).filter(is_release).find(is_priced).or(Some(unpriced)),
             None => answered.or_else(|| asked(exchange).next()),
         }
-        .map(|name| if self.is_told_in(exchange, name) { REDACTED } else { name }.to_owned())
+        .map(|name| match !is_priced(&name) && self.is_told_in(exchange, name) {
+            true => REDACTED.to_owned(),
+            false => name.to_owned(),
+        })
     }
 
     /// Tells whether something is found in the name of a model, where anything was found in the exchange.

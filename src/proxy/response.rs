@@ -64,8 +64,9 @@ const DROPPED: [&str; 9] = [
 const BEGIN_BYTES: usize = 512;
 /// How long the first of JSON lines may be that are not declared as such, in bytes.
 const LINE_BYTES: usize = 64 << 10;
-/// The same where it is coded.
+/// The same where it is coded, and how much that may unfold to: it is undone anew with each piece.
 const CODED_LINE_BYTES: usize = 4 << 10;
+const UNFOLDED_BYTES: usize = 256 << 10;
 
 /// What a response begins with.
 #[derive(Default)]
@@ -453,6 +454,8 @@ fn shown<'b>(
     match coding {
         Ok(None) => Cow::Borrowed(begin),
         Ok(Some(coding)) => {
+            let limits = CodingLimits { decoded_bytes_max: UNFOLDED_BYTES, ..limits };
+            let begin = begin.get(..CODED_LINE_BYTES).unwrap_or(begin);
             let decoded = StreamDecoder::new(*coding, limits).and_then(|mut decoder| decoder.push(begin));
             Cow::Owned(decoded.unwrap_or_default().into())
         }

@@ -182,4 +182,15 @@ fn what_is_found_in_the_name_of_a_model_is_not_kept() {
     let usage = counted(&gateway, 1);
     assert_eq!(usage["total_tokens"], 100, "{usage}");
     assert!(!usage.to_string().contains(&name), "{usage}");
+    // What has a price is the name of a model, whatever else was found.
+    let asked = ASK.replace("four words", &name);
+    let upstream = Upstream::answering("application/json", ANSWER);
+    let gateway = Gateway::start(&format!(
+        "[[routes]]\nname = \"all\"\nupstream = \"http://{}\"\n{UNLIMITED}\
+         [policies.default]\n[policies.default.categories.secrets]\nmode = \"redact\"\n",
+        upstream.address
+    ));
+    assert_eq!(exchange(gateway.proxy, &post(CHAT, "", &asked)).status, 200);
+    let usage = counted(&gateway, 1);
+    assert_eq!(usage["by_model"]["gpt-4o-mini-2024-07-18"]["total_tokens"], 100, "{usage}");
 }

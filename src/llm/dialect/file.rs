@@ -11,7 +11,7 @@
 //! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
 //! | `[[lane]]` | where deltas of a text are, in which event (a glob); told apart by `key` members, by each `[*]` (its `index` member, else its position), not by `[+]`, and by `flags` beside it that are true. A path that ends in `**`, or in `*`, is for what no other rule names, labels and metadata aside; `kind` says how it comes: in `pieces` (the usual way), in `brief` ones, `whole` each time, in `messages` that are read alone too, as `stray` members of events: read alone, and put together where they may be pieces (asked where no other rule fits, and no name that tells a piece); `json` tells that it is JSON itself, as a tool call's arguments are: masks leave it so |
 //! | `[[joined]]` | lanes whose texts are read once more as one text, of that name, in the order in which they come; of several that join one lane, those of fewer lanes first |
-//! | `[[sound]]` | where sound, images and files are, in base64, in which event: what holds no text there passes, and is counted; a short one only in an event |
+//! | `[[sound]]` | where sound, images and files are, in base64, in which event: what holds no text there passes, and is counted; a short one, or one with words in it, only in an event |
 //! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so; with `may_resume` not those that end in what is likely to be the begin of a value |
 //! | `[usage]` | alternatives of sums of paths; `[name=text]` in a path leads to the element whose member is that text |
 

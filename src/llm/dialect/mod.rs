@@ -39,8 +39,8 @@ use crate::llm::json::folded_hash;
 use crate::llm::media::Media;
 use crate::llm::stream::StreamFormat;
 
-/// A shorter image or sound is read like any string, in bytes of base64: a key may be base64, too. What comes in events of
-/// sound alone is sound, however short.
+/// A shorter image, sound or file is read like any string, in bytes of base64: a key may be base64, too. What comes in
+/// events of sound alone is sound, however short.
 const FILE_BYTES_MIN: usize = 256;
 
 /// The dialects of a ruleset.
@@ -363,13 +363,12 @@ impl Dialect {
             return false;
         }
         // Asked first, for it is told soonest: language is no base64.
-        if !Media::is_binary_base64(body.get(string.raw.clone()).unwrap_or_default()) {
-            return false;
-        }
+        let raw = body.get(string.raw.clone()).unwrap_or_default();
+        let Some(bytes) = Media::binary_of_base64(raw) else { return false };
         let steps = pattern::Ancestry::of(doc, string.node);
         let kind = lane::event_kind(body, doc);
-        let is_long = string.raw.len() >= FILE_BYTES_MIN;
-        let is_sound = |rule: &SoundRule| is_long || rule.event.is_some();
+        let is_file = raw.len() >= FILE_BYTES_MIN && !Media::has_words(&bytes);
+        let is_sound = |rule: &SoundRule| is_file || rule.event.is_some();
         let mut rules = self.sounds.iter().filter(|rule| is_sound(rule));
         rules.any(|rule| rule.fits(event, kind.as_deref(), body, doc, &steps))
     }

@@ -73,6 +73,8 @@ fn what_is_binary_passes_whatever_its_base64_spells() {
     let image = format!("iVBORw0KGgoAAAANSUhEUgAA+/+/{KEY}+/+/{}", "/+8A".repeat(64));
     assert_eq!(STANDARD.decode(&image).expect("base64")[..4], *b"\x89PNG");
     let told = STANDARD.encode(format!("It is {KEY} so."));
+    let words = format!("It is the key that was told here: {KEY} and nothing else. ").repeat(6);
+    let mixed = STANDARD.encode([words.as_bytes(), b"\xff\x00"].concat());
     for (name, case, body) in bodies() {
         let judged = |body: &Value| {
             let judged = bench.whole(case, &mut bench.vault(), body.to_string().as_bytes());
@@ -81,8 +83,8 @@ fn what_is_binary_passes_whatever_its_base64_spells() {
         };
         let sent = body(&image);
         assert_eq!(judged(&sent), (Action::Allow, sent.to_string()), "{name}");
-        // Text in its place is read, in base64 or not.
-        for text in [told.as_str(), KEY, &format!("{image}, {KEY}")] {
+        // Text in its place is read, in base64 or not, and with bytes in it that are none.
+        for text in [told.as_str(), KEY, &format!("{image}, {KEY}"), mixed.as_str()] {
             assert_eq!(judged(&body(text)).0, Action::Redact, "{name}: {text}");
         }
     }
