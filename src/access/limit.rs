@@ -308,8 +308,11 @@ impl Buckets {
         let caller = self.caller(caller);
         let mut shard = self.shard(caller).lock();
         let key = if tokens > 0 { shard.room(caller, now_ns) } else { shard.place(caller) };
-        // A clock set back must not lock a caller out: no bucket is emptier than empty.
-        let full_at = shard.full_at.get(&key).copied().unwrap_or(now_ns).clamp(now_ns, now_ns + capacity);
+        let is_shared = self.is_shared.load(Ordering::Relaxed);
+        // A clock set back must not lock a caller out: no bucket is emptier than empty, but for what other nodes let pass too
+        // much, which is at most as much again.
+        let emptiest = now_ns + if is_shared { 2 * capacity } else { capacity };
+        let full_at = shard.full_at.get(&key).copied().unwrap_or(now_ns).clamp(now_ns, emptiest);
         let after = full_at + interval * tokens;
         let refuses = tokens > 0 && self.refuses.load(Ordering::Relaxed);
         let allowed = after - now_ns <= capacity && !refuses;
@@ -317,12 +320,12 @@ impl Buckets {
         if tokens > 0 {
             shard.full_at.insert(key, kept);
         }
-        if tokens > 0 && allowed && self.is_shared.load(Ordering::Relaxed) {
+        if tokens > 0 && allowed && is_shared {
             let taken = Taken { caller: key, cost_ns: interval * tokens, capacity_ns: capacity };
             shard.tell_later(taken);
         }
         drop(shard);
-        let remaining = (capacity - (kept - now_ns)) / interval;
+        let remaining = ((capacity - (kept - now_ns)) / interval).max(0);
         let wait = if refuses {
             REFUSED_FOR_NS
         } else if remaining > 0 {

@@ -133,3 +133,30 @@ fn a_restart_is_no_refill() {
     assert!(again.levels(&store).list(&KeyRange::all(), Order::Ascending, SHARDS).unwrap().is_empty());
     assert_eq!(open(200_000).peek("a", Tier::Community, at(200_000)).remaining, 100);
 }
+
+/// Three nodes that a caller asks all the time let each token pass at the same moment, before any of them has heard of the
+/// others: what was too much is missing afterwards, however often the caller asks meanwhile.
+#[test]
+fn what_other_nodes_let_pass_is_missing_whoever_asks_meanwhile() {
+    const SECONDS: i64 = 600;
+    let nodes = [(); 3].map(|()| Buckets::keyed(Kind::Callers, quotas(), NodeSecret::random()));
+    nodes.iter().for_each(Buckets::share);
+    let burst = quotas()[Tier::Community as usize].unwrap().burst as usize;
+    let (mut full_at, mut passed) = (0, 0);
+    for now in (0..SECONDS * 1000).step_by(50).map(at) {
+        let take = |node: &Buckets| node.take("ada", Tier::Community, now);
+        passed += nodes.iter().filter(|node| take(node).allowed).count();
+        for node in &nodes {
+            for taken in node.taken(1) {
+                // As the script does that all nodes tell.
+                let now = now.as_nanosecond();
+                full_at = (full_at.max(now) + taken.cost_ns).min(now + 2 * taken.capacity_ns);
+                node.learn(&taken, full_at);
+            }
+        }
+        let left = nodes[0].peek("ada", Tier::Community, now);
+        assert!(left.remaining <= burst as u64, "{left:?}");
+    }
+    let due = SECONDS as usize + burst;
+    assert!((due..=due + burst + nodes.len()).contains(&passed), "{passed} instead of {due}");
+}
