@@ -35,6 +35,8 @@ use crate::proxy::coding::CodingLimits;
 
 /// Longer bodies and events are read off the worker's own loop, so that other exchanges go on.
 const BLOCKING_BYTES: usize = 32 << 10;
+/// Longer JSON is taken apart there too; of what is shorter, only the texts that were never read before count.
+const PARSED_BYTES: usize = 256 << 10;
 
 impl Gateway {
     /// Takes, judges and clears the request body.
@@ -165,9 +167,14 @@ impl Gateway {
             trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
             guarded: exchange.guarded.as_deref().filter(|_| direction == Direction::Response),
             expired: &expired,
+            aside: |bytes, work| aside(bytes, work),
         };
         let vault = &mut exchange.vault;
-        let bytes = if inspector.is_slow() { usize::MAX } else { body.len() };
+        let bytes = match media {
+            _ if inspector.is_slow() => usize::MAX,
+            Ok(Media::Json) if body.len() <= PARSED_BYTES => 0,
+            _ => body.len(),
+        };
         let inspection = aside(bytes, || inspector.body(body, media, vault));
         exchange.outcome.scanning += self.clock.monotonic() - began;
         self.count_unreadable(inspection.unreadable.as_ref());

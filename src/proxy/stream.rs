@@ -196,6 +196,7 @@ impl Gateway {
             trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
             guarded: exchange.guarded.as_deref(),
             expired: &expired,
+            aside: |bytes, work| aside(bytes, work),
         };
         let mut cleared = Vec::new();
         let (vault, unread) = (&mut exchange.vault, stream.unread_bytes());

@@ -222,6 +222,7 @@ impl Bench {
             trial: None,
             guarded: None,
             expired: &|| clock.monotonic() >= deadline,
+            aside: |_, work| work(),
         };
         let only = self.options.left(&self.ruleset);
         let mut vault = Vault::new(self.office.tenant.clone());

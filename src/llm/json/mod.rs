@@ -184,6 +184,11 @@ impl Document {
         self.value(node) == Some(Value::Array)
     }
 
+    /// Tells whether a value is a number, a truth value or `null`: it holds no text.
+    pub fn is_textless(&self, node: NodeId) -> bool {
+        matches!(self.value(node), Some(Value::Number(..) | Value::Bool(_) | Value::Null))
+    }
+
     /// Tells whether a value is there and is not `null`.
     pub fn is_set(&self, node: NodeId) -> bool {
         self.value(node).is_some_and(|value| value != Value::Null)

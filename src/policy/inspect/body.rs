@@ -177,17 +177,29 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     sheet.usage.merge(Usage::read(dialect, text, &document));
     pin_tools(sheet, text, &document);
     let texts = survey(sheet, text, &document);
-    trace_prompt(sheet, text, &document, &texts);
     let edits = sheet.edit_count();
-    scan_texts(sheet, text, offset, (&document, &texts))?;
-    scan_borders(sheet, text, offset, (&document, &texts))?;
-    numbers(sheet, text, offset, &document)?;
+    let (aside, mut outcome) = (sheet.inspector.aside, Ok(()));
+    aside(texts.joined.len(), &mut || outcome = judge_texts(sheet, text, offset, (&document, &texts)));
+    outcome?;
     if sheet.edit_count() > edits {
         for (range, none) in dialect.copies(text, &document) {
             sheet.empty(shifted(range, offset), none);
         }
     }
     Ok(())
+}
+
+/// Judges what the texts of a document hold that is not known to be clean, and its long numbers.
+fn judge_texts(
+    sheet: &mut Sheet<'_, '_>,
+    text: &[u8],
+    offset: usize,
+    (document, texts): (&Document, &Texts),
+) -> Result<(), Unreadable> {
+    trace_prompt(sheet, text, document, texts);
+    scan_texts(sheet, text, offset, (document, texts))?;
+    scan_borders(sheet, text, offset, (document, texts))?;
+    numbers(sheet, text, offset, document)
 }
 
 /// Refuses a request that brings a file in base64 which is text in wide characters: read as a part of a form, it is
@@ -218,6 +230,9 @@ fn survey(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) -> Texts 
         }
         // A key belongs to no model; only one that is long is worth asking whose it is.
         let is_asked = !string.key || alone.len() >= memo::TEXT_BYTES_MIN;
+        if !is_asked && document.is_textless(string.node) {
+            return Known { channel: None, standing: recall.of_name(sheet, alone) };
+        }
         let channel = is_asked.then(|| dialect.channel(text, document, string));
         let words = channel.map(|channel| words_of(channel, dialect, text, document, string));
         let bytes = words.map_or(0, |words| bytes_of_model(alone, (direction, words), string));

@@ -185,7 +185,12 @@ pub struct Inspector<'a> {
     pub guarded: Option<&'a Guarded>,
     /// Tells whether the time for this body is over.
     pub expired: &'a (dyn Fn() -> bool + Sync),
+    /// Does what may take long, where whoever asks has others to serve meanwhile.
+    pub aside: Aside,
 }
+
+/// Does work on so many bytes, wherever that holds up nobody, and returns once it is done.
+pub type Aside = fn(usize, &mut dyn FnMut());
 
 impl From<Late> for Unreadable {
     fn from(_: Late) -> Self {

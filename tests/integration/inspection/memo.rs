@@ -64,3 +64,32 @@ fn a_history_that_is_known_is_judged_as_one_that_is_not() {
         }
     }
 }
+
+#[test]
+fn a_name_that_is_known_is_judged_as_one_that_is_not() {
+    let mut bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    let bodies = [
+        json!({ "usage": { "prompt_tokens": 100, "token": 7, "cached": true, "password": null } }),
+        json!({ "usage": { token.as_str(): 7, "token": 8 } }),
+        json!({ "token": "9fK2-xQ7v-Lm4Z-tR8w-Yb3N", "prompt_tokens": 4 }),
+        json!({ "password": { "token": [7, true] }, "cached": token.as_str() }),
+        json!({ "card_number": 4_111_111_111_111_111_u64, "token": 9 }),
+    ]
+    .map(|body| body.to_string());
+    for case in [Case::request("all", "openai"), Case::response("all", "openai")] {
+        let mut judged = |body: &str, caller: String| {
+            bench.caller = Some(CallerId::new(caller));
+            let judged = bench.whole(case, &mut bench.vault(), body.as_bytes());
+            let left = judged.cleared.map(|cleared| cleared.into_bytes());
+            (judged.action, judged.observations, left)
+        };
+        for (at, body) in bodies.iter().enumerate() {
+            let anew = judged(body, at.to_string());
+            for time in ["known in part", "sent again"] {
+                assert_eq!(judged(body, "ann".to_owned()), anew, "{body}, {time}");
+            }
+            assert_eq!(anew.1.is_empty(), at == 0, "{body}");
+        }
+    }
+}

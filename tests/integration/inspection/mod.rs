@@ -186,6 +186,7 @@ impl Bench {
             trial: None,
             guarded: self.guarded.as_ref(),
             expired: &|| self.is_late || self.looks_left.as_ref().is_some_and(takes_the_last),
+            aside: |_, work| work(),
         })
     }
 

@@ -28,17 +28,33 @@ pub(super) enum Standing {
     Clean,
 }
 
-/// Asks for texts that were clean before: of requests, whose history comes again with each turn.
-pub(super) struct Recall(Option<Circumstances>);
+/// What the names of members are known as, beside texts of channels.
+const OF_NAMES: u8 = 0x80;
+
+/// Asks for texts that were clean before: of requests, whose history comes again with each turn; and for names that were,
+/// such as those of an API's own members, which come with each body.
+pub(super) struct Recall {
+    texts: Option<Circumstances>,
+    names: Option<Circumstances>,
+}
 
 impl Recall {
     pub(super) fn of(sheet: &Sheet<'_, '_>) -> Self {
         let Inspector { ruleset, caller, trial, .. } = sheet.inspector;
         // What one model finds clean says nothing of another.
-        if sheet.inspector.judged() == Direction::Response || trial.is_some() {
-            return Self(None);
+        if trial.is_some() {
+            return Self { texts: None, names: None };
         }
-        Self(ruleset.memo.circumstances(sheet.wanted(), caller.map_or("", CallerId::as_str)))
+        let names = ruleset.memo.circumstances(sheet.wanted(), caller.map_or("", CallerId::as_str));
+        Self { texts: names.filter(|_| sheet.inspector.judged() == Direction::Request), names }
+    }
+
+    /// Returns the standing of a short name of a value that holds no text: it says nothing of any other text.
+    pub(super) fn of_name(&self, sheet: &Sheet<'_, '_>, name: &[u8]) -> Standing {
+        match self.names {
+            Some(circumstances) if !sheet.may_restore(name) => known(sheet, circumstances, OF_NAMES, name),
+            _ => Standing::Unknown,
+        }
     }
 
     /// Returns the standing of a text; one that may be a secret for its name, or hold a value to be put back, is
@@ -50,20 +66,25 @@ impl Recall {
         channel: Option<Channel>,
         alone: &[u8],
     ) -> Standing {
-        let (Some(circumstances), Some(channel)) = (self.0, channel) else { return Standing::Unknown };
+        let (Some(circumstances), Some(channel)) = (self.texts, channel) else { return Standing::Unknown };
         if alone.len() < memo::TEXT_BYTES_MIN
             || name_of_secret(text, document, at).is_some()
             || sheet.may_restore(alone)
         {
             return Standing::Unknown;
         }
-        let ruleset = sheet.inspector.ruleset;
         let reading = layer3::reading(sheet.inspector.judged(), channel) ^ names::reading(channel, alone);
-        match ruleset.memo.tag(circumstances, reading, alone) {
-            Some(tag) if ruleset.memo.knows(tag) => Standing::Clean,
-            Some(tag) => Standing::New(tag),
-            None => Standing::Unknown,
-        }
+        known(sheet, circumstances, reading, alone)
+    }
+}
+
+/// Returns the standing of a text by what is remembered.
+fn known(sheet: &Sheet<'_, '_>, circumstances: Circumstances, reading: u8, alone: &[u8]) -> Standing {
+    let memo = &sheet.inspector.ruleset.memo;
+    match memo.tag(circumstances, reading, alone) {
+        Some(tag) if memo.knows(tag) => Standing::Clean,
+        Some(tag) => Standing::New(tag),
+        None => Standing::Unknown,
     }
 }
 
