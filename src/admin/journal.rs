@@ -62,11 +62,7 @@ impl Call {
     /// # Errors
     /// The audit log cannot be written, and nobody said that changes go on without it.
     pub fn ensure_recordable(&self) -> Result<(), ApiError> {
-        let broken = match self.office.recorder.health() {
-            Health::Sound => false,
-            Health::Degraded(trouble) => !trouble.writable(),
-        };
-        if broken && !self.office.facts.without_record { Err(ApiError::Unavailable) } else { Ok(()) }
+        if self.office.records() { Ok(()) } else { Err(ApiError::Unavailable) }
     }
 }
 
@@ -82,6 +78,15 @@ impl Office {
         }
         // A refusal that cannot be recorded is still a refusal; the recorder counts the loss.
         let _ = self.recorder.record_soon(event);
+    }
+
+    /// Tells whether what happens now can be recorded, or goes on without.
+    pub fn records(&self) -> bool {
+        let is_written = match self.recorder.health() {
+            Health::Sound => true,
+            Health::Degraded(trouble) => trouble.writable(),
+        };
+        is_written || self.facts.without_record
     }
 
     /// Tells whether what is written arrives in the stores, as far as is known.

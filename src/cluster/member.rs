@@ -128,6 +128,8 @@ struct View {
     beat: u64,
     /// When this node last changed its row.
     told: Option<Duration>,
+    /// Since when it has done so without a pause of [`AWAY_AFTER`].
+    telling_since: Option<Duration>,
     /// As of when all that it keeps in memory is what all nodes wrote.
     followed: Option<Duration>,
 }
@@ -178,7 +180,8 @@ impl Members {
     fn begin(&self) {
         let now = self.clock.monotonic();
         let mut view = self.view.lock();
-        (view.told, view.followed) = (Some(now), Some(now));
+        view.tell(now);
+        view.followed = Some(now);
     }
 
     fn others(&self) -> Result<Vec<(String, NodeRecord)>, StoreError> {
@@ -211,7 +214,7 @@ impl Members {
         let all = self.table.list(&KeyRange::all(), Order::Ascending, NODES_MAX)?;
         let mut view = self.view.lock();
         view.beat = beat;
-        view.told = Some(begun);
+        view.tell(begun);
         view.see(all, self.clock.monotonic());
         let gone = view.forgotten(self.clock.monotonic());
         drop(view);
@@ -260,6 +263,16 @@ impl Members {
         self.is_lately(self.view.lock().followed)
     }
 
+    /// Tells whether this node reaches the others, and has not been able for long to follow what they write: it knows less
+    /// than they do. One that reaches nobody may know as much as anybody.
+    pub fn has_lost_track(&self) -> bool {
+        let (told, since, followed) = {
+            let view = self.view.lock();
+            (view.told, view.telling_since, view.followed)
+        };
+        self.is_lately(told) && !self.is_lately(since) && !self.is_lately(followed)
+    }
+
     fn is_lately(&self, at: Option<Duration>) -> bool {
         at.is_some_and(|at| self.clock.monotonic().saturating_sub(at) < AWAY_AFTER)
     }
@@ -294,6 +307,13 @@ impl Members {
 }
 
 impl View {
+    fn tell(&mut self, now: Duration) {
+        if self.told.is_none_or(|before| now.saturating_sub(before) >= AWAY_AFTER) {
+            self.telling_since = Some(now);
+        }
+        self.told = Some(now);
+    }
+
     fn see(&mut self, all: Vec<(String, NodeRecord)>, now: Duration) {
         let mut before = std::mem::take(&mut self.seen);
         for (id, record) in all {

@@ -74,14 +74,28 @@ fn a_node_that_cannot_follow_is_out_of_touch_until_it_can() {
     assert!(members.is_in_touch(), "as long as a lost database would be waited for");
     wait();
     assert!(!members.is_in_touch() && !members.keeps_up(), "it beats, and knows old keys");
+    assert!(members.has_lost_track());
     is_readable.store(true, Ordering::Relaxed);
     follower.look().unwrap();
-    assert!(members.is_in_touch() && members.keeps_up());
+    assert!(members.is_in_touch() && members.keeps_up() && !members.has_lost_track());
     for _ in 0..AWAY_AFTER.as_secs() {
         clock.advance(BEAT_EVERY);
         members.beat(NodeFacts::default()).unwrap();
     }
     assert!(!members.is_in_touch(), "nobody looks any more");
+}
+
+#[test]
+fn a_node_that_was_cut_off_has_not_lost_track_when_it_is_back() {
+    let (store, clock) = (Store::in_memory(), manual());
+    let members = member(&store, "one", Sharing::Together, &clock);
+    members.claim().unwrap();
+    clock.advance(AWAY_AFTER * 2);
+    assert!(!members.is_in_touch() && !members.has_lost_track(), "nobody is heard, and nobody heard it");
+    members.beat(NodeFacts::default()).unwrap();
+    assert!(!members.has_lost_track(), "it has had no time to look");
+    members.followed(members.moment());
+    assert!(members.is_in_touch() && !members.has_lost_track());
 }
 
 #[test]

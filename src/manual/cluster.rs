@@ -184,8 +184,10 @@
 //! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one. One that cannot read newer records yet (names of keys, users, sessions and the authors of revisions are sealed since version 2) goes on with those it knows, and cannot change them: it keeps the rules it has, and does not begin again; the way back to it is the backup that was made before |
 //! | the nodes' files differ | the rules are those of the newest revision; a node where they do not build keeps what it had and is shown as `behind` |
 //!
-//! A node that was cut off does not know of keys that were revoked meanwhile: where that matters, let the load balancer
-//! ask `/health`, which is `degraded` then.
+//! `/ready` stays 200 while the database is away, or else a balancer would take out all nodes at once for what none of
+//! them needs to answer. A node that was cut off does not know of keys that were revoked meanwhile: where that matters, let
+//! the load balancer ask `/health`, which is `degraded` (503) then. One that reaches the database, and cannot follow what others
+//! wrote there, is not ready after 5 s.
 //!
 //! # Scale
 //! A request asks nothing of the database: keys, sessions and rules are in memory. What a node writes each second is one

@@ -58,11 +58,19 @@ pub async fn full(call: Call) -> Answer {
 
 /// `GET /ready`: 503 from the moment that the process is asked to end, while it still takes traffic.
 pub async fn ready(call: Call) -> Answer {
-    let needed = [Dependency::Proxy, Dependency::Scanner, Dependency::Persistence];
-    let ready = !call.office.telemetry.lifecycle.is_leaving()
-        && needed.into_iter().all(|dependency| is_up(&call.office, dependency));
+    let ready = !call.office.telemetry.lifecycle.is_leaving() && takes_traffic(&call.office);
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     with_status(status, &Readiness { ready, status: if ready { "ready" } else { "not_ready" } })
+}
+
+/// Tells whether traffic that comes is answered. Where state cannot be written, or the database of the nodes is away, changes
+/// are refused and traffic goes on: were no node ready then, a balancer would take all of them out at once.
+fn takes_traffic(office: &Office) -> bool {
+    let needed = [Dependency::Proxy, Dependency::Scanner, Dependency::Persistence];
+    let has_lost_track = office.members.as_ref().is_some_and(|members| members.has_lost_track());
+    needed.into_iter().all(|dependency| office.telemetry.health.is_up(dependency))
+        && office.records()
+        && !has_lost_track
 }
 
 fn report(office: &Office, named: &[Dependency]) -> Answer {

@@ -110,8 +110,10 @@ fn no_answer_is_wrong_whatever_fails() {
         let refused = world.call(0, "POST", "/api/v1/keys", &json!({"name": "x", "role": "auditor"}));
         assert_eq!(refused.status, 503, "{}", refused.text());
         eventually(PATIENCE, "it is told", || {
-            world.call(1, "GET", "/api/v1/cluster/health", &Value::Null).json()["status"] == "degraded"
+            world.call(1, "GET", "/health", &Value::Null).json()["status"] == "degraded"
         });
+        let ready = (0..3).map(|node| world.call(node, "GET", "/ready", &Value::Null).status);
+        assert_eq!(ready.collect::<Vec<_>>(), [200; 3], "a balancer leaves the nodes in: traffic goes on");
         world.server.restart();
         world.settle();
         go_on("the database is back");
