@@ -91,7 +91,7 @@ CHECKS = {
     "au_tfn": ("au.tfn", ["ddddddddd"]),
     "au_abn": ("au.abn", ["ddddddddddd"]),
     "au_acn": ("au.acn", ["ddddddddd"]),
-    "nz_ird": ("nz.ird", ["0dddddddd", "1dddddddd"]),
+    "nz_ird": ("nz.ird", ["dddddddd", "0dddddddd", "1dddddddd"]),
     "imei": ("imei", ["35ddddddddddddd", "86ddddddddddddd"]),
     "ro_cnp": ("ro.cnp", ["18001d0dddddd", "29002d1dddddd"]),
     "bg_egn": ("bg.egn", ["8001d0dddd"[:10], "7002d1dddd"]),

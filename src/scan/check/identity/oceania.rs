@@ -35,13 +35,19 @@ pub fn au_medicare(value: &[u8]) -> bool {
     })
 }
 
-/// Tells whether `value` is a New Zealand tax number of nine digits: two-stage mod 11.
+/// Tells whether `value` is a New Zealand tax number of nine digits, or of eight, which have a zero before them: two-stage
+/// mod 11.
 pub fn nz_ird(value: &[u8]) -> bool {
     let check = |body: &[u8], weights: &[u32]| match weigh(body, weights) % 11 {
         0 => 0,
         rest => 11 - rest,
     };
-    digits::<9>(value).is_some_and(|ird| {
+    let ird = digits::<9>(value).or_else(|| {
+        let mut padded = [0; 9];
+        padded[1..].copy_from_slice(&digits::<8>(value)?);
+        Some(padded)
+    });
+    ird.is_some_and(|ird| {
         let first = check(&ird[..8], &[3, 2, 7, 6, 5, 4, 3, 2]);
         let decided = if first < 10 { first } else { check(&ird[..8], &[7, 4, 3, 2, 5, 2, 7, 6]) };
         (10_000_000..=150_000_000).contains(&number(&ird)) && decided == u32::from(ird[8])
