@@ -5,6 +5,7 @@
 use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use http_body_util::Limited;
 use hyper::client::conn::http1;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -28,6 +30,7 @@ use tokio::time::timeout;
 use super::address;
 use super::config::Peer;
 use super::sink::Trouble;
+use crate::clock::Clock;
 use crate::tls::client::TlsClient;
 
 /// The longest answer that is read, in bytes.
@@ -44,6 +47,7 @@ pub(super) struct HttpClient {
     peer: Peer,
     tls: Option<TlsClient>,
     timeout: Duration,
+    clock: Arc<dyn Clock>,
     open: Option<Connection>,
 }
 
@@ -62,8 +66,8 @@ pub(super) enum Stream {
 }
 
 impl HttpClient {
-    pub(super) fn new(peer: Peer, tls: Option<TlsClient>, timeout: Duration) -> Self {
-        Self { peer, tls, timeout, open: None }
+    pub(super) fn new(peer: Peer, tls: Option<TlsClient>, timeout: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self { peer, tls, timeout, clock, open: None }
     }
 
     /// Posts a body.
@@ -81,11 +85,12 @@ impl HttpClient {
             Some(standing) => standing,
             None => open(&self.peer, self.tls.as_ref()).await?,
         };
+        let clock = Arc::clone(&self.clock);
         let exchange = async {
             let response = sender.send_request(request).await.map_err(|_| Trouble::Broken)?;
             let (head, body) = response.into_parts();
             let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map_err(|_| Trouble::Broken)?;
-            let retry_after = retry_after(&head.headers);
+            let retry_after = retry_after(&head.headers, clock.now());
             Ok(HttpAnswer { status: head.status, body: body.to_bytes(), retry_after })
         };
         let exchange = async move {
@@ -128,16 +133,16 @@ impl HttpClient {
 }
 
 /// Returns how long a receiver asks to be left alone: in seconds, or until a moment by its own clock, which `Date` tells
-/// (RFC 9110 §10.2.3).
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+/// (RFC 9110 §10.2.3), or by ours where it tells none.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|it: &HeaderValue| it.to_str().ok());
     let asked = text(header::RETRY_AFTER)?;
     if let Ok(seconds) = asked.trim().parse() {
         return Some(Duration::from_secs(seconds));
     }
     let moment = |text| rfc2822::parse(text).ok().map(|at| at.timestamp());
-    let wait = moment(asked)?.duration_since(moment(text(header::DATE)?)?);
-    Duration::try_from(wait).ok()
+    let its_now = text(header::DATE).and_then(moment).unwrap_or(now);
+    Duration::try_from(moment(asked)?.duration_since(its_now)).ok()
 }
 
 async fn open(peer: &Peer, tls: Option<&TlsClient>) -> Result<Connection, Trouble> {
@@ -206,19 +211,23 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::clock::SystemClock;
 
     /// No receiver of these tests is waited for so long.
     const TIMEOUT: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_receiver_asks_for_seconds_or_for_a_moment_by_its_own_clock() {
+    fn a_receiver_asks_for_seconds_or_for_a_moment_by_its_own_clock_or_by_ours() {
         let now = "Sun, 06 Nov 1994 08:49:37 GMT";
+        let ours = "1994-11-06T08:50:00Z".parse().unwrap();
         let cases = [
             (Some("0"), None, Some(0)),
             (Some("120"), Some(now), Some(120)),
             (Some("Sun, 06 Nov 1994 08:51:07 GMT"), Some(now), Some(90)),
             (Some("Sun, 06 Nov 1994 08:49:00 GMT"), Some(now), None),
-            (Some("Sun, 06 Nov 1994 08:51:07 GMT"), None, None),
+            (Some("Sun, 06 Nov 1994 08:51:07 GMT"), None, Some(67)),
+            (Some("Sun, 06 Nov 1994 08:51:07 GMT"), Some("today"), Some(67)),
+            (Some("Sun, 06 Nov 1994 08:49:59 GMT"), None, None),
             (Some("soon"), Some(now), None),
             (Some("-1"), Some(now), None),
             (None, Some(now), None),
@@ -228,7 +237,7 @@ mod tests {
             for (name, value) in [(header::RETRY_AFTER, asked), (header::DATE, date)] {
                 headers.extend(value.map(|value| (name, HeaderValue::from_static(value))));
             }
-            assert_eq!(retry_after(&headers), expected.map(Duration::from_secs), "{asked:?}");
+            assert_eq!(retry_after(&headers, ours), expected.map(Duration::from_secs), "{asked:?}");
         }
     }
 
@@ -253,7 +262,7 @@ mod tests {
         });
         let host = "127.0.0.1".to_owned();
         let peer = Peer { host, port, tls: false, ca: None, allow_private: true };
-        let mut client = HttpClient::new(peer, None, TIMEOUT);
+        let mut client = HttpClient::new(peer, None, TIMEOUT, Arc::new(SystemClock));
         let begun = Instant::now();
         for _ in 0..3 {
             let answer = client.post("/", &[], b"{}".to_vec()).await.unwrap();
@@ -280,7 +289,7 @@ mod tests {
         });
         let host = "127.0.0.1".to_owned();
         let peer = Peer { host, port, tls: false, ca: None, allow_private: true };
-        let mut client = HttpClient::new(peer, None, TIMEOUT);
+        let mut client = HttpClient::new(peer, None, TIMEOUT, Arc::new(SystemClock));
         assert!(client.post("/", &[], b"{}".to_vec()).await.is_ok());
         assert!(matches!(client.post("/", &[], b"{}".to_vec()).await, Err(Trouble::Broken)));
     }

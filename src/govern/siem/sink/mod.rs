@@ -163,7 +163,7 @@ pub(super) fn open(
     read_secret: &ReadSecret,
     clock: &Arc<dyn Clock>,
 ) -> Result<Box<dyn Sink>, CertificateFault> {
-    let http = |target: &HttpTarget| HttpSide::new(target, config.timeout_ms, read_secret);
+    let http = |target: &HttpTarget| HttpSide::new(target, config.timeout_ms, read_secret, clock);
     Ok(match &config.target {
         Target::SplunkHec(target, index) => {
             Box::new(splunk::Splunk { side: http(target)?, index: index.clone(), teller })
@@ -202,13 +202,15 @@ struct HttpSide {
 }
 
 impl HttpSide {
-    fn new(target: &HttpTarget, timeout_ms: u64, read_secret: &ReadSecret) -> Result<Self, CertificateFault> {
+    fn new(
+        target: &HttpTarget,
+        timeout_ms: u64,
+        read_secret: &ReadSecret,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, CertificateFault> {
+        let (peer, tls) = (target.peer.clone(), tls(&target.peer)?);
         Ok(Self {
-            client: HttpClient::new(
-                target.peer.clone(),
-                tls(&target.peer)?,
-                Duration::from_millis(timeout_ms),
-            ),
+            client: HttpClient::new(peer, tls, Duration::from_millis(timeout_ms), Arc::clone(clock)),
             path: target.path.clone(),
             gzip: target.gzip,
             secret: target.secret.clone(),
