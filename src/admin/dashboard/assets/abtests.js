@@ -74,7 +74,7 @@ function compared({ significance: told }) {
     return h('div', { title: told.method }, badge('not proven', ''), h('p', { class: 'quiet small' }, 'nothing to compare yet'));
   }
   const sign = told.difference >= 0 ? '+' : '−';
-  return h('div', { title: told.method }, badge(told.is_significant ? 'real' : 'not proven', told.is_significant ? 'high' : ''), h('p', { class: 'quiet small number' }, `${sign}${percent(Math.abs(told.difference))}, p ${told.p_value < 0.001 ? '< 0.001' : `= ${told.p_value.toFixed(3)}`}`));
+  return h('div', { title: told.method }, badge(told.is_significant ? 'real' : 'not proven', told.is_significant ? 'high' : ''), h('p', { class: 'quiet small number' }, `${sign}${percent(Math.abs(told.difference))}, p ${told.p_value < 0.001 ? '< 0.001' : `= ${told.p_value.toFixed(3)}`}`), h('p', { class: 'quiet small' }, `of ${count(told.compared_requests)} compared`));
 }
 
 function create(refresh) {

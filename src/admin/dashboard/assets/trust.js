@@ -16,7 +16,7 @@ export async function show(root) {
   root.replaceChildren(...[
     rails && (isFault(rails) ? problem(rails) : counters(rails)),
     agents(rails, sessions),
-    sessions && (isFault(sessions) ? problem(sessions) : sessionsOf(sessions.sessions)),
+    sessions && (isFault(sessions) ? withheld(sessions) : sessionsOf(sessions.sessions)),
     rails && !isFault(rails) && settings(rails),
   ].filter(Boolean));
 }
@@ -50,6 +50,11 @@ function agents(rails, sessions) {
     { name: 'Incidents', right: true, cell: (agent) => (agent.incidents === undefined ? '' : count(agent.incidents)) },
     { name: '', right: true, cell: (agent) => may('trust:read') && h('div', { class: 'actions' }, acting('Trust', () => detail(agent.id), { 'aria-label': `Trust of ${agent.id}` })) },
   ], [...known.values()], { none: empty('There are no agents', 'Routes with auth = "a2a" are for agents that prove who they are; the capability map names them.') }));
+}
+
+// The role may: what is refused nevertheless is refused to the tier, which is no fault.
+function withheld(fault) {
+  return fault.status === 403 ? card('Sessions', {}, empty('Scores and attestations are not part of this tier', fault.message)) : problem(fault);
 }
 
 function sessionsOf(all) {
