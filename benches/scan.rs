@@ -31,7 +31,6 @@ use portcullis::scan::pack;
 use portcullis::scan::proof::rate;
 use portcullis::scan::rule::Rules;
 use portcullis::scan::scanner::Scanner;
-use portcullis::scan::spelling;
 use portcullis::scan::threat::DetectorSet;
 
 const KB: usize = 1 << 10;
@@ -166,7 +165,7 @@ fn beside(out: &mut impl Write, scanner: &Scanner) -> std::io::Result<()> {
                 [
                     &|| drop(scanner.scan(&text, &all)),
                     &|| drop(shelf.find(&text, Origin::User, &Signals::default(), &learned, &|| false)),
-                    &|| drop(spelling::may_be_spelt(&text)),
+                    &|| drop(scanner.may_be_spelt(&text)),
                 ],
             );
             let share = third / first;

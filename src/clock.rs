@@ -7,6 +7,12 @@ use std::time::Instant;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
+/// Returns a moment as it is told to others: ISO 8601 in UTC, with milliseconds and always of one width, so that texts
+/// sort as moments do.
+pub fn rfc3339(at: Timestamp) -> String {
+    format!("{at:.3}")
+}
+
 /// Tells the time, on the wall and since the process began.
 pub trait Clock: Send + Sync + 'static {
     /// Returns the wall-clock time in UTC.
@@ -63,5 +69,21 @@ impl Clock for ManualClock {
 
     fn monotonic(&self) -> Duration {
         self.state.lock().1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_of_one_width() {
+        for (at, told) in [
+            ("2026-05-01T12:00:00Z", "2026-05-01T12:00:00.000Z"),
+            ("2026-05-01T12:00:00.5Z", "2026-05-01T12:00:00.500Z"),
+            ("2026-05-01T12:00:00.123456789Z", "2026-05-01T12:00:00.123Z"),
+        ] {
+            assert_eq!(rfc3339(at.parse().unwrap()), told);
+        }
     }
 }

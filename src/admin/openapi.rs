@@ -1,6 +1,7 @@
 //! The API document (OpenAPI 3.1), made from the table of routes and the wire types.
 
 pub mod examples;
+mod values;
 
 use std::sync::OnceLock;
 
@@ -42,6 +43,7 @@ use super::call::text;
 use super::dashboard::assets;
 use super::edge::PATH_PARAMETER_BYTES_MAX;
 use super::routes::Access;
+use super::routes::IF_MATCH;
 use super::routes::Media;
 use super::routes::Route;
 use super::routes::failure;
@@ -128,7 +130,10 @@ pub fn document(version: &str) -> OpenApi {
 
 fn components(schemas: Vec<(String, RefOr<Schema>)>) -> Components {
     let mut components = Components::new();
-    components.schemas.extend(schemas);
+    components.schemas.extend(schemas.into_iter().map(|(name, mut schema)| {
+        values::tell(&name, &mut schema);
+        (name, schema)
+    }));
     let schemes = [
         header("X-API-Key", "An API key, or the token of a local user."),
         header("X-API-Token", "The same in another header field."),
@@ -183,10 +188,11 @@ fn operation(route: &Route, example: Example) -> Operation {
         operation = operation.request_body(Some(body.content(media, content).build()));
     }
     for name in parameters(route.path) {
-        operation = operation.parameter(parameter(name, ParameterIn::Path, Required::True));
+        operation = operation.parameter(parameter(route.path, name, ParameterIn::Path, Required::True));
     }
-    for name in route.query {
-        operation = operation.parameter(parameter(name, ParameterIn::Query, Required::False));
+    let fields = route.fields.iter().map(|name| (name, ParameterIn::Header));
+    for (name, place) in route.query.iter().map(|name| (name, ParameterIn::Query)).chain(fields) {
+        operation = operation.parameter(parameter(route.path, name, place, Required::False));
     }
     for (status, meaning) in failures(route) {
         let mut response = Response::new(meaning);
@@ -232,7 +238,8 @@ fn success(route: &Route, example: Option<Value>) -> Response {
         (Media::SamlMetadata, _) => vec![("application/samlmetadata+xml", text_content())],
         (Media::Lines, _) => vec![("application/x-ndjson", text_content())],
     };
-    for (media, content) in contents {
+    let others = route.others.iter().map(|media| (*media, text_content()));
+    for (media, content) in contents.into_iter().chain(others) {
         response.content.insert(media.to_owned(), content.into());
     }
     response
@@ -271,7 +278,7 @@ fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
         failures.push(("409", "what is there already does not allow it"));
         failures.push(("413", "the body, or what is in it, is too large"));
     }
-    if route.method == http::Method::PUT {
+    if route.fields.contains(&IF_MATCH) {
         failures.push(("412", "it changed since it was read"));
     }
     failures
@@ -297,11 +304,17 @@ fn text_content() -> Content {
     Content::new(Some(ObjectBuilder::new().schema_type(Type::String).build()))
 }
 
-fn parameter(name: &str, place: ParameterIn, required: Required) -> utoipa::openapi::path::Parameter {
-    let schema = ObjectBuilder::new();
+fn parameter(
+    path: &str,
+    name: &str,
+    place: ParameterIn,
+    required: Required,
+) -> utoipa::openapi::path::Parameter {
+    let words = values::of_parameter(path, name).filter(|_| place == ParameterIn::Query);
+    let schema = ObjectBuilder::new().enum_values(words);
     let schema = match (name, &place) {
         ("limit", _) => schema.schema_type(Type::Integer).minimum(Some(1)).maximum(Some(1000)),
-        ("dry_run", _) => schema.schema_type(Type::Boolean),
+        ("dry_run" | "explain" | "active" | "archived", _) => schema.schema_type(Type::Boolean),
         (_, ParameterIn::Path) => {
             schema.schema_type(Type::String).min_length(Some(1)).max_length(Some(PATH_PARAMETER_BYTES_MAX))
         }

@@ -319,6 +319,7 @@ fn add_tasks(
     agents::add_tasks(server, telemetry, &agents, (&local, &clock));
     usage::add_tasks(server, telemetry, &meter, budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
+    certificates::add_task(server, telemetry, &certificates, &clock);
     let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());
     let paths = watched_files(&wanted.sources, config, &licensing);
     let agent_files = Arc::clone(&agents);

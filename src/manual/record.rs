@@ -57,10 +57,15 @@
 //! bring back. An empty file in its place says that the keys are gone for good; API keys still count after that, but are shown as `[erased]`, and users cannot log in. Back it up with the rest ([`operations`](super::operations)).
 //!
 //! # Legal holds
-//! A hold forbids the erasure of its entity (409) and keeps its entries past their retention: segments are dropped from the
+//! A hold forbids the erasure of its entity (409), in whatever case and with whichever form of an accent it is spelt, and keeps its entries past their retention: segments are dropped from the
 //! oldest one on, and dropping stops at the first that tells of somebody who is held. Holds are never deleted. Of a hold and
 //! an erasure that run at the same time exactly one wins, and the other one's answer says so.
-//! An erasure that the end of the process cut short is finished at the next start, and recorded then.
+//! An erasure that the end of the process cut short is finished at the next start, and recorded then. A release whose
+//! answer was 503 is recorded (`hold_released`) once it is known to be safe: when it is asked for again, or within a minute.
+//!
+//! An entity is found by its name as it is written, upper and lower case apart, and in both forms that Unicode has for an
+//! accent; a local user in every spelling of its name. Names with control characters, or such as cannot be seen, are
+//! refused (400): whoever copied one along means another entity.
 //!
 //! # Retention
 //! `audit.retention_days` and `audit.retention_bytes`; whole segments are dropped, oldest first. What is left verifies: its

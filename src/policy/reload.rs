@@ -107,6 +107,13 @@ pub struct Change {
     pub document: Document,
 }
 
+impl Change {
+    /// Tells whether all is as it was.
+    pub fn is_nothing(&self) -> bool {
+        self.changed.is_empty() && !self.packs_changed
+    }
+}
+
 /// Whether a change is made or only tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Run {
@@ -287,7 +294,8 @@ impl Reloader {
         self.change(draft, Run::Real, same_files)
     }
 
-    /// Applies a JSON merge patch of the reloadable part.
+    /// Applies a JSON merge patch of the reloadable part. One that leaves all as it is makes no revision: what comes
+    /// back names the one in force.
     ///
     /// `if_match` is the digest the caller believes to be in force; `None` does not care.
     ///
@@ -411,6 +419,9 @@ impl Reloader {
         };
         if run == Run::Dry {
             return Ok(Some(change));
+        }
+        if draft.source == RevisionSource::Api && change.is_nothing() {
+            return Ok(Some(Change { revision: current.revision.number, ..change }));
         }
         let revision = Revision {
             number,

@@ -124,6 +124,8 @@ pub struct Detector {
     pub pattern: Pattern,
     /// A cheaper shape that stands inside every match.
     pub anchor: Option<Pattern>,
+    /// How values begin that are known by it where they are turned round, or their letters moved.
+    pub heads: Vec<String>,
     /// What may not stand right beside a match.
     pub edges: Edges,
     /// What the value must pass.

@@ -19,6 +19,7 @@ pub fn detector(name: &str, pattern: &str) -> Detector {
         confidence: Confidence::MEDIUM,
         pattern: Pattern::parse(pattern).unwrap(),
         anchor: None,
+        heads: Vec::new(),
         edges: Edges::default(),
         checks: Vec::new(),
         context: None,

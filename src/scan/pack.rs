@@ -3,6 +3,7 @@
 
 mod context;
 mod fault;
+mod heads;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -82,6 +83,8 @@ struct DetectorFile {
     confidence: Spanned<String>,
     pattern: Spanned<String>,
     anchor: Option<Spanned<String>>,
+    #[serde(default)]
+    heads: Vec<Spanned<String>>,
     not_before: Option<Spanned<String>>,
     not_after: Option<Spanned<String>>,
     #[serde(default)]
@@ -320,6 +323,7 @@ impl Reader<'_> {
             confidence: confidence?,
             pattern: pattern?,
             anchor: anchor.flatten(),
+            heads: written.heads.into_iter().map(Spanned::into_inner).collect(),
             edges,
             checks: checks.into_iter().flatten().collect(),
             context: written.context.map(|context| context.get_ref().words()),
@@ -357,6 +361,9 @@ impl Reader<'_> {
                 continue;
             };
             self.fault(Some(examples.span()), Some(name.to_owned()), problem);
+        }
+        for (head, problem) in heads::problems(&written.heads) {
+            self.fault(Some(head.span()), Some(name.to_owned()), problem);
         }
         if let Some(context) = &written.context
             && let Some(problem) = context.get_ref().problem()

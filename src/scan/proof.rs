@@ -19,6 +19,7 @@ use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
 
 mod anchored;
+mod heads;
 pub mod rate;
 
 /// What an example writes where a valid value belongs.
@@ -63,6 +64,12 @@ pub enum ProofProblem {
     Unanchored {
         /// Such a match, made from the pattern.
         made: String,
+    },
+    /// No value of the pattern's form begins so.
+    #[error("`heads` entry {head} begins no value of the pattern's form")]
+    Head {
+        /// The number of the entry.
+        head: usize,
     },
     /// It must be found and is not.
     #[error("`finds` example {example} is not found")]
@@ -168,6 +175,9 @@ impl Proof<'_> {
         let Some(values) = values else { return self.fault(ProofProblem::NoValue) };
         if let Some(made) = anchored::match_without(detector) {
             self.fault(ProofProblem::Unanchored { made });
+        }
+        if let Some(at) = heads::unfit(detector) {
+            self.fault(ProofProblem::Head { head: at + 1 });
         }
         for (at, written) in detector.finds.iter().enumerate() {
             let example = at + 1;

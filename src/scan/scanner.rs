@@ -8,6 +8,7 @@ use std::fmt;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::thread;
 
 use crate::scan::confirm::Changed;
@@ -29,6 +30,7 @@ use crate::scan::pack::DETECTORS_MAX;
 use crate::scan::pack::PackFault;
 use crate::scan::pack::PackProblem;
 use crate::scan::shape::Shape;
+use crate::scan::spelling::Marks;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
@@ -64,6 +66,8 @@ pub struct Scanner {
     words: WordIndex,
     detectors: Arc<Vec<Detector>>,
     confirms: Vec<Confirm>,
+    /// What tells other spellings, made when it is first asked.
+    pub(super) marks: OnceLock<Option<Marks>>,
 }
 
 /// A text could not be judged; it must not pass as clean.
@@ -113,7 +117,7 @@ impl Scanner {
         let words = words.map_err(|fault| vec![(None, fault)]);
         match engine.and_then(|engine| Ok((engine, words?))) {
             Ok((engine, words)) if faults.is_empty() => {
-                return Ok(Self { engine, words, detectors, confirms });
+                return Ok(Self { engine, words, detectors, confirms, marks: OnceLock::new() });
             }
             Ok(_) => {}
             Err(refused) => faults.extend(refused.into_iter().map(|(at, fault)| {

@@ -5,17 +5,12 @@
 //! row of numbers; prose costs one pass over the text. Streams are not read this way: what is spelt can only be told when it is complete.
 
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use crate::scan::decode;
 use crate::scan::decode::Lines;
-use crate::scan::engine::Engine;
-use crate::scan::engine::Run;
 use crate::scan::scanner::ScanFault;
 use crate::scan::scanner::Scanner;
 use crate::scan::scanner::merged;
-use crate::scan::shape::Shape;
-use crate::scan::shape::Start;
 use crate::scan::threat::Category;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
@@ -33,84 +28,19 @@ mod deflate;
 mod group;
 mod gzip;
 mod letters;
+mod marks;
 mod sign;
 mod unescaped;
 
 use self::letters::Cipher;
+use self::marks::Mark;
+pub(super) use self::marks::Marks;
 
 /// Longer texts are read piece by piece, in bytes.
 const PIECE_BYTES: usize = 1 << 18;
 
 /// How much of a piece the next one begins with, in bytes: what is spelt and looked for is shorter.
 const OVERLAP_BYTES: usize = 1 << 14;
-
-/// The words by which an order is known that is turned round, or in the cipher of everyday.
-const WORDS: [&str; 13] = [
-    "ignore",
-    "previous",
-    "instructions",
-    "disregard",
-    "password",
-    "prompt",
-    "unrestricted",
-    "forget",
-    "reveal",
-    "system",
-    "pretend",
-    "override",
-    "secret",
-];
-
-/// The beginnings by which a key is known that is written so: those of most providers that are four signs or more.
-const KEY_HEADS: [&str; 33] = [
-    "AKIA",
-    "ASIA",
-    "AIza",
-    "GOCSPX-",
-    "ya29.",
-    "ghp_",
-    "ghu_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "xoxa-",
-    "xapp-",
-    "sk-ant-",
-    "sk-proj-",
-    "sk-svcacct-",
-    "sk-or-v1-",
-    "sk_live_",
-    "rk_live_",
-    "whsec_",
-    "gsk_",
-    "xai-",
-    "pplx-",
-    "npm_",
-    "pypi-",
-    "dop_v1_",
-    "shpat_",
-    "shpss_",
-    "hvs.",
-    "lin_api_",
-    "eyJhbGciOi",
-    "-----BEGIN ",
-];
-
-/// How far that cipher moves letters.
-const ROT13: u8 = 13;
-
-/// The same words with what stands for their letters.
-const LEET_WORDS: [&str; 7] = [
-    "[i1!|][g69]n[o0]r[e3]",
-    "pr[e3]v[i1!][o0]u[s5$]",
-    "[i1!]n[s5$][t7+]ruc[t7+][i1!][o0]n",
-    "d[i1!][s5$]r[e3][g69][a4@]rd",
-    "p[a4@][s5$][s5$]w[o0]rd",
-    "pr[o0]mp[t7+]",
-    "j[a4@][i1!]lbr[e3][a4@]k",
-];
 
 /// A reading of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,46 +61,25 @@ enum Origin {
     Runs(Vec<(usize, Range<usize>)>),
 }
 
-/// What a mark says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
-    /// Letters written as others, and what undoes it.
-    Cipher(Cipher),
-    Reversed,
-    Leet,
-    Spaced,
-}
-
-/// The shapes of all marks and what each says.
-static MARKS: LazyLock<Option<Marks>> = LazyLock::new(|| {
-    let (mut shapes, mut marks) = (Vec::new(), Vec::new());
-    for word in WORDS {
-        shapes.push(Shape::caseless(&letters::moved(word.as_bytes(), ROT13)));
-        marks.push(Mark::Cipher(Cipher::Moved(ROT13)));
-        shapes.push(Shape::caseless(&word.bytes().rev().collect::<Vec<u8>>()));
-        marks.push(Mark::Reversed);
-    }
-    for head in KEY_HEADS {
-        shapes.push(Shape::literal(&letters::moved(head.as_bytes(), ROT13)));
-        marks.push(Mark::Cipher(Cipher::Moved(ROT13)));
-        shapes.push(Shape::literal(&head.bytes().rev().collect::<Vec<u8>>()));
-        marks.push(Mark::Reversed);
-    }
-    for written in LEET_WORDS {
-        let expression = format!("(?i:{written})");
-        shapes.push(Shape { expression, start: Start::Known { back: 1 }, lead: None });
-        marks.push(Mark::Leet);
-    }
-    Engine::compile(&shapes).ok().map(|engine| Marks { engine, marks })
-});
-
-/// What is looked for to tell other spellings, and what each says.
-struct Marks {
-    engine: Engine,
-    marks: Vec<Mark>,
-}
-
 impl Scanner {
+    /// Tells whether some part of a text may have a reading in another spelling.
+    ///
+    /// # Errors
+    /// The text could not be searched.
+    pub fn may_be_spelt(&self, text: &[u8]) -> Result<bool, ScanFault> {
+        if !self.spelling_marks()?.of(text)?.is_empty() {
+            return Ok(true);
+        }
+        if sign::unfilled(text).is_some() {
+            return Ok(true);
+        }
+        match code::readings(text) {
+            // Too much for one look, if all texts of a body are one: each of them is looked at alone.
+            Err(ScanFault::TooMuchDecoded) => Ok(true),
+            readings => Ok(!readings?.is_empty()),
+        }
+    }
+
     /// Finds what the `wanted` detectors see in a whole text, in every reading of it and in other spellings.
     ///
     /// # Errors
@@ -229,7 +138,8 @@ impl Scanner {
         wanted: &DetectorSet,
         mut note: impl FnMut(Finding),
     ) -> Result<(), ScanFault> {
-        let readings = readings(text)?;
+        let marks = self.spelling_marks()?;
+        let readings = readings(text, marks)?;
         if readings.is_empty() {
             return Ok(());
         }
@@ -242,12 +152,20 @@ impl Scanner {
                 _ => &orders,
             };
             let is_meant = |finding: &Finding| {
-                spelt.spelling.is_exact() || orders.contains(finding.detector) || spelt.has_key_at(finding)
+                spelt.spelling.is_exact()
+                    || orders.contains(finding.detector)
+                    || marks.begin_key(spelt.value(finding))
             };
             let inner = self.scan(spelt.view.bytes(), looked_for)?.into_iter().filter(is_meant);
             inner.for_each(|finding| note(spelt.outer(finding, text.len())));
         }
         Ok(())
+    }
+
+    /// Returns what tells other spellings: of orders, and of the values whose beginnings detectors name.
+    fn spelling_marks(&self) -> Result<&Marks, ScanFault> {
+        let heads = || self.detectors().iter().flat_map(|detector| &detector.heads).map(String::as_str);
+        self.marks.get_or_init(|| Marks::compile(heads())).as_ref().ok_or(ScanFault::Spellings)
     }
 
     /// Leaves the detectors of some categories.
@@ -270,10 +188,9 @@ impl Spelt {
         Encoding::Spelt(self.spelling)
     }
 
-    /// Tells whether what was found begins as keys do: turned letters look like drawn ones.
-    fn has_key_at(&self, finding: &Finding) -> bool {
-        let value = self.bytes().get(finding.value.clone()).unwrap_or_default();
-        KEY_HEADS.iter().any(|head| value.starts_with(head.as_bytes()))
+    /// Returns what was found.
+    fn value(&self, finding: &Finding) -> &[u8] {
+        self.bytes().get(finding.value.clone()).unwrap_or_default()
     }
 
     /// Returns a finding of the reading as one of the text of a length that it was made from.
@@ -334,38 +251,20 @@ pub(super) fn together(text: &[u8]) -> Option<View> {
     Some(through(&read(seen.bytes())?, &seen))
 }
 
-/// Tells whether some part of a text may have a reading in another spelling.
-///
-/// # Errors
-/// The text could not be searched.
-pub fn may_be_spelt(text: &[u8]) -> Result<bool, ScanFault> {
-    if !marks(text)?.is_empty() {
-        return Ok(true);
-    }
-    if sign::unfilled(text).is_some() {
-        return Ok(true);
-    }
-    match code::readings(text) {
-        // Too much for one look, if all texts of a body are one: each of them is looked at alone.
-        Err(ScanFault::TooMuchDecoded) => Ok(true),
-        readings => Ok(!readings?.is_empty()),
-    }
-}
-
 /// Returns the pieces in which a text of a length is read.
 pub(super) fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
     let last = length.saturating_sub(OVERLAP_BYTES).max(1);
     (0..last).step_by(PIECE_BYTES - OVERLAP_BYTES).map(move |start| start..(start + PIECE_BYTES).min(length))
 }
 
-/// Returns the readings of a text in other spellings.
+/// Returns the readings of a text in the other spellings that these marks tell.
 ///
 /// # Errors
 /// There is more to unpack than a text may have.
-pub(super) fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
+pub(super) fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text)?;
     found.extend(unfilled(text));
-    for mark in marks(text)? {
+    for mark in marks.of(text)? {
         match mark {
             Mark::Cipher(Cipher::Moved(places)) => {
                 found.push(same(Spelling::Caesar, letters::moved(text, places)));
@@ -401,43 +300,6 @@ fn through(inner: &View, outer: &View) -> View {
         view.append(&[*byte], in_text.start(in_outer.start(at)), 1, 1);
     }
     view
-}
-
-/// Returns the different marks of a text.
-fn marks(text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
-    let mut marks = MARKS.as_ref().ok_or(ScanFault::Spellings)?.find(text)?;
-    for cipher in letters::ciphers(text).into_iter().map(Mark::Cipher) {
-        if !marks.contains(&cipher) {
-            marks.push(cipher);
-        }
-    }
-    if apart::stand_apart(text) {
-        marks.push(Mark::Spaced);
-    }
-    Ok(marks)
-}
-
-impl Marks {
-    fn find(&self, text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
-        let scanned = self.engine.scan(
-            text,
-            0..text.len(),
-            |_| true,
-            |runs| {
-                let mut found: Vec<Mark> = Vec::new();
-                for Run { group, last, .. } in runs {
-                    for shape in self.engine.shapes(*group) {
-                        let Some(mark) = self.marks.get(*shape as usize) else { continue };
-                        if !found.contains(mark) && (*mark != Mark::Leet || letters::has_leet(text, *last)) {
-                            found.push(*mark);
-                        }
-                    }
-                }
-                found
-            },
-        );
-        Ok(scanned?)
-    }
 }
 
 /// Makes a reading of a text of the same length.

@@ -25,6 +25,7 @@ use rustls::server::ClientHello;
 use rustls::server::ResolvesServerCert;
 use rustls::sign::CertifiedKey;
 
+use self::facts::CertificateFacts;
 use self::peer::AskForCertificate;
 use self::peer::Authorities;
 use self::peer::KeepCertificate;
@@ -111,6 +112,11 @@ impl CertificateStore {
     /// Returns the leaf certificate being served, in DER.
     pub fn leaf(&self) -> Option<CertificateDer<'static>> {
         self.current.load().cert.first().cloned()
+    }
+
+    /// Returns what it says of itself; `None` where it cannot be read.
+    pub fn facts(&self) -> Option<CertificateFacts> {
+        CertificateFacts::of(&self.leaf()?)
     }
 
     /// Returns listener settings with this certificate, for the protocols in `offered`.

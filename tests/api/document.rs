@@ -77,7 +77,8 @@ fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     target.map_or(schema, |pointer| document.pointer(pointer).unwrap())
 }
 
-/// Tells whether a value has every field that a schema says must be there, all the way down.
+/// Tells whether a value has every field that a schema says must be there, and is a word where only some are, all the way
+/// down.
 fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
     let schema = resolved(document, schema);
     let all = |key: &str| schema[key].as_array().into_iter().flatten();
@@ -85,7 +86,11 @@ fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let mut fields = properties.filter_map(|(name, inner)| Some((inner, value.get(name)?)));
     let mut one_of = all("oneOf").peekable();
+    let mut words = all("enum").peekable();
+    let items = value.as_array().into_iter().flatten();
     has_required
+        && (words.peek().is_none() || words.any(|word| word == value))
+        && items.into_iter().all(|item| schema.get("items").is_none_or(|inner| fits(document, inner, item)))
         && fields.all(|(inner, value)| fits(document, inner, value))
         && all("allOf").all(|part| fits(document, part, value))
         && (one_of.peek().is_none() || one_of.any(|one| fits(document, one, value)))
@@ -105,6 +110,42 @@ fn every_answer_of_json_has_fields_and_its_example_has_them_too() {
     let told = &document["paths"]["/api/v1/config"]["get"]["responses"]["200"]["content"];
     let config = resolved(&document, &told["application/json"]["schema"]).to_string();
     assert!(config.contains("revision") && config.contains("ConfigDocument"), "{config}");
+}
+
+#[test]
+fn what_else_is_taken_and_given_is_told() {
+    let document: Value = serde_json::from_str(&document("1.2.3").to_json().unwrap()).unwrap();
+    let answers = |path: &str, method: &str| {
+        let told = document["paths"][path][method]["responses"].as_object().unwrap();
+        told.keys().cloned().collect::<BTreeSet<String>>()
+    };
+    for path in [
+        "/api/v1/audit/export",
+        "/api/v1/audit/checkpoint",
+        "/api/v1/trust/score",
+        "/api/v1/trust/sessions",
+        "/api/v1/trust/attestations",
+        "/api/v1/trust/attestations/latest",
+    ] {
+        assert!(answers(path, "get").contains("404"), "{path}");
+    }
+    for (path, method) in [("/api/v1/policies", "post"), ("/api/v1/policies/{id}", "delete")] {
+        assert!(answers(path, method).contains("412"), "{method} {path}");
+    }
+    for (path, media) in [
+        ("/api/v1/audit/export", ["application/x-ndjson", "text/csv"]),
+        ("/api/v1/compliance", ["application/json", "text/html"]),
+    ] {
+        let told = document["paths"][path]["get"]["responses"]["200"]["content"].as_object().unwrap();
+        assert_eq!(told.keys().collect::<Vec<_>>(), media);
+    }
+    let stream = document["paths"]["/api/v1/audit/stream"]["get"]["parameters"].as_array().unwrap();
+    let field = stream.iter().find(|told| told["name"] == "Last-Event-ID").unwrap();
+    assert_eq!((&field["in"], &field["required"]), (&"header".into(), &false.into()));
+    let severity = stream.iter().find(|told| told["name"] == "severity").unwrap();
+    assert_eq!(severity["schema"]["enum"].as_array().map(Vec::len), Some(4));
+    let status = &document["components"]["schemas"]["HoldEntry"]["properties"]["status"];
+    assert_eq!(status["enum"], serde_json::json!(["active", "released"]));
 }
 
 #[test]

@@ -203,19 +203,37 @@ fn what_the_disk_did_not_confirm_is_recorded_and_can_be_asked_for_again() {
     let upstream = Upstream::start(vec![Step::Send(answer())]);
     let gateway = Gateway::start(&config(&upstream, "durability = \"wait\""));
     assert_eq!(send(&gateway).status, 200);
+    assert_eq!(hold(&gateway, "eve"), 201);
     let [log, away] = ["db", "away"].map(|name| gateway.directory().join("state/store").join(name));
     fs::rename(&log, &away).expect("the store's log");
     assert_eq!(hold(&gateway, "ada"), 503);
+    let release = || {
+        let key = gateway.admin_key();
+        let fields = format!("host: localhost\r\nx-api-key: {key}\r\n\r\n");
+        let request = format!("DELETE /api/v1/legal-holds/hold_1 HTTP/1.1\r\n{fields}");
+        exchange(gateway.admin, request.as_bytes()).status
+    };
+    assert_eq!(release(), 503);
     assert_eq!(post_json(&gateway, "/api/v1/dsar/erase", r#"{"entity_id":"bob"}"#), 503);
     assert_eq!(health(&gateway), (503, "degraded".to_owned()));
     let unconfirmed = ask(&gateway, "/api/v1/audit?event_type=change_unconfirmed").json();
     let routes =
         unconfirmed["entries"].as_array().expect("entries").iter().map(|entry| entry["route"].clone());
-    assert_eq!(routes.collect::<Vec<_>>(), ["/api/v1/dsar/erase", "/api/v1/legal-holds"]);
+    assert_eq!(
+        routes.collect::<Vec<_>>(),
+        ["/api/v1/dsar/erase", "/api/v1/legal-holds/{id}", "/api/v1/legal-holds"]
+    );
     fs::rename(&away, &log).expect("the store's log");
     wait(|| health(&gateway) == (200, "healthy".to_owned()), "health stays degraded");
     assert_eq!(post_json(&gateway, "/api/v1/dsar/erase", r#"{"entity_id":"bob"}"#), 200);
     assert_eq!(hold(&gateway, "carl"), 201);
+    // That the hold is let go is recorded once it is known to be safe, by whoever asked again, and once.
+    assert_eq!([release(), release()], [200, 200]);
+    let released = ask(&gateway, "/api/v1/audit?event_type=hold_released&entity=eve").json();
+    assert_eq!(
+        (&released["total"], &released["entries"][0]["message"]),
+        (&1.into(), &"legal hold hold_1 was released".into())
+    );
 }
 
 #[test]

@@ -129,6 +129,17 @@ impl Certificate {
             der: made.cert.der().clone(),
         }
     }
+
+    /// Makes one that ends at a Unix second.
+    pub fn ending(ends: i64) -> Self {
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut wanted = rcgen::CertificateParams::new(names).expect("names");
+        let at = rcgen::date_time_ymd(1970, 1, 1);
+        wanted.not_after = at + std::time::Duration::from_secs(ends.unsigned_abs());
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let made = wanted.self_signed(&key).expect("a certificate");
+        Self { cert_pem: made.pem(), key_pem: key.serialize_pem(), der: made.der().clone() }
+    }
 }
 
 /// Connects with TLS, trusting one certificate and offering one protocol.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::time::Instant;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
@@ -54,6 +55,36 @@ fn a_certificate_changes_under_an_open_connection_and_an_authority_decides() {
         assert!(!certificate.to_string().contains(&folder.to_string()), "{certificate}");
     }
     upstreams_over_tls(&secure, files.path(), &first, &second);
+}
+
+/// A certificate that ends soon is a warning, one that has ended is a reason to be degraded; the log names both.
+#[test]
+fn the_end_of_a_certificate_is_told_before_it_comes() {
+    let files = tempfile::tempdir().expect("a directory");
+    let now = Timestamp::now().as_second();
+    let write = |ends: i64| install(files.path(), &Certificate::ending(ends));
+    write(now + 5 * 86_400 + 60);
+    let folder = files.path().display();
+    let gateway = Gateway::start(&format!(
+        "[proxy.tls]\ncert = \"{folder}/cert.pem\"\nkey = \"{folder}/key.pem\"\n{UNLIMITED}{POLICY}"
+    ));
+    let health = || exchange(gateway.admin, b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    gateway.wait_for_log("a certificate will expire soon", 1);
+    let warned = gateway.log();
+    let line = warned.lines().find(|line| line.contains("will expire soon")).expect("a line");
+    assert!(
+        ["WARN", "listener=\"proxy\"", "CN=", "days_left=5"].iter().all(|told| line.contains(told)),
+        "{line}"
+    );
+    let soon = health();
+    assert_eq!((soon.status, &told(&gateway)["status"]), (200, &"expiring".into()));
+    let warning = soon.json()["warnings"][0].as_str().unwrap_or_default().to_owned();
+    assert!(warning.starts_with("the certificate of proxy ends at "), "{warning}");
+    write(now - 60);
+    gateway.signal("HUP");
+    gateway.wait_for_log("a certificate has expired", 1);
+    assert_eq!((health().status, &told(&gateway)["status"]), (503, &"expired".into()));
+    assert_eq!(gateway.log().matches("a certificate will expire soon").count(), 1);
 }
 
 /// A browser that was here over TLS does not come again without it; who was not is told nothing.

@@ -4,11 +4,14 @@ use serde::Deserialize;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::wire::object_or_null;
+use super::wire::objects;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::govern::abtest::AbTest;
 use crate::govern::abtest::AbTestError;
 use crate::govern::abtest::AbTests;
@@ -33,8 +36,10 @@ pub struct TestRequest {
     #[serde(default)]
     pub description: String,
     /// At least two; the first is what the others are compared with.
+    #[serde(deserialize_with = "objects")]
     pub variants: Vec<VariantRequest>,
     /// When a variant is stopped; absent: past a half of 200 requests.
+    #[serde(default, deserialize_with = "object_or_null")]
     pub guard_rail: Option<GuardRailForm>,
 }
 
@@ -258,7 +263,7 @@ pub async fn create(call: Call) -> Answer {
         id: test.id,
         name: test.name,
         status: test.status.as_str(),
-        created_at: test.created_at.to_string(),
+        created_at: rfc3339(test.created_at),
     };
     with_status(http::StatusCode::CREATED, &created)
 }
@@ -363,7 +368,7 @@ impl From<Metrics> for VariantMetrics {
             blocks: metrics.blocks,
             stopped: metrics
                 .trip
-                .map(|trip| StoppedVariant { at: trip.at.to_string(), block_rate: trip.block_rate }),
+                .map(|trip| StoppedVariant { at: rfc3339(trip.at), block_rate: trip.block_rate }),
             significance: metrics.significance.map(|known| SignificanceEntry {
                 compared_with: known.compared_with,
                 compared_requests: known.compared,
@@ -424,9 +429,9 @@ fn entry(tests: &AbTests, test: AbTest) -> TestEntry {
         },
         status: test.status.as_str(),
         archived: test.is_archived,
-        created_at: test.created_at.to_string(),
-        updated_at: test.updated_at.to_string(),
-        started_at: test.started_at.map(|at| at.to_string()),
+        created_at: rfc3339(test.created_at),
+        updated_at: rfc3339(test.updated_at),
+        started_at: test.started_at.map(rfc3339),
     }
 }
 

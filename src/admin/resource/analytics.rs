@@ -20,6 +20,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::govern::analytics::Meter;
 use crate::govern::analytics::Period;
 use crate::govern::analytics::figures::Count;
@@ -274,8 +275,8 @@ pub async fn usage(call: Call) -> Answer {
         |(route, figures): (&str, &Figures)| RouteUsage { route: route.to_owned(), figures: figures.into() };
     ok(&UsageReport {
         totals: (&sum.total).into(),
-        period_start: period.from.begins().to_string(),
-        period_end: period.to.begins().to_string(),
+        period_start: rfc3339(period.from.begins()),
+        period_end: rfc3339(period.to.begins()),
         by_user: named(&sum.callers).into_iter().map(user).collect(),
         by_model: with_other(&sum.models),
         by_route: named(&sum.routes).into_iter().map(route).collect(),
@@ -314,8 +315,8 @@ pub async fn cost(call: Call) -> Answer {
         estimated: money(sum.total.cost_estimated_pico()),
         unpriced_tokens: sum.total[Count::UnpricedTokens],
         unpriced_requests: sum.total[Count::UnpricedRequests],
-        period_start: period.from.begins().to_string(),
-        period_end: period.to.begins().to_string(),
+        period_start: rfc3339(period.from.begins()),
+        period_end: rfc3339(period.to.begins()),
         by_model: named(&sum.models).into_iter().map(model).collect(),
         by_user: named(&sum.callers).into_iter().map(|of| user_cost(of, &names)).collect(),
         by_day: days.iter().map(of_day).collect(),
@@ -332,11 +333,11 @@ pub async fn dashboard(call: Call) -> Answer {
     let point = |hour: Hour| {
         let figures = &hours.get(&hour).unwrap_or(&nothing).total;
         let cost = money(figures.cost_pico());
-        HourPoint { hour: hour.begins().to_string(), figures: figures.into(), cost }
+        HourPoint { hour: rfc3339(hour.begins()), figures: figures.into(), cost }
     };
     ok(&Dashboard {
-        period_start: period.from.begins().to_string(),
-        period_end: period.to.begins().to_string(),
+        period_start: rfc3339(period.from.begins()),
+        period_end: rfc3339(period.to.begins()),
         currency: call.office.meter.prices().currency.clone(),
         totals: (&sum.total).into(),
         cost: money(sum.total.cost_pico()),

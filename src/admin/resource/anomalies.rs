@@ -9,6 +9,7 @@ use super::analytics::read;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
+use crate::clock::rfc3339;
 use crate::govern::analytics::Period;
 use crate::govern::analytics::anomaly;
 use crate::govern::analytics::anomaly::Anomaly;
@@ -96,7 +97,7 @@ pub async fn anomalies(call: Call) -> Answer {
             kind: anomaly.kind(),
             description: describe(anomaly),
             severity: grade(anomaly.grade()),
-            timestamp: anomaly.hour.begins().to_string(),
+            timestamp: rfc3339(anomaly.hour.begins()),
             data: AnomalyData {
                 metric: anomaly.measure.as_str(),
                 subject,

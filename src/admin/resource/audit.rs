@@ -13,6 +13,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::govern::audit::AuditFinding;
 use crate::govern::audit::AuditForeseen;
 use crate::govern::audit::AuditShadow;
@@ -178,7 +179,7 @@ pub struct Asked {
 
 /// `GET /api/v1/audit`.
 pub async fn query(call: Call) -> Answer {
-    let query = call.query::<Asked>()?.read()?;
+    let query = call.query::<Asked>()?.read(&call.office)?;
     if is_of_another(&call.office, &query) {
         return ok(&AuditPage { entries: Vec::new(), total: 0, cursor: None, complete: true });
     }
@@ -207,31 +208,31 @@ impl Asked {
     ///
     /// # Errors
     /// A parameter is wrong, or has no place here.
-    pub fn read_export(mut self) -> Result<(Option<String>, Query), ApiError> {
+    pub fn read_export(mut self, office: &Office) -> Result<(Option<String>, Query), ApiError> {
         if self.limit.is_some() || self.cursor.is_some() {
             return Err(ApiError::Invalid(
                 "an export has no pages: it takes no limit and no cursor".to_owned(),
             ));
         }
         let format = self.format.take();
-        Ok((format, self.read()?))
+        Ok((format, self.read(office)?))
     }
 
     /// Reads the query of a stream: what is asked for, but neither times nor pages.
     ///
     /// # Errors
     /// A parameter is wrong, or has no place here.
-    pub(super) fn read_stream(self) -> Result<Query, ApiError> {
+    pub(super) fn read_stream(self, office: &Office) -> Result<Query, ApiError> {
         if self.from.is_some() || self.to.is_some() || self.limit.is_some() || self.cursor.is_some() {
             return Err(ApiError::Invalid(
                 "a stream goes on from now, or from Last-Event-ID: it takes no from, to, limit and cursor"
                     .to_owned(),
             ));
         }
-        self.read()
+        self.read(office)
     }
 
-    fn read(self) -> Result<Query, ApiError> {
+    fn read(self, office: &Office) -> Result<Query, ApiError> {
         if self.format.is_some() {
             return Err(ApiError::Invalid("format: only an export has one".to_owned()));
         }
@@ -257,7 +258,7 @@ impl Asked {
             detector: filled("detector", self.detector)?,
             route: filled("route", self.route)?,
             policy: filled("policy", self.policy)?,
-            entity: filled("entity", self.entity)?,
+            entity: filled("entity", self.entity)?.map(|entity| office.privacy.asked(&entity)),
             request_id: filled("request_id", self.request_id)?,
             node: filled("node", self.node)?,
             cursor: named("cursor", "the cursor of a page", self.cursor)?,
@@ -308,7 +309,7 @@ pub fn show(entry: &Entry, node: &str) -> AuditEntry {
     AuditEntry {
         id: entry.id.to_string(),
         node: entry.node.as_deref().unwrap_or(node).to_owned(),
-        timestamp: entry.timestamp().to_string(),
+        timestamp: rfc3339(entry.timestamp()),
         event_type: event.event_type.clone(),
         category: event.category.map(|category| category.as_str()),
         severity: event.severity.map(|severity| severity.as_str()),

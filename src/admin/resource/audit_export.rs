@@ -26,6 +26,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::govern::audit::AuditShadow;
 use crate::govern::audit::Checkpoint;
 use crate::govern::audit::Export;
@@ -152,7 +153,7 @@ pub async fn cluster_checkpoint(call: Call) -> Answer {
 
 /// `GET /api/v1/audit/export`.
 pub async fn export(call: Call) -> Answer {
-    let (format, query) = call.query::<Asked>()?.read_export()?;
+    let (format, query) = call.query::<Asked>()?.read_export(&call.office)?;
     let format = match format.as_deref() {
         None | Some("jsonl") => Format::Lines,
         Some("csv") => Format::Csv,
@@ -198,7 +199,7 @@ fn head_line(office: &Office, filtered: bool, export: &Export) -> Result<String,
     let head = ExportHead {
         portcullis_audit_export: if export.is_of_all_nodes() { 2 } else { 1 },
         origin: office.notary.origin().to_owned(),
-        exported_at: office.clock.now().to_string(),
+        exported_at: rfc3339(office.clock.now()),
         filtered,
     };
     Ok(serde_json::to_string(&head).map_err(|_| ApiError::Internal)? + "\n")

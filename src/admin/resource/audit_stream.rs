@@ -63,7 +63,7 @@ struct Subscription {
 
 /// `GET /api/v1/audit/stream`.
 pub async fn stream(call: Call) -> Answer {
-    let query = call.query::<Asked>()?.read_stream()?;
+    let query = call.query::<Asked>()?.read_stream(&call.office)?;
     let node = &call.office.facts.node_id;
     if is_of_another(&call.office, &query) {
         return Err(ApiError::Invalid(format!("node: there is none but this one, {node}")));

@@ -19,6 +19,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 
 /// Who wants a token.
 #[derive(Deserialize, ToSchema)]
@@ -157,7 +158,7 @@ async fn granted(call: &Call, new: NewToken) -> Answer {
         access_token: issued.token,
         token_type: "Bearer",
         expires_in: issued.claims.expires_at - issued.claims.issued_at,
-        expires_at: issued.claims.ends().to_string(),
+        expires_at: rfc3339(issued.claims.ends()),
         token_id: issued.claims.id,
         user_id: user,
         role: role.as_str(),
@@ -244,7 +245,7 @@ pub async fn whoami(call: Call) -> Answer {
         role: principal.role.as_str(),
         tier: principal.tier.min(call.office.tier()).as_str(),
         credential,
-        expires_at: expires_at.map(|at| at.to_string()),
+        expires_at: expires_at.map(rfc3339),
     })
 }
 

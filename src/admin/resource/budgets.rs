@@ -17,6 +17,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::govern::analytics::Period;
 use crate::govern::analytics::figures::Count;
 use crate::govern::analytics::figures::Figures;
@@ -26,21 +27,27 @@ use crate::govern::analytics::price::PICO_PER_UNIT;
 
 /// The largest amount of money of a budget.
 const MONEY_MAX: f64 = 10_000_000.0;
+/// The most tokens of a budget: a thousand million millions, which every reader of JSON holds exactly.
+const TOKENS_MAX: u64 = 1_000_000_000_000_000;
 
 /// How much a key may use; what is absent is unlimited. Days and months are those of UTC.
 #[derive(Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetLimits {
     /// Tokens in a day.
+    #[schema(maximum = 1_000_000_000_000_000_i64)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
     /// Tokens in a month.
+    #[schema(maximum = 1_000_000_000_000_000_i64)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_month: Option<u64>,
     /// Money in a day, in the currency of the prices.
+    #[schema(minimum = 0, maximum = 10_000_000)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_per_day: Option<f64>,
     /// Money in a month.
+    #[schema(minimum = 0, maximum = 10_000_000)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_per_month: Option<f64>,
 }
@@ -148,7 +155,7 @@ impl BudgetLimits {
     /// Reads a budget.
     ///
     /// # Errors
-    /// Money is negative, or more than there is.
+    /// Money is negative, or there is more of it, or of tokens, than a budget takes.
     pub(super) fn read(self) -> Result<Budget, ApiError> {
         let money = |name: &str, amount: Option<f64>| match amount {
             Some(amount) if !(0.0..=MONEY_MAX).contains(&amount) => {
@@ -156,9 +163,15 @@ impl BudgetLimits {
             }
             amount => Ok(amount.map(|amount| (amount * PICO_PER_UNIT).round() as u64)),
         };
+        let tokens = |name: &str, count: Option<u64>| match count {
+            Some(count) if count > TOKENS_MAX => {
+                Err(ApiError::Invalid(format!("{name}: expected a number from 0 to {TOKENS_MAX}")))
+            }
+            count => Ok(count),
+        };
         Ok(Budget {
-            tokens_per_day: self.tokens_per_day,
-            tokens_per_month: self.tokens_per_month,
+            tokens_per_day: tokens("tokens_per_day", self.tokens_per_day)?,
+            tokens_per_month: tokens("tokens_per_month", self.tokens_per_month)?,
             cost_per_day: money("cost_per_day", self.cost_per_day)?,
             cost_per_month: money("cost_per_month", self.cost_per_month)?,
         })
@@ -181,7 +194,7 @@ fn report(call: &Call, key_id: String, budget: Budget, spent: &Spent) -> BudgetR
     let used = |amount: Amount, resets_at: Timestamp| BudgetUse {
         tokens: amount.tokens,
         cost: money(amount.cost),
-        resets_at: resets_at.to_string(),
+        resets_at: rfc3339(resets_at),
     };
     BudgetReport {
         key_id,

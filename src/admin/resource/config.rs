@@ -29,6 +29,7 @@ use crate::policy::reload::FIXED_KEYS;
 use crate::policy::reload::Reach;
 use crate::policy::reload::Reloader;
 use crate::policy::reload::Run;
+use crate::policy::revision::RevisionSource;
 
 /// What it takes to lead a provider's key elsewhere.
 const MOVE_KEYS: Permission = Permission("provider_keys:move");
@@ -96,9 +97,10 @@ pub async fn changed(
     made.map_err(|_| office.panicked())?.map_err(ApiError::from)
 }
 
-/// Records a change that was made.
+/// Records a change that was made; one that left all as it was is none.
 pub async fn announce(call: &Call, run: Run, event_type: &str, change: &Change) {
-    if run == Run::Dry {
+    let is_new = change.source != RevisionSource::Api || !change.is_nothing();
+    if run == Run::Dry || !is_new {
         return;
     }
     let message = format!("revision {} changed {}", change.revision, change.changed.join(", "));

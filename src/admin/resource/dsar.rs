@@ -15,11 +15,12 @@ use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::govern::privacy::EraseError;
 use crate::govern::privacy::Fact;
 use crate::govern::privacy::Facts;
-use crate::govern::privacy::NAME_BYTES_MAX;
 use crate::govern::privacy::ProviderError;
+use crate::govern::privacy::entity_fits;
 
 /// The longest part of a file's name that stems from an entity, in characters.
 const FILE_NAME_CHARS_MAX: usize = 64;
@@ -79,7 +80,7 @@ pub async fn export(call: Call) -> Answer {
     call.office.record(event).await;
     let now = call.office.clock.now();
     let mut answer = ok(&Export {
-        exported_at: now.to_string(),
+        exported_at: rfc3339(now),
         providers: found.into_iter().map(|(name, facts)| (name, shown(facts))).collect(),
         entity_id: entity.clone(),
     })?;
@@ -109,7 +110,7 @@ pub async fn erase(call: Call) -> Answer {
     };
     let told = Erasure {
         entity_id: entity,
-        erased_at: erased.erased_at.to_string(),
+        erased_at: rfc3339(erased.erased_at),
         records_affected: erased.records_affected(),
         providers: erased.affected.clone().unwrap_or_default(),
     };
@@ -150,9 +151,7 @@ async fn broken_off(call: &Call, error: EraseError) -> Answer {
 fn subject(call: &Call) -> Result<String, ApiError> {
     let SubjectRequest { entity_id } = call.json()?;
     let entity_id = entity_id.trim().to_owned();
-    if entity_id.is_empty() || entity_id.len() > NAME_BYTES_MAX {
-        return Err(ApiError::Invalid(format!("entity_id: expected a text of 1 to {NAME_BYTES_MAX} bytes")));
-    }
+    entity_fits(&entity_id)?;
     Ok(entity_id)
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::admin::Office;
+use crate::clock::rfc3339;
 use crate::govern::analytics::figures::Count;
 use crate::govern::analytics::figures::Figures;
 use crate::govern::analytics::figures::Ranked;
@@ -75,7 +76,7 @@ impl LatencyFigures {
             p50_ms: quantile(0.5),
             p95_ms: quantile(0.95),
             p99_ms: quantile(0.99),
-            since: office.facts.started_at.to_string(),
+            since: rfc3339(office.facts.started_at),
         }
     }
 }

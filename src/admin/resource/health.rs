@@ -81,9 +81,15 @@ fn report(office: &Office, named: &[Dependency]) -> Answer {
         version: office.facts.build.version.clone(),
         dependencies: dependencies(office, named),
         reasons: reasons(office),
-        warnings: office.recorder.clock_warnings().iter().map(ToString::to_string).collect(),
+        warnings: warnings(office),
     };
     with_status(status, &report)
+}
+
+/// Returns what wants to be looked at: a clock that jumped, a certificate that ends soon.
+fn warnings(office: &Office) -> Vec<String> {
+    let of_clock = office.recorder.clock_warnings();
+    of_clock.iter().map(ToString::to_string).chain(infra::warnings(office)).collect()
 }
 
 /// Returns `up` or `down` for each dependency that is named.

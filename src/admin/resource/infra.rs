@@ -8,19 +8,14 @@ use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
+use crate::clock::rfc3339;
 use crate::cluster::AuditFacts;
 use crate::cluster::Lease;
 use crate::cluster::Node;
 use crate::cluster::NodeFacts;
 use crate::govern::audit::ShipStatus;
 use crate::tls::CertificateStore;
-use crate::tls::facts::CertificateFacts;
-
-const SECONDS_PER_DAY: i64 = 86_400;
-const EXPIRED: &str = "expired";
-const NOT_YET_VALID: &str = "not_yet_valid";
-/// From how many days before its end on a certificate counts as expiring.
-const EXPIRING_DAYS: i64 = 30;
+use crate::tls::facts::Validity;
 
 /// The certificates of the listeners.
 #[derive(Serialize, ToSchema)]
@@ -150,7 +145,7 @@ pub async fn cluster(call: Call) -> Answer {
     let held = office.leases.as_ref().map(|leases| leases.held()).unwrap_or_default();
     let job = |(name, lease): (&'static str, Option<Lease>)| ClusterJob {
         name,
-        since: lease.as_ref().map(|lease| lease.since.to_string()),
+        since: lease.as_ref().map(|lease| rfc3339(lease.since)),
         node_id: lease.map(|lease| lease.node),
     };
     ok(&nodes("cluster", &own.id, all, held.into_iter().map(job).collect()))
@@ -192,7 +187,7 @@ fn node_of(node: Node, newest: u64) -> ClusterNode {
         release: node.facts.release,
         revision: node.facts.revision,
         lag,
-        last_seen: node.at.to_string(),
+        last_seen: rfc3339(node.at),
         silent_ms: node.silent_ms,
         audit: node.facts.audit.map(|audit| ClusterAudit {
             shipped: audit.shipped,
@@ -205,27 +200,29 @@ fn node_of(node: Node, newest: u64) -> ClusterNode {
 /// Tells whether every certificate that is served counts at this moment: clients refuse one that has ended.
 pub fn all_count(office: &Office) -> bool {
     let now = office.clock.now();
-    let shown = office.certificates.iter().filter_map(|(name, store)| show(name, store, now));
-    shown.into_iter().all(|it| !matches!(it.status, EXPIRED | NOT_YET_VALID))
+    let served = office.certificates.iter().filter_map(|(_, store)| store.facts());
+    served.into_iter().all(|facts| facts.validity(now).counts())
+}
+
+/// Returns what is to be said of certificates that end soon.
+pub fn warnings(office: &Office) -> Vec<String> {
+    let now = office.clock.now();
+    let served = office.certificates.iter().filter_map(|(name, store)| Some((name, store.facts()?)));
+    let ending = served.filter(|(_, facts)| facts.validity(now) == Validity::Expiring);
+    let told = ending.map(|(name, facts)| format!("the certificate of {name} ends at {}", facts.not_after));
+    told.collect()
 }
 
 fn show(name: &'static str, store: &CertificateStore, now: Timestamp) -> Option<Certificate> {
-    let facts = CertificateFacts::of(&store.leaf()?)?;
-    let days_left = (facts.not_after.as_second() - now.as_second()).div_euclid(SECONDS_PER_DAY);
-    let status = match (now < facts.not_before, now >= facts.not_after) {
-        (true, _) => NOT_YET_VALID,
-        (false, true) => EXPIRED,
-        (false, false) if days_left < EXPIRING_DAYS => "expiring",
-        (false, false) => "valid",
-    };
+    let facts = store.facts()?;
     Some(Certificate {
         name,
+        days_left: facts.days_left(now),
+        status: facts.validity(now).as_str(),
         subject: facts.subject,
         issuer: facts.issuer,
         sans: facts.sans,
         not_before: facts.not_before.to_string(),
         not_after: facts.not_after.to_string(),
-        days_left,
-        status,
     })
 }

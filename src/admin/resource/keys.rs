@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 
 use super::budgets;
 use super::budgets::BudgetLimits;
+use super::wire::object_or_null;
 use crate::access::budget::Budget;
 use crate::access::key::KeyError;
 use crate::access::key::KeyRecord;
@@ -24,6 +25,7 @@ use crate::admin::call::ok;
 use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
 use crate::admin::resource::wire::given;
+use crate::clock::rfc3339;
 
 /// What is known of a key; never the key.
 #[derive(Serialize, ToSchema)]
@@ -87,6 +89,7 @@ pub struct KeyRequest {
     #[serde(default)]
     pub tools: Vec<String>,
     /// How much it may use in a day and in a month; absent: unlimited.
+    #[serde(default, deserialize_with = "object_or_null")]
     pub budget: Option<BudgetLimits>,
 }
 
@@ -333,7 +336,7 @@ pub(super) fn sees(call: &Call, record: &KeyRecord) -> bool {
 }
 
 fn entry(call: &Call, record: KeyRecord) -> KeyEntry {
-    let shown = |at: Timestamp| at.to_string();
+    let shown = rfc3339;
     KeyEntry {
         budget: call.office.budgets.of(&record.id, call.office.clock.now()).map(|(budget, _)| budget.into()),
         last_used_at: call.office.keys.last_used(&record.id).map(shown),

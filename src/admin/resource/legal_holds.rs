@@ -9,12 +9,16 @@ use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
+use crate::govern::audit::AuditEvent;
+use crate::govern::privacy::FieldFault;
 use crate::govern::privacy::Hold;
 use crate::govern::privacy::HoldError;
 use crate::govern::privacy::HoldId;
 use crate::govern::privacy::NewHold;
 use crate::govern::privacy::PrivacyError;
 use crate::govern::privacy::ProviderError;
+use crate::govern::privacy::entity_fits;
 
 /// A legal hold; it stays on record when it is released.
 #[derive(Serialize, ToSchema)]
@@ -110,14 +114,13 @@ pub async fn read(call: Call) -> Answer {
 pub async fn release(call: Call) -> Answer {
     let id = id(&call)?;
     call.ensure_recordable()?;
-    let office = call.office.clone();
-    let released = tokio::task::spawn_blocking(move || office.privacy.release(id)).await;
+    let (office, actor) = (call.office.clone(), call.actor());
+    let released = tokio::task::spawn_blocking(move || office.privacy.release(id, actor)).await;
     let released = released.map_err(|_| call.office.panicked())??;
-    let (hold, is_new) = released.ok_or_else(|| unknown(&call))?;
-    if is_new {
-        let mut event = call.event("hold_released", format!("legal hold {id} was released"));
-        event.entity = Some(hold.told.entity_id);
-        call.office.record(event).await;
+    let (hold, is_to_record) = released.ok_or_else(|| unknown(&call))?;
+    if is_to_record {
+        let AuditEvent { event_type, message, entity, .. } = hold.released();
+        call.office.record(AuditEvent { entity, ..call.event(&event_type, message) }).await;
     }
     ok(&Released { status: "released" })
 }
@@ -125,6 +128,7 @@ pub async fn release(call: Call) -> Answer {
 /// `GET /api/v1/legal-holds/check/{entityID}`.
 pub async fn check(call: Call) -> Answer {
     let (office, entity) = (call.office.clone(), call.parameter("entityID").trim().to_owned());
+    entity_fits(&entity)?;
     let under_hold = tokio::task::spawn_blocking(move || office.privacy.is_held(&entity)).await;
     ok(&UnderHold { under_hold: under_hold.map_err(|_| call.office.panicked())? })
 }
@@ -145,16 +149,22 @@ fn entry(hold: Hold) -> HoldEntry {
         entity_type,
         reason,
         issued_by,
-        created_at: hold.created_at.to_string(),
+        created_at: rfc3339(hold.created_at),
         status: if hold.released_at.is_some() { "released" } else { "active" },
-        released_at: hold.released_at.map(|at| at.to_string()),
+        released_at: hold.released_at.map(rfc3339),
+    }
+}
+
+impl From<FieldFault> for ApiError {
+    fn from(fault: FieldFault) -> Self {
+        Self::Invalid(fault.to_string())
     }
 }
 
 impl From<HoldError> for ApiError {
     fn from(error: HoldError) -> Self {
         match error {
-            HoldError::Field { .. } => Self::Invalid(error.to_string()),
+            HoldError::Field(_) => Self::Invalid(error.to_string()),
             HoldError::Erased | HoldError::TooMany => Self::Conflict(error.to_string()),
             HoldError::Privacy(error) => error.into(),
         }

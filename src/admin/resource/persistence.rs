@@ -7,6 +7,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 
 /// The name of the backend that forgets everything with the process.
 const IN_MEMORY: &str = "in-memory";
@@ -46,6 +47,6 @@ pub async fn persistence(call: Call) -> Answer {
         size_bytes: log.size_bytes + store_bytes,
         retention_days: log.retention_age.map(|age| age.as_secs() / SECONDS_PER_DAY),
         retention_bytes: log.retention_bytes,
-        oldest_entry: log.oldest.map(|at| at.to_string()),
+        oldest_entry: log.oldest.map(rfc3339),
     })
 }

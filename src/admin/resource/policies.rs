@@ -18,6 +18,7 @@ use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::policy::decision::Mode;
 use crate::policy::decision::PolicyId;
 use crate::policy::reload::Change;
@@ -233,8 +234,8 @@ fn entry(policy: &Policy, ruleset: &Ruleset, document: &Value, ages: &BTreeMap<S
         fail_mode: policy.fail_mode.as_str(),
         categories,
         routes: routes.map(|route| route.name.clone()).collect(),
-        created_at: age.created_at.map(|at| at.to_string()),
-        updated_at: age.updated_at.map(|at| at.to_string()),
+        created_at: age.created_at.map(rfc3339),
+        updated_at: age.updated_at.map(rfc3339),
         definition,
     }
 }

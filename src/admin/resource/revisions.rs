@@ -10,6 +10,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::policy::revision::REVISIONS_MAX;
 use crate::policy::revision::Revision;
 
@@ -86,7 +87,7 @@ fn entry(revision: Revision, running: u64) -> RevisionEntry {
         revision: revision.number,
         author: revision.author,
         source: revision.source.as_str(),
-        created_at: revision.created_at.to_string(),
+        created_at: rfc3339(revision.created_at),
         etag: revision.etag,
         active: revision.number == running,
     }

@@ -13,6 +13,7 @@ use utoipa::ToSchema;
 use super::threat;
 use super::threat::ScanOptions;
 use super::threat::Threat;
+use super::wire::object;
 use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
@@ -44,7 +45,7 @@ pub struct ScanRequest {
     /// The text.
     pub content: String,
     /// Which threats are looked for.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub options: ScanOptions,
 }
 

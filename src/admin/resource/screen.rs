@@ -16,6 +16,7 @@ use super::scan::Findings;
 use super::threat;
 use super::threat::ScanOptions;
 use super::threat::Threat;
+use super::wire::object;
 use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
@@ -57,7 +58,7 @@ pub struct ScreenRequest {
     /// The policy that decides; `default` where it is absent.
     pub policy: Option<String>,
     /// Which threats are looked for.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub options: ScanOptions,
 }
 

@@ -10,6 +10,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 
 /// A session; never what the browser holds.
 #[derive(Serialize, ToSchema)]
@@ -91,9 +92,9 @@ fn entry(call: &Call, record: &SessionRecord) -> Option<SessionEntry> {
         role: principal.role.as_str(),
         method,
         issuer,
-        created_at: record.created_at.to_string(),
-        last_seen_at: record.seen_at.to_string(),
-        expires_at: record.expires_at.to_string(),
+        created_at: rfc3339(record.created_at),
+        last_seen_at: rfc3339(record.seen_at),
+        expires_at: rfc3339(record.expires_at),
         current: call.session.as_ref().is_some_and(|own| own.record.id == record.id),
     })
 }

@@ -10,6 +10,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::govern::audit::Query;
 use crate::govern::compliance::facts::LATE_MINUTES;
 use crate::govern::siem::SinkStatus;
@@ -83,7 +84,7 @@ fn show(sink: &SinkStatus, told: Told, late: u64) -> SiemPlatform {
         platform: sink.platform,
         status: told.state.as_str(),
         events_forwarded: told.forwarded,
-        last_forward: told.last_forward.map(|at| at.to_string()),
+        last_forward: told.last_forward.map(rfc3339),
         errors: told.errors,
         dead_letters: told.dead,
         events_missed: told.missed,

@@ -12,6 +12,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 
 /// How long others may keep the set: a new key is known everywhere after that time.
 const KEEP: HeaderValue = HeaderValue::from_static("public, max-age=300");
@@ -102,8 +103,8 @@ pub async fn list(call: Call) -> Answer {
     let entry = |key: PublicKey| SigningKeyEntry {
         kid: key.id,
         status: if key.retired_at.is_some() { "retired" } else { "active" },
-        created_at: key.created_at.to_string(),
-        retired_at: key.retired_at.map(|at| at.to_string()),
+        created_at: rfc3339(key.created_at),
+        retired_at: key.retired_at.map(rfc3339),
     };
     ok(&SigningKeyList { total: keys.len(), keys: keys.into_iter().map(entry).collect() })
 }

@@ -9,6 +9,7 @@ use super::health;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
+use crate::clock::rfc3339;
 use crate::telemetry::health::Dependency;
 
 /// The running release.
@@ -83,6 +84,6 @@ pub async fn status(call: Call) -> Answer {
         node_id: office.facts.node_id.clone(),
         revision: office.reloader.current().revision.number,
         dependencies: health::dependencies(office, &Dependency::ALL),
-        started_at: office.facts.started_at.to_string(),
+        started_at: rfc3339(office.facts.started_at),
     })
 }

@@ -11,6 +11,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::govern::trust::Factors;
 use crate::govern::trust::Listed;
 use crate::govern::trust::Reason;
@@ -250,8 +251,8 @@ pub async fn sessions(call: Call) -> Answer {
     let entry = |Listed { session, is_active, score }: Listed| AgentSessionEntry {
         agent_id: score.agent_id,
         active: is_active,
-        started_at: session.started_at.to_string(),
-        last_seen: session.last_seen.to_string(),
+        started_at: rfc3339(session.started_at),
+        last_seen: rfc3339(session.last_seen),
         calls: session.track.acts(),
         incidents: session.track.incidents(),
         score: score.score,
@@ -313,7 +314,7 @@ impl ScoreEntry {
                 historical_incidents: values.historical_incidents,
                 capability_drift: values.capability_drift,
             },
-            last_updated: score.last_updated.to_string(),
+            last_updated: rfc3339(score.last_updated),
             explanation: explain.then(|| Explanation::of(values, score.reasons)),
         }
     }
@@ -341,7 +342,7 @@ impl Explanation {
 
 impl From<Reason> for ReasonEntry {
     fn from(reason: Reason) -> Self {
-        Self { at: reason.at.map(|at| at.to_string()), reason: reason.text }
+        Self { at: reason.at.map(rfc3339), reason: reason.text }
     }
 }
 
@@ -351,8 +352,8 @@ impl From<Attestation> for AttestationEntry {
         Self {
             id: attestation.id,
             agent_id: attestation.agent_id,
-            issued_at: attestation.issued_at.to_string(),
-            expires_at: attestation.expires_at.to_string(),
+            issued_at: rfc3339(attestation.issued_at),
+            expires_at: rfc3339(attestation.expires_at),
             statements: attestation.statements,
             signature: Envelope {
                 payload_type: PAYLOAD_TYPE,

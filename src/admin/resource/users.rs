@@ -19,6 +19,7 @@ use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
 use crate::admin::resource::dsar;
 use crate::admin::resource::wire::given;
+use crate::clock::rfc3339;
 
 /// What is known of a user; never the password.
 #[derive(Serialize, ToSchema)]
@@ -185,9 +186,9 @@ fn entry(user: UserRecord) -> UserEntry {
         role: user.role.as_str(),
         tier: user.tier.map(Tier::as_str),
         disabled: user.disabled,
-        created_at: user.created_at.to_string(),
-        updated_at: user.updated_at.to_string(),
-        last_login_at: user.last_login_at.map(|at| at.to_string()),
+        created_at: rfc3339(user.created_at),
+        updated_at: rfc3339(user.updated_at),
+        last_login_at: user.last_login_at.map(rfc3339),
     }
 }
 

@@ -1,8 +1,14 @@
 //! What several resources write the same way.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use serde::Deserialize;
 use serde::Deserializer;
 use serde::Serialize;
+use serde::de::MapAccess;
+use serde::de::Visitor;
+use serde::de::value::MapAccessDeserializer;
 use utoipa::ToSchema;
 
 use crate::scan::threat::Confidence;
@@ -26,11 +32,101 @@ pub fn given<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<String
     Option::deserialize(input).map(Some)
 }
 
+/// What is written as an object: serde reads a shape of named fields from an array, too, the fields in their order.
+struct Named<T>(T);
+
+/// Reads [`Named`].
+struct NamedVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedVisitor<T> {
+    type Value = Named<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Named<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Named)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        input.deserialize_map(NamedVisitor(PhantomData))
+    }
+}
+
+/// Reads a field that is an object, never an array.
+///
+/// # Errors
+/// It is something else, or has other fields.
+pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<T, D::Error> {
+    Named::deserialize(input).map(|named| named.0)
+}
+
+/// Reads a field that is null or an object.
+///
+/// # Errors
+/// As [`object`].
+pub fn object_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    input: D,
+) -> Result<Option<T>, D::Error> {
+    let read = Option::<Named<T>>::deserialize(input)?;
+    Ok(read.map(|named| named.0))
+}
+
+/// Reads a field that is a list of objects.
+///
+/// # Errors
+/// As [`object`].
+pub fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Result<Vec<T>, D::Error> {
+    let read = Vec::<Named<T>>::deserialize(input)?;
+    Ok(read.into_iter().map(|named| named.0).collect())
+}
+
 /// Returns the name of a threshold.
 pub fn threshold(confidence: Confidence) -> &'static str {
     match confidence {
         low if low < Confidence::MEDIUM => "low",
         medium if medium < Confidence::HIGH => "medium",
         _ => "high",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Point {
+        x: u8,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Body {
+        #[serde(deserialize_with = "object")]
+        one: Point,
+        #[serde(default, deserialize_with = "object_or_null")]
+        perhaps: Option<Point>,
+        #[serde(deserialize_with = "objects")]
+        several: Vec<Point>,
+    }
+
+    #[test]
+    fn an_array_is_no_object() {
+        let read = |text: &str| serde_json::from_str::<Body>(text).map_err(|error| error.to_string());
+        let point = |x| Point { x };
+        let body = Body { one: point(1), perhaps: None, several: vec![point(2)] };
+        assert_eq!(read(r#"{"one":{"x":1},"several":[{"x":2}]}"#), Ok(body));
+        for wrong in [
+            r#"{"one":[1],"several":[]}"#,
+            r#"{"one":{"x":1},"several":[[2]]}"#,
+            r#"{"one":{"x":1},"perhaps":[3],"several":[]}"#,
+        ] {
+            let error = read(wrong).unwrap_err();
+            assert!(error.contains("sequence, expected an object at line 1"), "{error}");
+        }
+        assert!(read(r#"{"one":{"y":1},"several":[]}"#).unwrap_err().contains("unknown field"));
     }
 }

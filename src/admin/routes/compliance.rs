@@ -16,7 +16,8 @@ pub(super) fn rows() -> Vec<Route> {
             "Judges the deployment by a framework of controls, from live evidence",
         )
         .query(&compliance::PARAMETERS)
-        .gives(schema::<compliance::ComplianceReport>()),
+        .gives(schema::<compliance::ComplianceAnswer>())
+        .also(&["text/html"]),
         get(
             "/api/v1/compliance/live",
             "compliance:read",

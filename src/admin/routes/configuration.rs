@@ -1,5 +1,6 @@
 //! The configuration, its revisions, profiles, policies and guardrails.
 
+use super::IF_MATCH;
 use super::Route;
 use super::by;
 use super::delete;
@@ -26,6 +27,7 @@ pub(super) fn rows() -> Vec<Route> {
         )
         .takes(schema::<config::ConfigPatch>())
         .gives(schema::<config::ConfigChanged>())
+        .fields(&[IF_MATCH])
         .query(&["dry_run"]),
         get(
             "/api/v1/config/revisions",
@@ -53,6 +55,7 @@ pub(super) fn rows() -> Vec<Route> {
             .gives(schema::<policies::PolicyList>()),
         post("/api/v1/policies", "config:write", by!(policies::create), "Adds a policy")
             .created()
+            .fields(&[IF_MATCH])
             .takes(schema::<policies::NewPolicy>())
             .gives(schema::<policies::PolicyEntry>()),
         get("/api/v1/detectors", "policies:read", by!(detectors::list), "Lists everything that can be found")
@@ -67,6 +70,7 @@ pub(super) fn rows() -> Vec<Route> {
         get("/api/v1/policies/{id}", "policies:read", by!(policies::read), "Gives one policy")
             .gives(schema::<policies::PolicyEntry>()),
         put("/api/v1/policies/{id}", "config:write", by!(policies::replace), "Replaces one policy")
+            .fields(&[IF_MATCH])
             .takes(schema::<policies::PolicyDefinition>())
             .gives(schema::<policies::PolicyEntry>()),
         delete(
@@ -75,6 +79,7 @@ pub(super) fn rows() -> Vec<Route> {
             by!(policies::remove),
             "Removes a policy that nothing uses",
         )
+        .fields(&[IF_MATCH])
         .gives(schema::<policies::Removed>()),
     ]
 }

@@ -26,6 +26,9 @@ use super::openapi::schema;
 use super::resource::wire::Failure;
 use crate::access::role::Permission;
 
+/// The header field that names the state a change is made from.
+pub const IF_MATCH: &str = "If-Match";
+
 /// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -112,6 +115,10 @@ pub struct Route {
     pub may_be_missing: bool,
     /// The query parameters it takes.
     pub query: &'static [&'static str],
+    /// The header fields it takes, beside those of every call.
+    pub fields: &'static [&'static str],
+    /// The media types that it answers with beside its own, where they are asked for.
+    pub others: &'static [&'static str],
     /// Whose pages may send a changing call.
     pub origins: Origins,
 }
@@ -196,6 +203,16 @@ impl Route {
         self.query = names;
         self
     }
+
+    fn fields(mut self, names: &'static [&'static str]) -> Self {
+        self.fields = names;
+        self
+    }
+
+    fn also(mut self, media: &'static [&'static str]) -> Self {
+        self.others = media;
+        self
+    }
 }
 
 fn row(
@@ -220,6 +237,8 @@ fn row(
         response: None,
         refusals: Vec::new(),
         query: &[],
+        fields: &[],
+        others: &[],
         origins: Origins::Own,
     }
 }

@@ -21,6 +21,7 @@ pub(super) fn rows() -> Vec<Route> {
             "Streams audit entries as they are recorded, of all nodes",
         )
         .query(&audit::STREAM_PARAMETERS)
+        .fields(&["Last-Event-ID"])
         .media(Media::EventStream),
         get(
             "/api/v1/audit/export",
@@ -29,14 +30,17 @@ pub(super) fn rows() -> Vec<Route> {
             "Streams audit entries as a file, oldest first: JSON lines that can be verified, or CSV",
         )
         .query(&audit::EXPORT_PARAMETERS)
-        .media(Media::Lines),
+        .media(Media::Lines)
+        .also(&["text/csv"])
+        .maybe(),
         get(
             "/api/v1/audit/checkpoint",
             "audit:read",
             by!(audit_export::checkpoint),
             "Signs where the audit log is now",
         )
-        .gives(schema::<audit_export::CheckpointEntry>()),
+        .gives(schema::<audit_export::CheckpointEntry>())
+        .maybe(),
         get(
             "/api/v1/audit/checkpoint/cluster",
             "audit:read",

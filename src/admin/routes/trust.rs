@@ -24,10 +24,12 @@ pub(super) fn rows() -> Vec<Route> {
             .gives(schema::<trust::TrustHealth>()),
         get("/api/v1/trust/score", "trust:read", by!(trust::score), "Gives an agent's or a session's score")
             .query(&["agent", "session", "explain"])
-            .gives(schema::<trust::ScoreEntry>()),
+            .gives(schema::<trust::ScoreEntry>())
+            .maybe(),
         get("/api/v1/trust/sessions", "trust:read", by!(trust::sessions), "Lists sessions of agents")
             .query(&["agent", "active"])
-            .gives(schema::<trust::AgentSessionList>()),
+            .gives(schema::<trust::AgentSessionList>())
+            .maybe(),
         get(
             "/api/v1/trust/attestations",
             "trust:read",
@@ -35,7 +37,8 @@ pub(super) fn rows() -> Vec<Route> {
             "Lists signed attestations, oldest first",
         )
         .query(&["agent", "since", "limit"])
-        .gives(schema::<trust::AttestationList>()),
+        .gives(schema::<trust::AttestationList>())
+        .maybe(),
         get(
             "/api/v1/trust/attestations/latest",
             "trust:read",
@@ -43,6 +46,7 @@ pub(super) fn rows() -> Vec<Route> {
             "Gives the newest attestation of an agent",
         )
         .query(&["agent"])
-        .gives(schema::<trust::AttestationEntry>()),
+        .gives(schema::<trust::AttestationEntry>())
+        .maybe(),
     ]
 }

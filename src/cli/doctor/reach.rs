@@ -14,7 +14,6 @@ use crate::policy::route::Upstream;
 use crate::tls::CertificateStore;
 use crate::tls::TlsFiles;
 use crate::tls::client::TlsClient;
-use crate::tls::facts::CertificateFacts;
 
 /// Certificates that end sooner are a warning.
 const SOON_DAYS: i64 = 30;
@@ -32,7 +31,7 @@ pub(super) fn certificates(config: &Config, now: Timestamp) -> Vec<Check> {
 fn certificate(name: &str, files: &TlsFiles, now: Timestamp) -> Check {
     let check = |outcome, detail: String| Check::new("certificates", name, outcome, detail);
     let facts = match CertificateStore::load(files.clone()) {
-        Ok(store) => store.leaf().and_then(|leaf| CertificateFacts::of(&leaf)),
+        Ok(store) => store.facts(),
         Err(error) => return check(Outcome::Fault, error.to_string()),
     };
     let Some(facts) = facts else { return check(Outcome::Fault, "it says nothing of itself".to_owned()) };

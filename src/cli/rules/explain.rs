@@ -40,6 +40,7 @@ pub fn detector(detector: &Detector) -> Sheet {
     let facts = vec![
         ("pattern", vec![detector.pattern.source().to_owned()]),
         ("anchor", anchor.into_iter().collect()),
+        ("heads", detector.heads.clone()),
         ("checks", detector.checks.iter().map(ToString::to_string).collect()),
         ("context", context.unwrap_or_default()),
         ("mask", vec![detector.mask.to_string()]),

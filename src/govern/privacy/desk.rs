@@ -13,6 +13,7 @@ use super::erasure::MARKS;
 use super::erasure::Mark;
 use super::erasure::NOTES;
 use super::erasure::Note;
+use super::hold::FieldFault;
 use super::hold::HOLDS;
 use super::hold::Hold;
 use super::hold::HoldId;
@@ -52,6 +53,8 @@ pub struct Privacy {
     pub(super) places: Mutex<Places>,
     /// The notes of the erasures that this process has in hand.
     pub(super) in_hand: InHand,
+    /// The releases of holds that may be in force, and may not be safe, with who asked for them.
+    pub(super) unsure: Mutex<BTreeMap<u64, Option<String>>>,
     /// Held while a hold or an erasure takes its place: each looks at the table of the other.
     turn: Mutex<()>,
 }
@@ -63,14 +66,9 @@ pub struct Arrival(pub Duration);
 /// Why a hold was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum HoldError {
-    /// A field is empty or too long.
-    #[error("{field}: expected a text of 1 to {bytes_max} bytes")]
-    Field {
-        /// The field.
-        field: &'static str,
-        /// The most bytes it may have.
-        bytes_max: usize,
-    },
+    /// A field is not as it should be.
+    #[error(transparent)]
+    Field(#[from] FieldFault),
     /// The entity is being erased, or was since the hold was asked for: there is nothing left to be held.
     #[error("the entity is being erased: the hold came too late")]
     Erased,
@@ -128,6 +126,7 @@ impl Privacy {
             providers,
             places: Mutex::default(),
             in_hand: InHand::default(),
+            unsure: Mutex::default(),
             turn: Mutex::new(()),
         };
         privacy.follow()?;
@@ -149,7 +148,7 @@ impl Privacy {
     }
 
     /// Takes over what became of holds; neither who asks nor the log sees less than was or is in force.
-    fn take_over_hold(&self, fresh: Vec<Fresh<u64, HoldRecord>>) {
+    pub(super) fn take_over_hold(&self, fresh: Vec<Fresh<u64, HoldRecord>>) {
         let mut places = self.places.lock();
         for one in fresh {
             match one {
@@ -214,10 +213,8 @@ impl Privacy {
     /// # Errors
     /// See [`HoldError`].
     pub fn hold(&self, mut told: NewHold, arrival: Arrival) -> Result<Hold, HoldError> {
+        told.check()?;
         told.entity_id = self.spelling(&told.entity_id);
-        if let Some((field, bytes_max)) = told.odd_field() {
-            return Err(HoldError::Field { field, bytes_max });
-        }
         let created_at = self.clock.now();
         self.changing_holds(|batch| {
             let Subject { names, .. } = Subject::of(&told.entity_id, &self.providers);
@@ -291,27 +288,8 @@ impl Privacy {
         Ok(self.holds.table().get(&id.0)?.map(|record| record.open(id, &self.keyring)))
     }
 
-    /// Releases a hold, unless it was before; returns it, and whether that changed it. `None`: there is none.
-    ///
-    /// # Errors
-    /// When it cannot be read or written.
-    pub fn release(&self, id: HoldId) -> Result<Option<(Hold, bool)>, PrivacyError> {
-        self.holds.change(
-            |fresh| self.take_over_hold(fresh),
-            |batch| {
-                let Some(record) = self.holds.table().get(&id.0)? else { return Ok(None) };
-                let was = record.open(id, &self.keyring);
-                if was.released_at.is_some() {
-                    return Ok(Some((was, false)));
-                }
-                let record = record.released(self.clock.now());
-                self.holds.table().put_in(batch, &id.0, &record)?;
-                Ok(Some((record.open(id, &self.keyring), true)))
-            },
-        )
-    }
-
-    /// Tells whether a hold on an entity is in force, whichever of its names the hold has and it is asked by.
+    /// Tells whether a hold on an entity is in force, whichever of its names the hold has and it is asked by, and in
+    /// whatever case.
     pub fn is_held(&self, entity: &str) -> bool {
         self.holds_one(&Subject::of(entity, &self.providers))
     }
@@ -329,7 +307,7 @@ impl Privacy {
 
     fn holds_one(&self, subject: &Subject) -> bool {
         let places = self.places.lock();
-        subject.goes_by(|name| places.held.contains_key(name))
+        subject.goes_by(|name| places.is_held(name))
     }
 
     /// Returns what each provider knows of an entity; those that know nothing are left out.

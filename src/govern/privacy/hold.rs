@@ -11,6 +11,8 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use crate::access::keyring::Keyring;
+use crate::access::name::is_label;
+use crate::govern::audit::AuditEvent;
 use crate::store::Record;
 
 /// The table of holds, by number.
@@ -31,6 +33,25 @@ pub struct HoldId(pub u64);
 #[error("expected hold_ and a number")]
 pub struct InvalidHoldId;
 
+/// What is wrong with a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FieldFault {
+    /// It is empty or too long.
+    #[error("{field}: expected a text of 1 to {bytes_max} bytes")]
+    Length {
+        /// The field.
+        field: &'static str,
+        /// The most bytes it may have.
+        bytes_max: usize,
+    },
+    /// It holds control characters, or such as cannot be seen.
+    #[error("{field}: expected a text without control characters and characters that cannot be seen")]
+    Hidden {
+        /// The field.
+        field: &'static str,
+    },
+}
+
 /// What a hold is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewHold {
@@ -45,17 +66,39 @@ pub struct NewHold {
 }
 
 impl NewHold {
-    /// Returns the first field that is empty or too long, and the most bytes it may have.
-    pub(super) fn odd_field(&self) -> Option<(&'static str, usize)> {
-        let fields = [
-            ("entity_id", &self.entity_id, NAME_BYTES_MAX),
-            ("entity_type", &self.entity_type, NAME_BYTES_MAX),
-            ("reason", &self.reason, REASON_BYTES_MAX),
-            ("issued_by", &self.issued_by, NAME_BYTES_MAX),
-        ];
-        let odd = fields.into_iter().find(|(_, text, max)| text.trim().is_empty() || text.len() > *max);
-        odd.map(|(field, _, max)| (field, max))
+    /// Looks at the fields.
+    ///
+    /// # Errors
+    /// The first that is empty, too long, or holds what cannot be seen.
+    pub(super) fn check(&self) -> Result<(), FieldFault> {
+        entity_fits(&self.entity_id)?;
+        for (field, text) in [("entity_type", &self.entity_type), ("issued_by", &self.issued_by)] {
+            label_fits(field, text)?;
+        }
+        let is_of_lines = self.reason.chars().all(|it| !it.is_control() || matches!(it, '\n' | '\r' | '\t'));
+        match fits("reason", &self.reason, REASON_BYTES_MAX) {
+            Ok(()) if !is_of_lines => Err(FieldFault::Hidden { field: "reason" }),
+            fits => fits,
+        }
     }
+}
+
+/// Tells whether a text can be the name of an entity, as a caller writes it.
+///
+/// # Errors
+/// It is empty, too long, or holds what cannot be seen: whoever copied that along means another name.
+pub fn entity_fits(entity_id: &str) -> Result<(), FieldFault> {
+    label_fits("entity_id", entity_id)
+}
+
+fn label_fits(field: &'static str, text: &str) -> Result<(), FieldFault> {
+    fits(field, text, NAME_BYTES_MAX)?;
+    if is_label(text) { Ok(()) } else { Err(FieldFault::Hidden { field }) }
+}
+
+fn fits(field: &'static str, text: &str, bytes_max: usize) -> Result<(), FieldFault> {
+    let is_filled = !text.trim().is_empty() && text.len() <= bytes_max;
+    if is_filled { Ok(()) } else { Err(FieldFault::Length { field, bytes_max }) }
 }
 
 /// A hold.
@@ -69,6 +112,19 @@ pub struct Hold {
     pub created_at: Timestamp,
     /// When it was released; `None`: it is in force.
     pub released_at: Option<Timestamp>,
+}
+
+impl Hold {
+    /// Returns the event of its release.
+    pub fn released(&self) -> AuditEvent {
+        AuditEvent {
+            event_type: "hold_released".to_owned(),
+            action: "allow".to_owned(),
+            entity: Some(self.told.entity_id.clone()),
+            message: format!("legal hold {} was released", self.id),
+            ..AuditEvent::default()
+        }
+    }
 }
 
 /// A hold as it is stored.

@@ -16,6 +16,7 @@ use super::erasure::EraseError;
 use super::erasure::Erased;
 use super::erasure::Note;
 use super::provider::ProviderError;
+use crate::govern::audit::AuditEvent;
 use crate::govern::audit::Recorder;
 use crate::store::KeyRange;
 use crate::store::Order;
@@ -188,11 +189,25 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Finishes and records the erasures that were cut short, as far as that can be done now. Blocks.
+    /// Finishes and records the erasures that were cut short, and records the releases of holds that are known to be safe
+    /// by now, as far as that can be done. Blocks.
     pub fn look(&self) {
+        self.record_releases();
         match self.privacy.resume() {
             Ok(resumed) => resumed.into_iter().for_each(|outcome| self.tell(outcome)),
             Err(error) => tracing::warn!(%error, "erasures that were cut short cannot be looked for"),
+        }
+    }
+
+    fn record_releases(&self) {
+        let confirmed = match self.privacy.confirmed() {
+            Ok(confirmed) => confirmed,
+            Err(error) => return tracing::warn!(%error, "whether holds were released cannot be told yet"),
+        };
+        for (hold, actor) in confirmed {
+            if let Err(error) = self.recorder.record_soon(AuditEvent { actor, ..hold.released() }) {
+                tracing::error!(%error, hold = %hold.id, "the release of a hold could not be recorded");
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! forgotten. A hold forbids the erasure of its entity; of a hold and an erasure that meet exactly one wins: each
 //! takes its place at one desk, under one lock, and on all nodes, before it does anything ([`Privacy`]). An entity is
 //! one by whatever name it is called, as far as the node knows that is asked: a user by its name in any spelling and
-//! by its id, whoever signed in elsewhere by the name there. An erasure leaves a note on the disk before its first
+//! by its id, whoever signed in elsewhere by the name there, and all in either form that Unicode has for an accent. An erasure leaves a note on the disk before its first
 //! deletion, so that one that was cut short is finished soon, or at the next start; and a mark before it destroys the keys,
 //! so that the other nodes hear of it.
 //!
@@ -20,6 +20,7 @@ mod hold;
 mod keeper;
 mod places;
 mod provider;
+mod release;
 mod spelling;
 mod subject;
 #[cfg(test)]
@@ -32,11 +33,12 @@ pub use self::desk::Privacy;
 pub use self::desk::PrivacyError;
 pub use self::erasure::EraseError;
 pub use self::erasure::Erased;
+pub use self::hold::FieldFault;
 pub use self::hold::HOLDS;
 pub use self::hold::Hold;
 pub use self::hold::HoldId;
-pub use self::hold::NAME_BYTES_MAX;
 pub use self::hold::NewHold;
+pub use self::hold::entity_fits;
 pub use self::keeper::Keeper;
 pub use self::keeper::MARKS_KEPT;
 pub use self::provider::Aliases;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::hold::HoldRecord;
+use super::spelling::folded;
 use crate::access::keyring::Keyring;
 
 /// What is known here of the places that all nodes have given away.
@@ -14,6 +15,8 @@ use crate::access::keyring::Keyring;
 pub(super) struct Places {
     /// The holds in force, by every name of their entities.
     pub(super) held: HashMap<String, HashSet<u64>>,
+    /// The same, by what their names are without what tells their spellings apart.
+    alike: HashMap<String, HashSet<u64>>,
     /// Those of which a name could not be read, because its key was not known here.
     unread: HashMap<u64, HoldRecord>,
     /// The names of the entities that are being erased, by the tokens of the erasures' notes.
@@ -47,6 +50,7 @@ impl Places {
         let names = record.held(keyring);
         let count = names.len();
         for name in names {
+            self.alike.entry(folded(&name)).or_default().insert(number);
             self.held.entry(name).or_default().insert(number);
         }
         count
@@ -65,15 +69,23 @@ impl Places {
     /// Lets a hold go that is released.
     pub(super) fn let_go(&mut self, number: u64) {
         self.unread.remove(&number);
-        self.held.retain(|_, holds| {
-            holds.remove(&number);
-            !holds.is_empty()
-        });
+        for names in [&mut self.held, &mut self.alike] {
+            names.retain(|_, holds| {
+                holds.remove(&number);
+                !holds.is_empty()
+            });
+        }
+    }
+
+    /// Tells whether a hold on somebody of a name, in whatever spelling, is in force.
+    pub(super) fn is_held(&self, name: &str) -> bool {
+        self.alike.contains_key(&folded(name))
     }
 
     /// Lets all holds go.
     pub(super) fn let_all_go(&mut self) {
         self.held.clear();
+        self.alike.clear();
         self.unread.clear();
     }
 
@@ -87,8 +99,9 @@ impl Places {
         }
     }
 
-    /// Tells whether an entity is being erased under one of these names.
+    /// Tells whether an entity is being erased under one of these names, in whatever spelling.
     pub(super) fn is_being_erased(&self, names: &[String]) -> bool {
-        self.erasing.values().flatten().any(|name| names.contains(name))
+        let asked: HashSet<String> = names.iter().map(|name| folded(name)).collect();
+        self.erasing.values().flatten().any(|name| asked.contains(&folded(name)))
     }
 }

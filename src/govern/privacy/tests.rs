@@ -23,7 +23,7 @@ use crate::store::open_sled;
 use crate::telemetry::metrics::Metrics;
 
 /// Forgets slowly enough that others come in between.
-struct Slow;
+pub(super) struct Slow;
 
 impl DataProvider for Slow {
     fn name(&self) -> &'static str {
@@ -108,7 +108,7 @@ impl Record for BareNote {
     const VERSION: u32 = 1;
 }
 
-fn opened(
+pub(super) fn opened(
     folder: &std::path::Path,
     store: &Store,
     provider: Box<dyn DataProvider>,
@@ -192,7 +192,7 @@ fn node(
     Privacy::open((store, name), keyring.clone(), log.clone(), clock, vec![Box::new(Slow)]).unwrap()
 }
 
-fn hold_on(entity: &str) -> NewHold {
+pub(super) fn hold_on(entity: &str) -> NewHold {
     NewHold {
         entity_id: entity.to_owned(),
         entity_type: "user".to_owned(),
@@ -215,7 +215,7 @@ fn callers_whom_no_record_and_no_hold_names_are_forgotten() {
         privacy.hold(hold_on(&caller(held)), privacy.arrival()).unwrap();
     }
     // What a hold says, also a released one, is kept for ever.
-    privacy.release("hold_2".parse().unwrap()).unwrap();
+    privacy.release("hold_2".parse().unwrap(), None).unwrap();
     assert_eq!((privacy.age_out().unwrap(), privacy.age_out().unwrap()), (1, 0));
     let shown = tokens.each_ref().map(|token| keyring.shown(token));
     assert_eq!(shown, ["[erased]".to_owned(), caller(2), caller(3), caller(4)]);
@@ -273,13 +273,16 @@ fn holds_outlive_the_process_and_forget_who_was_released_and_erased() {
     let first = privacy.hold(hold_on("alice"), privacy.arrival()).unwrap();
     let second = privacy.hold(hold_on("alice"), privacy.arrival()).unwrap();
     assert_eq!((first.id.to_string(), second.id.to_string()), ("hold_1".into(), "hold_2".into()));
-    assert!(privacy.release(first.id).unwrap().unwrap().1 && !privacy.release(first.id).unwrap().unwrap().1);
+    assert!(
+        privacy.release(first.id, None).unwrap().unwrap().1
+            && !privacy.release(first.id, None).unwrap().unwrap().1
+    );
     assert!(matches!(privacy.erase("alice"), Err(EraseError::Held)), "the second one is in force");
     drop((privacy, keyring, store));
     let store = open();
     let (privacy, _) = opened(folder.path(), &store, Box::new(Slow));
     assert!(privacy.is_held("alice"));
-    assert!(privacy.release(second.id).unwrap().unwrap().1);
+    assert!(privacy.release(second.id, None).unwrap().unwrap().1);
     privacy.erase("alice").unwrap();
     let told: Vec<NewHold> = privacy.holds().unwrap().into_iter().map(|hold| hold.told).collect();
     let erased = NewHold { entity_id: "[erased]".into(), reason: "[erased]".into(), ..hold_on("") };
@@ -331,7 +334,7 @@ fn nodes_hold_and_erase_an_entity_by_all_its_names() {
     let hold = one.hold(hold_on("ada"), early).unwrap();
     assert!(matches!(other.erase("user-1"), Err(EraseError::Held)));
     assert!(other.is_held("user-1") && other.is_held("ada"));
-    other.release(hold.id).unwrap();
+    other.release(hold.id, None).unwrap();
     one.follow().unwrap();
     assert!(!one.is_held("ada"));
     let tokens = ["ada", "user-1"].map(|name| keyring.seal(name));

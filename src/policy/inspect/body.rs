@@ -43,7 +43,6 @@ use crate::policy::decision::Direction;
 use crate::policy::memo;
 use crate::scan::classifier::reading::may_say;
 use crate::scan::scanner::touches;
-use crate::scan::spelling;
 use crate::scan::view;
 
 /// What occurs in the names of members that hold secrets, in whatever case.
@@ -262,7 +261,7 @@ fn scan_texts(
     let asked = direction == Direction::Request;
     let asks_model = sheet.inspector.ruleset.layer3.judged().any(|id| sheet.wanted().contains(id));
     let asks_names = names::wanted(sheet.inspector.ruleset, sheet.wanted()).is_some();
-    let is_spelt = asked && spelling::may_be_spelt(&texts.joined)?;
+    let is_spelt = asked && sheet.inspector.ruleset.scanner.may_be_spelt(&texts.joined)?;
     for (at, (string, (place, known))) in document.strings.iter().zip(texts.places()).enumerate() {
         if known.standing == Standing::Clean {
             continue;
@@ -311,8 +310,9 @@ fn scan_borders(
 
 /// Returns how a text is read in which nothing can match as it stands.
 fn depth_of_plain(sheet: &Sheet<'_, '_>, text: &[u8], is_spelt: bool) -> Result<Depth, Unreadable> {
-    let is_read_otherwise =
-        view::needs_views(text) || is_spelt && spelling::may_be_spelt(text)? || sheet.may_restore(text);
+    let is_read_otherwise = view::needs_views(text)
+        || is_spelt && sheet.inspector.ruleset.scanner.may_be_spelt(text)?
+        || sheet.may_restore(text);
     Ok(if is_read_otherwise { Depth::Beyond } else { Depth::Model })
 }
 

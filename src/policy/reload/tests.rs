@@ -152,6 +152,20 @@ fn rules_and_models_that_change_alone_are_put_in_force() {
 }
 
 #[test]
+fn a_patch_that_changes_nothing_is_no_revision() {
+    let mut world = World::default();
+    let (reloader, _) = world.start();
+    reloader.patch(set_secrets("monitor"), &by("ann"), None, Run::Real).unwrap();
+    let (etag, heard) = (reloader.current().revision.etag.clone(), world.heard.lock().len());
+    for same in [json!({}), set_secrets("monitor")] {
+        let made = reloader.patch(same, &by("bob"), Some(&etag), Run::Real).unwrap();
+        assert_eq!((made.revision, &made.etag, made.changed.len()), (2, &etag, 0));
+    }
+    assert_eq!(reloader.current().revision.author, "ann");
+    assert_eq!((reloader.revisions().newest(9).unwrap().len(), world.heard.lock().len()), (2, heard));
+}
+
+#[test]
 fn patches_are_guarded_tried_and_refused_whole() {
     let mut world = World::default();
     let (reloader, _) = world.start();

@@ -12,6 +12,7 @@ use crate::scan::decode;
 use crate::scan::decode::Lines;
 use crate::scan::decode::RUN_BYTES_MIN;
 use crate::scan::spelling;
+use crate::scan::spelling::Marks;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::Decoded;
 use crate::scan::threat::Encoding;
@@ -123,7 +124,8 @@ impl Asked<'_> {
         for piece in spelling::pieces(text.len()) {
             let part = text.get(piece.clone()).unwrap_or_default();
             // A text with too much to unpack has been refused by the patterns.
-            for spelt in spelling::readings(part).unwrap_or_default() {
+            let readings = Marks::of_orders().and_then(|marks| spelling::readings(part, marks));
+            for spelt in readings.unwrap_or_default() {
                 let Some(rest) = budget.checked_sub(spelt.bytes().len()) else { return Ok(told) };
                 *budget = rest;
                 let place = |window: Range<usize>| {

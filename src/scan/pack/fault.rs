@@ -85,6 +85,9 @@ pub enum PackProblem {
     /// A stream would not wait for the byte behind the match.
     #[error("`not_after` needs a pattern that ends with \\b")]
     EdgeUnseen,
+    /// A beginning is too short or too long, or not of ASCII.
+    #[error("`heads` must be of 4 to 32 signs of ASCII each")]
+    Head,
     /// A field has too many entries, or one that is too long.
     #[error("`{field}` has more or longer entries than allowed")]
     TooMuch {

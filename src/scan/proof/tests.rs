@@ -49,6 +49,19 @@ fn an_anchor_outside_the_match_is_noticed() {
 }
 
 #[test]
+fn a_head_that_no_value_begins_with_is_noticed() {
+    let mut key = detector("key", r"\b(?:old_)?((?:key|pass)_[a-z]{4}[0-9]{8})\b");
+    key.finds = vec!["{valid}".to_owned()];
+    key.heads = ["key_", "pass_abc"].map(str::to_owned).to_vec();
+    assert_eq!(problems(vec![key.clone()], None), Vec::<String>::new());
+    for wrong in ["old_", "key_1", "kay_", "pass_abcd123456789"] {
+        key.heads[1] = wrong.to_owned();
+        let told = "test.toml:1: key: `heads` entry 2 begins no value of the pattern's form";
+        assert_eq!(problems(vec![key.clone()], None), [told], "{wrong}");
+    }
+}
+
+#[test]
 fn an_anchor_that_some_matches_lack_is_noticed() {
     let mut wrong = card();
     wrong.pattern = Pattern::parse("c(?:ard|hip|oin) ([0-9]{16})").unwrap();

@@ -30,6 +30,25 @@ fn base32(bytes: &[u8]) -> String {
 }
 
 #[test]
+fn a_key_is_read_turned_round_where_its_detector_tells_how_it_begins() {
+    let found = |heads: &[&str], text: &str| {
+        let detector = fixture::detector("key", r"\b(acme-[0-9a-f]{12})\b");
+        let heads = heads.iter().map(|head| (*head).to_owned()).collect();
+        let key = crate::scan::detector::Detector { category: Category::Secrets, heads, ..detector };
+        let scanner = Scanner::compile(vec![key]).unwrap();
+        assert_eq!(scanner.may_be_spelt(text.as_bytes()).unwrap(), !scanner.detectors()[0].heads.is_empty());
+        scanner.scan_spelt(text.as_bytes(), &scanner.all()).unwrap().len()
+    };
+    let key = "acme-4a7c91e0b2d3";
+    let turned: String = key.chars().rev().collect();
+    let moved = String::from_utf8(letters::moved(key.as_bytes(), 13)).unwrap();
+    for written in [turned, moved] {
+        let text = format!("take {written} so");
+        assert_eq!((found(&["acme-"], &text), found(&[], &text)), (1, 0), "{text}");
+    }
+}
+
+#[test]
 fn an_order_is_read_however_it_is_spelt() {
     let numbers = |write: fn(u8) -> String| ORDER.bytes().map(write).collect::<Vec<_>>().join(" ");
     let apart = ORDER.split(' ').map(|word| word.split("").collect::<Vec<_>>().join(" ")).collect::<String>();
@@ -181,8 +200,11 @@ fn no_large_gzip_file_hides_a_later_one() {
     let binary = STANDARD.encode(gzipped(&vec![0xff; gzip::INFLATED_BYTES_MAX + 1]));
     for bomb in [bomb, binary] {
         let bomb = format!("{bomb} {order}");
-        assert!(matches!(readings(bomb.as_bytes()), Err(ScanFault::TooMuchDecoded)));
-        assert!(may_be_spelt(bomb.as_bytes()).unwrap());
+        assert!(matches!(
+            readings(bomb.as_bytes(), Marks::of_orders().unwrap()),
+            Err(ScanFault::TooMuchDecoded)
+        ));
+        assert!(Scanner::compile(vec![]).unwrap().may_be_spelt(bomb.as_bytes()).unwrap());
     }
 }
 
@@ -195,11 +217,17 @@ fn gzip_starts_within_one_another_are_read_once() {
     let head = gzipped(b"").into_iter().take(10).collect::<Vec<u8>>();
     let empty = [0, 0, 0, 0xff, 0xff].repeat(gzip::PACKED_SIGNS_MAX / 5);
     let nested = STANDARD.encode([starts.clone(), head.clone(), empty.clone()].concat());
-    assert!(matches!(readings(nested.as_bytes()), Err(ScanFault::TooMuchDecoded)));
+    assert!(matches!(
+        readings(nested.as_bytes(), Marks::of_orders().unwrap()),
+        Err(ScanFault::TooMuchDecoded)
+    ));
     let shorter = [starts, head, empty[..PIECE_BYTES / 2].to_vec()].concat();
-    assert!(readings(STANDARD.encode(shorter).as_bytes()).unwrap().is_empty());
+    assert!(readings(STANDARD.encode(shorter).as_bytes(), Marks::of_orders().unwrap()).unwrap().is_empty());
     let crowd = "H4sI".repeat(gzip::PACKED_SIGNS_MAX);
-    assert!(matches!(readings(crowd.as_bytes()), Err(ScanFault::TooMuchDecoded)));
+    assert!(matches!(
+        readings(crowd.as_bytes(), Marks::of_orders().unwrap()),
+        Err(ScanFault::TooMuchDecoded)
+    ));
 }
 
 #[test]
@@ -222,8 +250,11 @@ fn ordinary_texts_have_no_other_reading() {
         "............................................",
         "a b c",
     ] {
-        let spelt: Vec<Spelling> =
-            readings(text.as_bytes()).unwrap().into_iter().map(|it| it.spelling).collect();
+        let spelt: Vec<Spelling> = readings(text.as_bytes(), Marks::of_orders().unwrap())
+            .unwrap()
+            .into_iter()
+            .map(|it| it.spelling)
+            .collect();
         assert!(spelt.iter().all(|it| *it == Spelling::Spaced), "{text}: {spelt:?}");
         assert!(found(text).is_empty(), "{text}");
     }

@@ -13,6 +13,7 @@ use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::govern::compliance::check::Check;
 use crate::govern::compliance::check::Item;
 use crate::govern::compliance::check::TECHNIQUES;
@@ -72,7 +73,7 @@ pub async fn show(call: Call) -> Answer {
         seen: super::evidence(&evidence),
         items: evidence.items.into_iter().map(item).collect(),
         items_total: evidence.items_total,
-        generated_at: facts.at.to_string(),
+        generated_at: rfc3339(facts.at),
     })
 }
 

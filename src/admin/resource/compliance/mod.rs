@@ -14,12 +14,14 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
+use crate::clock::rfc3339;
 use crate::govern::compliance::check::Evidence;
 use crate::govern::compliance::facts::Facts;
 use crate::govern::compliance::report::Assessed;
@@ -29,7 +31,28 @@ use crate::govern::compliance::report::Status;
 /// What may be asked by.
 pub const PARAMETERS: [&str; 2] = ["framework", "format"];
 
-/// How the deployment stands against one framework; without one named, the frameworks there are.
+/// A report; without a framework named, the frameworks there are; or assessment results of OSCAL.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ComplianceAnswer {
+    /// A report.
+    Report(Box<ComplianceReport>),
+    /// The frameworks there are.
+    Frameworks(FrameworkList),
+    /// The report as a document of OSCAL.
+    Oscal(OscalDocument),
+}
+
+/// A document of NIST's OSCAL, whose own specification says what is in it.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct OscalDocument {
+    /// The results of an assessment.
+    #[schema(value_type = Object)]
+    pub assessment_results: Value,
+}
+
+/// How the deployment stands against one framework.
 #[derive(Serialize, ToSchema)]
 pub struct ComplianceReport {
     /// The framework's id.
@@ -160,7 +183,7 @@ pub async fn report(call: Call) -> Answer {
         let facts = facts(&call).await?;
         let standings = frameworks.iter().map(|(id, it)| (id.clone(), standing(&Report::of(it, &facts))));
         let frameworks = standings.collect();
-        return ok(&FrameworkList { frameworks, valid_names, generated_at: facts.at.to_string() });
+        return ok(&FrameworkList { frameworks, valid_names, generated_at: rfc3339(facts.at) });
     };
     let Some(framework) = frameworks.get(&id) else {
         let message = "framework: there is no such framework".to_owned();
@@ -169,7 +192,7 @@ pub async fn report(call: Call) -> Answer {
     let report = Report::of(framework, &*facts(&call).await?);
     match format.as_deref() {
         None | Some("json") => ok(&show(&report)),
-        Some("oscal") => ok(&oscal::assessment_results(&report, &call.office.facts.node_id)),
+        Some("oscal") => ok(&oscal::document(&report, &call.office.facts.node_id)),
         Some("html") => html::answer(&report),
         Some(_) => Err(ApiError::Invalid("format: expected one of json, html, oscal".to_owned())),
     }
@@ -192,7 +215,7 @@ pub async fn live(call: Call) -> Answer {
         whole => (part as f64 * 1000.0 / whole as f64).floor() / 10.0,
     };
     ok(&LiveCompliance {
-        timestamp: facts.at.to_string(),
+        timestamp: rfc3339(facts.at),
         summary: LiveSummary {
             frameworks: reports.len(),
             controls,
@@ -242,7 +265,7 @@ fn show(report: &Report) -> ComplianceReport {
         coverage: report.coverage,
         summary: summary(report),
         controls: report.controls.iter().map(control).collect(),
-        generated_at: report.at.to_string(),
+        generated_at: rfc3339(report.at),
     }
 }
 

@@ -9,6 +9,8 @@ use serde_json::json;
 use sha2::Digest;
 use sha2::Sha256;
 
+use super::OscalDocument;
+use crate::clock::rfc3339;
 use crate::govern::compliance::check::Evidence;
 use crate::govern::compliance::report::Assessed;
 use crate::govern::compliance::report::Report;
@@ -20,8 +22,8 @@ const OSCAL: &str = "1.2.1";
 const NAMESPACE: &str = "https://portcullis.dev/ns/oscal";
 
 /// Returns the document; `node` names the gateway that was assessed.
-pub fn assessment_results(report: &Report, node: &str) -> Value {
-    let at = report.at.to_string();
+pub fn document(report: &Report, node: &str) -> OscalDocument {
+    let at = rfc3339(report.at);
     let seed = format!("{node} {} {at}", report.framework);
     let assessed: Vec<&Assessed> =
         report.controls.iter().filter(|control| control.status != Status::NotAssessed).collect();
@@ -47,7 +49,7 @@ pub fn assessment_results(report: &Report, node: &str) -> Value {
             "What a Portcullis gateway sees of {} ({}): {:.1} % of the assessed controls pass, {:.1} % were assessed.",
             report.name, report.version, report.score, report.coverage
         ),
-        "start": report.since.to_string(),
+        "start": rfc3339(report.since),
         "end": at,
         "reviewed-controls": { "control-selections": [selection] },
     });
@@ -56,19 +58,18 @@ pub fn assessment_results(report: &Report, node: &str) -> Value {
         result["observations"] = Value::Array(observations);
         result["findings"] = assessed.iter().map(|control| finding(control, &seed)).collect();
     }
-    json!({
-        "assessment-results": {
-            "uuid": uuid(&seed),
-            "metadata": {
-                "title": format!("{}: live evidence", report.name),
-                "last-modified": at,
-                "version": at,
-                "oscal-version": OSCAL,
-            },
-            "import-ap": { "href": "#assessment-plan", "remarks": "The checks built into the gateway." },
-            "results": [result],
-        }
-    })
+    let assessment_results = json!({
+        "uuid": uuid(&seed),
+        "metadata": {
+            "title": format!("{}: live evidence", report.name),
+            "last-modified": at,
+            "version": at,
+            "oscal-version": OSCAL,
+        },
+        "import-ap": { "href": "#assessment-plan", "remarks": "The checks built into the gateway." },
+        "results": [result],
+    });
+    OscalDocument { assessment_results }
 }
 
 fn observation(evidence: &Evidence, seed: &str, at: &str) -> Value {

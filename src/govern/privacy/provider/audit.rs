@@ -8,6 +8,7 @@ use super::Fact;
 use super::Facts;
 use super::NamedCallers;
 use super::ProviderError;
+use crate::clock::rfc3339;
 use crate::govern::audit::About;
 use crate::govern::audit::AuditLog;
 
@@ -51,7 +52,7 @@ fn facts(about: Vec<About>) -> Option<Facts> {
     let mut facts = Facts::new();
     if let (Some(first), Some(last)) = (first, last) {
         facts.insert("events", Fact::Count(about.iter().map(|about| about.events).sum()));
-        facts.insert("date_range", Fact::Text(format!("{first} to {last}")));
+        facts.insert("date_range", Fact::Text(format!("{} to {}", rfc3339(first), rfc3339(last))));
     }
     let unasked: BTreeSet<String> = about.into_iter().flat_map(|about| about.unasked).collect();
     if !unasked.is_empty() {
@@ -77,7 +78,7 @@ mod tests {
         let not_counted = || ("not_counted_of_nodes", Fact::List(vec!["one".to_owned(), "two".to_owned()]));
         let unknown = vec![about(None, &["two"]), about(None, &["one", "two"])];
         assert_eq!(facts(unknown), Some(Facts::from([not_counted()])));
-        let range = Fact::Text("1970-01-01T00:00:01Z to 1970-01-01T00:00:04Z".to_owned());
+        let range = Fact::Text("1970-01-01T00:00:01.000Z to 1970-01-01T00:00:04.000Z".to_owned());
         let known = Facts::from([not_counted(), ("events", Fact::Count(2)), ("date_range", range)]);
         let names = vec![about(Some((2, 4)), &["one"]), about(Some((1, 3)), &["two"])];
         assert_eq!(facts(names), Some(known));

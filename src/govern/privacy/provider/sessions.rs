@@ -14,6 +14,7 @@ use crate::access::session::SSO_PREFIX;
 use crate::access::session::SessionRecord;
 use crate::access::session::SessionStore;
 use crate::clock::Clock;
+use crate::clock::rfc3339;
 
 const NAME: &str = "sessions";
 
@@ -68,7 +69,7 @@ impl DataProvider for SessionsProvider {
         if sessions.is_empty() {
             return Ok(None);
         }
-        let began = sessions.iter().map(|session| session.created_at.to_string()).collect();
+        let began = sessions.iter().map(|session| rfc3339(session.created_at)).collect();
         Ok(Some(Facts::from([("count", Fact::Count(sessions.len() as u64)), ("began", Fact::List(began))])))
     }
 

@@ -14,6 +14,7 @@ use super::has_failed;
 use super::out_of_ten;
 use super::plain::finding;
 use super::plain::shadow;
+use crate::clock::rfc3339;
 use crate::govern::audit::Entry;
 
 const ECS_VERSION: &str = "8.17.0";
@@ -40,7 +41,7 @@ fn document(entry: &Entry, teller: &Teller) -> Value {
     let event = &entry.event;
     let (kind, category, types) = classes(entry);
     let mut document = json!({
-        "@timestamp": entry.timestamp().to_string(),
+        "@timestamp": rfc3339(entry.timestamp()),
         "ecs": {"version": ECS_VERSION},
         "message": event.message,
         "event": {

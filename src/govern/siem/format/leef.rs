@@ -8,6 +8,7 @@ use super::PRODUCT;
 use super::Teller;
 use super::detectors;
 use super::out_of_ten;
+use crate::clock::rfc3339;
 use crate::govern::audit::Entry;
 
 const TIME_FORMAT: &str = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'";
@@ -22,7 +23,7 @@ pub(in crate::govern::siem) fn line(entry: &Entry, teller: &Teller) -> String {
     );
     let shadow = event.shadow.as_ref();
     let pairs = [
-        ("devTime", Some(format!("{:.3}", entry.timestamp()))),
+        ("devTime", Some(rfc3339(entry.timestamp()))),
         ("devTimeFormat", Some(TIME_FORMAT.to_owned())),
         ("sev", Some(out_of_ten(entry).max(1).to_string())),
         ("cat", event.category.map(|category| category.as_str().to_owned())),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::clock::rfc3339;
 use crate::govern::audit::AuditFinding;
 use crate::govern::audit::AuditShadow;
 use crate::govern::audit::Entry;
@@ -76,7 +77,7 @@ impl<'a> Plain<'a> {
         let event = &entry.event;
         Self {
             id: entry.id.to_string(),
-            timestamp: entry.timestamp().to_string(),
+            timestamp: rfc3339(entry.timestamp()),
             event_type: &event.event_type,
             category: event.category.map(|category| category.as_str()),
             severity: event.severity.map(|severity| severity.as_str()),

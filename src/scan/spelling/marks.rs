@@ -1,0 +1,143 @@
+//! The marks by which other spellings are told: words of orders, and the beginnings of values that detectors name.
+//!
+//! In: a text. Out: what it may be spelt in. The marks of a scanner are made of its detectors when they are first asked.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use super::apart;
+use super::letters;
+use super::letters::Cipher;
+use crate::scan::engine::Engine;
+use crate::scan::engine::Run;
+use crate::scan::scanner::ScanFault;
+use crate::scan::shape::Shape;
+use crate::scan::shape::Start;
+
+/// The words by which an order is known that is turned round, or in the cipher of everyday.
+const WORDS: [&str; 13] = [
+    "ignore",
+    "previous",
+    "instructions",
+    "disregard",
+    "password",
+    "prompt",
+    "unrestricted",
+    "forget",
+    "reveal",
+    "system",
+    "pretend",
+    "override",
+    "secret",
+];
+
+/// How far that cipher moves letters.
+const ROT13: u8 = 13;
+
+/// The same words with what stands for their letters.
+const LEET_WORDS: [&str; 7] = [
+    "[i1!|][g69]n[o0]r[e3]",
+    "pr[e3]v[i1!][o0]u[s5$]",
+    "[i1!]n[s5$][t7+]ruc[t7+][i1!][o0]n",
+    "d[i1!][s5$]r[e3][g69][a4@]rd",
+    "p[a4@][s5$][s5$]w[o0]rd",
+    "pr[o0]mp[t7+]",
+    "j[a4@][i1!]lbr[e3][a4@]k",
+];
+
+/// What a mark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Letters written as others, and what undoes it.
+    Cipher(Cipher),
+    Reversed,
+    Leet,
+    Spaced,
+}
+
+/// What is looked for to tell other spellings, and what each says.
+pub(in crate::scan) struct Marks {
+    engine: Engine,
+    marks: Vec<Mark>,
+    /// How keys begin.
+    heads: BTreeSet<Box<[u8]>>,
+}
+
+impl Marks {
+    /// Makes the marks of orders, and of values that begin so; nothing, where the engine refuses them.
+    pub(in crate::scan) fn compile<'h>(heads: impl Iterator<Item = &'h str>) -> Option<Self> {
+        let heads: BTreeSet<Box<[u8]>> = heads.map(|head| head.as_bytes().into()).collect();
+        let (mut shapes, mut marks) = (Vec::new(), Vec::new());
+        for word in WORDS {
+            shapes.push(Shape::caseless(&letters::moved(word.as_bytes(), ROT13)));
+            marks.push(Mark::Cipher(Cipher::Moved(ROT13)));
+            shapes.push(Shape::caseless(&word.bytes().rev().collect::<Vec<u8>>()));
+            marks.push(Mark::Reversed);
+        }
+        for head in &heads {
+            shapes.push(Shape::literal(&letters::moved(head, ROT13)));
+            marks.push(Mark::Cipher(Cipher::Moved(ROT13)));
+            shapes.push(Shape::literal(&head.iter().rev().copied().collect::<Vec<u8>>()));
+            marks.push(Mark::Reversed);
+        }
+        for written in LEET_WORDS {
+            let expression = format!("(?i:{written})");
+            shapes.push(Shape { expression, start: Start::Known { back: 1 }, lead: None });
+            marks.push(Mark::Leet);
+        }
+        let engine = Engine::compile(&shapes).ok()?;
+        Some(Self { engine, marks, heads })
+    }
+
+    /// Returns the marks of orders alone.
+    ///
+    /// # Errors
+    /// They do not compile.
+    pub(in crate::scan) fn of_orders() -> Result<&'static Self, ScanFault> {
+        static OF_ORDERS: LazyLock<Option<Marks>> = LazyLock::new(|| Marks::compile(std::iter::empty()));
+        OF_ORDERS.as_ref().ok_or(ScanFault::Spellings)
+    }
+
+    /// Tells whether a value begins as keys do: turned letters look like drawn ones.
+    pub(super) fn begin_key(&self, value: &[u8]) -> bool {
+        self.heads.iter().any(|head| value.starts_with(head))
+    }
+
+    /// Returns the different marks of a text.
+    ///
+    /// # Errors
+    /// The text could not be searched.
+    pub(super) fn of(&self, text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
+        let mut marks = self.find(text)?;
+        for cipher in letters::ciphers(text).into_iter().map(Mark::Cipher) {
+            if !marks.contains(&cipher) {
+                marks.push(cipher);
+            }
+        }
+        if apart::stand_apart(text) {
+            marks.push(Mark::Spaced);
+        }
+        Ok(marks)
+    }
+
+    fn find(&self, text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
+        let scanned = self.engine.scan(
+            text,
+            0..text.len(),
+            |_| true,
+            |runs| {
+                let mut found: Vec<Mark> = Vec::new();
+                for Run { group, last, .. } in runs {
+                    for shape in self.engine.shapes(*group) {
+                        let Some(mark) = self.marks.get(*shape as usize) else { continue };
+                        if !found.contains(mark) && (*mark != Mark::Leet || letters::has_leet(text, *last)) {
+                            found.push(*mark);
+                        }
+                    }
+                }
+                found
+            },
+        );
+        Ok(scanned?)
+    }
+}
