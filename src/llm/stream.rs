@@ -115,6 +115,7 @@ impl StreamPiece {
 #[derive(Debug)]
 pub struct StreamParser {
     framing: Framing,
+    piece_bytes_max: usize,
     fault: Option<StreamFault>,
 }
 
@@ -135,7 +136,22 @@ impl StreamParser {
             StreamFormat::JsonArray => Framing::JsonArray(ArrayParser::new(piece_bytes_max)),
             StreamFormat::AmazonEvents => Framing::AmazonEvents(EventStreamParser::new(piece_bytes_max)),
         };
-        Self { framing, fault: None }
+        Self { framing, piece_bytes_max, fault: None }
+    }
+
+    /// Takes what a stream begins with for what it is, whatever it is called: no event begins as JSON does. Returns the
+    /// framing where that is another than was told.
+    pub fn begin(&mut self, begin: &[u8]) -> Option<StreamFormat> {
+        let format = match (&self.framing, begin) {
+            (Framing::Sse(_), [b'[', ..]) => StreamFormat::JsonArray,
+            // An object in lines of its own is none of one a line.
+            (Framing::Sse(_), [b'{', b'"', ..]) => StreamFormat::Ndjson,
+            (Framing::Sse(_) | Framing::Ndjson(_) | Framing::JsonArray(_) | Framing::AmazonEvents(_), _) => {
+                return None;
+            }
+        };
+        *self = Self::new(format, self.piece_bytes_max);
+        Some(format)
     }
 
     /// Takes the next bytes and returns the pieces they complete.

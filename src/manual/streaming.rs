@@ -33,12 +33,18 @@
 //! event goes on without it. States, names and counters hold nothing back; where less than that of a value has left, the
 //! rest of it is taken out.
 //!
+//! Blocks of one answer that follow one another are one text, as clients show them: a block that is over lets all of it go,
+//! but for what is likely to be the begin of a value, eight bytes of it or more. That waits for the next block, for the
+//! answer's end, or until 64 KiB wait behind it. Events that repeat such a block whole lose their part of a value that is
+//! found over two. A character whose surrogate pair is parted over two events waits for its second half.
+//!
 //! What repeats a text in other forms (`logprobs`: the tokens as strings and as numbers) is emptied in every event, and
 //! in every whole answer, in which something was masked.
 //!
 //! # Limits
 //! What is not declared to be a stream, and begins as events with JSON in them do, or as JSON objects one a line, coded
-//! or not, is read as one: clients read it so, whatever it is called. An answer whose content coding breaks off is a provider's that did.
+//! or not, is read as one: clients read it so, whatever it is called. What is declared to be events, and begins as JSON
+//! does, is read as an array or as lines. An answer whose content coding breaks off is a provider's that did.
 //!
 //! A lane may hold back [`STREAM_HOLD_BYTES_MAX`](crate::scan::lane::STREAM_HOLD_BYTES_MAX); an event may be
 //! `limits.stream_event_bytes_max` long. What exceeds a limit, or cannot be cut into events, or is no JSON where JSON

@@ -23,6 +23,7 @@ mod names;
 mod outside;
 mod read;
 mod release;
+mod sequel;
 mod slot;
 mod stop;
 mod stray;
@@ -38,12 +39,14 @@ use bytes::Bytes;
 
 use self::ending::Answering;
 use self::held::Held;
+use self::sequel::Parts;
 use self::slot::Slot;
 use self::slot::values;
 use self::stop::Stop;
 use self::template::Template;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
+use crate::llm::dialect::Sequel;
 use crate::llm::refusal::StreamTrack;
 use crate::llm::stream::StreamFormat;
 use crate::llm::stream::StreamParser;
@@ -81,6 +84,9 @@ pub struct StreamInspector {
     parser: StreamParser,
     lanes: Vec<Slot>,
     by_key: HashMap<LaneKey, usize>,
+    /// Which lane has the last of the texts that follow one another.
+    sequels: HashMap<Sequel, usize>,
+    parts: Parts,
     queue: VecDeque<Held>,
     clean: HashSet<Box<[u8]>>,
     template: Option<Template>,
@@ -127,6 +133,8 @@ impl StreamInspector {
             parser: StreamParser::new(format, event_bytes_max),
             lanes: Vec::new(),
             by_key: HashMap::new(),
+            sequels: HashMap::new(),
+            parts: Parts::default(),
             queue: VecDeque::new(),
             clean: HashSet::new(),
             template: None,
@@ -160,6 +168,11 @@ impl StreamInspector {
         if self.passes {
             out.extend(Cleared::release(Action::Monitor, Bytes::copy_from_slice(bytes)));
             return Flow::Continue;
+        }
+        if self.restores.is_none()
+            && let Some(format) = self.parser.begin(bytes)
+        {
+            self.track = StreamTrack::new(format);
         }
         // What is masked in the answer itself is in the vault too, and is never put back.
         self.restores.get_or_insert(!vault.is_empty());
@@ -338,7 +351,7 @@ impl StreamInspector {
             return Ok(Vec::new());
         }
         let (mut masks, blocked) = self.judge(inspector, vault, &findings, channel, |range| text.get(range));
-        masks.extend(values(restore::find(vault, text, inside(channel, text), true), 0));
+        masks.extend(values(restore::find(vault, text, inside(channel, text)), 0));
         if blocked.is_some() { Err(Stop::Alone) } else { Ok(fitted(disjoint(masks), text, channel)) }
     }
 

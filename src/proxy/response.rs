@@ -45,8 +45,8 @@ use crate::proxy::coding::StreamDecoder;
 use crate::proxy::upstream::Reply;
 use crate::proxy::upstream::nominated_fields;
 
-/// Fields that tell of the bytes of a body: they are wrong of one in which a value was masked.
-const OF_BYTES: [&str; 5] = ["content-digest", "content-md5", "digest", "etag", "repr-digest"];
+/// Fields that tell of the bytes of a body: they are wrong of one in which a value was masked, and may be of a stream.
+pub(super) const OF_BYTES: [&str; 5] = ["content-digest", "content-md5", "digest", "etag", "repr-digest"];
 /// Fields of the provider's response that belong to its connection or to bytes that change.
 const DROPPED: [&str; 9] = [
     "clear-site-data",

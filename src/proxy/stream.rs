@@ -30,6 +30,7 @@ use crate::policy::stream::StreamInspector;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::StreamDecoder;
 use crate::proxy::response::Begun;
+use crate::proxy::response::OF_BYTES;
 use crate::proxy::upstream::Reply;
 
 /// What of a stream is judged next.
@@ -65,7 +66,8 @@ impl Gateway {
         format: StreamFormat,
     ) -> Result<(), Stop> {
         let mut decoder = decoder(&reply, exchange).map_err(Rejection::UnreadableResponse)?;
-        let mut head = self.head_of(&reply, exchange, &["content-encoding"])?;
+        let dropped = [&["content-encoding"][..], &OF_BYTES].concat();
+        let mut head = self.head_of(&reply, exchange, &dropped)?;
         delimit(session.as_downstream_mut(), &mut head)?;
         exchange.outcome.status = Some(head.status);
         exchange.outcome.is_stream = true;

@@ -1,7 +1,10 @@
 //! Puts hidden values back into an answer: whole texts, streams, and JSON inside a string.
 
+mod levels;
+
 use std::ops::Range;
 
+pub use self::levels::Levels;
 use crate::llm::json::escape_into;
 use crate::redact::token::PLACEHOLDER_BYTES_MAX;
 use crate::redact::token::PLACEHOLDER_PREFIX;
@@ -12,7 +15,8 @@ use crate::redact::token::Vault;
 pub enum Inside {
     /// What a person reads.
     Text,
-    /// JSON, such as a tool call's arguments: a value is escaped as the inside of a string.
+    /// JSON, such as a tool call's arguments: a value is escaped as the inside of a string, and once more for each string
+    /// of JSON around it.
     Json,
 }
 
@@ -40,13 +44,24 @@ pub fn may_hold(vault: &Vault, text: &[u8]) -> bool {
     !vault.is_empty() && memchr::memmem::find(text, PLACEHOLDER_PREFIX.as_bytes()).is_some()
 }
 
-/// Finds the placeholders of this exchange in `text`; `is_whole` tells that no text follows.
-pub fn find(vault: &Vault, text: &[u8], inside: Inside, is_whole: bool) -> Found {
+/// Finds the placeholders of this exchange in a whole text.
+pub fn find(vault: &Vault, text: &[u8], inside: Inside) -> Found {
+    find_from(vault, text, (inside, Levels::default()), true)
+}
+
+/// Finds the placeholders of this exchange in what follows of a text, which is so deep in strings there; `is_whole` tells
+/// that no text follows.
+pub fn find_from(
+    vault: &Vault,
+    text: &[u8],
+    (inside, mut levels): (Inside, Levels),
+    is_whole: bool,
+) -> Found {
     let mut found = Found { values: Vec::new(), settled_to: text.len() };
     if vault.is_empty() {
         return found;
     }
-    let mut at = 0;
+    let (mut at, mut followed_to) = (0, 0);
     while let Some(next) = candidate_bytes(text.get(at..).unwrap_or_default()) {
         let from = text.get(at + next..).unwrap_or_default();
         at += next;
@@ -56,9 +71,11 @@ pub fn find(vault: &Vault, text: &[u8], inside: Inside, is_whole: bool) -> Found
         }
         match vault.match_at(from) {
             Some((length, value)) => {
-                let mut written = String::new();
-                Restorer::new(inside).write(value, &mut written);
-                found.values.push((at..at + length, written));
+                if inside == Inside::Json {
+                    levels.follow(text.get(followed_to..at).unwrap_or_default());
+                    followed_to = at;
+                }
+                found.values.push((at..at + length, written(value, inside, levels)));
                 at += length;
             }
             None => at += 1,
@@ -81,6 +98,8 @@ fn candidate_bytes(text: &[u8]) -> Option<usize> {
 #[derive(Debug)]
 pub struct Restorer {
     inside: Inside,
+    /// How deep in strings what was taken ends.
+    levels: Levels,
     /// The begin of what may become a placeholder; shorter than [`PLACEHOLDER_BYTES_MAX`].
     held: String,
 }
@@ -88,7 +107,7 @@ pub struct Restorer {
 impl Restorer {
     /// Returns a restorer at the begin of a text.
     pub fn new(inside: Inside) -> Self {
-        Self { inside, held: String::new() }
+        Self { inside, levels: Levels::default(), held: String::new() }
     }
 
     /// Takes the next piece and returns what may leave.
@@ -101,25 +120,32 @@ impl Restorer {
         let mut rest = text.as_str();
         while let Some(at) = candidate(rest) {
             let (before, from) = rest.split_at(at);
-            out.push_str(before);
+            self.pass(before, &mut out);
             if vault.may_become(from.as_bytes()) && from.len() < PLACEHOLDER_BYTES_MAX {
                 self.held = from.to_string();
                 return out;
             }
             match vault.match_at(from.as_bytes()) {
                 Some((length, value)) => {
-                    self.write(value, &mut out);
+                    out.push_str(&written(value, self.inside, self.levels));
                     rest = from.get(length..).unwrap_or_default();
                 }
                 None => {
                     let (skipped, after) = from.split_at(1);
-                    out.push_str(skipped);
+                    self.pass(skipped, &mut out);
                     rest = after;
                 }
             }
         }
-        out.push_str(rest);
+        self.pass(rest, &mut out);
         out
+    }
+
+    fn pass(&mut self, text: &str, out: &mut String) {
+        if self.inside == Inside::Json {
+            self.levels.follow(text.as_bytes());
+        }
+        out.push_str(text);
     }
 
     /// Returns what was kept back, at the end of the text: it never became a placeholder.
@@ -131,16 +157,18 @@ impl Restorer {
     pub fn held_bytes(&self) -> usize {
         self.held.len()
     }
+}
 
-    fn write(&self, value: &str, out: &mut String) {
-        match self.inside {
-            Inside::Text => out.push_str(value),
-            Inside::Json => {
-                let mut escaped = Vec::with_capacity(value.len());
-                escape_into(value, &mut escaped);
-                out.push_str(&String::from_utf8_lossy(&escaped));
-            }
-        }
+/// Returns a value as it is put into a text.
+fn written(value: &str, inside: Inside, levels: Levels) -> String {
+    let escaped = |value: String| {
+        let mut escaped = Vec::with_capacity(value.len());
+        escape_into(&value, &mut escaped);
+        String::from_utf8_lossy(&escaped).into_owned()
+    };
+    match inside {
+        Inside::Text => value.to_owned(),
+        Inside::Json => (0..levels.escapes()).fold(value.to_owned(), |value, _| escaped(value)),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`) that repeat a text in other forms, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`, by name or by path) that repeat a text in other forms, paths (`envelopes`) of values that are a whole body each, as in a batch, paths (`rows`) of strings that are read once more as one text, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
 //! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events`; JSON under the status of an error is none |
@@ -11,6 +11,7 @@
 //! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
 //! | `[[lane]]` | where deltas of a text are, in which event (a glob); told apart by `key` members, by each `[*]` (its `index` member, else its position), not by `[+]`, and by `flags` beside it that are true. A path that ends in `**`, or in `*`, is for what no other rule names, labels and metadata aside; `kind` says how it comes: in `pieces` (the usual way), in `brief` ones, `whole` each time, in `messages` that are read alone too, as `stray` members of events: read alone, and put together where they may be pieces (asked where no other rule fits, and no name that tells a piece); `json` tells that it is JSON itself, as a tool call's arguments are: masks leave it so |
 //! | `[[joined]]` | lanes whose texts are read once more as one text, of that name, in the order in which they come; of several that join one lane, those of fewer lanes first |
+//! | `[[sequel]]` | lanes whose texts follow one another, as blocks of one answer: one that begins where another is over goes on with it, if their keys are `alike` in so many first members; an event that ends one ends none of them where it ends in what is likely to be the begin of a value |
 //! | `[[sound]]` | where sound, images and files are, in base64, in which event: what holds no text there passes, and is counted; a short one, or one with words in it, only in an event |
 //! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so; with `may_resume` not those that end in what is likely to be the begin of a value |
 //! | `[usage]` | alternatives of sums of paths; `[name=text]` in a path leads to the element whose member is that text |
@@ -37,6 +38,7 @@ use super::lane::EndRule;
 use super::lane::JoinedRule;
 use super::lane::LaneKind;
 use super::lane::LaneRule;
+use super::lane::SequelRule;
 use super::lane::SoundRule;
 use super::pattern::PathPattern;
 use crate::llm::json::folded_hash;
@@ -114,6 +116,8 @@ struct DialectFile {
     #[serde(default)]
     joined: Vec<JoinedFile>,
     #[serde(default)]
+    sequel: Vec<SequelRule>,
+    #[serde(default)]
     sound: Vec<SoundFile>,
     #[serde(default)]
     end: Vec<EndFile>,
@@ -138,7 +142,11 @@ struct Header {
     #[serde(default)]
     labels: Vec<String>,
     #[serde(default)]
-    copies: Vec<String>,
+    copies: Vec<Spanned<String>>,
+    #[serde(default)]
+    envelopes: Vec<Spanned<String>>,
+    #[serde(default)]
+    rows: Vec<Spanned<String>>,
     #[serde(default)]
     terminators: Vec<String>,
     #[serde(default)]
@@ -326,6 +334,7 @@ impl Reader<'_> {
             known,
             lane,
             joined,
+            sequel,
             sound,
             end,
             usage,
@@ -355,10 +364,13 @@ impl Reader<'_> {
             lanes: lane.into_iter().map(|rule| self.lane_rule(rule)).collect(),
             strays: strays.into_iter().map(|rule| self.lane_rule(rule)).collect(),
             joined: joined.into_iter().map(joined_rule).collect(),
+            sequels: sequel,
             lane_leaves: dialect.lane_leaves,
             sounds: sound.into_iter().map(|rule| self.sound_rule(rule)).collect(),
             labels: dialect.labels,
-            copies: dialect.copies,
+            copies: dialect.copies.iter().map(|path| self.pattern(path)).collect(),
+            envelopes: dialect.envelopes.iter().map(|path| self.pattern(path)).collect(),
+            rows: dialect.rows.iter().map(|path| self.pattern(path)).collect(),
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
             asks: dialect.asks,
             steers: dialect.steers,
@@ -366,21 +378,8 @@ impl Reader<'_> {
             plain_events: dialect.plain_events,
             free: dialect.free,
             files: dialect.files,
-            unmetered: dialect.unmetered,
-            usage: UsagePaths {
-                prompt: sums(&usage.prompt),
-                completion: sums(&usage.completion),
-                total: sums(&usage.total),
-                cached: sums(&usage.cached),
-                cache_write: sums(&usage.cache_write),
-                cache_write_long: sums(&usage.cache_write_long),
-                reasoning: sums(&usage.reasoning),
-                audio_prompt: sums(&usage.audio_prompt),
-                audio_completion: sums(&usage.audio_completion),
-                completion_max: sums(&usage.completion_max),
-                answers: sums(&usage.answers),
-                model: usage.model.iter().map(|path| keys(path)).collect(),
-            },
+            unmetered: dialect.unmetered.iter().map(|glob| glob.to_ascii_lowercase()).collect(),
+            usage: usage_paths(&usage),
         }
     }
 
@@ -446,6 +445,24 @@ fn spellings(known: &[KnownFile]) -> Spellings {
         }
     }
     spellings
+}
+
+/// Returns where use is told.
+fn usage_paths(usage: &UsageFile) -> UsagePaths {
+    UsagePaths {
+        prompt: sums(&usage.prompt),
+        completion: sums(&usage.completion),
+        total: sums(&usage.total),
+        cached: sums(&usage.cached),
+        cache_write: sums(&usage.cache_write),
+        cache_write_long: sums(&usage.cache_write_long),
+        reasoning: sums(&usage.reasoning),
+        audio_prompt: sums(&usage.audio_prompt),
+        audio_completion: sums(&usage.audio_completion),
+        completion_max: sums(&usage.completion_max),
+        answers: sums(&usage.answers),
+        model: usage.model.iter().map(|path| keys(path)).collect(),
+    }
 }
 
 fn route_rule(written: RouteFile) -> Route {

@@ -114,6 +114,32 @@ pub(super) struct JoinedRule {
     pub(super) lanes: Vec<String>,
 }
 
+/// Lanes of which one goes on where another is over.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SequelRule {
+    lanes: Vec<String>,
+    /// How many first members of their keys are the same.
+    #[serde(default)]
+    alike: usize,
+}
+
+/// What texts have in common that follow one another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sequel {
+    name: String,
+    channel: Channel,
+    /// What their keys begin with.
+    parts: SmallVec<[LanePart; 3]>,
+}
+
+impl Sequel {
+    /// Tells whether an end is one of some of the texts alone.
+    pub fn outlasts(&self, end: &LaneEnd) -> bool {
+        end.parts.len() > self.parts.len()
+    }
+}
+
 /// Where sound and images are.
 #[derive(Debug)]
 pub(super) struct SoundRule {
@@ -185,6 +211,13 @@ impl Dialect {
     /// Returns the texts that a lane's text is a part of, beside its own.
     pub fn joined(&self, lane: &LaneKey) -> Vec<LaneKey> {
         self.joined.iter().filter_map(|rule| rule.key(lane)).collect()
+    }
+
+    /// Returns what a lane's text has in common with those that it goes on with, and that go on with it, if any do.
+    pub fn sequel(&self, lane: &LaneKey) -> Option<Sequel> {
+        let rule = self.sequels.iter().find(|rule| rule.lanes.contains(&lane.name))?;
+        let parts = lane.parts.iter().take(rule.alike).cloned().collect();
+        Some(Sequel { name: lane.name.clone(), channel: lane.channel, parts })
     }
 
     /// Tells whether the innermost key on a way is that of an id, a name or a state, which never comes in pieces.

@@ -26,6 +26,8 @@ pub use self::lane::LaneKey;
 pub use self::lane::LaneKind;
 pub use self::lane::LanePart;
 use self::lane::LaneRule;
+pub use self::lane::Sequel;
+use self::lane::SequelRule;
 use self::lane::SoundRule;
 pub use self::names::Channel;
 pub use self::names::DialectKind;
@@ -106,10 +108,14 @@ pub struct Dialect {
     lanes: Vec<LaneRule>,
     strays: Vec<LaneRule>,
     joined: Vec<JoinedRule>,
+    sequels: Vec<SequelRule>,
     lane_leaves: Vec<String>,
     sounds: Vec<SoundRule>,
     labels: Vec<String>,
-    copies: Vec<String>,
+    /// A name stands for itself at any depth.
+    copies: Vec<PathPattern>,
+    envelopes: Vec<PathPattern>,
+    rows: Vec<PathPattern>,
     ends: Vec<lane::EndRule>,
     asks: Vec<String>,
     steers: Vec<String>,
@@ -258,7 +264,9 @@ impl Dialects {
     }
 
     /// Tells whether what is asked at a path (no query) has models work whose use no answer to it tells: batches, training.
+    /// Some providers read paths in any case, and with a slash at their end.
     pub fn is_unmetered(&self, path: &str) -> bool {
+        let path = &*path.trim_end_matches('/').to_ascii_lowercase();
         let mut globs = self.ranked.iter().flat_map(|dialect| &dialect.unmetered);
         globs.any(|glob| pattern::glob(glob, path))
     }
@@ -322,7 +330,7 @@ impl Dialect {
             true => doc.parent(string.node).unwrap_or(NodeId::ROOT),
             false => string.node,
         };
-        let steps = pattern::Ancestry::of(doc, node);
+        let steps = pattern::Ancestry::of(doc, node).within(&self.envelopes, body, doc);
         let leaf = steps.last_key(body, doc);
         if !string.key
             && leaf.is_some_and(|leaf| self.metadata_keys.iter().any(|key| key.as_bytes() == &*leaf))
@@ -347,7 +355,7 @@ impl Dialect {
             }
             let folded = fold(&text);
             let parent = doc.parent(string.node).unwrap_or(NodeId::ROOT);
-            let place = pattern::Ancestry::of(doc, parent);
+            let place = pattern::Ancestry::of(doc, parent).within(&self.envelopes, body, doc);
             let here = self.known.iter().filter(|known| known.at.matches(body, doc, &place));
             let disguised = |key: &String| key.as_bytes() != &*text && fold(key.as_bytes()) == folded;
             if here.flat_map(|known| &known.keys).any(disguised) {
@@ -365,7 +373,7 @@ impl Dialect {
         // Asked first, for it is told soonest: language is no base64.
         let raw = body.get(string.raw.clone()).unwrap_or_default();
         let Some(bytes) = Media::binary_of_base64(raw) else { return false };
-        let steps = pattern::Ancestry::of(doc, string.node);
+        let steps = pattern::Ancestry::of(doc, string.node).within(&self.envelopes, body, doc);
         let kind = lane::event_kind(body, doc);
         let is_file = raw.len() >= FILE_BYTES_MIN && !Media::has_words(&bytes);
         let is_sound = |rule: &SoundRule| is_file || rule.event.is_some();
@@ -399,16 +407,28 @@ impl Dialect {
     /// what stands for none: they are emptied where a text is masked.
     pub fn copies(&self, body: &[u8], doc: &Document) -> Vec<(Range<usize>, &'static str)> {
         let named = |key: &&JsonString| {
-            key.key && self.copies.iter().any(|name| name.as_bytes() == &*doc.text(body, key))
+            let name = doc.text(body, key);
+            let fits = |copy: &PathPattern| {
+                copy.ends_in(&name)
+                    && (copy.steps.len() == 1
+                        || copy.matches(body, doc, &pattern::Ancestry::of(doc, key.node)))
+            };
+            self.copies.iter().any(fits)
         };
         let mut found: Vec<(Range<usize>, &'static str)> = Vec::new();
-        for key in doc.strings.iter().filter(named) {
+        for key in doc.strings.iter().filter(|string| string.key).filter(named) {
             let Some(range) = doc.container_of(body, key) else { continue };
             if found.last().is_none_or(|(last, _)| last.end <= range.start) {
                 found.push((range, if doc.is_array(key.node) { "[]" } else { "null" }));
             }
         }
         found
+    }
+
+    /// Returns the strings of a body that are read once more as one text: those of each row, in their order.
+    pub fn rows<'d>(&self, body: &[u8], doc: &'d Document) -> Vec<Vec<&'d JsonString>> {
+        let strings = |row: &PathPattern| row.places(body, doc).filter_map(|node| doc.string(node)).collect();
+        self.rows.iter().map(strings).collect()
     }
 
     /// Tells whether a payload that is no JSON is this dialect's end of the stream (`[DONE]`).

@@ -48,6 +48,15 @@ impl Ancestry {
         Self { nodes }
     }
 
+    /// Returns the way from the innermost value on it that is a whole body in another; all of it, where there is none.
+    pub(super) fn within(self, envelopes: &[PathPattern], body: &[u8], doc: &Document) -> Self {
+        let around = envelopes.iter().filter(|envelope| envelope.leads_to(body, doc, &self));
+        match around.map(|envelope| envelope.steps.len()).max() {
+            Some(steps) => Self { nodes: self.nodes.get(steps..).unwrap_or_default().into() },
+            None => self,
+        }
+    }
+
     /// Returns the value that many steps in.
     pub(super) fn node_at(&self, steps: usize) -> NodeId {
         self.nodes.get(steps).or(self.nodes.last()).copied().unwrap_or(NodeId::ROOT)
@@ -78,9 +87,39 @@ impl PathPattern {
         let fits = if open { steps.len() >= exact.len() } else { steps.len() == exact.len() };
         fits && exact.iter().zip(steps).all(|(wanted, node)| wanted.fits(body, doc, *node))
     }
+
+    /// Tells whether its last step is into the member of a name.
+    pub(super) fn ends_in(&self, name: &[u8]) -> bool {
+        matches!(self.steps.last(), Some(Wanted::Key(key)) if key.as_bytes() == name)
+    }
+
+    /// Tells whether a way leads through where the pattern points, or ends there.
+    fn leads_to(&self, body: &[u8], doc: &Document, way: &Ancestry) -> bool {
+        let steps = way.steps();
+        let fits = |(wanted, node): (&Wanted, &NodeId)| wanted.fits(body, doc, *node);
+        steps.len() >= self.steps.len() && self.steps.iter().zip(steps).all(fits)
+    }
+
+    /// Returns the values that the pattern points to, in the order of the body.
+    pub(super) fn places(&self, body: &[u8], doc: &Document) -> impl Iterator<Item = NodeId> {
+        let into = |places: Vec<NodeId>, wanted: &Wanted| -> Vec<NodeId> {
+            places.into_iter().flat_map(|node| wanted.children(body, doc, node)).collect()
+        };
+        self.steps.iter().fold(vec![NodeId::ROOT], into).into_iter()
+    }
 }
 
 impl Wanted {
+    /// Returns the values of one that a step leads to.
+    fn children(&self, body: &[u8], doc: &Document, node: NodeId) -> Vec<NodeId> {
+        match self {
+            Self::Key(key) => doc.child(body, node, key).into_iter().collect(),
+            Self::Each | Self::Run => doc.children(node).filter(|_| doc.is_array(node)).collect(),
+            Self::AnyKey => doc.children(node).filter(|_| doc.is_object(node)).collect(),
+            Self::Below => vec![node],
+        }
+    }
+
     fn fits(&self, body: &[u8], doc: &Document, node: NodeId) -> bool {
         match (self, doc.step(body, node)) {
             (Self::Key(wanted), StepView::Key(key)) => wanted.as_bytes() == &*key,

@@ -46,10 +46,70 @@ pub struct RawCursor<'a> {
     raw: usize,
 }
 
-/// One character as written: literal or escaped.
+/// One character as written, literal or escaped, or half of one.
 struct Unit {
     raw_bytes: usize,
-    character: char,
+    /// Its bytes in UTF-8, and how many of these it has.
+    utf8: [u8; 4],
+    text_bytes: usize,
+}
+
+impl Unit {
+    fn of(character: char, raw_bytes: usize) -> Self {
+        let mut utf8 = [0; 4];
+        let text_bytes = character.encode_utf8(&mut utf8).len();
+        Self { raw_bytes, utf8, text_bytes }
+    }
+
+    fn text(&self) -> &[u8] {
+        self.utf8.get(..self.text_bytes).unwrap_or_default()
+    }
+}
+
+/// What of a surrogate pair a string begins and ends with, whose other half stands in another string.
+///
+/// In the string's text each half is two bytes: those of its character that it stands for. The last one says nothing
+/// until both are known, for it has bits of either ([`Halves::joined`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Halves {
+    /// The low surrogate at its begin.
+    pub begin: Option<u32>,
+    /// The high surrogate at its end.
+    pub end: Option<u32>,
+}
+
+/// How many bytes of a character half of a surrogate pair stands for.
+pub const HALF_BYTES: usize = 2;
+
+impl Halves {
+    /// Returns the halves of a string that was walked.
+    pub fn of(body: &[u8], string: &JsonString) -> Self {
+        if !string.escaped {
+            return Self::default();
+        }
+        let raw = body.get(string.raw.clone()).unwrap_or_default();
+        let last = raw.len().saturating_sub(UNICODE_ESCAPE_BYTES);
+        let (before, end) = raw.split_at(last);
+        let backslashes = before.iter().rev().take_while(|byte| **byte == b'\\').count();
+        let half = |escape: &[u8]| escape.strip_prefix(b"\\u").and_then(|digits| hex4(digits.get(..4)?));
+        Self {
+            begin: half(raw).filter(|unit| is_low(*unit)),
+            end: half(end).filter(|unit| is_high(*unit) && backslashes.is_multiple_of(2)),
+        }
+    }
+
+    /// Returns the bytes of the character that two halves are.
+    pub fn joined(high: u32, low: u32) -> Option<[u8; 4]> {
+        surrogate_pair(high, low).map(|character| Unit::of(character, 0).utf8)
+    }
+}
+
+fn is_high(unit: u32) -> bool {
+    (0xd800..0xdc00).contains(&unit)
+}
+
+fn is_low(unit: u32) -> bool {
+    (0xdc00..0xe000).contains(&unit)
 }
 
 impl<'a> RawCursor<'a> {
@@ -92,10 +152,10 @@ impl<'a> RawCursor<'a> {
             self.decoded += literal;
             self.raw += literal;
             let Some(escape) = rest.get(literal..).and_then(unit) else { return self.raw };
-            if target < self.decoded + escape.character.len_utf8() {
+            if target < self.decoded + escape.text_bytes {
                 return self.raw;
             }
-            self.decoded += escape.character.len_utf8();
+            self.decoded += escape.text_bytes;
             self.raw += escape.raw_bytes;
         }
     }
@@ -117,7 +177,7 @@ pub(super) fn unescaped<'a>(body: &'a [u8], string: &JsonString) -> Cow<'a, [u8]
         let (literal, escape) = rest.split_at(at);
         text.extend_from_slice(literal);
         let Some(unit) = unit(escape) else { break };
-        text.extend_from_slice(unit.character.encode_utf8(&mut [0; 4]).as_bytes());
+        text.extend_from_slice(unit.text());
         rest = escape.get(unit.raw_bytes..).unwrap_or_default();
     }
     text.extend_from_slice(rest);
@@ -129,9 +189,9 @@ fn unit(raw: &[u8]) -> Option<Unit> {
     if raw.first()? != &b'\\' {
         let width = utf8_width(*raw.first()?);
         let character = std::str::from_utf8(raw.get(..width)?).ok()?.chars().next()?;
-        return Some(Unit { raw_bytes: width, character });
+        return Some(Unit::of(character, width));
     }
-    let simple = |character| Some(Unit { raw_bytes: 2, character });
+    let simple = |character| Some(Unit::of(character, 2));
     match raw.get(1)? {
         b'"' => simple('"'),
         b'\\' => simple('\\'),
@@ -147,13 +207,23 @@ fn unit(raw: &[u8]) -> Option<Unit> {
 }
 
 fn unicode_escape(raw: &[u8]) -> Option<Unit> {
-    let high = hex4(raw.get(2..UNICODE_ESCAPE_BYTES)?)?;
-    if let Some(character) = char::from_u32(high) {
-        return Some(Unit { raw_bytes: UNICODE_ESCAPE_BYTES, character });
+    let first = hex4(raw.get(2..UNICODE_ESCAPE_BYTES)?)?;
+    if let Some(character) = char::from_u32(first) {
+        return Some(Unit::of(character, UNICODE_ESCAPE_BYTES));
     }
-    let low = raw.get(UNICODE_ESCAPE_BYTES..SURROGATE_PAIR_BYTES)?.strip_prefix(b"\\u").and_then(hex4)?;
-    let character = surrogate_pair(high, low)?;
-    Some(Unit { raw_bytes: SURROGATE_PAIR_BYTES, character })
+    let second = || raw.get(UNICODE_ESCAPE_BYTES..SURROGATE_PAIR_BYTES)?.strip_prefix(b"\\u").and_then(hex4);
+    match second().and_then(|second| surrogate_pair(first, second)) {
+        Some(character) => Some(Unit::of(character, SURROGATE_PAIR_BYTES)),
+        None => half(first),
+    }
+}
+
+/// Returns what half of a surrogate pair stands for, its other half being the first there is.
+fn half(surrogate: u32) -> Option<Unit> {
+    let (high, low) = if is_high(surrogate) { (surrogate, 0xdc00) } else { (0xd800, surrogate) };
+    let [first, second, third, fourth] = Halves::joined(high, low)?;
+    let [one, two] = if is_high(surrogate) { [first, second] } else { [third, fourth] };
+    Some(Unit { raw_bytes: UNICODE_ESCAPE_BYTES, utf8: [one, two, 0, 0], text_bytes: HALF_BYTES })
 }
 
 /// Returns the character that a high and a low surrogate stand for.

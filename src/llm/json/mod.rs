@@ -17,6 +17,8 @@ mod tests;
 use std::borrow::Cow;
 use std::ops::Range;
 
+pub use self::escape::HALF_BYTES;
+pub use self::escape::Halves;
 pub use self::escape::RawCursor;
 pub use self::escape::escape_into;
 pub use self::escape::raw_range;
@@ -27,6 +29,7 @@ pub(crate) use self::keys::folded_hash;
 pub use self::path::Path;
 pub use self::path::Segment;
 pub use self::walk::walk;
+pub use self::walk::walk_event;
 
 /// How much of a body the walker puts up with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,6 +64,32 @@ fn what_decoders_read_differently_is_refused() {
 }
 
 #[test]
+fn halves_of_a_character_stand_at_the_ends_of_an_event_s_values_alone() {
+    let halves = |body: &[u8]| {
+        let document = walk_event(body, &JsonLimits::STRICT).map_err(|fault| fault.problem)?;
+        let string = document.strings.iter().find(|string| !string.key).unwrap();
+        Ok((document.text(body, string).into_owned(), Halves::of(body, string)))
+    };
+    let (begin, end) = (Some(0xde00), Some(0xd83d));
+    let none = Halves::default();
+    let [first, second, third, fourth] = Halves::joined(0xd83d, 0xde00).unwrap();
+    assert_eq!([first, second, third, fourth], "\u{1f600}".as_bytes());
+    for (body, text, expected) in [
+        (&br#"["a\ud83d"]"#[..], [&b"a"[..], &[first, second]].concat(), Halves { end, ..none }),
+        (br#"["a\\ud83d"]"#, br"a\ud83d".to_vec(), none),
+        (br#"["\ud83d\ude00"]"#, [first, second, third, fourth].to_vec(), none),
+        (br#"["a\\\ud83d"]"#, [&br"a\"[..], &[first, second]].concat(), Halves { end, ..none }),
+    ] {
+        assert_eq!(halves(body), Ok((text, expected)), "{}", String::from_utf8_lossy(body));
+    }
+    assert_eq!(halves(br#"["\ude00 a"]"#).unwrap().1, Halves { begin, ..none });
+    assert_eq!(halves(br#"["\ude00\ud83d"]"#).unwrap().1, Halves { begin, end });
+    for body in [&br#"["a\ude00"]"#[..], br#"["\ud83d a"]"#, br#"{"\ud83d":"a"}"#, br#"["\ud83d\u0041"]"#] {
+        assert_eq!(halves(body), Err(JsonProblem::LoneSurrogate), "{}", String::from_utf8_lossy(body));
+    }
+}
+
+#[test]
 fn limits_hold_exactly() {
     let nested = |depth: usize| [vec![b'['; depth], vec![b']'; depth]].concat();
     assert_eq!(problem(&nested(64)), None);

@@ -29,10 +29,24 @@ const DIGITS_SAFE: usize = 300;
 /// # Errors
 /// Fails at the first byte that some decoder might read differently, and past any limit.
 pub fn walk(body: &[u8], limits: &JsonLimits) -> Result<Document, JsonFault> {
+    read(body, limits, Ends::Whole)
+}
+
+/// Reads an event of a stream to its end: where a text comes in pieces, one may end within a character that is written
+/// as a surrogate pair, and the next begin there ([`Halves`](super::Halves)).
+///
+/// # Errors
+/// Fails at the first byte that some decoder might read differently, and past any limit.
+pub fn walk_event(body: &[u8], limits: &JsonLimits) -> Result<Document, JsonFault> {
+    read(body, limits, Ends::Parted)
+}
+
+fn read(body: &[u8], limits: &JsonLimits, ends: Ends) -> Result<Document, JsonFault> {
     check_encoding(body)?;
     let mut walker = Walker {
         body,
         limits,
+        ends,
         at: 0,
         frames: SmallVec::new(),
         keys: SmallVec::new(),
@@ -72,9 +86,19 @@ struct Frame {
     keys_from: usize,
 }
 
+/// How values that are strings begin and end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    /// With whole characters.
+    Whole,
+    /// Perhaps with half of a surrogate pair.
+    Parted,
+}
+
 struct Walker<'a> {
     body: &'a [u8],
     limits: &'a JsonLimits,
+    ends: Ends,
     at: usize,
     frames: SmallVec<[Frame; 16]>,
     keys: SmallVec<[Key; 32]>,
@@ -247,7 +271,7 @@ impl Walker<'_> {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
-                    self.escape()?;
+                    self.escape(start, key)?;
                 }
                 Some(_) => return Err(JsonProblem::ControlCharacter.at(self.at)),
                 None => return Err(JsonProblem::UnexpectedEnd.at(self.at)),
@@ -259,17 +283,19 @@ impl Walker<'_> {
         Ok(self.document.strings.len() as u32 - 1)
     }
 
-    fn escape(&mut self) -> Result<(), JsonFault> {
+    /// Reads an escape in a string that begins at `from`.
+    fn escape(&mut self, from: usize, key: bool) -> Result<(), JsonFault> {
         let start = self.at;
+        let may_be_parted = self.ends == Ends::Parted && !key;
         match self.body.get(start + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
             Some(b'u') => {
                 let high = self.hex_after(start)?;
                 self.at += 6;
-                if (0xdc00..0xe000).contains(&high) {
+                if (0xdc00..0xe000).contains(&high) && !(may_be_parted && start == from) {
                     return Err(JsonProblem::LoneSurrogate.at(start));
                 }
-                if (0xd800..0xdc00).contains(&high) {
+                if (0xd800..0xdc00).contains(&high) && !(may_be_parted && self.peek() == Some(b'"')) {
                     if self.body.get(self.at..self.at + 2) != Some(b"\\u") {
                         return Err(JsonProblem::LoneSurrogate.at(start));
                     }

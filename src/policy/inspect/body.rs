@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use self::borders::Borders;
+use self::borders::read_rows;
 use self::texts::Known;
 use self::texts::Recall;
 use self::texts::Standing;
@@ -30,6 +31,7 @@ use crate::llm::dialect::Dialect;
 use crate::llm::dialect::DialectKind;
 use crate::llm::json;
 use crate::llm::json::Document;
+use crate::llm::json::JsonLimits;
 use crate::llm::json::JsonString;
 use crate::llm::json::LongNumber;
 use crate::llm::json::RawCursor;
@@ -71,7 +73,7 @@ pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(),
         _ if body.is_empty() => Ok(()),
         Media::Multipart { boundary } => multipart(sheet, body, boundary),
         Media::Json => json(sheet, body, 0),
-        Media::Ndjson => lines(sheet, body),
+        Media::Ndjson => lines(sheet, body, 0),
         Media::AmazonEvents => Err(MediaFault::Framed.into()),
         Media::Binary => binary(sheet, body),
         // A provider reads JSON whatever its label says, and so do we: known APIs take nothing else.
@@ -130,15 +132,25 @@ fn words(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -
     if Media::may_be_json(body) && json::walk(body, &sheet.inspector.ruleset.limits.json()).is_ok() {
         return json(sheet, body, offset);
     }
+    if are_lines(body, &sheet.inspector.ruleset.limits.json()) {
+        return lines(sheet, body, offset);
+    }
     match media {
         Media::Form => sheet.form_text(body, |range| shifted(range, offset)),
         _ => sheet.text(body, Channel::User, Written::Plain, |range| shifted(range, offset)),
     }
 }
 
-fn lines(sheet: &mut Sheet<'_, '_>, body: &[u8]) -> Result<(), Unreadable> {
-    let mut offset = 0;
-    for line in body.split_inclusive(|byte| *byte == b'\n') {
+/// Tells whether a text is JSON objects, one a line.
+fn are_lines(text: &[u8], limits: &JsonLimits) -> bool {
+    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    text.trim_ascii_start().starts_with(b"{")
+        && lines.all(|line| line.starts_with(b"{") && json::walk(line, limits).is_ok())
+}
+
+/// Reads JSON texts, one a line, that begin at `offset` of the body.
+fn lines(sheet: &mut Sheet<'_, '_>, text: &[u8], mut offset: usize) -> Result<(), Unreadable> {
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
         if !line.trim_ascii().is_empty() {
             json(sheet, line, offset)?;
         }
@@ -292,7 +304,7 @@ fn scan_texts(
     Ok(())
 }
 
-/// Looks for what stands over the borders of texts.
+/// Looks for what stands over the borders of texts, and in rows of them.
 fn scan_borders(
     sheet: &mut Sheet<'_, '_>,
     text: &[u8],
@@ -305,7 +317,8 @@ fn scan_borders(
             borders.take(sheet, (text, offset), (document, string, channel))?;
         }
     }
-    borders.read(sheet, (text, offset), document)
+    borders.read(sheet, (text, offset), document)?;
+    read_rows(sheet, (text, offset), document)
 }
 
 /// Returns how a text is read in which nothing can match as it stands.

@@ -219,7 +219,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         self.found += findings.len();
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
-            let values = restore::find(self.vault, text, inside(channel, text), true).values;
+            let values = restore::find(self.vault, text, inside(channel, text)).values;
             masks.extend(values.into_iter().map(Masked::restored));
         }
         let masks = match written {

@@ -9,10 +9,13 @@ use super::StreamInspector;
 use super::held::Held;
 use super::held::Segment;
 use super::model;
+use super::read::lone;
 use super::slot::Slot;
 use super::stop::Stop;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
+use crate::llm::json::HALF_BYTES;
+use crate::llm::json::Halves;
 use crate::llm::json::JsonString;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Unreadable;
@@ -22,7 +25,7 @@ use crate::scan::lane::Lane;
 /// From how many bytes on a piece that the next one begins with is taken for the whole text so far.
 const WHOLE_BYTES_MIN: usize = 16;
 /// How many texts that are over are remembered when others need their places.
-const OVER_MAX: usize = 1 << 16;
+pub(super) const OVER_MAX: usize = 1 << 16;
 
 /// Where a string of an event lies in its lane.
 pub(super) struct Place {
@@ -49,9 +52,11 @@ impl StreamInspector {
         }
         self.note_answer(&key);
         let Place { slot, start, known } = self.place(inspector, vault, key, text)?;
-        let new = text.get(known..).unwrap_or_default();
         let hash = self.hasher.hash_one(text);
         let entry = &mut self.lanes[slot];
+        let start = start + entry.half.map_or(0, |_| HALF_BYTES);
+        let new = text.get(known..).unwrap_or_default();
+        let new = entry.completed(new, Halves::of(&held.payload, string)).ok_or_else(|| lone(string))?;
         if !new.is_empty() {
             entry.resume()?;
         }
@@ -60,13 +65,14 @@ impl StreamInspector {
         }
         entry.note_alone(start, self.observations.get(told..).unwrap_or_default());
         held.segments.push(Segment { slot, text: start..start + text.len(), string: string.clone() });
-        self.feed(inspector, vault, slot, new)
+        self.feed(inspector, vault, slot, &new)
     }
 
     /// Tells whether a text of so many bytes can only be the next piece of a lane.
     pub(super) fn takes_piece(&self, slot: usize, bytes: usize) -> bool {
         self.lanes.get(slot).is_some_and(|entry| {
-            !entry.ended && !entry.is_whole && (entry.kind != LaneKind::Either || bytes < WHOLE_BYTES_MIN)
+            let is_open = !entry.ended && !entry.is_whole && entry.half.is_none();
+            is_open && (entry.kind != LaneKind::Either || bytes < WHOLE_BYTES_MIN)
         })
     }
 
@@ -79,9 +85,12 @@ impl StreamInspector {
         text: &[u8],
     ) -> Result<Place, Stop> {
         let Some(slot) = self.by_key.get(&key).copied() else {
-            return Ok(Place { slot: self.open(inspector, key)?, start: 0, known: 0 });
+            return self.begin_text(inspector, key);
         };
         let entry = &self.lanes[slot];
+        if entry.is_over && !text.is_empty() {
+            return Err(Unreadable::Resumed.into());
+        }
         let said = entry.said.filter(|(length, hash)| {
             text.get(..*length).is_some_and(|begin| self.hasher.hash_one(begin) == *hash)
         });

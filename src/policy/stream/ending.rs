@@ -47,14 +47,21 @@ impl StreamInspector {
         let is_stray = |slot: usize| self.lanes[slot].kind == LaneKind::Stray;
         let (strays, said): (Said<'_>, Said<'_>) = said.into_iter().partition(|(_, slot)| is_stray(*slot));
         let (mut ended, mut seemingly) = (SmallVec::new(), SmallVec::<[usize; 2]>::new());
+        let mut over = SmallVec::<[usize; 2]>::new();
         for (key, slot) in self.by_key.iter().map(|(key, slot)| (key, *slot)) {
             let covers = |end: &&LaneEnd| end.covers(key);
-            let believed = |end: &LaneEnd| {
-                let is_beside = end.is_by_member && said.iter().any(|(other, _)| end.covers(other));
-                !is_beside && (!end.may_resume || self.may_pass(slot))
-            };
-            if ends.iter().filter(covers).any(|end| !end.is_by_member) {
+            let is_beside =
+                |end: &LaneEnd| end.is_by_member && said.iter().any(|(other, _)| end.covers(other));
+            let believed = |end: &LaneEnd| !is_beside(end) && (!end.may_resume || self.may_pass(slot));
+            let sequel = self.lanes[slot].sequel.as_ref();
+            let outlasts = |end: &LaneEnd| sequel.is_some_and(|sequel| sequel.outlasts(end));
+            if ends.iter().filter(covers).any(|end| !end.is_by_member && !outlasts(end)) {
                 ended.push(slot);
+            } else if ends.iter().filter(covers).any(|end| outlasts(end) && !is_beside(end)) {
+                over.push(slot);
+                if self.may_pass(slot) {
+                    seemingly.push(slot);
+                }
             } else if ends.iter().filter(covers).any(believed)
                 || self.is_passed_by(key, slot, &said)
                 || self.is_left_out(slot, &strays, &said)
@@ -62,6 +69,7 @@ impl StreamInspector {
                 seemingly.push(slot);
             }
         }
+        over.into_iter().for_each(|slot| self.lanes[slot].is_over = true);
         for slot in seemingly {
             let Some(entry) = self.lanes.get_mut(slot).filter(|entry| !entry.ended && entry.fed > 0) else {
                 continue;
@@ -77,6 +85,7 @@ impl StreamInspector {
     /// where it stands in the same place.
     pub(super) fn begin_anew(&mut self) {
         self.by_key.clear();
+        self.sequels.clear();
         self.over.clear();
         self.lanes.iter_mut().for_each(|lane| lane.resumable = None);
     }

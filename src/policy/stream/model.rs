@@ -13,6 +13,7 @@ use super::stop::Found;
 use super::stop::Stop;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
+use crate::llm::json::JsonProblem;
 use crate::policy::decision::Action;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Unreadable;
@@ -125,6 +126,9 @@ impl StreamInspector {
         if std::mem::replace(&mut self.lanes[slot].ended, true) {
             return Ok(());
         }
+        if self.lanes[slot].half.is_some() {
+            return Err(Unreadable::from(JsonProblem::LoneSurrogate.at(0)).into());
+        }
         let watch = inspector.policy.watch(inspector.judged());
         let advance = self.lanes[slot].lane.finish(&inspector.ruleset.scanner, watch);
         let advance = self.lanes[slot].name_end(inspector, advance.map_err(Unreadable::from)?);
@@ -163,7 +167,7 @@ impl StreamInspector {
         let mut blocked = None;
         for together in self.lanes[slot].together(&findings) {
             if blocked.is_none() && !together.is_empty() {
-                blocked = self.judge_in(inspector, vault, slot, together);
+                blocked = self.judge_in(inspector, vault, slot, together)?;
             }
         }
         let entry = &mut self.lanes[slot];
@@ -195,17 +199,18 @@ impl StreamInspector {
         vault: &mut Vault,
         slot: usize,
         findings: &[Finding],
-    ) -> Option<usize> {
+    ) -> Result<Option<usize>, Unreadable> {
         let channel = self.lanes[slot].channel;
         let lane = std::mem::take(&mut self.lanes[slot].lane);
         let names = self.lanes[slot].names.take();
         let value = |range: Range<usize>| {
             lane.value(&range).or_else(|| names.as_ref().and_then(|names| names.value(&range)))
         };
-        let (masks, blocked) = self.judge(inspector, vault, findings, channel, value);
+        let (masks, blocked) = self.judge(inspector, vault, findings, channel, &value);
+        let noted = self.parts.note(&self.lanes[slot].borders, &masks, &value);
         (self.lanes[slot].lane, self.lanes[slot].names) = (lane, names);
         self.lanes[slot].add(masks);
-        blocked
+        noted.map(|()| blocked)
     }
 
     /// Judges what the model found, and what came out of the system prompt; what stops the text stops it where the

@@ -9,8 +9,11 @@ use super::stop::Stop;
 use super::template::Template;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneEnd;
+use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
 use crate::llm::json;
+use crate::llm::json::Halves;
+use crate::llm::json::JsonProblem;
 use crate::llm::json::JsonString;
 use crate::llm::usage::Usage;
 use crate::policy::inspect::Inspector;
@@ -85,7 +88,8 @@ impl StreamInspector {
         if inspector.dialect.is_plain(event.as_deref()) {
             return self.scan_plain(inspector, vault, held);
         }
-        let document = json::walk(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
+        let document =
+            json::walk_event(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
         inspector.dialect.check_keys(&payload, &document).map_err(Unreadable::from)?;
         let is_counted = self.count(Usage::read(inspector.dialect, &payload, &document));
         self.pin_tools(inspector, vault, &payload, &document)?;
@@ -126,7 +130,12 @@ impl StreamInspector {
                 self.pass_sound(string.raw.len());
                 continue;
             }
-            if let Some(key) = inspector.dialect.lane(event, payload, document, string) {
+            let lane = inspector.dialect.lane(event, payload, document, string);
+            let may_be_parted = lane.as_ref().is_some_and(|key| may_be_parted(inspector, key));
+            if string.escaped && !may_be_parted && Halves::of(payload, string) != Halves::default() {
+                return Err(lone(string).into());
+            }
+            if let Some(key) = lane {
                 let (text, told) = (document.text(payload, string), self.observations.len());
                 if key.kind == LaneKind::Messages {
                     let is_suspect = touches(&suspects, &string.raw);
@@ -184,4 +193,14 @@ impl StreamInspector {
         let (_, blocked) = self.judge(inspector, vault, &[], Channel::ToolDefinition, |_| None);
         if blocked.is_some() { Err(Stop::Alone) } else { Ok(()) }
     }
+}
+
+/// Tells whether pieces of a lane's text may be parted within a character.
+fn may_be_parted(inspector: &Inspector<'_>, key: &LaneKey) -> bool {
+    matches!(key.kind, LaneKind::Pieces | LaneKind::Brief) && inspector.dialect.joined(key).is_empty()
+}
+
+/// Returns the fault of a string that has half of a character.
+pub(super) fn lone(string: &JsonString) -> Unreadable {
+    JsonProblem::LoneSurrogate.at(string.raw.start).into()
 }

@@ -1,11 +1,14 @@
 //! What leaves: events whose texts are all judged, with their masks put in, and the last one cut short.
 
+use std::ops::Range;
+
 use super::Flow;
 use super::StreamInspector;
 use super::held::Held;
 use super::held::Segment;
 use super::stop::Found;
 use super::stop::Stop;
+use crate::llm::dialect::LaneKind;
 use crate::llm::json::RawCursor;
 use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
@@ -55,6 +58,12 @@ impl StreamInspector {
             {
                 slot.masks.pop_front();
             }
+        }
+        if let Some(document) = &document {
+            let is_piece = |segment: &&Segment| self.lanes[segment.slot].kind != LaneKind::Stray;
+            let pieces = segments.iter().filter(is_piece).map(|segment| &segment.string.raw);
+            let is_free = |raw: &Range<usize>| pieces.clone().all(|piece| piece != raw);
+            edits.extend(self.parts.edits(&piece, (&payload, document), is_free));
         }
         edits.sort_by_key(|edit| edit.range.start);
         // A value may be found in a message alone, and as a part of another in all of them.

@@ -7,6 +7,9 @@ use std::ops::Range;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
+use crate::llm::dialect::Sequel;
+use crate::llm::json::HALF_BYTES;
+use crate::llm::json::Halves;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::layer3::Reading;
@@ -15,9 +18,11 @@ use crate::policy::inspect::text::begins_json;
 use crate::policy::inspect::text::disjoint;
 use crate::policy::stream::joined::Runs;
 use crate::policy::stream::names::Named;
+use crate::policy::stream::sequel::Borders;
 use crate::redact::nested::Nested;
 use crate::redact::restore;
 use crate::redact::restore::Inside;
+use crate::redact::restore::Levels;
 use crate::redact::token::Vault;
 use crate::scan::lane::Lane;
 use crate::scan::lane::STREAM_HOLD_BYTES_MAX;
@@ -55,6 +60,8 @@ pub(super) struct Slot {
     pub(super) channel: Channel,
     /// Text given to the lane, in bytes.
     pub(super) fed: usize,
+    /// The first half of a character, behind what was given to it: it waits for the second.
+    pub(super) half: Option<u32>,
     pub(super) judged_to: usize,
     /// Where masks and restored values stand that have not left yet: ascending, disjoint.
     pub(super) masks: VecDeque<Masked>,
@@ -68,9 +75,16 @@ pub(super) struct Slot {
     pub(super) restores: Option<bool>,
     /// Text in which placeholders are still looked for, and where it begins.
     pub(super) unrestored: Vec<u8>,
+    /// How deep in strings of JSON that begins.
+    levels: Levels,
     pub(super) restored_to: usize,
     pub(super) ended: bool,
     pub(super) kind: LaneKind,
+    /// What it has in common with the texts that may go on with it, if any may.
+    pub(super) sequel: Option<Sequel>,
+    /// Whether the last of the texts that it is made of is over, and another may go on with it.
+    pub(super) is_over: bool,
+    pub(super) borders: Borders,
     /// Which lanes it is joined of, if it is.
     pub(super) runs: Runs,
     /// Whether a stray text has shown that it is running text, of several words.
@@ -100,6 +114,9 @@ impl Slot {
             trace,
             channel: key.channel,
             kind: key.kind,
+            sequel: None,
+            is_over: false,
+            borders: Borders::default(),
             runs: Runs::default(),
             is_json: key.is_json,
             is_running: false,
@@ -110,6 +127,7 @@ impl Slot {
             told: Vec::new(),
             left_to: 0,
             fed: 0,
+            half: None,
             judged_to: 0,
             masks: VecDeque::new(),
             inside: None,
@@ -117,6 +135,7 @@ impl Slot {
             // What is put back is put back where it is said.
             restores: matches!(key.kind, LaneKind::Joined | LaneKind::Stray).then_some(false),
             unrestored: Vec::new(),
+            levels: Levels::default(),
             restored_to: 0,
             ended: false,
             blocked_from: None,
@@ -132,6 +151,26 @@ impl Slot {
             self.left_to = self.fed;
         }
         Ok(())
+    }
+
+    /// Returns the next piece of the text with the character that the last one ended within, and without the one that it
+    /// ends within itself; none, where a half has no other.
+    pub(super) fn completed<'t>(&mut self, piece: &'t [u8], halves: Halves) -> Option<Cow<'t, [u8]>> {
+        let first = match (self.half, halves.begin) {
+            (None, None) => None,
+            (Some(_), None) if piece.is_empty() => return Some(Cow::Borrowed(piece)),
+            (Some(high), Some(low)) => Some(Halves::joined(high, low)?),
+            (Some(_), None) | (None, Some(_)) => return None,
+        };
+        self.half = halves.end;
+        let from = first.map_or(0, |_| HALF_BYTES);
+        let whole = piece.get(from..piece.len() - halves.end.map_or(0, |_| HALF_BYTES))?;
+        Some(first.map_or(Cow::Borrowed(whole), |first| Cow::Owned([&first, whole].concat())))
+    }
+
+    /// Tells whether another text may go on with it.
+    pub(super) fn may_be_followed(&self, by: &Sequel) -> bool {
+        self.is_over && self.sequel.as_ref() == Some(by) && (!self.ended || self.resumable.is_some())
     }
 
     /// Tells whether it ends in what is likely to be the begin of a value: more than words that could be one.
@@ -201,8 +240,11 @@ impl Slot {
     /// Looks for placeholders in the text that is left, and notes the values that they stand for.
     pub(super) fn restore(&mut self, vault: &Vault) {
         let inside = self.inside.unwrap_or(Inside::Text);
-        let found = restore::find(vault, &self.unrestored, inside, self.ended);
+        let found = restore::find_from(vault, &self.unrestored, (inside, self.levels), self.ended);
         let (settled_to, from) = (found.settled_to, self.restored_to);
+        if inside == Inside::Json {
+            self.levels.follow(self.unrestored.get(..settled_to).unwrap_or_default());
+        }
         self.add(values(found, from));
         self.unrestored.drain(..settled_to);
         self.restored_to += settled_to;

@@ -188,3 +188,34 @@ proptest! {
         prop_assert_eq!(restore(&vault, &text, Inside::Text).matches("a@b.c").count(), 1);
     }
 }
+
+#[test]
+fn a_value_in_json_within_json_stays_one_value() {
+    let mut vault = vault();
+    let value = "say \"so\" \\ and\nso";
+    let hidden = vault.issue("note", value).unwrap();
+    let inner = serde_json::json!({ "note": format!("it is {hidden}") }).to_string();
+    let text = serde_json::json!({ "body": inner, "plain": hidden }).to_string();
+    let check = |restored: &str| {
+        let outer: serde_json::Value = serde_json::from_str(restored).unwrap();
+        let inner: serde_json::Value = serde_json::from_str(outer["body"].as_str().unwrap()).unwrap();
+        assert_eq!(
+            (outer["plain"].as_str(), inner["note"].as_str()),
+            (Some(value), Some(&*format!("it is {value}")))
+        );
+    };
+    check(&restore(&vault, &text, Inside::Json));
+    for size in 1..text.len() {
+        let (mut restorer, mut out) = (Restorer::new(Inside::Json), String::new());
+        for piece in text.as_bytes().chunks(size) {
+            out.push_str(&restorer.push(&vault, std::str::from_utf8(piece).unwrap()));
+        }
+        out.push_str(&restorer.finish());
+        check(&out);
+    }
+    let mut edits: Vec<Edit> = Vec::new();
+    for (range, written) in find(&vault, text.as_bytes(), Inside::Json).values {
+        edits.push(Edit { range, replacement: written.into_bytes() });
+    }
+    check(std::str::from_utf8(&splice(text.as_bytes(), &edits).unwrap()).unwrap());
+}

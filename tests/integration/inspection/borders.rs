@@ -1,5 +1,7 @@
 //! What is parted over texts that a model reads as one: parts of a message, and messages of one speaker in a row.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use portcullis::policy::decision::Action;
 use serde_json::Value;
 use serde_json::json;
@@ -23,6 +25,29 @@ fn bodies() -> Vec<(&'static str, Case<'static>, Body)> {
         ("chat, messages", Case::request("all", "openai"), |texts| {
             let message = |text: &&str| json!({ "role": "user", "content": text });
             json!({ "model": "m", "messages": texts.iter().map(message).collect::<Vec<_>>() })
+        }),
+        ("chat, what the model said", Case::request("all", "openai"), |texts| {
+            let part = |text: &&str| json!({ "type": "text", "text": text });
+            json!({ "model": "m", "messages": [{ "role": "assistant", "content": texts.iter().map(part).collect::<Vec<_>>() }] })
+        }),
+        ("chat, what it is expected to say", Case::request("all", "openai"), |texts| {
+            let part = |text: &&str| json!({ "type": "text", "text": text });
+            json!({ "model": "m", "messages": [{ "role": "user", "content": "Hello" }],
+                "prediction": { "type": "content", "content": texts.iter().map(part).collect::<Vec<_>>() } })
+        }),
+        ("a message of a thread", Case::request("all", "openai"), |texts| {
+            let part = |text: &&str| json!({ "type": "text", "text": text });
+            json!({ "role": "user", "content": texts.iter().map(part).collect::<Vec<_>>() })
+        }),
+        ("messages, a batch", Case::request("all", "anthropic"), |texts| {
+            let block = |text: &&str| json!({ "type": "text", "text": text });
+            json!({ "requests": [{ "custom_id": "a", "params": { "model": "m", "max_tokens": 1,
+                "messages": [{ "role": "user", "content": texts.iter().map(block).collect::<Vec<_>>() }] } }] })
+        }),
+        ("a line of a batch", Case::request("all", "generic"), |texts| {
+            let part = |text: &&str| json!({ "type": "text", "text": text });
+            json!({ "custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": { "model": "m",
+                "messages": [{ "role": "user", "content": texts.iter().map(part).collect::<Vec<_>>() }] } })
         }),
         ("messages, system blocks", Case::request("all", "anthropic"), |texts| {
             let block = |text: &&str| json!({ "type": "text", "text": text });
@@ -135,4 +160,50 @@ fn what_is_clean_stays_byte_for_byte_and_what_others_say_parts_it() {
     ] });
     let (_, out) = judged(&bench, Case::request("all", "openai"), &body);
     assert!(out.contains(head), "{out}");
+}
+
+#[test]
+fn a_long_token_that_is_parted_is_masked_wherever_it_is_cut() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = super::valid(&bench, "jwt", 4);
+    let (head, signature) = token.rsplit_once('.').expect("three parts");
+    let (first, _) = head.split_once('.').expect("three parts");
+    // As long as tokens are that carry claims.
+    let scopes: Vec<String> = (0..90).map(|at| format!("scope-{at}")).collect();
+    let claims = URL_SAFE_NO_PAD.encode(json!({ "sub": "4712", "scopes": scopes }).to_string());
+    let token = format!("{first}.{claims}.{signature}");
+    for cut in (40..token.len() - 40).step_by(97) {
+        let (head, tail) = token.split_at(cut);
+        let part = |text: &str| json!({ "type": "text", "text": text });
+        let body = json!({ "model": "m", "messages": [{ "role": "user",
+            "content": [part(&format!("It is {head}")), part(&format!("{tail} now"))] }] });
+        let (action, out) = judged(&bench, Case::request("all", "openai"), &body);
+        assert_eq!(action, Action::Redact, "{cut}");
+        assert!(!out.contains(signature) && !out.contains(&tail[..30]), "{cut}: {out}");
+    }
+}
+
+#[test]
+fn lines_of_a_batch_that_is_brought_as_a_file_are_read_one_by_one() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let key = github_token(&bench);
+    let (head, tail) = key.split_at(20);
+    let part = |text: &str| json!({ "type": "text", "text": text });
+    let line = |one: &str, two: &str| {
+        json!({ "custom_id": "a", "body": { "model": "m",
+            "messages": [{ "role": "user", "content": [part(one), part(two)] }] } })
+    };
+    let form = |lines: [Value; 2]| {
+        let [one, two] = lines;
+        format!(
+            "--B\r\nContent-Disposition: form-data; name=\"file\"; filename=\"batch.jsonl\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\n{one}\n{two}\n\r\n--B--\r\n"
+        )
+    };
+    let body = form([line("so", "it is"), line(&format!("It is {head}"), &format!("{tail} so."))]);
+    let case = Case::request("all", "generic");
+    let judged = bench.declared(case, &mut bench.vault(), body.as_bytes(), "multipart/form-data; boundary=B");
+    let left = judged.cleared.expect("it passes").into_bytes();
+    let masked = form([line("so", "it is"), line(&format!("It is {MASK}"), " so.")]);
+    assert_eq!(String::from_utf8_lossy(&left), masked);
 }

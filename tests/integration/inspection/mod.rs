@@ -2,6 +2,7 @@
 
 mod arguments;
 mod begun;
+mod blocks;
 mod borders;
 mod canary;
 mod carrier;

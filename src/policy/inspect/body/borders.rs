@@ -3,7 +3,8 @@
 //!
 //! In: the texts of a document. Out: findings whose value begins in one text and ends in another, which no text holds
 //! alone. Only what is near a border is read, with nothing in its place and with a space: who parts a value does not
-//! say which. Of a request that is what is said to a model, of an answer what it says, or a tool or another agent.
+//! say which. Of a request that is what is said to a model, or is said to be its own words, of an answer what it says, or
+//! a tool or another agent. What a dialect calls a row is read in the same way, whole: words of a transcript, one by one.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -22,8 +23,10 @@ use crate::policy::inspect::text::Written;
 use crate::redact::splice::Edit;
 use crate::redact::splice::join_overlapping;
 
-/// How much of a text is read at each of its ends, in bytes: what is parted is found within twice as much.
+/// How much of a text is read at each of its ends, in bytes, beyond a value without a blank in it that is cut there.
 const SIDE_BYTES: usize = 256;
+/// How much of such a value is read, in bytes: a token, or a key in lines.
+const VALUE_BYTES_MAX: usize = 8 << 10;
 /// The names of members that hold the texts of messages.
 const TEXT_NAMES: [&[u8]; 2] = [b"text", b"content"];
 /// What a model may read in the place of a border.
@@ -71,7 +74,9 @@ impl<'d> Borders<'d> {
         }
         let is_spoken = match (sheet.inspector.judged(), channel) {
             (_, Channel::ToolResult) => true,
-            (Direction::Request, channel) => matches!(channel, Channel::System | Channel::User),
+            (Direction::Request, channel) => {
+                matches!(channel, Channel::System | Channel::User | Channel::Assistant)
+            }
             (Direction::Response, channel) => channel == Channel::Assistant,
         };
         let is_text = || match document.step(text, string.node) {
@@ -92,38 +97,69 @@ impl<'d> Borders<'d> {
         document: &Document,
     ) -> Result<(), Unreadable> {
         let texts = std::mem::take(&mut self.texts);
-        let (Some(channel), [_, .., (last, _)]) = (self.channel, texts.as_slice()) else { return Ok(()) };
+        let Some(channel) = self.channel else { return Ok(()) };
+        read_joined(sheet, (text, offset), document, (&texts, channel))
+    }
+}
+
+/// Reads the rows of a document, each as one text.
+pub(super) fn read_rows(
+    sheet: &mut Sheet<'_, '_>,
+    (text, offset): (&[u8], usize),
+    document: &Document,
+) -> Result<(), Unreadable> {
+    let dialect = sheet.inspector.dialect;
+    for row in dialect.rows(text, document) {
+        let Some(first) = row.first() else { continue };
+        let channel = dialect.channel(text, document, first);
+        let texts: Vec<_> = row.iter().map(|string| (*string, document.text(text, string))).collect();
+        read_joined(sheet, (text, offset), document, (&texts, channel))?;
+    }
+    Ok(())
+}
+
+/// Reads what stands over the borders of texts. What was found without anything in the place of a border is not told
+/// again of the same texts.
+fn read_joined(
+    sheet: &mut Sheet<'_, '_>,
+    (text, offset): (&[u8], usize),
+    document: &Document,
+    (texts, channel): (&[(&JsonString, Cow<'_, [u8]>)], Channel),
+) -> Result<(), Unreadable> {
+    let [_, .., (last, _)] = texts else { return Ok(()) };
+    let mut told: Vec<Range<usize>> = Vec::new();
+    for joint in JOINTS {
+        if (sheet.inspector.expired)() {
+            return Err(Unreadable::Late);
+        }
         let before = sheet.gathered().len();
-        for joint in JOINTS {
-            if (sheet.inspector.expired)() {
-                return Err(Unreadable::Late);
-            }
-            let joined = Joined::of(&texts, joint);
-            let mut findings = sheet.scan(&joined.bytes).map_err(Unreadable::from)?;
-            findings.retain(|finding| joined.texts(&finding.value) > 1);
-            if findings.is_empty() {
-                continue;
-            }
-            sheet.found += findings.len();
-            for masked in sheet.judge(&findings, channel, |range| joined.bytes.get(range)) {
-                for (at, raw) in joined.raw(&masked.range, &texts, text).enumerate() {
-                    let mask = if at == 0 { masked.text.as_str() } else { "" };
-                    sheet
-                        .edits
-                        .push(Edit { range: shifted(raw, offset), replacement: Written::Json.write(mask) });
-                }
-            }
-            // What a text was masked for alone may overlap.
-            sheet.edits.sort_by_key(|edit| edit.range.start);
-            join_overlapping(&mut sheet.edits);
-            if sheet.gathered().len() > before {
-                let place = layer2::place(sheet.inspector.direction, channel, text, document, last);
-                sheet.gathered().place(before, &place);
-                break;
+        let joined = Joined::of(texts, joint);
+        let mut findings = sheet.scan(&joined.bytes).map_err(Unreadable::from)?;
+        let is_new =
+            |found: &Range<usize>| !told.iter().any(|it| it.start < found.end && found.start < it.end);
+        findings.retain(|finding| {
+            let found = joined.texts(&finding.value);
+            found.len() > 1 && is_new(&found)
+        });
+        if findings.is_empty() {
+            continue;
+        }
+        told.extend(findings.iter().map(|finding| joined.texts(&finding.value)));
+        sheet.found += findings.len();
+        for masked in sheet.judge(&findings, channel, |range| joined.bytes.get(range)) {
+            for (at, raw) in joined.raw(&masked.range, texts, text).enumerate() {
+                let mask = if at == 0 { masked.text.as_str() } else { "" };
+                let edit = Edit { range: shifted(raw, offset), replacement: Written::Json.write(mask) };
+                sheet.edits.push(edit);
             }
         }
-        Ok(())
+        // What a text was masked for alone may overlap.
+        sheet.edits.sort_by_key(|edit| edit.range.start);
+        join_overlapping(&mut sheet.edits);
+        let place = layer2::place(sheet.inspector.direction, channel, text, document, last);
+        sheet.gathered().place(before, &place);
     }
+    Ok(())
 }
 
 impl Joined {
@@ -131,8 +167,8 @@ impl Joined {
     fn of(texts: &[(&JsonString, Cow<'_, [u8]>)], joint: &[u8]) -> Self {
         let mut joined = Self::default();
         for (at, (_, text)) in texts.iter().enumerate() {
-            let head = text.len().min(SIDE_BYTES);
-            let tail = text.len().saturating_sub(SIDE_BYTES).max(head);
+            let head = side_bytes(text.iter());
+            let tail = text.len().saturating_sub(side_bytes(text.iter().rev())).max(head);
             if at > 0 {
                 joined.bytes.extend_from_slice(joint);
             }
@@ -160,11 +196,11 @@ impl Joined {
         })
     }
 
-    /// Returns in how many texts a value lies.
-    fn texts(&self, value: &Range<usize>) -> usize {
-        let mut texts: Vec<usize> = self.parts(value).map(|(stretch, _)| stretch.text).collect();
-        texts.dedup();
-        texts.len()
+    /// Returns the numbers of the texts that a value lies in.
+    fn texts(&self, value: &Range<usize>) -> Range<usize> {
+        let first = self.parts(value).next().map_or(0, |(stretch, _)| stretch.text);
+        let last = self.parts(value).last().map_or(first, |(stretch, _)| stretch.text + 1);
+        first..last
     }
 
     /// Returns the bytes of the document that make up a value.
@@ -181,4 +217,11 @@ impl Joined {
             Some(RawCursor::new(document, string).raw_range(in_text(part.start)..in_text(part.end)))
         })
     }
+}
+
+/// Returns how much of a text is read at one of its ends, whose bytes come from there on.
+fn side_bytes<'b>(text: impl ExactSizeIterator<Item = &'b u8>) -> usize {
+    let length = text.len();
+    let unbroken = text.take(VALUE_BYTES_MAX).take_while(|byte| !matches!(byte, b' ' | b'\t')).count();
+    length.min(unbroken + SIDE_BYTES)
 }
