@@ -216,12 +216,21 @@ fn start(invocation: &Invocation, sockets: &[Named]) -> io::Result<(UnixStream, 
     Ok((ours, process.id()))
 }
 
+/// Lets a process that begins, or takes over, outlive what a running one is asked by SIGHUP, SIGUSR1 and SIGUSR2: each of
+/// them ends a process that nobody told otherwise. Nothing is done about them before there is somebody to do it.
+///
+/// # Errors
+/// Signals cannot be listened for.
+pub(super) fn outlive_requests() -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _inside = runtime.enter();
+    // What was listened for once does what it did by default no more.
+    let requests = [SignalKind::hangup(), SignalKind::user_defined1(), SignalKind::user_defined2()];
+    requests.into_iter().try_for_each(|kind| signal(kind).map(drop))
+}
+
 impl Signals {
     fn listen() -> io::Result<Self> {
-        // The tasks that heed these may begin a moment later: until then they must not end the process.
-        for kind in [SignalKind::hangup(), SignalKind::user_defined1()] {
-            drop(signal(kind)?);
-        }
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             quit: signal(SignalKind::quit())?,

@@ -147,6 +147,9 @@ pub enum StartError {
     /// Nobody hands a place over.
     #[error("there is no process to take over from at standard input: {0}")]
     TakeOver(#[source] std::io::Error),
+    /// Nobody could ask the process for anything.
+    #[error("signals cannot be listened for: {0}")]
+    Signals(#[source] std::io::Error),
 }
 
 /// Runs the gateway until the process is asked to end.
@@ -162,6 +165,7 @@ pub fn run(wanted: Wanted) -> Result<(), StartError> {
 /// # Errors
 /// As [`run`].
 pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartError> {
+    ending::outlive_requests().map_err(StartError::Signals)?;
     let sample = match wanted.with_sample_provider {
         true => Some(address::listen(([127, 0, 0, 1], 0).into())?),
         false => None,

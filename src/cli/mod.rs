@@ -154,7 +154,8 @@ fn failed(error: &StartError) -> ExitCode {
         StartError::State(_)
         | StartError::Listen { .. }
         | StartError::Sockets(_)
-        | StartError::TakeOver(_) => {
+        | StartError::TakeOver(_)
+        | StartError::Signals(_) => {
             complain(&error.to_string());
             ExitCode::FAILURE
         }

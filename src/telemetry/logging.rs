@@ -29,7 +29,9 @@ impl LogSwitch {
 /// Starts logging. `level` is a level or a filter such as `info,portcullis::proxy=debug`; one that
 /// cannot be read counts as `info`. Called once; a second call changes nothing.
 pub fn start(format: LogFormat, level: &str) -> LogSwitch {
-    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr);
+    // What cannot be written would be told on standard error as well, where that panics: a log that nobody reads any more
+    // must not end whoever writes it.
+    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr).log_internal_errors(false);
     // A logger that was set before stays: tests start many gateways in one process.
     let set: Box<dyn Fn(EnvFilter) -> bool + Send + Sync> = match format {
         LogFormat::Json => {

@@ -151,6 +151,31 @@ fn upgrades_and_reloads_under_load_fail_nothing() {
     }
 }
 
+/// A reload, a word to the log or another upgrade that comes while a process waits to take over must not end it: nobody
+/// else would serve.
+#[test]
+fn a_successor_outlives_what_it_is_asked_before_it_serves() {
+    let events = Upstream::start(stream());
+    let mut gateway = Gateway::start(&config(&events, &events, 0, 60_000));
+    let (old, mut streaming) = (gateway.pid(), open_stream(gateway.proxy));
+    gateway.signal("USR2");
+    gateway.wait_for_log("hands over", 1);
+    let log = gateway.log();
+    let told = log.split_once("hands over process=").map_or("", |(_, told)| told);
+    let successor: String = told.chars().take_while(char::is_ascii_digit).collect();
+    for signal in ["HUP", "USR1", "USR2"] {
+        let sent = Command::new("kill").args(["-s", signal, &successor]).status().expect("kill runs");
+        assert!(sent.success(), "{signal} to {successor}: {log}");
+    }
+    events.proceed();
+    assert_eq!(rest_of(&mut streaming), Ok("data: [DONE]\n\n".to_owned()));
+    assert_eq!(gateway.wait_for_end(), Some(0));
+    let answered =
+        exchange(gateway.proxy, b"GET /version HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    assert_eq!(answered.status, 200, "the successor serves");
+    assert_ne!(gateway.pid(), old);
+}
+
 #[test]
 fn a_successor_that_cannot_start_changes_nothing() {
     let answers = Upstream::start(vec![Step::Send(answer())]);
