@@ -53,6 +53,8 @@ use self::serving::Planes;
 use self::serving::serve;
 use self::serving::sockets;
 use self::state::State;
+pub use self::stores::ask_database;
+pub use self::stores::ask_shared_memory;
 pub use self::stores::shipped;
 use self::task::task;
 use crate::access::identity::CallerHash;

@@ -1,5 +1,6 @@
 //! Where state lies: all of it in this node's directory, or most of it in a database that nodes share.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use crate::cluster::Follower;
 use crate::cluster::Members;
 use crate::cluster::NoRedisUrl;
 use crate::cluster::NodeFacts;
+use crate::cluster::RedisFacts;
 use crate::cluster::RedisServer;
 use crate::cluster::RedisUrl;
 use crate::cluster::SharedBudgets;
@@ -34,16 +36,19 @@ use crate::cluster::SharedLimits;
 use crate::cluster::SharedReplays;
 use crate::cluster::SharedSessions;
 use crate::cluster::Sharing;
+use crate::cluster::ask_redis;
 use crate::config::Config;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::ClusterCheckpoint;
 use crate::govern::audit::kept_checkpoints;
 use crate::govern::privacy::Keeper;
+use crate::store::PostgresFacts;
 use crate::store::PostgresFault;
 use crate::store::Store;
 use crate::store::archive::Archive;
+use crate::store::ask_postgres;
 use crate::store::open_postgres;
-use crate::store::open_sled;
+use crate::store::open_sled_within;
 use crate::telemetry::Telemetry;
 use crate::tls::client::TlsClient;
 
@@ -83,7 +88,7 @@ pub(super) fn open(config: &Config) -> Result<Stores, StateError> {
         let only = Store::in_memory();
         return Ok(Stores { shared: only.clone(), secret: own, node_id, local: only });
     }
-    let local = open_sled(&config.store.path.join(FOLDER))?;
+    let local = open_sled_within(&config.store.path.join(FOLDER), config.store.cache_bytes)?;
     let Some(postgres) = &config.store.postgres else {
         return Ok(Stores { shared: local.clone(), secret: own, node_id, local });
     };
@@ -129,6 +134,24 @@ pub fn shipped(config: &Config) -> Result<Option<(Archive, Vec<ClusterCheckpoint
     let store = open_postgres(&url, postgres)?;
     let kept = kept_checkpoints(&store)?;
     Ok(store.archive().map(|archive| (archive, kept)))
+}
+
+/// Asks the database of a configuration about itself, and changes nothing; `None`: it has none. Blocks.
+pub fn ask_database(config: &Config) -> Option<Result<PostgresFacts, PostgresFault>> {
+    let postgres = config.store.postgres.as_ref()?;
+    let url = secret_at(&postgres.url).ok_or_else(|| PostgresFault::NoUrl(postgres.url.clone()));
+    Some(url.and_then(|url| ask_postgres(&url, postgres)))
+}
+
+/// Asks the Redis of a configuration about itself, and changes nothing; `None`: it has none.
+pub async fn ask_shared_memory(config: &Config) -> Option<io::Result<RedisFacts>> {
+    let redis = config.shared_limits.as_ref()?;
+    let url = secret_at(&redis.url).unwrap_or_default().parse().map_err(io::Error::other);
+    let tls = TlsClient::new(redis.ca_file.as_deref()).map_err(io::Error::other);
+    Some(match (url, tls) {
+        (Ok(url), Ok(tls)) => ask_redis(&url, &tls, redis.timeout).await,
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    })
 }
 
 /// Takes the place of this node at a database, if there is one. Blocks.

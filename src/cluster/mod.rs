@@ -42,7 +42,9 @@ pub use self::member::Node;
 pub use self::member::NodeFacts;
 pub use self::reach::Reach;
 pub use self::redis::NoRedisUrl;
+pub use self::redis::RedisFacts;
 pub use self::redis::RedisUrl;
+pub use self::redis::ask_redis;
 pub use self::replays::SharedReplays;
 pub use self::sessions::SharedSessions;
 

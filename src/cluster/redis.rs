@@ -171,6 +171,38 @@ impl Connection {
     }
 }
 
+/// What a server says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RedisFacts {
+    /// Whether it follows another one, and takes nothing that is written.
+    pub is_replica: bool,
+    /// Whether it forgets what nobody asked it to forget, when its memory is full.
+    pub evicts: bool,
+}
+
+/// Asks a server about itself, and changes nothing. One that does not say counts as what is wanted.
+///
+/// # Errors
+/// It cannot be reached, refuses the credentials, or is not able to answer now.
+pub async fn ask_redis(url: &RedisUrl, tls: &TlsClient, limit: Duration) -> io::Result<RedisFacts> {
+    let mut open = Connection::open(url, tls, limit).await?;
+    if let Answer::Refused(reason) = open.ask(&[b"PING".to_vec()]).await? {
+        return Err(io::Error::other(reason));
+    }
+    let mut said = String::new();
+    for section in [b"replication".as_slice(), b"memory"] {
+        if let Answer::Text(text) = open.ask(&[b"INFO".to_vec(), section.to_vec()]).await? {
+            said.push_str(&String::from_utf8_lossy(&text));
+        }
+    }
+    let says = |line: &str| said.lines().any(|said| said == line);
+    let is_bounded = said.contains("\nmaxmemory:") && !says("maxmemory:0");
+    Ok(RedisFacts {
+        is_replica: says("role:slave"),
+        evicts: is_bounded && !says("maxmemory_policy:noeviction"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,6 +64,10 @@
 //! | a part of the gateway panics | that exchange gets a 500, or, where its answer has left, is recorded all the same; `portcullis_panics_total` counts it, the process lives |
 //! | a background task ends | what it served is `down`, health is `degraded` |
 //!
+//! `/health` is for people and alerts: 503 as soon as anything is `degraded`. `/ready` is for balancers: 503 while traffic that
+//! comes would be refused. The node starts or ends; the listener, the scanner or what keeps the state has ended; the audit
+//! log takes nothing, and `audit.on_failure` is `refuse`.
+//!
 //! # Durability
 //! `audit.durability` says when an exchange counts as recorded:
 //!
@@ -115,6 +119,9 @@
 //! | SIGHUP | everything that can change is read again |
 //! | SIGUSR2 | another process takes over, see below |
 //!
+//! A process that begins, or waits to take over, does nothing about SIGHUP, SIGUSR1 and SIGUSR2: it reads the newest files
+//! anyway. SIGTERM and SIGINT end it.
+//!
 //! The process ends as soon as the last exchange has. A stream whose time is up is cut, never ended in order, so that no
 //! caller takes it for a whole answer; it is recorded. Background work ends last: the log is written out before the
 //! process goes. A second signal ends the waiting.
@@ -134,9 +141,10 @@
 //! `/run/credentials/portcullis.service/NAME` by any `…_file` key.
 //!
 //! # Looking into it
-//! `portcullis doctor -c FILE` looks at configuration, certificates, state, clock, limits and providers, beside a running
-//! gateway or before the first start (`--json`, `--offline`; 0 well, 1 not, 78 a faulty configuration). SIGUSR1 switches
-//! the log to `portcullis=debug` and back. `conf/deploy/grafana/portcullis.json` is a dashboard,
+//! `portcullis doctor -c FILE` looks at configuration, certificates, state, clock, limits and providers, and asks the
+//! database, Redis, the collector and the sinks (but those of `nats`, UDP and files), beside a running gateway or before the
+//! first start (`--json`, `--offline`; 0 well, 1 not, 78 a faulty configuration). SIGUSR1 switches the log to
+//! `portcullis=debug` and back. That nobody reads the log any more ends nothing. `conf/deploy/grafana/portcullis.json` is a dashboard,
 //! `conf/deploy/prometheus/` has alert rules with their tests, and a configuration that scrapes with an API key.
 //! `portcullis completions SHELL` and `portcullis man` print what shells and `man` read.
 //!
@@ -176,17 +184,18 @@
 //!
 //! # Scale plan
 //! Figures marked *m* were measured, those marked *e* follow from them. The measurements of a request are those of the
-//! README (commit `ff560e7`, two shared cores of an AMD EPYC); those of shipping are of `benches/compare/shipping.py` (the
-//! same machine, busy with other work; gateway and PostgreSQL on the same two cores; one disk). Measure your own traffic: a
-//! prompt of 128 KB costs twelve times one of 2 KB.
+//! README (commit `2d97590`, two shared cores of an Intel Xeon; the bare proxy's share follows from the ratio), with a
+//! quarter more for the detectors that were added since, as was measured for 2 KB and is less for longer bodies; those of
+//! shipping are of `benches/compare/shipping.py` (two shared cores of an AMD EPYC, busy with other work; gateway and
+//! PostgreSQL on the same two cores; one disk). Measure your own traffic: a prompt of 128 KB costs ten times one of 2 KB.
 //!
 //! | | one node, one core | 100,000 requests a second |
 //! |---|---|---|
-//! | CPU of a 2 KB chat: the bare proxy's 39 µs and 214 µs more (*m*) | 3,950 a second (*e*) | 25 cores (*e*), 42 at 60 % load |
-//! | CPU of a 16 KB chat: the bare proxy's 58 µs and 640 µs more (*m*) | 1,430 a second (*e*) | 70 cores (*e*), 116 at 60 % load |
-//! | nodes of 16 cores, two more than needed | | 5 for 2 KB, 10 for 16 KB (*e*) |
-//! | audit entries: one a request; some 650 bytes in the journal (*e*) | 3 MB/s | 65 MB/s, 5.6 TB a day |
-//! | the same as rows with their eight indexes, about three times that (*e*) | 9 MB/s | 195 MB/s, 17 TB a day |
+//! | CPU of a 2 KB chat: the bare proxy's 31 µs (*e*) and 190 µs more (*m*), and a quarter | 3,600 a second (*e*) | 28 cores (*e*), 46 at 60 % load |
+//! | CPU of a 16 KB chat: the bare proxy's 46 µs (*e*) and 466 µs more (*m*), and a quarter | 1,560 a second (*e*) | 64 cores (*e*), 107 at 60 % load |
+//! | nodes of 16 cores, two more than needed | | 5 for 2 KB, 9 for 16 KB (*e*) |
+//! | audit entries: one a request; some 650 bytes in the journal (*e*) | 2.3 MB/s | 65 MB/s, 5.6 TB a day |
+//! | the same as rows with their eight indexes, about three times that (*e*) | 7 MB/s | 195 MB/s, 17 TB a day |
 //! | an entry of a plain exchange, with no finding: 286 bytes in the journal, 632 as a row with its indexes (*m*) | | |
 //! | shipping by one node that catches up, 90,000 to 115,000 entries into a table that was empty: 9,300, 17,200 and 19,600 a second in three runs (*m*) | | |
 //!

@@ -217,12 +217,13 @@ impl Batch {
         self.changes.is_empty()
     }
 
-    /// Returns what its changes take, in bytes.
+    /// Returns what it takes in memory, in bytes: small changes are mostly what surrounds them.
     pub(super) fn bytes(&self) -> usize {
         let of = |change: &Change| {
-            change.table.len() + change.key.len() + change.value.as_ref().map_or(0, Vec::len)
+            let within = change.table.len() + change.key.len() + change.value.as_ref().map_or(0, Vec::len);
+            within + size_of::<Change>()
         };
-        self.changes.iter().map(of).sum()
+        size_of::<Self>() + self.changes.iter().map(of).sum::<usize>()
     }
 
     pub(super) fn check(&self) -> Result<(), StoreError> {

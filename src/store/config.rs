@@ -12,7 +12,7 @@ pub struct StoreConfig {
     pub path: PathBuf,
     /// Whether nothing outlives the process.
     pub in_memory: bool,
-    /// The most bytes the store keeps in memory.
+    /// How much of the store in the directory is kept in memory, in bytes.
     pub cache_bytes: u64,
     /// The database that state is shared in; `None`: it lies in the directory.
     pub postgres: Option<PostgresConfig>,

@@ -43,6 +43,7 @@ const NAME: &str = "sled";
 const TREE: &str = "tables";
 /// Beside the tables: what is written to find out whether the disk takes anything. No table's name begins with a NUL.
 const PROBE: &[u8] = b"\0probe";
+/// How much of it is kept in memory where nobody says.
 const CACHE_BYTES: u64 = 32 << 20;
 const FLUSH_EVERY_MS: u64 = 500;
 /// How much may be kept in memory that no flush has proven written.
@@ -59,6 +60,7 @@ const LOCK_TRY_EVERY: Duration = Duration::from_millis(20);
 
 struct Sled {
     directory: PathBuf,
+    cache_bytes: u64,
     /// `None`: it was closed to be opened anew, and that has failed so far.
     opened: RwLock<Option<Opened>>,
     /// Held while a batch is applied: batches are kept in the order in which they were.
@@ -90,12 +92,21 @@ struct Writes {
 /// # Errors
 /// [`StoreError::InUse`] when another process has it open; [`StoreError::Backend`] for everything else.
 pub fn open_sled(directory: &Path) -> Result<Store, StoreError> {
+    open_sled_within(directory, CACHE_BYTES)
+}
+
+/// Does the same; some so many bytes of what was read and written are kept in memory.
+///
+/// # Errors
+/// As [`open_sled`].
+pub fn open_sled_within(directory: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
     // sled makes its files for everybody to read.
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    let opened = Opened::open(directory)?;
+    let opened = Opened::open(directory, cache_bytes)?;
     let tables = tables(&opened.tree)?;
     let store = Store::new(Sled {
         directory: directory.to_owned(),
+        cache_bytes,
         opened: RwLock::new(Some(opened)),
         writes: Mutex::default(),
         has_failed: AtomicBool::default(),
@@ -122,10 +133,10 @@ fn tables(tree: &sled::Tree) -> Result<BTreeSet<String>, StoreError> {
 }
 
 impl Opened {
-    fn open(directory: &Path) -> Result<Self, StoreError> {
+    fn open(directory: &Path, cache_bytes: u64) -> Result<Self, StoreError> {
         let settings = sled::Config::new()
             .path(directory)
-            .cache_capacity(CACHE_BYTES)
+            .cache_capacity(cache_bytes)
             .flush_every_ms(Some(FLUSH_EVERY_MS));
         let database = settings.open().map_err(|error| match error {
             sled::Error::Io(io) if io.to_string().contains("could not acquire lock") => {
@@ -138,14 +149,14 @@ impl Opened {
     }
 
     /// Opens a directory that this process has just closed.
-    fn open_again(directory: &Path) -> Result<Self, StoreError> {
+    fn open_again(directory: &Path, cache_bytes: u64) -> Result<Self, StoreError> {
         for _ in 1..LOCK_TRIES_MAX {
-            match Self::open(directory) {
+            match Self::open(directory, cache_bytes) {
                 Err(StoreError::InUse { .. }) => std::thread::sleep(LOCK_TRY_EVERY),
                 opened => return opened,
             }
         }
-        Self::open(directory)
+        Self::open(directory, cache_bytes)
     }
 
     fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
@@ -231,7 +242,7 @@ impl Sled {
         let mut opened = self.opened.try_write_for(REOPEN_WAIT_MAX).ok_or_else(busy)?;
         let mut writes = self.writes.try_lock_for(REOPEN_WAIT_MAX).ok_or_else(busy)?;
         drop(opened.take());
-        let anew = Opened::open_again(&self.directory)?;
+        let anew = Opened::open_again(&self.directory, self.cache_bytes)?;
         let again = writes.unproven.iter().try_for_each(|batch| anew.apply(batch));
         *opened = Some(anew);
         again?;

@@ -1,9 +1,11 @@
 //! `doctor`, `completions` and `man` as an operator meets them, and the log's level while the gateway runs.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::process::Stdio;
 use std::time::Instant;
 
 use rcgen::CertificateParams;
@@ -81,6 +83,15 @@ fn the_doctor_finds_what_keeps_a_gateway_from_working() {
     let (_, report) = doctor(&["--offline"]);
     assert!(report["checks"].as_array().unwrap().iter().all(|check| check["area"] != "providers"));
 
+    // A state that cannot be made: there is a file where a directory would have to be.
+    let file = directory.path().join("file");
+    fs::write(&file, "x").unwrap();
+    for path in ["file", "file/state"] {
+        fs::write(directory.path().join("gateway.toml"), format!("[store]\npath = \"{path}\"\n")).unwrap();
+        let (code, report) = doctor(&["--offline"]);
+        assert_eq!((code, told(&report, "directory").0.as_str()), (Some(1), "fault"), "{path}: {report}");
+    }
+
     fs::write(directory.path().join("gateway.toml"), "[proxy]\nlisen = 1\n").unwrap();
     let (code, report) = doctor(&[]);
     assert_eq!(code, Some(78));
@@ -101,6 +112,39 @@ fn the_doctor_sees_that_a_gateway_runs_and_the_log_is_switched() {
     gateway.wait_for_log("the level of the log was switched filter=\"info\"", 1);
 }
 
+/// Whoever read the log has gone: a collector that was restarted, `| head`. Traffic goes on, and so does the process.
+#[test]
+fn a_log_that_nobody_reads_any_more_ends_nothing() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let directory = tempfile::tempdir().unwrap();
+    let config = format!("[[routes]]\nname = \"all\"\nupstream = \"http://{}\"\n", upstream.address);
+    fs::write(directory.path().join("gateway.toml"), config).unwrap();
+    let mut process = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["run", "--config", "gateway.toml", "--ready-file", "ready.json"])
+        .current_dir(directory.path())
+        .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
+        .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program was built");
+    drop(process.stderr.take());
+    let deadline = Instant::now() + PATIENCE * 3;
+    let proxy: SocketAddr = loop {
+        let written = fs::read(directory.path().join("ready.json")).unwrap_or_default();
+        let written: Value = serde_json::from_slice(&written).unwrap_or_default();
+        if let Some(proxy) = written["proxy"].as_str() {
+            break proxy.parse().expect("an address");
+        }
+        let ended = process.try_wait().expect("a child can be asked");
+        assert!(ended.is_none() && Instant::now() < deadline, "it is not ready: {ended:?}");
+    };
+    let answered = exchange(proxy, &post("/v1/embeddings", "", "{\"input\":\"hello\"}"));
+    assert_eq!(answered.status, 200);
+    let asked = Command::new("kill").args(["-s", "INT", &process.id().to_string()]).status();
+    assert!(asked.expect("kill runs").success());
+    assert_eq!(process.wait().expect("it ends").code(), Some(0));
+}
+
 #[test]
 fn shells_and_man_know_every_command() {
     let directory = tempfile::tempdir().unwrap();
@@ -114,14 +158,13 @@ fn shells_and_man_know_every_command() {
         }
     }
     assert!(!page.contains("take-over"), "what only programs say is not told");
-    let linted =
-        Command::new("bash").args(["-n", "/dev/stdin"]).stdin(std::process::Stdio::piped()).spawn().and_then(
-            |mut shell| {
-                let (_, script) = run(directory.path(), &["completions", "bash"]);
-                std::io::Write::write_all(&mut shell.stdin.take().expect("a pipe"), script.as_bytes())?;
-                shell.wait()
-            },
-        );
+    let linted = Command::new("bash").args(["-n", "/dev/stdin"]).stdin(Stdio::piped()).spawn().and_then(
+        |mut shell| {
+            let (_, script) = run(directory.path(), &["completions", "bash"]);
+            std::io::Write::write_all(&mut shell.stdin.take().expect("a pipe"), script.as_bytes())?;
+            shell.wait()
+        },
+    );
     assert!(linted.expect("bash runs").success());
 }
 

@@ -168,22 +168,24 @@ impl SharedKeys {
 
     fn show(&self, fresh: Vec<Fresh<u64, KeyRecord>>, apply: &mut impl FnMut(Vec<Fresh<u64, Slot>>)) {
         let places = fresh.iter().filter_map(places_of).max();
-        apply(fresh.into_iter().filter_map(|one| self.opened(one)).collect());
+        let mut unopened = 0u64;
+        apply(fresh.into_iter().filter_map(|one| self.opened(one, &mut unopened)).collect());
+        if unopened > 0 {
+            tracing::error!(unopened, "keys of subjects cannot be opened with this deployment's secret");
+        }
         // Last: a place that is known to be taken, and has no key here, is one whose key was destroyed.
         self.places.fetch_max(places.unwrap_or(0), Ordering::AcqRel);
     }
 
-    /// Returns a change as its owner knows it; `None` where it is not of a key, or not of ours.
-    fn opened(&self, fresh: Fresh<u64, KeyRecord>) -> Option<Fresh<u64, Slot>> {
+    /// Returns a change as its owner knows it; `None` where it is not of a key, or, which is counted, not of ours.
+    fn opened(&self, fresh: Fresh<u64, KeyRecord>, unopened: &mut u64) -> Option<Fresh<u64, Slot>> {
         match fresh {
             Fresh::Anew => Some(Fresh::Anew),
             Fresh::Gone { key } => Some(Fresh::Gone { key }),
             Fresh::Put { key: PLACES, .. } => None,
             Fresh::Put { key, record, is_own } => {
                 let slot = self.open(key, &record);
-                if slot.is_none() {
-                    tracing::error!(key, "a key of a subject cannot be opened with this deployment's secret");
-                }
+                *unopened += u64::from(slot.is_none());
                 slot.map(|record| Fresh::Put { key, record, is_own })
             }
         }

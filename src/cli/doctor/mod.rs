@@ -5,6 +5,7 @@
 
 mod machine;
 mod reach;
+mod services;
 mod state;
 
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ pub struct DoctorArguments {
     /// Tell as JSON: {"well": BOOL, "checks": [{"area", "name", "result", "detail"}]}.
     #[arg(long)]
     json: bool,
-    /// Connect to nobody: providers are left out.
+    /// Connect to nobody: providers, the database, Redis, collector and sinks are left out.
     #[arg(long)]
     offline: bool,
 }
@@ -97,9 +98,10 @@ fn examine(config: &Config, offline: bool) -> Vec<Check> {
     let mut checks = vec![Check::new("configuration", "files", Outcome::Good, good)];
     let now = SystemClock.now();
     checks.extend(reach::certificates(config, now));
-    checks.extend(state::checks(config, now));
+    checks.extend(state::checks(config));
     checks.extend(machine::checks(config, now));
     if !offline {
+        checks.extend(services::checks(config, now));
         checks.extend(reach::providers(config));
     }
     checks

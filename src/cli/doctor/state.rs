@@ -4,7 +4,7 @@ use std::fs::File;
 use std::fs::TryLockError;
 use std::path::Path;
 
-use jiff::Timestamp;
+use rustix::fs::Access;
 
 use super::Check;
 use super::Outcome;
@@ -19,7 +19,7 @@ const OTHERS_MODE: u32 = 0o077;
 const MIB: u64 = 1 << 20;
 
 /// Looks at the state directory.
-pub(super) fn checks(config: &Config, _: Timestamp) -> Vec<Check> {
+pub(super) fn checks(config: &Config) -> Vec<Check> {
     let folder = config.store.path.as_path();
     if config.store.in_memory {
         return vec![Check::new(
@@ -30,12 +30,30 @@ pub(super) fn checks(config: &Config, _: Timestamp) -> Vec<Check> {
         )];
     }
     if !folder.is_dir() {
-        let detail = format!("{} is made at the first start", folder.display());
-        return vec![Check::new(AREA, "directory", Outcome::Good, detail)];
+        return vec![beginning(folder)];
     }
     let mut checks = vec![owner(folder), room(folder, config.audit.low_water_bytes)];
     checks.extend(secrets(folder));
     checks
+}
+
+/// Tells whether the directory can be made at the first start.
+fn beginning(folder: &Path) -> Check {
+    let fault = |why: String| Check::new(AREA, "directory", Outcome::Fault, why);
+    if folder.exists() {
+        return fault(format!("{} is no directory", folder.display()));
+    }
+    let above = folder.ancestors().skip(1).map(|above| match above.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => above,
+    });
+    let Some(above) = above.into_iter().find(|above| above.exists()) else {
+        return fault(format!("{} cannot be made", folder.display()));
+    };
+    if !above.is_dir() || rustix::fs::access(above, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        return fault(format!("{} cannot be made: {} is not writable", folder.display(), above.display()));
+    }
+    Check::new(AREA, "directory", Outcome::Good, format!("{} is made at the first start", folder.display()))
 }
 
 fn owner(folder: &Path) -> Check {

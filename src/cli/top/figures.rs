@@ -48,12 +48,12 @@ impl Figures {
     /// Returns the sum of the samples of a metric that have a label at a value.
     pub(super) fn sum_where(&self, name: &str, label: &str, is: impl Fn(&str) -> bool) -> f64 {
         let fits = |sample: &&Sample| sample.labels.get(label).is_some_and(|value| is(value));
-        self.named(name).filter(fits).map(|sample| sample.value).sum()
+        total(self.named(name).filter(fits))
     }
 
     /// Returns the sum of a metric.
     pub(super) fn sum(&self, name: &str) -> f64 {
-        self.named(name).map(|sample| sample.value).sum()
+        total(self.named(name))
     }
 
     /// Returns the histogram of a metric over the samples that have a label at a value.
@@ -114,6 +114,11 @@ impl Spread {
     }
 }
 
+/// Returns the sum of samples; 0 of none, of which the sum of floats is -0.
+fn total<'a>(samples: impl Iterator<Item = &'a Sample>) -> f64 {
+    samples.fold(0.0, |sum, sample| sum + sample.value)
+}
+
 /// Reads a line like `name{label="value"} 1.5`.
 fn sample(line: &str) -> Option<Sample> {
     let line = line.strip_prefix(PREFIX)?;
@@ -169,6 +174,8 @@ mod tests {
         assert_eq!(by_route, BTreeMap::from([("a \"b\", c", 3.0), ("d", 2.0)]));
         assert_eq!(figures.sum("inflight_requests"), 1.0);
         assert_eq!(figures.sum_where("requests_total", "code", |code| code.starts_with('4')), 2.0);
+        let none = figures.sum_where("requests_total", "code", |code| code.starts_with('5'));
+        assert!(none == 0.0 && none.is_sign_positive(), "shown as 0, not as -0");
         assert!(Figures::read("<html>").is_none() && Figures::read("portcullis_x{a=\"").is_none());
     }
 

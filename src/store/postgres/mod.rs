@@ -16,6 +16,7 @@
 mod archive;
 mod conditions;
 mod facets;
+mod facts;
 mod listen;
 mod look;
 mod pool;
@@ -25,6 +26,7 @@ mod tables;
 mod tls;
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -37,6 +39,8 @@ use tokio::sync::watch;
 
 pub use self::archive::Archive;
 pub use self::archive::Counted;
+pub use self::facts::PostgresFacts;
+pub use self::facts::ask_postgres;
 use self::pool::Pool;
 use self::session::Since;
 use super::Backend;
@@ -294,10 +298,12 @@ fn broken(error: tokio_postgres::Error) -> StoreError {
     StoreError::Backend { backend: NAME, source: plain(error) }
 }
 
-/// Returns what the database said, without what it said it about.
+/// Returns what the database said, without what it said it about; or why it said nothing, which an error of the driver does
+/// not tell by itself.
 fn plain(error: tokio_postgres::Error) -> io::Error {
-    match error.as_db_error() {
-        Some(said) => io::Error::other(format!("{} ({})", said.message(), said.code().code())),
-        None => io::Error::other(error),
+    match (error.as_db_error(), error.source()) {
+        (Some(said), _) => io::Error::other(format!("{} ({})", said.message(), said.code().code())),
+        (None, Some(cause)) => io::Error::other(format!("{error}: {cause}")),
+        (None, None) => io::Error::other(error),
     }
 }

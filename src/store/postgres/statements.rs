@@ -134,6 +134,11 @@ pub(super) const BEGIN_SESSION: &str = "
     SET statement_timeout = $MS;
     SET idle_in_transaction_session_timeout = $MS";
 
+/// What a database is, whether it takes what is written, and the time by its clock, in milliseconds.
+pub(super) const ASK: &str = "
+    SELECT version(), current_setting('transaction_read_only') = 'off',
+        (extract(epoch FROM now()) * 1000)::INT8";
+
 pub(super) const GET: &str =
     "SELECT value FROM portcullis_entries WHERE name = $1 AND key = $2 AND value IS NOT NULL";
 pub(super) const SCAN_UP: &str = "

@@ -3,6 +3,7 @@
 mod agents;
 mod audit;
 mod budgets;
+mod doctor;
 mod faults;
 mod limits;
 mod nodes;
