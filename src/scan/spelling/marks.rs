@@ -141,3 +141,24 @@ impl Marks {
         Ok(scanned?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_cannot_be_searched_is_a_fault() {
+        let shape = |expression: &str| {
+            let expression = expression.to_owned();
+            Shape { expression, start: Start::Known { back: 2 }, lead: None }
+        };
+        let shapes = ["ab", "[a]b", "a[b]", "(?:ab)"].map(shape);
+        let marks = Marks {
+            engine: Engine::compile(&shapes).unwrap(),
+            marks: vec![Mark::Reversed; 4],
+            heads: BTreeSet::new(),
+        };
+        assert_eq!(marks.find(b"ab").unwrap(), [Mark::Reversed]);
+        assert!(matches!(marks.find("ab".repeat(1 << 18).as_bytes()), Err(ScanFault::Engine(_))));
+    }
+}
