@@ -35,8 +35,9 @@
 //! at a time, from when it is asked for; one that ends while an answer is awaited or under way pays what was reserved. The model is the one in the body, in a form, or in the path (`…/models/NAME:…`, `…/deployments/NAME/…`); an
 //! answer under a name without a price costs what the one asked for does. Reading, deleting, and what dialects call `free`
 //! (counting tokens, bringing files) asks no model, and costs nothing unless the provider tells what it used. What dialects
-//! call `unmetered` (batches, training) has models work later, of whose use no answer tells: a key with a budget is refused
-//! it (403 `use_unmetered`), and of others it counts nothing.
+//! call `unmetered` (batches, training) has models work later, of whose use no answer tells, as have secrets for clients
+//! and calls that go past the gateway: a key with a budget is refused it (403 `use_unmetered`), and of others it counts
+//! nothing.
 //!
 //! # Compliance
 //! Reports judge frameworks of controls by what the gateway sees of itself: its configuration, its record, its keys and

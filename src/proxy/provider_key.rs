@@ -24,6 +24,17 @@ use crate::policy::route::SecretPlace;
 /// The longest key of a provider, in bytes.
 const PROVIDER_KEY_BYTES_MAX: usize = SECRET_FILE_BYTES_MAX;
 
+/// Headers that hold a credential too, or name the account that a credential is used for: with the provider's key that is
+/// the route's, not the caller's.
+const BESIDE: [&str; 5] = [
+    // Azure's API Management.
+    "ocp-apim-subscription-key",
+    "x-amz-security-token",
+    "openai-organization",
+    "openai-project",
+    "x-goog-user-project",
+];
+
 /// Reads a secret from its place; `None` where there is none.
 pub type ReadSecret = Box<dyn Fn(&SecretPlace) -> Option<String> + Send + Sync>;
 
@@ -76,8 +87,8 @@ impl ProviderKeys {
     }
 
     /// Puts the provider's key where the caller put ours, or where providers of that kind look for it when the
-    /// caller used a place of our own, and takes every other credential away. `false` where the key cannot
-    /// be had.
+    /// caller used a place of our own, and takes every other credential away, with what says whose account it is used
+    /// for. `false` where the key cannot be had.
     pub fn exchange(
         &self,
         head: &mut RequestHeader,
@@ -85,7 +96,7 @@ impl ProviderKeys {
         wire: Wire,
         place: Option<&SecretPlace>,
     ) -> bool {
-        for name in ALL_PLACES.headers {
+        for name in ALL_PLACES.headers.iter().chain(&BESIDE) {
             head.remove_header(*name);
         }
         drop_protocols(head);
@@ -159,6 +170,9 @@ mod tests {
             let mut head = RequestHeader::build("POST", b"/", None).unwrap();
             head.insert_header("x-api-key", "pk_a").unwrap();
             head.insert_header("authorization", "Bearer pk_a").unwrap();
+            for name in ["OpenAI-Organization", "OpenAI-Project", "Ocp-Apim-Subscription-Key"] {
+                head.insert_header(name, "theirs").unwrap();
+            }
             head
         };
         let given = Presented { credential: "pk_a".to_owned(), place: header::AUTHORIZATION };
@@ -168,10 +182,10 @@ mod tests {
         let mut sent = head();
         assert!(keys.exchange(&mut sent, &given, Wire::OpenAiChat, Some(&place)));
         assert_eq!(sent.headers.get("authorization").unwrap(), "Bearer secret");
-        assert!(!sent.headers.contains_key("x-api-key"));
+        assert_eq!(sent.headers.len(), 1, "neither ours, nor another, nor whose account is to pay: {sent:?}");
         let mut bare = head();
         assert!(keys.exchange(&mut bare, &given, Wire::OpenAiChat, None));
-        assert!(!bare.headers.contains_key("authorization") && !bare.headers.contains_key("x-api-key"));
+        assert!(bare.headers.is_empty(), "{bare:?}");
         let ours = HeaderName::from_static("x-api-token");
         for (wire, name, value) in [
             (Wire::OpenAiChat, "authorization", "Bearer secret"),

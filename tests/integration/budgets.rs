@@ -161,6 +161,12 @@ fn work_whose_use_nobody_sees_is_not_for_keys_with_a_budget() {
         ("/v1/messages/batches", inline),
         ("/v1beta/models/gemini-2.0-flash:batchGenerateContent", r#"{"batch":{}}"#),
         ("/v1/fine_tuning/jobs", r#"{"model":"gpt-4o-mini","training_file":"file-1"}"#),
+        ("/v1/Fine_Tuning/Jobs/", r#"{"model":"gpt-4o-mini","training_file":"file-1"}"#),
+        // What is said with such a secret, or on such a call, goes past the gateway.
+        ("/v1/realtime/client_secrets", r#"{"session":{"type":"realtime","model":"gpt-realtime"}}"#),
+        ("/v1/realtime/calls", "{}"),
+        ("/v1/realtime/calls/call_1/accept", r#"{"type":"realtime","model":"gpt-realtime"}"#),
+        ("/v1alpha/auth_tokens", r#"{"uses":1}"#),
     ] {
         let refused = shop.ask(path, &key, body);
         assert_eq!(refused.status, 403, "{path}: {}", refused.text());
