@@ -395,14 +395,38 @@ impl SessionStore {
                     && (sessions.is_empty() || session.is_some_and(|session| sessions.contains(session)))
             }
         };
+        self.end_all(is_meant, patience)
+    }
+
+    /// Ends the sessions of somebody whom their identity provider gives this role now, or none, that were begun with
+    /// another; returns them.
+    ///
+    /// # Errors
+    /// The store failed; some go on.
+    pub fn end_of_other_role(
+        &self,
+        (issuer, subject): (&str, &str),
+        role: Option<Role>,
+        patience: &Patience,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
+        let is_meant = |record: &SessionRecord| match &record.holder {
+            Holder::Key { .. } | Holder::User { .. } => false,
+            Holder::Sso(identity) => {
+                identity.issuer == issuer && identity.subject == subject && Some(identity.role) != role
+            }
+        };
+        self.end_all(is_meant, patience)
+    }
+
+    fn end_all(
+        &self,
+        is_meant: impl Fn(&SessionRecord) -> bool,
+        patience: &Patience,
+    ) -> Result<Vec<SessionRecord>, StoreError> {
         let meant: Vec<[u8; 32]> = {
             let known = self.known.read();
-            known
-                .by_hash
-                .values()
-                .filter(|live| is_meant(&live.record))
-                .map(|live| live.record.hash)
-                .collect()
+            let records = known.by_hash.values().map(|live| &live.record);
+            records.filter(|record| is_meant(record)).map(|record| record.hash).collect()
         };
         let mut ended = Vec::new();
         for hash in meant {

@@ -38,6 +38,7 @@ use crate::world::World;
 
 const SESSION: &str = "portcullis-session";
 const NOW: i64 = 1_780_000_000;
+const STATUS: &str = "urn:oasis:names:tc:SAML:2.0:status:";
 
 /// A provider, the question it was asked, and the honest answer.
 struct Scene {
@@ -290,11 +291,7 @@ fn what_is_signed_has_to_be_meant_for_us_and_now() {
         ),
         ("nobody", Box::new(|it| it.subject = " ".to_owned()), "names nobody"),
         ("an element for a name", Box::new(|it| it.subject = "<saml:X></saml:X>u1".to_owned()), "one shape"),
-        (
-            "refused",
-            Box::new(|it| it.status = "urn:oasis:names:tc:SAML:2.0:status:Responder".to_owned()),
-            "refused",
-        ),
+        ("refused", Box::new(|it| it.status = "Other".to_owned()), "refused"),
     ];
     for (name, change, why) in cases {
         let mut said = scene.said.clone();
@@ -309,6 +306,31 @@ fn what_is_signed_has_to_be_meant_for_us_and_now() {
     }
     let once = Said { conditions: "<saml:OneTimeUse></saml:OneTimeUse>".to_owned(), ..scene.said.clone() };
     assert_eq!(scene.fault(&scene.forger.response(&once)), "taken: u1");
+}
+
+/// Who is to do something: the user, whoever runs the gateway, or whoever runs the provider.
+#[test]
+fn why_a_provider_signs_nobody_in_is_told_by_its_status() {
+    let scene = Scene::new();
+    let below = |outer: &str, inner: &str| {
+        let said = Said { status: format!("{STATUS}{outer}"), ..scene.said.clone() };
+        let xml = said.response(&said.assertion());
+        let inner =
+            format!("><samlp:StatusCode Value=\"{STATUS}{inner}\"></samlp:StatusCode></samlp:StatusCode>");
+        scene.fault(&xml.replacen("></samlp:StatusCode>", &inner, 1))
+    };
+    for (outer, inner, why) in [
+        ("Responder", "AuthnFailed", "refused the sign-in"),
+        ("Requester", "RequestDenied", "refused the sign-in"),
+        ("Requester", "RequestUnsupported", "gateway's requests"),
+        ("VersionMismatch", "x", "gateway's requests"),
+        ("Responder", "ProxyCountExceeded", "at the moment"),
+        ("AuthnFailed", "x", "refused the sign-in"),
+    ] {
+        let found = below(outer, inner);
+        assert!(found.contains(why), "{outer}/{inner}: {found}");
+    }
+    assert!(below("Success", "AuthnFailed").contains("not signed"));
 }
 
 proptest! {
@@ -490,7 +512,7 @@ async fn an_answer_belongs_to_one_browser_and_counts_once() {
     let shown = stage.sign_in(&mut stranger, |it| it.response("<script/>")).await;
     assert!(shown.status == 400 && !shown.text.contains("script"), "{}", shown.text);
 
-    for (form, status) in [("", 403), ("SAMLResponse=%FF", 400), ("RelayState=x", 403)] {
+    for (form, status) in [("", 400), ("SAMLResponse=%FF", 400), ("RelayState=x", 400)] {
         let shown = Browser::open(&stage.world).call("POST", "/auth/callback", form).await;
         assert_eq!(shown.status, status, "{form}");
     }

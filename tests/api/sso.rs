@@ -335,11 +335,14 @@ async fn an_answer_belongs_to_one_browser_and_counts_once() {
         &format!("/auth/callback?code=c0de&state={}x", &state[1..]),
         &format!("{back}&state={state}"),
         &format!("/auth/callback?state={state}&code=a&code=b"),
+        &format!("/auth/callback?state={state}"),
+        &format!("/auth/callback?state={state}&code="),
+        &format!("/auth/callback?state={state}&error=a&error=b"),
     ] {
         let mut browser = Browser::open(&stage.world);
         browser.jar.clone_from(&kept);
         let shown = browser.get(odd).await;
-        assert!(matches!(shown.status, 400 | 403) && browser.jar.is_empty(), "{odd}: {}", shown.status);
+        assert_eq!((shown.status, browser.jar.is_empty()), (400, true), "{odd}");
     }
 
     assert_eq!(browser.get(&back).await.status, 303);
@@ -368,6 +371,44 @@ async fn an_answer_belongs_to_one_browser_and_counts_once() {
     let shown = refused.get(&no).await;
     assert_eq!((shown.status, alert(&shown).as_str()), (403, "The identity provider refused the sign-in."));
     assert!(!shown.text.contains("script"));
+}
+
+/// Who is to do something: the user, whoever runs the gateway, or whoever runs the provider.
+#[tokio::test]
+async fn why_a_provider_signs_nobody_in_is_told_by_the_names_of_the_standard() {
+    let stage = Stage::set().await;
+    let cases = [
+        ("access_denied", 403, "The identity provider refused the sign-in."),
+        ("login_required", 403, "The identity provider refused the sign-in."),
+        ("server_error", 502, "at the moment (server_error)"),
+        ("temporarily_unavailable", 502, "at the moment (temporarily_unavailable)"),
+        ("invalid_scope", 502, "requests (invalid_scope): whoever runs it"),
+    ];
+    for (error, status, why) in cases {
+        let mut browser = Browser::open(&stage.world);
+        let state = browser.get("/auth/login").await.parameter("state").unwrap();
+        let shown = browser.get(&format!("/auth/callback?error={error}&state={state}")).await;
+        assert_eq!((shown.status, browser.jar.is_empty()), (status, true), "{error}");
+        assert!(alert(&shown).contains(why), "{error}: {}", alert(&shown));
+        // Nobody is believed about that who did not begin the sign-in.
+        let mut other = Browser::open(&stage.world);
+        other.get("/auth/login").await;
+        let shown = other.get(&format!("/auth/callback?error={error}&state={state}")).await;
+        assert!(alert(&shown).contains("another sign-in"), "{error}: {}", alert(&shown));
+    }
+    for (body, status, why) in [
+        (r#"{"error":"invalid_grant"}"#, 403, "refused the sign-in"),
+        (r#"{"error":"invalid_client","error_description":"<b>"}"#, 502, "requests (invalid_client)"),
+        (r#"{"error":"<script>"}"#, 403, "refused the sign-in"),
+        ("<html>", 403, "refused the sign-in"),
+    ] {
+        stage.provider.says("/token", 401, body);
+        let mut browser = Browser::open(&stage.world);
+        let state = browser.get("/auth/login").await.parameter("state").unwrap();
+        let shown = browser.get(&format!("/auth/callback?code=c&state={state}")).await;
+        assert_eq!(shown.status, status, "{body}");
+        assert!(alert(&shown).contains(why) && !shown.text.contains("<b>"), "{body}: {}", alert(&shown));
+    }
 }
 
 #[tokio::test]
@@ -645,4 +686,36 @@ async fn a_session_counts_as_long_as_its_words_would_mean_the_same() {
         assert_eq!(counts(as_configured(change)).await, None, "change {number}");
     }
     assert_eq!(counts(Authenticator { provider: None, ..office.authenticator.clone() }).await, None);
+}
+
+/// Somebody whom the provider gives another role, or none any more, does not go on with the old one elsewhere.
+#[tokio::test]
+async fn what_a_provider_said_last_of_somebody_counts_in_all_their_sessions() {
+    let stage = Stage::set().await;
+    let signed_in = async |subject: &str, groups: Value| {
+        let mut browser = Browser::open(&stage.world);
+        let change = json!({ "sub": subject, "groups": groups });
+        stage.sign_in(&mut browser, |nonce| stage.signed(&stage.claims(nonce, change))).await;
+        browser
+    };
+    let status = async |browser: &mut Browser<'_>| browser.get("/api/v1/sessions").await.status;
+    let mut other = signed_in("u2", json!(["bosses"])).await;
+    let (mut first, mut second) =
+        (signed_in("u1", json!(["bosses"])).await, signed_in("u1", json!(["bosses", "staff"])).await);
+    assert_eq!(
+        (status(&mut first).await, status(&mut second).await),
+        (200, 200),
+        "the same role is no other"
+    );
+    let mut third = signed_in("u1", json!(["readers"])).await;
+    assert_eq!((status(&mut first).await, status(&mut second).await), (401, 401));
+    assert_eq!(third.get("/api/v1/audit").await.status, 200);
+    let fourth = signed_in("u1", json!(["staff"])).await;
+    assert!(!fourth.jar.contains_key(SESSION), "no role is no session");
+    assert_eq!(third.get("/api/v1/audit").await.status, 401);
+    assert_eq!(status(&mut other).await, 200, "somebody else goes on");
+    let told = other.get("/api/v1/audit?event_type=logout").await.text;
+    for (why, times) in [("gives another role now", 2), ("gives no role any more", 1)] {
+        assert_eq!(told.matches(why).count(), times, "{told}");
+    }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`attempt`] is one sign-in under way: what ties the browser that comes back to the one that left.
 //! [`oidc`] knows the provider: where its endpoints are, which keys it signs with, and how a code becomes an
-//! [`Identity`](super::session::Identity). [`claims`] judges an ID token and finds the role in it, [`logout_token`] a token that ends sessions. [`fetch`]
-//! asks the provider, bounded in time and size, following no redirect.
+//! [`Identity`](super::session::Identity). [`claims`] judges an ID token and finds the role in it, [`logout_token`] a token that ends sessions. [`refusal`] tells why a
+//! provider signs nobody in. [`fetch`] asks the provider, bounded in time and size, following no redirect.
 //!
 //! Nothing that a provider tells is stored but in the session it begins.
 
@@ -13,6 +13,7 @@ pub mod fetch;
 pub mod logout_token;
 pub mod oidc;
 mod provider;
+pub mod refusal;
 pub mod saml;
 
 use std::fmt;

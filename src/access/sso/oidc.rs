@@ -34,6 +34,7 @@ use super::logout_token;
 use super::logout_token::Leaving;
 use super::provider::Metadata;
 use super::provider::Provider;
+use super::refusal;
 use crate::access::jose::TOKEN_BYTES_MAX;
 use crate::access::jose::jwks::JwksFault;
 use crate::access::secret::NodeSecret;
@@ -57,6 +58,17 @@ pub enum SsoFault {
     /// The provider said no, or its user did.
     #[error("the identity provider refused the sign-in")]
     Refused,
+    /// The provider does not take requests as we send them.
+    #[error(
+        "the identity provider does not take this gateway's requests ({0}): whoever runs it has to look at [sso.oidc]"
+    )]
+    Settings(&'static str),
+    /// The provider cannot sign anybody in.
+    #[error("the identity provider cannot sign anybody in at the moment ({0})")]
+    Unwell(&'static str),
+    /// The answer has no code, and no error either; or one of them twice.
+    #[error("the answer of the identity provider cannot be read")]
+    Unreadable,
     /// The answer names another provider, or none where one is promised.
     #[error("the answer comes from another identity provider")]
     ForeignAnswer,
@@ -84,9 +96,9 @@ pub enum SsoFault {
     /// What the provider tells of the user is about somebody else.
     #[error("the identity provider answered about another user")]
     ForeignUser,
-    /// The user has no role here.
+    /// The user of this name at the provider has no role here.
     #[error("none of the user's groups has a role here")]
-    NoRole,
+    NoRole(Hidden),
     /// The logout token came before, or too many came lately.
     #[error("the logout token was used already")]
     UsedLogout,
@@ -104,6 +116,8 @@ pub struct Returned<'a> {
     pub state: Option<&'a str>,
     /// The code.
     pub code: Option<&'a str>,
+    /// The error that the provider names instead.
+    pub error: Option<&'a str>,
     /// The provider's name (RFC 9207).
     pub issuer: Option<&'a str>,
 }
@@ -191,15 +205,20 @@ impl OidcClient {
             None if metadata.names_itself => return Err(SsoFault::ForeignAnswer),
             _ => {}
         }
+        if let Some(error) = returned.error {
+            return Err(refusal::fault_of(error));
+        }
         let code = returned.code.filter(|code| (1..=CODE_BYTES_MAX).contains(&code.len()));
-        let bought = self.buy(&metadata, code.ok_or(SsoFault::Refused)?, &attempt).await?;
+        let bought = self.buy(&metadata, code.ok_or(SsoFault::Unreadable)?, &attempt).await?;
         let mut claims = self.verified(&metadata, &bought.id_token).await?;
         claims::judge(&claims, &self.config, &attempt.nonce, self.clock.now())?;
         if !claims::has_roles(&claims, &self.config.mapping) {
             self.ask_about_user(&metadata, &bought, &mut claims).await?;
         }
         let issuer = self.config.issuer.as_str();
-        let identity = claims::identity(&claims, issuer, &self.config.mapping).ok_or(SsoFault::NoRole)?;
+        let Some(identity) = claims::identity(&claims, issuer, &self.config.mapping) else {
+            return Err(SsoFault::NoRole(Hidden(claims::subject(&claims)?.to_owned())));
+        };
         Ok(SignedIn { identity, next: attempt.lead_in(), logout_hint: Hidden(bought.id_token) })
     }
 
@@ -253,7 +272,7 @@ impl OidcClient {
                     .filter(|it: &Bought| it.id_token.len() <= TOKEN_BYTES_MAX)
                     .ok_or(SsoFault::NoToken)
             }
-            status if status.is_client_error() => Err(SsoFault::Refused),
+            status if status.is_client_error() => Err(refusal::fault_in(&answer.body)),
             _ => Err(SsoFault::NoToken),
         }
     }

@@ -25,6 +25,7 @@ use crate::access::sso::saml::SamlFault;
 use crate::access::sso::saml::client::Leaving;
 use crate::access::sso::saml::client::Posted;
 use crate::access::sso::saml::client::SamlClient;
+use crate::access::sso::saml::document::DocumentFault;
 use crate::access::sso::saml::response::ResponseFault;
 use crate::access::url::safe_next;
 use crate::admin::call::Answer;
@@ -68,18 +69,24 @@ pub async fn callback(call: Call) -> Answer {
     let (saml, style) = provider(&call)?;
     let cleared = Cookie::PostedAttempt.clear(style);
     let Ok(brought) = call.form::<Brought>(FORM_BYTES_MAX) else {
-        return with_cookies(refused(&call, &ResponseFault::Refused.into()), &[cleared]);
+        return with_cookies(refused(&call, &DocumentFault::Shape.into()), &[cleared]);
     };
     let cookie = Cookie::PostedAttempt.of_headers(style, &call.headers).map(str::to_owned);
+    let client = Arc::clone(&saml);
     let signed_in: Result<SignedIn, SamlFault> = tokio::task::spawn_blocking(move || {
         let (relay, response) = (Some(brought.relay.as_str()), brought.response.as_str());
-        saml.complete(&Posted { cookie: cookie.as_deref(), relay, response })
+        client.complete(&Posted { cookie: cookie.as_deref(), relay, response })
     })
     .await
     .map_err(|_| call.office.panicked())?;
     let signed_in = match signed_in {
         Ok(signed_in) => signed_in,
-        Err(fault) => return with_cookies(refused(&call, &fault), &[cleared]),
+        Err(fault) => {
+            if let SamlFault::NoRole(subject) = &fault {
+                call.end_without_role(saml.issuer(), subject).await?;
+            }
+            return with_cookies(refused(&call, &fault), &[cleared]);
+        }
     };
     let holder = Holder::Sso(signed_in.identity);
     let cookie = begin(&call, style, holder, Some(signed_in.logout_hint.0)).await?;
@@ -130,12 +137,7 @@ impl Call {
             office.authenticator.sessions.end_at_provider(&issuer, subject.as_deref(), &sessions, &patience)
         });
         let ended = ended.await.map_err(|_| self.office.panicked())?.map_err(SessionError::from)?;
-        for record in &ended {
-            let mut event = self.event("logout", "signed out by the identity provider".to_owned());
-            event.actor = Some(record.holder.id());
-            event.entity = Some(record.id.clone());
-            self.office.record(event).await;
-        }
+        self.note_ends(&ended, "signed out by the identity provider").await;
         Ok(ended.len())
     }
 }
@@ -161,7 +163,8 @@ fn refused(call: &Call, fault: &SamlFault) -> Answer {
         | SamlFault::Document(_)
         | SamlFault::Signature(_)
         | SamlFault::Replayed => StatusCode::BAD_REQUEST,
-        SamlFault::Response(ResponseFault::Refused) | SamlFault::NoRole => StatusCode::FORBIDDEN,
+        SamlFault::Response(ResponseFault::Refused) | SamlFault::NoRole(_) => StatusCode::FORBIDDEN,
+        SamlFault::Response(ResponseFault::Settings | ResponseFault::Unwell) => StatusCode::BAD_GATEWAY,
         SamlFault::NoKey => StatusCode::NOT_FOUND,
         SamlFault::OwnKey | SamlFault::Metadata(_) => StatusCode::INTERNAL_SERVER_ERROR,
         SamlFault::Response(_) => StatusCode::BAD_REQUEST,

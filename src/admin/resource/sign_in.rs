@@ -18,7 +18,10 @@ use crate::access::cookie::CookieStyle;
 use crate::access::credential::Principal;
 use crate::access::credential::Proof;
 use crate::access::session::Holder;
+use crate::access::session::Identity;
 use crate::access::session::SessionError;
+use crate::access::session::SessionRecord;
+use crate::access::sso::Hidden;
 use crate::access::sso::IdentityProvider;
 use crate::access::sso::attempt::ATTEMPT_LIFETIME;
 use crate::access::sso::attempt::AttemptFault;
@@ -181,17 +184,23 @@ pub async fn callback(call: Call) -> Answer {
     };
     let cleared = [Cookie::Attempt.clear(style)];
     let Ok(brought) = call.query::<Callback>() else {
-        return with_cookies(refused(&call, &SsoFault::Refused), &cleared);
+        return with_cookies(refused(&call, &SsoFault::Unreadable), &cleared);
     };
     let returned = Returned {
         cookie: Cookie::Attempt.of_headers(style, &call.headers),
         state: brought.state.as_deref(),
-        code: brought.code.as_deref().filter(|_| brought.error.is_none()),
+        code: brought.code.as_deref(),
+        error: brought.error.as_deref(),
         issuer: brought.iss.as_deref(),
     };
     let signed_in = match oidc.complete(returned).await {
         Ok(signed_in) => signed_in,
-        Err(fault) => return with_cookies(refused(&call, &fault), &cleared),
+        Err(fault) => {
+            if let SsoFault::NoRole(subject) = &fault {
+                call.end_without_role(oidc.issuer().to_owned(), subject).await?;
+            }
+            return with_cookies(refused(&call, &fault), &cleared);
+        }
     };
     let holder = Holder::Sso(signed_in.identity);
     let cookie = begin(&call, style, holder, Some(signed_in.logout_hint.0)).await?;
@@ -228,7 +237,8 @@ fn to_end(call: &Call) -> Option<OwnSession> {
     call.session.clone().or_else(|| call.office.session_to_end(&call.headers))
 }
 
-/// Begins a session, in the place of the one the browser had; returns its cookie.
+/// Begins a session, in the place of the one the browser had; returns its cookie. What an identity provider says of
+/// somebody counts in all their sessions: those with another role end.
 pub(super) async fn begin(
     call: &Call,
     style: CookieStyle,
@@ -247,9 +257,17 @@ pub(super) async fn begin(
         if let Some(before) = before {
             office.authenticator.sessions.end(before.secret.expose(), &patience)?;
         }
-        office.authenticator.sessions.begin(id, holder, hint, now, &patience)
+        let ended = match &holder {
+            Holder::Key { .. } | Holder::User { .. } => Vec::new(),
+            Holder::Sso(Identity { issuer, subject, role, .. }) => {
+                office.authenticator.sessions.end_of_other_role((issuer, subject), Some(*role), &patience)?
+            }
+        };
+        let begun = office.authenticator.sessions.begin(id, holder, hint, now, &patience)?;
+        Ok::<_, SessionError>((begun, ended))
     });
-    let (record, secret) = begun.await.map_err(|_| call.office.panicked())??;
+    let ((record, secret), ended) = begun.await.map_err(|_| call.office.panicked())??;
+    call.note_ends(&ended, "the identity provider gives another role now").await;
     let mut event = call.event("login", format!("signed in {way}"));
     event.actor = Some(actor);
     event.entity = Some(record.id);
@@ -307,10 +325,12 @@ fn refused(call: &Call, fault: &SsoFault) -> Answer {
     call.note_failure(&fault.to_string(), None);
     let status = match fault {
         SsoFault::Attempt(AttemptFault::TooMany) => StatusCode::SERVICE_UNAVAILABLE,
-        SsoFault::Attempt(_) => StatusCode::BAD_REQUEST,
-        SsoFault::Refused | SsoFault::NoRole => StatusCode::FORBIDDEN,
+        SsoFault::Attempt(_) | SsoFault::Unreadable => StatusCode::BAD_REQUEST,
+        SsoFault::Refused | SsoFault::NoRole(_) => StatusCode::FORBIDDEN,
         SsoFault::Secret => StatusCode::INTERNAL_SERVER_ERROR,
-        SsoFault::ForeignAnswer
+        SsoFault::Settings(_)
+        | SsoFault::Unwell(_)
+        | SsoFault::ForeignAnswer
         | SsoFault::Fetch(_)
         | SsoFault::Metadata
         | SsoFault::ForeignMetadata
@@ -337,6 +357,28 @@ pub(super) fn sentence(text: &str) -> String {
 }
 
 impl Call {
+    /// Ends the sessions of somebody to whom their identity provider gives no role any more.
+    pub(super) async fn end_without_role(&self, issuer: String, subject: &Hidden) -> Result<(), ApiError> {
+        self.ensure_recordable()?;
+        let (office, patience, subject) = (self.office.clone(), self.patience.clone(), subject.0.clone());
+        let ended = tokio::task::spawn_blocking(move || {
+            office.authenticator.sessions.end_of_other_role((&issuer, &subject), None, &patience)
+        });
+        let ended = ended.await.map_err(|_| self.office.panicked())?.map_err(SessionError::from)?;
+        self.note_ends(&ended, "the identity provider gives no role any more").await;
+        Ok(())
+    }
+
+    /// Records that sessions ended, and why.
+    pub(super) async fn note_ends(&self, ended: &[SessionRecord], why: &str) {
+        for record in ended {
+            let mut event = self.event("logout", why.to_owned());
+            event.actor = Some(record.holder.id());
+            event.entity = Some(record.id.clone());
+            self.office.record(event).await;
+        }
+    }
+
     /// Reads the body as a form of a closed shape.
     pub(super) fn form<T: serde::de::DeserializeOwned>(&self, bytes_max: usize) -> Result<T, ApiError> {
         let unreadable = || ApiError::Invalid("the form cannot be read".to_owned());

@@ -186,7 +186,7 @@ impl SamlClient {
         let vouched = response::judge(&xml, &expected)?;
         self.used.spend(ASSERTION_USED, &vouched.id, now, USED_KEPT_FOR)?;
         let identity = claims::identity(&vouched.claims, &trusted.entity_id, &self.config.mapping);
-        let mut identity = identity.ok_or(SamlFault::NoRole)?;
+        let mut identity = identity.ok_or_else(|| SamlFault::NoRole(Hidden(vouched.name.value.clone())))?;
         (identity.session, identity.until) = (vouched.session, vouched.until);
         let hint = serde_json::to_string(&vouched.name).unwrap_or_default();
         // Elsewhere, or before a restart, it may have let somebody in with another assertion.

@@ -36,6 +36,7 @@ mod tests;
 
 use std::path::PathBuf;
 
+use super::Hidden;
 use super::Mapping;
 use crate::access::spent::SpentFault;
 use crate::access::sso::attempt::AttemptFault;
@@ -134,9 +135,9 @@ pub enum SamlFault {
     /// Whether the assertion was brought before, cannot be told.
     #[error("the sign-ins that were completed cannot be asked for at the moment")]
     Forgetful(#[source] StoreError),
-    /// The user has no role here.
+    /// The user of this name at the provider has no role here.
     #[error("none of the user's groups has a role here")]
-    NoRole,
+    NoRole(Hidden),
     /// Nothing is signed here, so nobody is signed out there.
     #[error("this gateway has no key to sign with, and takes no logout messages")]
     NoKey,

@@ -29,7 +29,10 @@ use super::signature::SignatureFault;
 use super::signature::verify;
 use crate::access::sso::claims::Claims;
 
-const SUCCESS: &str = "urn:oasis:names:tc:SAML:2.0:status:Success";
+const STATUS: &str = "urn:oasis:names:tc:SAML:2.0:status:";
+const SUCCESS: &str = "Success";
+/// What a provider says below its status where the user could not, or must not, be signed in.
+const NOS: [&str; 4] = ["AuthnFailed", "RequestDenied", "NoPassive", "UnknownPrincipal"];
 const BEARER: &str = "urn:oasis:names:tc:SAML:2.0:cm:bearer";
 /// The most values of one attribute.
 const VALUES_MAX: usize = 1000;
@@ -40,6 +43,14 @@ pub enum ResponseFault {
     /// The provider said no, or its user did.
     #[error("the identity provider refused the sign-in")]
     Refused,
+    /// The provider does not take requests as we send them.
+    #[error(
+        "the identity provider does not take this gateway's requests: whoever runs it has to look at [sso.saml]"
+    )]
+    Settings,
+    /// The provider cannot sign anybody in.
+    #[error("the identity provider cannot sign anybody in at the moment")]
+    Unwell,
     /// Another provider made it.
     #[error("the assertion is another issuer's")]
     Issuer,
@@ -125,11 +136,8 @@ pub fn judge(xml: &str, expected: &Expected<'_>) -> Result<Vouched, SamlFault> {
         return Err(DocumentFault::Shape.into());
     }
     let parts = Parts::of(root)?;
-    let is_refused = attribute(one(parts.status, PROTOCOL, "StatusCode")?, "Value")? != SUCCESS;
-    let assertion = match (is_refused, parts.assertion) {
-        (true, _) => return Err(ResponseFault::Refused.into()),
-        (false, assertion) => assertion.ok_or(DocumentFault::Shape)?,
-    };
+    refused(parts.status)?;
+    let assertion = parts.assertion.ok_or(DocumentFault::Shape)?;
     let said = Said::of(assertion)?;
     for (element, signature) in [(root, parts.signature), (assertion, said.signature)] {
         if let Some(signature) = signature {
@@ -143,6 +151,25 @@ pub fn judge(xml: &str, expected: &Expected<'_>) -> Result<Vouched, SamlFault> {
     // response's own attributes: these are judged too, and nothing is taken from them.
     answers(root, parts.issuer, expected)?;
     said.vouched(assertion, expected)
+}
+
+/// Judges a status (SAML 2.0 Core, section 3.2.2.2): its code says who is to do something, the one in it why.
+fn refused(status: Node<'_, '_>) -> Result<(), SamlFault> {
+    let code = one(status, PROTOCOL, "StatusCode")?;
+    let why = at_most_one(code, PROTOCOL, "StatusCode")?.map(status_name).transpose()?;
+    let is_no = why.is_some_and(|why| NOS.contains(&why));
+    let fault = match status_name(code)? {
+        SUCCESS => return Ok(()),
+        "Requester" | "VersionMismatch" if !is_no => ResponseFault::Settings,
+        "Responder" if !is_no => ResponseFault::Unwell,
+        _ => ResponseFault::Refused,
+    };
+    Err(fault.into())
+}
+
+/// Returns what a status code is called, empty where no standard calls it anything.
+fn status_name<'a>(code: Node<'a, '_>) -> Result<&'a str, DocumentFault> {
+    Ok(attribute(code, "Value")?.strip_prefix(STATUS).unwrap_or_default())
 }
 
 /// The elements of a response.
