@@ -10,6 +10,7 @@
 mod author;
 mod follow;
 mod patch;
+mod turn;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -38,7 +39,6 @@ use crate::policy::build::rules_of;
 use crate::policy::build::with_rules;
 use crate::policy::build::with_sinks;
 use crate::policy::handle::RulesetHandle;
-use crate::policy::profile;
 use crate::policy::revision::Revision;
 use crate::policy::revision::RevisionSource;
 use crate::policy::revision::Revisions;
@@ -142,9 +142,17 @@ pub enum ChangeError {
         /// The digest of the document in force.
         etag: String,
     },
+    /// Another node was faster, again and again; or this node cannot build what another has brought.
+    #[error(
+        "other nodes change the configuration at the same moment, or have brought one that this node cannot build"
+    )]
+    Overtaken,
     /// There is no such revision, or it is not kept any more.
     #[error("there is no such revision")]
     UnknownRevision,
+    /// There is a policy of that id already.
+    #[error("there is a policy of this id already")]
+    PolicyTaken,
     /// There is no such profile.
     #[error("there is no such profile")]
     UnknownProfile,
@@ -279,7 +287,10 @@ impl Reloader {
     ///
     /// As every change.
     pub fn reload_file(&self) -> Result<Option<Change>, ChangeError> {
-        let _one_at_a_time = self.begin()?;
+        self.in_turn(|| self.read_files())
+    }
+
+    fn read_files(&self) -> Result<Option<Change>, ChangeError> {
         let files = self.heard(RevisionSource::File, (self.loading.document)())?;
         let current = self.current();
         let file_etag = rules_etag(&files);
@@ -310,41 +321,7 @@ impl Reloader {
         if_match: Option<&str>,
         run: Run,
     ) -> Result<Change, ChangeError> {
-        let _one_at_a_time = self.begin()?;
-        self.patch_as(patch, author, RevisionSource::Api, if_match, run)
-    }
-
-    /// Applies a profile by its name.
-    ///
-    /// # Errors
-    ///
-    /// As every change, and for a name that no profile has.
-    pub fn apply_profile(&self, id: &str, author: &Author) -> Result<Change, ChangeError> {
-        let profile = profile::find(id).ok_or(ChangeError::UnknownProfile)?;
-        let _one_at_a_time = self.begin()?;
-        self.patch_as(Value::Object(profile.patch), author, RevisionSource::Profile, None, Run::Real)
-    }
-
-    /// Puts the rules of an earlier revision in force again, as a new revision.
-    ///
-    /// # Errors
-    ///
-    /// As every change, for a revision that is not kept, and for one that is out of the author's reach.
-    pub fn rollback(&self, number: u64, author: &Author, run: Run) -> Result<Change, ChangeError> {
-        let _one_at_a_time = self.begin()?;
-        let earlier = self.revisions.get(number)?.ok_or(ChangeError::UnknownRevision)?;
-        let current = self.current();
-        let wanted = with_rules(&current.document, earlier.rules.clone());
-        author.ensure_reaches(&current.document, &wanted)?;
-        let draft = Draft {
-            rules: earlier.rules,
-            places: Document::default(),
-            file_etag: current.revision.file_etag.clone(),
-            author: author.name.clone(),
-            source: RevisionSource::Rollback,
-            needs_restart: Vec::new(),
-        };
-        self.change(draft, run, false).map(|change| change.expect("a rollback is never skipped"))
+        self.patch_by(|_| Ok(patch.clone()), author, if_match, run)
     }
 
     fn patch_as(
@@ -432,13 +409,10 @@ impl Reloader {
             file_etag: draft.file_etag,
             rules: rules_of(&document),
         };
-        match self.revisions.keep_next(&revision) {
-            // Another node was faster.
-            Err(StoreError::Conflict) => {
-                return Err(ChangeError::Stale { etag: current.revision.etag.clone() });
-            }
-            kept => kept?,
-        }
+        self.revisions.keep_next(&revision).map_err(|error| match error {
+            StoreError::Conflict => ChangeError::Overtaken,
+            error => error.into(),
+        })?;
         self.put_in_force(ruleset, document, revision, change.clone());
         Ok(Some(change))
     }

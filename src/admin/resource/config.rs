@@ -188,6 +188,7 @@ impl From<ChangeError> for ApiError {
             },
             ChangeError::OutOfReach => Self::Forbidden(MOVE_KEYS),
             ChangeError::Stale { .. } => Self::PreconditionFailed,
+            ChangeError::Overtaken | ChangeError::PolicyTaken => Self::Conflict(error.to_string()),
             ChangeError::UnknownRevision => {
                 Self::NotFound("there is no such revision, or it is not kept any more".to_owned())
             }

@@ -19,9 +19,11 @@ use crate::admin::call::ok;
 use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
 use crate::clock::rfc3339;
+use crate::document::Document;
 use crate::policy::decision::Mode;
 use crate::policy::decision::PolicyId;
 use crate::policy::reload::Change;
+use crate::policy::reload::ChangeError;
 use crate::policy::reload::Run;
 use crate::policy::revision::REVISIONS_MAX;
 use crate::policy::ruleset::Policy;
@@ -139,10 +141,12 @@ pub async fn read(call: Call) -> Answer {
 pub async fn create(call: Call) -> Answer {
     let NewPolicy { id, definition } = call.json()?;
     let id: PolicyId = id.parse().map_err(|error| ApiError::Invalid(format!("id: {error}")))?;
-    if call.office.reloader.handle().load().policy(id.as_str()).is_some() {
-        return Err(ApiError::Conflict("there is a policy of this id already".to_owned()));
-    }
-    let change = put(&call, id.as_str(), Value::Object(definition), "policy_created").await?;
+    let new = id.clone();
+    let definition = move |document: &Document| match policy_in(document, new.as_str()) {
+        Some(_) => Err(ChangeError::PolicyTaken),
+        None => Ok(Value::Object(definition.clone())),
+    };
+    let change = put(&call, id.as_str(), definition, "policy_created").await?;
     config::tagged(with_status(http::StatusCode::CREATED, &shown(&call, id.as_str()).await?)?, &change.etag)
 }
 
@@ -152,12 +156,13 @@ pub async fn replace(call: Call) -> Answer {
     let Value::Object(wanted) = call.json()? else {
         return Err(ApiError::Invalid("the request body is a policy: an object".to_owned()));
     };
-    let current = call.office.reloader.current();
-    let Some(Value::Object(before)) = current.document.root().get("policies").and_then(|all| all.get(&id))
-    else {
-        return Err(unknown());
+    policy_in(&call.office.reloader.current().document, &id).ok_or_else(unknown)?;
+    let changed = id.clone();
+    let definition = move |document: &Document| {
+        let before = policy_in(document, &changed).cloned().unwrap_or_default();
+        Ok(Value::Object(difference(&before, wanted.clone())))
     };
-    let change = put(&call, &id, Value::Object(difference(before, wanted)), "policy_changed").await?;
+    let change = put(&call, &id, definition, "policy_changed").await?;
     config::tagged(ok(&shown(&call, &id).await?)?, &change.etag)
 }
 
@@ -170,20 +175,29 @@ pub async fn remove(call: Call) -> Answer {
     if !users.is_empty() {
         return Err(ApiError::Conflict(format!("the policy is in use by {}", users.join(", "))));
     }
-    let change = put(&call, &id, Value::Null, "policy_removed").await?;
+    let change = put(&call, &id, |_| Ok(Value::Null), "policy_removed").await?;
     config::tagged(ok(&Removed { status: "removed", id, revision: change.revision })?, &change.etag)
 }
 
-/// Patches one policy and records it.
-async fn put(call: &Call, id: &str, definition: Value, event_type: &str) -> Result<Change, ApiError> {
-    let patch = json!({ "policies": { id: definition } });
-    let (author, if_match) = (call.author(), call.if_match()?);
+/// Patches one policy by what `definition` makes of the document in force, and records it.
+async fn put(
+    call: &Call,
+    id: &str,
+    definition: impl Fn(&Document) -> Result<Value, ChangeError> + Send + 'static,
+    event_type: &str,
+) -> Result<Change, ApiError> {
+    let (author, if_match, id) = (call.author(), call.if_match()?, id.to_owned());
     let change = config::changed(call, Run::Real, move |reloader| {
-        reloader.patch(patch, &author, if_match.as_deref(), Run::Real)
+        let patch = |document: &Document| Ok(json!({ "policies": { &id: definition(document)? } }));
+        reloader.patch_by(patch, &author, if_match.as_deref(), Run::Real)
     })
     .await?;
     config::announce(call, Run::Real, event_type, &change).await;
     Ok(change)
+}
+
+fn policy_in<'d>(document: &'d Document, id: &str) -> Option<&'d Map<String, Value>> {
+    document.root().get("policies")?.get(id)?.as_object()
 }
 
 /// Returns the merge patch that makes `wanted` of `before`.

@@ -1,5 +1,7 @@
 //! Reloads, patches, profiles, rollbacks, restarts: what changes, and that faults change nothing.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::json;
 
 use super::*;
@@ -163,6 +165,43 @@ fn a_patch_that_changes_nothing_is_no_revision() {
     }
     assert_eq!(reloader.current().revision.author, "ann");
     assert_eq!((reloader.revisions().newest(9).unwrap().len(), world.heard.lock().len()), (2, heard));
+}
+
+/// Another node is faster while this one builds: what it brought stays, and the change is made behind it.
+#[test]
+fn a_change_is_made_anew_behind_that_of_a_faster_node() {
+    let mut world = World::default();
+    let (other, _) = world.start();
+    let (faster, times) = (Arc::new(other), Arc::new(AtomicU64::new(0)));
+    let mut loading = world.loading();
+    let (node, left, depth) = (Arc::clone(&faster), Arc::clone(&times), AtomicU64::new(20));
+    loading.built = Box::new(move || {
+        let is_due =
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        if is_due {
+            let patch = json!({ "limits": { "json_depth_max": depth.fetch_add(1, Ordering::Relaxed) } });
+            node.patch(patch, &by("bob"), None, Run::Real).unwrap();
+        }
+    });
+    let revisions = Revisions::open(world.store.as_ref().unwrap(), authors()).unwrap();
+    let clock = Arc::new(ManualClock::new("2026-05-01T00:00:00Z".parse().unwrap()));
+    let (slower, _) = Reloader::start(loading, revisions, clock).unwrap();
+    times.store(2, Ordering::Relaxed);
+    let made = slower.patch(set_secrets("monitor"), &by("ann"), None, Run::Real).unwrap();
+    assert_eq!((made.revision, made.author.as_str(), secrets(&slower)), (4, "ann", Mode::Monitor));
+    faster.follow().unwrap();
+    for node in [&slower, &*faster] {
+        assert_eq!(node.current().document.root()["limits"]["json_depth_max"], 21);
+        assert_eq!((node.current().revision.number, secrets(node)), (4, Mode::Monitor));
+    }
+    // Whoever says what they believe to be in force hears that it is not.
+    let etag = slower.current().revision.etag.clone();
+    times.store(1, Ordering::Relaxed);
+    let stale = slower.patch(set_secrets("off"), &by("ann"), Some(&etag), Run::Real);
+    assert!(matches!(stale, Err(ChangeError::Stale { .. })));
+    times.store(u64::MAX, Ordering::Relaxed);
+    let overtaken = slower.patch(set_secrets("off"), &by("ann"), None, Run::Real);
+    assert!(matches!(overtaken, Err(ChangeError::Overtaken)), "there is an end to it");
 }
 
 #[test]
