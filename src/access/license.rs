@@ -159,6 +159,10 @@ impl License {
     /// # Errors
     /// It does not, and why.
     pub fn check(&self, now: Timestamp) -> Result<(), LicenseFault> {
+        // Nobody has an empty name: it would be for no agent, and for no deployment either.
+        if self.agent.as_deref().is_some_and(str::is_empty) {
+            return Err(LicenseFault::Malformed);
+        }
         let latest = now.as_second().saturating_add(ISSUED_AHEAD_MAX.as_secs() as i64);
         let begins_at = self.not_before.map_or(self.issued_at, |begin| begin.max(self.issued_at));
         if begins_at.as_second() > latest {

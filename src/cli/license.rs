@@ -108,6 +108,9 @@ fn issue(arguments: &IssueArguments) -> Result<ExitCode, String> {
     if arguments.not_before.is_some_and(|begin| arguments.expires <= begin) {
         return Err("the licence would have expired before it begins".to_owned());
     }
+    if arguments.agent.as_deref().is_some_and(str::is_empty) {
+        return Err("an agent has a name: without --agent the licence is for a deployment".to_owned());
+    }
     let license = License {
         subject: arguments.subject.clone(),
         tier: arguments.tier,

@@ -58,6 +58,14 @@ fn a_licence_counts_from_its_issue_to_its_end() {
 }
 
 #[test]
+fn a_licence_for_an_agent_without_a_name_is_for_nobody() {
+    let nobody = License { agent: Some(String::new()), ..license(Tier::Professional) };
+    assert_eq!(nobody.check(moment(1_500_000)), Err(LicenseFault::Malformed));
+    let somebody = License { agent: Some("billing".to_owned()), ..nobody };
+    assert_eq!(somebody.check(moment(1_500_000)), Ok(()));
+}
+
+#[test]
 fn a_licence_counts_from_the_moment_that_it_names_on() {
     let office = office(&License { not_before: Some(moment(1_500_000)), ..license(Tier::Professional) });
     let at = |second| {
