@@ -329,8 +329,7 @@ fn add_tasks(
     let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());
     let paths = watched_files(&wanted.sources, config, &licensing);
     let agent_files = Arc::clone(&agents);
-    let telemetry_of_reloads = Arc::clone(telemetry);
-    let manager = Arc::clone(manager);
+    let (telemetry_of_reloads, manager) = (Arc::clone(telemetry), Arc::clone(manager));
     let refresh = Arc::new(move || {
         manager.reloading();
         reload_certificates(&certificates, &telemetry_of_reloads);

@@ -1,6 +1,7 @@
 //! One text after another: scanned, judged, and its masks noted as edits of the body.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -33,6 +34,7 @@ use crate::redact::splice::splice;
 use crate::redact::token::Vault;
 use crate::scan::classifier::Spellings;
 use crate::scan::scanner::ScanFault;
+use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
 
@@ -250,7 +252,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         channel: Channel,
         value: impl Fn(Range<usize>) -> Option<&'t [u8]>,
     ) -> Vec<Masked> {
-        let mut masks: Vec<Masked> = Vec::new();
+        let mut masks: Vec<(Confidence, Masked)> = Vec::new();
         let ruleset = self.inspector.ruleset;
         for finding in findings {
             let Some(of) = ruleset.kind(finding.detector) else { continue };
@@ -277,10 +279,13 @@ impl<'a, 'v> Sheet<'a, 'v> {
                 let own = ruleset.scanner.detector(finding.detector).map(|detector| detector.mask);
                 let kind = self.inspector.policy.mask(finding.detector, own.unwrap_or_default());
                 let text = self.inspector.masker.mask(kind, of.name, matched, Some(self.vault));
-                masks.push(Masked { range: finding.value.clone(), text, origin: Origin::Mask });
+                let masked = Masked { range: finding.value.clone(), text, origin: Origin::Mask };
+                masks.push((finding.confidence, masked));
             }
         }
-        disjoint(masks)
+        // Of what is found as several things the surest says what it was.
+        masks.sort_by_key(|(confidence, _)| Reverse(*confidence));
+        disjoint(masks.into_iter().map(|(_, masked)| masked).collect())
     }
 
     fn action(&self, finding: &Finding, matched: &[u8]) -> Action {
@@ -412,7 +417,7 @@ fn quoted(text: &str) -> String {
 
 /// Joins replacements that overlap: the first keeps its text and covers them all.
 pub fn disjoint(mut masks: Vec<Masked>) -> Vec<Masked> {
-    masks.sort_by_key(|masked| (masked.range.start, std::cmp::Reverse(masked.range.end)));
+    masks.sort_by_key(|masked| (masked.range.start, Reverse(masked.range.end)));
     let mut joined: Vec<Masked> = Vec::with_capacity(masks.len());
     for masked in masks {
         match joined.last_mut() {

@@ -56,6 +56,14 @@ impl Runs {
         let behind = self.runs.partition_point(|run| run.start <= range.start);
         behind > 0 && self.runs.get(behind).is_none_or(|next| range.end <= next.start)
     }
+
+    /// Returns the parts of a range of the joined text, each of one lane.
+    pub(super) fn parts(&self, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let behind = self.runs.partition_point(|run| run.start <= range.start);
+        let borders = self.runs.range(behind..).map(|run| run.start);
+        let ends = borders.take_while(move |start| *start < range.end).chain([range.end]);
+        ends.scan(range.start, |start, end| Some(std::mem::replace(start, end)..end))
+    }
 }
 
 impl StreamInspector {
@@ -140,7 +148,9 @@ mod tests {
             (20..99, true),
         ] {
             assert_eq!(runs.is_of_one(&range), is_of_one, "{range:?}");
+            assert_eq!(runs.parts(range.clone()).count() == 1, is_of_one, "{range:?}");
         }
+        assert_eq!(runs.parts(8..13).collect::<Vec<_>>(), [8..9, 9..12, 12..13]);
         // What lies too far back is told rather than left out.
         for at in 0..RUNS_MAX {
             runs.note(100 + at, (at % 2, at));

@@ -177,7 +177,7 @@ impl StreamInspector {
             judged_to = judged_to.min(entry.restored_to);
         }
         if entry.kind == LaneKind::Joined {
-            judged_to = entry.unbroken_from(judged_to);
+            judged_to = entry.joined_from(judged_to);
             // Unlike that of other texts, what is judged of it may be found to have begun a value.
             entry.left_to = judged_to.max(entry.left_to);
         }

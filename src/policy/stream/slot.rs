@@ -200,16 +200,34 @@ impl Slot {
             || self.fed == 0 && !is_long && counts()
     }
 
-    /// Returns from where on a joined text waits: of what is under way the last piece without white space, for more is no
-    /// value that somebody would part; white space between digits is of one piece.
+    /// Returns from where on a joined text waits: from the last piece without white space of what is under way, for more is
+    /// no value that somebody would part; and from the first one that texts of two lanes meet in, if it may be a value.
+    pub(super) fn joined_from(&self, judged_to: usize) -> usize {
+        let last = self.unbroken_from(judged_to);
+        let from = judged_to.max(last.saturating_sub(UNBROKEN_BYTES_MAX));
+        let tail = self.lane.value(&(from..last)).unwrap_or_default();
+        let mut start = 0;
+        for end in (0..tail.len()).filter(|at| breaks(tail, *at)).chain([tail.len()]) {
+            if end - start >= BEGUN_BYTES_MIN && self.may_be_parted(from + start..from + end) {
+                return from + start;
+            }
+            start = end + 1;
+        }
+        last
+    }
+
+    /// Tells whether texts of two lanes meet in a range, and not as words do.
+    fn may_be_parted(&self, range: Range<usize>) -> bool {
+        let is_word = |part: Range<usize>| is_prose(self.lane.value(&part).unwrap_or_default());
+        !self.runs.is_of_one(&range) && !self.runs.parts(range).all(is_word)
+    }
+
+    /// Returns where the last piece without white space of what is under way begins; white space between digits is of one
+    /// piece.
     pub(super) fn unbroken_from(&self, judged_to: usize) -> usize {
         let tail = self.lane.value(&(judged_to..self.fed)).unwrap_or_default();
-        let breaks = |at: &usize| {
-            let before = at.checked_sub(1).and_then(|before| tail.get(before));
-            tail[*at].is_ascii_whitespace() && !before.is_some_and(u8::is_ascii_digit)
-        };
         let looked_at = tail.len().saturating_sub(UNBROKEN_BYTES_MAX)..tail.len();
-        looked_at.rev().find(breaks).map_or(judged_to, |at| judged_to + at + 1)
+        looked_at.rev().find(|at| breaks(tail, *at)).map_or(judged_to, |at| judged_to + at + 1)
     }
 
     /// Takes the next piece of the text for what its begin shows.
@@ -303,6 +321,12 @@ impl Slot {
             self.masks = disjoint(std::mem::take(&mut self.masks).into()).into();
         }
     }
+}
+
+/// Tells whether a text has white space at a place, and no digit before it.
+fn breaks(text: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| text.get(before));
+    text.get(at).is_some_and(u8::is_ascii_whitespace) && !before.is_some_and(u8::is_ascii_digit)
 }
 
 /// Tells whether words in a text are as those of prose: letters, small ones but for the first.

@@ -29,9 +29,14 @@ fn beginning(detector: &Detector) -> Option<DFA> {
 fn may_begin(dfa: &DFA, head: &[u8]) -> bool {
     let mut cache = dfa.create_cache();
     let start = dfa.start_state(&mut cache, &start::Config::new().anchored(Anchored::Yes)).ok();
-    let step = |state, byte: &u8| {
-        let next = dfa.next_state(&mut cache, state, *byte).ok()?;
+    let mut step = |state, byte: u8| {
+        let next = dfa.next_state(&mut cache, state, byte).ok()?;
         (!next.is_dead() && !next.is_quit()).then_some(next)
     };
-    start.and_then(|start| head.iter().try_fold(start, step)).is_some()
+    let Some(behind) = start.and_then(|start| head.iter().try_fold(start, |at, byte| step(at, *byte))) else {
+        return false;
+    };
+    // Matches are reported one byte late: what is left may be only the report of one that ended before the last byte.
+    let goes_on = (0..=u8::MAX).any(|byte| step(behind, byte).is_some());
+    goes_on || dfa.next_eoi_state(&mut cache, behind).is_ok_and(|end| end.is_match())
 }

@@ -118,7 +118,7 @@ fn streamed(bench: &Bench, dialect: &str, stream: &str) -> Streamed {
 fn a_secret_that_is_parted_over_blocks_does_not_leave_wherever_it_is_cut() {
     let bench = Bench::new(&policy_of_all("all", "redact", ""));
     let key = github_token(&bench);
-    let (before, behind) = ("So the key is ", ", as it was told.");
+    let (before, behind) = ("So it goes: ", ", as it was told.");
     let text = format!("{before}{key}{behind}");
     for (dialect, name, answer) in answers() {
         for cut in 1..key.len() {

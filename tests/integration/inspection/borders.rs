@@ -98,7 +98,7 @@ fn judged(bench: &Bench, case: Case<'_>, body: &Value) -> (Action, String) {
 fn a_secret_that_is_parted_is_masked_wherever_it_is_cut() {
     let bench = Bench::new(&policy_of_all("all", "redact", ""));
     let key = github_token(&bench);
-    let text = format!("So the key is {key}, as it was \u{e9} told.");
+    let text = format!("So it goes: {key}, as it was \u{e9} told.");
     let start = text.find(&key).expect("the key");
     for (name, case, body) in bodies() {
         for cut in start + 1..start + key.len() {
@@ -107,7 +107,7 @@ fn a_secret_that_is_parted_is_masked_wherever_it_is_cut() {
             assert_eq!(action, Action::Redact, "{name}, {cut}");
             let sent: Value = serde_json::from_str(&out).expect("JSON");
             // What stands around the key, and a mask in its place, wherever that was cut.
-            let masked = [format!("So the key is {MASK}"), ", as it was \u{e9} told.".to_owned()];
+            let masked = [format!("So it goes: {MASK}"), ", as it was \u{e9} told.".to_owned()];
             let texts: Vec<&str> = masked.iter().map(String::as_str).collect();
             assert_eq!(sent, body(&texts), "{name}, {cut}");
         }

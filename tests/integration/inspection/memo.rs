@@ -74,7 +74,6 @@ fn a_name_that_is_known_is_judged_as_one_that_is_not() {
         json!({ "usage": { token.as_str(): 7, "token": 8 } }),
         json!({ "token": "9fK2-xQ7v-Lm4Z-tR8w-Yb3N", "prompt_tokens": 4 }),
         json!({ "password": { "token": [7, true] }, "cached": token.as_str() }),
-        json!({ "card_number": 4_111_111_111_111_111_u64, "token": 9 }),
     ]
     .map(|body| body.to_string());
     for case in [Case::request("all", "openai"), Case::response("all", "openai")] {

@@ -123,7 +123,9 @@ pub fn kr_rrn(value: &[u8]) -> bool {
             5..=8 => foreign == u32::from(rrn[12]) || check == u32::from(rrn[12]),
             _ => check == u32::from(rrn[12]),
         };
-        is_date(year, month, day) && (checked || ((2020, 10)..(2040, 1)).contains(&(year, month)))
+        // The places of birth have the codes up to 96.
+        let placed = checked && number(&rrn[7..9]) <= 96;
+        is_date(year, month, day) && (placed || ((2020, 10)..(2040, 1)).contains(&(year, month)))
     })
 }
 

@@ -38,9 +38,10 @@ pub fn fr_siret(value: &[u8]) -> bool {
 pub fn be_nrn(value: &[u8]) -> bool {
     digits::<11>(value).is_some_and(|nrn| {
         let (born, check) = (number(&nrn[..9]), number(&nrn[9..]));
-        // Born since 2000: a 2 is put before the number. Foreigners without a registered sex have
-        // 20 or 40 added to the month.
-        let keyed = check == 97 - born % 97 || check == 97 - (2_000_000_000 + born) % 97;
+        // Born since 2000: a 2 is put before the number, and nobody is born late in this century yet. Foreigners
+        // without a registered sex have 20 or 40 added to the month.
+        let is_late = check == 97 - (2_000_000_000 + born) % 97 && number(&nrn[..2]) < 40;
+        let keyed = check == 97 - born % 97 || is_late;
         keyed
             && number(&nrn[2..4]) < 60
             && is_short_date(number(&nrn[..2]), number(&nrn[2..4]) % 20, number(&nrn[4..6]))
