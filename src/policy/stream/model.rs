@@ -206,8 +206,8 @@ impl StreamInspector {
         let value = |range: Range<usize>| {
             lane.value(&range).or_else(|| names.as_ref().and_then(|names| names.value(&range)))
         };
-        let (masks, blocked) = self.judge(inspector, vault, findings, channel, &value);
-        let noted = self.parts.note(&self.lanes[slot].borders, &masks, &value);
+        let (masks, blocked) = self.judge(inspector, vault, findings, channel, value);
+        let noted = self.parts.note(&self.lanes[slot].borders, &masks, value);
         (self.lanes[slot].lane, self.lanes[slot].names) = (lane, names);
         self.lanes[slot].add(masks);
         noted.map(|()| blocked)

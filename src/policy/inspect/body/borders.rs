@@ -36,8 +36,11 @@ const JOINTS: [&[u8]; 2] = [b"", b" "];
 #[derive(Default)]
 pub(super) struct Borders<'d> {
     channel: Option<Channel>,
-    texts: Vec<(&'d JsonString, Cow<'d, [u8]>)>,
+    texts: Vec<Text<'d>>,
 }
+
+/// A string of a document, and what it says.
+type Text<'d> = (&'d JsonString, Cow<'d, [u8]>);
 
 /// What is read of the texts of one speaker.
 #[derive(Default)]
@@ -124,7 +127,7 @@ fn read_joined(
     sheet: &mut Sheet<'_, '_>,
     (text, offset): (&[u8], usize),
     document: &Document,
-    (texts, channel): (&[(&JsonString, Cow<'_, [u8]>)], Channel),
+    (texts, channel): (&[Text<'_>], Channel),
 ) -> Result<(), Unreadable> {
     let [_, .., (last, _)] = texts else { return Ok(()) };
     let mut told: Vec<Range<usize>> = Vec::new();
@@ -164,7 +167,7 @@ fn read_joined(
 
 impl Joined {
     /// Joins the ends of texts; what lies far from a border is left out, with a break in its place.
-    fn of(texts: &[(&JsonString, Cow<'_, [u8]>)], joint: &[u8]) -> Self {
+    fn of(texts: &[Text<'_>], joint: &[u8]) -> Self {
         let mut joined = Self::default();
         for (at, (_, text)) in texts.iter().enumerate() {
             let head = side_bytes(text.iter());
@@ -207,7 +210,7 @@ impl Joined {
     fn raw<'t>(
         &'t self,
         value: &Range<usize>,
-        texts: &'t [(&JsonString, Cow<'_, [u8]>)],
+        texts: &'t [Text<'_>],
         document: &'t [u8],
     ) -> impl Iterator<Item = Range<usize>> + 't {
         let parts: Vec<(&Stretch, Range<usize>)> = self.parts(value).collect();
