@@ -189,7 +189,8 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     pin_tools(sheet, text, &document);
     let texts = survey(sheet, text, &document);
     let edits = sheet.edit_count();
-    let (aside, mut outcome) = (sheet.inspector.aside, Ok(()));
+    // Until the work is done, nothing vouches for the body.
+    let (aside, mut outcome) = (sheet.inspector.aside, Err(Unreadable::Late));
     aside(texts.joined.len(), &mut || outcome = judge_texts(sheet, text, offset, (&document, &texts)));
     outcome?;
     if sheet.edit_count() > edits {
