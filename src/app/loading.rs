@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::agents;
 use super::agents::NamedFiles;
+use super::compiled::CompiledFolder;
 use super::forwarding;
 use super::frameworks;
 use super::memory;
@@ -55,6 +56,7 @@ pub(super) fn loading(config: &Config, sources: &Sources, agents: Arc<NamedFiles
             });
             read.map(|_| document)
         }),
+        cache: Box::new(CompiledFolder::new(config.compiled_path())),
         detectors: Box::new(move || packs.load()),
         layer2: Box::new(move || {
             let (files, faults) = pack::read_rules(&rules);

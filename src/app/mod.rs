@@ -7,6 +7,7 @@
 mod address;
 mod agents;
 mod certificates;
+pub mod compiled;
 pub mod control;
 mod ending;
 mod forwarding;

@@ -83,6 +83,8 @@ pub struct Config {
 pub struct PluginsConfig {
     /// The folder; it need not exist.
     pub path: PathBuf,
+    /// Where their compiled patterns are kept, if not below the state.
+    pub compiled_path: Option<PathBuf>,
 }
 
 /// Where a configuration comes from.
@@ -145,6 +147,11 @@ impl Config {
     pub fn read(document: Document) -> Result<Self, Vec<ConfigFault>> {
         let (config, faults) = Self::tried(document);
         if faults.is_empty() { Ok(config) } else { Err(faults) }
+    }
+
+    /// Returns the folder of compiled patterns.
+    pub fn compiled_path(&self) -> PathBuf {
+        self.plugins.compiled_path.clone().unwrap_or_else(|| self.store.path.join("compiled"))
     }
 
     /// Reads a document and lets `more` look for further faults, whatever is wrong already.

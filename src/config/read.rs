@@ -184,7 +184,8 @@ fn postgres(section: &mut Section<'_>, together: bool) -> Option<PostgresConfig>
 }
 
 pub(super) fn plugins(section: &mut Section<'_>) -> PluginsConfig {
-    let config = PluginsConfig { path: path(section, "path") };
+    let config =
+        PluginsConfig { path: path(section, "path"), compiled_path: section.path_maybe("compiled_path") };
     section.finish();
     config
 }

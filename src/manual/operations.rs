@@ -68,6 +68,13 @@
 //! comes would be refused. The node starts or ends; the listener, the scanner or what keeps the state has ended; the audit
 //! log takes nothing, and `audit.on_failure` is `refuse`.
 //!
+//! # The start
+//! Compiling all packs takes a second or two of CPU. What comes of it is kept in `plugins.compiled_path` (else `compiled`
+//! in the state directory), so that the starts that follow read it; the same patterns are compiled anew for another
+//! processor or another Hyperscan. The folder may be deleted at any time and is in no backup. The patterns of own packs
+//! are in it. What somebody else owns or may write to is not read: the log says so, and the start takes longer. `portcullis
+//! check` reads the same folder, `portcullis scan` the one of `--compiled`.
+//!
 //! # Durability
 //! `audit.durability` says when an exchange counts as recorded:
 //!

@@ -26,6 +26,7 @@ use crate::scan::classifier::shelf::ModelFault;
 use crate::scan::classifier::shelf::ModelFiles;
 use crate::scan::classifier::shelf::Shelf;
 use crate::scan::detector::Detector;
+use crate::scan::engine::DatabaseCache;
 use crate::scan::pack::PackFault;
 use crate::scan::pack::PluginFiles;
 use crate::scan::proof::ProofFault;
@@ -55,6 +56,8 @@ pub type JudgeSinks = Box<dyn Fn(&Document) -> Vec<Fault> + Send + Sync>;
 pub struct Loading {
     /// All that files and the environment say.
     pub document: Load<Document>,
+    /// Keeps what compiling the packs gives.
+    pub cache: Box<dyn DatabaseCache + Send>,
     /// The packs.
     pub detectors: Load<Arc<Vec<Detector>>>,
     /// The files of models, by path, as [`Shelf::read`] takes them.
@@ -176,7 +179,7 @@ impl Builder<'_> {
         {
             return Ok(running.scanner.clone());
         }
-        let compiled = Scanner::compile(detectors);
+        let compiled = Scanner::compile_cached(detectors, &*self.loading.cache);
         let scanner = compiled.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
         let faults = (self.loading.prove)(&scanner);
         if faults.is_empty() { Ok(Arc::new(scanner)) } else { Err(faults) }

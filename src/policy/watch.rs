@@ -199,6 +199,7 @@ mod tests {
     use crate::policy::reload::Announcement;
     use crate::policy::revision::Revisions;
     use crate::scan::classifier::shelf::ModelFiles;
+    use crate::scan::engine::NoCache;
     use crate::scan::pack::PluginFiles;
     use crate::store::Store;
 
@@ -217,6 +218,7 @@ mod tests {
             dialects: Box::new(|| Ok(Vec::new())),
             prove: Box::new(|_| Vec::new()),
             prove_rules: Box::new(|_, _| Vec::new()),
+            cache: Box::new(NoCache),
             built: Box::new(|| ()),
             sinks: Box::new(|_| Vec::new()),
         }

@@ -25,8 +25,12 @@ use smallvec::SmallVec;
 use crate::scan::shape::Shape;
 use crate::scan::shape::Start;
 
+mod cache;
 mod heads;
 
+pub use cache::DatabaseCache;
+pub use cache::DatabaseKey;
+pub use cache::NoCache;
 use heads::Heads;
 
 /// The longest text that is scanned at once, in bytes.
@@ -134,11 +138,22 @@ struct Workspace {
 }
 
 impl Engine {
-    /// Compiles shapes into one database.
+    /// Compiles shapes.
     ///
     /// # Errors
     /// The index and the fault of every shape that is refused; index `None` if only the whole is.
     pub fn compile(shapes: &[Shape]) -> Result<Self, Vec<(Option<usize>, EngineFault)>> {
+        Self::compile_cached(shapes, &NoCache)
+    }
+
+    /// Compiles shapes, or takes from the cache what was compiled of them before.
+    ///
+    /// # Errors
+    /// As [`Engine::compile`].
+    pub fn compile_cached(
+        shapes: &[Shape],
+        cache: &dyn DatabaseCache,
+    ) -> Result<Self, Vec<(Option<usize>, EngineFault)>> {
         let mut groups: Vec<Group> = Vec::new();
         let mut heads = Heads::default();
         let mut distinct: Vec<(usize, &Shape)> = Vec::new();
@@ -156,7 +171,7 @@ impl Engine {
             groups[index].shapes.push(at as u32);
         }
         let is_small = distinct.len() < SPLIT_SHAPES_MIN;
-        let databases = databases(parts(distinct)).map_err(|faults| by_shape(faults, &groups))?;
+        let databases = databases(parts(distinct), cache).map_err(|faults| by_shape(faults, &groups))?;
         let reach = groups.iter().map(|group| group.back.1).max().unwrap_or(0);
         Ok(Self { databases, is_small, heads, groups, reach, idle: Mutex::new(Vec::new()) })
     }
@@ -327,10 +342,13 @@ fn parts(mut shapes: Vec<(usize, &Shape)>) -> Parts<'_> {
 }
 
 /// Compiles the parts that have shapes, at the same time.
-fn databases((phrases, others): Parts<'_>) -> Result<Vec<BlockDatabase>, Vec<(Option<usize>, EngineFault)>> {
+fn databases(
+    (phrases, others): Parts<'_>,
+    cache: &dyn DatabaseCache,
+) -> Result<Vec<BlockDatabase>, Vec<(Option<usize>, EngineFault)>> {
     let compiled = |shapes: &[(usize, &Shape)]| match shapes.is_empty() {
         true => Ok(None),
-        false => database(shapes).map(Some),
+        false => database(shapes, cache).map(Some),
     };
     let (phrases, others) = thread::scope(|scope| {
         let phrases = scope.spawn(|| compiled(&phrases));
@@ -343,9 +361,12 @@ fn databases((phrases, others): Parts<'_>) -> Result<Vec<BlockDatabase>, Vec<(Op
     }
 }
 
-fn database(shapes: &[(usize, &Shape)]) -> Result<BlockDatabase, Vec<(Option<usize>, EngineFault)>> {
+fn database(
+    shapes: &[(usize, &Shape)],
+    cache: &dyn DatabaseCache,
+) -> Result<BlockDatabase, Vec<(Option<usize>, EngineFault)>> {
     let patterns: Patterns = shapes.iter().copied().map(pattern).collect();
-    let whole = match patterns.build() {
+    let whole = match cache::cached(&patterns, cache) {
         Ok(database) => return Ok(database),
         Err(fault) => fault,
     };

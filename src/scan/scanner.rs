@@ -23,8 +23,10 @@ use crate::scan::decode::RUN_HEAD_BYTES;
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
 use crate::scan::detector::Voice;
+use crate::scan::engine::DatabaseCache;
 use crate::scan::engine::Engine;
 use crate::scan::engine::EngineFault;
+use crate::scan::engine::NoCache;
 use crate::scan::engine::Run;
 use crate::scan::pack::DETECTORS_MAX;
 use crate::scan::pack::PackFault;
@@ -93,27 +95,34 @@ impl Scanner {
     /// # Errors
     /// Every detector that an engine refuses.
     pub fn compile(detectors: impl Into<Arc<Vec<Detector>>>) -> Result<Self, Vec<PackFault>> {
-        let detectors: Arc<Vec<Detector>> = detectors.into();
+        Self::compile_cached(detectors.into(), &NoCache)
+    }
+
+    /// Compiles detectors, with what a cache has of them.
+    ///
+    /// # Errors
+    /// As [`Scanner::compile`].
+    pub fn compile_cached(
+        detectors: Arc<Vec<Detector>>,
+        cache: &dyn DatabaseCache,
+    ) -> Result<Self, Vec<PackFault>> {
         if let Some(first) = detectors.get(DETECTORS_MAX) {
             return Err(vec![PackFault::about(first, PackProblem::TooManyDetectors)]);
         }
         let shapes: Vec<Shape> = detectors.iter().map(Shape::of).collect();
         let (engine, words, built) = thread::scope(|scope| {
-            let engine = scope.spawn(|| Engine::compile(&shapes));
-            let words = scope.spawn(|| WordIndex::compile(&detectors));
+            let engine = scope.spawn(|| Engine::compile_cached(&shapes, cache));
+            let words = scope.spawn(|| WordIndex::compile(&detectors, cache));
             let confirms = detectors.iter().zip(&shapes);
             let built: Vec<_> =
                 confirms.map(|(detector, shape)| Confirm::compile(detector, shape.start)).collect();
             (joined(engine.join()), joined(words.join()), built)
         });
         let mut faults = Vec::new();
-        let mut confirms = Vec::new();
-        for (detector, built) in detectors.iter().zip(built) {
-            match built {
-                Ok(confirm) => confirms.push(confirm),
-                Err(fault) => faults.push(PackFault::about(detector, PackProblem::Confirm(fault))),
-            }
-        }
+        let confirms = detectors.iter().zip(built).filter_map(|(detector, built)| {
+            built.map_err(|fault| faults.push(PackFault::about(detector, PackProblem::Confirm(fault)))).ok()
+        });
+        let confirms = confirms.collect();
         let words = words.map_err(|fault| vec![(None, fault)]);
         match engine.and_then(|engine| Ok((engine, words?))) {
             Ok((engine, words)) if faults.is_empty() => {

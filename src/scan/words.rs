@@ -13,6 +13,7 @@ use std::ops::Range;
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::ContextWords;
 use crate::scan::detector::Detector;
+use crate::scan::engine::DatabaseCache;
 use crate::scan::engine::Engine;
 use crate::scan::engine::EngineFault;
 use crate::scan::engine::Run;
@@ -45,7 +46,7 @@ impl WordIndex {
     ///
     /// # Errors
     /// The words do not compile.
-    pub fn compile(detectors: &[Detector]) -> Result<Self, EngineFault> {
+    pub fn compile(detectors: &[Detector], cache: &dyn DatabaseCache) -> Result<Self, EngineFault> {
         let required = |detector: &Detector| detector.context.as_ref().is_some_and(ContextWords::required);
         let needy: Vec<bool> = detectors.iter().map(required).collect();
         let (mut shapes, mut owners) = (Vec::new(), Vec::new());
@@ -59,7 +60,7 @@ impl WordIndex {
             detectors.iter().filter_map(|detector| detector.context.as_ref()).flat_map(ContextWords::words);
         let longest = words.map(<[u8]>::len).max().unwrap_or(0);
         let first = |faults: Vec<(Option<usize>, EngineFault)>| faults.into_iter().map(|(_, it)| it).next();
-        match Engine::compile(&shapes).map_err(first) {
+        match Engine::compile_cached(&shapes, cache).map_err(first) {
             Ok(engine) => Ok(Self { engine, owners, needy, longest }),
             Err(fault) => Err(fault.unwrap_or(EngineFault::TooLong)),
         }
@@ -128,6 +129,7 @@ impl WordEnds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scan::engine::NoCache;
     use crate::scan::fixture;
     use crate::scan::pack;
 
@@ -146,7 +148,7 @@ mod tests {
         };
         let detectors =
             [needing(&["PIN", "código"], true), needing(&["pin"], false), needing(&["pin"], true)];
-        let index = WordIndex::compile(&detectors).unwrap();
+        let index = WordIndex::compile(&detectors, &NoCache).unwrap();
         assert_eq!([0, 1, 2, 3].map(|at| index.is_needy(at)), [true, false, true, false]);
         let text = "Pin, my código, spinning".as_bytes();
         let ends = index.ends(text, whole(text), |_| true).unwrap();
@@ -158,7 +160,7 @@ mod tests {
     #[test]
     fn every_shipped_word_is_found_right_before_a_candidate() {
         let detectors = pack::builtin().unwrap();
-        let index = WordIndex::compile(&detectors).unwrap();
+        let index = WordIndex::compile(&detectors, &NoCache).unwrap();
         let mut seen = 0;
         for (at, detector) in detectors.iter().enumerate().filter(|(at, _)| index.is_needy(*at as u32)) {
             for word in detector.context.iter().flat_map(ContextWords::words) {
@@ -182,7 +184,7 @@ mod tests {
             context: Some(ContextWords::new(&words, true)),
             ..fixture::detector("needy", "[0-9]{4}")
         };
-        let index = WordIndex::compile(&[needing]).unwrap();
+        let index = WordIndex::compile(&[needing], &NoCache).unwrap();
         let text = "a PIN, and the Secret Code of old: a pin ".repeat(40).into_bytes();
         let whole = index.ends(&text, whole(&text), |_| true).unwrap();
         assert_eq!(whole.of(0).len(), 120);

@@ -67,6 +67,7 @@ use portcullis::policy::revision::Revisions;
 use portcullis::redact::mask::Masker;
 use portcullis::redact::mask::TenantKey;
 use portcullis::scan::detector::Detector;
+use portcullis::scan::engine::NoCache;
 use portcullis::scan::pack;
 use portcullis::scan::pack::PluginFiles;
 use portcullis::store::Store;
@@ -325,6 +326,7 @@ fn loading() -> Loading {
         prove: Box::new(|_| Vec::new()),
         prove_rules: Box::new(|_, _| Vec::new()),
         sinks: Box::new(|_| Vec::new()),
+        cache: Box::new(NoCache),
         built: Box::new(|| ()),
     }
 }

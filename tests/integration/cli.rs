@@ -1,10 +1,12 @@
 //! The commands `check`, `scan` and `demo` as a person or a script meets them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::BufRead;
 use std::io::BufReader;
 use std::io::Write;
 use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::process::Output;
 use std::process::Stdio;
@@ -209,6 +211,36 @@ leak.txt:3                       high     pii          payment_card             
     assert_eq!(member("type"), ["payment_card", "payment_card"]);
     assert_eq!(member("decoded_from"), [Value::Null, Value::from("base64")]);
     assert!(!lines.contains("1111 1111"), "a whole value was told: {lines}");
+}
+
+#[test]
+fn scan_reads_what_an_earlier_one_compiled_and_finds_the_same_whatever_became_of_it() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let compiled = directory.path().join("compiled");
+    let scan = || {
+        portcullis(
+            directory.path(),
+            &["scan", "--json", "--compiled", "compiled", "-"],
+            "card 4111111111111111",
+        )
+    };
+    let kept = || -> BTreeMap<PathBuf, Vec<u8>> {
+        let files =
+            fs::read_dir(&compiled).expect("the folder was made").map(|it| it.expect("a file").path());
+        files.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
+    };
+    let first = scan();
+    assert!(first.1.contains("payment_card"), "{first:?}");
+    let whole = kept();
+    assert!(!whole.is_empty());
+    assert_eq!((scan(), kept()), (first.clone(), whole.clone()));
+    for path in whole.keys() {
+        fs::write(path, b"no database").expect("a file");
+    }
+    let (status, out, told) = scan();
+    assert_eq!((status, out), (first.0, first.1));
+    assert!(told.is_empty(), "{told}");
+    assert_eq!(kept(), whole, "compiled anew, and kept");
 }
 
 #[test]

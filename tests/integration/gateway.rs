@@ -17,6 +17,8 @@ use tempfile::TempDir;
 
 /// How long the gateway may take to be ready; patterns are compiled and proven in that time.
 const START_LIMIT: Duration = Duration::from_secs(60);
+/// What one test's gateway compiled, the others read.
+const COMPILED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/compiled");
 const POLL: Duration = Duration::from_millis(5);
 
 /// Lifts the limit on requests a minute, which tests would meet and which is tested on its own.
@@ -181,6 +183,7 @@ fn launch(directory: &TempDir, arguments: &[String]) -> (Child, SocketAddr, Sock
         .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
         .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
         .env("PORTCULLIS__STORE__PATH", directory.path().join("state"))
+        .env("PORTCULLIS__PLUGINS__COMPILED_PATH", COMPILED)
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a file can be shared"))
         .stderr(log)

@@ -14,6 +14,7 @@ use crate::policy::fixture::detectors;
 use crate::policy::fixture::shipped;
 use crate::policy::ruleset::SINKS_KEY;
 use crate::scan::classifier::shelf::ModelFiles;
+use crate::scan::engine::NoCache;
 use crate::scan::pack;
 use crate::scan::pack::PluginFiles;
 use crate::scan::threat::Category;
@@ -52,6 +53,7 @@ impl World {
                 Vec::new()
             }),
             prove_rules: Box::new(|_, _| Vec::new()),
+            cache: Box::new(NoCache),
             built: Box::new(|| ()),
             sinks: Box::new(|_| Vec::new()),
         }
