@@ -1,13 +1,13 @@
 //! Keys that manuals, quick starts and sample applications print: everybody's, so nobody's secret.
 //!
 //! Only the first eight bytes of their SHA-256 stand here. Sources: the documentation of AWS, Stripe, FastAPI and
-//! jwt.io, and the sample keys of Google's client libraries that public scanners pass over.
+//! jwt.io, the key URI format of one-time codes, and the sample keys of Google's client libraries that public scanners pass over.
 
 use sha2::Digest;
 use sha2::Sha256;
 
 /// The first eight bytes of the SHA-256 of each, in ascending order.
-const PUBLISHED: [u64; 26] = [
+const PUBLISHED: [u64; 27] = [
     0x051d_093c_4bde_dbf2,
     0x0b47_6bdf_9acf_2123,
     0x1a5d_44a2_dca1_9669,
@@ -24,6 +24,7 @@ const PUBLISHED: [u64; 26] = [
     0x7831_4b11_be2e_5815,
     0x7f75_367e_7881_2551,
     0x8731_261c_b72d_8626,
+    0x8be5_d113_c087_1ce1,
     0xa19f_89ab_3555_eac1,
     0xa6c8_14bc_555a_e62c,
     0xc794_fa6d_20c6_4efb,
@@ -52,6 +53,7 @@ mod tests {
         let manual = ["AKIA", "IOSFODNN7EXAMPLE"].concat();
         assert!(!not_published(manual.as_bytes()));
         assert!(not_published(b"AKIAIOSFODNN7EXAMPLF"));
+        assert!(!not_published(["JBSWY3DP", "EHPK3PXP"].concat().as_bytes()));
         assert!(PUBLISHED.is_sorted());
     }
 }
