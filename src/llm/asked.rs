@@ -9,6 +9,7 @@
 //! `skill:` and its id. Where its name is the caller's choice and says nothing of what works there, it goes by more than
 //! its name: a provider's own tool by its type too, and a server of MCP by `mcp:` and its address.
 
+use super::dialect::Dialects;
 use super::json::Document;
 use super::json::JsonLimits;
 
@@ -34,23 +35,6 @@ const TRANSCRIBING: &str = "transcription_sessions";
 /// What ends the paths by which Ollama gives a model another name, and the members that say which.
 const RENAMING: [(&str, &[&str]); 2] =
     [("/api/create", &["from", "modelfile"]), ("/api/copy", &["source", "destination"])];
-
-/// What ends the paths at which a secret, a key or a call is to be had that goes past whoever reads requests: what is
-/// asked for with it is said to the provider alone.
-const PAST: [&str; 10] = [
-    "/realtime/calls",
-    "/client_secrets",
-    "/realtime/sessions",
-    "/realtime/transcription_sessions",
-    "/realtimeapi/sessions",
-    "/realtimertc",
-    "/chatkit/sessions",
-    "/auth_tokens",
-    "/admin_api_keys",
-    "/service_accounts",
-];
-/// What ends the path at which a call is to be had by an offer of WebRTC, and a socket without one.
-const OFFERED: &str = "/realtime";
 
 /// What a request asks for; names may be there several times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,8 +87,8 @@ impl Asked {
     }
 
     /// Adds what is opened or run at a path, whatever a body that is sent there names.
-    pub fn at_path(&mut self, path: &str, body: &[u8]) {
-        self.goes_past |= goes_past(path, !body.is_empty());
+    pub fn at_path(&mut self, dialects: &Dialects, path: &str, body: &[u8]) {
+        self.goes_past |= dialects.goes_past(path, !body.is_empty());
         let path = path.trim_end_matches('/');
         // The graders of a stored evaluation have models of their own.
         self.is_model_stored |= is_run_of_evaluation(path) && !body.is_empty();
@@ -142,17 +126,6 @@ impl Asked {
             self.models.push(name.to_owned());
         }
     }
-}
-
-/// Tells whether what is asked at a path, with a body or without one, opens what goes past whoever reads requests. Some
-/// providers read paths in any case, and nothing behind a semicolon.
-pub fn goes_past(path: &str, has_body: bool) -> bool {
-    let path = path.split(';').next().unwrap_or_default().trim_end_matches('/');
-    let ends_in = |end: &str| {
-        let from = path.len().checked_sub(end.len());
-        from.and_then(|from| path.get(from..)).is_some_and(|found| found.eq_ignore_ascii_case(end))
-    };
-    has_body && ends_in(OFFERED) || PAST.iter().any(|end| ends_in(end))
 }
 
 /// Tells whether a path is `…/evals/ID/runs`.

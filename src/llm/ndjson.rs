@@ -81,9 +81,34 @@ pub fn begins(body: &[u8]) -> Option<bool> {
     }
 }
 
+/// Tells whether a body goes on as such objects do: the next one begins behind its first line; nothing, while it may still.
+pub fn goes_on(body: &[u8]) -> Option<bool> {
+    let rest = || body.get(memchr::memchr(b'\n', body)?..)?.trim_ascii_start().first();
+    match begins(body)? {
+        true => rest().map(|next| *next == b'{'),
+        false => Some(false),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_known_from_one_object_by_what_comes_behind_the_first() {
+        for (body, goes) in [
+            ("{\"a\":1}", None),
+            ("{\"a\":1}\n", None),
+            ("{\"a\":1}\r\n\n", None),
+            ("{\"a\":1}\n{", Some(true)),
+            ("{\"a\":1}\r\n {\"a\":2}", Some(true)),
+            ("{\"a\":1}\n]", Some(false)),
+            ("{\n\"a\":1}\n", Some(false)),
+            ("[{\"a\":1}]\n", Some(false)),
+        ] {
+            assert_eq!(goes_on(body.as_bytes()), goes, "{body}");
+        }
+    }
 
     #[test]
     fn lines_are_known_by_the_first_wherever_it_is_cut() {

@@ -17,6 +17,11 @@ use crate::llm::sse::SseParser;
 /// The default limit of one piece: a Responses event may carry a whole image.
 pub const PIECE_BYTES_MAX: usize = 16 << 20;
 
+/// How much of a stream is looked at for what it begins with, in bytes: more white space than that begins none.
+const BEGIN_BYTES_MAX: usize = 1024;
+/// The mark that UTF-8 may begin with.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// How a stream is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamFormat {
@@ -117,6 +122,10 @@ pub struct StreamParser {
     framing: Framing,
     piece_bytes_max: usize,
     fault: Option<StreamFault>,
+    /// Whether its begin has shown what it is.
+    is_begun: bool,
+    /// The framing that its begin showed, where that is another than was told and nobody asked yet.
+    reframed: Option<StreamFormat>,
 }
 
 #[derive(Debug)]
@@ -130,28 +139,26 @@ enum Framing {
 impl StreamParser {
     /// Returns a parser at the begin of a stream, whose pieces may be `piece_bytes_max` long.
     pub fn new(format: StreamFormat, piece_bytes_max: usize) -> Self {
-        let framing = match format {
-            StreamFormat::Sse => Framing::Sse(SseParser::new(piece_bytes_max)),
-            StreamFormat::Ndjson => Framing::Ndjson(NdjsonParser::new(piece_bytes_max)),
-            StreamFormat::JsonArray => Framing::JsonArray(ArrayParser::new(piece_bytes_max)),
-            StreamFormat::AmazonEvents => Framing::AmazonEvents(EventStreamParser::new(piece_bytes_max)),
-        };
-        Self { framing, piece_bytes_max, fault: None }
+        let framing = Framing::new(format, piece_bytes_max);
+        let is_begun = format != StreamFormat::Sse;
+        Self { framing, piece_bytes_max, fault: None, is_begun, reframed: None }
     }
 
-    /// Takes what a stream begins with for what it is, whatever it is called: no event begins as JSON does. Returns the
-    /// framing where that is another than was told.
-    pub fn begin(&mut self, begin: &[u8]) -> Option<StreamFormat> {
-        let format = match (&self.framing, begin) {
-            (Framing::Sse(_), [b'[', ..]) => StreamFormat::JsonArray,
-            // An object in lines of its own is none of one a line.
-            (Framing::Sse(_), [b'{', b'"', ..]) => StreamFormat::Ndjson,
-            (Framing::Sse(_) | Framing::Ndjson(_) | Framing::JsonArray(_) | Framing::AmazonEvents(_), _) => {
-                return None;
-            }
-        };
-        *self = Self::new(format, self.piece_bytes_max);
-        Some(format)
+    /// Returns the framing that the stream's begin showed, where that is another than was told; once.
+    pub fn take_reframed(&mut self) -> Option<StreamFormat> {
+        self.reframed.take()
+    }
+
+    /// Takes what events begin with for what it is, whatever it is called, once enough of it is there to tell.
+    fn begin(&mut self) {
+        let Some(format) = format_begun(self.pending()) else { return };
+        self.is_begun = true;
+        if format != StreamFormat::Sse {
+            let begin = std::mem::take(self.pending());
+            self.framing = Framing::new(format, self.piece_bytes_max);
+            *self.pending() = begin;
+            self.reframed = Some(format);
+        }
     }
 
     /// Takes the next bytes and returns the pieces they complete.
@@ -165,6 +172,12 @@ impl StreamParser {
         }
         let mut pieces = Vec::new();
         self.pending().extend_from_slice(bytes);
+        if !self.is_begun {
+            self.begin();
+        }
+        if !self.is_begun {
+            return Ok(pieces);
+        }
         let outcome = match &mut self.framing {
             Framing::Sse(parser) => parser.advance(&mut pieces),
             Framing::Ndjson(parser) => parser.advance(&mut pieces),
@@ -211,6 +224,33 @@ impl StreamParser {
             Framing::JsonArray(parser) => parser.pending(),
             Framing::AmazonEvents(parser) => parser.pending(),
         }
+    }
+}
+
+impl Framing {
+    fn new(format: StreamFormat, piece_bytes_max: usize) -> Self {
+        match format {
+            StreamFormat::Sse => Self::Sse(SseParser::new(piece_bytes_max)),
+            StreamFormat::Ndjson => Self::Ndjson(NdjsonParser::new(piece_bytes_max)),
+            StreamFormat::JsonArray => Self::JsonArray(ArrayParser::new(piece_bytes_max)),
+            StreamFormat::AmazonEvents => Self::AmazonEvents(EventStreamParser::new(piece_bytes_max)),
+        }
+    }
+}
+
+/// Returns what a stream of events is by its begin, for no event begins as JSON does; nothing, while that may still
+/// come. An object in lines of its own is none of one a line.
+fn format_begun(begin: &[u8]) -> Option<StreamFormat> {
+    let is_short = begin.len() < BEGIN_BYTES_MAX;
+    let looked_at = begin.get(..BEGIN_BYTES_MAX).unwrap_or(begin);
+    if is_short && MARK.starts_with(looked_at) {
+        return None;
+    }
+    match looked_at.strip_prefix(MARK).unwrap_or(looked_at).trim_ascii_start() {
+        [] | [b'{'] if is_short => None,
+        [b'[', ..] => Some(StreamFormat::JsonArray),
+        [b'{', b'"' | b'}' | b' ' | b'\t', ..] => Some(StreamFormat::Ndjson),
+        [] | [_, ..] => Some(StreamFormat::Sse),
     }
 }
 

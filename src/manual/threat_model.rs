@@ -139,8 +139,10 @@
 //! - Text in images, audio, office files and other binary parts is not read. They pass only where their declared
 //!   type says so (of a file in a form, or at a path of `files` in a dialect: where it does not say that it is text) and their bytes are those of no text;
 //!   other bytes that are not UTF-8 meet the fail mode. Of an answer the first 512 bytes tell. Amazon's event stream is read in answers; a request in it meets the fail mode.
-//! - Gemini answers the begin of an upload with an address of its own (`x-goog-upload-url`), to which SDKs send the file:
-//!   that way is to be closed in the network, as every other that leads past the gateway.
+//! - Addresses that a provider tells its caller to go on at (`x-goog-upload-url`, `operation-location`, and where it redirects to) are told anew as ones of
+//!   the gateway where they lead to a target of the route and a route takes them; in the first two fields another one is
+//!   refused. Where a redirection leads elsewhere, and every link in an answer, is to be closed in the network, as every
+//!   other way past the gateway. What is uploaded in several requests is read request by request.
 //! - A body that its caller signed (AWS Signature Version 4) and that a policy redacts is refused. Only a route with
 //!   `aws_region` signs it anew, with credentials of its own, for callers who present a key of ours: a caller's own
 //!   signature is never verified here, so it never earns one of ours.

@@ -169,17 +169,15 @@ impl StreamInspector {
             out.extend(Cleared::release(Action::Monitor, Bytes::copy_from_slice(bytes)));
             return Flow::Continue;
         }
-        if self.restores.is_none()
-            && let Some(format) = self.parser.begin(bytes)
-        {
-            self.track = StreamTrack::new(format);
-        }
         // What is masked in the answer itself is in the vault too, and is never put back.
         self.restores.get_or_insert(!vault.is_empty());
         let pieces = match self.parser.push(bytes) {
             Ok(pieces) => pieces,
             Err(fault) => return self.stop(Stop::Unreadable(fault.into()), inspector, out),
         };
+        if let Some(format) = self.parser.take_reframed() {
+            self.track = StreamTrack::new(format);
+        }
         for piece in pieces {
             match self.offer(inspector, vault, piece, out) {
                 Flow::Continue => {}
@@ -298,10 +296,11 @@ impl StreamInspector {
         self.held_bytes += piece.held_bytes();
         let mut held = Held::new(piece);
         let known = self.template.as_ref().and_then(|template| template.text(&held));
-        let taken = match known.filter(|(slot, string)| self.takes_piece(*slot, string.raw.len())) {
-            Some((slot, string)) => self.read_known(inspector, vault, &mut held, slot, string),
-            None => self.read_new(inspector, vault, &mut held),
-        };
+        let taken =
+            match known.filter(|(slot, string)| self.takes_piece(*slot, &held.payload[string.raw.clone()])) {
+                Some((slot, string)) => self.read_known(inspector, vault, &mut held, slot, string),
+                None => self.read_new(inspector, vault, &mut held),
+            };
         self.queue.push_back(held);
         for slot in taken? {
             self.end_lane(inspector, vault, slot)?;

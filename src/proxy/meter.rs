@@ -24,7 +24,6 @@ use crate::govern::analytics::Tokens;
 use crate::govern::analytics::Use;
 use crate::govern::analytics::Verdict;
 use crate::llm::asked::Asked;
-use crate::llm::asked::goes_past;
 use crate::llm::media::Media;
 use crate::llm::usage::Usage;
 use crate::llm::usage::estimate;
@@ -254,7 +253,8 @@ pub(super) fn note_models(
     if exchange.is_free {
         return;
     }
-    exchange.is_unmetered = exchange.rules.dialects.is_unmetered(path) || goes_past(path, !body.is_empty());
+    let dialects = &exchange.rules.dialects;
+    exchange.is_unmetered = dialects.is_unmetered(path) || dialects.goes_past(path, !body.is_empty());
     let mut asked = Asked::default();
     asked.in_target(path, head.uri.query());
     if let Some(Media::Multipart { boundary }) = media {

@@ -15,12 +15,14 @@
 
 mod a2a;
 mod admit;
+mod begun;
 pub mod coding;
 pub mod config;
 mod contain;
 pub mod context;
 pub mod gate;
 pub mod guard;
+mod lead;
 pub mod local;
 mod meter;
 pub mod path;
@@ -420,7 +422,6 @@ impl Gateway {
     }
 }
 
-/// Returns a host without its port.
 /// Returns where a path leads, and how whoever asks there speaks, as far as the path tells.
 fn bound_for(session: &Session, exchange: &Exchange, path: &str) -> Option<(Passage, Detected)> {
     let head = session.req_header();
@@ -438,6 +439,7 @@ fn bound_for(session: &Session, exchange: &Exchange, path: &str) -> Option<(Pass
     Some((passage, detected))
 }
 
+/// Returns a host without its port.
 fn without_port(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,

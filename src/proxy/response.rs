@@ -1,7 +1,6 @@
 //! The response half of an exchange: a whole body judged before its status leaves, a stream judged as
 //! it flows, bytes that hold no text passed on.
 
-use std::borrow::Cow;
 use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
@@ -19,9 +18,19 @@ use pingora::proxy::Session;
 
 use super::Gateway;
 use super::Stop;
+use super::begun::BEGIN_BYTES;
+use super::begun::Begun;
+use super::begun::CODED_LINE_BYTES;
+use super::begun::LINE_BYTES;
+use super::begun::is_opaque;
+use super::begun::lines_begun;
+use super::begun::shown;
+use super::begun::speaks_lines;
+use super::begun::stream_begun;
 use super::context::Exchange;
 use super::context::Passage;
 use super::gate::Reserved;
+use super::lead;
 use super::record::recorded_action;
 use super::reject::Rejection;
 use super::request::coding_limits;
@@ -31,8 +40,6 @@ use crate::admin::adapter::caller_left;
 use crate::admin::adapter::delimit;
 use crate::llm::media::Media;
 use crate::llm::media::MediaFault;
-use crate::llm::ndjson;
-use crate::llm::sse;
 use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
 use crate::policy::decision::Direction;
@@ -40,8 +47,6 @@ use crate::policy::decision::FailMode;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::CodingFault;
-use crate::proxy::coding::CodingLimits;
-use crate::proxy::coding::StreamDecoder;
 use crate::proxy::upstream::Reply;
 use crate::proxy::upstream::nominated_fields;
 
@@ -59,22 +64,6 @@ const DROPPED: [&str; 9] = [
     "upgrade",
     "content-length",
 ];
-
-/// How much of a response shows whether it is text, in bytes.
-const BEGIN_BYTES: usize = 512;
-/// How long the first of JSON lines may be that are not declared as such, in bytes.
-const LINE_BYTES: usize = 64 << 10;
-/// The same where it is coded, and how much that may unfold to: it is undone anew with each piece.
-const CODED_LINE_BYTES: usize = 4 << 10;
-const UNFOLDED_BYTES: usize = 256 << 10;
-
-/// What a response begins with.
-#[derive(Default)]
-pub(super) struct Begun {
-    pub(super) bytes: Bytes,
-    /// Whether that is all of it.
-    pub(super) is_over: bool,
-}
 
 impl Gateway {
     /// Relays the provider's response.
@@ -115,6 +104,9 @@ impl Gateway {
             (None, Ok(Media::Undeclared | Media::Text | Media::Opaque)) => {
                 self.relay_by_begin(session, exchange, passage, reply, media).await
             }
+            (None, Ok(Media::Json)) if speaks_lines(exchange) && head.status.is_success() => {
+                self.relay_by_begin(session, exchange, passage, reply, media).await
+            }
             (None, _) => self.relay_whole(session, exchange, passage, (reply, Begun::default()), media).await,
         }
     }
@@ -129,6 +121,8 @@ impl Gateway {
         media: Result<Media, MediaFault>,
     ) -> Result<(), Stop> {
         let (coding, limits) = (coding_of(&reply), coding_limits(&exchange.rules.limits));
+        let is_json = media == Ok(Media::Json);
+        let stream_begun = |begin: &[u8]| if is_json { lines_begun(begin) } else { stream_begun(begin) };
         let is_unsure = |begin: &[u8]| {
             let shown = shown(begin, &coding, limits);
             let may_be = begin.len() < BEGIN_BYTES || shown.starts_with(b"{");
@@ -145,7 +139,7 @@ impl Gateway {
         };
         let begin = shown(&begun.bytes, &coding, limits);
         // What goes on as events do without any data is nothing else.
-        let may_be_events = !begun.is_over && !begin.is_empty() && !begin.starts_with(b"{");
+        let may_be_events = !is_json && !begun.is_over && !begin.is_empty() && !begin.starts_with(b"{");
         let format = stream_begun(&begin).unwrap_or(may_be_events.then_some(StreamFormat::Sse));
         let is_error = !reply.head().status.is_success();
         let format = format.filter(|format| !is_error || *format != StreamFormat::Ndjson);
@@ -165,7 +159,7 @@ impl Gateway {
         exchange: &mut Exchange,
         mut reply: Reply,
     ) -> Result<(), Stop> {
-        let mut head = self.head_of(&reply, exchange, &[])?;
+        let mut head = self.head_of(session, &reply, exchange, &[])?;
         let told = reply.head().headers.get(header::CONTENT_LENGTH);
         if let Some(length) = told.filter(|_| head.status != StatusCode::NO_CONTENT) {
             head.insert_header(header::CONTENT_LENGTH, length.clone())?;
@@ -209,7 +203,7 @@ impl Gateway {
         if inspection.unreadable.is_none() {
             exchange.outcome.service = exchange.outcome.service.told();
         }
-        let head = self.head_of(&reply, exchange, &["content-encoding"])?;
+        let head = self.head_of(session, &reply, exchange, &["content-encoding"])?;
         self.upstreams.release(reply).await;
         let cleared = match (inspection.cleared, inspection.unreadable) {
             (Some(cleared), _) => cleared,
@@ -334,7 +328,7 @@ impl Gateway {
         mut reply: Reply,
         begun: Begun,
     ) -> Result<(), Stop> {
-        let mut head = self.head_of(&reply, exchange, &[])?;
+        let mut head = self.head_of(session, &reply, exchange, &[])?;
         match reply.head().headers.get(header::CONTENT_LENGTH) {
             Some(length) => head.insert_header(header::CONTENT_LENGTH, length.clone())?,
             None => delimit(session.as_downstream_mut(), &mut head)?,
@@ -393,6 +387,7 @@ impl Gateway {
     /// Returns the head for the caller: the provider's, without what changes, with the decision.
     pub(super) fn head_of(
         &self,
+        session: &Session,
         reply: &Reply,
         exchange: &Exchange,
         dropped: &[&str],
@@ -418,6 +413,7 @@ impl Gateway {
         for (name, value) in kept {
             head.append_header(name.clone(), value.clone())?;
         }
+        lead::back(session, exchange, &mut head)?;
         self.decorate(&mut head, exchange)?;
         Ok(head)
     }
@@ -443,40 +439,6 @@ pub(super) async fn rest_of(rest: Option<Duration>) {
         Some(rest) => tokio::time::sleep(rest).await,
         None => pending().await,
     }
-}
-
-/// Returns what the begin of a body says, without its content coding as far as it goes.
-fn shown<'b>(
-    begin: &'b [u8],
-    coding: &Result<Option<Coding>, CodingFault>,
-    limits: CodingLimits,
-) -> Cow<'b, [u8]> {
-    match coding {
-        Ok(None) => Cow::Borrowed(begin),
-        Ok(Some(coding)) => {
-            let limits = CodingLimits { decoded_bytes_max: UNFOLDED_BYTES, ..limits };
-            let begin = begin.get(..CODED_LINE_BYTES).unwrap_or(begin);
-            let decoded = StreamDecoder::new(*coding, limits).and_then(|mut decoder| decoder.push(begin));
-            Cow::Owned(decoded.unwrap_or_default().into())
-        }
-        Err(_) => Cow::Borrowed(&[]),
-    }
-}
-
-/// Returns which stream a body begins as, if as any; nothing, while it may still.
-fn stream_begun(begin: &[u8]) -> Option<Option<StreamFormat>> {
-    match (sse::begins(begin), ndjson::begins(begin)) {
-        (Some(true), _) => Some(Some(StreamFormat::Sse)),
-        (_, Some(true)) => Some(Some(StreamFormat::Ndjson)),
-        (Some(false), Some(false)) => Some(None),
-        (None, _) | (_, None) => None,
-    }
-}
-
-/// Tells whether what is declared to hold no text is none by how it begins. A PDF looks like one for a while; what it
-/// holds is compressed.
-fn is_opaque(begin: &[u8]) -> bool {
-    begin.starts_with(b"%PDF-") || Media::looks_binary(begin) && !Media::looks_wide(begin)
 }
 
 /// Returns how long the provider says that its answer is.

@@ -13,6 +13,7 @@ use super::request::aside;
 use super::request::text_header;
 use crate::access::scope::Scope;
 use crate::llm::asked::Asked;
+use crate::llm::dialect::Dialects;
 use crate::llm::json;
 use crate::llm::media::Media;
 use crate::llm::websocket::Message;
@@ -65,7 +66,9 @@ impl Gateway {
         };
         let query = session.req_header().uri.query();
         let limits = exchange.rules.limits.json();
-        let mut asked = aside(body.len(), || read(&exchange.path, query, body, media, &limits));
+        let mut asked = aside(body.len(), || {
+            read((&exchange.rules.dialects, &limits), (&exchange.path, query), body, media)
+        });
         if let (Some(asked), Some(name)) = (&mut asked, text_header(session, DEPLOYMENT)) {
             asked.own_model(name);
         }
@@ -129,15 +132,14 @@ fn read_message(message: &Message, limits: &json::JsonLimits) -> Option<Asked> {
 
 /// Returns what a request asks for; `None` where that cannot be told.
 fn read(
-    path: &str,
-    query: Option<&str>,
+    (dialects, limits): (&Dialects, &json::JsonLimits),
+    (path, query): (&str, Option<&str>),
     body: &[u8],
     media: Option<&Media>,
-    limits: &json::JsonLimits,
 ) -> Option<Asked> {
     let mut asked = Asked::default();
     asked.in_target(path, query);
-    asked.at_path(path, body);
+    asked.at_path(dialects, path, body);
     if let Some(Media::Multipart { boundary }) = media {
         return asked.in_form(body, boundary, limits).then_some(asked);
     }
@@ -186,8 +188,13 @@ fn shown(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
     use crate::llm::json::JsonLimits;
+
+    static DIALECTS: LazyLock<Dialects> =
+        LazyLock::new(|| Dialects::embedded().expect("the built-in dialects"));
 
     fn judged(path: &str, body: &str) -> Result<(), ScopeRefusal> {
         let scope = Scope {
@@ -195,7 +202,7 @@ mod tests {
             tools: vec!["search".to_owned(), "read_*".to_owned()],
             ..Scope::default()
         };
-        let asked = read(path, None, body.as_bytes(), Some(&Media::Json), &JsonLimits::STRICT);
+        let asked = read((&DIALECTS, &JsonLimits::STRICT), (path, None), body.as_bytes(), Some(&Media::Json));
         check(&scope, asked.as_ref(), body.is_empty())
     }
 
@@ -341,7 +348,7 @@ mod tests {
         ] {
             for scope in [&of_tools, &of_models] {
                 let query = Some("model=gpt-realtime");
-                let asked = read(path, query, body.as_bytes(), None, &JsonLimits::STRICT);
+                let asked = read((&DIALECTS, &JsonLimits::STRICT), (path, query), body.as_bytes(), None);
                 let judged = check(scope, asked.as_ref(), body.is_empty());
                 let expected = if is_past { Err(ScopeRefusal::Past) } else { Ok(()) };
                 assert_eq!(judged, expected, "{path} {body}");
@@ -354,7 +361,7 @@ mod tests {
         let scope = Scope { tools: vec!["ok_*".to_owned()], ..Scope::default() };
         let judged = |media: &Media, body: &str| {
             let path = "/v1/x";
-            let asked = read(path, None, body.as_bytes(), Some(media), &JsonLimits::STRICT);
+            let asked = read((&DIALECTS, &JsonLimits::STRICT), (path, None), body.as_bytes(), Some(media));
             check(&scope, asked.as_ref(), body.is_empty())
         };
         let parts = Media::Multipart { boundary: "b".to_owned() };

@@ -27,9 +27,9 @@ use crate::policy::inspect::Pinning;
 use crate::policy::inspect::Unreadable;
 use crate::policy::stream::Flow;
 use crate::policy::stream::StreamInspector;
+use crate::proxy::begun::Begun;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::StreamDecoder;
-use crate::proxy::response::Begun;
 use crate::proxy::response::OF_BYTES;
 use crate::proxy::upstream::Reply;
 
@@ -67,7 +67,7 @@ impl Gateway {
     ) -> Result<(), Stop> {
         let mut decoder = decoder(&reply, exchange).map_err(Rejection::UnreadableResponse)?;
         let dropped = [&["content-encoding"][..], &OF_BYTES].concat();
-        let mut head = self.head_of(&reply, exchange, &dropped)?;
+        let mut head = self.head_of(session, &reply, exchange, &dropped)?;
         delimit(session.as_downstream_mut(), &mut head)?;
         exchange.outcome.status = Some(head.status);
         exchange.outcome.is_stream = true;

@@ -136,7 +136,7 @@ fn check_reads_the_environment_and_the_policies_beside_the_file() {
     let policy = directory.path().join("policies/mine.toml");
     fs::write(&policy, "[categories.pii]\nmode = \"redact\"\n").unwrap();
     let check = ["check", "-c", "gateway.toml"];
-    let good = "the configuration is good: 8 routes, 4 policies\n";
+    let good = "the configuration is good: 9 routes, 4 policies\n";
     assert_eq!(portcullis(directory.path(), &check, ""), (Some(0), good.to_owned(), String::new()));
 
     fs::write(&policy, "\n[categories.pii]\nmode = \"shout\"\n").unwrap();

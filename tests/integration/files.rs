@@ -5,6 +5,7 @@ use crate::framing::POLICY;
 use crate::framing::secret;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
+use crate::upstream::Step;
 use crate::upstream::Upstream;
 
 const JSON: &str = "content-type: application/json\r\n";
@@ -64,4 +65,62 @@ fn the_name_of_a_file_is_read_with_its_quoted_pairs_and_without() {
     let clean = named("C:\\texts\\report.txt");
     assert_eq!(send(gateway.proxy, "/v1/files", form, clean.as_bytes()).status, 200);
     assert!(upstream.take()[0].bytes.ends_with(clean.as_bytes()), "the upload was changed");
+}
+
+/// An upstream that tells in a field of its answers where to go on, in terms of its own address.
+fn leading(field: &'static str, path: &'static str, elsewhere: Option<&'static str>) -> Upstream {
+    Upstream::start_knowing(|address| {
+        let address = elsewhere.map_or_else(|| address.to_string(), str::to_owned);
+        let head =
+            format!("HTTP/1.1 201 Created\r\n{field}: http://{address}{path}\r\ncontent-length: 0\r\n\r\n");
+        vec![Step::Send(head.into_bytes())]
+    })
+}
+
+/// SDKs send the bytes of a file to the address that the answer to its begin tells: past the gateway, if that is the
+/// provider's.
+#[test]
+fn where_a_provider_tells_its_caller_to_go_on_leads_through_the_gateway() {
+    let told = "/base/upload/v1beta/files?upload_id=a%2Fb&upload_protocol=resumable";
+    let own = "/upload/v1beta/files?upload_id=a%2Fb&upload_protocol=resumable";
+    let elsewhere = Some("storage.test:80");
+    let cases = [
+        ("x-goog-upload-url", told, None, Some(own)),
+        ("operation-location", told, None, Some(own)),
+        ("location", told, None, Some(own)),
+        // Not behind the path that the route leads to; a redirection is left as it is.
+        ("x-goog-upload-url", "/files", None, None),
+        ("x-goog-upload-url", told, elsewhere, None),
+        ("location", told, elsewhere, Some("http://storage.test:80")),
+    ];
+    for (field, path, elsewhere, expected) in cases {
+        let upstream = leading(field, path, elsewhere);
+        let route = |name: &str, more: &str| {
+            format!(
+                "[[routes]]\nname = \"{name}\"\nupstream = \"http://{}/base\"\npolicy = \"default\"\n{more}\n",
+                upstream.address
+            )
+        };
+        let routes = [route("all", ""), route("own", "path_prefix = \"/own\"\nstrip_prefix = true")];
+        let gateway = Gateway::start(&format!("{}{UNLIMITED}{POLICY}", routes.concat()));
+        for (prefix, forwarded) in [("", ""), ("/own", "x-forwarded-proto: https\r\n")] {
+            let begun = send(
+                gateway.proxy,
+                &format!("{prefix}/upload/v1beta/files"),
+                &format!("{JSON}{forwarded}"),
+                b"{\"file\":{}}",
+            );
+            let scheme = if forwarded.is_empty() { "http" } else { "https" };
+            match expected {
+                Some(kept) if kept.starts_with("http") => {
+                    assert_eq!((begun.status, begun.header(field)), (201, Some(&*format!("{kept}{path}"))));
+                }
+                Some(own) => {
+                    let own = format!("{scheme}://gateway.test{prefix}{own}");
+                    assert_eq!((begun.status, begun.header(field)), (201, Some(&*own)), "{field}");
+                }
+                None => assert_eq!((begun.status, begun.header(field)), (502, None), "{field} {path}"),
+            }
+        }
+    }
 }

@@ -410,3 +410,81 @@ fn what_cannot_be_read_is_refused_in_the_callers_shape_and_never_forwarded() {
     }
     assert!(upstream.received().is_empty(), "something was forwarded");
 }
+
+/// Ollama's lines, as it writes them.
+fn lines(texts: &[&str]) -> String {
+    let line = |text: &&str| {
+        format!(
+            "{{\"model\":\"m\",\"message\":{{\"role\":\"assistant\",\"content\":\"{text}\"}},\"done\":false}}\n"
+        )
+    };
+    texts.iter().map(line).chain(["{\"model\":\"m\",\"done\":true}\n".to_owned()]).collect()
+}
+
+/// Starts an upstream that streams a text, cut at some places.
+fn cut_at(kind: &str, text: &str, cuts: &[usize]) -> Upstream {
+    let ends = cuts.iter().copied().filter(|cut| (1..text.len()).contains(cut)).chain([text.len()]);
+    let mut from = 0;
+    let pieces: Vec<&[u8]> = ends.map(|to| &text.as_bytes()[std::mem::replace(&mut from, to)..to]).collect();
+    Upstream::streaming(kind, &pieces)
+}
+
+/// A stream of lines whose first brace came alone was taken for events, of which every line was read alone.
+#[test]
+fn lines_are_lines_whatever_they_are_called_and_wherever_they_are_cut() {
+    let token = token();
+    let (head, tail) = token.split_at(10);
+    let (leak, clean) = (lines(&["It is ", head, tail, " so"]), lines(&["It ", "is so"]));
+    let kinds = [SSE, "application/json", "application/json; charset=utf-8", "text/plain"];
+    let begins = ["\n", "\r\n ", "\u{feff}"].map(|begin| (SSE, begin));
+    let mut cases = Vec::new();
+    for (kind, begin) in kinds.map(|kind| (kind, "")).into_iter().chain(begins) {
+        for cuts in [vec![1], vec![2], vec![begin.len(), begin.len() + 1], (1..200).collect()] {
+            let [leak, clean] = [&leak, &clean].map(|text| format!("{begin}{text}"));
+            let upstreams = [cut_at(kind, &leak, &cuts), cut_at(kind, &clean, &cuts)];
+            cases.push((format!("{kind} {begin:?} {cuts:?}"), upstreams, clean));
+        }
+    }
+    let mut config = POLICIES.to_owned();
+    for (at, (_, upstreams, _)) in cases.iter().enumerate() {
+        for (name, upstream) in ["leak", "clean"].iter().zip(upstreams) {
+            config +=
+                &route(&format!("{name}{at}"), "redacting", &format!("http://{}", upstream.address), "");
+        }
+    }
+    let gateway = Gateway::start(&format!("{UNLIMITED}{config}"));
+    let ask = |route: &str| exchange(gateway.proxy, &post(&format!("/{route}/api/chat"), "", "{}")).text();
+    for (at, (case, _, clean)) in cases.iter().enumerate() {
+        let told = ask(&format!("leak{at}"));
+        assert!(!told.contains(head) && !told.contains(tail), "{case}: {told}");
+        // No line begins with the mark of UTF-8.
+        let is_marked = clean.starts_with('\u{feff}');
+        assert_eq!(told.contains(MASKED), !is_marked, "{case}: {told}");
+        let told = ask(&format!("clean{at}"));
+        assert!(is_marked || told == *clean, "{case}: {told}");
+    }
+}
+
+/// What is one object stays one, and is judged before its status leaves.
+#[test]
+fn one_object_with_a_line_feed_behind_it_is_no_stream() {
+    let body = format!("{{\"model\":\"m\",\"response\":\"It is {} so\",\"done\":true}}\n", token());
+    let upstream = Upstream::streaming("application/json", &[&body.as_bytes()[..9], &body.as_bytes()[9..]]);
+    let policy = "[policies.default]\n[policies.default.categories.secrets]\nmode = \"block\"\n";
+    let gateway = Gateway::in_front_of(upstream.address, policy);
+    let answer = exchange(gateway.proxy, &post("/api/generate", "", "{\"model\":\"m\"}"));
+    assert_eq!(answer.status, 403, "{}", answer.text());
+}
+
+/// Servers that speak several dialects end the streams of all of them as OpenAI does.
+#[test]
+fn the_end_that_openai_tells_ends_streams_of_other_dialects_too() {
+    let begin = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"content\":[]}}\n\n";
+    let events = format!("{begin}data: [DONE]\n\n");
+    let upstream = Upstream::streaming(SSE, &[events.as_bytes()]);
+    let gateway = Gateway::in_front_of(upstream.address, "[policies.default]\n");
+    for path in ["/v1/messages", "/v1beta/models/m:streamGenerateContent", "/api/chat", "/v2/chat"] {
+        let answer = exchange(gateway.proxy, &post(path, "", "{\"model\":\"m\"}"));
+        assert_eq!((answer.status, answer.text()), (200, events.clone()), "{path}");
+    }
+}

@@ -68,10 +68,15 @@ struct Kept {
 impl Upstream {
     /// Starts an upstream that plays the script for each request it receives.
     pub fn start(script: Vec<Step>) -> Self {
+        Self::start_knowing(|_| script)
+    }
+
+    /// Starts an upstream whose script tells where it listens.
+    pub fn start_knowing(script: impl FnOnce(SocketAddr) -> Vec<Step>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let record = Arc::new(Record::default());
-        let (script, kept) = (Arc::new(script), Arc::clone(&record));
+        let (script, kept) = (Arc::new(script(address)), Arc::clone(&record));
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (script, record) = (Arc::clone(&script), Arc::clone(&kept));

@@ -2,7 +2,7 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`, by name or by path) that repeat a text in other forms, paths (`envelopes`) of values that are a whole body each, as in a batch, paths (`rows`) of strings that are read once more as one text, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`, by name or by path) that repeat a text in other forms, paths (`envelopes`) of values that are a whole body each, as in a batch, paths (`rows`) of strings that are read once more as one text, paths (`apart`) of answers that stand beside one another, members (`bodies`) of events each of which is a body of its own, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; those at which a secret, a key or a call is to be had that goes past whoever reads requests (`past`; `past_by_body`, where a body asks for it); fields of an answer's head that tell where to go on (`leads`); types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
 //! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events`; JSON under the status of an error is none |
@@ -32,7 +32,6 @@ use super::Shape;
 use super::Spellings;
 use super::StreamRule;
 use super::TextRule;
-use super::UsagePaths;
 use super::Wire;
 use super::lane::EndRule;
 use super::lane::JoinedRule;
@@ -40,7 +39,9 @@ use super::lane::LaneKind;
 use super::lane::LaneRule;
 use super::lane::SequelRule;
 use super::lane::SoundRule;
+use super::paths::Paths;
 use super::pattern::PathPattern;
+use super::usage::UsageFile;
 use crate::llm::json::folded_hash;
 use crate::llm::stream::StreamFormat;
 
@@ -148,6 +149,10 @@ struct Header {
     #[serde(default)]
     rows: Vec<Spanned<String>>,
     #[serde(default)]
+    apart: Vec<Spanned<String>>,
+    #[serde(default)]
+    bodies: Vec<String>,
+    #[serde(default)]
     terminators: Vec<String>,
     #[serde(default)]
     plain_events: Vec<String>,
@@ -157,6 +162,12 @@ struct Header {
     files: Vec<String>,
     #[serde(default)]
     unmetered: Vec<String>,
+    #[serde(default)]
+    past: Vec<String>,
+    #[serde(default)]
+    past_by_body: Vec<String>,
+    #[serde(default)]
+    leads: Vec<String>,
     #[serde(default)]
     asks: Vec<String>,
     #[serde(default)]
@@ -269,35 +280,6 @@ struct EndFile {
     may_resume: bool,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct UsageFile {
-    #[serde(default)]
-    prompt: Vec<Vec<String>>,
-    #[serde(default)]
-    completion: Vec<Vec<String>>,
-    #[serde(default)]
-    total: Vec<Vec<String>>,
-    #[serde(default)]
-    model: Vec<String>,
-    #[serde(default)]
-    cached: Vec<Vec<String>>,
-    #[serde(default)]
-    cache_write: Vec<Vec<String>>,
-    #[serde(default)]
-    cache_write_long: Vec<Vec<String>>,
-    #[serde(default)]
-    reasoning: Vec<Vec<String>>,
-    #[serde(default)]
-    audio_prompt: Vec<Vec<String>>,
-    #[serde(default)]
-    audio_completion: Vec<Vec<String>>,
-    #[serde(default)]
-    completion_max: Vec<Vec<String>>,
-    #[serde(default)]
-    answers: Vec<Vec<String>>,
-}
-
 /// Reads one file, and returns the dialect with its rank.
 pub(super) fn parse(file: &str, text: &str) -> Result<(u8, Dialect), Vec<DialectFault>> {
     let mut reader = Reader { file, text, faults: Vec::new() };
@@ -371,15 +353,22 @@ impl Reader<'_> {
             copies: dialect.copies.iter().map(|path| self.pattern(path)).collect(),
             envelopes: dialect.envelopes.iter().map(|path| self.pattern(path)).collect(),
             rows: dialect.rows.iter().map(|path| self.pattern(path)).collect(),
+            apart: dialect.apart.iter().map(|path| self.pattern(path)).collect(),
+            bodies: dialect.bodies,
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
             asks: dialect.asks,
             steers: dialect.steers,
             terminators: dialect.terminators,
             plain_events: dialect.plain_events,
-            free: dialect.free,
-            files: dialect.files,
-            unmetered: dialect.unmetered.iter().map(|glob| glob.to_ascii_lowercase()).collect(),
-            usage: usage_paths(&usage),
+            paths: Paths {
+                free: dialect.free,
+                files: dialect.files,
+                unmetered: lowered(&dialect.unmetered),
+                past: lowered(&dialect.past),
+                past_by_body: lowered(&dialect.past_by_body),
+            },
+            leads: dialect.leads,
+            usage: usage.paths(),
         }
     }
 
@@ -447,22 +436,8 @@ fn spellings(known: &[KnownFile]) -> Spellings {
     spellings
 }
 
-/// Returns where use is told.
-fn usage_paths(usage: &UsageFile) -> UsagePaths {
-    UsagePaths {
-        prompt: sums(&usage.prompt),
-        completion: sums(&usage.completion),
-        total: sums(&usage.total),
-        cached: sums(&usage.cached),
-        cache_write: sums(&usage.cache_write),
-        cache_write_long: sums(&usage.cache_write_long),
-        reasoning: sums(&usage.reasoning),
-        audio_prompt: sums(&usage.audio_prompt),
-        audio_completion: sums(&usage.audio_completion),
-        completion_max: sums(&usage.completion_max),
-        answers: sums(&usage.answers),
-        model: usage.model.iter().map(|path| keys(path)).collect(),
-    }
+fn lowered(globs: &[String]) -> Vec<String> {
+    globs.iter().map(|glob| glob.to_ascii_lowercase()).collect()
 }
 
 fn route_rule(written: RouteFile) -> Route {
@@ -483,10 +458,7 @@ fn stream_rule(written: StreamFile) -> StreamRule {
     StreamRule { media: written.media, path: written.path, format }
 }
 
-fn sums(written: &[Vec<String>]) -> Vec<Vec<Vec<String>>> {
-    written.iter().map(|sum| sum.iter().map(|path| keys(path)).collect()).collect()
-}
-
-fn keys(path: &str) -> Vec<String> {
+/// Returns the keys of a path.
+pub(super) fn keys(path: &str) -> Vec<String> {
     path.split('.').map(str::to_string).collect()
 }

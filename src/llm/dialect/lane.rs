@@ -87,9 +87,9 @@ impl LaneEnd {
         named && lane.parts.starts_with(&self.parts)
     }
 
-    /// Tells whether it is an event that ends every text.
-    pub fn is_of_all(&self) -> bool {
-        self.names.is_empty() && self.parts.is_empty() && !self.is_by_member
+    /// Tells whether it ends every text; a member beside a text is not believed to.
+    pub fn is_of_all(&self, is_beside: bool) -> bool {
+        self.names.is_empty() && self.parts.is_empty() && !(self.is_by_member && is_beside)
     }
 }
 

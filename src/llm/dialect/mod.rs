@@ -6,7 +6,9 @@
 mod file;
 mod lane;
 mod names;
+mod paths;
 mod pattern;
+mod usage;
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +34,9 @@ use self::lane::SoundRule;
 pub use self::names::Channel;
 pub use self::names::DialectKind;
 pub use self::names::Wire;
+use self::paths::Paths;
 use self::pattern::PathPattern;
+use self::usage::UsagePaths;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
 use crate::llm::json::NodeId;
@@ -94,9 +98,8 @@ pub struct Dialect {
     wire: Wire,
     peers: bool,
     routes: Vec<Route>,
-    free: Vec<String>,
-    files: Vec<String>,
-    unmetered: Vec<String>,
+    paths: Paths,
+    leads: Vec<String>,
     shapes: Vec<Shape>,
     streams: Vec<StreamRule>,
     roles: BTreeMap<String, Channel>,
@@ -116,6 +119,8 @@ pub struct Dialect {
     copies: Vec<PathPattern>,
     envelopes: Vec<PathPattern>,
     rows: Vec<PathPattern>,
+    apart: Vec<PathPattern>,
+    bodies: Vec<String>,
     ends: Vec<lane::EndRule>,
     asks: Vec<String>,
     steers: Vec<String>,
@@ -170,23 +175,6 @@ enum RuleChannel {
 struct KnownKeys {
     at: PathPattern,
     keys: Vec<String>,
-}
-
-/// Where tokens and model are told: alternatives of sums of paths.
-#[derive(Debug, Default)]
-pub(crate) struct UsagePaths {
-    pub(crate) prompt: Vec<Vec<Vec<String>>>,
-    pub(crate) completion: Vec<Vec<Vec<String>>>,
-    pub(crate) total: Vec<Vec<Vec<String>>>,
-    pub(crate) cached: Vec<Vec<Vec<String>>>,
-    pub(crate) cache_write: Vec<Vec<Vec<String>>>,
-    pub(crate) cache_write_long: Vec<Vec<Vec<String>>>,
-    pub(crate) reasoning: Vec<Vec<Vec<String>>>,
-    pub(crate) audio_prompt: Vec<Vec<Vec<String>>>,
-    pub(crate) audio_completion: Vec<Vec<Vec<String>>>,
-    pub(crate) completion_max: Vec<Vec<Vec<String>>>,
-    pub(crate) answers: Vec<Vec<Vec<String>>>,
-    pub(crate) model: Vec<Vec<String>>,
 }
 
 /// A key that reads as one the provider knows, but is written otherwise: some decoders take it for that one.
@@ -246,29 +234,14 @@ impl Dialects {
         self.ranked.iter().find(|dialect| dialect.name == name)
     }
 
-    /// Tells whether what is asked at a path (no query) works no model: tokens are counted there, files brought.
-    pub fn is_free(&self, path: &str) -> bool {
-        let mut globs = self.ranked.iter().flat_map(|dialect| &dialect.free);
-        globs.any(|glob| pattern::glob(glob, path))
-    }
-
-    /// Tells whether the body of what is asked at a path (no query) is a file, whatever its type says.
-    pub fn takes_file(&self, path: &str) -> bool {
-        let mut globs = self.ranked.iter().flat_map(|dialect| &dialect.files);
-        globs.any(|glob| pattern::glob(glob, path))
+    /// Returns the names of all dialects.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.ranked.iter().map(|dialect| dialect.name.as_str())
     }
 
     /// Returns an exchange of a dialect that was named, with the API told by path, else by body, else the usual one.
     pub fn of(&self, dialect: &Arc<Dialect>, path: &str, body: Option<(&[u8], &Document)>) -> Detected {
         Detected { dialect: Arc::clone(dialect), wire: dialect.wire(path, body) }
-    }
-
-    /// Tells whether what is asked at a path (no query) has models work whose use no answer to it tells: batches, training.
-    /// Some providers read paths in any case, and with a slash at their end.
-    pub fn is_unmetered(&self, path: &str) -> bool {
-        let path = &*path.trim_end_matches('/').to_ascii_lowercase();
-        let mut globs = self.ranked.iter().flat_map(|dialect| &dialect.unmetered);
-        globs.any(|glob| pattern::glob(glob, path))
     }
 
     /// Returns the dialect of an exchange: by its request path (no query), else by its body, else the generic one.
@@ -322,6 +295,11 @@ impl Dialect {
         let fits =
             |rule: &&StreamRule| rule.media.eq_ignore_ascii_case(media) && pattern::glob(&rule.path, path);
         self.streams.iter().find(fits).map(|rule| rule.format)
+    }
+
+    /// Tells whether streams of it are objects, one a line.
+    pub fn speaks_lines(&self) -> bool {
+        self.streams.iter().any(|rule| rule.format == StreamFormat::Ndjson)
     }
 
     /// Tells whose words a string is.
@@ -429,6 +407,16 @@ impl Dialect {
     pub fn rows<'d>(&self, body: &[u8], doc: &'d Document) -> Vec<Vec<&'d JsonString>> {
         let strings = |row: &PathPattern| row.places(body, doc).filter_map(|node| doc.string(node)).collect();
         self.rows.iter().map(strings).collect()
+    }
+
+    /// Returns the answers of a body that stand beside one another: a text of one does not go on in the next.
+    pub fn apart(&self, body: &[u8], doc: &Document) -> Vec<NodeId> {
+        self.apart.iter().flat_map(|path| path.places(body, doc)).collect()
+    }
+
+    /// Tells whether an event is a body of its own, as each line of a batch's results is: no text of it goes on in the next.
+    pub fn is_body(&self, body: &[u8], doc: &Document) -> bool {
+        self.bodies.iter().any(|member| doc.find(body, &[member.as_str()]).is_some())
     }
 
     /// Tells whether a payload that is no JSON is this dialect's end of the stream (`[DONE]`).

@@ -312,7 +312,7 @@ fn scan_borders(
     offset: usize,
     (document, texts): (&Document, &Texts),
 ) -> Result<(), Unreadable> {
-    let mut borders = Borders::default();
+    let mut borders = Borders::of(sheet.inspector.dialect, text, document);
     for (string, (_, known)) in document.strings.iter().zip(texts.places()) {
         if let Some(channel) = known.channel.filter(|_| !string.key) {
             borders.take(sheet, (text, offset), (document, string, channel))?;

@@ -126,6 +126,9 @@ pub enum Unreadable {
     /// A stream could not be cut into events.
     #[error(transparent)]
     Stream(#[from] StreamFault),
+    /// It tells its caller to go on elsewhere.
+    #[error("it leads past the gateway")]
+    Past,
     /// A mask could not be put in its place.
     #[error("a value that was found could not be masked")]
     Splice,
@@ -221,6 +224,7 @@ impl Unreadable {
             Self::Model => "model",
             Self::Scan(_) | Self::Lane(_) => "scan",
             Self::Stream(_) | Self::Socket(_) | Self::Resumed | Self::Unjudged => "stream",
+            Self::Past => "past",
             Self::Splice => "splice",
         }
     }

@@ -3,6 +3,7 @@
 use super::Held;
 use super::Stop;
 use super::StreamInspector;
+use crate::llm::dialect::LaneKey;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
 use crate::llm::json::LongNumber;
@@ -15,6 +16,9 @@ use crate::policy::inspect::text::Written;
 use crate::policy::inspect::text::as_number;
 use crate::redact::splice::Edit;
 use crate::redact::token::Vault;
+
+/// A shorter begin of a text is hardly a value, in bytes.
+const VALUE_BYTES_MIN: usize = 16;
 
 impl StreamInspector {
     /// Scans one string of an event, under its name where that tells what it is.
@@ -41,6 +45,38 @@ impl StreamInspector {
             Edit { range, replacement: Written::Json.write(&masked.text) }
         }));
         Ok(())
+    }
+
+    /// Scans the begin of a text that may be a piece or whole, where it stands right behind a word of the lane: a value
+    /// that it begins with would be none behind that.
+    pub(super) fn scan_begin(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+        (key, string): (&LaneKey, &JsonString),
+        text: &[u8],
+    ) -> Result<(), Stop> {
+        let begin = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        if begin.len() < VALUE_BYTES_MIN || !self.is_behind_word(key, begin) {
+            return Ok(());
+        }
+        let payload = held.payload.clone();
+        let mut cursor = RawCursor::new(&payload, string);
+        let masks = self.scan_alone(inspector, vault, (&[], begin), key.channel)?;
+        held.edits.extend(masks.into_iter().map(|masked| {
+            let range = held.piece.raw_range(cursor.raw_range(masked.range));
+            Edit { range, replacement: Written::Json.write(&masked.text) }
+        }));
+        Ok(())
+    }
+
+    /// Tells whether a text begins in the midst of a word, if it goes on with what its lane has.
+    fn is_behind_word(&self, key: &LaneKey, text: &[u8]) -> bool {
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let entry = self.by_key.get(key).map(|slot| &self.lanes[*slot]).filter(|entry| !entry.is_whole);
+        let last = entry.and_then(|entry| entry.lane.value(&(entry.fed.checked_sub(1)?..entry.fed))?.last());
+        last.is_some_and(is_word) && text.first().is_some_and(is_word)
     }
 
     /// Scans the long numbers of tools' input and results.

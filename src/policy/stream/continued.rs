@@ -24,6 +24,8 @@ use crate::scan::lane::Lane;
 
 /// From how many bytes on a piece that the next one begins with is taken for the whole text so far.
 const WHOLE_BYTES_MIN: usize = 16;
+/// How often in a row shorter ones have to be begun with for the same.
+const WHOLE_TIMES_MIN: u8 = 2;
 /// How many texts that are over are remembered when others need their places.
 pub(super) const OVER_MAX: usize = 1 << 16;
 
@@ -51,7 +53,9 @@ impl StreamInspector {
             return if text.is_empty() { Ok(()) } else { Err(Unreadable::Resumed.into()) };
         }
         self.note_answer(&key);
-        let Place { slot, start, known } = self.place(inspector, vault, key, text)?;
+        // A value that is one by itself is not likely to be a piece.
+        let is_value = self.observations.len() > told;
+        let Place { slot, start, known } = self.place(inspector, vault, key, (text, is_value))?;
         let hash = self.hasher.hash_one(text);
         let entry = &mut self.lanes[slot];
         let start = start + entry.half.map_or(0, |_| HALF_BYTES);
@@ -63,26 +67,36 @@ impl StreamInspector {
         if (entry.is_whole || entry.kind == LaneKind::Either) && !text.is_empty() {
             entry.said = Some((text.len(), hash));
         }
-        entry.note_alone(start, self.observations.get(told..).unwrap_or_default());
+        // What is said whole was begun in events that wait: there the rest of it is not found alone.
+        if !entry.is_whole {
+            entry.note_alone(start, self.observations.get(told..).unwrap_or_default());
+        }
         held.segments.push(Segment { slot, text: start..start + text.len(), string: string.clone() });
         self.feed(inspector, vault, slot, &new)
     }
 
-    /// Tells whether a text of so many bytes can only be the next piece of a lane.
-    pub(super) fn takes_piece(&self, slot: usize, bytes: usize) -> bool {
+    /// Tells whether a text can only be the next piece of a lane.
+    pub(super) fn takes_piece(&self, slot: usize, text: &[u8]) -> bool {
         self.lanes.get(slot).is_some_and(|entry| {
             let is_open = !entry.ended && !entry.is_whole && entry.half.is_none();
-            is_open && (entry.kind != LaneKind::Either || bytes < WHOLE_BYTES_MIN)
+            let may_be_whole = || text.len() >= WHOLE_BYTES_MIN || self.said_before(entry, text).is_some();
+            is_open && (entry.kind != LaneKind::Either || !may_be_whole())
         })
     }
 
-    /// Returns where a text lies.
+    /// Returns how much of a text was said last in its lane, where that is what it begins with.
+    fn said_before(&self, entry: &Slot, text: &[u8]) -> Option<usize> {
+        let (length, hash) = entry.said?;
+        (self.hasher.hash_one(text.get(..length)?) == hash).then_some(length)
+    }
+
+    /// Returns where a text lies, of which is told whether it holds a value by itself.
     pub(super) fn place(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,
         key: LaneKey,
-        text: &[u8],
+        (text, is_value): (&[u8], bool),
     ) -> Result<Place, Stop> {
         let Some(slot) = self.by_key.get(&key).copied() else {
             return self.begin_text(inspector, key);
@@ -91,24 +105,26 @@ impl StreamInspector {
         if entry.is_over && !text.is_empty() {
             return Err(Unreadable::Resumed.into());
         }
-        let said = entry.said.filter(|(length, hash)| {
-            text.get(..*length).is_some_and(|begin| self.hasher.hash_one(begin) == *hash)
-        });
+        let said = self.said_before(entry, text);
+        let grown = said.filter(|known| *known < text.len()).map_or(0, |_| entry.grown.saturating_add(1));
+        let is_grown = grown >= WHOLE_TIMES_MIN || is_value;
         let is_pieces = Place { slot, start: entry.fed, known: 0 };
-        match said {
-            Some((known, _)) if entry.is_whole => Ok(Place { slot, start: 0, known }),
+        let place = match said {
+            Some(known) if entry.is_whole => Place { slot, start: 0, known },
             None if entry.is_whole && entry.fed > 0 && !text.is_empty() => {
                 self.end_lane(inspector, vault, slot)?;
-                Ok(Place { slot: self.open(inspector, key)?, start: 0, known: 0 })
+                Place { slot: self.open(inspector, key)?, start: 0, known: 0 }
             }
-            Some((known, _)) if known >= WHOLE_BYTES_MIN && known < text.len() && !entry.ended => {
+            Some(known) if (known >= WHOLE_BYTES_MIN || is_grown) && known < text.len() && !entry.ended => {
                 let new = self.open(inspector, key)?;
                 self.lanes[new].is_whole = true;
                 self.move_held(inspector, vault, (slot, new), text)?;
-                Ok(Place { slot: new, start: 0, known: 0 })
+                Place { slot: new, start: 0, known: 0 }
             }
-            Some(_) | None => Ok(is_pieces),
-        }
+            Some(_) | None => is_pieces,
+        };
+        self.lanes[place.slot].grown = grown;
+        Ok(place)
     }
 
     /// Lets the strings that wait belong to the lane in which they are said whole.

@@ -37,7 +37,8 @@ impl StreamInspector {
     ///
     /// An event of its own is the end of a text. A member that tells an end is not believed beside a text that it would
     /// end: some providers write it into each event. It, and that a brief text is not gone on with, ends a text that
-    /// may be resumed: then it is judged together with what comes, and a value that had begun to leave ends the stream.
+    /// may be resumed: then it is judged together with what comes, and of a value that had begun to leave the rest is
+    /// masked, or ends the stream where more has left than might be a word.
     pub(super) fn ended_by(&mut self, held: &Held, ends: &[LaneEnd]) -> SmallVec<[usize; 2]> {
         let has_text = |slot: usize| {
             held.segments.iter().any(|segment| segment.slot == slot && !segment.text.is_empty())
@@ -81,8 +82,8 @@ impl StreamInspector {
         ended
     }
 
-    /// Forgets which texts there were: in a conversation, what is said after the end of all of them is another's, even
-    /// where it stands in the same place.
+    /// Forgets which texts there were: in a conversation, and where events are bodies, what is said after the end of all of
+    /// them is another's, even where it stands in the same place.
     pub(super) fn begin_anew(&mut self) {
         self.by_key.clear();
         self.sequels.clear();

@@ -1,5 +1,7 @@
 //! Reads one event: whose its texts are, and what has to be looked at.
 
+use std::hash::BuildHasher;
+
 use smallvec::SmallVec;
 
 use super::StreamInspector;
@@ -8,7 +10,6 @@ use super::names;
 use super::stop::Stop;
 use super::template::Template;
 use crate::llm::dialect::Channel;
-use crate::llm::dialect::LaneEnd;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
 use crate::llm::json;
@@ -41,7 +42,9 @@ impl StreamInspector {
     ) -> Result<SmallVec<[usize; 2]>, Stop> {
         let payload = held.payload.clone();
         let text = payload.get(string.raw.clone()).unwrap_or_default();
-        self.lanes[slot].said = None;
+        let hash = (self.lanes[slot].kind == LaneKind::Either).then(|| self.hasher.hash_one(text));
+        let entry = &mut self.lanes[slot];
+        (entry.said, entry.grown) = (hash.map(|hash| (text.len(), hash)), 0);
         held.holds_only(slot, self.lanes[slot].fed, string);
         self.feed(inspector, vault, slot, text).map(|()| SmallVec::new())
     }
@@ -103,11 +106,23 @@ impl StreamInspector {
         held.document = Some(document);
         held.is_read = true;
         stop.map_or(Ok(()), Err)?;
+        if self.is_body(inspector, held) {
+            self.begin_anew();
+            return Ok((0..self.lanes.len()).collect());
+        }
         let ended = self.ended_by(held, &ends);
-        if self.is_conversation && ends.iter().any(LaneEnd::is_of_all) {
+        let is_said = held.segments.iter().any(|segment| !segment.text.is_empty());
+        if self.is_conversation && ends.iter().any(|end| end.is_of_all(is_said)) {
             self.begin_anew();
         }
         Ok(ended)
+    }
+
+    /// Tells whether an event is a body of its own. One that goes on with what comes in pieces is none, whatever it says.
+    fn is_body(&self, inspector: &Inspector<'_>, held: &Held) -> bool {
+        let mut kinds = held.segments.iter().map(|segment| self.lanes[segment.slot].kind);
+        let is_said = held.document.as_ref().is_some_and(|it| inspector.dialect.is_body(&held.payload, it));
+        is_said && kinds.all(|kind| matches!(kind, LaneKind::Either | LaneKind::Stray))
     }
 
     /// Feeds the texts of an event that go on over events, and scans the others where something may be in them; returns
@@ -137,6 +152,9 @@ impl StreamInspector {
             }
             if let Some(key) = lane {
                 let (text, told) = (document.text(payload, string), self.observations.len());
+                if key.kind == LaneKind::Either {
+                    self.scan_begin(inspector, vault, held, (&key, string), &text)?;
+                }
                 if key.kind == LaneKind::Messages {
                     let is_suspect = touches(&suspects, &string.raw);
                     self.scan_string(inspector, vault, held, (document, at), is_suspect)?;

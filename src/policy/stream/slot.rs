@@ -96,6 +96,8 @@ pub(super) struct Slot {
     /// How long the text was when it was last said whole, or its last piece where that may turn out to be one, and
     /// its hash.
     pub(super) said: Option<(usize, u64)>,
+    /// How often in a row a piece began with the one before it.
+    pub(super) grown: u8,
     /// How it was before an end that may not be one.
     pub(super) resumable: Option<Box<Before>>,
     /// The values told at such an end, or in a message alone, and up to where the text left.
@@ -123,6 +125,7 @@ impl Slot {
             piece_from: 0,
             is_whole: key.kind == LaneKind::Whole,
             said: None,
+            grown: 0,
             resumable: None,
             told: Vec::new(),
             left_to: 0,
@@ -304,8 +307,12 @@ impl Slot {
             true => Cow::Borrowed(findings),
             false => findings.iter().filter(|it| !is_told(it)).cloned().collect(),
         };
-        let is_late = |it: &Finding| it.value.start < self.left_to && enforced.contains(it.detector);
-        // Of a stray text the rest of such a value is taken out.
+        // Of a stray text the rest of such a value is taken out. Of others it is masked, where no more has left than what
+        // is not held for being the begin of a value.
+        let is_held = self.kind == LaneKind::Joined || self.inside == Some(Inside::Json);
+        let left_max = if is_held { 0 } else { BEGUN_BYTES_MIN - 1 };
+        let is_late =
+            |it: &Finding| it.value.start + left_max < self.left_to && enforced.contains(it.detector);
         if !is_stray && news.iter().any(is_late) {
             return Err(Unreadable::Resumed);
         }
@@ -315,7 +322,12 @@ impl Slot {
         Ok(news)
     }
 
-    pub(super) fn add(&mut self, masks: Vec<Masked>) {
+    /// Notes what is to be masked; the mask of a value of which some has left stands before what is left of it.
+    pub(super) fn add(&mut self, mut masks: Vec<Masked>) {
+        if self.kind != LaneKind::Stray {
+            let late = masks.iter_mut().filter(|masked| masked.range.start < self.left_to);
+            late.for_each(|masked| masked.range.start = self.left_to.min(masked.range.end));
+        }
         if !masks.is_empty() {
             self.masks.extend(masks);
             self.masks = disjoint(std::mem::take(&mut self.masks).into()).into();

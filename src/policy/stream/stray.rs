@@ -44,7 +44,7 @@ impl StreamInspector {
             return Ok(());
         }
         let is_running = entry.is_running || goes_on(text, entry.fed);
-        let Place { slot, start, known } = self.place(inspector, vault, key, text)?;
+        let Place { slot, start, known } = self.place(inspector, vault, key, (text, false))?;
         let new = text.get(known..).unwrap_or_default();
         let entry = &mut self.lanes[slot];
         (entry.said, entry.is_running, entry.piece_from) = (said, is_running, entry.fed);

@@ -14,6 +14,7 @@ mod growing;
 mod hidden;
 mod images;
 mod layer2;
+mod live;
 mod memo;
 mod names;
 mod peers;
@@ -26,6 +27,7 @@ mod tokens;
 mod traffic;
 mod unknown;
 mod waiting;
+mod whole;
 
 use std::fmt::Write as _;
 use std::sync::Arc;

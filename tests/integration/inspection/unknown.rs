@@ -29,7 +29,7 @@ fn a_value_in_a_member_that_nobody_names_never_leaves_wherever_it_is_cut() {
     let token = github_token(&bench);
     let text = format!("It is {token} so");
     type Payload = fn(&str) -> Value;
-    let cases: [(&str, Option<&str>, StreamFormat, Payload, &str); 9] = [
+    let cases: [(&str, Option<&str>, StreamFormat, Payload, &str); 11] = [
         (
             "openai",
             Some("thread.message.delta"),
@@ -87,6 +87,20 @@ fn a_value_in_a_member_that_nobody_names_never_leaves_wherever_it_is_cut() {
             "/delta/message/narration",
         ),
         (
+            "cohere",
+            None,
+            StreamFormat::Ndjson,
+            |it| json!({ "is_finished": false, "event_type": "tool-calls-chunk", "text": it }),
+            "/text",
+        ),
+        (
+            "cohere",
+            None,
+            StreamFormat::Ndjson,
+            |it| json!({ "is_finished": false, "event_type": "tool-calls-chunk", "tool_call_delta": { "index": 0, "parameters": it } }),
+            "/tool_call_delta/parameters",
+        ),
+        (
             "generic",
             None,
             StreamFormat::Sse,
@@ -125,7 +139,7 @@ fn a_value_in_a_member_that_nobody_names_never_leaves_wherever_it_is_cut() {
 type Place = (&'static str, Option<&'static str>, StreamFormat, fn(&str) -> Value, &'static str);
 
 /// Places beside what comes in pieces.
-const BESIDE: [Place; 9] = [
+const BESIDE: [Place; 11] = [
     ("generic", None, StreamFormat::Sse, |it| json!({ "type": "x", "fragment": it }), "/fragment"),
     (
         "generic",
@@ -168,6 +182,20 @@ const BESIDE: [Place; 9] = [
         StreamFormat::Sse,
         |it| json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "novel", "told": { "narration": it } } }),
         "/content_block/told/narration",
+    ),
+    (
+        "bedrock",
+        None,
+        StreamFormat::Sse,
+        |it| json!({ "narration": it, "narration_token_count": 1 }),
+        "/narration",
+    ),
+    (
+        "cohere",
+        None,
+        StreamFormat::Ndjson,
+        |it| json!({ "is_finished": false, "event_type": "narration", "narration": it }),
+        "/narration",
     ),
     (
         "a2a",

@@ -1,7 +1,7 @@
 //! What stands over the border of two texts that a model reads as one: parts of a message, or messages of one speaker in
 //! a row.
 //!
-//! In: the texts of a document. Out: findings whose value begins in one text and ends in another, which no text holds
+//! In: the texts of a document. Those of answers that stand beside one another, as choices do, are none of one text. Out: findings whose value begins in one text and ends in another, which no text holds
 //! alone. Only what is near a border is read, with nothing in its place and with a space: who parts a value does not
 //! say which. Of a request that is what is said to a model, or is said to be its own words, of an answer what it says, or
 //! a tool or another agent. What a dialect calls a row is read in the same way, whole: words of a transcript, one by one.
@@ -11,8 +11,10 @@ use std::ops::Range;
 
 use super::shifted;
 use crate::llm::dialect::Channel;
+use crate::llm::dialect::Dialect;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
+use crate::llm::json::NodeId;
 use crate::llm::json::RawCursor;
 use crate::llm::json::StepView;
 use crate::policy::decision::Direction;
@@ -37,6 +39,9 @@ const JOINTS: [&[u8]; 2] = [b"", b" "];
 pub(super) struct Borders<'d> {
     channel: Option<Channel>,
     texts: Vec<Text<'d>>,
+    /// The answers that stand beside one another, where there are several, and which of them is read.
+    apart: Vec<NodeId>,
+    answer: Option<NodeId>,
 }
 
 /// A string of a document, and what it says.
@@ -60,6 +65,21 @@ struct Stretch {
 }
 
 impl<'d> Borders<'d> {
+    /// Returns the borders of a document of which nothing was read yet.
+    pub(super) fn of(dialect: &Dialect, text: &[u8], document: &Document) -> Self {
+        let apart = Some(dialect.apart(text, document)).filter(|answers| answers.len() > 1);
+        Self { apart: apart.unwrap_or_default(), ..Self::default() }
+    }
+
+    /// Returns the answer that a string is part of, if there are several.
+    fn answer(&self, document: &Document, string: &JsonString) -> Option<NodeId> {
+        if self.apart.is_empty() {
+            return None;
+        }
+        let mut way = std::iter::successors(Some(string.node), |node| document.parent(*node));
+        way.find(|node| self.apart.contains(node))
+    }
+
     /// Takes the next text of a document that is no name of a member, and reads what stands over the borders before it
     /// if somebody else speaks now.
     pub(super) fn take(
@@ -71,9 +91,10 @@ impl<'d> Borders<'d> {
         if channel == Channel::Metadata {
             return Ok(());
         }
-        if self.channel != Some(channel) {
+        let answer = self.answer(document, string);
+        if (self.channel, self.answer) != (Some(channel), answer) {
             self.read(sheet, (text, offset), document)?;
-            self.channel = Some(channel);
+            (self.channel, self.answer) = (Some(channel), answer);
         }
         let is_spoken = match (sheet.inspector.judged(), channel) {
             (_, Channel::ToolResult) => true,

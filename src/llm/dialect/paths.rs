@@ -1,0 +1,58 @@
+//! What is told of a request by its path alone, whichever API it is taken for.
+//!
+//! Whoever asks here decides about limits: all dialects are asked, for a path leads where the provider says, whatever a
+//! route calls its dialect.
+
+use super::Dialects;
+use super::pattern::glob;
+
+/// The globs over paths of one dialect.
+#[derive(Debug)]
+pub(super) struct Paths {
+    /// Behind which no model works.
+    pub(super) free: Vec<String>,
+    /// Where a body is a file, whatever its type says.
+    pub(super) files: Vec<String>,
+    /// Behind which models work whose use no answer tells; in small letters, as the next ones.
+    pub(super) unmetered: Vec<String>,
+    /// Where something is to be had that goes past whoever reads requests.
+    pub(super) past: Vec<String>,
+    /// The same, where a body asks for it.
+    pub(super) past_by_body: Vec<String>,
+}
+
+impl Dialects {
+    /// Tells whether what is asked at a path (no query) works no model: tokens are counted there, files brought.
+    pub fn is_free(&self, path: &str) -> bool {
+        self.has_path(path, |paths| &paths.free)
+    }
+
+    /// Tells whether the body of what is asked at a path (no query) is a file, whatever its type says.
+    pub fn takes_file(&self, path: &str) -> bool {
+        self.has_path(path, |paths| &paths.files)
+    }
+
+    /// Tells whether what is asked at a path (no query) has models work whose use no answer to it tells: batches, training.
+    /// Some providers read paths in any case, and with a slash at their end.
+    pub fn is_unmetered(&self, path: &str) -> bool {
+        let path = path.trim_end_matches('/').to_ascii_lowercase();
+        self.has_path(&path, |paths| &paths.unmetered)
+    }
+
+    /// Tells whether what is asked at a path (no query), with a body or without one, opens what goes past whoever reads
+    /// requests: a secret, a key or a call. Some providers read paths in any case, and nothing behind a semicolon.
+    pub fn goes_past(&self, path: &str, has_body: bool) -> bool {
+        let path = path.split(';').next().unwrap_or_default().trim_end_matches('/').to_ascii_lowercase();
+        self.has_path(&path, |paths| &paths.past)
+            || has_body && self.has_path(&path, |paths| &paths.past_by_body)
+    }
+
+    /// Returns the names of the fields of an answer's head that tell its caller where to go on.
+    pub fn leads(&self) -> impl Iterator<Item = &str> {
+        self.ranked.iter().flat_map(|dialect| &dialect.leads).map(String::as_str)
+    }
+
+    fn has_path(&self, path: &str, globs: impl Fn(&Paths) -> &Vec<String>) -> bool {
+        self.ranked.iter().flat_map(|dialect| globs(&dialect.paths)).any(|it| glob(it, path))
+    }
+}

@@ -1,0 +1,75 @@
+//! What the begin of a response shows of it, whatever that is called.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+
+use super::context::Exchange;
+use crate::llm::media::Media;
+use crate::llm::ndjson;
+use crate::llm::sse;
+use crate::llm::stream::StreamFormat;
+use crate::proxy::coding::Coding;
+use crate::proxy::coding::CodingFault;
+use crate::proxy::coding::CodingLimits;
+use crate::proxy::coding::StreamDecoder;
+
+/// How much of a response shows whether it is text, in bytes.
+pub(super) const BEGIN_BYTES: usize = 512;
+/// How long the first of JSON lines may be that are not declared as such, in bytes.
+pub(super) const LINE_BYTES: usize = 64 << 10;
+/// The same where it is coded, and how much that may unfold to: it is undone anew with each piece.
+pub(super) const CODED_LINE_BYTES: usize = 4 << 10;
+const UNFOLDED_BYTES: usize = 256 << 10;
+
+/// What a response begins with.
+#[derive(Default)]
+pub(super) struct Begun {
+    pub(super) bytes: Bytes,
+    /// Whether that is all of it.
+    pub(super) is_over: bool,
+}
+
+/// Returns what the begin of a body says, without its content coding as far as it goes.
+pub(super) fn shown<'b>(
+    begin: &'b [u8],
+    coding: &Result<Option<Coding>, CodingFault>,
+    limits: CodingLimits,
+) -> Cow<'b, [u8]> {
+    match coding {
+        Ok(None) => Cow::Borrowed(begin),
+        Ok(Some(coding)) => {
+            let limits = CodingLimits { decoded_bytes_max: UNFOLDED_BYTES, ..limits };
+            let begin = begin.get(..CODED_LINE_BYTES).unwrap_or(begin);
+            let decoded = StreamDecoder::new(*coding, limits).and_then(|mut decoder| decoder.push(begin));
+            Cow::Owned(decoded.unwrap_or_default().into())
+        }
+        Err(_) => Cow::Borrowed(&[]),
+    }
+}
+
+/// Returns which stream a body begins as, if as any; nothing, while it may still.
+pub(super) fn stream_begun(begin: &[u8]) -> Option<Option<StreamFormat>> {
+    match (sse::begins(begin), ndjson::begins(begin)) {
+        (Some(true), _) => Some(Some(StreamFormat::Sse)),
+        (_, Some(true)) => Some(Some(StreamFormat::Ndjson)),
+        (Some(false), Some(false)) => Some(None),
+        (None, _) | (_, None) => None,
+    }
+}
+
+/// Returns whether a body that is declared to be one object begins as several do, one a line; nothing, while it may still.
+pub(super) fn lines_begun(begin: &[u8]) -> Option<Option<StreamFormat>> {
+    ndjson::goes_on(begin).map(|goes_on| goes_on.then_some(StreamFormat::Ndjson))
+}
+
+/// Tells whether an API is one whose streams are objects, one a line: some call them JSON.
+pub(super) fn speaks_lines(exchange: &Exchange) -> bool {
+    exchange.detected.as_ref().is_some_and(|detected| detected.dialect.speaks_lines())
+}
+
+/// Tells whether what is declared to hold no text is none by how it begins. A PDF looks like one for a while; what it
+/// holds is compressed.
+pub(super) fn is_opaque(begin: &[u8]) -> bool {
+    begin.starts_with(b"%PDF-") || Media::looks_binary(begin) && !Media::looks_wide(begin)
+}

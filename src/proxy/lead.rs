@@ -1,0 +1,95 @@
+//! Addresses that a provider gives its caller to go on at: they lead back to the gateway.
+//!
+//! In: the head of an answer. SDKs send a file to the address that the answer to an upload's begin tells, poll the one
+//! that a long work is to be had at, and follow redirections. One that leads to a target of the route is told anew, as
+//! one of this gateway. In the fields that dialects name (`leads`), any other meets the fail mode: what would be sent there
+//! nobody here would read. Where else a redirection leads is left to the caller, as every link in an answer is.
+
+use http::HeaderValue;
+use http::StatusCode;
+use http::Uri;
+use http::header;
+use pingora::http::ResponseHeader;
+use pingora::proxy::Session;
+
+use super::bound_for;
+use super::context::Exchange;
+use super::path;
+use super::reject::Rejection;
+use super::request::text_header;
+use crate::policy::decision::FailMode;
+use crate::policy::inspect::Unreadable;
+use crate::policy::route::Upstream;
+
+/// Says by which scheme the caller asked whoever stands before the gateway.
+const FORWARDED_SCHEME: header::HeaderName = header::HeaderName::from_static("x-forwarded-proto");
+
+/// Lets the addresses in a head lead back.
+///
+/// # Errors
+/// Fails where one leads past the gateway and the policy does not let that pass.
+pub(super) fn back(
+    session: &Session,
+    exchange: &Exchange,
+    head: &mut ResponseHeader,
+) -> Result<(), Rejection> {
+    let is_open = exchange.passage.as_ref().is_some_and(|passage| passage.policy.fail_mode == FailMode::Open);
+    for name in exchange.rules.dialects.leads() {
+        let Some(told) = head.headers.get(name) else { continue };
+        match (led_back(session, exchange, told), is_open) {
+            (Some(address), _) => replace(head, name, address),
+            (None, true) => {}
+            (None, false) => return Err(Rejection::UnreadableResponse(Unreadable::Past)),
+        }
+    }
+    let told = head.headers.get(header::LOCATION).filter(|_| leads_on(head.status));
+    if let Some(address) = told.and_then(|told| led_back(session, exchange, told)) {
+        replace(head, header::LOCATION.as_str(), address);
+    }
+    Ok(())
+}
+
+fn leads_on(status: StatusCode) -> bool {
+    status.is_redirection() || matches!(status, StatusCode::CREATED | StatusCode::ACCEPTED)
+}
+
+fn replace(head: &mut ResponseHeader, name: &str, address: HeaderValue) {
+    // The name stands in the head already.
+    let _ = head.insert_header(name.to_owned(), address);
+}
+
+/// Returns an address of the gateway for one that a provider told; none, where that leads elsewhere.
+fn led_back(session: &Session, exchange: &Exchange, told: &HeaderValue) -> Option<HeaderValue> {
+    let uri: Uri = told.to_str().ok()?.parse().ok()?;
+    let Some(authority) = uri.authority() else {
+        // Without a host it is one of whoever was asked.
+        return Some(told.clone()).filter(|_| uri.path().starts_with('/'));
+    };
+    let tls = match uri.scheme_str()? {
+        "https" => true,
+        "http" => false,
+        _ => return None,
+    };
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+    let is_it = |target: &&Upstream| (target.tls, &*target.host, target.port) == (tls, &*host, port);
+    let route = exchange.passage.as_ref()?.route();
+    let target = route.upstreams.iter().find(is_it)?;
+    let rest = uri.path().strip_prefix(&target.base_path).filter(|rest| rest.starts_with('/'))?;
+    let prefix = if route.strip_prefix && route.path_prefix != "/" { &route.path_prefix } else { "" };
+    let own = format!("{prefix}{rest}");
+    let (passage, _) = bound_for(session, exchange, &path::normalise(&own).ok()?)?;
+    passage.route().upstreams.iter().find(is_it)?;
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    HeaderValue::from_str(&format!("{}{own}{query}", origin(session)?)).ok()
+}
+
+/// Returns what the caller calls the gateway.
+fn origin(session: &Session) -> Option<String> {
+    let head = session.req_header();
+    let host = text_header(session, header::HOST).or_else(|| head.uri.authority().map(|it| it.as_str()))?;
+    let is_tls = session.digest().is_some_and(|digest| digest.ssl_digest.is_some())
+        || text_header(session, FORWARDED_SCHEME) == Some("https");
+    let scheme = if is_tls { "https" } else { "http" };
+    Some(format!("{scheme}://{host}"))
+}
