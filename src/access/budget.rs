@@ -14,6 +14,9 @@
 //! ([`shared`]) all nodes decide together about each reservation before its exchange passes, so that a key uses no more
 //! beyond its budget at all of them than it could at one; else, and while nobody can be asked, a key can use on each node
 //! what is left of its budget as that node knows it, between two of these moments.
+//!
+//! A clock that goes ahead begins a day, as nobody can know that it is wrong. One that goes back begins none: what is used
+//! counts on in the day that has begun, or, if that is further ahead than tomorrow, what was counted there counts today.
 
 mod account;
 mod calendar;

@@ -57,14 +57,29 @@ impl Account {
 
     /// Returns what all nodes have used in the day and the month of a moment, with what is not written yet.
     pub(super) fn spent(&self, now: Timestamp) -> Spent {
-        let mut spent = self.stored.spent.and(self.fresh);
+        let [stored, fresh] = self.parts(now);
+        let mut spent = stored.and(fresh);
         spent.roll(now);
         spent
     }
 
-    /// Counts what was used.
+    /// Returns what is written and what is not, by the clock as it is now.
+    fn parts(&self, now: Timestamp) -> [Spent; 2] {
+        let now = Spent::of(Amount::default(), Amount::default(), now);
+        [self.stored.spent, self.fresh].map(|spent| spent.back_to(&now))
+    }
+
+    /// Counts what was used, now.
     pub(super) fn count(&mut self, used: Spent) {
-        self.fresh = self.fresh.and(used);
+        if used.is_nothing() {
+            return;
+        }
+        let in_doubt = self.in_doubt.iter_mut().map(|(_, spent)| spent);
+        for spent in [&mut self.stored.spent, &mut self.fresh].into_iter().chain(in_doubt) {
+            *spent = spent.back_to(&used);
+        }
+        let begun = self.stored.spent.and(self.fresh);
+        self.fresh = self.fresh.and(used.not_before(&begun));
     }
 
     /// Returns what a process is to write where there is something new, under a number that is new as well, or of a try
@@ -90,7 +105,7 @@ impl Account {
             let this_month = if spent.month == month { spent.this_month } else { Amount::default() };
             [today, this_month]
         };
-        let (stored, fresh) = (of(&self.stored.spent), of(&self.fresh));
+        let [stored, fresh] = self.parts(now).map(|spent| of(&spent));
         let (budget, grant, reserved) = (self.budget, self.grant, self.reserved);
         Standing { budget, grant, day, month, stored, fresh, reserved }
     }

@@ -7,6 +7,10 @@ use super::Amount;
 use super::DAY_S;
 use super::Spent;
 
+/// How many days an account may be ahead of the clock: nodes do not all begin them at one moment. What is further ahead was
+/// counted by a clock that was wrong.
+const DAYS_AHEAD_MAX: i64 = 1;
+
 impl Amount {
     /// Returns as much, and no less than another amount.
     pub fn at_least(self, other: Self) -> Self {
@@ -64,6 +68,21 @@ impl Spent {
             today: newer(self.day, other.day, self.today, other.today),
             this_month: newer(self.month, other.month, self.this_month, other.this_month),
         }
+    }
+
+    /// Returns it as it stands in the day and the month of another: what a clock that was wrong counted far ahead counts
+    /// there, for else it would count nowhere until that day has come.
+    pub(super) fn back_to(self, now: &Self) -> Self {
+        match self.day > now.day.saturating_add(DAYS_AHEAD_MAX) {
+            true => Self { day: now.day, month: self.month.min(now.month), ..self },
+            false => self,
+        }
+    }
+
+    /// Returns it in no earlier day and month than another: where the clock was set back a little, what is used counts in
+    /// those that have begun.
+    pub(super) fn not_before(self, begun: &Self) -> Self {
+        Self { day: self.day.max(begun.day), month: self.month.max(begun.month), ..self }
     }
 
     /// Begins a new day or month; a clock that was set back begins none.

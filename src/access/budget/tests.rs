@@ -77,6 +77,44 @@ fn a_budget_is_used_up_and_begins_anew() {
 }
 
 #[test]
+fn a_clock_that_was_wrong_gives_a_key_no_more_than_a_day_and_takes_none_away() {
+    let (before, wrong) = (at("2026-11-21T12:00:00Z"), at("2027-01-20T12:00:00Z"));
+    let after = before + Duration::from_secs(60);
+    let store = Store::in_memory();
+    let mut budgets = Budgets::open(&store).unwrap();
+    budgets.set(KEY, Budget { tokens_per_month: Some(150), ..tokens(100) }, Spent::default()).unwrap();
+    spend(&budgets, 10, before).unwrap();
+    spend(&budgets, 20, wrong).unwrap();
+    for spent in [50, 80] {
+        assert_eq!(spend(&budgets, 30, after), Ok(()));
+        assert_eq!(today(&budgets, after), spent);
+        budgets.flush().unwrap();
+        budgets = Budgets::open(&store).unwrap();
+    }
+    assert_eq!(spend(&budgets, 20, after), Ok(()));
+    assert!(spend(&budgets, 1, after).is_err(), "what was used after the clock came back counts");
+    let (tomorrow, next_month) = (at("2026-11-22T00:00:00Z"), at("2026-12-01T00:00:00Z"));
+    assert_eq!(spend(&budgets, 50, tomorrow), Ok(()), "the day begins anew when it does");
+    assert!(spend(&budgets, 1, tomorrow).is_err(), "not so the month");
+    assert_eq!(spend(&budgets, 1, next_month), Ok(()));
+}
+
+#[test]
+fn what_a_node_uses_whose_day_has_not_begun_yet_counts_in_the_one_that_has() {
+    let (early, late) = (at("2026-11-22T00:00:01Z"), at("2026-11-21T23:59:59Z"));
+    let store = Store::in_memory();
+    let [ahead, behind] = [(); 2].map(|()| Budgets::open(&store).unwrap());
+    ahead.set(KEY, tokens(100), Spent::default()).unwrap();
+    spend(&ahead, 10, early).unwrap();
+    ahead.flush().unwrap();
+    behind.follow().unwrap();
+    spend(&behind, 20, late).unwrap();
+    behind.flush().unwrap();
+    ahead.follow().unwrap();
+    assert_eq!([today(&ahead, early), today(&behind, late)], [30; 2]);
+}
+
+#[test]
 fn money_is_a_budget_too_and_needs_a_price() {
     let budgets = budgets(Budget { cost_per_day: Some(1000), ..Budget::default() });
     let now = at("2026-11-21T12:00:00Z");
