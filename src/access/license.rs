@@ -323,7 +323,7 @@ fn is_whole(token: &str) -> bool {
         && parts.next().is_none()
 }
 
-/// Times as JWT has them: whole seconds since the epoch (RFC 7519 §2).
+/// Times as JWT has them: seconds since the epoch, which may have fractions (RFC 7519 §2). Ours have none.
 mod seconds {
     use jiff::Timestamp;
     use serde::Deserialize;
@@ -336,8 +336,14 @@ mod seconds {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(input: D) -> Result<Timestamp, D::Error> {
-        let seconds = i64::deserialize(input)?;
-        Timestamp::from_second(seconds).map_err(|_| D::Error::custom("not a time"))
+        let seconds = serde_json::Number::deserialize(input)?;
+        let read = match (seconds.as_i64(), seconds.as_f64()) {
+            (Some(whole), _) => Timestamp::from_second(whole).ok(),
+            // What does not fit is no time either way.
+            (None, Some(parts)) => Timestamp::from_millisecond((parts * 1000.0).round() as i64).ok(),
+            (None, None) => None,
+        };
+        read.ok_or_else(|| D::Error::custom("not a time"))
     }
 
     /// The same, of a moment that may be left out.

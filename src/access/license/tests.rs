@@ -81,13 +81,28 @@ fn a_licence_counts_from_the_moment_that_it_names_on() {
     let early = License { not_before: Some(moment(1)), ..license(Tier::Developer) };
     assert_eq!(early.check(moment(999_699)), Err(LicenseFault::NotYet));
     let (file, now) = (office.folder.path().join("license.jwt"), moment(1_500_000));
-    for wrong in [serde_json::json!("soon"), serde_json::json!(1.5), serde_json::json!(i64::MAX)] {
+    for wrong in [serde_json::json!("soon"), serde_json::json!(1e300), serde_json::json!(i64::MAX)] {
         let mut claims = serde_json::to_value(license(Tier::Enterprise)).unwrap();
         claims["nbf"] = wrong;
         fs::write(&file, jose::SigningKey::sign(&office.key, &claims, None)).unwrap();
         office.licensing.reload();
         assert_eq!(office.licensing.standing(now).fault, Some(LicenseFault::Malformed), "{claims}");
     }
+}
+
+#[test]
+fn a_licence_may_name_its_moments_in_fractions_of_a_second() {
+    let mut claims = serde_json::to_value(license(Tier::Enterprise)).unwrap();
+    for (name, seconds) in [("iat", 999_999.75), ("nbf", 1_000_000.5), ("exp", 1_999_999.123)] {
+        claims[name] = seconds.into();
+    }
+    let office = office(&license(Tier::Community));
+    let token = jose::SigningKey::sign(&office.key, &claims, None);
+    let ends = Timestamp::from_millisecond(1_999_999_123).unwrap();
+    let before = ends - std::time::Duration::from_millis(1);
+    assert_eq!(office.licensing.verify(&token, before).map(|it| it.expires_at), Ok(ends));
+    assert_eq!(office.licensing.verify(&token, ends), Err(LicenseFault::Expired));
+    assert_eq!(office.licensing.verify(&token, moment(999_699)), Err(LicenseFault::NotYet));
 }
 
 #[test]
