@@ -1,6 +1,8 @@
 //! Where an exchange stands in a trace (W3C Trace Context, <https://www.w3.org/TR/trace-context/>).
 
 use http::HeaderMap;
+use http::HeaderName;
+use http::HeaderValue;
 use opentelemetry::Context;
 use opentelemetry::TraceFlags;
 use opentelemetry::propagation::TextMapPropagator;
@@ -15,6 +17,8 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::IdGenerator;
 use opentelemetry_sdk::trace::RandomIdGenerator;
 
+const PARENT: &str = "traceparent";
+const STATE: &str = "tracestate";
 /// The longest `tracestate` that is passed on: as much as everybody has to (section 3.3.1.5), and no more.
 const STATE_BYTES_MAX: usize = 512;
 
@@ -68,7 +72,7 @@ impl Trace {
         let is_stateless = self.provider.trace_state().header().is_empty();
         TraceContextPropagator::new().inject_context(&context, &mut HeaderInjector(headers));
         if is_stateless {
-            headers.remove("tracestate");
+            headers.remove(STATE);
         }
     }
 
@@ -86,10 +90,18 @@ impl Sampling {
     }
 }
 
-/// Returns what a caller tells, if it can be read and means anything.
+/// Returns what a caller tells, if it can be read and means one thing: of two places in traces nobody knows which counts.
 fn told(headers: &HeaderMap) -> Option<SpanContext> {
+    let mut parents = headers.get_all(PARENT).iter();
+    let (parent, None) = (parents.next()?, parents.next()) else { return None };
+    let mut told = HeaderMap::from_iter([(HeaderName::from_static(PARENT), parent.clone())]);
+    // A list may be told in several fields.
+    let states = headers.get_all(STATE).iter().map(|state| state.as_bytes().trim_ascii());
+    let states: Vec<&[u8]> = states.filter(|state| !state.is_empty()).collect();
+    let state = HeaderValue::from_bytes(&states.join(&b',')).ok();
+    told.extend(state.map(|state| (HeaderName::from_static(STATE), state)));
     let context =
-        TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
+        TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(&told));
     let told = context.span().span_context().clone();
     told.is_valid().then(|| with_bounded_state(told))
 }
@@ -139,6 +151,20 @@ mod tests {
             assert!(trace.parent.is_none() && trace.is_sampled(), "{parent}");
             assert!(!Trace::begin(&headers(parent), sampling(trust, 0)).is_sampled());
         }
+    }
+
+    #[test]
+    fn a_state_in_several_fields_is_one_and_two_parents_are_none() {
+        let mut headers = headers(CALLER);
+        for state in ["one=1,two=2", "", "three=3"] {
+            headers.append(STATE, state.parse().expect("a value"));
+        }
+        let mut told = HeaderMap::new();
+        Trace::begin(&headers, sampling(true, 0)).tell(&mut told);
+        assert_eq!(told[STATE], "one=1,two=2,three=3");
+        headers.append(PARENT, CALLER.replace("4bf9", "5ca1").parse().expect("a value"));
+        let trace = Trace::begin(&headers, sampling(true, 100));
+        assert!(trace.parent.is_none() && trace.is_sampled(), "{trace:?}");
     }
 
     #[test]
