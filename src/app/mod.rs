@@ -10,6 +10,8 @@ mod certificates;
 pub mod compiled;
 pub mod control;
 mod ending;
+mod error;
+mod files;
 mod forwarding;
 mod frameworks;
 mod inherit;
@@ -95,6 +97,9 @@ use crate::telemetry::logging;
 use crate::tls::CertificateStore;
 
 pub use self::ending::Invocation;
+pub use self::error::StartError;
+pub use self::files::files_allowed;
+pub use self::files::files_wanted;
 pub use self::memory::gives_memory_back;
 pub use self::state::StateError;
 
@@ -127,34 +132,6 @@ pub struct Wanted {
     pub invocation: Option<Invocation>,
 }
 
-/// Why the gateway does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The configuration is wrong; here is all of it.
-    #[error("the configuration has {} faults", .0.len())]
-    Config(Vec<ConfigFault>),
-    /// The state directory cannot be used.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// An address cannot be bound.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The sockets cannot be served: too many files are open.
-    #[error("the listening sockets cannot be used: {0}")]
-    Sockets(#[source] std::io::Error),
-    /// Nobody hands a place over.
-    #[error("there is no process to take over from at standard input: {0}")]
-    TakeOver(#[source] std::io::Error),
-    /// Nobody could ask the process for anything.
-    #[error("signals cannot be listened for: {0}")]
-    Signals(#[source] std::io::Error),
-}
-
 /// Runs the gateway until the process is asked to end.
 ///
 /// # Errors
@@ -181,6 +158,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     });
     let config = config.map_err(StartError::Config)?;
     let log = logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
+    files::allow_files(&config)?;
     let manager = Arc::new(Manager::of_environment());
     let (proxy_sockets, admin_sockets) = sockets(&wanted, &config, &manager)?;
     let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));

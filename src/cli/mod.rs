@@ -153,6 +153,7 @@ fn failed(error: &StartError) -> ExitCode {
         }
         StartError::State(_)
         | StartError::Listen { .. }
+        | StartError::Files { .. }
         | StartError::Sockets(_)
         | StartError::TakeOver(_)
         | StartError::Signals(_) => {

@@ -145,6 +145,45 @@ fn a_log_that_nobody_reads_any_more_ends_nothing() {
     assert_eq!(process.wait().expect("it ends").code(), Some(0));
 }
 
+/// Starts the gateway under a limit of open files, as `ulimit` sets it, and returns what it has, or what it said.
+fn started_under(limit: &str) -> Result<String, (Option<i32>, String)> {
+    let directory = tempfile::tempdir().unwrap();
+    let script = format!("ulimit {limit} && exec \"$0\" run --ready-file ready.json");
+    let mut process = Command::new("bash")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_portcullis")])
+        .current_dir(directory.path())
+        .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
+        .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("bash runs");
+    let deadline = Instant::now() + PATIENCE * 3;
+    while !directory.path().join("ready.json").exists() {
+        if process.try_wait().expect("a child can be asked").is_some() {
+            let output = process.wait_with_output().expect("it has ended");
+            return Err((output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned()));
+        }
+        assert!(Instant::now() < deadline, "it neither serves nor ends");
+    }
+    let limits = fs::read_to_string(format!("/proc/{}/limits", process.id())).expect("Linux tells");
+    process.kill().expect("it runs");
+    process.wait().expect("it ends");
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    Ok(line.expect("the limit of open files").trim().to_owned())
+}
+
+/// Too few open files are told before anything is begun; what may be raised is.
+#[test]
+fn a_start_has_the_open_files_that_it_needs_or_says_so() {
+    let (code, said) = started_under("-n 60").expect_err("nothing can be served");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("60 open files are not enough") && !said.contains("panicked"), "{said}");
+    let limits = started_under("-Sn 512").expect("a start raises it");
+    let numbers: Vec<u64> = limits.split_whitespace().flat_map(str::parse).collect();
+    let hard = numbers.get(1).copied().unwrap_or(u64::MAX);
+    assert_eq!(numbers[0], hard.min(24_128), "{limits}");
+}
+
 #[test]
 fn shells_and_man_know_every_command() {
     let directory = tempfile::tempdir().unwrap();

@@ -8,13 +8,6 @@ use super::Outcome;
 use crate::app;
 use crate::config::Config;
 
-/// What a connection of a caller may cost: its own descriptor, and one to a provider.
-const FILES_PER_CONNECTION: u64 = 2;
-/// The store, segments, listeners, sinks.
-const FILES_BESIDE: u64 = 128;
-const LIMITS: &str = "/proc/self/limits";
-const OPEN_FILES: &str = "Max open files";
-
 /// Looks at the clock and at limits.
 pub(super) fn checks(config: &Config, now: Timestamp) -> Vec<Check> {
     vec![clock(config, now), files(config)]
@@ -38,21 +31,19 @@ fn clock(config: &Config, now: Timestamp) -> Check {
 }
 
 fn files(config: &Config) -> Check {
-    let connections = (config.proxy.max_connections + config.admin.max_connections) as u64;
-    let wanted = connections * FILES_PER_CONNECTION + FILES_BESIDE;
-    let text = std::fs::read_to_string(LIMITS).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix(OPEN_FILES));
-    let soft = line.and_then(|rest| rest.split_whitespace().next());
-    match soft.map(|soft| (soft, soft.parse::<u64>())) {
-        Some(("unlimited", _)) => Check::new("machine", "open files", Outcome::Good, "unlimited"),
-        Some((_, Ok(soft))) if soft >= wanted => {
-            Check::new("machine", "open files", Outcome::Good, format!("{soft}, {wanted} are enough"))
+    let (wanted, [allowed, maximum]) = (app::files_wanted(config), app::files_allowed());
+    let (outcome, detail) = match (allowed, maximum) {
+        (None, _) => (Outcome::Good, "unlimited".to_owned()),
+        (Some(allowed), _) if allowed >= wanted => (Outcome::Good, format!("{allowed}, {wanted} are enough")),
+        (Some(allowed), maximum) if maximum.is_none_or(|maximum| maximum >= wanted) => {
+            (Outcome::Good, format!("{allowed}, a start raises it to {wanted}"))
         }
-        Some((_, Ok(soft))) => {
+        (Some(allowed), maximum) => {
+            let most = maximum.unwrap_or(allowed);
             let detail =
-                format!("{soft}, max_connections may need {wanted}: raise LimitNOFILE, or ulimit -n");
-            Check::new("machine", "open files", Outcome::Warning, detail)
+                format!("{most} at most, max_connections may need {wanted}: raise LimitNOFILE, or ulimit -n");
+            (Outcome::Warning, detail)
         }
-        _ => Check::new("machine", "open files", Outcome::Warning, "the limit cannot be read"),
-    }
+    };
+    Check::new("machine", "open files", outcome, detail)
 }
