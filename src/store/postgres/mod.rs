@@ -66,8 +66,14 @@ const MARGIN: Duration = Duration::from_millis(250);
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresFault {
     /// The URL cannot be read; it is not shown, because it holds a password.
-    #[error("the URL of the database is none: expected postgres://USER:PASSWORD@HOST/DATABASE")]
+    #[error(
+        "the URL of the database is none: expected postgres://USER:PASSWORD@HOST/DATABASE, certificates are set by \
+         store.postgres.ca_file"
+    )]
     Url,
+    /// The URL asks for TLS (`sslmode`), and the configuration turns it off.
+    #[error("the URL of the database asks for TLS, which store.postgres.tls turns off")]
+    TlsOff,
     /// There is nothing where the URL should lie. A relative path of a file is one from the working directory.
     #[error("the URL of the database cannot be read from {0}")]
     NoUrl(SecretPlace),

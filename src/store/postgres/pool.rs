@@ -55,13 +55,23 @@ pub(super) struct Pool {
 /// A call that waits for a connection.
 struct Waiting<'a>(&'a AtomicUsize);
 
+/// Reads where the database is. Modes of TLS that name what is checked are those of libpq; with TLS all of it is
+/// checked here.
+fn read(url: &str) -> Result<tokio_postgres::Config, PostgresFault> {
+    let plain = ["sslmode=verify-full", "sslmode=verify-ca"]
+        .iter()
+        .fold(url.trim().to_owned(), |url, mode| url.replace(mode, "sslmode=require"));
+    let database: tokio_postgres::Config = plain.parse().map_err(|_| PostgresFault::Url)?;
+    if database.get_hosts().is_empty() { Err(PostgresFault::Url) } else { Ok(database) }
+}
+
 impl Pool {
     pub(super) fn new(url: &str, config: &PostgresConfig, handle: Handle) -> Result<Self, PostgresFault> {
-        let mut database: tokio_postgres::Config = url.trim().parse().map_err(|_| PostgresFault::Url)?;
-        if database.get_hosts().is_empty() {
-            return Err(PostgresFault::Url);
-        }
+        let mut database = read(url)?;
         let over_tcp = database.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
+        if over_tcp && !config.tls && database.get_ssl_mode() == SslMode::Require {
+            return Err(PostgresFault::TlsOff);
+        }
         let tls = (config.tls && over_tcp).then(|| TlsClient::new(config.ca_file.as_deref()));
         let tls = tls.transpose()?.map(Tls);
         database

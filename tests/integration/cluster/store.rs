@@ -4,12 +4,15 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
+use rcgen::CertificateParams;
+use rcgen::KeyPair;
 use serde_json::Value;
 use serde_json::json;
 
 use super::call;
 use super::eventually;
 use super::folder;
+use super::free_port;
 use super::postgres::Postgres;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
@@ -84,4 +87,69 @@ fn a_second_gateway_is_not_let_in_and_wrong_settings_are_named() {
     let said = run(&other, ("PORTCULLIS__STORE__POSTGRES__TLS", "false"));
     assert!(said.contains("the database cannot be used") && !said.contains("hidden"), "{said}");
     drop(first);
+}
+
+/// Lets a server speak TLS only, under a certificate for a name; returns the certificate.
+fn speak_tls(server: &Postgres, name: &str) -> String {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+    let certificate = params.self_signed(&key).expect("a certificate").pem();
+    // The server's own user has to own them.
+    for (file, text) in [("server.key", key.serialize_pem()), ("server.crt", certificate.clone())] {
+        server.sql(&format!(
+            "COPY (SELECT unnest(string_to_array('{text}', E'\\n'))) TO PROGRAM 'umask 077; cat > {file}'"
+        ));
+    }
+    server.sql("COPY (SELECT 1) TO PROGRAM 'cat; sed -i s/^host/hostssl/ pg_hba.conf'");
+    server.sql("ALTER SYSTEM SET ssl = on");
+    server.sql("SELECT pg_reload_conf()");
+    eventually(Duration::from_secs(10), "the server speaks TLS", || server.sql("SHOW ssl") == "on");
+    certificate
+}
+
+#[test]
+fn the_database_is_reached_over_tls_if_its_certificate_is_one_that_is_trusted_and_its_own() {
+    let port = free_port();
+    let server = Postgres::start_on(port);
+    let certificate = speak_tls(&server, "localhost");
+    let other = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    let other = other.self_signed(&KeyPair::generate().expect("a key")).expect("a certificate").pem();
+    let (at_address, over_tls) = (Postgres::url_at(port), "sslmode=verify-full");
+    let at_name = at_address.replace("127.0.0.1", "localhost");
+    let in_place = |url: &str, trusted: &str, tls: bool| {
+        let folder = folder(url, &format!("[cluster]\nenabled = true\n{UNLIMITED}"));
+        let (file, ca) = (folder.path().join("gateway.toml"), folder.path().join("ca.pem"));
+        let text = fs::read_to_string(&file).expect("it is there");
+        let text = text.replace("tls = false", &format!("tls = {tls}\nca_file = \"ca.pem\""));
+        fs::write(file, text).and_then(|()| fs::write(ca, trusted)).expect("it is writable");
+        folder
+    };
+    let refused = |url: &str, trusted: &str, tls: bool| {
+        let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+            .args(["run", "--config", "gateway.toml"])
+            .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
+            .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
+            .current_dir(in_place(url, trusted, tls).path())
+            .output()
+            .expect("it runs");
+        assert!(!output.status.success());
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat()
+    };
+    let secured = format!("{at_name}?{over_tls}");
+    for (url, trusted, tls, expected) in [
+        (&at_name, &other, true, "invalid peer certificate"),
+        (&at_address, &certificate, true, "not valid for name"),
+        (&at_name, &certificate, false, "no encryption"),
+        (&secured, &certificate, false, "asks for TLS, which store.postgres.tls turns off"),
+    ] {
+        let said = refused(url, trusted, tls);
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    for url in [&at_name, &secured] {
+        let gateway = start(in_place(url, &certificate, true));
+        let over_tcp = "FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE client_addr IS NOT NULL";
+        let told = server.sql(&format!("SELECT bool_and(ssl), count(*) > 0 {over_tcp}"));
+        assert_eq!(told, "t|t");
+        drop(gateway);
+    }
 }
