@@ -69,7 +69,8 @@
 //!
 //! # Retention
 //! `audit.retention_days` and `audit.retention_bytes`; whole segments are dropped, oldest first. What is left verifies: its
-//! first segment names the hash it follows.
+//! first segment names the hash it follows. A clock that jumped (a WARN, and a warning of `/health`), or that says of a log at
+//! a start that all of it is past its age, is believed after a day: until then nothing is dropped for its age.
 //!
 //! # Verifying a copy
 //! ```text

@@ -45,7 +45,8 @@ enum Source {
 struct FromJournal {
     log: Arc<Log>,
     query: Query,
-    ids: Range<Ulid>,
+    /// What is asked for, in rising order.
+    ids: Vec<Range<Ulid>>,
     next: Position,
     end: Position,
     node: Option<Arc<str>>,
@@ -106,12 +107,13 @@ impl Export {
         node: Option<Arc<str>>,
     ) -> Result<Self, QueryError> {
         let query = index.resolved(query);
-        let ids = query.first_id()..query.end_id();
-        let next = match ids.start {
-            Ulid(0) => log.start(),
-            Ulid(first) => index.position_after(Ulid(first - 1))?,
-        };
+        let ids = index.spans(&query)?;
         let end = log.committed();
+        let next = match ids.first().map(|ids| ids.start) {
+            Some(Ulid(0)) => log.start(),
+            Some(Ulid(first)) => index.position_after(Ulid(first - 1))?,
+            None => end,
+        };
         Ok(Self { source: Source::Journal(FromJournal { log, query, ids, next, end, node }) })
     }
 
@@ -183,7 +185,7 @@ impl FromShipped {
 fn read(
     log: &Log,
     query: &Query,
-    ids: &Range<Ulid>,
+    ids: &[Range<Ulid>],
     place: Range<Position>,
 ) -> Result<(Vec<Exported>, Position), QueryError> {
     let mut reader = log.reader(place.start);
@@ -195,10 +197,10 @@ fn read(
         looked_at += 1;
         let damaged = |_| ReadError::Damaged { segment: at.segment, offset: at.offset };
         let outline = stored::outline(payload).map_err(damaged)?;
-        if at >= place.end || outline.id >= ids.end {
+        if at >= place.end || ids.last().is_none_or(|last| outline.id >= last.end) {
             return Ok((found, place.end));
         }
-        if ids.contains(&outline.id) && outline.matches(query, &log.keyring) {
+        if ids.iter().any(|ids| ids.contains(&outline.id)) && outline.matches(query, &log.keyring) {
             let (_, _, canonical) = stored::split(payload).map_err(damaged)?;
             let entry = stored::entry(payload, &log.keyring).map_err(damaged)?;
             found.push(Exported { entry, canonical: canonical.to_vec() });

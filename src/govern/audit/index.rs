@@ -46,6 +46,8 @@ mod group;
 mod kinds;
 mod postings;
 mod search;
+mod skews;
+mod spans;
 mod taking;
 mod view;
 
@@ -59,6 +61,8 @@ use self::group::Head;
 use self::kinds::KINDS;
 use self::kinds::Kinds;
 use self::postings::POSTINGS;
+use self::skews::SkewRecord;
+use self::skews::Skews;
 use self::taking::Pace;
 
 const CURSOR: &str = "audit_cursor";
@@ -137,6 +141,8 @@ struct State {
     is_behind_gap: bool,
     kinds: Kinds,
     growing: Option<Growing>,
+    /// Where the clock stood before the newest id.
+    skews: Skews,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -148,6 +154,9 @@ struct Cursor {
     /// What could not be read before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     gaps: Vec<GapRecord>,
+    /// What was recorded at other moments than ids tell; `None`: whoever built the index did not look.
+    #[serde(default)]
+    skews: Option<Vec<SkewRecord>>,
 }
 
 impl Record for Cursor {
@@ -159,12 +168,12 @@ impl Record for Cursor {
 
 impl State {
     /// Returns the state behind everything up to a position.
-    fn behind(at: Position, last: Ulid, kinds: Kinds) -> Self {
-        Self { at, next: at, last, is_behind_gap: false, kinds, growing: None }
+    fn behind(at: Position, last: Ulid, kinds: Kinds, skews: Skews) -> Self {
+        Self { at, next: at, last, is_behind_gap: false, kinds, growing: None, skews }
     }
 
     fn empty() -> Self {
-        Self::behind(Position { segment: 0, offset: 0 }, Ulid(0), Kinds::empty(0))
+        Self::behind(Position { segment: 0, offset: 0 }, Ulid(0), Kinds::empty(0), Skews::default())
     }
 }
 
@@ -200,7 +209,12 @@ impl Index {
     pub(super) fn forget(&self, segment: u64) -> Result<(), QueryError> {
         self.catch_up()?;
         let edition = self.state.lock().kinds.edition();
-        self.drop_groups(..segment.saturating_add(1), edition)
+        self.drop_groups(..segment.saturating_add(1), edition)?;
+        let oldest = self.heads(&KeyRange::all(), Order::Ascending, 1)?.pop();
+        if let Some(oldest) = oldest {
+            self.state.lock().skews.forget(..oldest.first);
+        }
+        Ok(())
     }
 
     /// Drops the groups of some segments, and the kinds that only they tell of; `edition` is that of the newest kinds.
@@ -235,7 +249,8 @@ impl Index {
     fn stored_state(&self) -> Result<Option<(State, Gaps)>, QueryError> {
         let key = cursor_key();
         let Some(cursor) = self.cursors.get(&key)? else { return Ok(None) };
-        let Cursor { segment, offset, edition, gaps } = cursor;
+        let Cursor { segment, offset, edition, gaps, skews } = cursor;
+        let Some(skews) = skews else { return Ok(None) };
         let at = Position { segment, offset };
         if at > self.log.committed() {
             return Ok(None);
@@ -261,7 +276,8 @@ impl Index {
         if !is_whole {
             return Ok(None);
         }
-        Ok(Some((State::behind(at, last, Kinds::load(&self.store, edition)?), gaps)))
+        let kinds = Kinds::load(&self.store, edition)?;
+        Ok(Some((State::behind(at, last, kinds, Skews::load(&skews)), gaps)))
     }
 
     /// Tells whether what begins at a position is still there, and cannot be read.

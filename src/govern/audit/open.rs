@@ -21,6 +21,7 @@ use crate::telemetry::metrics::Metrics;
 use super::chain::ChainCheck;
 use super::chain::ChainFault;
 use super::chain::Hash;
+use super::doubt::Doubt;
 use super::dropping::Dropping;
 use super::event::Entry;
 use super::export::Export;
@@ -106,6 +107,8 @@ pub struct AuditLog {
     /// What is shared with other nodes; `None`: nothing is.
     pub(super) shipping: Option<Arc<Shipping>>,
     pub(super) dropping: Dropping,
+    /// Whether the clock is believed when it says that entries are old.
+    pub(super) doubt: Arc<Doubt>,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -233,7 +236,9 @@ pub fn open_with(
     let retention = Retention { age: config.retention_age, bytes: config.retention_bytes };
     let kept = Arc::default();
     let (shipping, dropping) = (None, Dropping::default());
-    let log = AuditLog { log, index, clock, retention, kept, shipping, dropping, metrics };
+    let newest = Some(*log.newest.read()).filter(|newest| *newest != Ulid(0)).map(Ulid::unix_ms);
+    let doubt = Arc::new(Doubt::begin(&*clock, newest, retention.age));
+    let log = AuditLog { log, index, clock, retention, kept, shipping, dropping, doubt, metrics };
     Ok(Opened { recorder, writer: Writer { queue, hand }, log, keyring, repair })
 }
 
@@ -404,6 +409,9 @@ impl AuditLog {
     /// When the database fails, or a table has another version.
     pub fn drop_shipped(&self, expected: &BTreeMap<String, u64>) -> Result<u64, QueryError> {
         let Some((shipping, age)) = self.shipping.as_ref().zip(self.retention.age) else { return Ok(0) };
+        if self.doubt.is_on(&*self.clock) {
+            return Ok(0);
+        }
         let kept = self.kept.read().clone();
         shipping.drop_old(age, &kept, expected)
     }

@@ -118,13 +118,23 @@ impl Query {
             || [&self.action, &self.route, &self.policy, &self.detector].into_iter().any(Option::is_some)
     }
 
-    /// Returns the smallest id that may match.
+    /// Returns the smallest id that may match, of entries that were recorded when their ids tell.
     pub(super) fn first_id(&self) -> Ulid {
-        let newer = self.after.map_or(Ulid(0), |after| Ulid(after.0.saturating_add(1)));
-        self.from.map_or(Ulid(0), |from| at_ms(ceil_ms(from))).max(newer)
+        self.from.map_or(Ulid(0), |from| at_ms(ceil_ms(from))).max(self.newest_known())
     }
 
-    /// Returns the id that is past every match, on whatever page.
+    /// Returns the smallest id above the entry that matches are newer than.
+    pub(super) fn newest_known(&self) -> Ulid {
+        self.after.map_or(Ulid(0), |after| Ulid(after.0.saturating_add(1)))
+    }
+
+    /// Returns the first and the last millisecond in which matches were recorded, where there are bounds.
+    pub(super) fn recorded_ms(&self) -> Option<(i64, i64)> {
+        let is_bound = self.from.is_some() || self.to.is_some();
+        is_bound.then(|| (self.from.map_or(i64::MIN, ceil_ms), self.to.map_or(i64::MAX, floor_ms)))
+    }
+
+    /// Returns the id that is past every match, on whatever page, of entries that were recorded when their ids tell.
     pub(super) fn end_id(&self) -> Ulid {
         self.to.map_or(Ulid(u128::MAX), |to| at_ms(floor_ms(to).saturating_add(1)))
     }

@@ -81,7 +81,8 @@ impl AuditLog {
         let (segment, closed) = self.log.closed.read().iter().next().map(|(at, closed)| (*at, *closed))?;
         let now = self.clock.now().as_millisecond().max(0) as u64;
         let age = Duration::from_millis(now.saturating_sub(closed.closed_unix_ms));
-        let old = self.retention.age.is_some_and(|max| age > max);
+        let is_believed = !self.doubt.is_on(&*self.clock);
+        let old = is_believed && self.retention.age.is_some_and(|max| age > max);
         let large = self.retention.bytes.is_some_and(|max| size > max);
         (old || large).then_some(segment)
     }

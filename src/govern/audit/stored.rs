@@ -163,6 +163,8 @@ struct Names<'a> {
     policy: Option<Text<'a>>,
     #[serde(borrow, default)]
     findings: Vec<Found<'a>>,
+    #[serde(default)]
+    recorded_unix_ms: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -202,6 +204,11 @@ impl Outline<'_> {
             VERSION_PLAIN => Some(Cow::Owned(keyring.seal(&text.0).as_ref().to_owned())),
             _ => Some(Cow::Borrowed(&*text.0)),
         }
+    }
+
+    /// Returns when it was recorded, where its id tells another moment.
+    pub(super) fn recorded_unix_ms(&self) -> Option<i64> {
+        self.names.recorded_unix_ms
     }
 
     pub(super) fn request_id(&self) -> Option<&str> {

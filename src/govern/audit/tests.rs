@@ -145,6 +145,16 @@ fn a_clock_that_jumped_and_was_set_right_is_told_and_entries_have_the_right_time
     let told = page.entries.iter().rev().map(|entry| (entry.event.message.as_str(), entry.timestamp()));
     let expected = [("event 0", now), ("event 1", far), ("event 2", now), ("event 3", now)];
     assert_eq!(told.collect::<Vec<_>>(), expected);
+    for (at, expected) in [(now, &["event 0", "event 2", "event 3"][..]), (far, &["event 1"])] {
+        let query = Query { from: Some(at), to: Some(at), ..Query::default() };
+        let page = runtime().block_on(log.query(query.clone())).unwrap();
+        let told = page.entries.iter().rev().map(|entry| entry.event.message.as_str());
+        assert_eq!(told.collect::<Vec<_>>(), expected, "entries are found by the moment they tell");
+        assert_eq!(page.total, expected.len() as u64);
+        let exported = runtime().block_on(async { log.export(query).await?.next_batch().await }).unwrap();
+        let told = exported.iter().map(|exported| exported.entry.event.message.as_str());
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+    }
 }
 
 #[test]
@@ -203,6 +213,40 @@ fn old_and_surplus_segments_are_dropped_and_the_rest_verifies() {
         assert_eq!(slow.gap_before(&late), None, "once");
         assert_eq!(log.verify().unwrap().entries(), total);
     }
+}
+
+/// A time server that is wrong for a moment must not cost the whole log.
+#[test]
+fn a_clock_that_jumped_drops_nothing_until_it_has_said_so_for_a_day() {
+    let folder = tempfile::tempdir().unwrap();
+    let day = Duration::from_secs(86_400);
+    let begun = Timestamp::from_second(1_000_000).unwrap();
+    let clock = Arc::new(ManualClock::new(begun));
+    let config =
+        AuditConfig { segment_bytes_max: 4000, retention_age: Some(day * 90), ..config(folder.path()) };
+    let total = |log: &AuditLog| {
+        log.maintain().unwrap();
+        runtime().block_on(log.query(Query::default())).unwrap().total
+    };
+    {
+        let (Opened { mut writer, log, keyring, .. }, _) = opened(config.clone(), clock.clone());
+        for number in 0..30 {
+            clock.advance(Duration::from_secs(1));
+            let body = stored::body(&sample::event(number), &keyring);
+            writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
+        }
+        let far = clock.now() + day * 1000;
+        clock.set(far);
+        assert_eq!(total(&log), 30);
+        clock.set(begun + Duration::from_secs(30));
+        assert_eq!(total(&log), 30);
+        clock.set(far);
+    }
+    // Nor does a process that begins while the clock is wrong, or after years, take its word for it at once.
+    let (Opened { log, .. }, _) = opened(config, clock.clone());
+    assert_eq!(total(&log), 30);
+    clock.advance(day);
+    assert!(total(&log) < 30, "what is old all the same goes");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use crate::clock::Clock;
 
 /// How far a clock may be off before somebody is warned.
-const OFF_MS_MAX: u64 = 5 * 60 * 1000;
+pub(super) const OFF_MS_MAX: u64 = 5 * 60 * 1000;
 
 /// What is known of the clock; written by the one writer.
 #[derive(Debug, Default)]
@@ -32,9 +32,7 @@ pub enum ClockWarning {
         seconds: i64,
     },
     /// It is behind the newest entry, whose id later ones have to be above.
-    #[error(
-        "the clock is {seconds} seconds behind the newest audit entry, by whose id entries are ordered and found"
-    )]
+    #[error("the clock is {seconds} seconds behind the newest audit entry, by whose id entries are ordered")]
     Behind {
         /// How far.
         seconds: u64,

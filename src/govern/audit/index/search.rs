@@ -67,24 +67,36 @@ impl Index {
             return Err(QueryError::Limit);
         }
         let wanted = query.limit + 1;
-        let (state, is_all) = self.current()?;
         let query = &self.by_tokens(query);
-        let mut search = Search::begin(self, query, &state, Order::Descending);
-        let is_taken_in = is_all || search.ids.end.0 <= state.last.0.saturating_add(1);
-        let newest = search.within_growing(&state, wanted)?;
+        let spans = self.spans(query)?;
+        let (state, is_all) = self.current()?;
+        let begin = |ids| Search::begin(self, query, &state, ids, Order::Descending);
+        let mut searches: Vec<Search<'_>> = spans.into_iter().rev().map(begin).collect();
+        let is_taken_in = |search: &Search<'_>| is_all || search.ids.end.0 <= state.last.0.saturating_add(1);
+        let is_taken_in = searches.iter().all(is_taken_in);
+        let newest = searches.iter_mut().map(|search| search.within_growing(&state, wanted));
+        let newest: Vec<Found> = newest.collect::<Result<_, _>>()?;
         drop(state);
-        let (mut total, mut entries) = (newest.total, search.read(&newest, wanted)?);
-        search.each_group(|search, head| {
-            let missing = wanted - entries.len();
-            let found = search.within_group(head, missing)?;
+        let (mut total, mut entries) = (0, Vec::new());
+        for (search, found) in searches.iter().zip(&newest) {
             total += found.total;
-            entries.extend(search.read(&found, missing)?);
-            Ok(true)
-        })?;
+            entries.extend(search.read(found, wanted - entries.len())?);
+        }
+        // What is in the store is older than what grows, in whatever span.
+        for search in &mut searches {
+            search.each_group(|search, head| {
+                let missing = wanted - entries.len();
+                let found = search.within_group(head, missing)?;
+                total += found.total;
+                entries.extend(search.read(&found, missing)?);
+                Ok(true)
+            })?;
+        }
         let more = entries.len() > query.limit;
         entries.truncate(query.limit);
         let cursor = entries.last().filter(|_| more).map(|entry: &Entry| entry.id);
-        let is_complete = is_taken_in && !self.gaps.lock().may_hold(&search.ids);
+        let gaps = self.gaps.lock();
+        let is_complete = is_taken_in && !searches.iter().any(|search| gaps.may_hold(&search.ids));
         Ok(Page { entries, total, cursor, is_complete })
     }
 
@@ -95,9 +107,19 @@ impl Index {
 
     /// Returns the oldest entry that holds to the query, its cursor left aside, as far as entries are taken in.
     pub(in crate::govern::audit) fn oldest(&self, query: &Query) -> Result<Option<Entry>, QueryError> {
-        let (state, _) = self.current()?;
         let query = &Query { cursor: None, ..self.by_tokens(query) };
-        let mut search = Search::begin(self, query, &state, Order::Ascending);
+        for ids in self.spans(query)? {
+            let oldest = self.oldest_of(query, ids)?;
+            if oldest.is_some() {
+                return Ok(oldest);
+            }
+        }
+        Ok(None)
+    }
+
+    fn oldest_of(&self, query: &Query, ids: Range<Ulid>) -> Result<Option<Entry>, QueryError> {
+        let (state, _) = self.current()?;
+        let mut search = Search::begin(self, query, &state, ids, Order::Ascending);
         let newest = search.within_growing(&state, 1)?;
         drop(state);
         let mut oldest = None;
@@ -130,7 +152,8 @@ impl Index {
             let Some(token) = self.log.keyring.known(name) else { continue };
             let query = Query { subject: Some(token.as_ref().to_owned()), ..Query::default() };
             let state = self.state.lock();
-            let mut search = Search::begin(self, &query, &state, Order::Ascending);
+            let all = query.first_id()..query.end_id();
+            let mut search = Search::begin(self, &query, &state, all, Order::Ascending);
             let growing = state.growing.as_ref().filter(|growing| growing.head.segment <= segment);
             let mut is_there = growing.is_some() && search.within_growing(&state, 0)?.total > 0;
             drop(state);
@@ -196,8 +219,7 @@ impl Index {
 }
 
 impl<'a> Search<'a> {
-    fn begin(index: &'a Index, query: &'a Query, state: &State, order: Order) -> Self {
-        let ids = query.first_id()..query.end_id();
+    fn begin(index: &'a Index, query: &'a Query, state: &State, ids: Range<Ulid>, order: Order) -> Self {
         Self {
             index,
             query,
@@ -372,7 +394,8 @@ mod tests {
         let query = Query { action: Some("block".into()), ..Query::default() };
         assert_eq!(index.query(&query).unwrap().total, 200);
         let state = index.state.lock();
-        let mut search = Search::begin(&index, &query, &state, Order::Descending);
+        let all = query.first_id()..query.end_id();
+        let mut search = Search::begin(&index, &query, &state, all, Order::Descending);
         drop(state);
         let oldest = index.heads(&KeyRange::all(), Order::Ascending, 1).unwrap().remove(0);
         let mut batch = Batch::default();

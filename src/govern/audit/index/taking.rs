@@ -137,6 +137,7 @@ impl Index {
         let growing = state.growing.get_or_insert_with(|| Growing::begin(entry.id, at, edition));
         growing.push(entry, number, &self.log.keyring, (at.offset, end));
         (state.next, state.last) = (growing.head.end(), entry.id);
+        state.skews.note(entry);
         if std::mem::take(&mut state.is_behind_gap) {
             self.gaps.lock().end_before(entry.id);
         }
@@ -195,7 +196,8 @@ impl Index {
         state.kinds.put_in(&mut batch);
         let at = growing.head.end();
         let (edition, gaps) = (state.kinds.edition(), self.gaps.lock().records());
-        let cursor = Cursor { segment: at.segment, offset: at.offset, edition, gaps };
+        let skews = Some(state.skews.records());
+        let cursor = Cursor { segment: at.segment, offset: at.offset, edition, gaps, skews };
         self.cursors.put_in(&mut batch, &cursor_key(), &cursor)?;
         self.store.commit(&batch)?;
         state.kinds.note_saved();
