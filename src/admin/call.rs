@@ -13,9 +13,12 @@ use http::StatusCode;
 use http::header;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Map;
+use serde_json::Value;
 
 use super::Office;
 use super::error::ApiError;
+use super::resource::wire::Single;
 use super::sign_in::OwnSession;
 use crate::access::credential::Principal;
 use crate::access::patience::Patience;
@@ -65,6 +68,17 @@ impl Call {
             ));
         }
         serde_json::from_slice(&self.body).map_err(|error| ApiError::Invalid(describe(&error)))
+    }
+
+    /// Reads the body as a JSON object of any names, each of which is there once, however deep.
+    ///
+    /// # Errors
+    /// It is none, or has a name twice: who reads the first and who reads the last would not mean the same.
+    pub fn object(&self) -> Result<Map<String, Value>, ApiError> {
+        match self.json()? {
+            Single(Value::Object(object)) => Ok(object),
+            Single(_) => Err(ApiError::Invalid("the request body is no object".to_owned())),
+        }
     }
 
     /// Reads the query as a closed shape.
@@ -118,14 +132,26 @@ fn describe(error: &serde_json::Error) -> String {
     // What follows the last "expected" is ours; a value or a key that is quoted before it is not.
     let expected =
         text.rsplit_once(", expected ").map(|(_, rest)| rest.split(" at line ").next().unwrap_or(rest));
-    let expected = expected.map(|expected| format!(": expected {expected}")).unwrap_or_default();
+    let expected = expected.map(|expected| format!(": expected {}", plain(expected))).unwrap_or_default();
     let what = match text.split_once(['`', ':', ' ']) {
+        Some(("duplicate", rest)) if rest.starts_with("name") => "has a name twice".to_owned(),
         Some(("missing", _)) => format!("lacks the field `{named}`"),
         Some(("duplicate", _)) => format!("has the field `{named}` twice"),
         Some(("unknown", _)) => "has an unknown field or name".to_owned(),
         _ => "has a value that does not fit".to_owned(),
     };
     format!("the request body {what} {place}{expected}")
+}
+
+/// Returns what was expected in the words of JSON.
+fn plain(expected: &str) -> &str {
+    match expected {
+        "a sequence" => "a list",
+        "f64" => "a number",
+        "u16" | "u32" | "u64" | "usize" | "i64" => "a whole number",
+        shape if shape.starts_with("struct ") => "an object",
+        other => other,
+    }
 }
 
 /// Answers 200 with a JSON body.

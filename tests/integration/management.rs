@@ -117,6 +117,66 @@ fn an_array_is_no_body() {
     assert_eq!(ask(&gateway, "GET", "/api/v1/legal-holds", "").json(), json!([]));
 }
 
+/// Who reads the first of two members of one name and who reads the last would not put the same in force.
+#[test]
+fn rules_are_changed_by_what_has_one_meaning() {
+    let gateway = gateway();
+    let policy = r#"{"id":"twice","categories":{"pii":{"mode":"block","mode":"off"}}}"#;
+    for (method, path, body) in [
+        ("PUT", "/api/v1/config", r#"{"limits":{"json_depth_max":60},"limits":{"json_depth_max":61}}"#),
+        ("POST", "/api/v1/policies", policy),
+        ("PUT", "/api/v1/policies/default", r#"{"name":"a","name":"b"}"#),
+    ] {
+        let answer = ask(&gateway, method, path, body);
+        assert_eq!(answer.status, 400, "{path}: {}", answer.text());
+        assert!(answer.text().contains("has a name twice at line 1"), "{path}: {}", answer.text());
+    }
+    for (body, expected) in
+        [("null", "expected an object"), (r#"{"revision":"1"}"#, "expected a whole number")]
+    {
+        let answer = ask(&gateway, "POST", "/api/v1/config/rollback", body);
+        assert!(answer.status == 400 && answer.text().contains(expected), "{}", answer.text());
+    }
+    // A digest that a script forgot to fill in is none that fits.
+    let (key, body) = (gateway.admin_key(), r#"{"limits":{"json_depth_max":60}}"#);
+    let request = format!(
+        "PUT /api/v1/config HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\nif-match:\r\n\
+         content-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    assert_eq!(exchange(gateway.admin, request.as_bytes()).status, 412);
+    assert_eq!(ask(&gateway, "GET", "/api/v1/config", "").json()["revision"], 1);
+}
+
+/// A time without a zone is one in UTC, as all times here are, and a day is all of it.
+#[test]
+fn times_are_asked_for_with_and_without_a_zone_and_by_the_day() {
+    let gateway = gateway();
+    assert_eq!(ask(&gateway, "POST", "/api/v1/keys", r#"{"name":"a","role":"analyst"}"#).status, 201);
+    let entries = ask(&gateway, "GET", "/api/v1/audit?event_type=key_created", "").json();
+    let at = entries["entries"][0]["timestamp"].as_str().expect("a time").to_owned();
+    let (day, bare) = (at[..10].to_owned(), at.trim_end_matches('Z').to_owned());
+    let total = |query: String| {
+        let answer = ask(&gateway, "GET", &format!("/api/v1/audit?event_type=key_created&{query}"), "");
+        assert_eq!(answer.status, 200, "{query}: {}", answer.text());
+        answer.json()["total"].as_u64().expect("a total")
+    };
+    for (query, expected) in [
+        (format!("from={at}&to={at}"), 1),
+        (format!("from={bare}&to={bare}"), 1),
+        (format!("from={day}T23:59:59.999"), 0),
+        (format!("to={day}T00:00"), 0),
+        (format!("from={day}&to={day}"), 1),
+        (format!("to={day}"), 1),
+    ] {
+        assert_eq!(total(query.clone()), expected, "{query}");
+    }
+    let hours = format!("/api/v1/analytics/usage?from={day}T00:30&to={day}T01:30");
+    let usage = ask(&gateway, "GET", &hours, "").json();
+    assert_eq!(usage["period_start"], format!("{day}T00:00:00.000Z"), "{usage}");
+    assert_eq!(usage["period_end"], format!("{day}T02:00:00.000Z"), "{usage}");
+}
+
 /// Whoever asks for the head alone is told how long the answer is.
 #[test]
 fn a_head_tells_the_length_of_what_get_answers() {

@@ -13,6 +13,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::audit::moment;
+use super::audit::until;
 use super::findings::FindingFigures;
 use super::findings::LatencyFigures;
 use crate::admin::Office;
@@ -357,7 +358,7 @@ pub async fn dashboard(call: Call) -> Answer {
 pub(super) fn period(call: &Call, usual: u64, most: u64) -> Result<Period, ApiError> {
     let asked: Asked = call.query()?;
     let now = call.office.clock.now();
-    let to = moment("to", asked.to)?.unwrap_or(now);
+    let to = until("to", asked.to)?.unwrap_or(now);
     let from = moment("from", asked.from)?;
     let epoch = Timestamp::UNIX_EPOCH;
     if to < epoch || from.is_some_and(|from| from < epoch) {

@@ -23,6 +23,8 @@ use crate::govern::audit::PAGE_ENTRIES_MAX;
 use crate::govern::audit::Query;
 use crate::govern::audit::QueryError;
 
+/// How long a date is.
+const DATE_BYTES: usize = "9999-12-31".len();
 /// What entries are asked for by, wherever they are shown.
 const FILTERS: [&str; 10] = [
     "category",
@@ -78,8 +80,8 @@ pub struct AuditEntry {
     pub id: String,
     /// The node whose journal it is from.
     pub node: String,
-    /// When it was recorded, in ISO 8601. Entries are ordered, and chosen by `from` and `to`, by the moment in their ids,
-    /// which is a later one where the clock was set back.
+    /// When it was recorded, in ISO 8601. Entries are ordered by the moment in their ids, which is a later one where the
+    /// clock was set back; where nodes share what they record, `from` and `to` choose by it, too.
     pub timestamp: String,
     /// What happened, e.g. `exchange`, `key_created`.
     pub event_type: String,
@@ -236,7 +238,7 @@ impl Asked {
         if self.format.is_some() {
             return Err(ApiError::Invalid("format: only an export has one".to_owned()));
         }
-        let (from, to) = (moment("from", self.from)?, moment("to", self.to)?);
+        let (from, to) = (moment("from", self.from)?, until("to", self.to)?);
         if from.zip(to).is_some_and(|(from, to)| from > to) {
             return Err(ApiError::Invalid("from lies after to".to_owned()));
         }
@@ -284,12 +286,33 @@ fn filled(name: &str, text: Option<String>) -> Result<Option<String>, ApiError> 
     }
 }
 
-/// Reads a moment; a bare date is its midnight in UTC. The last hours of the year 9999, by which many mean for ever, are the
-/// last moment there is.
+/// Reads a moment from which on something is asked for: a bare date is the day's begin in UTC, a time without a zone is one
+/// in UTC.
 pub(super) fn moment(name: &str, text: Option<String>) -> Result<Option<Timestamp>, ApiError> {
+    read_moment(name, text, |day| day.to_zoned(TimeZone::UTC).ok().map(|begin| begin.timestamp()))
+}
+
+/// Reads a moment up to which something is asked for: a bare date is the day's last moment.
+pub(super) fn until(name: &str, text: Option<String>) -> Result<Option<Timestamp>, ApiError> {
+    read_moment(name, text, |day| {
+        let last = day.at(23, 59, 59, 999_000_000).to_zoned(TimeZone::UTC);
+        last.ok().map(|last| last.timestamp())
+    })
+}
+
+/// Reads a moment, a bare date by what `of_day` makes of it. The last hours of the year 9999, by which many mean for ever, are
+/// the last moment there is.
+fn read_moment(
+    name: &str,
+    text: Option<String>,
+    of_day: fn(Date) -> Option<Timestamp>,
+) -> Result<Option<Timestamp>, ApiError> {
+    let in_utc = |text: &str| match text.parse::<Date>() {
+        Ok(day) if text.len() <= DATE_BYTES => of_day(day),
+        _ => text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok().map(|moment| moment.timestamp()),
+    };
     let read = |text: String| {
-        let midnight = || text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok().map(|day| day.timestamp());
-        let read = text.parse::<Timestamp>().ok().or_else(midnight).or_else(|| last_moment(&text));
+        let read = text.parse::<Timestamp>().ok().or_else(|| in_utc(&text)).or_else(|| last_moment(&text));
         read.ok_or_else(|| ApiError::Invalid(format!("{name}: expected an ISO 8601 time")))
     };
     text.map(read).transpose()
@@ -297,7 +320,7 @@ pub(super) fn moment(name: &str, text: Option<String>) -> Result<Option<Timestam
 
 /// Returns the last moment there is for one in UTC that lies behind it.
 fn last_moment(text: &str) -> Option<Timestamp> {
-    let is_date = text.len() == "9999-12-31".len();
+    let is_date = text.len() == DATE_BYTES;
     let civil = text.strip_suffix('Z').or(is_date.then_some(text))?;
     let last = Timestamp::MAX.to_zoned(TimeZone::UTC).datetime();
     (civil.parse::<DateTime>().ok()? > last).then_some(Timestamp::MAX)

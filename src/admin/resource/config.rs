@@ -65,10 +65,7 @@ pub struct ConfigPatch(pub Map<String, Value>);
 /// `PUT /api/v1/config`.
 pub async fn change(call: Call) -> Answer {
     let run = call.query::<DryRun>()?.run();
-    let Value::Object(patch) = call.json()? else {
-        return Err(ApiError::Invalid("the request body is a JSON merge patch: an object".to_owned()));
-    };
-    let patch = without_echoes(patch, &call.office.reloader.current());
+    let patch = without_echoes(call.object()?, &call.office.reloader.current());
     let if_match = call.if_match()?;
     let author = call.author();
     let change = changed(&call, run, move |reloader| {
@@ -168,14 +165,15 @@ impl Call {
     /// Returns the digest the caller believes to be in force; of several, the one that is.
     ///
     /// # Errors
-    /// The header is malformed.
+    /// The header is malformed, or names none: nothing fits that.
     pub fn if_match(&self) -> Result<Option<String>, ApiError> {
         let Some(value) = self.headers.get(header::IF_MATCH) else { return Ok(None) };
         let text = value.to_str().map_err(|_| ApiError::Invalid("If-Match is malformed".to_owned()))?;
         let tags: Vec<&str> = text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).collect();
         let running = self.office.reloader.current().revision.etag.clone();
         let fits = tags.iter().find(|tag| **tag == "*" || **tag == running);
-        Ok(fits.or(tags.first()).map(|tag| (*tag).to_owned()))
+        let tag = fits.or(tags.first()).ok_or(ApiError::PreconditionFailed)?;
+        Ok(Some((*tag).to_owned()))
     }
 }
 

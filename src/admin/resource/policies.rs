@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Map;
 use serde_json::Value;
@@ -88,7 +87,7 @@ pub struct CategoryEntry {
 }
 
 /// A policy to add: its name, and beside it the keys of a policy file.
-#[derive(Deserialize, ToSchema)]
+#[derive(ToSchema)]
 pub struct NewPolicy {
     /// Its name.
     pub id: String,
@@ -139,7 +138,10 @@ pub async fn read(call: Call) -> Answer {
 
 /// `POST /api/v1/policies`.
 pub async fn create(call: Call) -> Answer {
-    let NewPolicy { id, definition } = call.json()?;
+    let mut definition = call.object()?;
+    let Some(Value::String(id)) = definition.remove("id") else {
+        return Err(ApiError::Invalid("id: expected the name of the policy".to_owned()));
+    };
     let id: PolicyId = id.parse().map_err(|error| ApiError::Invalid(format!("id: {error}")))?;
     let new = id.clone();
     let definition = move |document: &Document| match policy_in(document, new.as_str()) {
@@ -153,9 +155,7 @@ pub async fn create(call: Call) -> Answer {
 /// `PUT /api/v1/policies/{id}`.
 pub async fn replace(call: Call) -> Answer {
     let id = call.parameter("id").to_owned();
-    let Value::Object(wanted) = call.json()? else {
-        return Err(ApiError::Invalid("the request body is a policy: an object".to_owned()));
-    };
+    let wanted = call.object()?;
     policy_in(&call.office.reloader.current().document, &id).ok_or_else(unknown)?;
     let changed = id.clone();
     let definition = move |document: &Document| {

@@ -249,9 +249,10 @@ impl Bench {
             return Ok(dialects.detect("", seen).dialect);
         }
         dialects.get(named).cloned().ok_or_else(|| {
-            let known = ["auto", "openai", "anthropic", "gemini", "ollama", "generic"].map(str::to_owned);
+            let mut known: Vec<String> = dialects.names().chain([DIALECT_AUTO]).map(str::to_owned).collect();
+            known.sort();
             let message = "there is no such dialect".to_owned();
-            ApiError::UnknownName { message, key: "valid_dialects", known: known.to_vec() }
+            ApiError::UnknownName { message, key: "valid_dialects", known }
         })
     }
 

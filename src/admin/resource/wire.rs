@@ -6,9 +6,13 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::Deserializer;
 use serde::Serialize;
+use serde::de::Error;
 use serde::de::MapAccess;
+use serde::de::SeqAccess;
 use serde::de::Visitor;
 use serde::de::value::MapAccessDeserializer;
+use serde_json::Map;
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::scan::threat::Confidence;
@@ -84,6 +88,68 @@ pub fn objects<'de, D: Deserializer<'de>, T: Deserialize<'de>>(input: D) -> Resu
     Ok(read.into_iter().map(|named| named.0).collect())
 }
 
+/// Any JSON in which no object has a name twice.
+pub struct Single(pub Value);
+
+/// Reads [`Single`].
+struct SingleVisitor;
+
+impl<'de> Visitor<'de> for SingleVisitor {
+    type Value = Single;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Single, E> {
+        Ok(Single(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Single, E> {
+        Ok(Single(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Single, E> {
+        Ok(Single(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Single, E> {
+        Ok(Single(value.into()))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Single, E> {
+        Ok(Single(value.into()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Single, E> {
+        Ok(Single(Value::Null))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Single, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Single(value)) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(Single(values.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Single, A::Error> {
+        let mut values = Map::new();
+        while let Some((name, Single(value))) = object.next_entry::<String, _>()? {
+            if values.insert(name, value).is_some() {
+                return Err(A::Error::custom("duplicate name"));
+            }
+        }
+        Ok(Single(values.into()))
+    }
+}
+
+impl<'de> Deserialize<'de> for Single {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+        input.deserialize_any(SingleVisitor)
+    }
+}
+
 /// Returns the name of a threshold.
 pub fn threshold(confidence: Confidence) -> &'static str {
     match confidence {
@@ -111,6 +177,17 @@ mod tests {
         perhaps: Option<Point>,
         #[serde(deserialize_with = "objects")]
         several: Vec<Point>,
+    }
+
+    #[test]
+    fn a_name_is_there_once_however_deep() {
+        let read = |text: &str| serde_json::from_str::<Single>(text).map(|single| single.0);
+        for text in [r#"{"a":[1,-2,0.5,true,null,"x",{"a":{"a":1}}],"b":{}}"#, "[]", "null"] {
+            assert_eq!(read(text).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        }
+        for wrong in [r#"{"a":1,"a":1}"#, r#"[{"b":{"a":1,"b":2,"\u0061":3}}]"#] {
+            assert!(read(wrong).unwrap_err().to_string().starts_with("duplicate name"), "{wrong}");
+        }
     }
 
     #[test]
