@@ -1,4 +1,4 @@
-//! What is said over and over: a refrain, a laugh, a filler, a row of numbers.
+//! What is said over and over: a refrain, a laugh, a filler, a row of numbers, decimal or hexadecimal.
 //!
 //! Each time a word occurs it counts, so that a harmless line weighs a hundred times as much when it is said a hundred
 //! times. What a text says is what is left of it when each such line stands there once, and of each row of numbers the
@@ -42,8 +42,7 @@ impl Shortened {
         let (mut at, mut left_out, mut numbers) = (0, 0, 0);
         while at < text.len() {
             let rest = text.get(at..).unwrap_or_default();
-            let begins = begins_word(text, at);
-            if begins {
+            if begins_word(text, at) {
                 let number = number_bytes(rest);
                 numbers = if number > 0 { numbers + 1 } else { 0 };
                 if numbers > NUMBERS_MAX {
@@ -53,7 +52,7 @@ impl Shortened {
                     continue;
                 }
             }
-            let before = begins.then(|| seen.insert(mark(rest), at)).flatten();
+            let before = begins_part(text, at).then(|| seen.insert(mark(rest), at)).flatten();
             if let Some(line) = before.map(|before| at - before)
                 && let again @ 1.. = said_again(text, line, at)
             {
@@ -87,12 +86,19 @@ fn begins_word(text: &[u8], at: usize) -> bool {
     !is_white(at) && at.checked_sub(1).is_none_or(is_white)
 }
 
+/// Tells whether a word begins at an offset, or the part of one behind a sign, as in `la-la-la`.
+fn begins_part(text: &[u8], at: usize) -> bool {
+    let is_sign = |at: usize| text.get(at).is_some_and(u8::is_ascii_punctuation);
+    begins_word(text, at)
+        || text.get(at).is_some_and(u8::is_ascii_alphanumeric) && at.checked_sub(1).is_some_and(is_sign)
+}
+
 /// Returns how many bytes a number takes that a text begins with, and the white space behind it; 0 where it begins with
 /// none.
 fn number_bytes(text: &[u8]) -> usize {
     let is_white = |byte: &u8| byte.is_ascii_whitespace();
     let word = text.iter().position(is_white).unwrap_or(text.len());
-    let is_of_number = |byte: &u8| byte.is_ascii_digit() || b".,:;+-/%()[]".contains(byte);
+    let is_of_number = |byte: &u8| byte.is_ascii_hexdigit() || b".,:;+-/%()[]x".contains(byte);
     let is_number = text[..word].iter().all(is_of_number) && text[..word].iter().any(u8::is_ascii_digit);
     let behind = text[word..].iter().take_while(|byte| is_white(byte)).count();
     if is_number { word + behind } else { 0 }
@@ -130,6 +136,7 @@ mod tests {
         assert_eq!(shortened("go: na na na na hey").as_deref(), Some("go: na hey"));
         assert_eq!(shortened("one two three. one two three. one two"), None);
         assert_eq!(shortened(&"é\n".repeat(5)).as_deref(), Some("é\n"));
+        assert_eq!(shortened(&"-a6".repeat(50)).as_deref(), Some("-a6-a6"));
         assert_eq!(shortened(""), None);
     }
 
@@ -138,6 +145,10 @@ mod tests {
         assert_eq!(shortened("sum 1 22, 3.5 -4 5 6; 7 now").as_deref(), Some("sum 1 22, 3.5 -4 now"));
         assert_eq!(shortened("sum 1 22 3 4 and 5 6 7 8"), None);
         assert_eq!(shortened("1\n2\n3\n4\n5\n6").as_deref(), Some("1\n2\n3\n4\n"));
+        assert_eq!(
+            shortened("[0x80ff, 0x0221, 0x1c, 0xfe, 0x07, 0x9] done").as_deref(),
+            Some("[0x80ff, 0x0221, 0x1c, 0xfe, done")
+        );
     }
 
     #[test]

@@ -290,13 +290,23 @@ impl Shelf {
 }
 
 impl Signals {
-    /// Counts findings of injection; `category` tells what a finding is about.
+    /// Counts findings of injection, each kind once: what is said again is no other sign. `category` tells what a finding is
+    /// about.
     pub fn of(findings: &[Finding], category: impl Fn(DetectorId) -> Option<Category>) -> Self {
         let mut signals = Self::default();
-        for finding in findings.iter().filter(|it| category(it.detector) == Some(Category::Injection)) {
-            signals.high += usize::from(finding.confidence >= Confidence::HIGH);
-            let is_medium = (Confidence::MEDIUM..Confidence::HIGH).contains(&finding.confidence);
-            signals.medium += usize::from(is_medium);
+        let is_sign = |it: &&Finding| {
+            it.confidence >= Confidence::MEDIUM && category(it.detector) == Some(Category::Injection)
+        };
+        let mut seen: Vec<(DetectorId, bool)> = Vec::new();
+        for finding in findings.iter().filter(is_sign) {
+            let sign = (finding.detector, finding.confidence >= Confidence::HIGH);
+            if seen.contains(&sign) {
+                continue;
+            }
+            seen.push(sign);
+            let (_, is_high) = sign;
+            signals.high += usize::from(is_high);
+            signals.medium += usize::from(!is_high);
         }
         signals
     }
