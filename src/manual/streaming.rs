@@ -22,6 +22,9 @@
 //! What patterns have in common at their beginning is followed once. Patterns that are only reported are not followed:
 //! nothing waits for them, and settled text is looked through for them a kilobyte at a time.
 //!
+//! What a byte makes of what is under way is found out of the automaton once and remembered, by each thread that reads a
+//! stream: in some megabytes that fill as texts differ, and are emptied when they are full.
+//!
 //! Patterns whose group begins with a literal hold back nothing in prose but a word that begins alike. Patterns whose
 //! group may begin with any word, such as e-mail addresses, hold back the word under way. Any word may also be the begin
 //! of base64, so the first [`RUN_HEAD_BYTES`](crate::scan::decode::RUN_HEAD_BYTES) characters of an encoded run belong

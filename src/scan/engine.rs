@@ -198,6 +198,9 @@ impl Engine {
         // One byte more: the edge of a word shows behind it.
         let behind = starts.end.saturating_add(self.reach).saturating_add(1);
         let text = text.get(..behind).unwrap_or(text);
+        // So it does before it; a shape stands inside its match.
+        let before = starts.start.saturating_sub(1).min(text.len());
+        let text = text.get(before..).unwrap_or_default();
         if text.is_empty() || self.groups.is_empty() {
             return Ok(each(&[]));
         }
@@ -207,13 +210,14 @@ impl Engine {
         let mut workspace = self.workspace()?;
         let Workspace { scratch, runs, open, padded } = &mut workspace;
         let is_wanted = |group: u32, end: usize| {
+            let end = before + end;
             let group = self.groups.get(group as usize).filter(|group| group.begins_in(&starts, end));
             group.is_some_and(|group| group.shapes.iter().any(|shape| wanted(*shape)))
         };
         let limit = RUNS_BASE + text.len();
-        let headed = self
-            .heads
-            .scan(text, |group, end| !is_wanted(group, end) || self.note(runs, open, group, end, limit));
+        let headed = self.heads.scan(text, |group, end| {
+            !is_wanted(group, end) || self.note(runs, open, group, before + end, limit)
+        });
         let limit = runs.len() + RUNS_BASE + text.len() / BYTES_PER_RUN;
         let mut scanned = match headed {
             true => Ok(()),
@@ -226,7 +230,7 @@ impl Engine {
                     let end = usize::try_from(end).unwrap_or(usize::MAX);
                     match end > text.len()
                         || !is_wanted(group, end)
-                        || self.note(runs, open, group, end, limit)
+                        || self.note(runs, open, group, before + end, limit)
                     {
                         true => Matching::Continue,
                         false => Matching::Terminate,

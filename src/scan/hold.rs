@@ -1,17 +1,19 @@
 //! How long a stream waits: from which byte on a match may still be under way.
 //!
 //! A [`Watch`] is made once for a policy and shared; a [`HoldState`] is what one reading of one stream remembers.
-//! Every byte moves the live threads along the position automaton of all patterns (`automaton`); a thread knows the
-//! earliest and the latest place it may have begun at. Text before the earliest start of all threads is settled: no
-//! match that begins there can still change. A thread that accepts leaves a mark, so that settled text without a mark
-//! need not be scanned at all. Only a value is ever masked: a thread also knows the earliest place its value may have
-//! begun at, and what stands before a value need not wait.
+//! Every byte moves what is under way along the position automaton of all patterns (`automaton`): what began at one
+//! place moves as one set of positions (`sets`), and sets that became equal go on as one that knows the earliest and the
+//! latest place it may have begun at. Text before the earliest start of all sets is settled: no match that begins there
+//! can still change. A set that accepts leaves a mark, so that settled text without a mark need not be scanned at all.
+//! Only a value is ever masked: a set also knows the earliest place its value may have begun at, and what stands before
+//! a value need not wait.
 //!
 //! The automaton accepts more than the patterns do, so waiting is never too short; it ends at the latest when a
 //! pattern's widest match would. Patterns that are only
 //! reported are not followed, but for wide ones: what is settled for them lags by their widest match.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -21,28 +23,27 @@ use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 
 mod automaton;
+mod follow;
 mod origin;
 mod pairs;
 mod part;
+mod sets;
 mod settle;
 
 use automaton::Automaton;
 use automaton::Facts;
 use automaton::NARROW;
-use automaton::is_word;
+pub use follow::Scratch;
 use origin::Origins;
 use origin::Place;
 use pairs::Begun;
 use part::Row;
+use sets::EMPTY;
+use sets::Set;
+use sets::Table;
 pub(super) use settle::Followed;
 pub(super) use settle::Settler;
 use settle::WIDE_BYTES;
-
-/// Every so many bytes threads that are too old are sorted out.
-const EXPIRY_INTERVAL: u64 = 64;
-
-/// How far back the sources of steps are asked for: a match that is not wide.
-const ORIGINS_KEPT: u64 = WIDE_BYTES as u64 + 2;
 
 /// How many workspaces are kept.
 const SCRATCH_MAX: usize = 64;
@@ -62,14 +63,14 @@ pub struct Watch {
 /// What one text has under way.
 #[derive(Clone, Debug, Default)]
 pub struct HoldState {
-    threads: Vec<Thread>,
-    /// The last byte, if matches may begin with it of which there are no threads yet.
+    groups: Vec<Group>,
+    /// The last byte, if matches may begin with it that are in no group yet.
     fresh: Option<Fresh>,
     /// Bytes taken so far.
     now: u64,
     after_word: bool,
     origins: Origins,
-    /// Places of the text at multiples of [`EXPIRY_INTERVAL`], as far back as a thread goes.
+    /// Places of the text at multiples of [`follow::EXPIRY_INTERVAL`], as far back as a group goes.
     trail: VecDeque<Place>,
     /// Where matches may have been completed, by track.
     marks: [Option<Mark>; 2],
@@ -97,23 +98,24 @@ pub struct Mark {
     pub value: usize,
 }
 
-/// Room for one step, reused.
-#[derive(Debug)]
-pub struct Scratch {
-    /// By position: its place in `next`, if that place names the position.
-    slots: Vec<u32>,
-    next: Vec<Thread>,
-}
-
 #[derive(Debug)]
 struct Watched {
     detector: DetectorId,
     settler: Option<Settler>,
 }
 
+/// What is under way and has begun at the same places.
+#[derive(Clone, Debug)]
+struct Group {
+    set: Arc<Set>,
+    /// The table that has a number for the set, and the number.
+    number: (u64, u32),
+    since: Since,
+}
+
+/// Where something began that is under way.
 #[derive(Clone, Copy, Debug)]
-struct Thread {
-    position: u32,
+struct Since {
     first: Place,
     last: Place,
     /// The earliest start of its value in source bytes, or [`NO_VALUE`].
@@ -132,6 +134,9 @@ struct Fresh {
 
 /// Says that no value has begun.
 const NO_VALUE: usize = usize::MAX;
+
+/// Says that no table has a number for a set.
+const UNNUMBERED: (u64, u32) = (u64::MAX, EMPTY);
 
 impl Watch {
     /// Prepares to watch for `wanted`; text waits for those that are `enforced`.
@@ -159,7 +164,7 @@ impl Watch {
                 continue;
             }
             let hir = detector.pattern.hir();
-            let settler = is_wide.then(|| Settler::new(&hir));
+            let settler = is_wide.then(|| Settler::new(&detector.pattern));
             let wide = if settler.is_some() { patterns.len() as u32 } else { NARROW };
             let reach = u32::try_from(width).map_or(u32::MAX, |width| width.saturating_add(1));
             builder.add(Row::of(&hir), Facts { track, reach, wide });
@@ -209,10 +214,15 @@ impl Watch {
         self.patterns.get(self.automaton.position(position).wide as usize).map(|watched| watched.detector)
     }
 
-    /// Lends room for steps.
+    /// Tells whether a detector with a wide pattern has positions in a set.
+    fn has_wide(&self, set: &Set, detector: DetectorId) -> bool {
+        set.wide.iter().any(|pattern| self.patterns[*pattern as usize].detector == detector)
+    }
+
+    /// Lends room for following.
     pub(super) fn scratch(&self) -> Scratch {
         let idle = self.idle.lock().pop();
-        idle.unwrap_or_else(|| Scratch { slots: vec![0; self.automaton.len()], next: Vec::new() })
+        idle.unwrap_or_else(|| Scratch::of(Table::new()))
     }
 
     /// Takes the room back.
@@ -235,57 +245,10 @@ impl Track {
 }
 
 impl HoldState {
-    /// Takes a byte of the reading that comes from `source`.
-    pub fn step(&mut self, watch: &Watch, scratch: &mut Scratch, byte: u8, source: usize) {
-        let word = is_word(byte);
-        let boundary = word != self.after_word;
-        self.after_word = word;
-        let place = Place { step: self.now, source };
-        self.origins.push(place, ORIGINS_KEPT);
-        scratch.next.clear();
-        let mut ends = false;
-        for thread in &self.threads {
-            for to in watch.automaton.follow(thread.position, byte) {
-                let position = watch.automaton.position(to);
-                ends |= position.accepts;
-                let value = if position.in_value { thread.value.min(source) } else { thread.value };
-                scratch.enter(Thread { position: to, value, ..*thread });
-            }
-        }
-        if let Some(Fresh { byte: first, boundary, place, .. }) = self.fresh {
-            for (to, in_value) in watch.automaton.pairs((first, boundary), byte) {
-                let position = watch.automaton.position(to);
-                ends |= position.accepts;
-                let value = match (in_value, position.in_value) {
-                    (true, _) => place.source,
-                    (false, true) => source,
-                    (false, false) => NO_VALUE,
-                };
-                scratch.enter(Thread { position: to, first: place, last: place, value });
-            }
-        }
-        let begun = watch.automaton.begun(byte, boundary);
-        self.fresh = begun.map(|begun| Fresh { byte, boundary, place, begun });
-        for to in watch.automaton.starts(byte, boundary) {
-            let position = watch.automaton.position(to);
-            ends |= position.accepts;
-            let value = if position.in_value { source } else { NO_VALUE };
-            scratch.enter(Thread { position: to, first: place, last: place, value });
-        }
-        self.now += 1;
-        std::mem::swap(&mut self.threads, &mut scratch.next);
-        if ends {
-            self.note_ends(watch);
-        }
-        if self.now.is_multiple_of(EXPIRY_INTERVAL) {
-            self.expire(watch, source);
-        }
-    }
-
     /// Returns where the earliest match of a track begins that may be under way.
     pub fn held_from(&self, watch: &Watch, track: Track) -> Option<usize> {
-        let of_track = |thread: &&Thread| watch.automaton.position(thread.position).track == track;
-        let followed = self.threads.iter().filter(of_track).map(|thread| thread.first.source).min();
+        let of_track = self.groups.iter().filter(|group| group.set.tracks[track.index()]);
+        let followed = of_track.map(|group| group.since.first.source).min();
         let fresh = self.fresh.filter(|it| it.begun.matches(track)).map(|it| it.place.source);
         followed.into_iter().chain(fresh).chain(self.unfollowed_from(watch, track)).min()
     }
@@ -307,11 +270,11 @@ impl HoldState {
     }
 
     /// Returns where the earliest value of a track begins that may be under way.
-    pub fn value_from(&self, watch: &Watch, track: Track) -> Option<usize> {
-        let of_track = |thread: &&Thread| watch.automaton.position(thread.position).track == track;
-        let values = self.threads.iter().filter(of_track).map(|thread| thread.value);
+    pub fn value_from(&self, track: Track) -> Option<usize> {
+        let of_track = self.groups.iter().filter(|group| group.set.tracks[track.index()]);
+        let values = of_track.filter(|group| group.set.has_value).map(|group| group.since.value);
         let fresh = self.fresh.filter(|it| it.begun.values(track)).map(|it| it.place.source);
-        values.filter(|value| *value != NO_VALUE).chain(fresh).min()
+        values.chain(fresh).min()
     }
 
     /// Takes the mark that completed matches of a track have left.
@@ -326,80 +289,45 @@ impl HoldState {
 
     /// Returns where the earliest match of one detector with a wide pattern begins that may be under way.
     pub(super) fn detector_from(&self, watch: &Watch, detector: DetectorId) -> Option<usize> {
-        let of_detector = |thread: &&Thread| watch.wide(thread.position) == Some(detector);
-        self.threads.iter().filter(of_detector).map(|thread| thread.first.source).min()
+        let of_detector = self.groups.iter().filter(|group| watch.has_wide(&group.set, detector));
+        of_detector.map(|group| group.since.first.source).min()
     }
 
     /// Forgets what a detector with a wide pattern has under way that began before `end`: a match ends there.
     pub(super) fn settle(&mut self, watch: &Watch, detector: DetectorId, end: usize) {
-        self.threads.retain_mut(|thread| {
-            if watch.wide(thread.position) != Some(detector) {
-                return true;
+        let groups = std::mem::take(&mut self.groups);
+        for group in groups {
+            if !watch.has_wide(&group.set, detector) {
+                self.groups.push(group);
+                continue;
             }
-            if thread.first.source < end {
-                thread.first = Place { source: end.min(thread.last.source), ..thread.first };
-                thread.value = thread.value.max(thread.first.source);
+            let Since { mut first, last, mut value } = group.since;
+            let has_value = group.set.has_value;
+            let (own, others): (Vec<u32>, Vec<u32>) =
+                group.set.positions.iter().partition(|at| watch.wide(**at) == Some(detector));
+            if first.source < end {
+                first = Place { source: end.min(last.source), ..first };
+                value = value.max(first.source);
             }
-            thread.last.source >= end
-        });
+            let kept = if last.source >= end { own } else { Vec::new() };
+            for (positions, since) in [(others, group.since), (kept, Since { first, last, value })] {
+                if !positions.is_empty() {
+                    let set = Arc::new(Set::new(&watch.automaton, positions, has_value));
+                    self.groups.push(Group { set, number: UNNUMBERED, since });
+                }
+            }
+        }
     }
 
     /// Tells whether what follows means the same to both.
     pub(super) fn agrees_with(&self, other: &Self, watch: &Watch) -> bool {
-        let is_idle = |it: &Self| it.threads.is_empty() && it.fresh.is_none();
+        let is_idle = |it: &Self| it.groups.is_empty() && it.fresh.is_none();
         is_idle(self)
             && is_idle(other)
             && self.after_word == other.after_word
             && [self, other]
                 .into_iter()
                 .all(|state| state.origins.is_straight(state.now, watch.unfollowed_bytes_max))
-    }
-
-    /// Marks the matches that may end here and drops threads that cannot go on.
-    fn note_ends(&mut self, watch: &Watch) {
-        let (marks, wide) = (&mut self.marks, &mut self.wide);
-        self.threads.retain(|thread| {
-            let position = watch.automaton.position(thread.position);
-            if position.accepts {
-                let (first, last) = (thread.first.source, thread.last.source);
-                let mark = Mark { first, last, value: thread.value };
-                let slot = &mut marks[position.track.index()];
-                *slot = Some(slot.map_or(mark, |known| known.with(mark)));
-                let settler = watch.patterns.get(position.wide as usize).and_then(|it| it.settler.as_ref());
-                if settler.is_some_and(Settler::is_able) && !wide.contains(&position.wide) {
-                    wide.push(position.wide);
-                }
-            }
-            !position.last
-        });
-    }
-
-    /// Drops threads whose matches would be too wide by now, and moves up those of which only some would.
-    fn expire(&mut self, watch: &Watch, source: usize) {
-        let Some(oldest) = self.threads.iter().map(|thread| thread.first.step).min() else {
-            self.trail.clear();
-            return;
-        };
-        let now = self.now;
-        self.trail.push_back(Place { step: now - 1, source });
-        while self.trail.get(1).is_some_and(|place| place.step <= oldest) {
-            self.trail.pop_front();
-        }
-        let mut threads = std::mem::take(&mut self.threads);
-        threads.retain_mut(|thread| {
-            let position = watch.automaton.position(thread.position);
-            let earliest = now.saturating_sub(u64::from(position.reach));
-            if thread.first.step < earliest {
-                let after = self.trail.partition_point(|place| place.step <= earliest);
-                let known = after.checked_sub(1).and_then(|at| self.trail.get(at));
-                if let Some(place) = known.filter(|place| place.step > thread.first.step) {
-                    thread.first = *place;
-                    thread.value = thread.value.max(place.source);
-                }
-            }
-            thread.last.step >= earliest
-        });
-        self.threads = threads;
     }
 }
 
@@ -413,28 +341,6 @@ impl Mark {
     pub(super) fn with(self, other: Self) -> Self {
         let Self { first, last, value } = self;
         Self { first: first.min(other.first), last: last.max(other.last), value: value.min(other.value) }
-    }
-}
-
-impl Scratch {
-    /// Adds a thread, or joins it with the one that is already there.
-    fn enter(&mut self, thread: Thread) {
-        let slot = &mut self.slots[thread.position as usize];
-        match self.next.get_mut(*slot as usize) {
-            Some(known) if known.position == thread.position => {
-                if thread.first.step < known.first.step {
-                    known.first = thread.first;
-                }
-                if thread.last.step > known.last.step {
-                    known.last = thread.last;
-                }
-                known.value = known.value.min(thread.value);
-            }
-            _ => {
-                *slot = self.next.len() as u32;
-                self.next.push(thread);
-            }
-        }
     }
 }
 

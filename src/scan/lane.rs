@@ -256,7 +256,7 @@ impl Lane {
         }
         let judged_to = match watch.detectors(Track::Enforced).is_empty() {
             true => self.text.end(),
-            false => self.values_from(watch, finished).max(self.tracks[Track::Enforced.index()].judged_to),
+            false => self.values_from(finished).max(self.tracks[Track::Enforced.index()].judged_to),
         };
         let judged_to = self.text.character_start(judged_to, finished).max(self.free_to);
         self.free_to = judged_to;
@@ -308,14 +308,14 @@ impl Lane {
     }
 
     /// Returns where the earliest value may begin that is under way or not told yet, else the end of the text.
-    fn values_from(&self, watch: &Watch, finished: bool) -> usize {
+    fn values_from(&self, finished: bool) -> usize {
         let end = self.text.end();
         let told = self.noted.marks[Track::Enforced.index()].map(|mark| mark.value);
         let readings = [Some(&self.raw), self.canonical.as_deref()];
         let held = readings
             .into_iter()
             .flatten()
-            .flat_map(|reading| [reading.hold.value_from(watch, Track::Enforced), reading.runs.value_from()]);
+            .flat_map(|reading| [reading.hold.value_from(Track::Enforced), reading.runs.value_from()]);
         let under_way = held.chain([self.reader.pending_from()]).flatten().filter(|_| !finished);
         under_way.chain(told).min().unwrap_or(end).min(end)
     }
@@ -345,9 +345,9 @@ impl Reading {
         bytes: &[u8],
         source: impl Fn(usize) -> usize,
     ) {
+        self.hold.follow(watch, scratch, bytes, &source);
         for (at, byte) in bytes.iter().enumerate() {
             let source = source(at);
-            self.hold.step(watch, scratch, *byte, source);
             if let Some(passed) = self.runs.step(*byte, source) {
                 noted.run(passed, source);
             }

@@ -234,6 +234,7 @@ pub fn parse_all(files: &PluginFiles) -> Result<Vec<Detector>, Vec<PackFault>> {
         };
         faults.extend(problem.map(|problem| PackFault::about(detector, problem)));
     }
+    detectors.shrink_to_fit();
     if faults.is_empty() { Ok(detectors) } else { Err(faults) }
 }
 

@@ -62,6 +62,9 @@ const DECODED_BASE: usize = 1 << 20;
 /// Beyond the base, the decoded bytes for each byte of text.
 const DECODED_PER_BYTE: usize = 8;
 
+/// So much behind a region is read whatever matches reach it: to ask how far they do takes longer.
+const REST_BYTES: usize = 512;
+
 /// All detectors, compiled: immutable, to be shared between threads.
 pub struct Scanner {
     engine: Engine,
@@ -116,7 +119,8 @@ impl Scanner {
             let confirms = detectors.iter().zip(&shapes);
             let built: Vec<_> =
                 confirms.map(|(detector, shape)| Confirm::compile(detector, shape.start)).collect();
-            (joined(engine.join()), joined(words.join()), built)
+            let engine = engine.join().unwrap_or_else(|panic| resume_unwind(panic));
+            (engine, words.join().unwrap_or_else(|panic| resume_unwind(panic)), built)
         });
         let mut faults = Vec::new();
         let confirms = detectors.iter().zip(built).filter_map(|(detector, built)| {
@@ -279,11 +283,6 @@ impl fmt::Debug for Scanner {
     }
 }
 
-/// Returns what a thread made, and goes on with its panic if it had one.
-fn joined<T>(outcome: thread::Result<T>) -> T {
-    outcome.unwrap_or_else(|panic| resume_unwind(panic))
-}
-
 /// One scan under way.
 struct Pass<'s> {
     scanner: &'s Scanner,
@@ -396,7 +395,8 @@ impl<'s> Pass<'s> {
         reading: &Reading<'_>,
     ) -> Result<(), ScanFault> {
         let from = region.start.saturating_sub(CONTEXT_BYTES + 1);
-        let reach = if region.end < text.len() { self.scanner.reach(self.wanted) } else { 0 };
+        let rest = text.len().saturating_sub(region.end);
+        let reach = if rest > REST_BYTES { self.scanner.reach(self.wanted) } else { rest };
         let to = region.end.saturating_add(reach).saturating_add(1).min(text.len());
         let part = text.get(from..to).unwrap_or_default();
         let starts = region.start - from..region.end - from;

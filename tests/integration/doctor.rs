@@ -147,7 +147,7 @@ fn a_log_that_nobody_reads_any_more_ends_nothing() {
 
 /// Starts the gateway under a limit of open files, as `ulimit` sets it, and returns what it has, or what it said.
 fn started_under(limit: &str) -> Result<String, (Option<i32>, String)> {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let script = format!("ulimit {limit} && exec \"$0\" run --ready-file ready.json");
     let mut process = Command::new("bash")
         .args(["-c", &script, env!("CARGO_BIN_EXE_portcullis")])

@@ -1,6 +1,6 @@
 //! The words that speak for a match, or against it, when they stand before it.
 
-use memchr::memmem;
+use memchr::memchr_iter;
 
 /// How far before a match its context words are looked for, in bytes of the same view.
 pub const CONTEXT_BYTES: usize = 96;
@@ -37,7 +37,8 @@ pub enum Voice {
 /// One of them, and whether a longer word may go on at its ends.
 #[derive(Clone, Debug)]
 struct ContextWord {
-    finder: memmem::Finder<'static>,
+    /// In lower case, without the blanks at its ends.
+    word: Box<[u8]>,
     /// Whether no letter and no digit may stand before it, of whichever script.
     begins: bool,
     /// Whether none may stand behind it.
@@ -58,7 +59,7 @@ impl ContextWords {
 
     /// Returns the words that speak for a match in lower case, without the blanks at their ends.
     pub fn words(&self) -> impl Iterator<Item = &[u8]> {
-        self.words.iter().map(|word| word.finder.needle())
+        self.words.iter().map(|word| &*word.word)
     }
 
     /// Tells whether there is no finding without one of the words.
@@ -111,7 +112,7 @@ impl ContextWords {
     /// where it was written with a blank.
     pub fn found(&self, before: &[u8]) -> bool {
         let lower = before.to_ascii_lowercase();
-        self.words.iter().any(|word| word.finder.find_iter(&lower).any(|at| word.stands_at(&lower, at)))
+        self.words.iter().any(|word| word.stands_in(&lower))
     }
 }
 
@@ -128,20 +129,26 @@ impl Eq for ContextWords {}
 impl ContextWord {
     /// Reads a word as a pack writes it; none where nothing but blanks is written.
     fn new(written: &str) -> Option<Self> {
-        let word = written.trim_matches(' ').to_ascii_lowercase();
-        let finder = memmem::Finder::new(word.as_bytes()).into_owned();
+        let word: Box<[u8]> = written.trim_matches(' ').to_ascii_lowercase().into_bytes().into();
         let (begins, ends) = (written.starts_with(' '), written.ends_with(' '));
-        (!word.is_empty()).then_some(Self { finder, begins, ends })
+        (!word.is_empty()).then_some(Self { word, begins, ends })
     }
 
     /// Returns what makes it equal to another.
     fn facts(&self) -> (&[u8], bool, bool) {
-        (self.finder.needle(), self.begins, self.ends)
+        (&self.word, self.begins, self.ends)
+    }
+
+    /// Tells whether the word stands in a text in lower case.
+    fn stands_in(&self, text: &[u8]) -> bool {
+        let Some(first) = self.word.first() else { return false };
+        let is_here = |at: &usize| text.get(*at..).is_some_and(|rest| rest.starts_with(&self.word));
+        memchr_iter(*first, text).filter(is_here).any(|at| self.is_whole_at(text, at))
     }
 
     /// Tells whether what was found at a place of `text` is the word, and no part of one that speaks of something else.
-    fn stands_at(&self, text: &[u8], at: usize) -> bool {
-        let word = self.finder.needle().len();
+    fn is_whole_at(&self, text: &[u8], at: usize) -> bool {
+        let word = self.word.len();
         let (before, behind) =
             (text.get(..at).unwrap_or_default(), text.get(at + word..).unwrap_or_default());
         let beside = [before.last(), behind.first()];

@@ -5,8 +5,8 @@
 //! automaton accepts everything the patterns match and more. It decides how long text waits, never what is found.
 //!
 //! Hundreds of patterns begin alike (a word for a key, then a sign): what a track's patterns have in common at their
-//! beginning is followed once. And most that a byte begins are over with the next one: of a pattern that begins with
-//! one of few bytes, a thread is only made once two of its bytes are there ([`pairs`]).
+//! beginning is followed once. And most that a byte begins are over with the next one: a pattern that begins with one of
+//! few bytes is only followed once two of its bytes are there ([`pairs`]).
 
 use regex_syntax::hir::Class;
 use regex_syntax::hir::Hir;
@@ -22,7 +22,7 @@ use super::part::Row;
 /// A set of bytes.
 pub(super) type ByteSet = [u64; 4];
 
-/// Of patterns that begin with one of more bytes than these there are threads from the first byte on.
+/// Patterns that begin with one of more bytes than these are followed from the first byte on.
 const PAIR_BYTES_MAX: u32 = 8;
 
 /// Says that a position belongs to no wide pattern.
@@ -39,7 +39,7 @@ pub(super) struct Position {
     pub wide: u32,
     /// A match may end here.
     pub accepts: bool,
-    /// Nothing may follow, not even a look-around: a thread ends here.
+    /// Nothing may follow, not even a look-around.
     pub last: bool,
     /// The value has begun: the position is in the pattern's group or behind it.
     pub in_value: bool,
@@ -76,7 +76,7 @@ pub(super) struct Automaton {
 /// The positions that a match may begin with.
 #[derive(Debug, Default)]
 struct Starts {
-    /// Those of which there are threads at once.
+    /// Those that are followed at once.
     single: StartTable,
     /// The others, with what follows them.
     pairs: PairTable,
@@ -131,10 +131,6 @@ struct Piece {
 impl Automaton {
     pub(super) fn position(&self, at: u32) -> Position {
         self.positions[at as usize]
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.positions.len()
     }
 
     /// Returns the positions that may follow `from` on `byte`.
@@ -240,6 +236,8 @@ impl Builder {
             edges.extend(follow.iter().map(edge));
             edge_starts.push(edges.len() as u32);
         }
+        self.positions.shrink_to_fit();
+        edges.shrink_to_fit();
         let mut automaton = Automaton {
             positions: self.positions,
             classes: self.classes,

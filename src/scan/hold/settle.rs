@@ -1,6 +1,6 @@
 //! Whether a match is over although its pattern could go on: for wide patterns only.
 //!
-//! `-----BEGIN…[\s\S]{0,100000}?-----END…` has its match at the first end, but a thread inside the gap would wait for
+//! `-----BEGIN…[\s\S]{0,100000}?-----END…` has its match at the first end, but a position inside the gap would wait for
 //! a hundred thousand bytes more. A leftmost-first automaton of the relaxed pattern knows that it is over. It is large,
 //! and few streams hold such a match, so the first one that may be complete has it built.
 
@@ -19,6 +19,8 @@ use regex_syntax::hir::Hir;
 use regex_syntax::hir::HirKind;
 use regex_syntax::hir::Repetition;
 
+use crate::scan::detector::Pattern;
+
 /// From this width on, in bytes, a pattern is worth the question.
 pub(super) const WIDE_BYTES: usize = 512;
 
@@ -31,7 +33,7 @@ const AUTOMATON_BYTES_MAX: usize = 1 << 20;
 /// Knows when a match of one pattern is over.
 #[derive(Debug)]
 pub(in crate::scan) struct Settler {
-    relaxed: Hir,
+    pattern: Pattern,
     /// `None` if it would be too large.
     dfa: OnceLock<Option<dense::DFA<Vec<u32>>>>,
 }
@@ -49,9 +51,9 @@ pub(in crate::scan) struct Followed {
 }
 
 impl Settler {
-    /// Prepares the automaton of a pattern.
-    pub(super) fn new(hir: &Hir) -> Self {
-        Self { relaxed: relaxed(hir), dfa: OnceLock::new() }
+    /// Keeps the pattern whose automaton may be asked for.
+    pub(super) fn new(pattern: &Pattern) -> Self {
+        Self { pattern: pattern.clone(), dfa: OnceLock::new() }
     }
 
     /// Tells whether it knows anything; builds the automaton at the first question.
@@ -60,7 +62,7 @@ impl Settler {
     }
 
     fn dfa(&self) -> Option<&dense::DFA<Vec<u32>>> {
-        self.dfa.get_or_init(|| built(&self.relaxed)).as_ref()
+        self.dfa.get_or_init(|| built(&relaxed(&self.pattern.hir()))).as_ref()
     }
 
     /// Begins to follow a match whose first byte comes next, behind `before`.

@@ -1,5 +1,7 @@
 use proptest::prelude::*;
 
+use super::follow::EXPIRY_INTERVAL;
+use super::sets::Table;
 use super::*;
 use crate::scan::fixture;
 
@@ -17,7 +19,7 @@ fn held(watch: &Watch, text: &[u8]) -> Vec<usize> {
     let mut state = HoldState::default();
     let mut scratch = watch.scratch();
     let step = |(at, byte): (usize, &u8)| {
-        state.step(watch, &mut scratch, *byte, at);
+        state.follow(watch, &mut scratch, &[*byte], |_| at);
         state.enforced_from(watch).unwrap_or(at + 1)
     };
     text.iter().enumerate().map(step).collect()
@@ -38,6 +40,45 @@ proptest! {
         for found in (0..text.len()).filter_map(|from| regex.find(regex_automata::Input::new(&text).range(from..))) {
             let inner = &held[found.start()..found.end() - 1];
             prop_assert!(inner.iter().all(|from| *from <= found.start()), "{found:?} {held:?}");
+        }
+    }
+}
+
+/// Watches for all patterns, and for some with a value and a wide one; text waits for most of them.
+fn watch_many() -> Watch {
+    let with_values = ["a{1,20}(b[a-d]{1,9})c", "[ab ]{3,70}(x?y{1,9})", r"(?:x|ab)([\s\S]{0,600})d"];
+    let patterns = PATTERNS.into_iter().chain(with_values);
+    let detectors: Vec<Detector> = patterns.map(|pattern| fixture::detector("probe", pattern)).collect();
+    let ids = |from: u16| (from..detectors.len() as u16).map(DetectorId).collect();
+    Watch::compile(&detectors, &ids(2), &ids(0))
+}
+
+proptest! {
+    #[test]
+    fn what_was_found_out_before_changes_nothing(
+        text in "[abcdxy é-]{0,300}",
+        pieces in prop::collection::vec(1..90_usize, 1..40),
+    ) {
+        let watch = watch_many();
+        let (mut kept, mut forgets) = (watch.scratch(), Scratch::of(Table::with_room(0)));
+        let mut states = [HoldState::default(), HoldState::default()];
+        let mut from = 0;
+        for piece in pieces {
+            let to = text.len().min(from + piece);
+            let [one, other] = &mut states;
+            one.follow(&watch, &mut kept, &text.as_bytes()[from..to], |at| from + at);
+            for at in from..to {
+                other.follow(&watch, &mut forgets, &text.as_bytes()[at..at + 1], |_| at);
+            }
+            let seen = states.each_mut().map(|state| {
+                let marks = Track::ALL.map(|track| state.take_mark(track));
+                let held = Track::ALL.map(|track| (state.held_from(&watch, track), state.value_from(track)));
+                let mut wide = state.take_wide(&watch);
+                wide.sort_unstable();
+                (marks, held, wide)
+            });
+            prop_assert_eq!(&seen[0], &seen[1]);
+            from = to;
         }
     }
 }
