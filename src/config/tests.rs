@@ -62,7 +62,7 @@ fn all_routes_can_lead_to_the_sample_provider() {
     let upstreams: Vec<String> =
         routes.iter().flat_map(|route| &route.upstreams).map(ToString::to_string).collect();
     assert!(upstreams.iter().all(|upstream| upstream == "http://127.0.0.1:7777"), "{upstreams:?}");
-    assert_eq!(upstreams.len(), 8);
+    assert_eq!(upstreams.len(), 9);
 }
 
 #[test]
