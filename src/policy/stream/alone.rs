@@ -47,8 +47,8 @@ impl StreamInspector {
         Ok(())
     }
 
-    /// Scans the begin of a text that may be a piece or whole, where it stands right behind a word of the lane: a value
-    /// that it begins with would be none behind that.
+    /// Scans the begin of a text that may be a piece or whole, where it stands right behind signs of the lane: a value
+    /// that it begins with would be none behind those.
     pub(super) fn scan_begin(
         &mut self,
         inspector: &Inspector<'_>,
@@ -58,7 +58,7 @@ impl StreamInspector {
         text: &[u8],
     ) -> Result<(), Stop> {
         let begin = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-        if begin.len() < VALUE_BYTES_MIN || !self.is_behind_word(key, begin) {
+        if begin.len() < VALUE_BYTES_MIN || !self.is_behind_signs(key, begin) {
             return Ok(());
         }
         let payload = held.payload.clone();
@@ -71,12 +71,12 @@ impl StreamInspector {
         Ok(())
     }
 
-    /// Tells whether a text begins in the midst of a word, if it goes on with what its lane has.
-    fn is_behind_word(&self, key: &LaneKey, text: &[u8]) -> bool {
+    /// Tells whether a text begins with a word right behind what is no blank, if it goes on with what its lane has.
+    fn is_behind_signs(&self, key: &LaneKey, text: &[u8]) -> bool {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let entry = self.by_key.get(key).map(|slot| &self.lanes[*slot]).filter(|entry| !entry.is_whole);
         let last = entry.and_then(|entry| entry.lane.value(&(entry.fed.checked_sub(1)?..entry.fed))?.last());
-        last.is_some_and(is_word) && text.first().is_some_and(is_word)
+        last.is_some_and(|byte| !byte.is_ascii_whitespace()) && text.first().is_some_and(is_word)
     }
 
     /// Scans the long numbers of tools' input and results.
