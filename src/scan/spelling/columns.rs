@@ -6,6 +6,10 @@
 
 use std::iter::Peekable;
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use memchr::memmem;
+use memchr::memmem::Finder;
 
 use super::PIECE_BYTES;
 use crate::scan::view::View;
@@ -104,7 +108,10 @@ fn of<'t>(text: &'t [u8], range: &Range<usize>) -> &'t [u8] {
 
 /// Returns what of a line stands behind the name of a member, as texts of a body do that are looked at together.
 fn behind_name(text: &[u8], line: Range<usize>) -> Range<usize> {
-    let name = memchr::memmem::rfind(of(text, &line), NAME_END);
+    // Most lines have none, which a search from the front tells sooner.
+    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME_END));
+    let said = of(text, &line);
+    let name = FINDER.find(said).and_then(|_| memmem::rfind(said, NAME_END));
     name.map_or(line.start, |at| line.start + at + NAME_END.len())..line.end
 }
 
