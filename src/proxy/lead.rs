@@ -12,6 +12,7 @@ use http::header;
 use pingora::http::ResponseHeader;
 use pingora::proxy::Session;
 
+use super::Stop;
 use super::bound_for;
 use super::context::Exchange;
 use super::path;
@@ -28,34 +29,25 @@ const FORWARDED_SCHEME: header::HeaderName = header::HeaderName::from_static("x-
 ///
 /// # Errors
 /// Fails where one leads past the gateway and the policy does not let that pass.
-pub(super) fn back(
-    session: &Session,
-    exchange: &Exchange,
-    head: &mut ResponseHeader,
-) -> Result<(), Rejection> {
+pub(super) fn back(session: &Session, exchange: &Exchange, head: &mut ResponseHeader) -> Result<(), Stop> {
     let is_open = exchange.passage.as_ref().is_some_and(|passage| passage.policy.fail_mode == FailMode::Open);
     for name in exchange.rules.dialects.leads() {
         let Some(told) = head.headers.get(name) else { continue };
         match (led_back(session, exchange, told), is_open) {
-            (Some(address), _) => replace(head, name, address),
+            (Some(address), _) => head.insert_header(name.to_owned(), address)?,
             (None, true) => {}
-            (None, false) => return Err(Rejection::UnreadableResponse(Unreadable::Past)),
+            (None, false) => return Err(Rejection::UnreadableResponse(Unreadable::Past).into()),
         }
     }
     let told = head.headers.get(header::LOCATION).filter(|_| leads_on(head.status));
     if let Some(address) = told.and_then(|told| led_back(session, exchange, told)) {
-        replace(head, header::LOCATION.as_str(), address);
+        head.insert_header(header::LOCATION, address)?;
     }
     Ok(())
 }
 
 fn leads_on(status: StatusCode) -> bool {
     status.is_redirection() || matches!(status, StatusCode::CREATED | StatusCode::ACCEPTED)
-}
-
-fn replace(head: &mut ResponseHeader, name: &str, address: HeaderValue) {
-    // The name stands in the head already.
-    let _ = head.insert_header(name.to_owned(), address);
 }
 
 /// Returns an address of the gateway for one that a provider told; none, where that leads elsewhere.

@@ -1,8 +1,9 @@
 //! Other ways to spell a text: ciphers, codes, letters apart, letters turned round.
 //!
-//! In: a whole text. Out: readings of it, of its tables, and of what is encoded in it, each with the way back to the bytes it was made from. A reading is only
-//! made where its mark occurs: letters as frequent as in no language, a word of an order turned round, a run of Base32, a
-//! row of numbers; prose costs one pass over the text. Streams are not read this way: what is spelt can only be told when it is complete.
+//! In: a whole text. Out: readings of it, of its tables, and of what is encoded in it, each with the way back to the bytes
+//! it was made from. A reading is only made where its mark occurs: letters as frequent as in no language, a word of an
+//! order turned round, a run of Base32, a row of numbers; prose costs one pass over the text. Streams are not read this
+//! way: what is spelt can only be told when it is complete.
 
 use std::ops::Range;
 

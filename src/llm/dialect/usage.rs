@@ -21,6 +21,7 @@ pub(crate) struct UsagePaths {
     pub(crate) model: Vec<Vec<String>>,
 }
 
+/// The table `[usage]` of a dialect's file: alternatives, each a sum of dotted paths.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct UsageFile {

@@ -1,7 +1,8 @@
 //! Keys that manuals, quick starts and sample applications print: everybody's, so nobody's secret.
 //!
 //! Only the first eight bytes of their SHA-256 stand here. Sources: the documentation of AWS, Stripe, FastAPI and
-//! jwt.io, the key URI format of one-time codes, and the sample keys of Google's client libraries that public scanners pass over.
+//! jwt.io, the key URI format of one-time codes, and the sample keys of Google's client libraries that public scanners
+//! pass over.
 
 use sha2::Digest;
 use sha2::Sha256;

@@ -67,7 +67,8 @@ const TEMPLATE_MARKS: &[&str] =
     &["${", "{{", "}}", "<", ">", "%(", "$(", "process.env", "os.environ", "getenv", "…"];
 
 /// What a reference to a value that is kept elsewhere begins with, or one that is encrypted: SOPS, 1Password, AWS Systems
-/// Manager and KMS, Vault, files; and what is made to be shown: keys of PostHog, Supabase and RevenueCat that stand in pages and apps.
+/// Manager and KMS, Vault, files; and what is made to be shown: keys of PostHog, Supabase and RevenueCat that stand in
+/// pages and apps.
 const REFERENCES: &[&str] =
     &["enc[", "op://", "ssm:/", "vault:", "file:/", "aqicah", "phc_", "sb_publishable_", "appl_", "goog_"];
 

@@ -1,10 +1,11 @@
 //! What stands over the border of two texts that a model reads as one: parts of a message, or messages of one speaker in
 //! a row.
 //!
-//! In: the texts of a document. Those of answers that stand beside one another, as choices do, are none of one text. Out: findings whose value begins in one text and ends in another, which no text holds
+//! In: the texts of a document. Out: findings whose value begins in one text and ends in another, which no text holds
 //! alone. Only what is near a border is read, with nothing in its place and with a space: who parts a value does not
 //! say which. Of a request that is what is said to a model, or is said to be its own words, of an answer what it says, or
-//! a tool or another agent. What a dialect calls a row is read in the same way, whole: words of a transcript, one by one.
+//! a tool or another agent. Answers that stand beside one another, as choices do, are no texts of one. What a dialect
+//! calls a row is read in the same way, whole: words of a transcript, one by one.
 
 use std::borrow::Cow;
 use std::ops::Range;
