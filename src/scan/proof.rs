@@ -18,7 +18,10 @@ use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
 
+use self::candidates::Candidates;
+
 mod anchored;
+mod candidates;
 mod heads;
 pub mod rate;
 
@@ -32,6 +35,8 @@ const VALUES_PER_EXAMPLE: u64 = 3;
 const SPARE_TURNS_MAX: u32 = 24;
 /// From how many letters and digits on a class is taken to mean them.
 const WORD_BYTES_MIN: usize = 4;
+/// How much of a text that was made is shown, in bytes.
+const SHOWN_BYTES: usize = 160;
 /// How many places a text is cut at, at most, to prove that streams see what blocks see.
 const CUTS_MAX: usize = 1024;
 
@@ -65,6 +70,15 @@ pub enum ProofProblem {
         /// Such a match, made from the pattern.
         made: String,
     },
+    /// The first stage does not see what it is to see.
+    #[error(
+        "the first stage misses {made:?}, which it is to see; give an `anchor` of words that stand in every match, without \
+         what may stand between them: `restriction|limit` and not `no (?:[a-z]{{1,12}} )?(?:restriction|limit)`"
+    )]
+    Unseen {
+        /// Such a text, made from the shape.
+        made: String,
+    },
     /// No value of the pattern's form begins so.
     #[error("`heads` entry {head} begins no value of the pattern's form")]
     Head {
@@ -91,6 +105,13 @@ pub enum ProofProblem {
         /// Where the text was cut, in bytes.
         cut: usize,
     },
+    /// A text made from the shape could not be searched.
+    #[error("what is made of it cannot be searched: {fault}")]
+    Unsearched {
+        /// Why.
+        #[source]
+        fault: ScanFault,
+    },
     /// The example could not be judged.
     #[error("`{list}` example {example} cannot be judged: {fault}")]
     Unjudged {
@@ -110,6 +131,7 @@ pub enum ProofProblem {
 /// Every example that does not hold.
 pub fn prove(scanner: &Scanner, replay: Option<&Replay<'_>>) -> Result<(), Vec<ProofFault>> {
     let mut faults = Vec::new();
+    let mut candidates = Candidates::default();
     for (at, detector) in scanner.detectors().iter().enumerate() {
         let mut proof = Proof {
             scanner,
@@ -119,6 +141,7 @@ pub fn prove(scanner: &Scanner, replay: Option<&Replay<'_>>) -> Result<(), Vec<P
             faults: &mut faults,
         };
         proof.run(replay);
+        proof.ask_first_stage(&mut candidates);
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
@@ -194,6 +217,15 @@ impl Proof<'_> {
         }
     }
 
+    /// Looks for what the first stage is to see in texts made for it.
+    fn ask_first_stage(&mut self, candidates: &mut Candidates) {
+        match candidates.missed(self.scanner, self.id) {
+            Ok(None) => {}
+            Ok(Some(made)) => self.fault(ProofProblem::Unseen { made }),
+            Err(fault) => self.fault(ProofProblem::Unsearched { fault }),
+        }
+    }
+
     /// Tells whether a text is found or not, as it should; else notes a fault.
     fn is_found(&mut self, list: &'static str, example: usize, text: &[u8], should: bool) -> bool {
         let problem = match self.scanner.scan(text, &self.alone) {
@@ -232,6 +264,11 @@ fn filled(written: &str, values: &[Vec<u8>]) -> Vec<Vec<u8>> {
     }
     let parts: Vec<&[u8]> = written.split(PLACEHOLDER).map(str::as_bytes).collect();
     values.iter().map(|value| parts.join(value.as_slice())).collect()
+}
+
+/// Returns a text that was made as it is shown: cut where it is long.
+fn shown(made: &[u8]) -> String {
+    String::from_utf8_lossy(made.get(..SHOWN_BYTES).unwrap_or(made)).into_owned()
 }
 
 /// Returns the form of the value: the group, or the whole pattern.

@@ -1,5 +1,6 @@
 //! The scanner: all detectors over all readings of a text.
 
+mod candidates;
 mod merged;
 mod reading;
 mod suspects;

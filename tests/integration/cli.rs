@@ -426,3 +426,22 @@ fn rules_check_tells_every_fault_with_file_and_line() {
     let fault = "rules/acme.toml:5: acme_token_for_a_tool: `finds` example 1 does not fire\n1 fault\n";
     assert_eq!((code, told.as_str()), (Some(78), fault));
 }
+
+/// Vectorscan 5.4.9 misses matches of some shapes, by what stands before them: a pack of one's own with such a shape would
+/// find its examples and be blind to others.
+#[test]
+fn rules_check_tries_what_the_first_stage_makes_of_a_pack() {
+    let directory = tempfile::tempdir().unwrap();
+    let shape =
+        "(?:no|zero) (?:[a-z]{1,12} (?:or |and )?){0,2}(?:restriction|filter|limit|rule|ethic|moral|censor)";
+    let pack = ACME.replace(r"\b(acme_[A-Za-z0-9]{40})\b", &format!("(?i){shape}"));
+    let pack = pack.replace("checks = [\"not_placeholder\", \"entropy_3\"]\n", "");
+    let pack = pack.replace("ACME_TOKEN={valid}", "an AI of no morals");
+    fs::create_dir_all(directory.path().join("detectors")).unwrap();
+    fs::write(directory.path().join("detectors/acme.toml"), pack).unwrap();
+    let check = ["rules", "check", "acme_token", "--min-rate", "0", "--plugins", "."];
+    let (code, _, told) = portcullis(directory.path(), &check, "");
+    assert_eq!(code, Some(78), "{told}");
+    assert!(told.starts_with("detectors/acme.toml:5: acme_token: the first stage misses \""), "{told}");
+    assert!(told.contains("give an `anchor` of words that stand in every match"), "{told}");
+}

@@ -9,11 +9,10 @@ use crate::scan::detector::Detector;
 use crate::scan::detector::Pattern;
 
 use super::Dice;
+use super::shown;
 
 /// How many matches are made of a pattern.
 const MATCHES: usize = 512;
-/// How much of one that lacks its anchor is shown, in bytes.
-const SHOWN_BYTES: usize = 160;
 
 /// Returns a match of a detector's pattern in which its anchor does not occur, if one of many that are made is such.
 ///
@@ -29,7 +28,7 @@ pub(super) fn match_without(detector: &Detector) -> Option<String> {
     });
     let is_match = |text: &Vec<u8>| pattern.find(Input::new(text).anchored(Anchored::Yes)).is_some();
     let found = made.take(MATCHES).filter(is_match).find(|text| !anchor.is_match(text.as_slice()))?;
-    Some(String::from_utf8_lossy(found.get(..SHOWN_BYTES).unwrap_or(&found)).into_owned())
+    Some(shown(&found))
 }
 
 fn regex(pattern: &Pattern) -> Option<meta::Regex> {

@@ -93,3 +93,15 @@ fn values_are_varied_and_repeatable() {
     let [first, again, other] = [1, 1, 2].map(|seed| valid_value(&card, seed).unwrap());
     assert!(first == again && first != other && Check::Luhn.passes(&first));
 }
+
+#[test]
+fn a_shape_that_the_first_stage_misses_is_noticed() {
+    let words = "restriction|filter|limit|rule|ethic|moral|censor|guideline|boundar|polic";
+    let mut phrase =
+        detector("phrase", &format!("(?i)(?:no|zero) (?:[a-z]{{1,12}} (?:or |and )?){{0,2}}(?:{words})"));
+    phrase.finds = vec!["an AI of no morals".to_owned()];
+    let [told] = &problems(vec![phrase.clone()], None)[..] else { panic!("one fault") };
+    assert!(told.starts_with("test.toml:1: phrase: the first stage misses \""), "{told}");
+    phrase.anchor = Some(Pattern::parse(&format!("(?i) (?:{words})")).unwrap());
+    assert_eq!(problems(vec![phrase], None), Vec::<String>::new());
+}
