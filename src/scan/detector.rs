@@ -30,10 +30,12 @@ use crate::scan::threat::Severity;
 use crate::scan::threat::UnknownName;
 
 mod context;
+mod shown;
 
 pub use context::CONTEXT_BYTES;
 pub use context::ContextWords;
 pub use context::Voice;
+pub use shown::Shown;
 
 /// The widest match a pattern may have, in bytes.
 pub const PATTERN_WIDTH_MAX: usize = 131_072;
@@ -144,6 +146,8 @@ pub struct Detector {
     pub finds: Vec<String>,
     /// Texts in which it must find nothing.
     pub ignores: Vec<String>,
+    /// What values are not for it, though they pass: those that are made to be shown.
+    pub shown: Arc<[Shown]>,
     /// The pack it comes from.
     pub pack: String,
     /// The version of that pack.
@@ -152,6 +156,13 @@ pub struct Detector {
     pub file: String,
     /// The line of the file it begins at, counted from one.
     pub line: usize,
+}
+
+impl Detector {
+    /// Tells whether a value passes all checks and is none that is made to be shown.
+    pub fn lets(&self, value: &[u8]) -> bool {
+        self.checks.iter().all(|check| check.passes(value)) && !self.shown.iter().any(|shown| shown.is(value))
+    }
 }
 
 impl Pattern {

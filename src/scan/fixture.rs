@@ -1,5 +1,7 @@
 //! Detectors for the tests of this folder.
 
+use std::sync::Arc;
+
 use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::detector::Pattern;
@@ -29,6 +31,7 @@ pub fn detector(name: &str, pattern: &str) -> Detector {
         references: Vec::new(),
         finds: Vec::new(),
         ignores: Vec::new(),
+        shown: Arc::default(),
         pack: "test".to_owned(),
         pack_version: "1.0.0".to_owned(),
         file: "test.toml".to_owned(),

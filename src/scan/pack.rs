@@ -3,18 +3,18 @@
 
 mod context;
 mod fault;
+mod folder;
 mod heads;
+mod shown;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt;
-use std::fs;
-use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -31,12 +31,21 @@ use crate::scan::detector::Detector;
 use crate::scan::detector::MaskKind;
 use crate::scan::detector::Pattern;
 use crate::scan::detector::PatternFault;
+use crate::scan::detector::Shown;
 use crate::scan::edges::ByteClass;
 use crate::scan::edges::Edges;
+use crate::scan::threat::Category;
 
 use self::context::ContextFile;
 pub use self::fault::PackFault;
 pub use self::fault::PackProblem;
+use self::folder::name_below;
+use self::folder::read_bounded;
+use self::folder::read_folder;
+use self::folder::sorted_entries;
+use self::folder::too_long;
+use self::folder::unreadable;
+use self::shown::ShownFile;
 
 /// The most files a set of packs may have.
 pub const PACKS_MAX: usize = 512;
@@ -52,6 +61,8 @@ pub const EXAMPLE_BYTES_MAX: usize = 4096;
 pub const CONTEXT_WORDS_MAX: usize = 128;
 /// The longest name of a detector, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
+/// The most beginnings of values that are made to be shown.
+pub const SHOWN_MAX: usize = 256;
 /// How deep the folder of an overlay is followed.
 const FOLDER_DEPTH_MAX: usize = 4;
 /// Where packs live below the folder of plugins.
@@ -194,12 +205,6 @@ pub fn read_models(overlay: &Path) -> (ModelFiles, Vec<PackFault>) {
     (files, faults)
 }
 
-/// Returns the bytes of a file, unless there are too many.
-fn read_bounded(path: &Path, limit: usize) -> io::Result<Option<Vec<u8>>> {
-    let fits = fs::metadata(path)?.len() <= limit as u64;
-    if fits { fs::read(path).map(Some) } else { Ok(None) }
-}
-
 fn read_below(overlay: &Path, folder: &str) -> (PluginFiles, Vec<PackFault>) {
     let (mut files, mut faults) = (embedded_files(folder), Vec::new());
     let root = overlay.join(folder);
@@ -219,9 +224,13 @@ pub fn parse_all(files: &PluginFiles) -> Result<Vec<Detector>, Vec<PackFault>> {
         let file = files.keys().nth(PACKS_MAX).cloned().unwrap_or_default();
         return Err(vec![PackFault { file, line: None, detector: None, problem: PackProblem::TooManyPacks }]);
     }
-    let mut detectors: Vec<Detector> = Vec::new();
+    let (mut detectors, mut shown): (Vec<Detector>, Vec<Shown>) = Default::default();
     for (file, text) in files {
-        Reader { file, text, faults: &mut faults }.read(&mut detectors);
+        Reader { file, text, faults: &mut faults, shown: &mut shown }.read(&mut detectors);
+    }
+    let shown: Arc<[Shown]> = shown.into();
+    for secret in detectors.iter_mut().filter(|detector| detector.category == Category::Secrets) {
+        secret.shown = Arc::clone(&shown);
     }
     let mut names: BTreeMap<&str, &str> = BTreeMap::new();
     for (at, detector) in detectors.iter().enumerate() {
@@ -243,6 +252,7 @@ struct Reader<'a> {
     file: &'a str,
     text: &'a str,
     faults: &'a mut Vec<PackFault>,
+    shown: &'a mut Vec<Shown>,
 }
 
 impl Reader<'_> {
@@ -264,8 +274,9 @@ impl Reader<'_> {
                     Err(fault) => self.malformed(Some(span), None, &fault),
                 },
                 ("detector", value) => self.split(value, &mut found),
+                ("shown", value) => self.shown(value),
                 (other, _) => {
-                    let reason = format!("unknown table `{other}`, expected `pack` or `detector`");
+                    let reason = format!("unknown table `{other}`, expected `pack`, `detector` or `shown`");
                     self.fault(Some(span), None, PackProblem::Malformed { reason });
                 }
             }
@@ -277,6 +288,23 @@ impl Reader<'_> {
         });
         let read = found.into_iter().filter_map(|(span, written)| self.detector(&head, span, written));
         detectors.extend(read);
+    }
+
+    /// Reads what values begin with that are made to be shown.
+    fn shown(&mut self, value: Spanned<DeValue<'_>>) {
+        let span = value.span();
+        match Vec::<Spanned<ShownFile>>::deserialize(ValueDeserializer::from(value)) {
+            Ok(list) => {
+                for written in list {
+                    let span = written.span();
+                    match written.into_inner().read(self.shown.len()) {
+                        Ok(shown) => self.shown.push(shown),
+                        Err(problem) => self.fault(Some(span), None, problem),
+                    }
+                }
+            }
+            Err(fault) => self.malformed(Some(span), None, &fault),
+        }
     }
 
     /// Takes the list of detectors apart.
@@ -334,6 +362,7 @@ impl Reader<'_> {
             references: written.references,
             finds: written.finds.into_inner(),
             ignores: written.ignores.into_inner(),
+            shown: Arc::default(),
             pack: head.name.clone(),
             pack_version: head.version.clone(),
             file: self.file.to_owned(),
@@ -439,57 +468,6 @@ impl Reader<'_> {
 fn embedded_files(folder: &str) -> PluginFiles {
     let packs = embedded().iter().filter(|(path, _)| path.starts_with(folder));
     packs.map(|(path, text)| ((*path).to_owned(), Cow::Borrowed(*text))).collect()
-}
-
-/// Lays every `.toml` file below `folder` over `files`.
-fn read_folder(
-    root: &Path,
-    folder: &Path,
-    depth: usize,
-    files: &mut PluginFiles,
-    faults: &mut Vec<PackFault>,
-) {
-    for path in sorted_entries(root, folder, faults) {
-        if path.is_dir() && depth > 0 {
-            read_folder(root, &path, depth - 1, files, faults);
-        } else if path.extension().is_some_and(|extension| extension == "toml") {
-            match fs::read_to_string(&path) {
-                Ok(text) => drop(files.insert(name_below(root, &path), text.into())),
-                Err(fault) => faults.push(unreadable(root, &path, fault)),
-            }
-        }
-    }
-}
-
-fn sorted_entries(root: &Path, folder: &Path, faults: &mut Vec<PackFault>) -> Vec<PathBuf> {
-    let mut paths = Vec::new();
-    match fs::read_dir(folder) {
-        Ok(entries) => {
-            for entry in entries.take(PACKS_MAX + 1) {
-                match entry {
-                    Ok(entry) => paths.push(entry.path()),
-                    Err(fault) => faults.push(unreadable(root, folder, fault)),
-                }
-            }
-        }
-        Err(fault) => faults.push(unreadable(root, folder, fault)),
-    }
-    paths.sort();
-    paths
-}
-
-fn too_long(root: &Path, path: &Path, limit: usize) -> PackFault {
-    let problem = PackProblem::TooLong(limit);
-    PackFault { file: name_below(root, path), line: None, detector: None, problem }
-}
-
-fn unreadable(root: &Path, path: &Path, fault: io::Error) -> PackFault {
-    let problem = PackProblem::Unreadable(fault);
-    PackFault { file: name_below(root, path), line: None, detector: None, problem }
-}
-
-fn name_below(root: &Path, path: &Path) -> String {
-    path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
 }
 
 #[cfg(test)]

@@ -159,7 +159,7 @@ pub fn valid_value(detector: &Detector, seed: u64) -> Option<Vec<u8>> {
     let fits = |value: &[u8]| {
         let input = Input::new(value).anchored(Anchored::Yes);
         let whole = regex.find(input).is_some_and(|found| found.end() == value.len());
-        whole && detector.checks.iter().all(|check| check.passes(value))
+        whole && detector.lets(value)
     };
     let mut dice = Dice::of(detector, seed);
     for _ in 0..TRIES_MAX {

@@ -483,7 +483,7 @@ fn judge(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'_
 /// Returns the confidence of a match, or nothing if its value fails or its context is missing.
 fn passes(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'_>) -> Option<Confidence> {
     let value = text.get(placed.value.clone())?;
-    if !detector.checks.iter().all(|check| check.passes(value)) {
+    if !detector.lets(value) {
         return None;
     }
     let Some(context) = &detector.context else { return Some(detector.confidence) };

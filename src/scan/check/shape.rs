@@ -67,15 +67,8 @@ const TEMPLATE_MARKS: &[&str] =
     &["${", "{{", "}}", "<", ">", "%(", "$(", "process.env", "os.environ", "getenv", "…"];
 
 /// What a reference to a value that is kept elsewhere begins with, or one that is encrypted: SOPS, 1Password, AWS Systems
-/// Manager and KMS, Vault, files; and what is made to be shown: keys of PostHog, Supabase and RevenueCat that stand in
-/// pages and apps.
-const REFERENCES: &[&str] =
-    &["enc[", "op://", "ssm:/", "vault:", "file:/", "aqicah", "phc_", "sb_publishable_", "appl_", "goog_"];
-
-/// What a sealed secret of Kubernetes begins with, the length of its session key in base64, and how long it is at least, as
-/// far as a value reaches.
-const SEALED_HEAD: &[u8] = b"Ag";
-const SEALED_BYTES_MIN: usize = 60;
+/// Manager, Vault, files.
+const REFERENCES: &[&str] = &["enc[", "op://", "ssm:/", "vault:", "file:/"];
 
 /// Passwords of manuals and compose files, lower case.
 const COMMON_PASSWORDS: &[&str] = &[
@@ -161,15 +154,8 @@ pub fn not_mask(value: &[u8]) -> bool {
         || longest_step(value, 0) >= RUN_MAX
         || counted >= SEQUENCE_MAX.max(value.len() / 2)
         || few_characters(value)
-        || is_periodic(value)
-        || is_sealed(value))
+        || is_periodic(value))
         && not_published(value)
-}
-
-/// Tells whether a value is encrypted for a controller of sealed secrets: two bytes of length, 512, lead it.
-fn is_sealed(value: &[u8]) -> bool {
-    let length = value.strip_prefix(SEALED_HEAD).and_then(|rest| rest.first());
-    value.len() >= SEALED_BYTES_MIN && length.is_some_and(|sign| (b'A'..=b'D').contains(sign))
 }
 
 fn holds(lower: &[u8], words: &[&str]) -> bool {

@@ -88,6 +88,9 @@ pub enum PackProblem {
     /// A beginning is too short or too long, or not of ASCII.
     #[error("`heads` must be of 4 to 32 signs of ASCII each")]
     Head,
+    /// A beginning of values that are made to be shown is too short or too long, or not of ASCII.
+    #[error("`begins` must be of 3 to 32 signs of ASCII")]
+    Beginning,
     /// A field has too many entries, or one that is too long.
     #[error("`{field}` has more or longer entries than allowed")]
     TooMuch {

@@ -1,3 +1,5 @@
+use std::fs;
+
 use super::*;
 use crate::scan::detector::ContextWords;
 
@@ -134,4 +136,35 @@ fn a_folder_is_laid_over_file_by_file() {
 fn embedded_files_are_named_by_their_path_below_plugins() {
     let sorted = embedded().is_sorted_by_key(|(path, _)| *path);
     assert!(sorted && embedded().iter().all(|(path, _)| path.ends_with(".toml") && !path.starts_with('/')));
+}
+
+#[test]
+fn values_that_are_made_to_be_shown_are_no_secrets_of_any_pack() {
+    let shown = "[[shown]]\nbegins = 'ab_77'\nwhy = 'It stands in pages.'\n[[shown]]\nbegins = 'ab_88'\nbytes_min = 9\nwhy = 'x'\n";
+    let files = [
+        ("detectors/a.toml", format!("{HEAD}\n{}", written("one", &[]))),
+        ("detectors/b.toml", format!("{HEAD}\n{shown}")),
+        ("detectors/c.toml", format!("{HEAD}\n{}", written("two", &[("category", "category = 'custom'")]))),
+    ];
+    let scanner = crate::scan::scanner::Scanner::compile(read(&files).unwrap()).unwrap();
+    let found = |text: &str| {
+        let found = scanner.scan(text.as_bytes(), &scanner.all()).unwrap();
+        found
+            .iter()
+            .map(|it| scanner.detectors()[usize::from(it.detector.0)].name.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found("ab_12345"), ["one", "two"]);
+    assert_eq!(found("ab_77345"), ["two"]);
+    assert_eq!(found("ab_88345"), ["one", "two"]);
+    assert_eq!(found("ab_883456"), ["two"]);
+    for (line, problem) in [
+        ("begins = 'ab'", "p.toml:5: `begins` must be of 3 to 32 signs of ASCII"),
+        ("begins = 'a b c'", "p.toml:5: `begins` must be of 3 to 32 signs of ASCII"),
+        ("begin = 'abc'", "p.toml:6: unknown field `begin`"),
+    ] {
+        let pack = format!("{HEAD}\n[[shown]]\n{line}\nwhy = 'x'\n");
+        let told = read(&[("p.toml", pack)]).unwrap_err();
+        assert!(told.len() == 1 && told[0].starts_with(problem), "{told:?}");
+    }
 }
