@@ -63,6 +63,11 @@ enum Origin {
     Runs(Vec<(usize, Range<usize>)>),
 }
 
+/// Tells whether a text, or one of several with NUL between them, has a table whose cells may hold a value.
+pub fn has_table(text: &[u8]) -> bool {
+    columns::read(text).next().is_some()
+}
+
 impl Scanner {
     /// Tells whether some part of a text may have a reading in another spelling.
     ///
@@ -72,7 +77,7 @@ impl Scanner {
         if !self.spelling_marks()?.of(text)?.is_empty() {
             return Ok(true);
         }
-        if sign::unfilled(text).is_some() || columns::read(text).next().is_some() {
+        if sign::unfilled(text).is_some() || has_table(text) {
             return Ok(true);
         }
         match code::readings(text) {
@@ -96,6 +101,35 @@ impl Scanner {
     /// The text could not be judged; see [`ScanFault`].
     pub fn scan_spelt_beyond(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
         self.spelt_beside(self.scan_beyond(text, wanted)?, text, wanted)
+    }
+
+    /// Finds what the `wanted` detectors see in a whole text and, behind the names of their columns, in the cells of its
+    /// tables: all there is to read of an answer.
+    ///
+    /// # Errors
+    /// The text could not be judged; see [`ScanFault`].
+    pub fn scan_tabled(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
+        self.tables_beside(self.scan(text, wanted)?, text, wanted)
+    }
+
+    /// Finds the same in a text that has nothing for the `wanted` detectors as it stands, without looking there again.
+    ///
+    /// # Errors
+    /// The text could not be judged; see [`ScanFault`].
+    pub fn scan_tabled_beyond(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
+        self.tables_beside(self.scan_beyond(text, wanted)?, text, wanted)
+    }
+
+    /// Adds what is found in the tables of a text to what was found in it.
+    fn tables_beside(
+        &self,
+        mut found: Vec<Finding>,
+        text: &[u8],
+        wanted: &DetectorSet,
+    ) -> Result<Vec<Finding>, ScanFault> {
+        let plain = found.len();
+        self.scan_columns(text, wanted, &mut found)?;
+        Ok(if found.len() == plain { found } else { merged(found) })
     }
 
     /// Adds what is found in other spellings of a text to what was found in it.

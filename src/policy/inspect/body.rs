@@ -44,7 +44,9 @@ use crate::policy::decision::CallerId;
 use crate::policy::decision::Direction;
 use crate::policy::memo;
 use crate::scan::classifier::reading::may_say;
+use crate::scan::scanner::ScanFault;
 use crate::scan::scanner::touches;
+use crate::scan::spelling;
 use crate::scan::view;
 
 /// What occurs in the names of members that hold secrets, in whatever case.
@@ -271,10 +273,9 @@ fn scan_texts(
     let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.judged());
     let mut suspects = Vec::new();
     sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
-    let asked = direction == Direction::Request;
     let asks_model = sheet.inspector.ruleset.layer3.judged().any(|id| sheet.wanted().contains(id));
     let asks_names = names::wanted(sheet.inspector.ruleset, sheet.wanted()).is_some();
-    let is_spelt = asked && sheet.inspector.ruleset.scanner.may_be_spelt(&texts.joined)?;
+    let is_spelt = may_be_spelt(sheet, &texts.joined)?;
     for (at, (string, (place, known))) in document.strings.iter().zip(texts.places()).enumerate() {
         if known.standing == Standing::Clean {
             continue;
@@ -324,10 +325,18 @@ fn scan_borders(
 
 /// Returns how a text is read in which nothing can match as it stands.
 fn depth_of_plain(sheet: &Sheet<'_, '_>, text: &[u8], is_spelt: bool) -> Result<Depth, Unreadable> {
-    let is_read_otherwise = view::needs_views(text)
-        || is_spelt && sheet.inspector.ruleset.scanner.may_be_spelt(text)?
-        || sheet.may_restore(text);
+    let is_read_otherwise =
+        view::needs_views(text) || is_spelt && may_be_spelt(sheet, text)? || sheet.may_restore(text);
     Ok(if is_read_otherwise { Depth::Beyond } else { Depth::Model })
+}
+
+/// Tells whether a text, or one of those in a row, may say more than it says as it stands: in a request by any other
+/// spelling, in a response by its tables.
+fn may_be_spelt(sheet: &Sheet<'_, '_>, text: &[u8]) -> Result<bool, ScanFault> {
+    match sheet.inspector.judged() {
+        Direction::Request => sheet.inspector.ruleset.scanner.may_be_spelt(text),
+        Direction::Response => Ok(spelling::has_table(text)),
+    }
 }
 
 /// Scans the long numbers that a tool is given, or gives back.

@@ -183,7 +183,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let scanner = &self.inspector.ruleset.scanner;
         let findings = match self.inspector.judged() {
             Direction::Request => scanner.scan_spelt_beyond(text, &self.wanted),
-            Direction::Response => scanner.scan_beyond(text, &self.wanted),
+            Direction::Response => scanner.scan_tabled_beyond(text, &self.wanted),
         }?;
         self.report(text, (channel, Spellings::All), written, findings, &mut raw)
     }
@@ -235,12 +235,12 @@ impl<'a, 'v> Sheet<'a, 'v> {
         named.map(drop).map_err(Unreadable::from)
     }
 
-    /// Scans a whole text: of a request in every spelling, of a response as a stream of it would be.
+    /// Scans a whole text: of a request in every spelling, of a response as a stream of it would be, and its tables.
     pub(super) fn scan(&self, text: &[u8]) -> Result<Vec<Finding>, ScanFault> {
         let scanner = &self.inspector.ruleset.scanner;
         match self.inspector.judged() {
             Direction::Request => scanner.scan_spelt(text, &self.wanted),
-            Direction::Response => scanner.scan(text, &self.wanted),
+            Direction::Response => scanner.scan_tabled(text, &self.wanted),
         }
     }
 

@@ -231,6 +231,30 @@ fn what_stands_far_below_the_name_of_its_column_is_masked() {
     }
 }
 
+/// Of answers that come whole; a stream cannot wait for a table.
+#[test]
+fn what_stands_far_below_the_name_of_its_column_is_masked_in_whole_answers() {
+    let bench = Bench::new("");
+    for (column, detector) in [("bsn", "nl_bsn"), ("PESEL", "pl_pesel"), ("cpf", "br_cpf_bare")] {
+        for between in [",", "; ", " | "] {
+            let values: Vec<String> = (0..40).map(|row| valid(&bench, detector, row)).collect();
+            let row = |value: &String| ["7", "Ann Lee", value.as_str(), "Oslo"].join(between);
+            let rows: Vec<String> = values.iter().map(row).collect();
+            let text = format!("{}\n{}", ["id", "name", column, "city"].join(between), rows.join("\n"));
+            let message = json!({ "role": "assistant", "content": text });
+            let body = json!({ "choices": [{ "index": 0, "message": message }] }).to_string();
+            let case = Case::response("default", "openai");
+            let judged = bench.whole(case, &mut bench.vault(), body.as_bytes());
+            assert_eq!(judged.action, Action::Redact, "{column} {between}");
+            let sent =
+                String::from_utf8(judged.cleared.expect("it is masked").into_bytes().to_vec()).unwrap();
+            let kept = values.iter().find(|value| sent.contains(*value));
+            assert_eq!(kept, None, "{column} {between}: {sent}");
+            assert_eq!(sent.matches("Ann Lee").count(), rows.len(), "{column} {between}: {sent}");
+        }
+    }
+}
+
 #[test]
 fn passwords_in_tables_are_found_and_words_in_them_are_not() {
     let bench = Bench::new("");
