@@ -1,9 +1,10 @@
 //! Masks inside a text that is JSON itself, such as a tool call's arguments: what is left can still be parsed.
 //!
 //! In: the text, whole or in pieces, and what is to be masked in it. Out: edits that leave quotes and signs between
-//! values where they are, never part an escape, and put a string where a number stood. The text is only followed,
-//! never parsed: one that is no JSON comes out changed in its masked places alone. Values that are put back outside
-//! a string stand there as they are.
+//! values where they are, never part an escape, and put a string where a number stood. The name of a member stays where a
+//! mask only runs over it: a value that began before it is none of its. The text is only followed, never parsed: one that
+//! is no JSON comes out changed in its masked places alone. Values that are put back outside a string stand there as
+//! they are.
 
 use std::ops::Range;
 
@@ -22,6 +23,18 @@ pub struct Nested {
     state: State,
     /// Whether what stands for the value under way was put somewhere.
     is_placed: bool,
+    around: Around,
+    /// Where the name of a member begins that the text is in.
+    name_from: Option<usize>,
+}
+
+/// The objects and arrays around a place of a text.
+#[derive(Clone, Copy, Debug, Default)]
+struct Around {
+    /// Which of them are objects, the innermost last; of more than there is room for, the innermost.
+    objects: u128,
+    /// Whether the next string is the name of a member.
+    is_before_name: bool,
 }
 
 /// Where a text of JSON is.
@@ -72,9 +85,11 @@ impl Nested {
         let mut masks = masks.peekable();
         for (at, byte) in piece.iter().enumerate() {
             while masks.next_if(|(range, ..)| range.end <= from + at).is_some() {}
-            let mask = masks.peek().filter(|(range, ..)| range.contains(&(from + at)));
+            let covers =
+                |range: &Range<usize>| range.contains(&(from + at)) && !self.is_over_name(range.start);
+            let mask = masks.peek().filter(|(range, ..)| covers(range));
             self.is_placed &= mask.is_none_or(|(range, ..)| range.start != from + at);
-            let fate = self.step(*byte, mask.map(|(.., origin)| *origin));
+            let fate = self.step(*byte, from + at, mask.map(|(.., origin)| *origin));
             if fate == Fate::Stays {
                 continue;
             }
@@ -101,7 +116,12 @@ impl Nested {
         self.is_placed = true;
     }
 
-    fn step(&mut self, byte: u8, origin: Option<Origin>) -> Fate {
+    /// Tells whether the text is in the name of a member that begins behind a place.
+    fn is_over_name(&self, place: usize) -> bool {
+        self.name_from.is_some_and(|from| place < from)
+    }
+
+    fn step(&mut self, byte: u8, at: usize, origin: Option<Origin>) -> Fate {
         let is_masked = origin.is_some();
         let goes = |goes| if goes { Fate::Goes } else { Fate::Stays };
         let (state, fate) = match (self.state, byte) {
@@ -111,17 +131,38 @@ impl Nested {
             (State::Digits { left, goes: gone }, _) => {
                 (State::Digits { left: left - 1, goes: gone }, goes(gone))
             }
-            (State::Text, b'"') => (State::Between, Fate::Stays),
+            (State::Text, b'"') => {
+                self.name_from = None;
+                (State::Between, Fate::Stays)
+            }
             (State::Text, b'\\') => (State::Escape { goes: is_masked }, goes(is_masked)),
             (State::Text, _) => (State::Text, goes(is_masked)),
-            (_, b'"') => (State::Text, Fate::Stays),
-            (_, b' ' | b'\t' | b'\n' | b'\r' | b'{' | b'}' | b'[' | b']' | b',' | b':') => {
+            (_, b'"') => {
+                self.name_from = std::mem::take(&mut self.around.is_before_name).then_some(at);
+                (State::Text, Fate::Stays)
+            }
+            (_, b' ' | b'\t' | b'\n' | b'\r') => (State::Between, Fate::Stays),
+            (_, b'{' | b'}' | b'[' | b']' | b',' | b':') => {
+                self.around.pass(byte);
                 (State::Between, Fate::Stays)
             }
             (bare, _) => bare.step_bare(byte, origin),
         };
         self.state = state;
         fate
+    }
+}
+
+impl Around {
+    /// Takes a sign between values.
+    fn pass(&mut self, sign: u8) {
+        match sign {
+            b'{' | b'[' => self.objects = self.objects << 1 | u128::from(sign == b'{'),
+            b'}' | b']' => self.objects >>= 1,
+            _ => {}
+        }
+        let may_be = matches!(sign, b'{' | b',');
+        self.is_before_name = may_be && self.objects & 1 == 1;
     }
 }
 
@@ -187,8 +228,12 @@ mod tests {
             (r#"{"a":"abc\u00e9d"}"#, r"abc\u0", r#"{"a":"[M]d"}"#),
             // One that goes beyond its string.
             (r#"{"a":"abc"}"#, r#"abc"}"#, r#"{"a":"[M]"}"#),
-            (r#"{"a":"abc","b":"def","c":1}"#, r#"bc","b":"de"#, r#"{"a":"a[M]","":"f","c":1}"#),
-            (r#"{"a":"abc","b":12}"#, r#"bc","b":12"#, r#"{"a":"a[M]","":null}"#),
+            (r#"{"a":"abc","b":"def","c":1}"#, r#"bc","b":"de"#, r#"{"a":"a[M]","b":"f","c":1}"#),
+            (r#"{"a":"abc","b":12}"#, r#"bc","b":12"#, r#"{"a":"a[M]","b":null}"#),
+            (r#"[["abc"],{"\"b":["def"]},"g"]"#, r#"bc"],{"\"b":["de"#, r#"[["a[M]"],{"\"b":["f"]},"g"]"#),
+            (r#"{"a":["abc","def"],"b":1}"#, r#"bc","de"#, r#"{"a":["a[M]","f"],"b":1}"#),
+            // A name that a mask begins in.
+            (r#"{"a":1,"bcd":"efg"}"#, r#"cd":"ef"#, r#"{"a":1,"b[M]":"g"}"#),
             // Numbers and words.
             (r#"{"a":4111,"b":2}"#, "4111", r#"{"a":"[M]","b":2}"#),
             (r#"{"a":4111.50}"#, "4111", r#"{"a":"[M]"}"#),

@@ -127,9 +127,10 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Returns the finding as seen from a place within the text that was scanned, if its value lies there.
+    /// Returns the finding as seen from a place within the text that was scanned, if its value begins there: what of it
+    /// lies behind the place is left out.
     pub fn within(self, place: &Range<usize>) -> Option<Self> {
-        let inside = place.start <= self.value.start && self.value.end <= place.end;
+        let inside = place.contains(&self.value.start);
         let seen = |range: &Range<usize>| {
             range.start.max(place.start) - place.start..range.end.min(place.end) - place.start
         };

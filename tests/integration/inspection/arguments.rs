@@ -290,3 +290,78 @@ fn json_in_json_in_arguments_is_read_and_masked_at_every_depth() {
         assert_eq!(innermost["n"], 1, "{depth} deep");
     }
 }
+
+/// Returns the begin of a private key that goes on as one and has no end, as tools give files back that they cut.
+fn cut_key() -> String {
+    let begin = ["-----BEGIN RSA PRIVATE", " KEY-----\n"].concat();
+    begin + &"MIIEpQIBAAKCAQEA3Tz2mr7SZiAMfQyuvBjM9OiJ".repeat(4)
+}
+
+/// A pattern that may run on to the end of the text took the quote behind the value for a part of it, and was dropped.
+#[test]
+fn a_key_without_an_end_is_found_in_what_tools_are_given_and_give_back() {
+    let bench = bench();
+    let key = cut_key();
+    let arguments = json!({ "content": key, "mode": "w" });
+    let cases = [
+        (
+            Case::response("mask", "mcp"),
+            json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": [{ "type": "text", "text": key }] } }),
+        ),
+        (
+            Case::request("mask", "mcp"),
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "w", "arguments": arguments } }),
+        ),
+        (
+            Case::request("mask", "anthropic"),
+            json!({ "model": "m", "max_tokens": 9, "messages": [{ "role": "assistant", "content": [{ "type": "tool_use", "id": "t", "name": "w", "input": arguments }] }] }),
+        ),
+        (
+            Case::request("mask", "openai"),
+            json!({ "model": "m", "messages": [{ "role": "tool", "tool_call_id": "c", "content": key }] }),
+        ),
+        (
+            Case::request("mask", "openai"),
+            json!({ "model": "m", "messages": [], "metadata": { "private_key": key } }),
+        ),
+        (
+            Case::request("mask", "gemini"),
+            json!({ "contents": [{ "parts": [{ "functionResponse": { "name": "r", "response": { "text": key } } }] }] }),
+        ),
+    ];
+    for (case, body) in cases {
+        let whole = bench.whole(case, &mut bench.vault(), body.to_string().as_bytes());
+        assert_eq!(whole.action, Action::Redact, "{} {body}", case.dialect);
+        let out: Value = serde_json::from_slice(&whole.cleared.unwrap().into_bytes()).expect("JSON");
+        assert!(!out.to_string().contains("MIIEpQIBAAKC"), "{} {out}", case.dialect);
+    }
+}
+
+#[test]
+fn a_key_without_an_end_takes_no_name_of_the_next_member_with_it() {
+    let bench = bench();
+    let arguments =
+        json!({ "content": cut_key(), "mode": "w", "path": { "of": "/tmp/x", "n": 1 } }).to_string();
+    let check = |masked: &str, how: &str| {
+        let parsed: Value = serde_json::from_str(masked).unwrap_or_else(|_| panic!("{how}: {masked}"));
+        assert!(!masked.contains("MIIEpQIBAAKC") && parsed["content"].is_string(), "{how}: {masked}");
+        let names = parsed.as_object().expect("an object").keys().map(String::as_str);
+        assert_eq!(names.collect::<Vec<_>>(), ["content", "mode", "path"], "{how}: {masked}");
+        assert!(parsed["path"]["of"].is_string(), "{how}: {masked}");
+    };
+    let case = Case::response("mask", "openai");
+    let message = json!({ "role": "assistant", "tool_calls": [{ "id": "c", "type": "function",
+        "function": { "name": "write", "arguments": arguments } }] });
+    let body = json!({ "object": "chat.completion", "choices": [{ "index": 0, "message": message }] });
+    let whole = bench.whole(case, &mut bench.vault(), body.to_string().as_bytes());
+    let out: Value = serde_json::from_slice(&whole.cleared.unwrap().into_bytes()).unwrap();
+    check(out["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"].as_str().unwrap(), "whole");
+    for step in [1, 3, 16, 1000] {
+        let letters: Vec<char> = arguments.chars().collect();
+        let pieces = letters.chunks(step).map(|piece| event(&call(&String::from_iter(piece)), None));
+        let stream = pieces.collect::<String>() + &event(&json!({}), Some("tool_calls")) + "data: [DONE]\n\n";
+        let streamed = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+        assert_eq!((streamed.end, streamed.action), (End::Finished, Action::Redact));
+        check(&arguments_of(&streamed.out), &format!("in pieces of {step}"));
+    }
+}
