@@ -22,7 +22,8 @@ use self::search::Search;
 /// What a tool is called that has no name at all.
 pub const UNNAMED: &str = "(unnamed)";
 
-/// Where a path names a model: `…/models/NAME:generateContent`, `…/model/NAME/invoke`, `…/deployments/NAME/…`.
+/// Where a path names a model: `…/models/NAME:generateContent`, `…/model/NAME/invoke`, `…/deployments/NAME/…`. Some
+/// providers read paths and names of parameters in any case, and nothing behind a semicolon.
 const PATH_MARKS: [&str; 6] = ["models", "model", "deployments", "engines", "tunedModels", "endpoints"];
 /// Those after whose name a colon and a verb may follow.
 const VERB_MARKS: [&str; 3] = ["models", "tunedModels", "endpoints"];
@@ -69,10 +70,10 @@ impl Asked {
         self.renames = renaming.map_or(&[], |(_, members)| members);
         let mut parts = path.split('/').peekable();
         while let Some(part) = parts.next() {
-            if PATH_MARKS.contains(&part)
+            if is_among(&PATH_MARKS, part)
                 && let Some(name) = parts.peek()
             {
-                let has_verb = VERB_MARKS.contains(&part);
+                let has_verb = is_among(&VERB_MARKS, part);
                 let name = name.split_once(':').filter(|_| has_verb).map_or(*name, |(name, _)| name);
                 if name != OPEN_ENDPOINT {
                     self.own_model(name);
@@ -80,7 +81,7 @@ impl Asked {
             }
         }
         for (key, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            if QUERY_NAMES.contains(&&*key) {
+            if is_among(&QUERY_NAMES, &key) {
                 self.own_model(&value);
             }
         }
@@ -128,10 +129,17 @@ impl Asked {
     }
 }
 
+/// Tells whether a part of a path, or the name of a parameter, is one of these to whoever reads it in any case.
+fn is_among(names: &[&str], part: &str) -> bool {
+    let part = part.split(';').next().unwrap_or_default();
+    names.iter().any(|name| name.eq_ignore_ascii_case(part))
+}
+
 /// Tells whether a path is `…/evals/ID/runs`.
 fn is_run_of_evaluation(path: &str) -> bool {
     let mut parts = path.rsplit('/');
-    parts.next() == Some("runs") && parts.nth(1) == Some("evals")
+    let is = |part: Option<&str>, name: &str| part.is_some_and(|part| is_among(&[name], part));
+    is(parts.next(), "runs") && is(parts.nth(1), "evals")
 }
 
 /// Returns the name of a model without its collection, which Gemini writes before it.
