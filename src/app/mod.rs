@@ -80,6 +80,7 @@ use crate::govern::privacy::Keeper;
 use crate::govern::siem::Standings;
 use crate::id::UlidSource;
 use crate::policy::handle::RulesetHandle;
+use crate::policy::parted::PartedFiles;
 use crate::policy::reload::Announcement;
 use crate::policy::reload::Reloader;
 use crate::policy::watch::FileWatch;
@@ -457,6 +458,7 @@ fn gateway(
         recorder: state.recorder.clone(),
         meter: Arc::clone(&state.meter),
         read_back: ReadBack::default(),
+        parted_files: PartedFiles::default(),
         budgets: Arc::clone(&state.budgets),
         without_record: config.audit.on_failure == AuditFailure::AllowAndAlarm,
         otlp: None,

@@ -142,7 +142,10 @@
 //! - Addresses that a provider tells its caller to go on at (`x-goog-upload-url`, `operation-location`, and where it redirects to) are told anew as ones of
 //!   the gateway where they lead to a target of the route and a route takes them; in the first two fields another one is
 //!   refused. Where a redirection leads elsewhere, and every link in an answer, is to be closed in the network, as every
-//!   other way past the gateway. What is uploaded in several requests is read request by request.
+//!   other way past the gateway.
+//! - A file that comes in several requests is read request by request, and over the border of any two of its parts
+//!   ([`policy::parted`](crate::policy::parted)): by one node, for an hour after the last part, 8 KiB of a value on
+//!   each side. What has left cannot be masked, so the other part is refused. A value over three parts is not found.
 //! - A body that its caller signed (AWS Signature Version 4) and that a policy redacts is refused. Only a route with
 //!   `aws_region` signs it anew, with credentials of its own, for callers who present a key of ours: a caller's own
 //!   signature is never verified here, so it never earns one of ours.

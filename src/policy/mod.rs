@@ -18,6 +18,7 @@ pub mod handle;
 pub mod inspect;
 pub mod limits;
 pub mod memo;
+pub mod parted;
 pub mod pin;
 pub mod profile;
 pub mod reload;

@@ -25,6 +25,7 @@ pub mod guard;
 mod lead;
 pub mod local;
 mod meter;
+mod parted;
 pub mod path;
 pub mod provider_key;
 pub mod read_back;
@@ -95,6 +96,7 @@ use crate::llm::dialect::Wire;
 use crate::otlp::Otlp;
 use crate::policy::decision::Cleared;
 use crate::policy::handle::RulesetHandle;
+use crate::policy::parted::PartedFiles;
 use crate::policy::pin::Pins;
 use crate::policy::route::RouteDialect;
 use crate::redact::mask::Masker;
@@ -149,6 +151,8 @@ pub struct Gateway {
     pub meter: Arc<Meter>,
     /// The answers whose use was counted when they were read.
     pub read_back: ReadBack,
+    /// The files that callers bring part by part.
+    pub parted_files: PartedFiles,
     /// Whether traffic goes on while the audit log cannot be written.
     pub without_record: bool,
     /// The collector of traces, where there is one.

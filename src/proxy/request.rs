@@ -32,6 +32,7 @@ use crate::policy::inspect::Unreadable;
 use crate::policy::route::RouteDialect;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::CodingLimits;
+use crate::redact::token::Vault;
 
 /// Longer bodies and events are read off the worker's own loop, so that other exchanges go on.
 const BLOCKING_BYTES: usize = 32 << 10;
@@ -75,7 +76,11 @@ impl Gateway {
         self.read_ahead(session, exchange, passage, &body, media.as_ref().ok())?;
         self.enrol(exchange);
         let _texts = self.room_for_texts(&body, &media)?;
-        let inspection = self.inspect(exchange, passage, Direction::Request, body, media);
+        let part = self.part_of_file(session, exchange, passage, (&body, media.as_ref().ok()));
+        let mut inspection = self.inspect(exchange, passage, Direction::Request, body, media);
+        if let Some(part) = part {
+            inspection = self.judge_beside_others(exchange, passage, part, inspection);
+        }
         exchange.acted(inspection.action);
         exchange.outcome.shadow.merge(inspection.shadow);
         exchange.outcome.request = inspection.observations;
@@ -150,6 +155,27 @@ impl Gateway {
         body: Bytes,
         media: Result<Media, MediaFault>,
     ) -> Inspection {
+        let inspection = self.by_rules(exchange, passage, direction, |inspector, vault| {
+            let bytes = match media {
+                _ if inspector.is_slow() => usize::MAX,
+                Ok(Media::Json) if body.len() <= PARSED_BYTES => 0,
+                _ => body.len(),
+            };
+            aside(bytes, || inspector.body(body, media, vault))
+        });
+        self.count_unreadable(inspection.unreadable.as_ref());
+        self.telemetry.metrics.opaque(inspection.opaque_bytes);
+        inspection
+    }
+
+    /// Lets something of either direction be judged by the rules of an exchange.
+    pub(super) fn by_rules<T>(
+        &self,
+        exchange: &mut Exchange,
+        passage: &Passage,
+        direction: Direction,
+        judge: impl FnOnce(&Inspector<'_>, &mut Vault) -> T,
+    ) -> T {
         let began = self.clock.monotonic();
         let deadline = began + Duration::from_millis(exchange.rules.limits.scan_ms);
         let expired = || self.clock.monotonic() > deadline;
@@ -169,17 +195,9 @@ impl Gateway {
             expired: &expired,
             aside: |bytes, work| aside(bytes, work),
         };
-        let vault = &mut exchange.vault;
-        let bytes = match media {
-            _ if inspector.is_slow() => usize::MAX,
-            Ok(Media::Json) if body.len() <= PARSED_BYTES => 0,
-            _ => body.len(),
-        };
-        let inspection = aside(bytes, || inspector.body(body, media, vault));
+        let judged = judge(&inspector, &mut exchange.vault);
         exchange.outcome.scanning += self.clock.monotonic() - began;
-        self.count_unreadable(inspection.unreadable.as_ref());
-        self.telemetry.metrics.opaque(inspection.opaque_bytes);
-        inspection
+        judged
     }
 
     pub(super) fn count_unreadable(&self, unreadable: Option<&Unreadable>) {

@@ -124,3 +124,51 @@ fn where_a_provider_tells_its_caller_to_go_on_leads_through_the_gateway() {
         }
     }
 }
+
+/// Each part of a file was read for itself, so that a secret on the border of two of them left.
+#[test]
+fn a_secret_on_the_border_of_two_parts_of_a_file_does_not_leave_whole() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::start(&format!(
+        "[[routes]]\nname = \"all\"\nupstream = \"http://{}\"\npolicy = \"default\"\n{UNLIMITED}{POLICY}\
+         [policies.default.categories.pii]\nmode = \"redact\"\n",
+        upstream.address
+    ));
+    let form = "content-type: multipart/form-data; boundary=XyZ\r\n";
+    let bring = |path: &str, text: &str| {
+        let part = format!(
+            "--XyZ\r\nContent-Disposition: form-data; name=\"data\"; filename=\"upload\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\n{text}\r\n--XyZ--\r\n"
+        );
+        let (fields, body) = if path.ends_with("/parts") { (form, part) } else { (JSON, text.to_owned()) };
+        let status = send(gateway.proxy, path, fields, body.as_bytes()).status;
+        let arrived = upstream.take().iter().any(|it| it.bytes.ends_with(body.as_bytes()));
+        assert_eq!(arrived, status == 200, "{path} {text}");
+        status
+    };
+    let files: [fn(&str) -> String; 3] = [
+        |id| format!("/v1/uploads/upload_{id}/parts"),
+        |id| format!("/upload/v1beta/files?upload_id={id}&upload_protocol=resumable"),
+        |id| format!("/upload/v1beta/fileSearchStores/s:uploadToFileSearchStore?upload_id={id}"),
+    ];
+    let before = "Some lines of notes that are of no interest.\n".repeat(40);
+    for (number, file) in files.iter().enumerate() {
+        for (at, value) in [secret(), "4111 1111 1111 1111".to_owned()].iter().enumerate() {
+            let text = format!("{before}for {value} it is {before}");
+            let (first, last) = text.split_at(before.len() + 12);
+            let path = |way: &str| file(&format!("{way}{at}{number}"));
+            assert_eq!((bring(&path("a"), first), bring(&path("a"), last)), (200, 403), "{value}");
+            assert_eq!((bring(&path("a"), first), bring(&path("a"), last)), (200, 403), "{value} again");
+            // A provider may be told to put parts together in another order, and others may come between.
+            assert_eq!((bring(&path("b"), last), bring(&path("b"), &before)), (200, 200), "{value}");
+            assert_eq!(bring(&path("b"), first), 403, "{value}");
+            // Parts of other files are no parts of this one.
+            assert_eq!((bring(&path("c"), first), bring(&path("d"), last)), (200, 200), "{value}");
+        }
+    }
+    // What comes whole is no part of anything.
+    let text = format!("for {} it is", secret());
+    for piece in [&text[..12], &text[12..]] {
+        assert_eq!(bring("/upload/v1beta/files", piece), 200, "{piece}");
+    }
+}

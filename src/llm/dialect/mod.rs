@@ -97,6 +97,7 @@ pub struct Dialect {
     kind: DialectKind,
     wire: Wire,
     peers: bool,
+    asks_back: bool,
     routes: Vec<Route>,
     paths: Paths,
     leads: Vec<String>,
@@ -281,6 +282,11 @@ impl Dialect {
     /// Tells whether both sides are read by models: what comes back is input of one, like what is asked.
     pub fn is_between_peers(&self) -> bool {
         self.peers
+    }
+
+    /// Tells whether who sends an event may wait for an answer to it, so that none may wait for the next.
+    pub fn asks_back(&self) -> bool {
+        self.asks_back
     }
 
     /// Returns the API of an exchange within this dialect: by path, else by body, else the usual one.

@@ -19,6 +19,25 @@ pub(super) struct Paths {
     pub(super) past: Vec<String>,
     /// The same, where a body asks for it.
     pub(super) past_by_body: Vec<String>,
+    /// Where files come in parts, each a request of its own.
+    pub(super) parts: Vec<PartRule>,
+}
+
+/// Where a file comes in parts, and what names it.
+#[derive(Debug)]
+pub(super) struct PartRule {
+    /// A glob over paths, in small letters.
+    path: String,
+    /// The member of the query that names the file; none: the path does.
+    member: Option<String>,
+}
+
+impl PartRule {
+    /// Reads a rule: a glob, and behind a question mark a member of the query.
+    pub(super) fn read(written: &str) -> Self {
+        let (path, member) = written.split_once('?').unzip();
+        Self { path: path.unwrap_or(written).to_ascii_lowercase(), member: member.map(str::to_owned) }
+    }
 }
 
 impl Dialects {
@@ -45,6 +64,22 @@ impl Dialects {
         let path = path.split(';').next().unwrap_or_default().trim_end_matches('/').to_ascii_lowercase();
         self.has_path(&path, |paths| &paths.past)
             || has_body && self.has_path(&path, |paths| &paths.past_by_body)
+    }
+
+    /// Returns what the requests have in common that bring one file part by part, if that at a path, with a query (as it
+    /// was written), is one of them.
+    pub fn parted_file(&self, path: &str, query: Option<&str>) -> Option<String> {
+        let path = path.split(';').next().unwrap_or_default().trim_end_matches('/').to_ascii_lowercase();
+        let named = |member: &str| {
+            let mut members = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+            members.find(|(name, _)| name.eq_ignore_ascii_case(member)).map(|(_, value)| value)
+        };
+        let file = |rule: &PartRule| match &rule.member {
+            None => Some(path.clone()),
+            Some(member) => Some(format!("{path}?{}", named(member)?)),
+        };
+        let rules = self.ranked.iter().flat_map(|dialect| &dialect.paths.parts);
+        rules.filter(|rule| glob(&rule.path, &path)).find_map(file)
     }
 
     /// Returns the names of the fields of an answer's head that tell its caller where to go on.

@@ -6,6 +6,7 @@
 //! read meets the policy's fail mode. It has no clock: how much time is left is asked of the caller.
 
 pub(super) mod body;
+pub mod border;
 pub mod layer2;
 pub mod layer3;
 pub mod member;
