@@ -1,11 +1,14 @@
 //! The only home of time: what asks for it takes a [`Clock`], so that tests can move it.
 
+pub mod sure;
+
 use std::sync::OnceLock;
 use std::time::Duration;
-use std::time::Instant;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use rustix::time::ClockId;
+use rustix::time::clock_gettime;
 
 /// Returns a moment as it is told to others: ISO 8601 in UTC, with milliseconds and always of one width, so that texts
 /// sort as moments do.
@@ -18,7 +21,7 @@ pub trait Clock: Send + Sync + 'static {
     /// Returns the wall-clock time in UTC.
     fn now(&self) -> Timestamp;
 
-    /// Returns the time since an arbitrary fixed moment; it never goes back.
+    /// Returns the time since an arbitrary fixed moment, in which the machine may have slept; it never goes back.
     fn monotonic(&self) -> Duration;
 }
 
@@ -32,8 +35,10 @@ impl Clock for SystemClock {
     }
 
     fn monotonic(&self) -> Duration {
-        static START: OnceLock<Instant> = OnceLock::new();
-        START.get_or_init(Instant::now).elapsed()
+        static START: OnceLock<Duration> = OnceLock::new();
+        // `Instant` stands still while a machine is suspended: its clock would seem to have jumped.
+        let since_boot = Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default();
+        since_boot.saturating_sub(*START.get_or_init(|| since_boot))
     }
 }
 

@@ -41,6 +41,7 @@ use super::keyring::sealed::seal_old;
 use super::patience::Patience;
 use super::role::Role;
 use super::secret::NodeSecret;
+use super::token::ISSUED_AHEAD_MAX;
 use crate::store::Batch;
 use crate::store::Followed;
 use crate::store::Fresh;
@@ -202,6 +203,12 @@ impl SessionRecord {
         matches!(&self.holder, Holder::Sso(identity) if identity.subject == ERASED)
     }
 
+    /// Tells whether it counts: one that a clock began which was ahead, and was set right since, would do so for long.
+    fn counts(&self, config: &SessionConfig, now: Timestamp) -> bool {
+        let begun_at_the_latest = now.checked_add(ISSUED_AHEAD_MAX).unwrap_or(Timestamp::MAX);
+        self.created_at <= begun_at_the_latest && !self.has_ended(config, now)
+    }
+
     fn has_ended(&self, config: &SessionConfig, now: Timestamp) -> bool {
         let idle = SignedDuration::try_from(config.idle).unwrap_or(SignedDuration::MAX);
         self.expires_at <= now || now.duration_since(self.seen_at) >= idle || self.is_erased()
@@ -332,7 +339,7 @@ impl SessionStore {
         let hash = self.hash_of(value)?;
         let found = self.known.read().by_hash.get(&hash).map(|live| live.record.clone())?;
         let same = bool::from(found.hash.ct_eq(&hash));
-        if !same || found.has_ended(&self.config, now) {
+        if !same || !found.counts(&self.config, now) {
             return None;
         }
         if now.as_second() > found.seen_at.as_second()
@@ -347,7 +354,7 @@ impl SessionStore {
     pub fn of_id(&self, id: &str, now: Timestamp) -> Option<SessionRecord> {
         let known = self.known.read();
         let found = known.of_id(id)?;
-        (!found.record.has_ended(&self.config, now)).then(|| found.record.clone())
+        found.record.counts(&self.config, now).then(|| found.record.clone())
     }
 
     /// Ends the session of a cookie's value; returns it, and the hint for its identity provider.
@@ -440,7 +447,7 @@ impl SessionStore {
         let known = self.known.read();
         let records = known.by_hash.values().map(|live| &live.record);
         let mut found: Vec<SessionRecord> =
-            records.filter(|record| !record.has_ended(&self.config, now)).cloned().collect();
+            records.filter(|record| record.counts(&self.config, now)).cloned().collect();
         found.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         found
     }

@@ -249,13 +249,18 @@ impl KeyRing {
         Ok(self.replace(now, |_| true, |_| None)?.unwrap_or_default())
     }
 
-    /// Rotates when a key is due, until `shutdown` resolves.
-    pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()>, clock: Arc<dyn Clock>) {
+    /// Rotates when a key is due, also by the moment that has surely come, until `shutdown` resolves: an old key that is
+    /// dropped does not come back. In: the time, and that moment.
+    pub async fn run(
+        self: Arc<Self>,
+        shutdown: impl Future<Output = ()>,
+        (clock, sure): (Arc<dyn Clock>, Arc<dyn Clock>),
+    ) {
         tokio::pin!(shutdown);
         loop {
-            let (ring, now) = (Arc::clone(&self), clock.now());
-            let rotated = tokio::task::spawn_blocking(move || ring.rotate_if_due(now)).await;
-            match rotated {
+            let (ring, now, come) = (Arc::clone(&self), clock.now(), sure.now());
+            let rotate = move || if ring.is_due(come) { ring.rotate_if_due(now) } else { Ok(None) };
+            match tokio::task::spawn_blocking(rotate).await {
                 Ok(Ok(Some(key_id))) => tracing::info!(key_id, "a new signing key is active"),
                 Ok(Ok(None)) => {}
                 Ok(Err(error)) => tracing::error!(%error, "the signing key could not be rotated"),
@@ -273,16 +278,20 @@ impl KeyRing {
     /// # Errors
     /// See [`RingError`].
     pub fn rotate_if_due(&self, now: Timestamp) -> Result<Option<String>, RingError> {
-        let is_due = |keys: &[RingKey]| {
-            let age = keys.first().map(|key| now.duration_since(key.created_at));
-            age.and_then(|age| age.try_into().ok())
-                .is_some_and(|age: Duration| age >= self.config.rotate_after)
-        };
         // Another node may have done it.
-        match is_due(&self.held.load()) {
-            true => self.replace(now, is_due, |key| self.retired(key, now)),
+        match self.is_due(now) {
+            true => self.replace(now, |keys| self.are_due(keys, now), |key| self.retired(key, now)),
             false => Ok(None),
         }
+    }
+
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.are_due(&self.held.load(), now)
+    }
+
+    fn are_due(&self, keys: &[RingKey], now: Timestamp) -> bool {
+        let age = keys.first().map(|key| now.duration_since(key.created_at));
+        age.and_then(|age| age.try_into().ok()).is_some_and(|age: Duration| age >= self.config.rotate_after)
     }
 
     fn counting(&self, now: Timestamp) -> Vec<RingKey> {

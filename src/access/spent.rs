@@ -4,6 +4,7 @@
 //! node that is at: see [`Followed::change`].
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::secret::NodeSecret;
+use crate::clock::Clock;
 use crate::store::Followed;
 use crate::store::Fresh;
 use crate::store::Record;
@@ -28,6 +30,8 @@ pub struct Spent {
     table: Followed<String, SpentRecord>,
     secret: NodeSecret,
     known: Mutex<HashMap<String, Timestamp>>,
+    /// Says when it need not be remembered any more; without it whoever asks does.
+    sure: Option<Arc<dyn Clock>>,
 }
 
 /// Why something does not count.
@@ -56,7 +60,13 @@ impl Record for SpentRecord {
 impl Spent {
     /// Returns what is remembered in a table of a store; it is read when it is first asked for.
     pub fn new(store: &Store, table: &'static str, secret: NodeSecret) -> Self {
-        Self { table: Followed::new(store.table(table)), secret, known: Mutex::default() }
+        Self { table: Followed::new(store.table(table)), secret, known: Mutex::default(), sure: None }
+    }
+
+    /// Returns the same, which forgets by a clock that surely does not run ahead: what one forgot that jumped, it would take
+    /// again.
+    pub fn aged_by(self, sure: Arc<dyn Clock>) -> Self {
+        Self { sure: Some(sure), ..self }
     }
 
     /// Uses something of a kind up, and remembers that for a while. Blocks for a disk sync.
@@ -72,15 +82,16 @@ impl Spent {
     ) -> Result<(), SpentFault> {
         let key = URL_SAFE_NO_PAD.encode(self.secret.hash(kind, what.as_bytes()));
         let until = now.checked_add(kept_for).unwrap_or(Timestamp::MAX);
+        let come = self.sure.as_ref().map_or(now, |sure| sure.now().min(now));
         self.table.change(
             |fresh| self.take_over(fresh),
             |batch| {
                 let known = self.known.lock();
-                if known.get(&key).is_some_and(|until| *until > now) {
+                if known.get(&key).is_some_and(|until| *until > come) {
                     return Err(SpentFault::Used);
                 }
                 let over: Vec<&String> =
-                    known.iter().filter(|(_, until)| **until <= now).map(|(key, _)| key).collect();
+                    known.iter().filter(|(_, until)| **until <= come).map(|(key, _)| key).collect();
                 if known.len() - over.len() >= SPENT_MAX {
                     return Err(SpentFault::TooMany);
                 }
@@ -107,6 +118,8 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::ManualClock;
+    use crate::clock::sure::SureClock;
     use crate::store::KeyRange;
     use crate::store::Order;
 
@@ -148,5 +161,17 @@ mod tests {
             }
         });
         assert_eq!(first.into_inner(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_jumped_lets_nothing_count_twice() {
+        let clock = Arc::new(ManualClock::new(at(0)));
+        let sure = Arc::new(SureClock::since(clock.clone(), None));
+        let node = Spent::new(&Store::in_memory(), "spent", NodeSecret::random()).aged_by(sure);
+        node.spend("id", "a", at(0), FOR).unwrap();
+        clock.set(at(100_000));
+        node.spend("id", "b", clock.now(), FOR).unwrap();
+        clock.set(at(1));
+        assert!(matches!(node.spend("id", "a", clock.now(), FOR), Err(SpentFault::Used)));
     }
 }

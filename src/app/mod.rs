@@ -31,6 +31,7 @@ mod sign_in;
 mod state;
 mod stores;
 pub mod streamed;
+mod sure;
 mod task;
 mod traces;
 mod usage;
@@ -47,6 +48,7 @@ use self::address::Listeners;
 use self::certificates::reload_certificates;
 use self::certificates::tell_expiry;
 use self::control::Control;
+use self::keeping::Clocks;
 use self::keeping::Kept;
 use self::listening::adapter_limits;
 use self::listening::certificates;
@@ -93,7 +95,6 @@ use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
 use crate::sample;
 use crate::telemetry::Telemetry;
-use crate::telemetry::health::Dependency;
 use crate::telemetry::logging;
 use crate::tls::CertificateStore;
 
@@ -286,24 +287,21 @@ fn add_tasks(
         budgets,
         compliance,
         clock,
+        sure,
         ..
     } = state;
     licensed::add_task(server, telemetry, &licensing, (&recorder, &clock));
     let erasures = Keeper { privacy, recorder };
-    let kept = Kept { store: local.clone(), signing, abtests, trust, erasures, clock: Arc::clone(&clock) };
-    keeping::add_tasks(server, telemetry, kept);
-    let persistence = Some(Dependency::Persistence);
-    server.add_service(task("audit-writer", telemetry, persistence, move |shutdown| async move {
-        if let Err(error) = writer.run(shutdown).await {
-            tracing::error!(%error, "the audit writer stopped");
-        }
-    }));
-    server.add_service(task("audit-index", telemetry, persistence, move |shutdown| log.run(shutdown)));
-    server.add_service(task("audit-checkpoints", telemetry, None, move |shutdown| notary.run(shutdown)));
-    keeping::add_credentials(server, telemetry, authenticator, &clock);
+    sure::add_task(server, telemetry, &local, &sure);
+    let sure: Arc<dyn Clock> = sure;
+    let clocks = Clocks { clock: Arc::clone(&clock), sure: Arc::clone(&sure) };
+    let kept = Kept { store: local.clone(), signing, abtests, trust, erasures };
+    keeping::add_tasks(server, telemetry, kept, clocks);
+    keeping::add_journal(server, telemetry, writer, (log, notary));
+    keeping::add_credentials(server, telemetry, authenticator, &sure);
     limits::add_tasks(server, telemetry, [buckets, &agents.guardrails.buckets], &local, &clock);
     agents::add_tasks(server, telemetry, &agents, (&local, &clock));
-    usage::add_tasks(server, telemetry, &meter, budgets);
+    usage::add_tasks(server, telemetry, (&meter, sure), budgets);
     frameworks::add_tasks(server, telemetry, &compliance);
     certificates::add_task(server, telemetry, &certificates, &clock);
     let (prices, plugins) = (config.analytics.prices.clone(), config.plugins.path.clone());

@@ -55,12 +55,13 @@ pub(super) fn provider(
     config: &SsoConfig,
     secret: &NodeSecret,
     store: &Store,
-    clock: &Arc<dyn Clock>,
+    (clock, sure): (&Arc<dyn Clock>, Arc<dyn Clock>),
 ) -> Result<IdentityProvider, StateError> {
     match config {
         SsoConfig::Oidc(oidc) => Ok(IdentityProvider::Oidc(Arc::new(client(oidc, secret, clock)?))),
         SsoConfig::Saml(saml) => {
-            let client = SamlClient::new(saml.clone(), secret.clone(), store, Arc::clone(clock));
+            let clocks = (Arc::clone(clock), sure);
+            let client = SamlClient::new(saml.clone(), secret.clone(), store, clocks);
             let client = client.map_err(StateError::Saml)?;
             Ok(IdentityProvider::Saml(Arc::new(client)))
         }

@@ -18,6 +18,7 @@ use super::sign_in;
 use super::stores;
 use super::stores::KEYS_FILE;
 use super::stores::Stores;
+use super::sure;
 use crate::access::authenticator::Authenticator;
 use crate::access::budget::Budgets;
 use crate::access::concurrency::Concurrency;
@@ -36,6 +37,7 @@ use crate::access::token::Tokens;
 use crate::access::user::Users;
 use crate::admin::journal::file_change;
 use crate::clock::Clock;
+use crate::clock::sure::SureClock;
 use crate::cluster::ClaimError;
 use crate::cluster::Members;
 use crate::cluster::NoRedisUrl;
@@ -57,7 +59,6 @@ use crate::govern::audit::Durability;
 use crate::govern::audit::Notary;
 use crate::govern::audit::Opened;
 use crate::govern::audit::Recorder;
-use crate::govern::audit::Repair;
 use crate::govern::audit::Writer;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::audit::config::AuditDurability;
@@ -117,6 +118,8 @@ pub struct State {
     pub(super) reloader: Arc<Reloader>,
     pub(super) agents: Arc<AgentFiles>,
     pub(super) clock: Arc<dyn Clock>,
+    /// By it what is old is dropped.
+    pub(super) sure: Arc<SureClock>,
     pub(super) ids: Arc<UlidSource>,
     pub(super) node_id: String,
 }
@@ -202,22 +205,20 @@ impl State {
         let abtests = Arc::new(AbTests::open(&store, &local)?);
         let own = (&local, Arc::clone(&keyring));
         let trust = Trust::open(own, Arc::clone(&signing), node_id.clone(), config.trust).map(Arc::new)?;
-        let authenticator = open_authenticator(config, (&store, &secret, &keyring), &keys, &signing, &clock)?;
         let budgets = Arc::new(Budgets::open(&store)?);
-        let pins = Arc::new(Pins::open(&local, pin_keys(&keyring))?);
-        let settings = journal_settings(&config.audit, folder);
-        let (metrics, time) = (Arc::clone(&telemetry.metrics), Arc::clone(&clock));
-        let opened = audit::open_with(settings, Arc::clone(&keyring), local.clone(), time, metrics)?;
-        let Opened { recorder, writer, log, repair, .. } = opened;
-        let log = stores::share(log, &store, &node_id, &telemetry);
-        tell_repair(repair.as_ref());
+        let Opened { recorder, writer, log, .. } =
+            open_journal(config, (&keyring, &local), &clock, &telemetry)?;
+        let sure = sure::open(&local, &log, &clock)?;
+        let pins = Arc::new(Pins::open(&local, pin_keys(&keyring))?.aged_by(sure.clone()));
+        let log = stores::share(log.aged_by(sure.clone()), &store, &node_id, &telemetry);
+        let clocks = (&clock, &sure);
+        let authenticator = open_authenticator(config, (&store, &secret, &keyring), &keys, &signing, clocks)?;
         let meter = open_meter(config, (&store, &keyring), &clock, &telemetry)?;
         let holders = (&authenticator, &budgets);
         let privacy =
             privacy::open((&store, &node_id), &keyring, &log, holders, (&meter, &trust, &pins), &clock)?;
         Keeper { privacy: Arc::clone(&privacy), recorder: recorder.clone() }.look();
-        let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
-        let compliance = Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(&clock)));
+        let compliance = open_desk(config, &log, &clock)?;
         let reloader = open_rules(config, sources, (&store, &keyring), &clock, &recorder)?;
         let agents = AgentFiles::open(reloader.handle(), secret.clone(), &local, &clock, telemetry);
         let notary = open_notary(&log, &signing, &clock, &node_id, folder);
@@ -248,10 +249,31 @@ impl State {
             reloader,
             agents,
             clock,
+            sure,
             ids,
             node_id,
         })
     }
+}
+
+fn open_journal(
+    config: &Config,
+    (keyring, local): (&Arc<Keyring>, &Store),
+    clock: &Arc<dyn Clock>,
+    telemetry: &Telemetry,
+) -> Result<Opened, StateError> {
+    let settings = journal_settings(&config.audit, &config.store.path);
+    let (metrics, time) = (Arc::clone(&telemetry.metrics), Arc::clone(clock));
+    let opened = audit::open_with(settings, Arc::clone(keyring), local.clone(), time, metrics)?;
+    if let Some(repair) = &opened.repair {
+        tracing::warn!(?repair, "the audit log had a torn end, which was mended");
+    }
+    Ok(opened)
+}
+
+fn open_desk(config: &Config, log: &AuditLog, clock: &Arc<dyn Clock>) -> Result<Arc<Desk>, StateError> {
+    let frameworks = frameworks::load(&config.plugins.path).map_err(StateError::Rules)?;
+    Ok(Arc::new(Desk::new(frameworks, log.clone(), Arc::clone(clock))))
 }
 
 fn open_notary(
@@ -270,9 +292,10 @@ fn open_authenticator(
     (store, secret, keyring): (&Store, &NodeSecret, &Arc<Keyring>),
     keys: &Arc<KeyStore>,
     signing: &Arc<KeyRing>,
-    clock: &Arc<dyn Clock>,
+    (clock, sure): (&Arc<dyn Clock>, &Arc<SureClock>),
 ) -> Result<Authenticator, StateError> {
-    let provider = config.sso.as_ref().map(|sso| sign_in::provider(sso, secret, store, clock));
+    let clocks = || (clock, Arc::clone(sure) as Arc<dyn Clock>);
+    let provider = config.sso.as_ref().map(|sso| sign_in::provider(sso, secret, store, clocks()));
     Ok(Authenticator {
         keys: Arc::clone(keys),
         tokens: Arc::new(Tokens::open(store, secret, Arc::clone(signing), config.auth.tokens)?),
@@ -380,12 +403,6 @@ fn journal_settings(config: &AuditConfig, folder: &Path) -> audit::AuditConfig {
         low_water_bytes: config.low_water_bytes,
         retention_age: (config.retention_days > 0).then(|| DAY * config.retention_days),
         retention_bytes: Some(config.retention_bytes),
-    }
-}
-
-fn tell_repair(repair: Option<&Repair>) {
-    if let Some(repair) = repair {
-        tracing::warn!(?repair, "the audit log had a torn end, which was mended");
     }
 }
 

@@ -7,6 +7,7 @@ use pingora::server::Server;
 
 use super::task::task;
 use crate::access::budget::Budgets;
+use crate::clock::Clock;
 use crate::govern::analytics::Meter;
 use crate::govern::analytics::price;
 use crate::telemetry::Telemetry;
@@ -15,11 +16,11 @@ use crate::telemetry::Telemetry;
 pub(super) fn add_tasks(
     server: &mut Server,
     telemetry: &Arc<Telemetry>,
-    meter: &Arc<Meter>,
+    (meter, sure): (&Arc<Meter>, Arc<dyn Clock>),
     budgets: Arc<Budgets>,
 ) {
     let meter = Arc::clone(meter);
-    server.add_service(task("usage", telemetry, None, move |shutdown| meter.run(shutdown)));
+    server.add_service(task("usage", telemetry, None, move |shutdown| meter.run(sure, shutdown)));
     server.add_service(task("budgets", telemetry, None, move |shutdown| budgets.run(shutdown)));
 }
 

@@ -115,7 +115,8 @@
 //!
 //! # A clock that jumps
 //! Entries are ordered by ids that never go back. Where the clock jumped ahead and was set right, the entries that follow
-//! have the right time and ids above those of the far one; `from` and `to` choose by ids. The log warns of a jump of more
+//! have the right time and ids above those of the far one; `from` and `to` choose by when they were recorded, also among what
+//! was shipped to a database, where a release that knows this has shipped it. The log warns of a jump of more
 //! than five minutes, and `/health` lists it in `warnings`, as long as it lasts, without being `degraded`.
 //!
 //! # How it ends

@@ -69,8 +69,13 @@
 //!
 //! # Retention
 //! `audit.retention_days` and `audit.retention_bytes`; whole segments are dropped, oldest first. What is left verifies: its
-//! first segment names the hash it follows. A clock that jumped (a WARN, and a warning of `/health`), or that says of a log at
-//! a start that all of it is past its age, is believed after a day: until then nothing is dropped for its age.
+//! first segment names the hash it follows.
+//!
+//! What is dropped for its age goes by a clock of its own: by the least that the machine's clock said in the last 25 hours in
+//! which the gateway ran. So one that jumps ahead (a WARN, and a warning of `/health`) is believed once it has kept to that for a
+//! day, and one that is set back at once. Time in which the gateway did not run, or its machine was paused, counts a day of
+//! running later; time in which a machine slept, and tells of it, counts at once. The same clock rules how long usage, revoked
+//! tokens, ended sessions, used SAML assertions, pins of tools, marks of erasures and old signing keys are kept.
 //!
 //! # Verifying a copy
 //! ```text

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::hash::RandomState;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -22,6 +23,7 @@ use serde::Serialize;
 use sha2::Digest;
 use sha2::Sha256;
 
+use crate::clock::Clock;
 use crate::llm::tools::ToolDefinition;
 use crate::scan::rule::fact::ToolFact;
 use crate::scan::view;
@@ -54,6 +56,8 @@ pub struct Pins {
     known: Mutex<Known>,
     /// Also makes the keys of those who have none of their own.
     seed: RandomState,
+    /// Says how long ago a definition was seen; without it whoever asks does.
+    sure: Option<Arc<dyn Clock>>,
 }
 
 /// Returns the key of a caller by its name.
@@ -138,7 +142,13 @@ impl Pins {
                 false => drop(known.plain.insert(row, record)),
             }
         }
-        Ok(Self { table, keys, known: Mutex::new(known), seed: RandomState::new() })
+        Ok(Self { table, keys, known: Mutex::new(known), seed: RandomState::new(), sure: None })
+    }
+
+    /// Returns the same pins, which give way by a clock that surely does not run ahead: one that jumped would let any
+    /// definition take the place of any.
+    pub fn aged_by(self, sure: Arc<dyn Clock>) -> Self {
+        Self { sure: Some(sure), ..self }
     }
 
     /// Compares tools with what is pinned, pins those that are new, and returns what is worth a look.
@@ -149,6 +159,7 @@ impl Pins {
         tools: &[ToolDefinition<'_>],
         now: Timestamp,
     ) -> Vec<ToolFact> {
+        let now = self.sure.as_ref().map_or(now, |sure| sure.now().min(now));
         let today = now.as_second() / SECONDS_PER_DAY;
         let own = (self.keys.make)(caller);
         let (is_kept, is_stranger) = (own.is_some(), own.as_ref().is_none_or(|own| own.is_stranger));

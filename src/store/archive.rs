@@ -54,6 +54,9 @@ pub struct ArchiveRow {
     pub sequence: u64,
     /// Rises from row to row of a node.
     pub id: Ulid,
+    /// When it was recorded, in Unix milliseconds, where its id tells another moment, because the clock was set back;
+    /// `None` also of what an earlier release has written.
+    pub recorded_ms: Option<i64>,
     /// The category of its gravest finding.
     pub category: Option<String>,
     /// Its severity.
@@ -114,6 +117,9 @@ pub struct ArchiveFound {
 pub struct ArchiveFilter {
     /// Within these.
     pub ids: Range<Ulid>,
+    /// Instead, of rows whose ids do not tell when they were recorded: between these moments, in Unix milliseconds, both
+    /// included; `None`: they count by their ids as well.
+    pub recorded_ms: Option<(i64, i64)>,
     /// Not those of a node that are newer than this: they are known from elsewhere.
     pub but: Option<(String, Ulid)>,
     /// Of this node.
@@ -157,6 +163,7 @@ impl Default for ArchiveFilter {
     fn default() -> Self {
         Self {
             ids: Ulid(0)..Ulid(u128::MAX),
+            recorded_ms: None,
             but: None,
             node: None,
             category: None,

@@ -148,6 +148,7 @@ fn what_loses_against_another_transaction_is_tried_again() {
     let row = ArchiveRow {
         sequence: 1,
         id: Ulid(1),
+        recorded_ms: None,
         category: None,
         severity: None,
         event_type: "exchange".to_owned(),

@@ -13,6 +13,7 @@ use portcullis::access::sso::saml::SigningFiles;
 use portcullis::access::sso::saml::client::SamlClient;
 use portcullis::access::tier::Tier;
 use portcullis::access::url::Origin;
+use portcullis::clock::Clock;
 use portcullis::store::Store;
 use rcgen::CertificateParams;
 use rcgen::KeyPair;
@@ -57,7 +58,9 @@ impl Stage {
             },
         };
         let (store, secret) = (Store::in_memory(), NodeSecret::random());
-        let node = |clock| SamlClient::new(config.clone(), secret.clone(), &store, clock).unwrap();
+        let node = |clock: Arc<dyn Clock>| {
+            SamlClient::new(config.clone(), secret.clone(), &store, (Arc::clone(&clock), clock)).unwrap()
+        };
         let mut other = None;
         let world = World::start_as(Tier::Enterprise, |office| {
             let client = node(office.clock.clone());

@@ -189,3 +189,16 @@ fn a_use_that_is_not_written_yet_keeps_a_session_at_all_nodes() {
     one.follow().unwrap();
     assert!(one.kept().is_empty());
 }
+
+#[test]
+fn a_session_that_a_clock_began_which_was_ahead_counts_no_more_once_it_is_set_right() {
+    let years = 300_000_000;
+    for (begun, counts) in [(0, true), (60, true), (61, false), (years, false)] {
+        let sessions = open(&Store::in_memory(), &NodeSecret::random());
+        let (record, held) =
+            sessions.begin("s".to_owned(), holder("key_1"), None, at(begun), &Patience::default()).unwrap();
+        assert_eq!(sessions.resume(held.expose(), at(0)).is_some(), counts, "{begun}");
+        assert_eq!(sessions.of_id(&record.id, at(0)).is_some(), counts, "{begun}");
+        assert_eq!(sessions.list(at(0)).len(), usize::from(counts), "{begun}");
+    }
+}

@@ -4,6 +4,8 @@ use super::*;
 use crate::access::jose::SigningKey;
 use crate::access::jose::TokenFault;
 use crate::access::signing::SigningConfig;
+use crate::clock::ManualClock;
+use crate::clock::sure::SureClock;
 
 const CONFIG: TokenConfig = TokenConfig { ttl: Duration::from_secs(600) };
 
@@ -122,4 +124,19 @@ fn tokens_outlive_the_key_that_signed_them() {
     tokens.maintain(at(86_399)).unwrap();
     assert!(tokens.verify(&token, at(86_399)).is_ok());
     assert!(tokens.verify(&tokens.issue(new("t2"), at(86_399)).token, at(86_399)).is_ok());
+}
+
+/// A revocation that is forgotten does not come back, and the token would count again.
+#[test]
+fn a_clock_that_jumped_forgets_no_revocation() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let tokens = Arc::new(open(&store, &secret));
+    let token = tokens.issue(new("t1"), at(0)).token;
+    tokens.revoke("t1", at(1)).unwrap();
+    let clock = Arc::new(ManualClock::new(at(2)));
+    let sure = Arc::new(SureClock::since(clock.clone(), None));
+    clock.set(at(1_000_000));
+    tokens.maintain(sure.now()).unwrap();
+    clock.set(at(3));
+    assert_eq!(tokens.verify(&token, clock.now()), Err(TokenRefusal::Revoked));
 }

@@ -177,8 +177,8 @@ impl Meter {
         Ok(RollRecord::of(&sum, &self.keyring))
     }
 
-    /// Writes what is new every [`FLUSH`], and removes what is too old, until `shutdown` resolves.
-    pub async fn run(self: Arc<Self>, shutdown: impl Future<Output = ()>) {
+    /// Writes what is new every [`FLUSH`], and removes what is too old by the `sure` clock, until `shutdown` resolves.
+    pub async fn run(self: Arc<Self>, sure: Arc<dyn Clock>, shutdown: impl Future<Output = ()>) {
         let mut shutdown = pin!(shutdown);
         let mut tick = tokio::time::interval(FLUSH);
         let mut swept = None;
@@ -188,7 +188,7 @@ impl Meter {
                 () = &mut shutdown => true,
                 _ = tick.tick() => false,
             };
-            let hour = Hour::of(self.clock.now());
+            let hour = Hour::of(sure.now());
             let sweeps = swept.replace(hour) != Some(hour);
             let meter = Arc::clone(&self);
             let work = tokio::task::spawn_blocking(move || {

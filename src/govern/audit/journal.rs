@@ -117,8 +117,8 @@ impl Journal {
         lock.try_lock().map_err(|_| JournalError::InUse(directory.to_owned()))?;
         let headers = headers(directory)?;
         let closed = headers.windows(2).map(|pair| {
-            let [(old, _), (_, next)] = pair else { unreachable!("windows of two") };
-            (*old, Closed { end: next.previous_end, closed_unix_ms: next.made_unix_ms })
+            let [(old, header), (_, next)] = pair else { unreachable!("windows of two") };
+            (*old, Closed::new(next.previous_end, (header.made_unix_ms, next.made_unix_ms)))
         });
         let closed = closed.collect();
         let (header, file, mended) = match headers.last() {
@@ -250,7 +250,7 @@ impl Journal {
         #[cfg(test)]
         self.faults.strike()?;
         self.file = segment::create(&self.log.directory, header)?;
-        let closed = Closed { end: old.offset, closed_unix_ms: header.made_unix_ms };
+        let closed = Closed::new(old.offset, (self.made_unix_ms, header.made_unix_ms));
         self.log.closed.write().insert(old.segment, closed);
         self.log.committed.send_replace(Position { segment: header.sequence, offset: HEADER_BYTES });
         self.made_unix_ms = header.made_unix_ms;

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
+use jiff::Timestamp;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
@@ -71,6 +72,14 @@ pub(super) struct Closed {
     pub(super) end: u64,
     /// Before this moment all its entries were written.
     pub(super) closed_unix_ms: u64,
+}
+
+impl Closed {
+    /// Returns what is known of a segment that ends at an offset and was begun and closed at moments, in Unix
+    /// milliseconds. A clock that was set back meanwhile does not make it older than its begin.
+    pub(super) fn new(end: u64, (begun_unix_ms, closed_unix_ms): (u64, u64)) -> Self {
+        Self { end, closed_unix_ms: closed_unix_ms.max(begun_unix_ms) }
+    }
 }
 
 /// What writer and readers share.
@@ -139,6 +148,12 @@ impl Log {
         let mut reader = Reader { chunk_bytes: FRAME_CHUNK_BYTES, ..self.reader(position) };
         let frame = reader.next()?;
         Ok(frame.filter(|(at, _)| *at == position).map(|(_, payload)| payload.to_vec()))
+    }
+
+    /// Returns when the newest entry was written, as its id tells; `None`: there never was one.
+    pub(super) fn last_written(&self) -> Option<Timestamp> {
+        let newest = *self.newest.read();
+        (newest != Ulid(0)).then(|| Timestamp::from_millisecond(newest.unix_ms()).unwrap_or(Timestamp::MAX))
     }
 
     /// Returns the size of all segments, in bytes.

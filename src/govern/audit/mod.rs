@@ -13,7 +13,6 @@ mod chain;
 mod checkpoint;
 mod cluster_checkpoint;
 pub mod config;
-mod doubt;
 mod dropping;
 mod event;
 mod export;

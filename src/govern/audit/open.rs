@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use crate::access::keyring::Keyring;
 use crate::access::keyring::KeyringError;
 use crate::clock::Clock;
+use crate::clock::sure::SureClock;
 use crate::id::Ulid;
 use crate::store::Store;
 use crate::telemetry::metrics::Metrics;
@@ -21,7 +22,6 @@ use crate::telemetry::metrics::Metrics;
 use super::chain::ChainCheck;
 use super::chain::ChainFault;
 use super::chain::Hash;
-use super::doubt::Doubt;
 use super::dropping::Dropping;
 use super::event::Entry;
 use super::export::Export;
@@ -107,8 +107,8 @@ pub struct AuditLog {
     /// What is shared with other nodes; `None`: nothing is.
     pub(super) shipping: Option<Arc<Shipping>>,
     pub(super) dropping: Dropping,
-    /// Whether the clock is believed when it says that entries are old.
-    pub(super) doubt: Arc<Doubt>,
+    /// Says how old entries are that may be dropped for it.
+    pub(super) sure: Arc<dyn Clock>,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -236,13 +236,22 @@ pub fn open_with(
     let retention = Retention { age: config.retention_age, bytes: config.retention_bytes };
     let kept = Arc::default();
     let (shipping, dropping) = (None, Dropping::default());
-    let newest = Some(*log.newest.read()).filter(|newest| *newest != Ulid(0)).map(Ulid::unix_ms);
-    let doubt = Arc::new(Doubt::begin(&*clock, newest, retention.age));
-    let log = AuditLog { log, index, clock, retention, kept, shipping, dropping, doubt, metrics };
+    let sure = Arc::new(SureClock::since(Arc::clone(&clock), log.last_written()));
+    let log = AuditLog { log, index, clock, retention, kept, shipping, dropping, sure, metrics };
     Ok(Opened { recorder, writer: Writer { queue, hand }, log, keyring, repair })
 }
 
 impl AuditLog {
+    /// Returns the same log, which drops what is old by another clock.
+    pub fn aged_by(self, sure: Arc<dyn Clock>) -> Self {
+        Self { sure, ..self }
+    }
+
+    /// Returns when the last entry was written that there is, as its id tells.
+    pub fn last_written(&self) -> Option<Timestamp> {
+        self.log.last_written()
+    }
+
     /// Lets the log of a node be one of those that are kept in common, and answer for all of them, where the store is
     /// one that nodes share.
     pub fn shared(mut self, node: String, store: &Store, metrics: Arc<Metrics>) -> Self {
@@ -357,7 +366,7 @@ impl AuditLog {
         if self.is_damaged() {
             return Ok(Some(Timestamp::UNIX_EPOCH));
         }
-        let own = self.index.oldest(&Query::default())?.map(|entry| entry.timestamp());
+        let own = self.index.earliest()?;
         let shipped = self.shipping.as_ref().map(|shipping| shipping.oldest()).transpose()?.flatten();
         Ok(own.into_iter().chain(shipped).min())
     }
@@ -409,11 +418,8 @@ impl AuditLog {
     /// When the database fails, or a table has another version.
     pub fn drop_shipped(&self, expected: &BTreeMap<String, u64>) -> Result<u64, QueryError> {
         let Some((shipping, age)) = self.shipping.as_ref().zip(self.retention.age) else { return Ok(0) };
-        if self.doubt.is_on(&*self.clock) {
-            return Ok(0);
-        }
         let kept = self.kept.read().clone();
-        shipping.drop_old(age, &kept, expected)
+        shipping.drop_old((age, self.sure.now()), &kept, expected)
     }
 
     /// Lets entries that an older release has shipped be found by action, route, policy and detector; tells whether there

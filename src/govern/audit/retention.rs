@@ -78,11 +78,13 @@ impl AuditLog {
 
     fn oldest_past_retention(&self) -> Option<u64> {
         let size = self.log.size_bytes();
-        let (segment, closed) = self.log.closed.read().iter().next().map(|(at, closed)| (*at, *closed))?;
-        let now = self.clock.now().as_millisecond().max(0) as u64;
-        let age = Duration::from_millis(now.saturating_sub(closed.closed_unix_ms));
-        let is_believed = !self.doubt.is_on(&*self.clock);
-        let old = is_believed && self.retention.age.is_some_and(|max| age > max);
+        let now = self.sure.now().as_millisecond().max(0) as u64;
+        let closed = self.log.closed.read();
+        let segment = closed.keys().next().copied()?;
+        // One that was closed while the clock was ahead is no younger than the ones after it.
+        let closed_unix_ms = closed.values().map(|it| it.closed_unix_ms).find(|closed| *closed <= now);
+        let age = Duration::from_millis(now.saturating_sub(closed_unix_ms.unwrap_or(now)));
+        let old = self.retention.age.is_some_and(|max| age > max);
         let large = self.retention.bytes.is_some_and(|max| size > max);
         (old || large).then_some(segment)
     }

@@ -358,6 +358,7 @@ pub(super) fn row(sequence: u64, payload: &[u8]) -> Result<Option<ArchiveRow>, U
     Ok(Some(ArchiveRow {
         sequence,
         id,
+        recorded_ms: names.recorded_unix_ms,
         category: text(names.category),
         severity: text(names.severity),
         event_type: names.event_type.0.into_owned(),

@@ -245,8 +245,91 @@ fn a_clock_that_jumped_drops_nothing_until_it_has_said_so_for_a_day() {
     // Nor does a process that begins while the clock is wrong, or after years, take its word for it at once.
     let (Opened { log, .. }, _) = opened(config, clock.clone());
     assert_eq!(total(&log), 30);
-    clock.advance(day);
+    for _ in 0..25 {
+        clock.advance(Duration::from_secs(3600));
+        log.maintain().unwrap();
+    }
     assert!(total(&log) < 30, "what is old all the same goes");
+}
+
+/// Its clock jumps by hours every day, and never keeps to anything for a whole one.
+#[test]
+fn a_machine_that_is_paused_every_night_drops_what_is_old() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_000_000).unwrap()));
+    let day = Duration::from_secs(86_400);
+    let config =
+        AuditConfig { segment_bytes_max: 4000, retention_age: Some(day * 10), ..config(folder.path()) };
+    let (Opened { mut writer, log, keyring, .. }, _) = opened(config, clock.clone());
+    let mut oldest = Vec::new();
+    for _ in 0..20 {
+        for number in 0..16 {
+            clock.advance(Duration::from_secs(3600));
+            let body = stored::body(&sample::event(number), &keyring);
+            writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
+            log.maintain().unwrap();
+        }
+        oldest.push(clock.now().duration_since(log.oldest().unwrap().unwrap()).as_hours() / 24);
+        clock.set(clock.now() + Duration::from_secs(8 * 3600));
+    }
+    assert_eq!(oldest.iter().take(10).copied().collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+    assert!(oldest.iter().skip(10).all(|days| (10..=12).contains(days)), "{oldest:?}");
+}
+
+#[test]
+fn segments_that_were_closed_while_the_clock_was_wrong_are_as_old_as_what_is_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let right = Timestamp::from_second(1_000_000_000).unwrap();
+    let clock = Arc::new(ManualClock::new(right));
+    let day = Duration::from_secs(86_400);
+    let config =
+        AuditConfig { segment_bytes_max: 4000, retention_age: Some(day * 10), ..config(folder.path()) };
+    let (Opened { mut writer, log, keyring, .. }, _) = opened(config, clock.clone());
+    let mut write = |count| {
+        for number in 0..count {
+            clock.advance(Duration::from_secs(60));
+            let body = stored::body(&sample::event(number), &keyring);
+            writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
+        }
+    };
+    let total = || {
+        log.maintain().unwrap();
+        runtime().block_on(log.query(Query::default())).unwrap().total
+    };
+    // Years behind, years ahead, and right again.
+    write(10);
+    for wrong in [right - day * 4000, right + day * 4000] {
+        clock.set(wrong);
+        write(20);
+        clock.set(right + Duration::from_secs(3600));
+        write(20);
+    }
+    let run = |hours| {
+        for _ in 0..hours {
+            clock.advance(Duration::from_secs(3600));
+            log.maintain().unwrap();
+        }
+    };
+    run(9 * 24);
+    assert_eq!(total(), 90, "what a clock recorded that was behind is not old for that");
+    run(2 * 24);
+    assert!(total() < 10, "nor young what one recorded that was ahead: {}", total());
+    log.verify().unwrap();
+}
+
+/// A name is known for as long as any entry has it.
+#[test]
+fn the_earliest_moment_is_told_where_the_clock_was_ahead_at_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let [far, right] = [33_000_000, 1_000_000].map(|second| Timestamp::from_second(second).unwrap());
+    let clock = Arc::new(ManualClock::new(far));
+    let (Opened { mut writer, log, keyring, .. }, _) = opened(config(folder.path()), clock.clone());
+    for (number, now) in [far, right].into_iter().enumerate() {
+        clock.set(now);
+        let body = stored::body(&sample::event(number), &keyring);
+        writer.hand.turn(vec![super::recorder::Queued { body, done: None }]);
+    }
+    assert_eq!(log.oldest().unwrap(), Some(right));
 }
 
 #[test]

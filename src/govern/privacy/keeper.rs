@@ -16,6 +16,7 @@ use super::erasure::EraseError;
 use super::erasure::Erased;
 use super::erasure::Note;
 use super::provider::ProviderError;
+use crate::clock::Clock;
 use crate::govern::audit::AuditEvent;
 use crate::govern::audit::Recorder;
 use crate::store::KeyRange;
@@ -126,12 +127,13 @@ impl Privacy {
         Some(forgotten.map(|()| Erased { note, erased_at: self.clock.now(), affected: None }))
     }
 
-    /// Forgets the marks of erasures that are longer ago than [`MARKS_KEPT`], and the oldest where there are too many.
+    /// Forgets the marks of erasures that are longer ago than [`MARKS_KEPT`] at a moment that has surely come, and the
+    /// oldest where there are too many.
     ///
     /// # Errors
     /// The store failed.
-    pub fn forget_marks(&self) -> Result<(), StoreError> {
-        let oldest = self.clock.now() - MARKS_KEPT;
+    pub fn forget_marks(&self, now: Timestamp) -> Result<(), StoreError> {
+        let oldest = now.checked_sub(MARKS_KEPT).unwrap_or(Timestamp::MIN);
         self.marks.change(
             |fresh| self.take_over_mark(fresh),
             |batch| {
@@ -149,16 +151,16 @@ impl Privacy {
         )
     }
 
-    /// Lets the names age out that nothing names any more; returns how many.
+    /// Lets the names age out that nothing names any more, at a moment that has surely come; returns how many.
     ///
     /// # Errors
     /// Who is named cannot be told, or a key could not be destroyed.
-    pub fn age_out(&self) -> Result<usize, PrivacyError> {
+    pub fn age_out(&self, now: Timestamp) -> Result<usize, PrivacyError> {
         let callers = self.providers.iter().map(|provider| provider.callers());
         let callers = callers.collect::<Result<Vec<_>, _>>()?;
         let since = callers.iter().filter_map(|callers| callers.since).min();
         // What comes after this look names only whom it sees.
-        let since = since.unwrap_or_else(|| self.clock.now());
+        let since = since.map_or(now, |since| since.min(now));
         let held: Vec<String> = self.places.lock().held.keys().cloned().collect();
         let kept = callers.iter().flat_map(|callers| &callers.also).chain(&held).map(String::as_str);
         Ok(self.keyring.age_out(since, kept)?)
@@ -227,19 +229,19 @@ impl Keeper {
     }
 
     /// Forgets what is long ago. Blocks.
-    fn forget(&self) {
-        if let Err(error) = self.privacy.forget_marks() {
+    fn forget(&self, now: Timestamp) {
+        if let Err(error) = self.privacy.forget_marks(now) {
             tracing::warn!(%error, "the marks of old erasures could not be forgotten");
         }
-        match self.privacy.age_out() {
+        match self.privacy.age_out(now) {
             Ok(0) => {}
             Ok(names) => tracing::info!(names, "names that nothing tells of any more were forgotten"),
             Err(error) => tracing::warn!(%error, "names that nothing tells of could not be forgotten"),
         }
     }
 
-    /// Looks for what was cut short, and forgets what is long ago, until `shutdown` resolves.
-    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+    /// Looks for what was cut short, and forgets what is long ago by the `sure` clock, until `shutdown` resolves.
+    pub async fn run(self, sure: Arc<dyn Clock>, shutdown: impl Future<Output = ()>) {
         let (mut shutdown, keeper) = (pin!(shutdown), Arc::new(self));
         for looks in 0u64.. {
             tokio::select! {
@@ -247,11 +249,11 @@ impl Keeper {
                 () = &mut shutdown => return,
                 () = tokio::time::sleep(RESUME_EVERY) => {}
             }
-            let keeper = Arc::clone(&keeper);
+            let (keeper, now) = (Arc::clone(&keeper), sure.now());
             let work = move || {
                 keeper.look();
                 if looks % FORGET_EVERY == 0 {
-                    keeper.forget();
+                    keeper.forget(now);
                 }
             };
             if tokio::task::spawn_blocking(work).await.is_err() {

@@ -2,6 +2,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
+use crate::clock::ManualClock;
+use crate::clock::sure::SureClock;
 use crate::store::Batch;
 
 fn tool(name: &'static str, raw: &'static str) -> ToolDefinition<'static> {
@@ -172,4 +174,18 @@ fn strangers_make_nobody_forget_the_pins_of_others() {
     }
     assert!(pins.known.lock().callers.values().map(|caller| caller.pins.len()).sum::<usize>() <= PINS_MAX);
     assert!(changed(&pins, "known", SENDS, 1));
+}
+
+#[test]
+fn a_clock_that_jumped_lets_no_definition_take_the_place_of_another() {
+    let store = Store::in_memory();
+    let clock = Arc::new(ManualClock::new(on_day(1000)));
+    let pins = open(&store).aged_by(Arc::new(SureClock::since(clock.clone(), None)));
+    let (old, new) = (r#"{"name":"add","d":"adds"}"#, r#"{"name":"add","d":"adds and sends"}"#);
+    assert!(!changed(&pins, "a", old, 1000));
+    clock.set(on_day(2000));
+    assert!(!changed(&pins, "b", old, 2000));
+    assert!(changed(&pins, "a", new, 2000), "the pin was not forgotten with others");
+    clock.set(on_day(1000));
+    assert!(changed(&pins, "a", new, 1000) && !changed(&pins, "a", old, 1000));
 }

@@ -10,6 +10,7 @@ fn row(sequence: u64, at_ms: u128, text: &str) -> ArchiveRow {
     ArchiveRow {
         sequence,
         id: Ulid((at_ms << 80) | u128::from(sequence)),
+        recorded_ms: None,
         category: sequence.is_multiple_of(2).then(|| "pii".to_owned()),
         severity: sequence.is_multiple_of(2).then(|| "high".to_owned()),
         event_type: "exchange".to_owned(),

@@ -15,6 +15,7 @@ use tokio_postgres::Row;
 use super::Link;
 use super::broken;
 use super::conditions::Conditions;
+use super::conditions::Rows;
 use super::facets::FacetColumns;
 use super::facets::Indices;
 use super::facets::facets_of;
@@ -166,6 +167,21 @@ impl Archive {
         })
     }
 
+    /// Returns when the earliest row was recorded of those whose ids tell another moment, in Unix milliseconds; `None`: there
+    /// is none.
+    ///
+    /// # Errors
+    /// The database failed, or took too long.
+    pub fn earliest_set_back(&self) -> Result<Option<i64>, StoreError> {
+        let pool = Arc::clone(&self.link.pool);
+        self.link.wait_long(WORK_MAX, async move {
+            let mut session = pool.session().await?;
+            let rows = session.begin()?.rows(statements::EARLIEST_SET_BACK, &[]).await.map_err(broken)?;
+            session.ended_well();
+            rows.first().map_or(Ok(None), |row| row.try_get(0).map_err(broken))
+        })
+    }
+
     /// Tells whether rows that may hold to a filter are not found by their facets yet.
     ///
     /// # Errors
@@ -176,7 +192,7 @@ impl Archive {
         let pool = Arc::clone(&self.link.pool);
         self.link.wait_long(WORK_MAX, async move {
             let mut session = pool.session().await?;
-            let conditions = Conditions::of(&only);
+            let conditions = Conditions::of(&only, Rows::All);
             let sql = format!(
                 "SELECT EXISTS (SELECT 1 FROM portcullis_audit WHERE {} AND {})",
                 statements::IS_UNSORTED,
@@ -277,7 +293,9 @@ async fn write_rows(
     let (was, now) = (number(sequence), number(head.sequence));
     let (id, hash, floor_hash) = (head.id.to_bytes(), head.hash.to_vec(), head.floor_hash.to_vec());
     let moving = prepared.statement(statements::MOVE_HEAD).await?;
-    let moved = prepared.client.execute(&moving, &[&head.node, &was, &now, &id, &hash, &floor_hash]).await?;
+    let set_back = rows.iter().any(|row| row.recorded_ms.is_some());
+    let arguments: Arguments<'_> = &[&head.node, &was, &now, &id, &hash, &floor_hash, &set_back];
+    let moved = prepared.client.execute(&moving, arguments).await?;
     if moved != 1 {
         prepared.client.batch_execute("ROLLBACK").await?;
         return Ok(Ended::Conflicted);
@@ -300,6 +318,7 @@ async fn write_rows(
     let requests = texts(rows, |row| row.request_id.as_deref());
     let facets: Vec<_> = rows.iter().map(|row| row.facets.as_ref()).collect();
     let facets = FacetColumns::of(&facets);
+    let recorded: Vec<Option<i64>> = rows.iter().map(|row| row.recorded_ms).collect();
     let arguments: Arguments<'_> = &[
         &head.node,
         &sequences,
@@ -317,6 +336,7 @@ async fn write_rows(
         &facets.policies,
         &facets.detectors,
         &facets.others,
+        &recorded,
     ];
     let statement = prepared.statement(statements::ARCHIVE).await?;
     prepared.client.execute(&statement, arguments).await?;
@@ -444,5 +464,6 @@ fn row_of(row: &Row) -> Result<ArchiveRow, Fault> {
         request_id: row.try_get(7)?,
         payload: row.try_get(8)?,
         facets: facets_of(row)?,
+        recorded_ms: row.try_get(14)?,
     })
 }

@@ -12,6 +12,19 @@ use crate::store::key::Key;
 /// The condition for rows whose gravest finding is of a category.
 const GRAVEST: &str = "category = $";
 
+/// Which rows of a search are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rows {
+    /// All whose ids are asked for.
+    All,
+    /// Those of them whose ids tell when they were recorded.
+    ByIds,
+    /// Those of them whose ids do not.
+    SetBack,
+    /// Whatever their ids, those that were recorded between two moments that their ids do not tell.
+    Recorded(i64, i64),
+}
+
 /// The conditions of a search, and their arguments.
 #[derive(Default)]
 pub(super) struct Conditions {
@@ -22,11 +35,21 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    pub(super) fn of(filter: &ArchiveFilter) -> Self {
+    pub(super) fn of(filter: &ArchiveFilter, rows: Rows) -> Self {
         let mut all = Self::default();
-        all.add("id >= $", filter.ids.start.to_bytes());
-        if filter.ids.end < Ulid(u128::MAX) {
-            all.add("id < $", filter.ids.end.to_bytes());
+        if let Rows::Recorded(from_ms, to_ms) = rows {
+            all.add("recorded >= $", from_ms);
+            all.add("recorded <= $", to_ms);
+        } else {
+            all.add("id >= $", filter.ids.start.to_bytes());
+            if filter.ids.end < Ulid(u128::MAX) {
+                all.add("id < $", filter.ids.end.to_bytes());
+            }
+        }
+        match rows {
+            Rows::ByIds => all.sql += " AND recorded IS NULL",
+            Rows::SetBack => all.sql += " AND recorded IS NOT NULL",
+            Rows::All | Rows::Recorded(..) => {}
         }
         if let Some((node, newest)) = &filter.but {
             all.add("(node <> $", node.clone());

@@ -13,7 +13,7 @@
 //! no `PARTITION OF`. [`crate::manual::operations`] says how to make it so before the first start.
 
 /// Steps that make the tables, in order. Each may be run again.
-pub(super) const STEPS: [&str; 4] = [
+pub(super) const STEPS: [&str; 5] = [
     "
     CREATE TABLE IF NOT EXISTS portcullis_tables (
         name text PRIMARY KEY,
@@ -96,11 +96,17 @@ pub(super) const STEPS: [&str; 4] = [
         PRIMARY KEY (hour, node, category, severity, event_type)
     );
 ",
+    // When a row was recorded whose id tells another moment, in Unix milliseconds, and whether a node has any such: none is
+    // looked for where it has not.
+    "
+    ALTER TABLE portcullis_audit ADD COLUMN IF NOT EXISTS recorded bigint;
+    ALTER TABLE portcullis_audit_heads ADD COLUMN IF NOT EXISTS set_back boolean NOT NULL DEFAULT false;
+",
 ];
 
 /// Makes the indices of facets, the first of which finds the rows that have none yet. They are no step: they take as long
 /// as the table is large, and what is shipped meanwhile waits in the journals.
-pub(super) const MAKE_FACET_INDICES: [&str; 6] = [
+pub(super) const MAKE_FACET_INDICES: [&str; 7] = [
     "CREATE INDEX IF NOT EXISTS portcullis_audit_to_sort ON portcullis_audit (id)
         WHERE action IS NULL OR (category IS NOT NULL AND others IS NULL)",
     "CREATE INDEX IF NOT EXISTS portcullis_audit_by_others ON portcullis_audit (id) WHERE others <> ''",
@@ -111,6 +117,8 @@ pub(super) const MAKE_FACET_INDICES: [&str; 6] = [
     "CREATE INDEX IF NOT EXISTS portcullis_audit_by_policy ON portcullis_audit (policy, id)
         WHERE policy IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS portcullis_audit_by_detector ON portcullis_audit USING gin (detectors)",
+    "CREATE INDEX IF NOT EXISTS portcullis_audit_by_recorded ON portcullis_audit (recorded)
+        WHERE recorded IS NOT NULL",
 ];
 
 /// Where it is written which steps were made.
@@ -203,7 +211,7 @@ pub(super) const HEAD: &str =
 /// Moves a head on, if it is where it is thought to be. What stands before its first row is said with the first ones;
 /// afterwards only what is dropped moves it.
 pub(super) const MOVE_HEAD: &str = "
-    UPDATE portcullis_audit_heads SET seq = $3, id = $4, hash = $5,
+    UPDATE portcullis_audit_heads SET seq = $3, id = $4, hash = $5, set_back = set_back OR $7::boolean,
         floor_hash = CASE WHEN seq = 0 THEN $6::bytea ELSE floor_hash END
     WHERE node = $1 AND seq = $2";
 pub(super) const MOVE_FLOOR: &str = "
@@ -212,11 +220,11 @@ pub(super) const MOVE_FLOOR: &str = "
 pub(super) const ARCHIVE: &str = "
     INSERT INTO portcullis_audit
         (node, seq, day, id, category, severity, event_type, entity, actor, request_id, payload, action, route,
-         policy, detectors, others)
-    SELECT $1::text, q, y, i, c, s, t, e, a, r, p, n, o, l, string_to_array(d, chr(10)), h FROM unnest(
+         policy, detectors, others, recorded)
+    SELECT $1::text, q, y, i, c, s, t, e, a, r, p, n, o, l, string_to_array(d, chr(10)), h, m FROM unnest(
         $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
-        $10::text[], $11::bytea[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[])
-        AS u (q, y, i, c, s, t, e, a, r, p, n, o, l, d, h)
+        $10::text[], $11::bytea[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::bigint[])
+        AS u (q, y, i, c, s, t, e, a, r, p, n, o, l, d, h, m)
     ON CONFLICT DO NOTHING";
 /// The newest rows that are not found by their facets yet.
 pub(super) const UNSORTED: &str = "
@@ -250,13 +258,20 @@ pub(super) const FORGET_OTHERS: &str =
 pub(super) const FORGET_TALLIES: &str = "DELETE FROM portcullis_audit_tallies WHERE node = $1 AND count <= 0";
 pub(super) const ROWS: &str = "
     SELECT seq, id, category, severity, event_type, entity, actor, request_id, payload, action, route, policy,
-        detectors, others
+        detectors, others, recorded
     FROM portcullis_audit
     WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
 pub(super) const PLACE: &str = "
     SELECT seq FROM portcullis_audit WHERE node = $1 AND id <= $2 ORDER BY id DESC LIMIT 1";
 pub(super) const DROP_ROWS: &str = "
     DELETE FROM portcullis_audit WHERE node = $1 AND seq <= $2 RETURNING id, severity, event_type, others";
+/// Asks whether there may be rows whose ids do not tell when they were recorded.
+pub(super) const IS_ANY_SET_BACK: &str =
+    "SELECT EXISTS (SELECT 1 FROM portcullis_audit_heads WHERE set_back)";
+/// Asks when the earliest of them was recorded.
+pub(super) const EARLIEST_SET_BACK: &str = "
+    SELECT min(recorded) FROM portcullis_audit
+    WHERE recorded IS NOT NULL AND EXISTS (SELECT 1 FROM portcullis_audit_heads WHERE set_back)";
 pub(super) const BEGIN_SEARCH: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Lets the statements of a transaction take their time; `$MS` is how much.
 pub(super) const TAKE_TIME: &str = "SET LOCAL statement_timeout = $MS";

@@ -98,7 +98,8 @@ pub enum Leaving {
 }
 
 impl SamlClient {
-    /// Reads the provider's metadata and our key once, to see that they can be used.
+    /// Reads the provider's metadata and our key once, to see that they can be used. In: the time as well, and the moment
+    /// that has surely come, by which it is forgotten what was used.
     ///
     /// # Errors
     /// They cannot.
@@ -106,13 +107,14 @@ impl SamlClient {
         config: SamlConfig,
         node: NodeSecret,
         store: &Store,
-        clock: Arc<dyn Clock>,
+        (clock, sure): (Arc<dyn Clock>, Arc<dyn Clock>),
     ) -> Result<Self, SamlFault> {
         let own = match &config.signing {
             None => None,
             Some(files) => Some(own_key(&files.key, &files.certificate).ok_or(SamlFault::OwnKey)?),
         };
-        let (attempts, used) = (Attempts::new(node.clone()), Spent::new(store, USED_TABLE, node));
+        let (attempts, used) =
+            (Attempts::new(node.clone()), Spent::new(store, USED_TABLE, node).aged_by(sure));
         let client = Self { config, own, issuer: Mutex::default(), attempts, used, clock };
         client.trusted()?;
         Ok(client)

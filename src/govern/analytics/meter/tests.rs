@@ -1,5 +1,6 @@
 use super::*;
 use crate::clock::ManualClock;
+use crate::clock::sure::SureClock;
 use crate::govern::analytics::figures::Count;
 use crate::govern::analytics::figures::Tokens;
 use crate::govern::analytics::price;
@@ -189,4 +190,32 @@ fn nothing_is_counted_twice_or_lost_while_it_moves() {
     let roll = roll.values().next().unwrap();
     assert_eq!(roll.total[Count::Requests], 2000);
     assert!(roll.callers.named.values().all(|figures| figures[Count::Requests] == 500));
+}
+
+/// Does what the meter does in a second.
+fn pass_a_second(meter: &Arc<Meter>, sure: &Arc<SureClock>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(Arc::clone(meter).run(sure.clone(), async {}));
+}
+
+#[test]
+fn a_clock_that_jumped_for_seconds_takes_no_figures_with_it() {
+    let (disk, clock) = (Disk::new(), clock("2026-03-01T12:00:00Z"));
+    let (meter, sure) = (Arc::new(meter(&disk, &clock)), Arc::new(SureClock::since(clock.clone(), None)));
+    meter.note(&used("a", 5));
+    pass_a_second(&meter, &sure);
+    let right = clock.now();
+    clock.set("2036-03-01T12:00:00Z".parse().unwrap());
+    meter.note(&used("a", 7));
+    pass_a_second(&meter, &sure);
+    clock.set(right);
+    assert_eq!(whole(&meter)[Count::Total], 5);
+    assert_eq!(meter.hours(all(&meter)).unwrap().len(), 1);
+    // What is old by a clock that keeps to it goes.
+    clock.set("2036-03-01T12:00:00Z".parse().unwrap());
+    for _ in 0..25 {
+        clock.advance(Duration::from_secs(3600));
+        pass_a_second(&meter, &sure);
+    }
+    assert_eq!(whole(&meter)[Count::Total], 7);
 }

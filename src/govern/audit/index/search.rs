@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use jiff::Timestamp;
+
 use super::HEADS;
 use super::Index;
 use super::QueryError;
@@ -115,6 +117,16 @@ impl Index {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the earliest moment at which any entry was recorded; `None`: there is none. It is that of the oldest one, but
+    /// where the clock was set back.
+    pub(in crate::govern::audit) fn earliest(&self) -> Result<Option<Timestamp>, QueryError> {
+        let oldest = self.oldest(&Query::default())?.map(|entry| entry.timestamp());
+        let (state, _) = self.current()?;
+        let set_back = state.skews.runs().into_iter().map(|run| run.recorded_ms.0);
+        let set_back = set_back.filter_map(|at| Timestamp::from_millisecond(at).ok());
+        Ok(oldest.map(|oldest| set_back.fold(oldest, Timestamp::min)))
     }
 
     fn oldest_of(&self, query: &Query, ids: Range<Ulid>) -> Result<Option<Entry>, QueryError> {

@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::Shipping;
 use crate::govern::audit::About;
 use crate::govern::audit::event::Entry;
@@ -115,15 +117,16 @@ impl Shipping {
         Ok(is_known.then_some(About { events, with_findings, recorded, unasked }))
     }
 
-    /// Returns when the oldest entry was recorded that any node has shipped, or keeps from the first release.
-    pub(in crate::govern::audit) fn oldest(&self) -> Result<Option<jiff::Timestamp>, QueryError> {
+    /// Returns when the earliest entry was recorded that any node has shipped, or keeps from the first release.
+    pub(in crate::govern::audit) fn oldest(&self) -> Result<Option<Timestamp>, QueryError> {
         if !self.plain.of_others(&self.node, &Query::default())?.is_empty() {
             return Ok(Some(jiff::Timestamp::UNIX_EPOCH));
         }
         let page = ArchivePage { order: Order::Ascending, beyond: None, limit: 1 };
         let (found, _) = self.archive.search(&ArchiveFilter::default(), &page, Counted::No)?;
         let oldest = found.first().map(|found| self.entry(found)).transpose()?;
-        Ok(oldest.map(|entry| entry.timestamp()))
+        let set_back = self.archive.earliest_set_back()?.and_then(|at| Timestamp::from_millisecond(at).ok());
+        Ok(oldest.map(|entry| entry.timestamp()).into_iter().chain(set_back).min())
     }
 
     /// Returns what is to be asked of this node's journal: its first entries, where they are never shipped, and those
@@ -145,6 +148,7 @@ impl Shipping {
         };
         ArchiveFilter {
             ids: query.first_id()..query.end_id(),
+            recorded_ms: query.recorded_ms(),
             but: Some((self.node.as_ref().to_owned(), head.id)),
             node: query.node.clone(),
             category: query.category.map(|category| category.as_str().to_owned()),
@@ -207,6 +211,6 @@ fn tail_of(head: &ArchiveHead) -> Option<Ulid> {
     (head.sequence > 0).then_some(head.id)
 }
 
-fn moment(id: Ulid) -> jiff::Timestamp {
-    jiff::Timestamp::from_millisecond(id.unix_ms()).unwrap_or(jiff::Timestamp::MAX)
+fn moment(id: Ulid) -> Timestamp {
+    Timestamp::from_millisecond(id.unix_ms()).unwrap_or(Timestamp::MAX)
 }

@@ -494,5 +494,7 @@ fn entries_that_are_never_shipped_are_found_at_their_node() {
     assert!(drop_old(&[]));
 }
 
+#[path = "clock_tests.rs"]
+mod clocks;
 #[path = "others_tests.rs"]
 mod others;

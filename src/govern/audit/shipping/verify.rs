@@ -152,6 +152,10 @@ fn step(walk: &mut Walk, sequence: u64, row: &ArchiveRow) -> Result<(), Fault> {
     }
     let (previous, hash, canonical) = stored::split(&row.payload).map_err(|_| fault("damaged"))?;
     let mut says = stored::row(sequence, &row.payload).map_err(|_| fault("damaged"))?;
+    // One that an older release wrote does not tell when, where its id tells another moment.
+    if let Some(says) = says.as_mut().filter(|_| row.recorded_ms.is_none()) {
+        says.recorded_ms = None;
+    }
     // A row that an older release wrote is given its facets later, or some of them.
     match (says.as_mut(), &row.facets) {
         (Some(says), None) => says.facets = None,
