@@ -35,7 +35,7 @@ pub struct SiemPlatform {
     /// `idle` before the first attempt, `connected` after one that succeeded, `retrying` after one that failed; `failed`
     /// while the sink does not run at all: it could not be opened, or broke down, and is begun again.
     pub status: &'static str,
-    /// How many entries the platform has taken.
+    /// How many entries the platform has taken, each counted once, however often it was sent.
     pub events_forwarded: u64,
     /// When it took the last one, in ISO 8601.
     pub last_forward: Option<String>,

@@ -20,7 +20,10 @@ pub(super) struct Cursor {
     /// place over begins behind it.
     #[serde(default)]
     pub(super) settled: Option<String>,
-    /// How many entries the platform has taken.
+    /// The last entry up to which all are counted, as text, where `after` has gone back behind it.
+    #[serde(default)]
+    pub(super) counted: Option<String>,
+    /// How many entries the platform has taken, however often each was sent.
     pub(super) forwarded: u64,
     /// How many attempts failed.
     pub(super) errors: u64,
@@ -43,9 +46,23 @@ impl Cursor {
         self.after.as_ref().and_then(|id| id.parse().ok())
     }
 
+    /// Returns the last entry up to which all are counted.
+    pub(super) fn counted(&self) -> Option<Ulid> {
+        let counted = self.counted.as_ref().and_then(|id| id.parse().ok());
+        counted.max(self.place())
+    }
+
+    /// Moves the place; what was counted stays counted.
+    pub(super) fn move_to(&mut self, place: Ulid) {
+        self.counted = self.counted().filter(|counted| *counted > place).map(|counted| counted.to_string());
+        self.after = Some(place.to_string());
+    }
+
     /// Returns the figures with the place where whoever takes it over begins.
     pub(super) fn taken_over(mut self) -> Self {
-        self.after = self.settled.take().or(self.after);
+        if let Some(settled) = self.settled.take().and_then(|id| id.parse().ok()) {
+            self.move_to(settled);
+        }
         self
     }
 }

@@ -81,6 +81,8 @@ pub struct Forwarder {
     recent: VecDeque<Ulid>,
     /// The place before the oldest of them.
     before_recent: Option<Ulid>,
+    /// How many entries of the batch under way the platform has taken that are not counted yet.
+    taken: u64,
     /// Whether the platform is known to take entries: what it refuses then, it refuses for what it is.
     has_proven: bool,
 }
@@ -128,6 +130,7 @@ impl Forwarder {
             ),
             before_recent: cursor.place(),
             recent: VecDeque::new(),
+            taken: 0,
             has_proven: false,
             config,
             sink,
@@ -171,7 +174,7 @@ impl Forwarder {
     /// is read, so that nothing recorded from then on is missed.
     async fn tail(&mut self) -> Result<Tail, String> {
         if self.cursor.after.is_none() {
-            self.cursor.after = Some(self.around.log.newest().to_string());
+            self.cursor.move_to(self.around.log.newest());
             self.before_recent = self.cursor.place();
             self.save()?;
             self.status.follow(&self.cursor, SinkState::Idle, None);
@@ -205,6 +208,7 @@ impl Forwarder {
     /// Hands a batch over, and does not come back before the platform has all that it will ever have of it, or the log is
     /// to be read anew.
     async fn hand_over(&mut self, batch: &[&Entry]) -> Result<Step, String> {
+        self.taken = 0;
         // Parts of the batch that are still to be handed over, the next one last.
         let mut parts: Vec<Vec<&Entry>> = vec![batch.to_vec()];
         let (mut refused, mut doubtful): (Vec<&Entry>, Vec<&Entry>) = Default::default();
@@ -285,9 +289,13 @@ impl Forwarder {
         Ok(in_doubt)
     }
 
-    /// Moves the place on.
+    /// Moves the place on, and counts what the platform took up to there: only now, for what it took of a batch that is not
+    /// done with may be sent again.
     fn moved_to(&mut self, id: Ulid) -> Result<(), String> {
-        self.cursor.after = Some(id.to_string());
+        let taken = std::mem::take(&mut self.taken);
+        self.cursor.forwarded += taken;
+        self.around.metrics.siem_events(self.config.target.platform(), "forwarded", taken);
+        self.cursor.move_to(id);
         self.save()?;
         self.status.moved(&self.cursor);
         Ok(())
@@ -303,10 +311,9 @@ impl Forwarder {
         while self.recent.len() > RECENT_MAX {
             self.before_recent = self.recent.pop_front();
         }
-        self.cursor.forwarded += entries.len() as u64;
+        let counted = self.cursor.counted();
+        self.taken += entries.iter().filter(|entry| Some(entry.id) > counted).count() as u64;
         self.cursor.last_forward_ms = Some(self.around.clock.now().as_millisecond());
-        let platform = self.config.target.platform();
-        self.around.metrics.siem_events(platform, "forwarded", entries.len() as u64);
         self.save()?;
         self.status.follow(&self.cursor, SinkState::Connected, None);
         Ok(())
@@ -348,7 +355,7 @@ impl Forwarder {
 
     /// Puts the place before the last `entries` that were sent.
     fn rewind(&mut self, entries: usize) -> Result<(), String> {
-        self.cursor.after = Some(self.before_last(entries).to_string());
+        self.cursor.move_to(self.before_last(entries));
         self.recent.truncate(self.recent.len().saturating_sub(entries));
         self.save()
     }

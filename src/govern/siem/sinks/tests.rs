@@ -30,6 +30,9 @@ use crate::govern::siem::Told;
 use crate::govern::siem::config::Filter;
 use crate::govern::siem::config::HttpTarget;
 use crate::govern::siem::config::Peer;
+use crate::govern::siem::config::SyslogPayload;
+use crate::govern::siem::config::SyslogTarget;
+use crate::govern::siem::config::SyslogTransport;
 use crate::govern::siem::config::Target;
 use crate::govern::siem::sink::ReadSecret;
 use crate::store::Store;
@@ -275,4 +278,55 @@ async fn a_receiver_that_is_down_for_an_hour_gets_everything_in_order() {
     let told = told(&standings).unwrap();
     assert_eq!((told.state, told.forwarded, told.missed, told.dead), (SinkState::Connected, 300, 0, 0));
     running.abort();
+}
+
+/// Reads so many lines of a connection, which ends with what is returned.
+async fn lines(listener: &TcpListener, count: usize) -> (Vec<String>, BufReader<TcpStream>) {
+    let (stream, _) = listener.accept().await.unwrap();
+    let (mut stream, mut heard) = (BufReader::new(stream), Vec::new());
+    while heard.len() < count {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        heard.push(line);
+    }
+    (heard, stream)
+}
+
+/// What a connection has taken with it that acknowledges nothing is sent again, and is no more events for that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_entry_that_is_sent_twice_counts_once() {
+    let world = World::new(Arc::new(|_| None));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let peer = Peer { host: "127.0.0.1".to_owned(), port, tls: false, ca: None, allow_private: true };
+    let target = Target::Syslog(SyslogTarget {
+        peer,
+        transport: SyslogTransport::Lines,
+        payload: SyslogPayload::Json,
+        message_bytes_max: 1 << 20,
+    });
+    world.want(vec![SinkConfig { target, ..webhook(port, None) }]);
+    let (standings, running) = world.run();
+    until(&standings, |told| told.is_some_and(|told| told.cursor.is_some())).await;
+    for _ in 0..3 {
+        world.record().await;
+    }
+    let (_, connection) = lines(&listener, 3).await;
+    until(&standings, |told| told.is_some_and(|told| told.forwarded == 3)).await;
+    drop(connection);
+    let last = world.record().await;
+    let (heard, _connection) = lines(&listener, 4).await;
+    assert!(heard.last().unwrap().contains(&last), "the three before it came once more: {heard:?}");
+    until(&standings, |told| told.is_some_and(|told| told.cursor.as_ref() == Some(&last))).await;
+    assert_eq!(told(&standings).unwrap().forwarded, 4);
+    let counted = "portcullis_siem_events_total{platform=\"syslog\",result=\"forwarded\"} 4";
+    let metrics = world.around.metrics.render();
+    assert!(metrics.contains(counted), "{metrics}");
+    // Nor for a process that begins where it may be unread.
+    running.abort();
+    assert!(running.await.is_err());
+    let (standings, _running) = world.run();
+    let _again = lines(&listener, 4).await;
+    until(&standings, |told| told.is_some_and(|told| told.cursor.as_ref() == Some(&last))).await;
+    assert_eq!(told(&standings).unwrap().forwarded, 4);
 }
