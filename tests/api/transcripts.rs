@@ -408,6 +408,7 @@ async fn audit() {
         "category=none",
         "severity=none",
         "from=yesterday",
+        "from=2026-05-01T12:00:00+01:00",
         "from=2026-05-02&to=2026-05-01",
         "cursor=x",
         "unknown=1",

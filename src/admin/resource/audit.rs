@@ -81,7 +81,7 @@ pub struct AuditEntry {
     /// The node whose journal it is from.
     pub node: String,
     /// When it was recorded, in ISO 8601. Entries are ordered by the moment in their ids, which is a later one where the
-    /// clock was set back; where nodes share what they record, `from` and `to` choose by it, too.
+    /// clock was set back; `from` and `to` choose by when they were recorded.
     pub timestamp: String,
     /// What happened, e.g. `exchange`, `key_created`.
     pub event_type: String,
@@ -313,9 +313,17 @@ fn read_moment(
     };
     let read = |text: String| {
         let read = text.parse::<Timestamp>().ok().or_else(|| in_utc(&text)).or_else(|| last_moment(&text));
-        read.ok_or_else(|| ApiError::Invalid(format!("{name}: expected an ISO 8601 time")))
+        read.ok_or_else(|| ApiError::Invalid(not_a_moment(name, &text)))
     };
     text.map(read).transpose()
+}
+
+/// Says what was expected of a moment, and of a zone's sign that was read as the space it stands for in a query.
+fn not_a_moment(name: &str, text: &str) -> String {
+    let is_sign_lost = text.contains(' ') && text.replace(' ', "+").parse::<Timestamp>().is_ok();
+    let hint =
+        if is_sign_lost { "; a + of a zone is written %2B in a query, for + is a space there" } else { "" };
+    format!("{name}: expected an ISO 8601 time{hint}")
 }
 
 /// Returns the last moment there is for one in UTC that lies behind it.
