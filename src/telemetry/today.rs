@@ -62,7 +62,8 @@ impl Figures {
 
     fn roll(&mut self, now: Timestamp) {
         let day = now.as_second().div_euclid(SECONDS_PER_DAY);
-        if day > self.day {
+        // Around midnight some are a moment late; a clock that is further back was ahead and has been set right.
+        if day > self.day || day + 1 < self.day {
             *self = Self { day, ..Self::default() };
         }
     }
@@ -85,5 +86,19 @@ mod tests {
         let figures = today.figures(evening);
         assert_eq!((figures.requests, figures.threats_blocked, figures.latency_ms_mean()), (4, 2, 3.0));
         assert_eq!((today.figures(morning).requests, today.figures(morning).latency_ms_mean()), (0, 0.0));
+    }
+
+    #[test]
+    fn days_end_after_a_clock_was_ahead_and_set_right() {
+        let today = Today::default();
+        let on = |day: i64| Timestamp::from_second(SECONDS_PER_DAY * day).unwrap();
+        today.count(on(25_000), 1000, false);
+        for day in [20_000, 20_001] {
+            today.count(on(day), 1000, false);
+            assert_eq!(today.figures(on(day)).requests, 1);
+        }
+        let late = Timestamp::from_second(SECONDS_PER_DAY * 20_001 - 1).unwrap();
+        today.count(late, 1000, false);
+        assert_eq!(today.figures(on(20_001)).requests, 2, "what comes late takes nothing with it");
     }
 }

@@ -92,7 +92,8 @@ async function detail(id) {
 }
 
 function settings(rails) {
-  const limits = Object.entries(rails.rate_limits).map(([name, one]) => [words(name), one.requests_per_minute >= UNLIMITED ? 'unlimited' : `${count(one.requests_per_minute)} a minute, ${count(one.burst)} at once`]);
+  const least = Object.entries(rails.rate_limits).sort(([, one], [, other]) => one.requests_per_minute - other.requests_per_minute);
+  const limits = least.map(([name, one]) => [words(name), one.requests_per_minute >= UNLIMITED ? 'unlimited' : `${count(one.requests_per_minute)} a minute, ${count(one.burst)} at once`]);
   const capabilities = Object.entries(rails.capabilities).map(([name, one]) => [code(name), words(one.min_tier)]);
   return h('div', { class: 'grid' },
     card('How agents are checked', {}, facts([

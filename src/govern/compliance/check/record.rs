@@ -88,6 +88,7 @@ pub(super) fn chain(facts: &Facts) -> Seen {
     };
     let link = call(chain.until.unwrap_or(chain.at));
     match &chain.fault {
+        None if chain.entries == 0 => unknown("the chain had no entries when it was verified last", &link),
         None => {
             let text =
                 format!("{} entries of node {} held together at {}", chain.entries, facts.node, chain.at);

@@ -443,6 +443,9 @@ fn the_chain_is_shown_as_it_was_when_it_was_verified() {
     let told = Check::named("audit_chain_intact").unwrap().run(&good());
     let link = "/api/v1/audit?limit=1&node=n1&to=2026-10-22T12:00:00Z";
     assert_eq!((told.figure, told.links), (Some(9.0), vec![link.to_owned()]));
+    let mut facts = good();
+    facts.audit.chain.as_mut().unwrap().entries = 0;
+    assert_eq!(verdict("audit_chain_intact", &facts), Verdict::Unknown, "nothing is no proof");
 }
 
 #[test]
