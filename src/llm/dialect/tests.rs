@@ -66,6 +66,7 @@ fn exchanges_are_told_by_path_then_by_body() {
         ("/x", r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, "mcp", Wire::JsonRpc),
         ("/a/mcp", "{}", "mcp", Wire::JsonRpc),
         ("/.well-known/agent-card.json", "{}", "a2a", Wire::JsonRpc),
+        ("/agent/v1/message:stream", "{}", "a2a", Wire::Generic),
     ];
     let dialects = dialects();
     for (path, body, name, wire) in cases {
@@ -90,6 +91,16 @@ fn strings_have_the_channel_of_their_speaker() {
     let responses = r#"{"instructions":"S","input":[{"role":"user","content":[{"text":"U"}]},{"role":"assistant","content":"A"},
         {"type":"reasoning","summary":[{"text":"R"}]},{"type":"function_call","arguments":"C"},{"type":"function_call_output","output":"T"}],
         "tools":[{"description":"D"}]}"#;
+    let own_tools = r#"{"input":[{"type":"mcp_call","arguments":"C","output":"T"},{"type":"mcp_list_tools","tools":[{"description":"D"}]}]}"#;
+    let shell = r#"{"output":[{"type":"shell_call","action":{"commands":["C"]}},{"type":"shell_call_output","output":[{"stdout":"T"}]}]}"#;
+    let search =
+        r#"{"response":{"output":[{"type":"file_search_call","queries":["C"],"results":[{"text":"T"}]}]}}"#;
+    let code =
+        r#"{"item":{"type":"code_interpreter_call","code":"C","outputs":[{"type":"logs","logs":"T"}]}}"#;
+    let memory = r#"{"messages":[{"role":"assistant","content":[{"type":"memory_tool_use","input":{"q":"C"}},
+        {"type":"memory_tool_result","content":[{"text":"T"}]}]}]}"#;
+    let run = r#"{"contents":[{"role":"model","parts":[{"executable_code":{"code":"C"}},{"code_execution_result":{"output":"T"}}]}]}"#;
+    let screens = r#"{"messages":[{"role":"assistant","parts":[{"type":"tool-f","input":{"q":"C"},"output":{"x":"T"}},{"type":"text","text":"A"}]}]}"#;
     let all = [
         ("S", Channel::System),
         ("U", Channel::User),
@@ -99,9 +110,19 @@ fn strings_have_the_channel_of_their_speaker() {
         ("T", Channel::ToolResult),
         ("D", Channel::ToolDefinition),
     ];
-    for (dialect, body) in
-        [("openai", openai), ("anthropic", anthropic), ("gemini", gemini), ("openai", responses)]
-    {
+    for (dialect, body) in [
+        ("openai", openai),
+        ("anthropic", anthropic),
+        ("gemini", gemini),
+        ("openai", responses),
+        ("openai", own_tools),
+        ("openai", shell),
+        ("openai", search),
+        ("openai", code),
+        ("anthropic", memory),
+        ("gemini", run),
+        ("generic", screens),
+    ] {
         for (text, expected) in all.iter().filter(|(text, _)| body.contains(&format!("\"{text}\""))) {
             assert_eq!(channel(dialect, body, text), *expected, "{dialect} {text}");
         }
@@ -125,6 +146,9 @@ fn what_peers_say_has_the_channel_of_who_reads_it() {
         ),
         ("a2a", r#"{"result":{"artifactUpdate":{"artifact":{"parts":[{"text":"T"}]}}}}"#),
         ("a2a", r#"{"skills":[{"examples":["D"]}]}"#),
+        ("a2a", r#"{"message":{"role":"ROLE_USER","parts":[{"text":"U"}]}}"#),
+        ("a2a", r#"{"task":{"artifacts":[{"parts":[{"text":"T"}]}]}}"#),
+        ("mcp", r#"[{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"T"}]}}]"#),
         ("mcp", r#"{"method":"tools/call","params":{"name":"x","arguments":{"q":["C"]}}}"#),
         ("mcp", r#"{"result":{"content":[{"type":"text","text":"T"}],"isError":false}}"#),
         ("mcp", r#"{"result":{"contents":[{"uri":"x","text":"T"}]}}"#),

@@ -1,6 +1,6 @@
 //! Finds the texts of a body, whatever it is, and hands each to the sheet.
 
-mod borders;
+pub(in crate::policy) mod borders;
 mod texts;
 
 use std::borrow::Cow;

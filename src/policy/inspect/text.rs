@@ -329,6 +329,11 @@ impl<'a, 'v> Sheet<'a, 'v> {
         std::mem::take(&mut self.observations)
     }
 
+    /// Takes the edits that were noted so far.
+    pub fn take_edits(&mut self) -> Vec<Edit> {
+        std::mem::take(&mut self.edits)
+    }
+
     /// Takes what the shadow policy would have done so far.
     pub fn take_shadow(&mut self) -> Foreseen {
         std::mem::take(&mut self.shadow)

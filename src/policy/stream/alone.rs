@@ -3,15 +3,21 @@
 use super::Held;
 use super::Stop;
 use super::StreamInspector;
+use super::held::Segment;
 use crate::llm::dialect::LaneKey;
+use crate::llm::dialect::LaneKind;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
 use crate::llm::json::LongNumber;
 use crate::llm::json::RawCursor;
+use crate::policy::decision::Action;
 use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Observation;
+use crate::policy::inspect::body::borders;
 use crate::policy::inspect::body::name_of_secret;
 use crate::policy::inspect::member::holds_values;
 use crate::policy::inspect::member::name_of_value;
+use crate::policy::inspect::text::Sheet;
 use crate::policy::inspect::text::Written;
 use crate::policy::inspect::text::as_number;
 use crate::redact::splice::Edit;
@@ -77,6 +83,49 @@ impl StreamInspector {
         let entry = self.by_key.get(key).map(|slot| &self.lanes[*slot]).filter(|entry| !entry.is_whole);
         let last = entry.and_then(|entry| entry.lane.value(&(entry.fed.checked_sub(1)?..entry.fed))?.last());
         last.is_some_and(|byte| !byte.is_ascii_whitespace()) && text.first().is_some_and(is_word)
+    }
+
+    /// Scans what stands over the borders of the texts that an event says at once, as in a body.
+    pub(super) fn scan_borders(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+        document: &Document,
+    ) -> Result<(), Stop> {
+        let is_piece = |it: &Segment, string: &JsonString| {
+            self.lanes[it.slot].kind != LaneKind::Stray && it.string.raw == string.raw
+        };
+        let payload = held.payload.clone();
+        let is_free = |string: &JsonString| !held.segments.iter().any(|it| is_piece(it, string));
+        let texts = borders::texts_of_event(&payload, document, is_free);
+        if texts.len() < 2 {
+            return Ok(());
+        }
+        let mut sheet = Sheet::new(inspector, vault);
+        std::mem::swap(sheet.gathered(), &mut self.gathered);
+        let read = borders::read_event(&mut sheet, (&payload, document), &texts);
+        let observations = sheet.take_observations();
+        if !observations.is_empty() {
+            sheet.weigh();
+        }
+        std::mem::swap(sheet.gathered(), &mut self.gathered);
+        read?;
+        let edits = sheet.take_edits().into_iter();
+        held.edits.extend(edits.map(|edit| Edit { range: held.piece.raw_range(edit.range), ..edit }));
+        let weighed = sheet.take_observations();
+        self.shadow.merge(sheet.take_shadow());
+        self.observe(observations.into_iter().chain(weighed))
+    }
+
+    /// Notes what was observed in an event; what blocks stops the stream before it.
+    fn observe(&mut self, observations: impl Iterator<Item = Observation>) -> Result<(), Stop> {
+        let told = self.observations.len();
+        self.observations.extend(observations);
+        let told = self.observations.get(told..).unwrap_or_default();
+        let action = Action::strictest(told.iter().map(|observation| observation.action));
+        self.action = self.action.max(action);
+        if action == Action::Block { Err(Stop::Alone) } else { Ok(()) }
     }
 
     /// Scans the long numbers of tools' input and results.

@@ -182,7 +182,9 @@ impl StreamInspector {
             entry.left_to = judged_to.max(entry.left_to);
         }
         if entry.kind == LaneKind::Stray {
-            judged_to = entry.stray_from(judged_to);
+            // The other end may wait for an answer to the very message that would wait.
+            let is_awaited = self.is_conversation || inspector.dialect.asks_back();
+            judged_to = if is_awaited { entry.fed } else { entry.stray_from(judged_to) };
         }
         let Some(from) = blocked else {
             entry.judged_to = judged_to.max(entry.judged_to);

@@ -97,6 +97,9 @@ impl StreamInspector {
         let is_counted = self.count(Usage::read(inspector.dialect, &payload, &document));
         self.pin_tools(inspector, vault, &payload, &document)?;
         let stop = self.read_strings(inspector, vault, held, (&payload, &document, event.as_deref()))?;
+        if stop.is_none() && inspector.dialect.is_between_peers() {
+            self.scan_borders(inspector, vault, held, &document)?;
+        }
         self.scan_numbers(inspector, vault, held, &document)?;
         let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
         self.end_counted(is_counted, &ends);
@@ -179,12 +182,11 @@ impl StreamInspector {
                 let is_suspect = touches(&suspects, &string.raw);
                 self.scan_string(inspector, vault, held, (document, at), is_suspect)?;
             }
-            // On a socket the other end may wait for an answer to the very message that would wait.
-            if !self.is_conversation
-                && let Some(key) = inspector.dialect.stray(event, payload, document, string)
-            {
+            if let Some(key) = inspector.dialect.stray(event, payload, document, string) {
                 let text = document.text(payload, string);
                 match self.stray(inspector, vault, held, (key, string), (&text, told)) {
+                    // The begin of a message would be taken for all of it.
+                    Err(Stop::Finding(_)) if inspector.dialect.asks_back() => return Err(Stop::Alone),
                     Err(Stop::Finding(found)) => drop(stop.get_or_insert(Stop::Finding(found))),
                     fed => fed?,
                 }

@@ -2,7 +2,8 @@
 //!
 //! Most of them are states, names and counters. These are no text, and hold nothing back; what comes again as it was is
 //! none either. What holds a value cut in two is running text, or ends in what is no word: that waits for what comes next
-//! in the same place, until another event goes on without it. Where the begin of a value has left, its rest is taken out.
+//! in the same place, until another event goes on without it. Where the begin of a value has left, its rest is taken out:
+//! so it always is where the other end may wait for an answer to what would wait, on a socket or in a call of MCP.
 
 use std::hash::BuildHasher;
 

@@ -282,3 +282,88 @@ fn an_event_that_takes_too_long_is_not_read_to_its_end() {
         }
     }
 }
+
+/// The ways in which a server of MCP says two texts of one answer, or two messages beside it.
+fn said_by_server(first: &str, second: &str) -> [Vec<Value>; 6] {
+    let result = |texts: &[&str]| {
+        let blocks: Vec<Value> = texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
+        json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": blocks } })
+    };
+    let told = |method: &str, params: Value| json!({ "jsonrpc": "2.0", "method": method, "params": params });
+    let log = |data: Value| told("notifications/message", json!({ "level": "info", "data": data }));
+    let progress = |text: &str| {
+        told("notifications/progress", json!({ "progressToken": 1, "progress": 1, "message": text }))
+    };
+    let read = |text: &str| json!({ "uri": "file:///x", "text": text });
+    [
+        vec![result(&[first, second])],
+        vec![json!({ "jsonrpc": "2.0", "id": 1, "result": { "contents": [read(first), read(second)] } })],
+        vec![log(json!(first)), log(json!(second)), result(&["done"])],
+        vec![log(json!({ "note": first })), log(json!({ "note": second })), result(&["done"])],
+        vec![progress(first), progress(second), result(&["done"])],
+        vec![result(&[first]), result(&[second])],
+    ]
+}
+
+/// What a server answers as JSON was read over the borders of its texts; the same as an event was not.
+#[test]
+fn a_secret_that_a_server_parts_does_not_leave_whole_and_no_message_waits() {
+    let bench = Bench::new("[policies.all.categories.secrets]\nmode = \"block\"\n");
+    let token = github_token(&bench);
+    let text = format!("the key is {token} and more");
+    let start = "the key is ".len();
+    let streams = |events: &[Value]| -> Vec<String> {
+        events.iter().map(|event| format!("event: message\ndata: {event}\n\n")).collect()
+    };
+    for cut in start + 1..start + token.len() {
+        let (first, second) = text.split_at(cut);
+        for (way, events) in said_by_server(first, second).iter().enumerate() {
+            let events = streams(events);
+            let case = Case::response("all", "mcp");
+            let chunks = events.iter().map(String::as_bytes);
+            let streamed = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), chunks);
+            assert_eq!(streamed.end, End::Blocked, "{way} {cut}");
+            // The message that ends the secret stays behind, all of it.
+            let left = String::from_utf8(streamed.out).expect("UTF-8");
+            let before = if way < 2 { "" } else { &events[0] };
+            assert!(left.is_empty() || left == before, "{way} {cut}: {left}");
+        }
+    }
+    let ids = ["see 4Bf92f3577b34dA6a3ce929d0e0e4736", "9a0e4736Bf92f3577b34dA6a3ce929d0"];
+    for events in said_by_server(ids[0], ids[1]) {
+        bench.with_inspector(Case::response("default", "mcp"), |inspector| {
+            let (mut judge, mut out) = (StreamInspector::new(StreamFormat::Sse, 1 << 20), Vec::new());
+            for (count, event) in streams(&events).iter().enumerate() {
+                judge.push(inspector, &mut bench.vault(), event.as_bytes(), &mut out);
+                assert_eq!(out.len(), count + 1, "it waits: {event}");
+            }
+            assert_ne!(judge.action(), Action::Block);
+        });
+    }
+}
+
+/// What agents say without an envelope, over HTTP and JSON, is one text as well.
+#[test]
+fn a_secret_in_pieces_of_an_artifact_without_an_envelope_does_not_leave() {
+    let bench = Bench::new("[policies.all.categories.secrets]\nmode = \"redact\"\n");
+    let token = github_token(&bench);
+    let text = format!("the key is {token} and more");
+    let piece = |text: &str, is_last: bool| {
+        json!({ "artifactUpdate": { "taskId": "t", "append": true, "lastChunk": is_last,
+        "artifact": { "artifactId": "a", "parts": [{ "text": text }] } } })
+    };
+    for cut in 1..text.len() {
+        let (first, second) = text.split_at(cut);
+        let stream: String =
+            [piece(first, false), piece(second, true)].iter().map(|it| format!("data: {it}\n\n")).collect();
+        let case = Case::response("all", "a2a");
+        let streamed = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+        let left = String::from_utf8(streamed.out).expect("UTF-8");
+        let said = left.lines().filter_map(|line| line.strip_prefix("data: ")).map(|payload| {
+            let payload: Value = serde_json::from_str(payload).expect("JSON");
+            let part = payload.pointer("/artifactUpdate/artifact/parts/0/text");
+            part.and_then(Value::as_str).expect("text").to_owned()
+        });
+        assert_eq!(said.collect::<String>(), text.replace(&token, MASK), "{cut}");
+    }
+}

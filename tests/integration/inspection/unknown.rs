@@ -1,7 +1,9 @@
 //! Texts in members of a stream's events that no dialect names: cut anywhere, they are one text all the same.
 
+use bytes::Bytes;
 use portcullis::llm::stream::StreamFormat;
 use portcullis::policy::decision::Action;
+use portcullis::policy::decision::Cleared;
 use portcullis::policy::stream::StreamInspector;
 use serde_json::Value;
 use serde_json::json;
@@ -139,7 +141,7 @@ fn a_value_in_a_member_that_nobody_names_never_leaves_wherever_it_is_cut() {
 type Place = (&'static str, Option<&'static str>, StreamFormat, fn(&str) -> Value, &'static str);
 
 /// Places beside what comes in pieces.
-const BESIDE: [Place; 11] = [
+const BESIDE: [Place; 12] = [
     ("generic", None, StreamFormat::Sse, |it| json!({ "type": "x", "fragment": it }), "/fragment"),
     (
         "generic",
@@ -217,6 +219,16 @@ const BESIDE: [Place; 11] = [
             "parts": [{ "data": { "found": it } }] } } } })
         },
         "/result/artifactUpdate/artifact/parts/0/data/found",
+    ),
+    (
+        "a2a",
+        None,
+        StreamFormat::Sse,
+        |it| {
+            json!({ "jsonrpc": "2.0", "id": 1, "result": { "kind": "artifact-update", "taskId": "t",
+            "artifact": { "artifactId": "a", "parts": [], "metadata": { "found": it } } } })
+        },
+        "/result/artifact/metadata/found",
     ),
 ];
 
@@ -395,4 +407,85 @@ fn an_event_of_more_members_than_are_followed_is_read_all_the_same() {
     let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [events.as_bytes()]);
     assert_eq!((result.end, result.action), (End::Finished, Action::Redact));
     assert_eq!(String::from_utf8_lossy(&result.out), events.replace(&token, MASK));
+}
+
+/// On a socket such members were read message by message, and a value that was cut over two of them came out.
+#[test]
+fn of_a_value_that_is_cut_over_messages_of_a_socket_the_rest_does_not_follow_and_nothing_waits() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    let text = format!("It is {token} so");
+    let places: [(&str, fn(&str) -> Value, &str); 2] = [
+        (
+            "openai",
+            |it| json!({ "type": "response.narration.added", "response_id": "r", "narration": it }),
+            "/narration",
+        ),
+        (
+            "openai",
+            |it| json!({ "type": "mcp_list_tools.narration", "item_id": "i", "told": { "of": it } }),
+            "/told/of",
+        ),
+    ];
+    for (dialect, message, pointer) in places {
+        for cut in 1..text.len() {
+            let at = format!("{dialect} {pointer} {cut}");
+            bench.with_inspector(Case::response("all", dialect), |inspector| {
+                let (mut judge, mut out) = (StreamInspector::new(StreamFormat::Ndjson, 1 << 20), Vec::new());
+                for (count, said) in [&text[..cut], &text[cut..]].into_iter().enumerate() {
+                    let said = Bytes::from(message(said).to_string());
+                    judge.message(inspector, &mut bench.vault(), said, &mut out);
+                    assert_eq!(out.len(), count + 1, "{at}: it waits");
+                }
+                assert_eq!(judge.action(), Action::Redact, "{at}");
+                let left = out.into_iter().map(Cleared::into_bytes).map(|it| {
+                    let message: Value = serde_json::from_slice(&it).expect("JSON");
+                    message.pointer(pointer).and_then(Value::as_str).expect("a text").to_owned()
+                });
+                let left: Vec<String> = left.collect();
+                assert!(left[0].starts_with("It is"[..cut.min(5)].trim_end()), "{at}: {left:?}");
+                assert!(left[1].ends_with(&text[cut.max(text.len() - 3)..]), "{at}: {left:?}");
+                let tail = token.get(cut.saturating_sub("It is ".len())..).filter(|tail| tail.len() > 3);
+                let tail = tail.unwrap_or(&token);
+                assert!(!left[1].contains(tail) && !left.concat().contains(&token), "{at}: {left:?}");
+            });
+        }
+    }
+}
+
+/// Texts of the UI message streams of Vercel's AI SDK stand beside one another, told apart by their ids.
+#[test]
+fn texts_that_ids_tell_apart_are_judged_each_for_itself() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    let text = format!("It is {token} so");
+    let parts: [(fn(&str, &str) -> Value, &str); 3] = [
+        (|id, it| json!({ "type": "text-delta", "id": id, "delta": it }), "/delta"),
+        (|id, it| json!({ "type": "reasoning-delta", "id": id, "delta": it }), "/delta"),
+        (
+            |id, it| json!({ "type": "tool-input-delta", "toolCallId": id, "inputTextDelta": it }),
+            "/inputTextDelta",
+        ),
+    ];
+    for (part, pointer) in parts {
+        for cut in 0..=text.len() {
+            let (first, second) = text.split_at(cut);
+            let payloads =
+                [part("a", first), part("b", "and more of "), part("a", second), part("b", "it here")];
+            let events: String =
+                payloads.iter().map(|payload| event(None, StreamFormat::Sse, payload)).collect();
+            let case = Case::response("all", "generic");
+            let stream = events + "data: [DONE]\n\n";
+            let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+            assert_eq!((result.end, result.action), (End::Finished, Action::Redact), "{pointer} {cut}");
+            let out = String::from_utf8(result.out).expect("UTF-8");
+            let events = out.lines().filter_map(|line| line.strip_prefix("data: {"));
+            let texts = events.map(|it| serde_json::from_str::<Value>(&format!("{{{it}")).expect("JSON"));
+            let of_one = texts.filter(|it| it["id"] == "a" || it["toolCallId"] == "a");
+            let said: String =
+                of_one.filter_map(|it| it.pointer(pointer)?.as_str().map(str::to_owned)).collect();
+            assert_eq!(said, text.replace(&token, MASK), "{pointer} {cut}");
+            assert!(out.contains("and more of ") && out.contains("it here"), "{out}");
+        }
+    }
 }

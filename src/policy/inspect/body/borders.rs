@@ -10,6 +10,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::shifted;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::Dialect;
@@ -20,16 +22,13 @@ use crate::llm::json::RawCursor;
 use crate::llm::json::StepView;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::Unreadable;
+use crate::policy::inspect::border::side_bytes;
 use crate::policy::inspect::layer2;
 use crate::policy::inspect::text::Sheet;
 use crate::policy::inspect::text::Written;
 use crate::redact::splice::Edit;
 use crate::redact::splice::join_overlapping;
 
-/// How much of a text is read at each of its ends, in bytes, beyond a value without a blank in it that is cut there.
-const SIDE_BYTES: usize = 256;
-/// How much of such a value is read, in bytes: a token, or a key in lines.
-const VALUE_BYTES_MAX: usize = 8 << 10;
 /// The names of members that hold the texts of messages.
 const TEXT_NAMES: [&[u8]; 2] = [b"text", b"content"];
 /// What a model may read in the place of a border.
@@ -104,11 +103,7 @@ impl<'d> Borders<'d> {
             }
             (Direction::Response, channel) => channel == Channel::Assistant,
         };
-        let is_text = || match document.step(text, string.node) {
-            StepView::Key(name) => TEXT_NAMES.contains(&&*name),
-            StepView::Root | StepView::Index(_) => false,
-        };
-        if is_spoken && is_text() {
+        if is_spoken && is_text(text, document, string) {
             self.texts.push((string, document.text(text, string)));
         }
         Ok(())
@@ -124,6 +119,40 @@ impl<'d> Borders<'d> {
         let texts = std::mem::take(&mut self.texts);
         let Some(channel) = self.channel else { return Ok(()) };
         read_joined(sheet, (text, offset), document, (&texts, channel))
+    }
+}
+
+/// Returns the strings of an event of a stream that may be texts of one speaker; `is_free` tells which of them are pieces
+/// of no text that goes on over events.
+pub(in crate::policy) fn texts_of_event<'d>(
+    text: &[u8],
+    document: &'d Document,
+    is_free: impl Fn(&JsonString) -> bool,
+) -> SmallVec<[&'d JsonString; 2]> {
+    let is_said = |string: &&JsonString| !string.key && is_text(text, document, string) && is_free(string);
+    document.strings.iter().filter(is_said).collect()
+}
+
+/// Reads what stands over the borders of texts that an event of a stream says at once, as in a body.
+pub(in crate::policy) fn read_event(
+    sheet: &mut Sheet<'_, '_>,
+    (text, document): (&[u8], &Document),
+    strings: &[&JsonString],
+) -> Result<(), Unreadable> {
+    let dialect = sheet.inspector.dialect;
+    let mut borders = Borders::of(dialect, text, document);
+    for string in strings {
+        let channel = dialect.channel(text, document, string);
+        borders.take(sheet, (text, 0), (document, string, channel))?;
+    }
+    borders.read(sheet, (text, 0), document)
+}
+
+/// Tells whether a string is in a member that holds the text of a message.
+fn is_text(text: &[u8], document: &Document, string: &JsonString) -> bool {
+    match document.step(text, string.node) {
+        StepView::Key(name) => TEXT_NAMES.contains(&&*name),
+        StepView::Root | StepView::Index(_) => false,
     }
 }
 
@@ -242,11 +271,4 @@ impl Joined {
             Some(RawCursor::new(document, string).raw_range(in_text(part.start)..in_text(part.end)))
         })
     }
-}
-
-/// Returns how much of a text is read at one of its ends, whose bytes come from there on.
-fn side_bytes<'b>(text: impl ExactSizeIterator<Item = &'b u8>) -> usize {
-    let length = text.len();
-    let unbroken = text.take(VALUE_BYTES_MAX).take_while(|byte| !matches!(byte, b' ' | b'\t')).count();
-    length.min(unbroken + SIDE_BYTES)
 }
