@@ -1,5 +1,7 @@
 //! What a body is, by its Content-Type and, where that may lie, by its first bytes.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
@@ -182,7 +184,7 @@ impl Media {
 
     /// Tells whether most of some bytes are a text in wide characters, however they begin: sound may begin so too.
     pub fn is_wide_text(body: &[u8]) -> bool {
-        body.contains(&0) && (is_wide(body, 2) || is_wide(body, 4))
+        is_wide(body, 2) || is_wide(body, 4)
     }
 
     /// Tells whether a file is a text in wide characters: by its mark and what follows, or by what most of it is.
@@ -223,14 +225,7 @@ impl Media {
             true => text.iter().position(|byte| *byte == b',').and_then(|at| text.get(at + 1..)),
             false => Some(text),
         };
-        let signs =
-            signs.unwrap_or_default().iter().filter(|byte| !byte.is_ascii_whitespace() && **byte != b'=');
-        let usual = |byte: &u8| match byte {
-            b'-' => b'+',
-            b'_' => b'/',
-            byte => *byte,
-        };
-        let file = UNPADDED.decode(signs.map(usual).collect::<Vec<u8>>());
+        let file = UNPADDED.decode(usual_base64(signs.unwrap_or_default()));
         file.is_ok_and(|file| Self::is_wide_file(&file))
     }
 
@@ -253,7 +248,13 @@ impl Media {
     /// them that is none is no image.
     pub fn has_words(bytes: &[u8]) -> bool {
         let is_other = |byte: &u8| !matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
-        bytes.split(is_other).any(|stretch| stretch.len() >= WORDS_BYTES_MIN)
+        let mut rest = bytes;
+        // What lies before the last such byte of a window is too short a stretch, whatever it is.
+        while let Some(window) = rest.get(..WORDS_BYTES_MIN) {
+            let Some(last) = window.iter().rposition(is_other) else { return true };
+            rest = rest.get(last + 1..).unwrap_or_default();
+        }
+        false
     }
 }
 
@@ -271,6 +272,24 @@ fn in_address(address: &[u8]) -> Option<&[u8]> {
     (head.ends_with(b";base64") && head.iter().all(is_plain)).then(|| data.get(1..))?
 }
 
+/// Returns base64 in the usual alphabet and in one line, without its padding.
+fn usual_base64(signs: &[u8]) -> Cow<'_, [u8]> {
+    let is_unusual = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'-' | b'_' | b'=');
+    let signs = signs.trim_ascii_end();
+    let padding = signs.iter().rev().take_while(|byte| **byte == b'=').count();
+    let signs = signs.get(..signs.len() - padding).unwrap_or_default();
+    // Every byte is looked at, many at once: most have none, and an early end would be the slower way to know.
+    if !signs.iter().fold(false, |any, byte| any | is_unusual(*byte)) {
+        return Cow::Borrowed(signs);
+    }
+    let usual = |byte: &u8| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        byte => *byte,
+    };
+    signs.iter().filter(|byte| !byte.is_ascii_whitespace() && **byte != b'=').map(usual).collect()
+}
+
 fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
@@ -283,6 +302,11 @@ fn is_base64_aside(byte: u8) -> bool {
 /// Tells whether a text of wide characters, `width` bytes each, would look so: NULs beside ASCII.
 fn is_wide(body: &[u8], width: usize) -> bool {
     let length = body.len() / width;
+    // Nearly all that is no such text has too few of them.
+    let nuls = body.iter().filter(|byte| **byte == 0).count();
+    if nuls * 100 < length * (width - 1) * WIDE_NULS_MIN {
+        return false;
+    }
     // The byte that tells is the first or the last of each character.
     [0, width - 1].into_iter().any(|telling| {
         let bytes = || body.chunks_exact(width);
@@ -371,6 +395,19 @@ mod tests {
         let quiet: Vec<u8> = (0..64_i16).flat_map(|it| (91 - it * 5).to_le_bytes()).collect();
         assert!(Media::looks_wide(&quiet) && !Media::is_wide_text(&quiet));
         assert!([&two, &swapped, &four].into_iter().all(|it| Media::is_wide_text(it)));
+    }
+
+    #[test]
+    fn a_stretch_of_words_is_seen_wherever_it_lies() {
+        let words = [b'w'; WORDS_BYTES_MIN];
+        for before in 0..=2 * WORDS_BYTES_MIN {
+            for other in [0x80, 0, 0x7f] {
+                let noise: Vec<u8> = (0..before).map(|at| if at % 7 == 3 { other } else { b'n' }).collect();
+                let bytes = [&noise[..], &[other], &words, &[other; 3]].concat();
+                assert!(Media::has_words(&bytes), "{before} bytes before");
+                assert!(!Media::has_words(&[&noise[..], &[other], &words[1..], &[other; 40]].concat()));
+            }
+        }
     }
 
     #[test]
