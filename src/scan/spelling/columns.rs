@@ -69,20 +69,14 @@ impl Head {
     /// Reads a line as the first of a table that goes on with the next one.
     fn of(text: &[u8], line: Range<usize>, below: &Range<usize>) -> Option<Self> {
         let line = behind_name(text, line);
-        if line.len() > HEAD_BYTES_MAX || !begins_head(of(text, &line)) {
+        let delimiter = delimiter_of(of(text, &line)).filter(|_| line.len() <= HEAD_BYTES_MAX)?;
+        let count = |line: &Range<usize>| memchr::memchr_iter(delimiter, of(text, line)).count();
+        let is_named = || cells(text, line.clone(), delimiter).all(|name| is_name(of(text, &name)));
+        if count(below) < count(&line) || !is_named() {
             return None;
         }
-        let count = |line: &Range<usize>, delimiter: u8| {
-            of(text, line).iter().filter(|byte| **byte == delimiter).count()
-        };
-        let parts = |delimiter: &u8| {
-            let count_of_head = count(&line, *delimiter);
-            count_of_head > 0 && count(below, *delimiter) >= count_of_head
-        };
-        let delimiter = DELIMITERS.into_iter().find(parts)?;
         let names: Vec<Range<usize>> = cells(text, line, delimiter).collect();
-        let is_named = names.iter().all(|name| is_name(of(text, name)));
-        (is_named && names.iter().any(|name| !name.is_empty())).then_some(Self { delimiter, names })
+        names.iter().any(|name| !name.is_empty()).then_some(Self { delimiter, names })
     }
 
     /// Appends the cells of a row that may hold a value, each behind its name.
@@ -115,17 +109,16 @@ fn behind_name(text: &[u8], line: Range<usize>) -> Range<usize> {
     name.map_or(line.start, |at| line.start + at + NAME_END.len())..line.end
 }
 
-/// Tells by a glance whether a line may hold names alone: most lines of prose and code do not.
-fn begins_head(line: &[u8]) -> bool {
+/// Returns what parts the names of a line that may hold names alone, by a glance: most lines of prose and code do not.
+fn delimiter_of(line: &[u8]) -> Option<u8> {
     let line = line.trim_ascii_start();
-    match line.first() {
-        Some(b'"' | b'|') => true,
-        Some(byte) if begins_name(*byte) => {
-            let behind = line.iter().find(|byte| !is_of_name(**byte));
-            behind.is_some_and(|byte| DELIMITERS.contains(byte))
-        }
-        Some(_) | None => false,
+    let first = *line.first()?;
+    if first == b'"' || first == b'|' {
+        return DELIMITERS.into_iter().find(|delimiter| memchr::memchr(*delimiter, line).is_some());
     }
+    let name = line.iter().take(NAME_BYTES_MAX + 1).position(|byte| !is_of_name(*byte));
+    let behind = name.and_then(|end| line.get(end)).copied();
+    behind.filter(|byte| begins_name(first) && DELIMITERS.contains(byte))
 }
 
 /// Tells whether a cell names a column, or is empty, as those outside the bars of a table are.

@@ -26,12 +26,15 @@ const CIPHER_GAIN_MIN: f32 = 0.35;
 const COUNTED_BYTES: usize = 4000;
 /// The bits of a worth below the count of letters.
 const COUNT_SHIFT: u32 = 20;
+/// Stands for the worth of a byte that parts what is in cipher from what is not, and which those are.
+const PART_END: u32 = u32::MAX;
+const PART_ENDS: &[u8] = b"\0\n\"`:()<>{}|[]";
 /// How many parts a unit of a worth has.
 const WORTH_UNIT: f32 = 32.0;
 
 /// How unlikely each letter is in English, as `-ln` of its frequency in parts of [`WORTH_UNIT`].
 struct Worths {
-    /// By byte: for a letter one above [`COUNT_SHIFT`], and its worth below.
+    /// By byte: for a letter one above [`COUNT_SHIFT`], and its worth below; [`PART_END`] for those that part texts.
     bytes: [u32; 256],
     /// By place in the alphabet, twice in a row: what letters are worth that are moved is a part of it.
     moved: [u32; 2 * LETTERS],
@@ -42,8 +45,10 @@ struct Worths {
 static WORTHS: LazyLock<Worths> = LazyLock::new(|| {
     let worth = |place: usize| (-(f32::from(FREQUENCIES[place]) / 10_000.0).ln() * WORTH_UNIT) as u32;
     Worths {
-        bytes: std::array::from_fn(|byte| {
-            place_of(byte as u8).map_or(0, |place| 1 << COUNT_SHIFT | worth(place))
+        bytes: std::array::from_fn(|byte| match place_of(byte as u8) {
+            Some(place) => 1 << COUNT_SHIFT | worth(place),
+            None if PART_ENDS.contains(&(byte as u8)) => PART_END,
+            None => 0,
         }),
         moved: std::array::from_fn(|place| worth(place % LETTERS)),
         mirrored: std::array::from_fn(|place| worth(LETTERS - 1 - place)),
@@ -89,34 +94,30 @@ pub(super) fn mirrored(text: &[u8]) -> Vec<u8> {
 /// Returns the ciphers that undo those in which parts of a text seem to be written.
 pub(super) fn ciphers(text: &[u8]) -> Vec<Cipher> {
     let (worths, mut found) = (&*WORTHS, Vec::new());
-    for part in text.split(ends_part).flat_map(|part| part.chunks(COUNTED_BYTES)) {
+    let mut judge = |part: Range<usize>, sum: u32| {
         if part.len() > CIPHER_LETTERS_MIN
-            && let Some(cipher) = cipher_of(part, worths).filter(|cipher| !found.contains(cipher))
+            && let Some(cipher) = cipher_of(text.get(part).unwrap_or_default(), sum, worths)
+            && !found.contains(&cipher)
         {
             found.push(cipher);
         }
+    };
+    let (mut start, mut sum) = (0, 0);
+    for (at, byte) in text.iter().enumerate() {
+        let worth = worths.bytes[usize::from(*byte)];
+        if worth == PART_END || at - start == COUNTED_BYTES {
+            judge(start..at, sum);
+            (start, sum) = if worth == PART_END { (at + 1, 0) } else { (at, worth) };
+        } else {
+            sum += worth;
+        }
     }
+    judge(start..text.len(), sum);
     found
 }
 
-/// Tells whether a byte parts what is in cipher from what is not.
-fn ends_part(byte: &u8) -> bool {
-    const ENDS: [bool; 256] = {
-        let mut ends = [false; 256];
-        let signs = b"\0\n\"`:()<>{}|[]";
-        let mut at = 0;
-        while at < signs.len() {
-            ends[signs[at] as usize] = true;
-            at += 1;
-        }
-        ends
-    };
-    ENDS[usize::from(*byte)]
-}
-
-/// Returns what undoes the cipher of some text, if its letters are those of one.
-fn cipher_of(text: &[u8], worths: &Worths) -> Option<Cipher> {
-    let sum = text.iter().fold(0_u32, |sum, byte| sum + worths.bytes[usize::from(*byte)]);
+/// Returns what undoes the cipher of some text whose letters are worth a sum, if they are those of one.
+fn cipher_of(text: &[u8], sum: u32, worths: &Worths) -> Option<Cipher> {
     let (count, worth) = (sum >> COUNT_SHIFT, sum & ((1 << COUNT_SHIFT) - 1));
     let share = |worth: u32| worth as f32 / WORTH_UNIT / count as f32;
     let words = || text.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).count();
