@@ -3,6 +3,7 @@
 mod candidates;
 mod merged;
 mod reading;
+mod sought;
 mod suspects;
 
 use std::fmt;
@@ -41,7 +42,6 @@ use crate::scan::threat::Encoding;
 use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
 use crate::scan::view;
-use crate::scan::words::WordEnds;
 use crate::scan::words::WordIndex;
 
 pub(super) use self::merged::merged;
@@ -225,47 +225,6 @@ impl Scanner {
         Ok(merged(pass.found))
     }
 
-    /// Calls `each` with every wanted detector that has candidates, and these; detectors that need a word
-    /// beside them only where one is near.
-    fn by_detector(
-        &self,
-        field: &Field<'_>,
-        runs: &[Run],
-        wanted: &DetectorSet,
-        mut each: impl FnMut(u32, &Field<'_>, &[Run]) -> Result<(), ScanFault>,
-    ) -> Result<(), ScanFault> {
-        let is_wanted = self.is_wanted(wanted);
-        let mut words: Option<WordEnds> = None;
-        let all = runs;
-        let mut runs = runs.to_vec();
-        runs.sort_by_key(|run| run.group);
-        for runs in runs.chunk_by(|one, other| one.group == other.group) {
-            let group = runs.first().map_or(&[][..], |run| self.engine.shapes(run.group));
-            for at in group.iter().copied().filter(|at| is_wanted(*at)) {
-                if self.words.is_needy(at) && words.is_none() {
-                    let starts = self.needy_starts(all, &is_wanted);
-                    words = Some(self.words.ends(field.text, starts, &is_wanted)?);
-                }
-                let needed = words.as_ref().filter(|_| self.words.is_needy(at)).map(|words| words.of(at));
-                if needed.is_none_or(|ends| !ends.is_empty()) {
-                    each(at, &Field { words: needed, ..field.clone() }, runs)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns where matches may begin of the wanted detectors that need a word before them.
-    fn needy_starts(&self, runs: &[Run], is_wanted: impl Fn(u32) -> bool) -> Vec<Range<usize>> {
-        let starts = |run: &Run| {
-            let needy = |at: &u32| self.words.is_needy(*at) && is_wanted(*at);
-            // The detectors of a run have one shape, and so the same starts.
-            let at = self.engine.shapes(run.group).iter().copied().find(needy)?;
-            self.confirms.get(at as usize).map(|confirm| confirm.starts(run))
-        };
-        runs.iter().filter_map(starts).collect()
-    }
-
     /// Returns whether an id in the engine's form is one of the wanted detectors.
     fn is_wanted<'w>(&self, wanted: &'w DetectorSet) -> impl Fn(u32) -> bool + use<'w> {
         |id| u16::try_from(id).is_ok_and(|id| wanted.contains(DetectorId(id)))
@@ -402,28 +361,18 @@ impl<'s> Pass<'s> {
         let part = text.get(from..to).unwrap_or_default();
         let starts = region.start - from..region.end - from;
         let scanner = self.scanner;
-        scanner.engine.scan(part, starts.clone(), scanner.is_wanted(self.wanted), |runs| match runs {
+        let sought = scanner.sought(part, self.wanted)?;
+        let is_wanted = scanner.is_wanted(&sought.detectors);
+        scanner.engine.scan(part, starts.clone(), is_wanted, |runs| match runs {
             [] => Ok(()),
             _ => {
                 let changed = reading.changes.as_deref().map(|ranges| Changed { ranges, base: from });
-                self.confirm(text, from, Field { text: part, starts, words: None, changed }, runs, reading)
+                let field = Field { text: part, starts, words: None, changed };
+                scanner.by_detector(&field, runs, &sought, |at, field, runs| {
+                    Ok(self.place(text, from, field, at, runs, reading)?)
+                })
             }
         })?
-    }
-
-    /// Places and judges the candidates of every detector that has some.
-    fn confirm(
-        &mut self,
-        text: &[u8],
-        from: usize,
-        field: Field<'_>,
-        runs: &[Run],
-        reading: &Reading<'_>,
-    ) -> Result<(), ScanFault> {
-        let (scanner, wanted) = (self.scanner, self.wanted);
-        scanner.by_detector(&field, runs, wanted, |at, field, runs| {
-            Ok(self.place(text, from, field, at, runs, reading)?)
-        })
     }
 
     /// Places and judges the candidates of one detector.

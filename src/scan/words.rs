@@ -80,7 +80,7 @@ impl WordIndex {
     pub fn ends(
         &self,
         text: &[u8],
-        starts: Vec<Range<usize>>,
+        starts: impl IntoIterator<Item = Range<usize>>,
         wanted: impl Fn(u32) -> bool,
     ) -> Result<WordEnds, EngineFault> {
         let owner = |shape: u32| self.owners.get(shape as usize).copied();
@@ -102,21 +102,34 @@ impl WordIndex {
     }
 
     /// Returns the stretches in which words stand that are near enough before `starts`: ascending and disjoint.
-    fn stretches(&self, mut starts: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    fn stretches(&self, starts: impl IntoIterator<Item = Range<usize>>) -> Vec<Range<usize>> {
         let before = CONTEXT_BYTES + self.longest;
-        for range in &mut starts {
-            *range = range.start.saturating_sub(before)..range.end.saturating_add(BEHIND_BYTES);
+        let mut stretches: Vec<Range<usize>> = Vec::new();
+        // Most come in the order of the text: joined at once, few are left to sort.
+        for range in starts {
+            let next = range.start.saturating_sub(before)..range.end.saturating_add(BEHIND_BYTES);
+            match stretches.last_mut() {
+                Some(last) if last.start <= next.start && are_near(last, &next) => {
+                    last.end = last.end.max(next.end);
+                }
+                _ => stretches.push(next),
+            }
         }
-        starts.sort_unstable_by_key(|range| range.start);
-        starts.dedup_by(|next, kept| {
-            let is_near = next.start <= kept.end.saturating_add(JOIN_BYTES);
+        stretches.sort_unstable_by_key(|range| range.start);
+        stretches.dedup_by(|next, kept| {
+            let is_near = are_near(kept, next);
             if is_near {
                 kept.end = kept.end.max(next.end);
             }
             is_near
         });
-        starts
+        stretches
     }
+}
+
+/// Tells whether a stretch begins so near behind the end of another that both are searched as one.
+fn are_near(one: &Range<usize>, next: &Range<usize>) -> bool {
+    next.start <= one.end.saturating_add(JOIN_BYTES)
 }
 
 impl WordEnds {
@@ -133,8 +146,8 @@ mod tests {
     use crate::scan::fixture;
     use crate::scan::pack;
 
-    fn whole(text: &[u8]) -> Vec<Range<usize>> {
-        std::iter::once(0..text.len()).collect()
+    fn whole(text: &[u8]) -> [Range<usize>; 1] {
+        [0..text.len()]
     }
 
     #[test]
@@ -167,7 +180,7 @@ mod tests {
                 for (lead, gap) in [(0, 0), (7, 0), (400, 0), (400, CONTEXT_BYTES - 1)] {
                     let text = [&b" ".repeat(lead), word, &b" ".repeat(gap), &b"1".repeat(300)].concat();
                     let (end, start) = (lead + word.len(), lead + word.len() + gap);
-                    let near = std::iter::once(start..start + 1).collect();
+                    let near = [start..start + 1];
                     let found = index.ends(&text, near, |_| true).unwrap();
                     assert!(found.of(at as u32).contains(&end), "{}: {word:?} {lead} {gap}", detector.name);
                     seen += 1;

@@ -72,8 +72,9 @@ impl Scanner {
         let mut work = Work::for_text(text.len());
         let field = Field { text, starts: 0..text.len(), words: None, changed: None };
         let reading = Reading::plain();
-        self.engine.scan(text, 0..text.len(), self.is_wanted(wanted), |runs| {
-            self.by_detector(&field, runs, wanted, |at, field, runs| {
+        let sought = self.sought(text, wanted)?;
+        self.engine.scan(text, 0..text.len(), self.is_wanted(&sought.detectors), |runs| {
+            self.by_detector(&field, runs, &sought, |at, field, runs| {
                 let (Some(confirm), Some(detector)) =
                     (self.confirms.get(at as usize), self.detectors.get(at as usize))
                 else {
