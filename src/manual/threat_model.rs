@@ -172,8 +172,7 @@
 //!   and the other in an artifact, or that are in artifacts of two ids with another artifact between.
 //!   JSON-RPC batches are known for such by the path or the route alone: elsewhere nobody knows whose words their strings are.
 //! - In streams of MCP and on sockets nothing waits for the next message where no dialect joins them, for the other end may
-//!   wait for an answer: of a value that is cut over two messages the begin may leave. Its rest is masked or refused, but
-//!   not where the message ends with it and the pattern would have to see what follows.
+//!   wait for an answer: of a value that is cut over two messages the begin may leave. Its rest is masked or refused.
 //! - WebSockets are refused, unless a route carries them (`websocket = true`): then each message of the caller is judged
 //!   as a whole body, and the provider's run in lanes, as a stream does; `websocket_uninspected = true` reads nothing.
 //!   The messages of a caller, and those of a provider whose API is not known, are judged one by one: a value that is

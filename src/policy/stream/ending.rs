@@ -12,6 +12,7 @@ use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
 use crate::llm::dialect::LanePart;
 use crate::llm::usage::Usage;
+use crate::policy::inspect::Inspector;
 use crate::scan::trace::Leak;
 
 /// The most answers of a conversation that are told apart while they are under way.
@@ -38,14 +39,21 @@ impl StreamInspector {
     /// An event of its own is the end of a text. A member that tells an end is not believed beside a text that it would
     /// end: some providers write it into each event. It, and that a brief text is not gone on with, ends a text that
     /// may be resumed: then it is judged together with what comes, and of a value that had begun to leave the rest is
-    /// masked, or ends the stream where more has left than might be a word.
-    pub(super) fn ended_by(&mut self, held: &Held, ends: &[LaneEnd]) -> SmallVec<[usize; 2]> {
+    /// masked, or ends the stream where more has left than might be a word. So each event ends a member that no rule
+    /// names where nothing may wait for what follows.
+    pub(super) fn ended_by(
+        &mut self,
+        inspector: &Inspector<'_>,
+        held: &Held,
+        ends: &[LaneEnd],
+    ) -> SmallVec<[usize; 2]> {
         let has_text = |slot: usize| {
             held.segments.iter().any(|segment| segment.slot == slot && !segment.text.is_empty())
         };
         let said: Said<'_> =
             self.by_key.iter().filter(|(_, slot)| has_text(**slot)).map(|(key, slot)| (key, *slot)).collect();
         let is_stray = |slot: usize| self.lanes[slot].kind == LaneKind::Stray;
+        let is_awaited = self.is_awaited(inspector);
         let (strays, said): (Said<'_>, Said<'_>) = said.into_iter().partition(|(_, slot)| is_stray(*slot));
         let (mut ended, mut seemingly) = (SmallVec::new(), SmallVec::<[usize; 2]>::new());
         let mut over = SmallVec::<[usize; 2]>::new();
@@ -66,6 +74,7 @@ impl StreamInspector {
             } else if ends.iter().filter(covers).any(believed)
                 || self.is_passed_by(key, slot, &said)
                 || self.is_left_out(slot, &strays, &said)
+                || is_awaited && strays.iter().any(|(_, stray)| *stray == slot)
             {
                 seemingly.push(slot);
             }

@@ -132,7 +132,11 @@ impl StreamInspector {
         let watch = inspector.policy.watch(inspector.judged());
         let advance = self.lanes[slot].lane.finish(&inspector.ruleset.scanner, watch);
         let advance = self.lanes[slot].name_end(inspector, advance.map_err(Unreadable::from)?);
-        self.settle(inspector, vault, slot, advance.judged_to, &advance.findings)?;
+        let settled = self.settle(inspector, vault, slot, advance.judged_to, &advance.findings);
+        if settled.is_err() && self.lanes[slot].kind == LaneKind::Stray && self.is_awaited(inspector) {
+            self.keep_last();
+        }
+        settled?;
         let lane = &mut self.lanes[slot];
         if lane.blocked_from.is_some() {
             return Ok(());
@@ -144,13 +148,18 @@ impl StreamInspector {
         let heard = lane.model.as_mut().map_or(Ok(None), |model| model.finish(judge_of(inspector)));
         let heard = heard.map_err(Unreadable::from)?;
         let heeded = self.heed(inspector, vault, (slot, until), heard);
-        if heeded.is_err()
-            && let Some(ending) = self.queue.back_mut()
-        {
+        if heeded.is_err() {
             // The text is refused as a whole: the event that says that it ended well stays behind.
-            ending.is_read = false;
+            self.keep_last();
         }
         heeded
+    }
+
+    /// Keeps the last event from leaving, whatever of it is judged.
+    fn keep_last(&mut self) {
+        if let Some(last) = self.queue.back_mut() {
+            last.is_read = false;
+        }
     }
 
     /// Takes a lane's progress: masks are noted, and a finding that blocks stops the stream.
@@ -170,6 +179,7 @@ impl StreamInspector {
                 blocked = self.judge_in(inspector, vault, slot, together)?;
             }
         }
+        let is_awaited = self.is_awaited(inspector);
         let entry = &mut self.lanes[slot];
         let mut judged_to = judged_to;
         if entry.restores == Some(true) {
@@ -182,8 +192,6 @@ impl StreamInspector {
             entry.left_to = judged_to.max(entry.left_to);
         }
         if entry.kind == LaneKind::Stray {
-            // The other end may wait for an answer to the very message that would wait.
-            let is_awaited = self.is_conversation || inspector.dialect.asks_back();
             judged_to = if is_awaited { entry.fed } else { entry.stray_from(judged_to) };
         }
         let Some(from) = blocked else {

@@ -113,7 +113,7 @@ impl StreamInspector {
             self.begin_anew();
             return Ok((0..self.lanes.len()).collect());
         }
-        let ended = self.ended_by(held, &ends);
+        let ended = self.ended_by(inspector, held, &ends);
         let is_said = held.segments.iter().any(|segment| !segment.text.is_empty());
         if self.is_conversation && ends.iter().any(|end| end.is_of_all(is_said)) {
             self.begin_anew();

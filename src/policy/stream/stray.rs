@@ -60,6 +60,11 @@ impl StreamInspector {
         self.feed(inspector, vault, slot, new)
     }
 
+    /// Tells whether the other end may wait for an answer to the very message that would wait.
+    pub(super) fn is_awaited(&self, inspector: &Inspector<'_>) -> bool {
+        self.is_conversation || inspector.dialect.asks_back()
+    }
+
     /// Returns where a member's text is followed, in the place of another that nothing waits for where there is no more
     /// room; none, where all of them wait.
     fn stray_slot(

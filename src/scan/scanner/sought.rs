@@ -43,7 +43,7 @@ impl Scanner {
         if text.len() < NUMBERS_BYTES_MIN || !is_of_numbers(text) {
             return Ok(Sought { detectors: Cow::Borrowed(wanted), words: None });
         }
-        let words = self.words.ends(text, [0..text.len()], self.is_wanted(wanted))?;
+        let words = self.words.ends(text, Some(0..text.len()), self.is_wanted(wanted))?;
         let may_find = |id: &DetectorId| {
             let at = u32::from(id.0);
             !self.words.is_needy(at) || !words.of(at).is_empty()

@@ -310,23 +310,24 @@ fn said_by_server(first: &str, second: &str) -> [Vec<Value>; 6] {
 fn a_secret_that_a_server_parts_does_not_leave_whole_and_no_message_waits() {
     let bench = Bench::new("[policies.all.categories.secrets]\nmode = \"block\"\n");
     let token = github_token(&bench);
-    let text = format!("the key is {token} and more");
     let start = "the key is ".len();
     let streams = |events: &[Value]| -> Vec<String> {
         events.iter().map(|event| format!("event: message\ndata: {event}\n\n")).collect()
     };
-    for cut in start + 1..start + token.len() {
+    let ends = [" and more", ""];
+    for (cut, end) in (start + 1..start + token.len()).flat_map(|cut| ends.map(|end| (cut, end))) {
+        let text = format!("the key is {token}{end}");
         let (first, second) = text.split_at(cut);
         for (way, events) in said_by_server(first, second).iter().enumerate() {
             let events = streams(events);
             let case = Case::response("all", "mcp");
             let chunks = events.iter().map(String::as_bytes);
             let streamed = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), chunks);
-            assert_eq!(streamed.end, End::Blocked, "{way} {cut}");
+            assert_eq!(streamed.end, End::Blocked, "{way} {cut} {end:?}");
             // The message that ends the secret stays behind, all of it.
             let left = String::from_utf8(streamed.out).expect("UTF-8");
             let before = if way < 2 { "" } else { &events[0] };
-            assert!(left.is_empty() || left == before, "{way} {cut}: {left}");
+            assert!(left.is_empty() || left == before, "{way} {cut} {end:?}: {left}");
         }
     }
     let ids = ["see 4Bf92f3577b34dA6a3ce929d0e0e4736", "9a0e4736Bf92f3577b34dA6a3ce929d0"];
