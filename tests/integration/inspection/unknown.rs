@@ -409,13 +409,16 @@ fn an_event_of_more_members_than_are_followed_is_read_all_the_same() {
     assert_eq!(String::from_utf8_lossy(&result.out), events.replace(&token, MASK));
 }
 
+/// A dialect, what a message of it says, and where.
+type Told = (&'static str, fn(&str) -> Value, &'static str);
+
 /// On a socket such members were read message by message, and a value that was cut over two of them came out.
 #[test]
 fn of_a_value_that_is_cut_over_messages_of_a_socket_the_rest_does_not_follow_and_nothing_waits() {
     let bench = Bench::new(&policy_of_all("all", "redact", ""));
     let token = github_token(&bench);
     let texts = ["", " so"].map(|end| format!("It is {token}{end}"));
-    let places: [(&str, fn(&str) -> Value, &str); 2] = [
+    let places: [Told; 2] = [
         (
             "openai",
             |it| json!({ "type": "response.narration.added", "response_id": "r", "narration": it }),
@@ -458,13 +461,16 @@ fn of_a_value_that_is_cut_over_messages_of_a_socket_the_rest_does_not_follow_and
     }
 }
 
+/// What a part of a text says under its id, and where.
+type Part = (fn(&str, &str) -> Value, &'static str);
+
 /// Texts of the UI message streams of Vercel's AI SDK stand beside one another, told apart by their ids.
 #[test]
 fn texts_that_ids_tell_apart_are_judged_each_for_itself() {
     let bench = Bench::new(&policy_of_all("all", "redact", ""));
     let token = github_token(&bench);
     let text = format!("It is {token} so");
-    let parts: [(fn(&str, &str) -> Value, &str); 3] = [
+    let parts: [Part; 3] = [
         (|id, it| json!({ "type": "text-delta", "id": id, "delta": it }), "/delta"),
         (|id, it| json!({ "type": "reasoning-delta", "id": id, "delta": it }), "/delta"),
         (
