@@ -1,8 +1,8 @@
-//! What is said over and over: a refrain, a laugh, a filler, a row of numbers, decimal or hexadecimal.
+//! What is said over and over: a refrain, a laugh, a filler, a row of numbers, decimal or hexadecimal, rows of one form.
 //!
 //! Each time a word occurs it counts, so that a harmless line weighs a hundred times as much when it is said a hundred
 //! times. What a text says is what is left of it when each such line stands there once, and of each row of numbers the
-//! first ones.
+//! first ones, as of the rows of a table that differ in the numbers at the ends of their words: `user7,user7@example.org`.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,6 +13,9 @@ const LINE_BYTES_MAX: usize = 96;
 const TIMES_MIN: usize = 3;
 /// How many numbers of a row are left.
 const NUMBERS_MAX: usize = 4;
+/// How many rows of one form are left, and how long such a row is at most, in bytes.
+const ROWS_MAX: usize = 3;
+const ROW_BYTES_MAX: usize = 512;
 /// By how many bytes from the beginning of a word on a place is compared with earlier ones.
 const MARK_BYTES: usize = 8;
 
@@ -40,8 +43,18 @@ impl Shortened {
     pub fn of(text: &[u8]) -> Option<Self> {
         let (mut short, mut seen) = (Self::default(), HashMap::new());
         let (mut at, mut left_out, mut numbers) = (0, 0, 0);
+        let mut rows = Rows::default();
         while at < text.len() {
             let rest = text.get(at..).unwrap_or_default();
+            if begins_line(text, at) {
+                let row = rest.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+                if rows.has_enough_of(row) {
+                    left_out += row.len();
+                    short.cuts.push(Cut { at: short.text.len(), line: 0, bytes: left_out });
+                    at += row.len();
+                    continue;
+                }
+            }
             if begins_word(text, at) {
                 let number = number_bytes(rest);
                 numbers = if number > 0 { numbers + 1 } else { 0 };
@@ -78,6 +91,46 @@ impl Shortened {
         let start = if last <= end { last } else { part.start + left_out(&|cut| cut.at <= part.start) };
         start..end.max(start)
     }
+}
+
+/// The rows of one form that were met last.
+#[derive(Default)]
+struct Rows {
+    form: Vec<u8>,
+    count: usize,
+}
+
+impl Rows {
+    /// Takes the next row; tells whether there are enough of its form without it.
+    fn has_enough_of(&mut self, row: &[u8]) -> bool {
+        let form = form_of(row);
+        self.count = if form.is_some() && form.as_ref() == Some(&self.form) { self.count + 1 } else { 1 };
+        self.form = form.unwrap_or_default();
+        self.count > ROWS_MAX
+    }
+}
+
+/// Returns a row with one `0` for each number at the end of a word; `None` where there is none, or no word, or the row
+/// is long. What stands before a letter may be written for one, and is kept.
+fn form_of(row: &[u8]) -> Option<Vec<u8>> {
+    let (mut form, mut at, mut has_number) = (Vec::new(), 0, false);
+    while let Some(rest) = row.get(at..).filter(|rest| !rest.is_empty() && row.len() <= ROW_BYTES_MAX) {
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let is_number = digits > 0 && !rest.get(digits).is_some_and(u8::is_ascii_alphabetic);
+        let taken = digits.max(1);
+        match is_number {
+            true => form.push(b'0'),
+            false => form.extend_from_slice(&rest[..taken]),
+        }
+        has_number |= is_number;
+        at += taken;
+    }
+    (has_number && form.iter().any(u8::is_ascii_alphabetic)).then_some(form)
+}
+
+/// Tells whether a line begins at an offset.
+fn begins_line(text: &[u8], at: usize) -> bool {
+    at.checked_sub(1).is_none_or(|before| text.get(before) == Some(&b'\n'))
 }
 
 /// Tells whether a word begins at an offset.
@@ -149,6 +202,22 @@ mod tests {
             shortened("[0x80ff, 0x0221, 0x1c, 0xfe, 0x07, 0x9] done").as_deref(),
             Some("[0x80ff, 0x0221, 0x1c, 0xfe, done")
         );
+    }
+
+    #[test]
+    fn of_rows_of_one_form_the_first_stand() {
+        let row = |at: u32| format!("EMP{at:03},Employee {at},emp{at}@corp.example,{}\n", 50_000 + at);
+        let table: String =
+            std::iter::once("id,name,mail,pay\n".to_owned()).chain((1..=20).map(row)).collect();
+        let first = (1..=3).map(row).collect::<String>();
+        assert_eq!(shortened(&table), Some(format!("id,name,mail,pay\n{first}")));
+        assert_eq!(
+            shortened(&format!("{table}That is all.")),
+            Some(format!("id,name,mail,pay\n{first}That is all."))
+        );
+        // Digits before letters may be letters themselves.
+        assert_eq!(shortened("a 1gn 1\na 2gn 1\na 3gn 1\na 4gn 1\na 5gn 1\n"), None);
+        assert_eq!(shortened("step 1 go\nstep 2 stop\nstep 3 wait\nstep 4 end\n"), None);
     }
 
     #[test]
