@@ -28,13 +28,13 @@ const TOLD_EVERY_S: i64 = 86_400;
 pub(super) fn reload_certificates(certificates: &Served, telemetry: &Telemetry) {
     let faults: Vec<String> =
         certificates.iter().filter_map(|(_, it)| it.reload().err()).map(|error| error.to_string()).collect();
-    for error in &faults {
-        tracing::error!(error, "a certificate could not be reloaded, the old one is still served");
-    }
     tell_expiry(certificates, telemetry);
     match faults.is_empty() {
         true => telemetry.health.up(Dependency::Certificates),
         false => telemetry.health.down(Dependency::Certificates, faults.join("; ")),
+    }
+    for error in &faults {
+        tracing::error!(error, "a certificate could not be reloaded, the old one is still served");
     }
 }
 
