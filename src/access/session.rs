@@ -15,7 +15,6 @@ pub mod shared;
 mod stored;
 mod uses;
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -42,6 +41,7 @@ use super::patience::Patience;
 use super::role::Role;
 use super::secret::NodeSecret;
 use super::token::ISSUED_AHEAD_MAX;
+use crate::clock::Clock;
 use crate::store::Batch;
 use crate::store::Followed;
 use crate::store::Fresh;
@@ -164,6 +164,8 @@ pub struct SessionStore {
     secret: NodeSecret,
     config: SessionConfig,
     known: RwLock<Known>,
+    /// Says which have surely ended; without it whoever asks does.
+    sure: Option<Arc<dyn Clock>>,
     /// Asks all nodes, where they share ends and last uses.
     asking: OnceLock<Asking>,
 }
@@ -229,12 +231,19 @@ impl SessionStore {
         let table = Followed::new(store.table("sessions"));
         let opener = Opener::new(Arc::clone(&keyring));
         let known = RwLock::default();
-        let sessions = Self { table, keyring, opener, secret, config, known, asking: OnceLock::new() };
+        let asking = OnceLock::new();
+        let sessions = Self { table, keyring, opener, secret, config, known, sure: None, asking };
         sessions.table.change(
             |fresh| sessions.take_over(fresh),
             |batch| seal_old(&sessions.table, &sessions.keyring, batch),
         )?;
         Ok(sessions)
+    }
+
+    /// Returns the same, which forgets what has ended by a clock that surely does not run ahead, where there is room: what
+    /// one forgot that jumped would be over when that is set right.
+    pub fn aged_by(self, sure: Arc<dyn Clock>) -> Self {
+        Self { sure: Some(sure), ..self }
     }
 
     /// Returns how long sessions live, and how many there may be.
@@ -314,23 +323,6 @@ impl SessionStore {
             live.logout_hint = logout_hint.filter(|hint| hint.len() <= LOGOUT_HINT_BYTES_MAX);
         }
         Ok((record, secret))
-    }
-
-    /// Returns the sessions that have ended where another one of a holder begins, and the one that ends for it.
-    fn gone_for(
-        &self,
-        holder: &Holder,
-        now: Timestamp,
-    ) -> Result<(HashSet<String>, Option<String>), SessionError> {
-        // Of those that are idle there is no time to ask all nodes here.
-        let gone = self.unkept(self.asking.get().map(|_| HashSet::new()).as_ref(), now);
-        let known = self.known.read();
-        let ended = known.ended(&self.config, now);
-        let idlest = known.oldest_past_limit(&holder.id()).filter(|id| !ended.contains(id));
-        if known.by_hash.len() - ended.len() - usize::from(idlest.is_some()) >= self.config.sessions_max {
-            return Err(SessionError::TooMany);
-        }
-        Ok((gone, idlest))
     }
 
     /// Returns the session that a cookie's value belongs to, and notes in memory that it was used; `None` for what is
@@ -450,19 +442,6 @@ impl SessionStore {
             records.filter(|record| record.counts(&self.config, now)).cloned().collect();
         found.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         found
-    }
-
-    /// Forgets the sessions that have ended, those that are idle where all nodes say so. Blocks.
-    ///
-    /// # Errors
-    /// The store failed; what is left ends all the same.
-    pub fn forget_ended(&self, now: Timestamp, patience: &Patience) -> Result<(), StoreError> {
-        let idle = self.idle_at_all(now, patience);
-        self.deciding(|batch| {
-            let ended = self.unkept(idle.as_ref(), now);
-            ended.iter().for_each(|id| self.table.table().delete_in(batch, id));
-            Ok(())
-        })
     }
 
     /// Returns what a form of ours carries, so that a form of somebody else's is known.

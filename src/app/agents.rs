@@ -28,6 +28,7 @@ use crate::access::secret::NodeSecret;
 use crate::access::tier::Quota;
 use crate::access::tier::Tier;
 use crate::clock::Clock;
+use crate::clock::sure::SureClock;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::file;
@@ -85,13 +86,14 @@ impl AgentFiles {
         rules: RulesetHandle,
         secret: NodeSecret,
         store: &Store,
-        clock: &Arc<dyn Clock>,
+        (clock, sure): (&Arc<dyn Clock>, &Arc<SureClock>),
         telemetry: Arc<Telemetry>,
     ) -> Arc<Self> {
         let now = clock.now();
         let quotas = agent_quotas(&rules.load().a2a);
         let buckets = Buckets::open(Kind::Agents, quotas, secret, store, now);
-        let guardrails = Guardrails::new(Arc::new(buckets), Replays::open(store, now), Box::new(secret_at));
+        let replays = Replays::open(store, now).aged_by(sure.clone());
+        let guardrails = Guardrails::new(Arc::new(buckets), replays, Box::new(secret_at));
         let (guardrails, authorities) = (Arc::new(guardrails), Arc::new(Authorities::default()));
         let (clock, troubles) = (Arc::clone(clock), Mutex::default());
         let recorder = OnceLock::new();

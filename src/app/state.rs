@@ -204,11 +204,12 @@ impl State {
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
         let abtests = Arc::new(AbTests::open(&store, &local)?);
         let own = (&local, Arc::clone(&keyring));
-        let trust = Trust::open(own, Arc::clone(&signing), node_id.clone(), config.trust).map(Arc::new)?;
+        let trust = Trust::open(own, Arc::clone(&signing), node_id.clone(), config.trust)?;
         let budgets = Arc::new(Budgets::open(&store)?);
         let Opened { recorder, writer, log, .. } =
             open_journal(config, (&keyring, &local), &clock, &telemetry)?;
         let sure = sure::open(&local, &log, &clock)?;
+        let trust = Arc::new(trust.aged_by(sure.clone()));
         let pins = Arc::new(Pins::open(&local, pin_keys(&keyring))?.aged_by(sure.clone()));
         let log = stores::share(log.aged_by(sure.clone()), &store, &node_id, &telemetry);
         let clocks = (&clock, &sure);
@@ -220,7 +221,7 @@ impl State {
         Keeper { privacy: Arc::clone(&privacy), recorder: recorder.clone() }.look();
         let compliance = open_desk(config, &log, &clock)?;
         let reloader = open_rules(config, sources, (&store, &keyring), &clock, &recorder)?;
-        let agents = AgentFiles::open(reloader.handle(), secret.clone(), &local, &clock, telemetry);
+        let agents = AgentFiles::open(reloader.handle(), secret.clone(), &local, clocks, telemetry);
         let notary = open_notary(&log, &signing, &clock, &node_id, folder);
         Ok(Self {
             common: Common::open(&store, members.as_ref(), &signing, &clock, &node_id),
@@ -296,11 +297,12 @@ fn open_authenticator(
 ) -> Result<Authenticator, StateError> {
     let clocks = || (clock, Arc::clone(sure) as Arc<dyn Clock>);
     let provider = config.sso.as_ref().map(|sso| sign_in::provider(sso, secret, store, clocks()));
+    let sessions = SessionStore::open(store, secret.clone(), keyring.clone(), config.session)?;
     Ok(Authenticator {
         keys: Arc::clone(keys),
         tokens: Arc::new(Tokens::open(store, secret, Arc::clone(signing), config.auth.tokens)?),
         users: Arc::new(Users::open(store, secret.clone(), keyring.clone(), config.auth.password_cost)?),
-        sessions: Arc::new(SessionStore::open(store, secret.clone(), keyring.clone(), config.session)?),
+        sessions: Arc::new(sessions.aged_by(sure.clone())),
         provider: provider.transpose()?,
     })
 }

@@ -14,6 +14,7 @@
 //! The window may be widened while all this runs, or between two processes: see `window`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -25,6 +26,7 @@ use sha2::Digest;
 use sha2::Sha256;
 use tokio::sync::Notify;
 
+use crate::clock::Clock;
 use crate::store::Batch;
 use crate::store::KeyRange;
 use crate::store::Order;
@@ -69,6 +71,8 @@ pub struct Replays {
     known: Known,
     /// Told when something is newer than what is written down.
     newer: Notify,
+    /// Says what need not be remembered any more; without it whoever asks does.
+    sure: Option<Arc<dyn Clock>>,
 }
 
 #[derive(Default)]
@@ -173,7 +177,18 @@ impl Replays {
             let memory = Memory { windows: Windows::unknown_until(now), ..Memory::default() };
             (memory, Known { since, ..Known::default() })
         });
-        Self { memory: Mutex::new(memory), known, newer: Notify::new() }
+        Self { memory: Mutex::new(memory), known, newer: Notify::new(), sure: None }
+    }
+
+    /// Returns the same, which forgets by a clock that surely does not run ahead, where there is room: what one forgot that
+    /// jumped, it would take again.
+    pub fn aged_by(self, sure: Arc<dyn Clock>) -> Self {
+        Self { sure: Some(sure), ..self }
+    }
+
+    /// Returns before when what was remembered until then is forgotten, in Unix seconds.
+    fn come(&self, now: i64) -> i64 {
+        self.sure.as_ref().map_or(now, |sure| sure.now().as_second().min(now))
     }
 
     /// Comes back once something was signed later than is written down.
@@ -210,7 +225,8 @@ impl Replays {
         let now = now.as_second();
         let (kept, head) = {
             let memory = self.memory.lock();
-            (memory.kept(now), memory.head(0))
+            let all = memory.kept(self.come(now));
+            (if all.len() > KEPT_MAX { memory.kept(now) } else { all }, memory.head(0))
         };
         if kept.len() > KEPT_MAX {
             tracing::warn!(max = KEPT_MAX, "more was signed lately than is written down");
@@ -266,19 +282,22 @@ impl Replays {
         if !memory.windows.cover(at) {
             return Seen::Before;
         }
-        if memory.inherited.get(&name(agent, &mac)).is_some_and(|until| *until >= now) {
+        let come = self.come(now);
+        if memory.inherited.get(&name(agent, &mac)).is_some_and(|until| *until >= come) {
             return Seen::Before;
         }
         if !memory.agents.contains_key(agent) {
-            memory.agents.retain(|_, signed| signed.values().any(|until| *until >= now));
-            memory.inherited.retain(|_, until| *until >= now);
+            memory.agents.retain(|_, signed| signed.values().any(|until| *until >= come));
+            memory.inherited.retain(|_, until| *until >= come);
         }
         let signed = memory.agents.entry(agent.to_owned()).or_default();
-        if signed.get(&mac).is_some_and(|until| *until >= now) {
+        if signed.get(&mac).is_some_and(|until| *until >= come) {
             return Seen::Before;
         }
-        if signed.len() >= REMEMBERED_MAX {
-            signed.retain(|_, until| *until >= now);
+        for over in [come, now] {
+            if signed.len() >= REMEMBERED_MAX {
+                signed.retain(|_, until| *until >= over);
+            }
         }
         if signed.len() >= REMEMBERED_MAX {
             return Seen::Full;
@@ -390,9 +409,7 @@ fn inherited(table: &Table<u64, SignedRecord>, now: i64) -> Result<(Memory, Know
     let head = left.iter().find(|(key, _)| *key == WHOLE).map(|(_, head)| head);
     let mut memory = Memory::default();
     for (name, until) in left.iter().flat_map(|(_, record)| named(&record.signed)) {
-        if until >= now {
-            memory.inherited.insert(name, until);
-        }
+        memory.inherited.insert(name, until);
     }
     // Nothing is remembered for less long than until it was signed.
     let remembered = left.iter().flat_map(|(_, record)| &record.signed).map(|(_, until)| *until).max();

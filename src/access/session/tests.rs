@@ -1,4 +1,6 @@
 use super::*;
+use crate::clock::ManualClock;
+use crate::clock::sure::SureClock;
 use crate::store::KeyRange;
 use crate::store::Order;
 
@@ -201,4 +203,24 @@ fn a_session_that_a_clock_began_which_was_ahead_counts_no_more_once_it_is_set_ri
         assert_eq!(sessions.of_id(&record.id, at(0)).is_some(), counts, "{begun}");
         assert_eq!(sessions.list(at(0)).len(), usize::from(counts), "{begun}");
     }
+}
+
+#[test]
+fn a_session_that_only_seemed_to_have_ended_goes_on_once_the_clock_is_set_right() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let clock = Arc::new(ManualClock::new(at(0)));
+    let sessions = open(&store, &secret).aged_by(Arc::new(SureClock::since(clock.clone(), None)));
+    let begin = |id: &str, now| sessions.begin(id.into(), holder(id), None, now, &Patience::default());
+    let (_, cookie) = begin("s", at(0)).unwrap();
+    clock.set(at(1_000_000));
+    begin("t", clock.now()).unwrap();
+    assert!(sessions.resume(cookie.expose(), clock.now()).is_none());
+    clock.set(at(60));
+    assert!(sessions.resume(cookie.expose(), clock.now()).is_some());
+    // Where there is no room, what seems to have ended makes it.
+    clock.set(at(2_000_000));
+    (0..CONFIG.sessions_max - 2).for_each(|id| drop(begin(&format!("u{id}"), clock.now()).unwrap()));
+    begin("v", clock.now()).unwrap();
+    clock.set(at(60));
+    assert!(sessions.resume(cookie.expose(), clock.now()).is_none());
 }

@@ -109,10 +109,11 @@ impl Baseline {
 
     fn turn_hour(&mut self, act: &Act) {
         let hour = act.at.as_second().div_euclid(HOUR_S);
-        if self.first_hour == 0 {
+        if self.first_hour == 0 || hour < self.first_hour {
             (self.first_hour, self.hour) = (hour, (hour, 0));
         }
-        if hour > self.hour.0 {
+        // A clock that is set back begins an hour, too.
+        if hour != self.hour.0 {
             self.hourly.push(self.hour.1);
             self.hour = (hour, 0);
         }

@@ -91,6 +91,8 @@ pub struct Trust {
     ids: UlidSource,
     issuer: String,
     config: TrustConfig,
+    /// Says up to when what is known fades; without it whoever asks does.
+    sure: Option<Arc<dyn Clock>>,
 }
 
 /// An agent that is being written.
@@ -138,7 +140,19 @@ impl Trust {
             ids: UlidSource::default(),
             issuer,
             config,
+            sure: None,
         })
+    }
+
+    /// Returns the same, in which all fades by a clock that surely does not run ahead: what faded by one that jumped would
+    /// not come back.
+    pub fn aged_by(self, sure: Arc<dyn Clock>) -> Self {
+        Self { sure: Some(sure), ..self }
+    }
+
+    /// Returns up to when what is known has faded at a moment.
+    fn faded_to(&self, now: Timestamp) -> Timestamp {
+        self.sure.as_ref().map_or(now, |sure| sure.now().min(now))
     }
 
     /// Takes an act of an agent into account; returns what that made of it, where the verdict changed.
@@ -153,15 +167,16 @@ impl Trust {
             self.make_room(&mut all);
         }
         let held = all.entry(agent_id.to_owned()).or_insert_with(|| Held::new(act.at));
-        self.enter_session(held, act.at);
+        let faded_to = self.faded_to(act.at);
+        self.enter_session(held, act.at, faded_to);
         let agent = &mut held.agent;
-        let odd = agent.profile.observe(act);
+        let odd = agent.profile.observe(act, faded_to);
         if let Some(session) = agent.sessions.last_mut() {
-            session.track.observe(act, &odd);
+            session.track.observe(act, &odd, faded_to);
             session.last_seen = session.last_seen.max(act.at);
         }
         held.is_dirty = true;
-        let score = agent.profile.factors(act.at).0.score();
+        let score = agent.profile.factors(faded_to).0.score();
         let (from, to) = (agent.verdict, Verdict::of(score));
         if from == Some(to) {
             return None;
@@ -175,7 +190,7 @@ impl Trust {
     pub fn verdict(&self, agent_id: &str, now: Timestamp) -> Option<Verdict> {
         let held = self.held.lock();
         let profile = &held.get(agent_id)?.agent.profile;
-        Some(Verdict::of(profile.factors(now).0.score()))
+        Some(Verdict::of(profile.factors(self.faded_to(now)).0.score()))
     }
 
     /// Returns the score of an agent's life.
@@ -185,7 +200,7 @@ impl Trust {
     pub fn score(&self, agent_id: &str, now: Timestamp) -> Result<TrustScore, TrustError> {
         let held = self.held.lock();
         let agent = &held.get(agent_id).ok_or(TrustError::UnknownAgent)?.agent;
-        Ok(agent.score(agent_id, now))
+        Ok(agent.score(agent_id, self.faded_to(now)))
     }
 
     /// Returns the score of a session.
@@ -199,7 +214,7 @@ impl Trust {
             Some((agent_id, &held.agent.profile, session))
         });
         let (agent_id, profile, session) = found.ok_or(TrustError::UnknownSession)?;
-        Ok(session.score(agent_id, profile, now))
+        Ok(session.score(agent_id, profile, self.faded_to(now)))
     }
 
     /// Returns the sessions of an agent, or of all, the newest first and [`LISTED_MAX`] at most, or only those of
@@ -217,7 +232,7 @@ impl Trust {
         if agent_id.is_some_and(|id| !held.contains_key(id)) {
             return Err(TrustError::UnknownAgent);
         }
-        let idle_s = self.config.session_idle.as_secs() as i64;
+        let (idle_s, faded_to) = (self.config.session_idle.as_secs() as i64, self.faded_to(now));
         let wanted = held.iter().filter(|(id, _)| agent_id.is_none_or(|wanted| wanted == id.as_str()));
         let listed = wanted.flat_map(|(id, held)| {
             let profile = &held.agent.profile;
@@ -234,7 +249,7 @@ impl Trust {
         let listed = listed.into_iter().take(LISTED_MAX).map(|(id, profile, session, is_active)| Listed {
             session: session.clone(),
             is_active,
-            score: session.score(id, profile, now),
+            score: session.score(id, profile, faded_to),
         });
         Ok(listed.collect())
     }
@@ -383,11 +398,12 @@ impl Trust {
 
     fn is_due(&self, agent: &Agent, now: Timestamp) -> bool {
         let every = self.config.attest_every.as_secs() as i64;
-        agent.attested_at.is_none_or(|at| now.as_second() - at.as_second() >= every)
+        // One that lies ahead is of a clock that was.
+        agent.attested_at.is_none_or(|at| !(0..every).contains(&(now.as_second() - at.as_second())))
     }
 
     fn attest(&self, agent_id: &str, agent: &Agent, now: Timestamp) -> (Ulid, Attestation) {
-        let statements = Statement::all(&agent.score(agent_id, now), &agent.profile);
+        let statements = Statement::all(&agent.score(agent_id, self.faded_to(now)), &agent.profile);
         let ends =
             now.checked_add(self.config.attestation_life.min(self.ring.overlap())).unwrap_or(Timestamp::MAX);
         let id = self.ids.next(now.as_millisecond());
@@ -414,8 +430,8 @@ impl Trust {
         is_known.then_some(()).ok_or(TrustError::UnknownAgent)
     }
 
-    /// Begins a session where the last one is over.
-    fn enter_session(&self, held: &mut Held, now: Timestamp) {
+    /// Begins a session where the last one is over; all has faded up to a moment.
+    fn enter_session(&self, held: &mut Held, now: Timestamp, faded_to: Timestamp) {
         let idle_s = self.config.session_idle.as_secs() as i64;
         let agent = &mut held.agent;
         if agent.sessions.last().is_some_and(|session| session.is_active(idle_s, now)) {
@@ -425,13 +441,13 @@ impl Trust {
         if agent.sessions.len() >= SESSIONS_MAX {
             agent.sessions.remove(0);
         }
-        agent.sessions.push(Session::begin(id, &agent.profile, now));
+        agent.sessions.push(Session::begin(id, agent.profile.factors(faded_to).0, now));
     }
 }
 
 impl Agent {
-    fn score(&self, agent_id: &str, now: Timestamp) -> TrustScore {
-        let (factors, reasons) = self.profile.factors(now);
+    fn score(&self, agent_id: &str, faded_to: Timestamp) -> TrustScore {
+        let (factors, reasons) = self.profile.factors(faded_to);
         let score = factors.score();
         TrustScore {
             agent_id: agent_id.to_owned(),

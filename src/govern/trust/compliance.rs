@@ -39,12 +39,12 @@ pub struct Compliance {
 }
 
 impl Compliance {
-    /// Takes one call into account.
-    pub fn observe(&mut self, act: &Act) {
-        let Some(code) = act.denied else { return self.granted.add(1.0, HALF_LIFE_S, act.at) };
+    /// Takes one call into account; what was before it fades up to a moment.
+    pub fn observe(&mut self, act: &Act, fades_to: Timestamp) {
+        let Some(code) = act.denied else { return self.granted.add(1.0, HALF_LIFE_S, fades_to) };
         let weight = weight(code);
         if weight > 0.0 {
-            self.denied.add(weight, HALF_LIFE_S, act.at);
+            self.denied.add(weight, HALF_LIFE_S, fades_to);
             let asked = act.capability.as_deref().unwrap_or("no capability that can be named");
             remember(&mut self.reasons, act.at, format!("denied with {code}, asking for {asked}"));
         }

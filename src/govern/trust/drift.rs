@@ -35,10 +35,11 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// Takes one call into account; what was denied says what the agent wants, and counts.
-    pub fn observe(&mut self, act: &Act) {
+    /// Takes one call into account; what was denied says what the agent wants, and counts. What was before it fades up to
+    /// a moment.
+    pub fn observe(&mut self, act: &Act, fades_to: Timestamp) {
         let Some(capability) = &act.capability else { return };
-        let now = act.at.as_second().max(self.at);
+        let now = fades_to.as_second().max(self.at);
         for (mix, half_life) in [(&mut self.long, LONG_S), (&mut self.short, SHORT_S)] {
             let left = factor(now - self.at, half_life);
             mix.values_mut().for_each(|weight| *weight *= left);

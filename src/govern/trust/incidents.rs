@@ -31,11 +31,11 @@ pub struct Incidents {
 }
 
 impl Incidents {
-    /// Takes one call into account.
-    pub fn observe(&mut self, act: &Act) {
+    /// Takes one call into account; what was before it fades up to a moment.
+    pub fn observe(&mut self, act: &Act, fades_to: Timestamp) {
         let worst = act.findings.iter().max_by(|one, other| weight(one).total_cmp(&weight(other)));
         let Some(worst) = worst.filter(|found| weight(found) > 0.0) else { return };
-        self.weight.add(weight(worst), HALF_LIFE_S, act.at);
+        self.weight.add(weight(worst), HALF_LIFE_S, fades_to);
         self.count += 1;
         let (severity, category) = (worst.severity.as_str(), worst.category.as_str());
         let text = format!("{category} of {severity} severity in a request, {}", worst.action.as_str());

@@ -15,7 +15,8 @@
 //! good ones only as far as the agent is known, and it becomes known by [`profile::CREDITS_PER_HOUR`] calls an hour at
 //! most: nobody buys trust by a burst of harmless calls, nor drowns an incident in them.
 //!
-//! All is a function of acts and times; the clock is asked by [`Trust::run`] alone. What is kept is bounded.
+//! All is a function of acts and times; the clock is asked by [`Trust::run`] alone, and that by which all fades
+//! ([`Trust::aged_by`]). What is kept is bounded.
 
 pub mod attestation;
 pub mod behaviour;

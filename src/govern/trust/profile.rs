@@ -47,13 +47,14 @@ pub struct Profile {
 }
 
 impl Track {
-    /// Takes one act into account, which is so odd; tells whether it counts as a credit.
-    pub(super) fn observe(&mut self, act: &Act, odd: &Odd) -> bool {
+    /// Takes one act into account, which is so odd, and before which all fades up to a moment; tells whether it counts as
+    /// a credit.
+    pub(super) fn observe(&mut self, act: &Act, odd: &Odd, fades_to: Timestamp) -> bool {
         self.acts += 1;
-        self.compliance.observe(act);
+        self.compliance.observe(act, fades_to);
         self.anomaly.observe(act.at, odd);
-        self.incidents.observe(act);
-        self.mix.observe(act);
+        self.incidents.observe(act, fades_to);
+        self.mix.observe(act, fades_to);
         self.credit(act)
     }
 
@@ -108,7 +109,8 @@ impl Track {
     /// Counts an act as a credit unless the hour has had its share; what was denied earns nothing.
     fn credit(&mut self, act: &Act) -> bool {
         let hour = act.at.as_second().div_euclid(HOUR_S);
-        if hour > self.hour.0 {
+        // A clock that is set back begins an hour, too.
+        if hour != self.hour.0 {
             self.hour = (hour, 0);
         }
         let counts = act.denied.is_none() && self.hour.1 < CREDITS_PER_HOUR;
@@ -124,11 +126,11 @@ impl Profile {
         Self { first_seen: now, last_seen: now, track: Track::default(), baseline: Baseline::default() }
     }
 
-    /// Takes one act into account; returns how odd it was.
-    pub fn observe(&mut self, act: &Act) -> Odd {
+    /// Takes one act into account, before which all fades up to a moment; returns how odd it was.
+    pub fn observe(&mut self, act: &Act, fades_to: Timestamp) -> Odd {
         self.last_seen = self.last_seen.max(act.at);
         let odd = self.baseline.judge(act);
-        if self.track.observe(act, &odd) {
+        if self.track.observe(act, &odd, fades_to) {
             self.baseline.learn(act);
         }
         odd

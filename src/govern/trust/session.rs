@@ -37,15 +37,14 @@ pub struct Listed {
 }
 
 impl Session {
-    /// Begins a session where the agent stands now.
-    pub(super) fn begin(id: String, profile: &Profile, now: Timestamp) -> Self {
-        let prior = profile.factors(now).0;
+    /// Begins a session where the agent stands.
+    pub(super) fn begin(id: String, prior: Factors, now: Timestamp) -> Self {
         Self { id, started_at: now, last_seen: now, track: Track::default(), prior }
     }
 
-    /// Tells whether the session goes on at a moment.
+    /// Tells whether the session goes on at a moment. One that was used far ahead of that was so by a clock that was.
     pub fn is_active(&self, idle_s: i64, now: Timestamp) -> bool {
-        now.as_second() - self.last_seen.as_second() < idle_s
+        (now.as_second() - self.last_seen.as_second()).abs() < idle_s
     }
 
     /// Returns the factors of the session, with what moved them: it begins where the agent stood.

@@ -11,6 +11,8 @@ use crate::access::keyring::Keyring;
 use crate::access::secret::NodeSecret;
 use crate::access::signing::KeyRing;
 use crate::access::signing::SigningConfig;
+use crate::clock::ManualClock;
+use crate::clock::sure::SureClock;
 use crate::store::Batch;
 use crate::store::KeyRange;
 use crate::store::Order;
@@ -384,4 +386,33 @@ fn agents_lie_sealed_also_those_that_lay_in_the_plain() {
     assert!(keyring(&store).destroy("a").unwrap());
     assert!(matches!(open(&store).latest("a"), Err(TrustError::UnknownAgent)));
     assert!(kept("trust.agents").is_empty() && kept("trust.attestations").is_empty());
+}
+
+/// What an agent did while the clock was ahead made all before it fade, for good.
+#[test]
+fn what_an_agent_does_while_the_clock_is_wrong_lets_nothing_fade() {
+    let clock = Arc::new(ManualClock::new(start()));
+    let trust = open(&Store::in_memory()).aged_by(Arc::new(SureClock::since(clock.clone(), None)));
+    let year = 365 * 24 * 60;
+    let bad = found(0, Category::Injection, Severity::Critical, Action::Block);
+    (0..10).for_each(|_| drop(trust.observe("a", &bad)));
+    (0..20).for_each(|_| drop(trust.observe("a", &denied(0, "A2A_CAP_DENIED"))));
+    let before = trust.score("a", after(1)).unwrap();
+    assert_eq!(before.verdict, Verdict::Blocked);
+    clock.set(after(year));
+    assert_eq!(trust.verdict("a", after(year)), Some(Verdict::Blocked));
+    trust.observe("a", &Act { findings: bad.findings.clone(), ..act(year) });
+    clock.set(after(1));
+    let score = trust.score("a", after(1)).unwrap();
+    assert!(score.factors.historical_incidents <= before.factors.historical_incidents, "{score:?}");
+    assert!(score.factors.contract_compliance <= before.factors.contract_compliance + 0.1, "{score:?}");
+    // What it does then is in the hour that it is, and in a session of that.
+    let calls = |from: i64| (0..40).for_each(|call| drop(trust.observe("b", &act(from + call * 12))));
+    calls(year);
+    (0..5).for_each(|day| calls(day * 24 * 60));
+    let sessions = trust.sessions(Some("b"), Some(true), after(at_end_of(5))).unwrap();
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0].session.started_at.as_second() / 86_400, after(at_end_of(5)).as_second() / 86_400);
+    let score = trust.score("b", after(at_end_of(5))).unwrap();
+    assert_eq!(score.verdict, Verdict::Trusted, "{score:?}");
 }

@@ -3,6 +3,8 @@
 use futures_util::FutureExt;
 
 use super::*;
+use crate::clock::ManualClock;
+use crate::clock::sure::SureClock;
 
 fn remember(replays: &Replays, agent: &str, mac: [u8; 32], now: i64, until: i64) -> Seen {
     let window_s = until.abs_diff(now);
@@ -285,4 +287,27 @@ fn what_was_restored_is_not_everything() {
     assert_eq!(take(&restored, 2, 105, 111, 60), Seen::Before, "it may have been taken after the backup");
     assert_eq!(take(&restored, 3, 111, 111, 60), Seen::First);
     distrust(&Store::in_memory()).unwrap();
+}
+
+#[test]
+fn a_clock_that_jumped_lets_no_request_count_twice() {
+    let clock = Arc::new(ManualClock::new(at(100)));
+    let sure = || Arc::new(SureClock::since(clock.clone(), None));
+    let store = Store::in_memory();
+    let replays = Replays::open(&store, at(90)).aged_by(sure());
+    let taken = |replays: &Replays, agent: &str, mac: u8, signed: i64| {
+        let at = Moments { signed, now: clock.now().as_second(), window_s: 30 };
+        replays.remember(agent, [mac; 32], at, false)
+    };
+    assert_eq!(taken(&replays, "a", 1, 100), Seen::First);
+    clock.set(at(10_000));
+    assert_eq!(taken(&replays, "b", 2, 10_000), Seen::First);
+    replays.save(&store, clock.now()).unwrap();
+    clock.set(at(101));
+    assert_eq!(taken(&replays, "a", 1, 100), Seen::Before);
+    // Nor does the next process, which begins while it is wrong.
+    clock.set(at(10_000));
+    let next = Replays::open(&store, clock.now());
+    clock.set(at(101));
+    assert_eq!(taken(&next.aged_by(sure()), "a", 1, 100), Seen::Before);
 }
