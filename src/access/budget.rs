@@ -6,7 +6,7 @@
 //!
 //! So what a key uses beyond its budget is bounded: by what the exchanges under way use beyond their reservations,
 //! and when the budget is nearly used up that is one exchange. A reservation holds the request's text (four bytes
-//! a token) and as many tokens of answers as the request allows (`max_tokens` and its like, for each answer), or
+//! a token, two of what is written without spaces; files aside) and as many tokens of answers as the request allows (`max_tokens` and its like, for each answer), or
 //! what stands for a request that sets no such limit; those may go beyond it by one answer each.
 //!
 //! What was used is written once a second: a process that dies forgets up to 1.5 s of it, and the exchanges

@@ -3,8 +3,8 @@
 //! # Tokens
 //! The provider's own counts are taken, from bodies and streams: cached tokens, thinking and sound are kept beside the
 //! whole they are part of. Where a provider tells nothing (an OpenAI stream without `stream_options.include_usage`, a
-//! stream that was cut), tokens are estimated from the text, four bytes a token, and counted as `estimated_tokens`.
-//! So is what a model read, where the caller left before it spoke. Counting tokens (`count_tokens`, `countTokens`) uses
+//! stream that was cut), tokens are estimated from the text, four bytes a token (two in requests of what is
+//! written without spaces), and counted as `estimated_tokens`. So is what a model read, where the caller left before it spoke. Counting tokens (`count_tokens`, `countTokens`) uses
 //! none. On a WebSocket whose API is known each answer counts as a request of its own, and so does the socket; on others
 //! what is used is not known.
 //!

@@ -225,6 +225,37 @@ fn exchanges_under_way_hold_what_they_may_use() {
     assert_eq!(shop.ask(CHAT, &key, &ask).status, 200);
 }
 
+/// A prompt without spaces was taken for a file, and nothing was reserved for it.
+#[test]
+fn prompts_without_spaces_are_held_like_any_text_and_files_are_none() {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{ANSWER}",
+        ANSWER.len()
+    );
+    let signs = "k3Zq9XvB".repeat(5_000);
+    let text = json!([{ "role": "user", "content": signs }]);
+    let file = json!([{ "role": "user", "content": [{ "type": "file", "file": { "file_data": signs } }] }]);
+    let ask = |messages: &Value| json!({ "model": "m", "max_tokens": 90, "messages": messages }).to_string();
+    let shop = Shop::open(Upstream::start(vec![Step::Wait, Step::Send(head.into_bytes())]));
+    let (key, _) = shop.key(&json!({ "tokens_per_day": 50_000 }));
+    let (refused, answered) = thread::scope(|scope| {
+        // Each text is some 20,000 tokens: two fit beside one another, and a file beside them.
+        let under_way = [&text, &text, &file]
+            .into_iter()
+            .enumerate()
+            .map(|(count, messages)| {
+                let asked = scope.spawn(|| shop.ask(CHAT, &key, &ask(messages)).status);
+                shop.upstream.wait_until(|connections| connections.len() == count + 1);
+                asked
+            })
+            .collect::<Vec<_>>();
+        let refused = shop.ask(CHAT, &key, &ask(&text));
+        (0..3).for_each(|_| shop.upstream.proceed());
+        (refused.status, under_way.into_iter().map(|it| it.join().expect("answered")).collect::<Vec<u16>>())
+    });
+    assert_eq!((refused, answered), (429, vec![200, 200, 200]));
+}
+
 /// A stream whose second event two readers could read differently.
 const UNREAD: &str =
     "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"a\":1,\"a\":2}\n\n";

@@ -1,6 +1,7 @@
 //! Finds the texts of a body, whatever it is, and hands each to the sheet.
 
 pub(in crate::policy) mod borders;
+mod measure;
 mod texts;
 
 use std::borrow::Cow;
@@ -10,6 +11,8 @@ use std::ops::Range;
 
 use self::borders::Borders;
 use self::borders::read_rows;
+use self::measure::bytes_of_model;
+use self::measure::words_of;
 use self::texts::Known;
 use self::texts::Recall;
 use self::texts::Standing;
@@ -27,7 +30,6 @@ use super::prompt::Prompt;
 use super::text::Sheet;
 use super::text::Written;
 use crate::llm::dialect::Channel;
-use crate::llm::dialect::Dialect;
 use crate::llm::dialect::DialectKind;
 use crate::llm::json;
 use crate::llm::json::Document;
@@ -55,9 +57,6 @@ const SECRET_NAMES: [&[u8]; 7] = [b"passw", b"pwd", b"secret", b"token", b"key",
 const SECRET_NAME_BYTES_MAX: usize = 64;
 /// The shortest value that may be a secret for its name, in bytes.
 const SECRET_BYTES_MIN: usize = 8;
-
-/// A string that begins with so many bytes without a space is a file written as text, not language.
-const FILE_HEAD_BYTES: usize = 512;
 
 /// The most binary bytes that say nothing by what they look like: a ping's are drawn by chance, or count.
 const CHANCE_BYTES_MAX: usize = 8;
@@ -249,7 +248,8 @@ fn survey(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) -> Texts 
         }
         let channel = is_asked.then(|| dialect.channel(text, document, string));
         let words = channel.map(|channel| words_of(channel, dialect, text, document, string));
-        let bytes = words.map_or(0, |words| bytes_of_model(alone, (direction, words), string));
+        let bytes =
+            words.map_or(0, |words| bytes_of_model(alone, (direction, words), (text, document, string)));
         text_bytes.set(text_bytes.get() + bytes);
         if is_guarded && channel == Some(Channel::System) {
             prompt.borrow_mut().add(alone);
@@ -377,35 +377,6 @@ fn trace_prompt(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document, tex
     });
     let percent = prompt::leaked(guarded, told);
     sheet.gathered().note_leaked(percent);
-}
-
-/// Returns whose words a string of a channel is; where nothing is known of an API, what names of pieces of text tell.
-fn words_of(
-    channel: Channel,
-    dialect: &Dialect,
-    text: &[u8],
-    document: &Document,
-    string: &JsonString,
-) -> Channel {
-    match channel {
-        Channel::Metadata if dialect.kind() == DialectKind::Generic => {
-            dialect.lane(None, text, document, string).map_or(Channel::Metadata, |lane| lane.channel)
-        }
-        channel => channel,
-    }
-}
-
-/// Returns how many bytes of a string a model reads or writes as text: none of names, of keys, and of files.
-fn bytes_of_model(text: &[u8], (direction, channel): (Direction, Channel), string: &JsonString) -> u64 {
-    let head = text.get(..FILE_HEAD_BYTES).unwrap_or_default();
-    let is_file = !head.is_empty() && head.is_ascii() && !head.iter().any(u8::is_ascii_whitespace);
-    let is_own = match (direction, channel) {
-        (_, Channel::Metadata) => false,
-        (Direction::Request, _) => true,
-        (Direction::Response, Channel::Assistant | Channel::Reasoning | Channel::ToolCall) => true,
-        (Direction::Response, _) => false,
-    };
-    if is_own && !is_file && !string.key { text.len() as u64 } else { 0 }
 }
 
 /// Returns the name of a member whose value may be a secret for its name alone.
