@@ -94,10 +94,16 @@ impl StreamInspector {
         document: &Document,
     ) -> Result<(), Stop> {
         let is_piece = |it: &Segment, string: &JsonString| {
-            self.lanes[it.slot].kind != LaneKind::Stray && it.string.raw == string.raw
+            // A text that begins here may be all that is said of it, beside another one.
+            let may_be_whole = self.lanes[it.slot].kind == LaneKind::Stray || it.text.start == 0;
+            !may_be_whole && it.string.raw == string.raw
         };
         let payload = held.payload.clone();
-        let is_free = |string: &JsonString| !held.segments.iter().any(|it| is_piece(it, string));
+        // What repeats a part of a value that was told is masked when it leaves.
+        let is_free = |string: &JsonString| {
+            !held.segments.iter().any(|it| is_piece(it, string))
+                && !self.parts.are_in(|| document.text(&payload, string))
+        };
         let texts = borders::texts_of_event(&payload, document, is_free);
         if texts.len() < 2 {
             return Ok(());

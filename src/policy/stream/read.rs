@@ -97,7 +97,7 @@ impl StreamInspector {
         let is_counted = self.count(Usage::read(inspector.dialect, &payload, &document));
         self.pin_tools(inspector, vault, &payload, &document)?;
         let stop = self.read_strings(inspector, vault, held, (&payload, &document, event.as_deref()))?;
-        if stop.is_none() && inspector.dialect.is_between_peers() {
+        if stop.is_none() {
             self.scan_borders(inspector, vault, held, &document)?;
         }
         self.scan_numbers(inspector, vault, held, &document)?;

@@ -4,6 +4,7 @@
 //! begin of a value: that waits for the next. Events that repeat such a text whole have a part of the value alone, which
 //! nothing would tell there: it is remembered, and taken out of them when they leave.
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::ops::Range;
 
@@ -106,6 +107,15 @@ impl Parts {
             self.0.extend(borders.parts(masked, &value));
         }
         if self.0.len() > PARTS_MAX { Err(Unreadable::TooManyLanes(PARTS_MAX)) } else { Ok(()) }
+    }
+
+    /// Tells whether one of the parts is in a text.
+    pub(super) fn are_in<'t>(&self, text: impl FnOnce() -> Cow<'t, [u8]>) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let text = text();
+        self.0.iter().any(|part| part.place(&text).is_some())
     }
 
     /// Returns what takes the parts out of the strings of an event that are pieces of no text, as `is_free` tells by their

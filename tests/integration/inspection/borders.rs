@@ -2,12 +2,16 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use portcullis::llm::stream::StreamFormat;
 use portcullis::policy::decision::Action;
+use portcullis::policy::decision::Cleared;
+use portcullis::policy::stream::StreamInspector;
 use serde_json::Value;
 use serde_json::json;
 
 use super::Bench;
 use super::Case;
+use super::End;
 use super::github_token;
 use super::policy_of_all;
 
@@ -206,4 +210,174 @@ fn lines_of_a_batch_that_is_brought_as_a_file_are_read_one_by_one() {
     let left = judged.cleared.expect("it passes").into_bytes();
     let masked = form([line("so", "it is"), line(&format!("It is {MASK}"), " so.")]);
     assert_eq!(String::from_utf8_lossy(&left), masked);
+}
+
+/// An event that says two texts at once: its dialect, its payload, and where they are.
+type Event = (&'static str, fn(&str, &str) -> Value, [&'static str; 2]);
+
+const EVENTS: [Event; 11] = [
+    (
+        "openai",
+        |a, b| {
+            json!({ "type": "response.completed", "response": { "object": "response", "output": [{ "type": "message", "role": "assistant",
+            "content": [{ "type": "output_text", "text": a }, { "type": "output_text", "text": b }] }] } })
+        },
+        ["/response/output/0/content/0/text", "/response/output/0/content/1/text"],
+    ),
+    (
+        "openai",
+        |a, b| {
+            json!({ "type": "response.completed", "response": { "object": "response", "output": [
+            { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": a }] },
+            { "type": "message", "role": "assistant", "content": [{ "type": "output_text", "text": b }] }] } })
+        },
+        ["/response/output/0/content/0/text", "/response/output/1/content/0/text"],
+    ),
+    (
+        "openai",
+        |a, b| {
+            json!({ "type": "response.output_item.done", "output_index": 0, "item": { "type": "message", "role": "assistant",
+            "content": [{ "type": "output_text", "text": a }, { "type": "output_text", "text": b }] } })
+        },
+        ["/item/content/0/text", "/item/content/1/text"],
+    ),
+    (
+        "openai",
+        |a, b| {
+            json!({ "type": "response.output_item.done", "output_index": 0, "item": { "type": "code_interpreter_call", "id": "ci",
+            "outputs": [{ "type": "logs", "logs": a }, { "type": "logs", "logs": b }] } })
+        },
+        ["/item/outputs/0/logs", "/item/outputs/1/logs"],
+    ),
+    (
+        "openai",
+        |a, b| {
+            json!({ "type": "response.done", "response": { "object": "realtime.response", "output": [{ "type": "message", "role": "assistant",
+            "content": [{ "type": "audio", "transcript": a }, { "type": "audio", "transcript": b }] }] } })
+        },
+        ["/response/output/0/content/0/transcript", "/response/output/0/content/1/transcript"],
+    ),
+    (
+        "openai",
+        |a, b| {
+            json!({ "choices": [{ "index": 0, "message": { "role": "assistant",
+            "content": [{ "type": "text", "text": a }, { "type": "text", "text": b }] } }] })
+        },
+        ["/choices/0/message/content/0/text", "/choices/0/message/content/1/text"],
+    ),
+    (
+        "openai",
+        |a, b| {
+            json!({ "custom_id": "1", "response": { "status_code": 200, "body": { "object": "response", "output": [{ "type": "message",
+            "role": "assistant", "content": [{ "type": "output_text", "text": a }, { "type": "output_text", "text": b }] }] } } })
+        },
+        ["/response/body/output/0/content/0/text", "/response/body/output/0/content/1/text"],
+    ),
+    (
+        "anthropic",
+        |a, b| {
+            json!({ "type": "message_start", "message": { "type": "message", "role": "assistant",
+            "content": [{ "type": "text", "text": a }, { "type": "text", "text": b }] } })
+        },
+        ["/message/content/0/text", "/message/content/1/text"],
+    ),
+    (
+        "anthropic",
+        |a, b| {
+            json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "mcp_tool_result",
+            "content": [{ "type": "text", "text": a }, { "type": "text", "text": b }] } })
+        },
+        ["/content_block/content/0/text", "/content_block/content/1/text"],
+    ),
+    (
+        "gemini",
+        |a, b| json!({ "candidates": [{ "index": 0, "content": { "role": "model", "parts": [{ "text": a }, { "text": b }] } }] }),
+        ["/candidates/0/content/parts/0/text", "/candidates/0/content/parts/1/text"],
+    ),
+    (
+        "mcp",
+        |a, b| json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": [{ "type": "text", "text": a }, { "type": "text", "text": b }] } }),
+        ["/result/content/0/text", "/result/content/1/text"],
+    ),
+];
+
+/// Texts that no event had said in pieces came out of one that says them at once, which a body would not have let out.
+#[test]
+fn an_event_that_says_several_texts_at_once_is_read_over_their_borders_as_a_body_is() {
+    let more = policy_of_all("all", "redact", "") + &policy_of_all("none", "block", "");
+    let bench = Bench::new(&more);
+    let token = github_token(&bench);
+    let text = format!("It is {token} so");
+    for (dialect, event, places) in EVENTS {
+        let run = |policy, payload: &Value| {
+            let name = payload["type"].as_str().unwrap_or("message");
+            let stream = format!("event: {name}\ndata: {payload}\n\n");
+            let case = Case::response(policy, dialect);
+            let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+            (result.end, result.action, String::from_utf8(result.out).expect("UTF-8"), stream)
+        };
+        for cut in 0..=text.len() {
+            let (first, second) = text.split_at(cut);
+            let payload = event(first, second);
+            let (end, action, out, _) = run("all", &payload);
+            let at = format!("{dialect} {} {cut}: {out}", places[0]);
+            assert_eq!((end, action), (End::Finished, Action::Redact), "{at}");
+            let left = out.lines().find_map(|line| line.strip_prefix("data: ")).expect("an event");
+            let left: Value = serde_json::from_str(left).expect("JSON");
+            let said = places.map(|place| left.pointer(place).and_then(Value::as_str).expect("a text"));
+            assert_eq!(said.concat(), text.replace(&token, MASK), "{at}");
+            let (end, action, out, _) = run("none", &payload);
+            assert_eq!((end, action), (End::Blocked, Action::Block), "{at}");
+            let key = &token[4..12];
+            assert!(!out.contains(key) && !out.contains(&token[30..]), "{at}: {out}");
+        }
+        let (end, action, out, stream) = run("all", &event("It is so, and 17", "4 more are."));
+        assert_eq!((end, action, out), (End::Finished, Action::Allow, stream), "{dialect}");
+    }
+}
+
+/// What a caller says in one message of a socket is read over the borders of its texts, too.
+#[test]
+fn a_message_of_a_socket_that_says_several_texts_is_read_over_their_borders() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    for cut in 1..token.len() {
+        let (first, second) = token.split_at(cut);
+        let message = json!({ "type": "conversation.item.create", "item": { "type": "message", "role": "user",
+            "content": [{ "type": "input_text", "text": first }, { "type": "input_text", "text": second }] } });
+        let out = bench.with_inspector(Case::request("all", "openai"), |inspector| {
+            let (mut judge, mut out) = (StreamInspector::new(StreamFormat::Ndjson, 1 << 20), Vec::new());
+            judge.message(inspector, &mut bench.vault(), message.to_string().into(), &mut out);
+            out.into_iter().flat_map(Cleared::into_bytes).collect::<Vec<u8>>()
+        });
+        let left: Value = serde_json::from_slice(&out).expect("JSON");
+        assert_eq!(left["item"]["content"][0]["text"], MASK, "{cut}: {left}");
+        assert_eq!(left["item"]["content"][1]["text"], "", "{cut}: {left}");
+    }
+}
+
+/// What a provider's own tools give back in blocks that follow one another is parted no otherwise than a body's.
+#[test]
+fn results_that_follow_one_another_in_a_stream_are_read_over_their_borders() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    let text = format!("It is {token} so");
+    let block = |index: usize, text: &str| {
+        let start = json!({ "type": "content_block_start", "index": index, "content_block": { "type": "mcp_tool_result",
+            "content": [{ "type": "text", "text": text }] } });
+        let stop = json!({ "type": "content_block_stop", "index": index });
+        format!("event: content_block_start\ndata: {start}\n\nevent: content_block_stop\ndata: {stop}\n\n")
+    };
+    for cut in "It is ".len() + 12..text.len() {
+        let stream = block(0, &text[..cut]) + &block(1, &text[cut..]);
+        let case = Case::response("all", "anthropic");
+        let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+        assert_eq!((result.end, result.action), (End::Finished, Action::Redact), "{cut}");
+        let out = String::from_utf8(result.out).expect("UTF-8");
+        assert!(!out.contains(&token[..12]) && out.contains(MASK), "{cut}: {out}");
+    }
+    let clean = block(0, "It is so, and 17") + &block(1, "4 more are.");
+    let case = Case::response("all", "anthropic");
+    let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [clean.as_bytes()]);
+    assert_eq!((result.end, String::from_utf8_lossy(&result.out).into_owned()), (End::Finished, clean));
 }

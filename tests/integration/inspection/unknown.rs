@@ -141,7 +141,7 @@ fn a_value_in_a_member_that_nobody_names_never_leaves_wherever_it_is_cut() {
 type Place = (&'static str, Option<&'static str>, StreamFormat, fn(&str) -> Value, &'static str);
 
 /// Places beside what comes in pieces.
-const BESIDE: [Place; 12] = [
+const BESIDE: [Place; 14] = [
     ("generic", None, StreamFormat::Sse, |it| json!({ "type": "x", "fragment": it }), "/fragment"),
     (
         "generic",
@@ -157,6 +157,14 @@ const BESIDE: [Place; 12] = [
         |it| json!({ "candidates": [{ "index": 0, "content": { "parts": [{ "novel": { "narration": [it] } }] } }] }),
         "/candidates/0/content/parts/0/novel/narration/0",
     ),
+    (
+        "gemini",
+        None,
+        StreamFormat::Sse,
+        |it| json!({ "candidates": [{ "index": 0, "narration": { "told": it } }], "modelVersion": "g", "responseId": "r" }),
+        "/candidates/0/narration/told",
+    ),
+    ("gemini", None, StreamFormat::Sse, |it| json!({ "narration": it, "usageMetadata": {} }), "/narration"),
     (
         "ollama",
         None,
@@ -335,7 +343,7 @@ fn states_names_and_counters_hold_nothing_back_and_are_no_text() {
     const STATES: [&str; 3] = ["queued", "in_progress", "completed"];
     const CELLS: [&str; 3] = ["total", "Berlin", "OK"];
     type Payload = fn(usize) -> Value;
-    let cases: [(&str, Payload); 8] = [
+    let cases: [(&str, Payload); 9] = [
         (
             "generic",
             |at| json!({ "type": "x", "phase": "thinking", "seq": at.to_string(), "delta": "So it is, " }),
@@ -358,6 +366,12 @@ fn states_names_and_counters_hold_nothing_back_and_are_no_text() {
             "gemini",
             |_| json!({ "candidates": [{ "content": { "role": "model", "parts": [{ "functionCall": { "name": "weather", "args": { "city": "Berlin", "unit": "celsius" } } }] } }] }),
         ),
+        ("gemini", |at| {
+            json!({ "candidates": [{ "content": { "role": "model", "parts": [{ "text": "So it is, " }] }, "avgLogprobs": -0.1,
+                "safetyRatings": [{ "category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE" }] }],
+                "usageMetadata": { "trafficType": "ON_DEMAND", "promptTokensDetails": [{ "modality": "TEXT", "tokenCount": 3 }] },
+                "modelVersion": "gemini-2.5-pro", "createTime": format!("2026-11-25T23:04:{}Z", 10 + at), "responseId": "3QbpZ6" })
+        }),
         (
             "a2a",
             |_| json!({ "jsonrpc": "2.0", "id": 1, "result": { "parts": [{ "kind": "data", "data": { "city": "Berlin", "status": "found" } }], "messageId": "m", "role": "agent", "kind": "message" } }),
@@ -418,7 +432,7 @@ fn of_a_value_that_is_cut_over_messages_of_a_socket_the_rest_does_not_follow_and
     let bench = Bench::new(&policy_of_all("all", "redact", ""));
     let token = github_token(&bench);
     let texts = ["", " so"].map(|end| format!("It is {token}{end}"));
-    let places: [Told; 2] = [
+    let places: [Told; 4] = [
         (
             "openai",
             |it| json!({ "type": "response.narration.added", "response_id": "r", "narration": it }),
@@ -429,6 +443,12 @@ fn of_a_value_that_is_cut_over_messages_of_a_socket_the_rest_does_not_follow_and
             |it| json!({ "type": "mcp_list_tools.narration", "item_id": "i", "told": { "of": it } }),
             "/told/of",
         ),
+        (
+            "gemini",
+            |it| json!({ "serverContent": { "narration": { "told": it } } }),
+            "/serverContent/narration/told",
+        ),
+        ("gemini", |it| json!({ "narration": it }), "/narration"),
     ];
     for ((dialect, message, pointer), text) in
         places.iter().flat_map(|it| texts.each_ref().map(|text| (it, text)))

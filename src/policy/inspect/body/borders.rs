@@ -29,8 +29,10 @@ use crate::policy::inspect::text::Written;
 use crate::redact::splice::Edit;
 use crate::redact::splice::join_overlapping;
 
-/// The names of members that hold the texts of messages.
-const TEXT_NAMES: [&[u8]; 2] = [b"text", b"content"];
+/// The names of members that hold the texts of messages, and what tools give back.
+const TEXT_NAMES: [&[u8]; 5] = [b"text", b"content", b"output", b"logs", b"transcript"];
+/// What such a member is called where it is an object that holds its text.
+const INNER_NAME: &[u8] = b"value";
 /// What a model may read in the place of a border.
 const JOINTS: [&[u8]; 2] = [b"", b" "];
 
@@ -150,10 +152,12 @@ pub(in crate::policy) fn read_event(
 
 /// Tells whether a string is in a member that holds the text of a message.
 fn is_text(text: &[u8], document: &Document, string: &JsonString) -> bool {
-    match document.step(text, string.node) {
+    let is_named = |node: NodeId| match document.step(text, node) {
         StepView::Key(name) => TEXT_NAMES.contains(&&*name),
         StepView::Root | StepView::Index(_) => false,
-    }
+    };
+    let is_inner = || matches!(document.step(text, string.node), StepView::Key(name) if &*name == INNER_NAME);
+    is_named(string.node) || is_inner() && document.parent(string.node).is_some_and(is_named)
 }
 
 /// Reads the rows of a document, each as one text.
