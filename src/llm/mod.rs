@@ -13,6 +13,7 @@ pub mod refusal;
 pub mod sse;
 pub mod stream;
 pub mod tools;
+pub mod typed;
 pub mod usage;
 pub mod websocket;
 

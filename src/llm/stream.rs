@@ -13,6 +13,7 @@ use crate::llm::eventstream::Frame;
 use crate::llm::eventstream::FrameFault;
 use crate::llm::ndjson::NdjsonParser;
 use crate::llm::sse::SseParser;
+use crate::llm::typed;
 
 /// The default limit of one piece: a Responses event may carry a whole image.
 pub const PIECE_BYTES_MAX: usize = 16 << 20;
@@ -29,6 +30,8 @@ pub enum StreamFormat {
     Sse,
     /// One JSON document a line.
     Ndjson,
+    /// One JSON value a line, behind a sign of its type and a colon (Vercel's AI SDK).
+    TypedLines,
     /// One JSON array whose elements come one by one.
     JsonArray,
     /// Amazon's frames with checksums, around JSON.
@@ -132,6 +135,7 @@ pub struct StreamParser {
 enum Framing {
     Sse(SseParser),
     Ndjson(NdjsonParser),
+    TypedLines(NdjsonParser),
     JsonArray(ArrayParser),
     AmazonEvents(EventStreamParser),
 }
@@ -181,6 +185,11 @@ impl StreamParser {
         let outcome = match &mut self.framing {
             Framing::Sse(parser) => parser.advance(&mut pieces),
             Framing::Ndjson(parser) => parser.advance(&mut pieces),
+            Framing::TypedLines(parser) => {
+                let advanced = parser.advance(&mut pieces);
+                pieces.iter_mut().for_each(typed::read);
+                advanced
+            }
             Framing::JsonArray(parser) => parser.advance(&mut pieces),
             Framing::AmazonEvents(parser) => parser.advance(&mut pieces),
         };
@@ -212,6 +221,11 @@ impl StreamParser {
         Ok(match &mut self.framing {
             Framing::Sse(parser) => parser.finish(),
             Framing::Ndjson(parser) => parser.finish(),
+            Framing::TypedLines(parser) => {
+                let mut last = parser.finish();
+                last.iter_mut().for_each(typed::read);
+                last
+            }
             Framing::JsonArray(parser) => parser.finish(),
             Framing::AmazonEvents(parser) => return parser.finish().map(|()| None),
         })
@@ -220,7 +234,7 @@ impl StreamParser {
     fn pending(&mut self) -> &mut BytesMut {
         match &mut self.framing {
             Framing::Sse(parser) => parser.pending(),
-            Framing::Ndjson(parser) => parser.pending(),
+            Framing::Ndjson(parser) | Framing::TypedLines(parser) => parser.pending(),
             Framing::JsonArray(parser) => parser.pending(),
             Framing::AmazonEvents(parser) => parser.pending(),
         }
@@ -232,6 +246,7 @@ impl Framing {
         match format {
             StreamFormat::Sse => Self::Sse(SseParser::new(piece_bytes_max)),
             StreamFormat::Ndjson => Self::Ndjson(NdjsonParser::new(piece_bytes_max)),
+            StreamFormat::TypedLines => Self::TypedLines(NdjsonParser::new(piece_bytes_max)),
             StreamFormat::JsonArray => Self::JsonArray(ArrayParser::new(piece_bytes_max)),
             StreamFormat::AmazonEvents => Self::AmazonEvents(EventStreamParser::new(piece_bytes_max)),
         }
@@ -250,6 +265,8 @@ fn format_begun(begin: &[u8]) -> Option<StreamFormat> {
         [] | [b'{'] if is_short => None,
         [b'[', ..] => Some(StreamFormat::JsonArray),
         [b'{', b'"' | b'}' | b' ' | b'\t', ..] => Some(StreamFormat::Ndjson),
+        begin @ ([_] | [_, b':']) if is_short && typed::begins(begin).is_none() => None,
+        begin if typed::may_begin(begin) => Some(StreamFormat::TypedLines),
         [] | [_, ..] => Some(StreamFormat::Sse),
     }
 }
@@ -292,7 +309,8 @@ mod tests {
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8),
             limit in prop_oneof![Just(PIECE_BYTES_MAX), 1..60_usize],
             format in prop_oneof![
-                Just(StreamFormat::Sse), Just(StreamFormat::Ndjson), Just(StreamFormat::JsonArray)
+                Just(StreamFormat::Sse), Just(StreamFormat::Ndjson), Just(StreamFormat::JsonArray),
+                Just(StreamFormat::TypedLines)
             ],
         ) {
             let whole = parsed(format, limit, &[text.as_bytes()]);

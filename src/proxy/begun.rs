@@ -9,6 +9,7 @@ use crate::llm::media::Media;
 use crate::llm::ndjson;
 use crate::llm::sse;
 use crate::llm::stream::StreamFormat;
+use crate::llm::typed;
 use crate::proxy::coding::Coding;
 use crate::proxy::coding::CodingFault;
 use crate::proxy::coding::CodingLimits;
@@ -50,11 +51,15 @@ pub(super) fn shown<'b>(
 
 /// Returns which stream a body begins as, if as any; nothing, while it may still.
 pub(super) fn stream_begun(begin: &[u8]) -> Option<Option<StreamFormat>> {
-    match (sse::begins(begin), ndjson::begins(begin)) {
-        (Some(true), _) => Some(Some(StreamFormat::Sse)),
-        (_, Some(true)) => Some(Some(StreamFormat::Ndjson)),
-        (Some(false), Some(false)) => Some(None),
-        (None, _) | (_, None) => None,
+    match (sse::begins(begin), ndjson::begins(begin), typed::begins(begin)) {
+        (Some(true), _, _) => Some(Some(StreamFormat::Sse)),
+        (_, Some(true), _) => Some(Some(StreamFormat::Ndjson)),
+        (_, _, Some(true)) => Some(Some(StreamFormat::TypedLines)),
+        (Some(false), Some(false), Some(false)) => Some(None),
+        (_, _, None) if begin.len() >= BEGIN_BYTES && typed::may_begin(begin) => {
+            Some(Some(StreamFormat::TypedLines))
+        }
+        (None, _, _) | (_, None, _) | (_, _, None) => None,
     }
 }
 
@@ -66,6 +71,14 @@ pub(super) fn lines_begun(begin: &[u8]) -> Option<Option<StreamFormat>> {
 /// Tells whether an API is one whose streams are objects, one a line: some call them JSON.
 pub(super) fn speaks_lines(exchange: &Exchange) -> bool {
     exchange.detected.as_ref().is_some_and(|detected| detected.dialect.speaks_lines())
+}
+
+/// Takes an answer for one of an application, whatever provider's path it was asked at: none speaks in typed lines.
+pub(super) fn speak_generic(exchange: &mut Exchange) {
+    let generic = exchange.rules.dialects.detect("", None).dialect;
+    if let Some(detected) = exchange.detected.as_mut().filter(|it| !it.dialect.is_between_peers()) {
+        detected.dialect = generic;
+    }
 }
 
 /// Tells whether what is declared to hold no text is none by how it begins. A PDF looks like one for a while; what it

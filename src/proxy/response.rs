@@ -26,6 +26,7 @@ use super::begun::is_opaque;
 use super::begun::lines_begun;
 use super::begun::shown;
 use super::begun::speaks_lines;
+use super::begun::speak_generic;
 use super::begun::stream_begun;
 use super::context::Exchange;
 use super::context::Passage;
@@ -143,6 +144,9 @@ impl Gateway {
         let format = stream_begun(&begin).unwrap_or(may_be_events.then_some(StreamFormat::Sse));
         let is_error = !reply.head().status.is_success();
         let format = format.filter(|format| !is_error || *format != StreamFormat::Ndjson);
+        if format == Some(StreamFormat::TypedLines) {
+            speak_generic(exchange);
+        }
         if let Some(format) = format {
             let answer = (reply, begun);
             return Box::pin(self.relay_stream(session, exchange, passage, answer, format)).await;

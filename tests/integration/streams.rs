@@ -202,6 +202,42 @@ fn lines_are_read_as_lines_and_coded_events_as_events_whatever_they_are_called()
     }
 }
 
+/// The older data streams of Vercel's AI SDK are `text/plain`, or nothing is said of them.
+#[test]
+fn typed_lines_are_read_as_such_whatever_they_are_called_and_end_in_their_own_error() {
+    let token = token();
+    let (head, tail) = token.split_at(10);
+    let line = |text: &str| format!("0:\"{text}\"\n");
+    let long = format!("2:[\"{}\"]\n", "so and so ".repeat(200));
+    let begin = "f:{\"messageId\":\"m\"}\n";
+    let streams = [begin, &long]
+        .map(|begin| [begin.to_owned(), line("It is "), line(head), line(tail), line(" so")].concat());
+    let finish = "d:{\"finishReason\":\"content-filter\"}\n";
+    let error = "3:\"the response was blocked by a security policy (github_token)\"\n";
+    for (media, stream) in ["text/plain; charset=utf-8", "application/octet-stream", SSE]
+        .iter()
+        .flat_map(|media| streams.each_ref().map(|stream| (media, stream)))
+    {
+        let bytewise: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
+        let upstreams = [(); 3].map(|()| Upstream::streaming(media, &bytewise));
+        let [redacting, blocking, gentle] = upstreams.each_ref().map(|it| format!("http://{}", it.address));
+        let gateway = Gateway::start(&format!(
+            "{}{}{}{UNLIMITED}{POLICIES}",
+            route("redacting", "redacting", &redacting, ""),
+            route("blocking", "blocking", &blocking, ""),
+            route("gentle", "graceful", &gentle, ""),
+        ));
+        let answer = |route: &str| exchange(gateway.proxy, &post(&format!("/{route}/api/ask"), "", "{}"));
+        let expected = stream.replace(head, MASKED).replace(tail, "");
+        assert_eq!((answer("redacting").status, answer("redacting").text()), (200, expected), "{media}");
+        let before = stream.split(head).next().expect("text").trim_end_matches("0:\"");
+        for (route, end) in [("blocking", error), ("gentle", finish)] {
+            let text = answer(route).text();
+            assert_eq!(text, format!("{before}{end}"), "{media} {route}");
+        }
+    }
+}
+
 #[test]
 fn an_image_of_megabytes_in_one_event_arrives() {
     let image: Vec<u8> = (0..=u8::MAX).cycle().take(3 << 20).collect();

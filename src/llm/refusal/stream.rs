@@ -21,6 +21,7 @@ pub(super) fn error(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Vec<u
             format!("{}\n", body::ollama_error(refusal))
         }
         (StreamFormat::Ndjson, _) => format!("{}\n", body::error(refusal, wire)),
+        (StreamFormat::TypedLines, _) => format!("3:{}\n", json!(refusal.message)),
         (StreamFormat::JsonArray, _) => array_end(&body::error(refusal, wire), track),
         (StreamFormat::Sse, Wire::OpenAiChat | Wire::OpenAiCompletions | Wire::Bedrock | Wire::Generic) => {
             format!("{}{DONE}", data(&body::error(refusal, wire)))
@@ -41,6 +42,9 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Ve
     let end = match wire {
         // The end of an enveloped stream is its model's own, which this is not told.
         _ if track.format == StreamFormat::AmazonEvents => return amazon_end(refusal),
+        _ if track.format == StreamFormat::TypedLines => {
+            "d:{\"finishReason\":\"content-filter\"}\n".to_owned()
+        }
         Wire::OpenAiChat | Wire::OpenAiCompletions => {
             format!("{}{DONE}", data(&openai_end(refusal, wire, track)))
         }
@@ -65,7 +69,7 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Ve
 fn after_break(end: String, track: &StreamTrack) -> Vec<u8> {
     let separator = match (track.mid_event, track.format) {
         (true, StreamFormat::Sse) => "\n\n",
-        (true, StreamFormat::Ndjson) => "\n",
+        (true, StreamFormat::Ndjson | StreamFormat::TypedLines) => "\n",
         (true, StreamFormat::JsonArray | StreamFormat::AmazonEvents) | (false, _) => "",
     };
     [separator.as_bytes(), end.as_bytes()].concat()
@@ -157,7 +161,9 @@ fn gemini_end(track: &StreamTrack) -> String {
     });
     match track.format {
         StreamFormat::JsonArray => array_end(&chunk, track),
-        StreamFormat::Sse | StreamFormat::Ndjson | StreamFormat::AmazonEvents => data(&chunk),
+        StreamFormat::Sse | StreamFormat::Ndjson | StreamFormat::TypedLines | StreamFormat::AmazonEvents => {
+            data(&chunk)
+        }
     }
 }
 

@@ -15,7 +15,7 @@ pub mod text;
 pub type Check = fn(&[u8]);
 
 /// Every target: its name, which is that of its corpus, and what is checked.
-pub const TARGETS: [(&str, Check); 25] = [
+pub const TARGETS: [(&str, Check); 26] = [
     ("agent", identity::agent),
     ("amazon_events", stream::amazon_events),
     ("array", stream::array),
@@ -39,6 +39,7 @@ pub const TARGETS: [(&str, Check); 25] = [
     ("spelling", text::spelling),
     ("sse", stream::sse),
     ("token", identity::token),
+    ("typed_lines", stream::typed_lines),
     ("websocket", stream::websocket),
     ("yaml", config::yaml),
 ];

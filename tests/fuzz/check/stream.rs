@@ -26,6 +26,11 @@ pub fn ndjson(bytes: &[u8]) {
     pieces(StreamFormat::Ndjson, bytes);
 }
 
+/// Cuts lines of JSON behind signs of their types.
+pub fn typed_lines(bytes: &[u8]) {
+    pieces(StreamFormat::TypedLines, bytes);
+}
+
 /// Cuts the elements of a JSON array.
 pub fn array(bytes: &[u8]) {
     pieces(StreamFormat::JsonArray, bytes);

@@ -152,7 +152,10 @@ impl Carrier {
         let events: Vec<String> = pieces.iter().map(|piece| self.event(piece)).chain([self.end()]).collect();
         match self.format {
             StreamFormat::JsonArray => format!("[{}]\n", events.join(",\n")),
-            StreamFormat::Sse | StreamFormat::Ndjson | StreamFormat::AmazonEvents => events.concat(),
+            StreamFormat::Sse
+            | StreamFormat::Ndjson
+            | StreamFormat::TypedLines
+            | StreamFormat::AmazonEvents => events.concat(),
         }
     }
 
@@ -165,8 +168,10 @@ impl Carrier {
             StreamFormat::Sse if event.is_empty() => format!("data: {payload}\n\n"),
             StreamFormat::Sse => format!("event: {event}\ndata: {payload}\n\n"),
             StreamFormat::Ndjson => format!("{payload}\n"),
-            // Frames are no text: `frames` has their tests.
-            StreamFormat::JsonArray | StreamFormat::AmazonEvents => payload.to_owned(),
+            // Frames are no text: `frames` has their tests, `typed` those of typed lines.
+            StreamFormat::JsonArray | StreamFormat::TypedLines | StreamFormat::AmazonEvents => {
+                payload.to_owned()
+            }
         }
     }
 
@@ -178,7 +183,9 @@ impl Carrier {
                 let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
                 data.filter(|data| *data != "[DONE]").map(json).collect()
             }
-            StreamFormat::Ndjson | StreamFormat::AmazonEvents => stream.lines().map(json).collect(),
+            StreamFormat::Ndjson | StreamFormat::TypedLines | StreamFormat::AmazonEvents => {
+                stream.lines().map(json).collect()
+            }
             StreamFormat::JsonArray => elements(stream),
         };
         payloads.iter().filter_map(|payload| payload.pointer(self.pointer)?.as_str()).collect()

@@ -26,6 +26,7 @@ mod spelt;
 mod tokens;
 mod traffic;
 mod unknown;
+mod typed;
 mod waiting;
 mod whole;
 
