@@ -143,6 +143,22 @@ impl SseParser {
     }
 }
 
+/// Returns where the lines of events say what is no field that a client knows: comments, and fields of other names, those
+/// with them.
+pub fn remarks(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut end = 0;
+    text.split(|byte| matches!(byte, b'\r' | b'\n')).filter_map(move |line| {
+        let line_end = end + line.len();
+        end = line_end + 1;
+        let said = match line.split(|byte| *byte == b':').next().unwrap_or_default() {
+            b"data" | b"event" | b"id" | b"retry" => return None,
+            b"" => line.strip_prefix(b": ").or(line.strip_prefix(b":")).unwrap_or_default(),
+            _ => line,
+        };
+        (!said.is_empty()).then(|| line_end - said.len()..line_end)
+    })
+}
+
 /// Tells whether a body begins as events with JSON in them do, whatever it is called; nothing, while it may still.
 pub fn begins(body: &[u8]) -> Option<bool> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
@@ -197,6 +213,13 @@ mod tests {
             assert_eq!(begins(other.as_bytes()), Some(false), "{other}");
         }
     }
+    #[test]
+    fn remarks_are_what_is_no_field() {
+        let text = b"\n: a\r\n:b\nevent: x\nid: 1\nretry\ndata\nfoo: c\n:\n\nd e\ndata: ";
+        let said = remarks(text).map(|it| std::str::from_utf8(&text[it]).unwrap());
+        assert_eq!(said.collect::<Vec<_>>(), ["a", "b", "foo: c", "d e"]);
+    }
+
     use crate::llm::stream::StreamFormat;
     use crate::llm::stream::StreamParser;
 

@@ -1,7 +1,8 @@
 //! How a stream is judged while it flows.
 //!
-//! A provider's answer arrives as events (SSE, NDJSON, elements of a JSON array, Amazon's frames), cut by the network anywhere. The text
-//! in them belongs to *lanes*: one for each choice, content block, tool call's arguments, reasoning.
+//! A provider's answer arrives as events (SSE, NDJSON, lines behind signs of their types, elements of a JSON array,
+//! Amazon's frames), cut by the network anywhere. The text in them belongs to *lanes*: one for each choice, content
+//! block, tool call's arguments, reasoning.
 //!
 //! ```text
 //! bytes ─▶ events ─▶ strings ─▶ lane of each ─▶ settled? ─▶ scanned ─▶ event rewritten where needed ─▶ caller
@@ -30,6 +31,10 @@
 //! of base64, so the first [`RUN_HEAD_BYTES`](crate::scan::decode::RUN_HEAD_BYTES) characters of an encoded run belong
 //! to no value and wait for nothing. Base64 wrapped into lines is read line by line: a value that lies over the end of a
 //! line shows in whole bodies only. No timer ever releases anything.
+//!
+//! An event that says several texts at once, as the last one of an answer does, is read over their borders like a body.
+//! Comments, and fields that no client knows, wait for nothing: they are read together with those before them, and of a
+//! value that is parted over several the rest is taken out.
 //!
 //! A member of events that no dialect names is read in each event alone, and put together over events by its path where it
 //! may come in pieces: from the first words on, or where it ends in eight bytes of what is no word. That waits until an

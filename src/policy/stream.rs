@@ -24,6 +24,7 @@ mod outside;
 mod read;
 mod release;
 mod sequel;
+mod remark;
 mod slot;
 mod stop;
 mod stray;
@@ -40,6 +41,7 @@ use bytes::Bytes;
 use self::ending::Answering;
 use self::held::Held;
 use self::sequel::Parts;
+use self::remark::Remarks;
 use self::slot::Slot;
 use self::slot::values;
 use self::stop::Stop;
@@ -88,6 +90,7 @@ pub struct StreamInspector {
     sequels: HashMap<Sequel, usize>,
     parts: Parts,
     queue: VecDeque<Held>,
+    remarks: Remarks,
     clean: HashSet<Box<[u8]>>,
     template: Option<Template>,
     usage: Usage,
@@ -138,6 +141,7 @@ impl StreamInspector {
             queue: VecDeque::new(),
             clean: HashSet::new(),
             template: None,
+            remarks: Remarks::default(),
             usage: Usage::default(),
             track: StreamTrack::new(format),
             observations: Vec::new(),

@@ -56,6 +56,11 @@ impl StreamTrack {
         }
     }
 
+    /// Returns how the stream is framed.
+    pub fn format(&self) -> StreamFormat {
+        self.format
+    }
+
     /// Notes a piece that was sent; with its payload, where that was read.
     pub fn sent(&mut self, piece: &StreamPiece, payload: Option<(&[u8], &Document)>) {
         self.mid_event = !piece.terminated;

@@ -69,7 +69,7 @@ impl Inspector<'_> {
 }
 
 /// Returns how much of a text is read at one of its ends, whose bytes come from there on.
-pub(super) fn side_bytes<'b>(text: impl ExactSizeIterator<Item = &'b u8>) -> usize {
+pub(in crate::policy) fn side_bytes<'b>(text: impl ExactSizeIterator<Item = &'b u8>) -> usize {
     let length = text.len();
     let unbroken = text.take(VALUE_BYTES_MAX).take_while(|byte| !matches!(byte, b' ' | b'\t')).count();
     length.min(unbroken + SIDE_BYTES)

@@ -33,7 +33,7 @@ impl StreamInspector {
             }
             from = next;
         }
-        Ok(())
+        self.scan_remarks(inspector, vault, held)
     }
 
     /// Scans a payload that is plain text.

@@ -22,6 +22,7 @@ mod pieces;
 mod policies;
 mod quoted;
 mod refused;
+mod remarks;
 mod spelt;
 mod tokens;
 mod traffic;
