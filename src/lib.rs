@@ -30,6 +30,7 @@
 //!   cluster                        the nodes that share a database
 //!   store   telemetry   tls        what outlives the process; what is seen of it
 //!   redact   scan   llm            text in, facts out: no async, no clock, no I/O
+//!   attachment                     files in, texts out: PDFs, office documents, archives
 //!   document   clock   id   error  the ground
 //! ```
 //!
@@ -51,6 +52,7 @@
 pub mod access;
 pub mod admin;
 pub mod app;
+pub mod attachment;
 pub mod cli;
 pub mod clock;
 pub mod cluster;

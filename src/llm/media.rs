@@ -27,7 +27,7 @@ pub enum Media {
         /// The boundary, without its leading dashes.
         boundary: String,
     },
-    /// Bytes that hold no text we read: images, audio, archives.
+    /// Bytes that are no text: images, audio, archives, documents.
     Opaque,
     /// A file of any kind, as the field of the form or the path that brings it tells.
     File,
@@ -81,7 +81,7 @@ const UNPADDED: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true)
         .with_decode_padding_mode(DecodePaddingMode::RequireNone),
 );
-/// Applications whose files hold no text that is read …
+/// Applications whose files are no text, though some hold one …
 const OPAQUE_APPLICATION: [&str; 26] = [
     "gzip",
     "java-archive",
@@ -242,6 +242,38 @@ impl Media {
         let bytes = STANDARD.decode(text).ok()?;
         let is_text = std::str::from_utf8(&bytes).is_ok() && !Self::looks_binary(&bytes);
         Some(bytes).filter(|bytes| !bytes.is_empty() && !is_text && !Self::looks_wide(bytes))
+    }
+
+    /// Returns the file that a text is in base64, alone or in an address of its own, with what `kind` takes it for by so many
+    /// of its first and of its last bytes; nothing, if for nothing. In lines or in one, padded or not, in either alphabet.
+    pub fn file_of_base64<T>(
+        text: &[u8],
+        (head_bytes, tail_bytes): (usize, usize),
+        kind: impl Fn(&[u8], &[u8]) -> Option<T>,
+    ) -> Option<(Vec<u8>, T)> {
+        let signs = match text.starts_with(DATA) {
+            true => text.iter().position(|byte| *byte == b',').and_then(|at| text.get(at + 1..))?,
+            false => text,
+        };
+        let decoded = |signs: &[u8]| {
+            let signs = usual_base64(signs);
+            // Some readers pass over what is no base64.
+            let strict = UNPADDED.decode(&signs);
+            strict.or_else(|_| {
+                UNPADDED.decode(signs.iter().copied().filter(|it| is_base64(*it)).collect::<Vec<_>>())
+            })
+        };
+        // Lines and an alphabet of its own make it longer than its bytes; three of them are four signs.
+        let head = usual_base64(signs.get(..head_bytes * 2).unwrap_or(signs)).into_owned();
+        let head = UNPADDED.decode(head.get(..head.len() / 4 * 4).unwrap_or_default()).unwrap_or_default();
+        let tail =
+            usual_base64(signs.get(signs.len().saturating_sub(tail_bytes * 2 + 4)..).unwrap_or_default());
+        // Where its last bytes begin among the signs is not known before all are read.
+        let tails = (0..4).filter_map(|skipped| UNPADDED.decode(tail.get(skipped..)?).ok());
+        kind(&head, &[]).or_else(|| tails.into_iter().find_map(|tail| kind(&[], &tail)))?;
+        let file = decoded(signs).ok()?;
+        let kind = kind(&file, file.get(file.len().saturating_sub(tail_bytes)..)?)?;
+        Some((file, kind))
     }
 
     /// Tells whether some stretch of bytes reads as text, whatever stands around it: a file of words with one byte among

@@ -136,8 +136,9 @@
 //! - An identity provider that is configured is believed: whom it names, and with which groups, they are here, until
 //!   their session ends. A group that is taken away there is taken away here with their next sign-in, wherever that is: all
 //!   their sessions with another role end then, and all where they have none any more.
-//! - Text in images, audio, office files and other binary parts is not read. They pass only where their declared
-//!   type says so (of a file in a form, or at a path of `files` in a dialect: where it does not say that it is text) and their bytes are those of no text;
+//! - Text in images, audio and other binary parts is not read; that of PDFs, office files and archives is, within
+//!   `limits.document_*` (see `documents` of a policy for what becomes of those that cannot be read). What is not read passes only where its declared
+//!   type says so (of a file in a form, or at a path of `files` in a dialect: where it does not say that it is text) and its bytes are those of no text;
 //!   other bytes that are not UTF-8 meet the fail mode. Of an answer the first 512 bytes tell. Amazon's event stream is read in answers; a request in it meets the fail mode.
 //! - Addresses that a provider tells its caller to go on at (`x-goog-upload-url`, `operation-location`, and where it redirects to) are told anew as ones of
 //!   the gateway where they lead to a target of the route and a route takes them; in the first two fields another one is

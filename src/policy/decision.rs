@@ -65,6 +65,17 @@ pub enum FailMode {
     Open,
 }
 
+/// What is done about documents (PDFs, office files, archives) that a body brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DocumentMode {
+    /// They pass unread.
+    Pass,
+    /// They are read; what cannot be read of them passes, and is counted.
+    Inspect,
+    /// They are read; a body with one that cannot be read as a whole is refused.
+    Require,
+}
+
 /// How a blocked stream ends that is already under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StreamBlock {
@@ -328,6 +339,29 @@ impl FromStr for FailMode {
             "open" => Ok(Self::Open),
             _ => Err(UnknownName { expected: "closed, open" }),
         }
+    }
+}
+
+impl DocumentMode {
+    /// Every mode, mildest first.
+    pub const ALL: [Self; 3] = [Self::Pass, Self::Inspect, Self::Require];
+
+    /// Returns the name used in policies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Inspect => "inspect",
+            Self::Require => "require",
+        }
+    }
+}
+
+impl FromStr for DocumentMode {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Self, UnknownName> {
+        let expected = "pass, inspect, require";
+        Self::ALL.into_iter().find(|known| known.as_str() == text).ok_or(UnknownName { expected })
     }
 }
 

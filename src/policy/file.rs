@@ -5,6 +5,7 @@
 //! description  = "…"
 //! fail_mode    = "closed"                # closed | open
 //! stream_block = "error"                 # error | graceful
+//! documents    = "inspect"               # pass | inspect | require: PDFs, office files and archives in bodies
 //! shadow       = "strict"                # decides too, and is only recorded where it differs
 //! [policies.default.categories.pii]      # a category that is not named is monitored
 //! mode      = "redact"                   # or request = "…" and response = "…"
@@ -34,6 +35,7 @@ use crate::policy::FAIL_MODE_DEFAULT;
 use crate::policy::allow::AllowFile;
 use crate::policy::decision::Decisions;
 use crate::policy::decision::DetectorRules;
+use crate::policy::decision::DocumentMode;
 use crate::policy::decision::FailMode;
 use crate::policy::decision::Mode;
 use crate::policy::decision::PolicyId;
@@ -56,6 +58,9 @@ pub const CATEGORY_MODE_DEFAULT: Mode = Mode::Monitor;
 
 /// How sure a finding must be where a policy does not say.
 pub const THRESHOLD_DEFAULT: Confidence = Confidence::MEDIUM;
+
+/// What is done about documents where a policy does not say.
+pub const DOCUMENTS_DEFAULT: DocumentMode = DocumentMode::Inspect;
 
 /// The most allow-list entries of one policy.
 pub const ALLOW_ENTRIES_MAX: usize = 1000;
@@ -104,6 +109,8 @@ pub struct PolicyFile {
     pub fail_mode: FailMode,
     /// How a blocked stream ends.
     pub stream_block: StreamBlock,
+    /// What is done about documents that a body brings.
+    pub documents: DocumentMode,
     /// A policy that decides beside this one and is only recorded.
     pub shadow: Option<PolicyId>,
     /// What is done about each category it names.
@@ -178,6 +185,7 @@ impl PolicyFile {
             description: section.text_maybe("description").unwrap_or_default().to_owned(),
             fail_mode: section.choice_maybe("fail_mode").unwrap_or(FAIL_MODE_DEFAULT),
             stream_block: section.choice_maybe("stream_block").unwrap_or(StreamBlock::Error),
+            documents: section.choice_maybe("documents").unwrap_or(DOCUMENTS_DEFAULT),
             shadow: read_shadow(section),
             categories: read_categories(section),
             detectors: read_overrides(section),

@@ -1,5 +1,6 @@
 //! Every limit of inspection, by name; the values come from `[limits]` of the configuration.
 
+use crate::attachment::Bounds;
 use crate::document::Problem;
 use crate::document::fault::nearest;
 use crate::document::section::Section;
@@ -36,6 +37,8 @@ pub struct Limits {
     pub stream_lanes_max: usize,
     /// The most parts of a multipart body.
     pub multipart_parts_max: usize,
+    /// How much of a document is read that a body brings.
+    pub documents: Bounds,
     /// The most requests that one caller may have under way; 0 for unlimited.
     pub concurrent_requests_per_caller: u32,
     /// The most upgraded connections that one caller may have open, whichever addresses they come from; 0 for as many as
@@ -84,6 +87,7 @@ impl Limits {
             stream_event_bytes_max: section.count("stream_event_bytes_max", 1024..=GIB),
             stream_lanes_max: section.count("stream_lanes_max", 1..=65_536),
             multipart_parts_max: section.count("multipart_parts_max", 1..=10_000),
+            documents: read_bounds(section),
             concurrent_requests_per_caller: section.number("concurrent_requests_per_caller", 0..=1_000_000)
                 as u32,
             upgraded_connections_per_caller: section.number("upgraded_connections_per_caller", 0..=1_000_000)
@@ -95,6 +99,16 @@ impl Limits {
         }
         section.finish();
         limits
+    }
+}
+
+fn read_bounds(section: &mut Section<'_>) -> Bounds {
+    Bounds {
+        text_bytes_max: section.count("document_text_bytes_max", 1024..=GIB),
+        expanded_bytes_max: section.count("document_expanded_bytes_max", 1024..=GIB),
+        entries_max: section.count("document_entries_max", 1..=1_000_000),
+        objects_max: section.count("document_objects_max", 1..=10_000_000),
+        depth_max: section.count("document_depth_max", 1..=8),
     }
 }
 

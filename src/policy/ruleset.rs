@@ -21,6 +21,7 @@ use crate::policy::decision::Action;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Decisions;
 use crate::policy::decision::Direction;
+use crate::policy::decision::DocumentMode;
 use crate::policy::decision::FailMode;
 use crate::policy::decision::PolicyId;
 use crate::policy::decision::StreamBlock;
@@ -85,6 +86,8 @@ pub struct Policy {
     pub fail_mode: FailMode,
     /// How a blocked stream ends.
     pub stream_block: StreamBlock,
+    /// What is done about documents that a body brings.
+    pub documents: DocumentMode,
     /// A policy that decides beside this one and is only recorded.
     pub shadow: Option<PolicyId>,
     /// The policy as it was written.
@@ -260,6 +263,7 @@ impl Policy {
             id: file.id.clone(),
             fail_mode: file.fail_mode,
             stream_block: file.stream_block,
+            documents: file.documents,
             shadow: file.shadow.clone(),
             file: file.clone(),
             decisions: decisions.clone(),

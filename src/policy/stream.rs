@@ -14,6 +14,7 @@
 //! the stream is cut.
 
 mod alone;
+mod attached;
 mod continued;
 mod ending;
 mod held;
@@ -23,8 +24,8 @@ mod names;
 mod outside;
 mod read;
 mod release;
-mod sequel;
 mod remark;
+mod sequel;
 mod slot;
 mod stop;
 mod stray;
@@ -40,8 +41,8 @@ use bytes::Bytes;
 
 use self::ending::Answering;
 use self::held::Held;
-use self::sequel::Parts;
 use self::remark::Remarks;
+use self::sequel::Parts;
 use self::slot::Slot;
 use self::slot::values;
 use self::stop::Stop;
@@ -89,8 +90,8 @@ pub struct StreamInspector {
     /// Which lane has the last of the texts that follow one another.
     sequels: HashMap<Sequel, usize>,
     parts: Parts,
-    queue: VecDeque<Held>,
     remarks: Remarks,
+    queue: VecDeque<Held>,
     clean: HashSet<Box<[u8]>>,
     template: Option<Template>,
     usage: Usage,
@@ -116,6 +117,8 @@ pub struct StreamInspector {
     restores: Option<bool>,
     /// How many bytes of sound and images passed unread.
     opaque_bytes: usize,
+    /// What became of each document that came, in one word.
+    documents: Vec<&'static str>,
 }
 
 /// What became of the stream so far.
@@ -138,10 +141,10 @@ impl StreamInspector {
             by_key: HashMap::new(),
             sequels: HashMap::new(),
             parts: Parts::default(),
+            remarks: Remarks::default(),
             queue: VecDeque::new(),
             clean: HashSet::new(),
             template: None,
-            remarks: Remarks::default(),
             usage: Usage::default(),
             track: StreamTrack::new(format),
             observations: Vec::new(),
@@ -158,6 +161,7 @@ impl StreamInspector {
             hasher: RandomState::new(),
             restores: None,
             opaque_bytes: 0,
+            documents: Vec::new(),
         }
     }
 

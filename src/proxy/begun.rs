@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 
 use super::context::Exchange;
+use crate::attachment::Form;
 use crate::llm::media::Media;
 use crate::llm::ndjson;
 use crate::llm::sse;
@@ -79,6 +80,11 @@ pub(super) fn speak_generic(exchange: &mut Exchange) {
     if let Some(detected) = exchange.detected.as_mut().filter(|it| !it.dialect.is_between_peers()) {
         detected.dialect = generic;
     }
+}
+
+/// Tells whether a response is a document that can be read, by how it begins.
+pub(super) fn is_document(begin: &[u8]) -> bool {
+    Form::of(begin, &[]).is_some()
 }
 
 /// Tells whether what is declared to hold no text is none by how it begins. A PDF looks like one for a while; what it

@@ -3,6 +3,7 @@
 //! Where the log is to be waited for, the event is written before the end of the answer leaves: what a caller has
 //! as a whole is on the disk. Of an answer that leaves piece by piece, an entry tells before its first byte does.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -38,6 +39,8 @@ const BEGUN: &str = "exchange_begun";
 const UNCONFIRMED: &str = "exchange_unconfirmed";
 /// Findings listed in one event; past it they are only counted.
 const FINDINGS_MAX: usize = 100;
+/// Parts of documents named in one event.
+const PLACES_MAX: usize = 5;
 const NO_ROUTE: &str = "none";
 const OWN_PATH: &str = "own";
 /// The code of an exchange whose caller left before the answer (nginx's 499).
@@ -256,6 +259,7 @@ impl Gateway {
         if found != (0, 0) {
             message.push_str(&format!(", findings: {} in the request, {} in the response", found.0, found.1));
         }
+        message.push_str(&places(request.iter().chain(response)));
         if exchange.is_distrusted {
             message.push_str(", the agent is not trusted");
         }
@@ -264,6 +268,14 @@ impl Gateway {
         }
         message
     }
+}
+
+/// Says in which parts of documents something was found.
+fn places<'o>(observations: impl Iterator<Item = &'o Observation>) -> String {
+    let places: BTreeSet<&str> = observations.filter_map(|found| found.within.as_deref()).collect();
+    let told: Vec<&str> = places.iter().take(PLACES_MAX).copied().collect();
+    let more = if told.len() < places.len() { " and elsewhere" } else { "" };
+    if told.is_empty() { String::new() } else { format!(", in {}{more}", told.join(", ")) }
 }
 
 /// Returns the shadow policy and what it would have done; only where it would have decided otherwise.

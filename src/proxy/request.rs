@@ -165,6 +165,7 @@ impl Gateway {
         });
         self.count_unreadable(inspection.unreadable.as_ref());
         self.telemetry.metrics.opaque(inspection.opaque_bytes);
+        self.telemetry.metrics.documents(&inspection.documents);
         inspection
     }
 

@@ -22,11 +22,12 @@ use super::begun::BEGIN_BYTES;
 use super::begun::Begun;
 use super::begun::CODED_LINE_BYTES;
 use super::begun::LINE_BYTES;
+use super::begun::is_document;
 use super::begun::is_opaque;
 use super::begun::lines_begun;
 use super::begun::shown;
-use super::begun::speaks_lines;
 use super::begun::speak_generic;
+use super::begun::speaks_lines;
 use super::begun::stream_begun;
 use super::context::Exchange;
 use super::context::Passage;
@@ -44,6 +45,7 @@ use crate::llm::media::MediaFault;
 use crate::llm::stream::StreamFormat;
 use crate::policy::decision::Action;
 use crate::policy::decision::Direction;
+use crate::policy::decision::DocumentMode;
 use crate::policy::decision::FailMode;
 use crate::policy::inspect::Unreadable;
 use crate::proxy::coding::Coding;
@@ -142,11 +144,11 @@ impl Gateway {
         // What goes on as events do without any data is nothing else.
         let may_be_events = !is_json && !begun.is_over && !begin.is_empty() && !begin.starts_with(b"{");
         let format = stream_begun(&begin).unwrap_or(may_be_events.then_some(StreamFormat::Sse));
-        let is_error = !reply.head().status.is_success();
-        let format = format.filter(|format| !is_error || *format != StreamFormat::Ndjson);
         if format == Some(StreamFormat::TypedLines) {
             speak_generic(exchange);
         }
+        let is_error = !reply.head().status.is_success();
+        let format = format.filter(|format| !is_error || *format != StreamFormat::Ndjson);
         if let Some(format) = format {
             let answer = (reply, begun);
             return Box::pin(self.relay_stream(session, exchange, passage, answer, format)).await;
@@ -291,10 +293,12 @@ impl Gateway {
                 return Err(stop);
             }
         };
-        if !is_coded && is_opaque(&begun.bytes) {
+        let limit = exchange.rules.limits.max_inspect_bytes;
+        let is_short = told_length(&reply).is_some_and(|it| it <= limit);
+        let is_read = is_short && passage.policy.documents != DocumentMode::Pass && is_document(&begun.bytes);
+        if !is_coded && !is_read && is_opaque(&begun.bytes) {
             return self.relay_opaque(session, exchange, reply, begun).await;
         }
-        let limit = exchange.rules.limits.max_inspect_bytes;
         if passage.policy.fail_mode == FailMode::Open && told_length(&reply).is_some_and(|it| it > limit) {
             self.count_unreadable(Some(&Unreadable::TooLarge(limit)));
             return self.relay_opaque(session, exchange, reply, begun).await;

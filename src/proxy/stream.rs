@@ -83,6 +83,7 @@ impl Gateway {
         exchange.outcome.response = inspector.take_observations();
         exchange.outcome.usage.merge(inspector.usage().clone());
         self.telemetry.metrics.opaque(inspector.take_opaque_bytes());
+        self.telemetry.metrics.documents(&inspector.take_documents());
         if matches!(end, End::Gone(_)) && inspector.usage().text_bytes == 0 {
             // Who leaves while the model still thinks has not seen what it costs.
             exchange.outcome.service = exchange.outcome.service.unread();

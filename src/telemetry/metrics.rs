@@ -176,6 +176,11 @@ impl Metrics {
         self.judging.opaque_bytes.inc_by(bytes as u64);
     }
 
+    /// Counts documents by what became of each: `read`, or why not all of it was.
+    pub fn documents(&self, outcomes: &[&'static str]) {
+        outcomes.iter().for_each(|outcome| self.judging.documents.with_label_values(&[outcome]).inc());
+    }
+
     /// Notes that an exchange began.
     pub fn began(&self) {
         self.traffic.in_flight.inc();

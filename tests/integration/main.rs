@@ -5,6 +5,7 @@ mod a2a;
 mod abtest;
 mod answer_bodies;
 mod answers;
+mod attachments;
 mod backup;
 mod bedrock;
 mod bounds;

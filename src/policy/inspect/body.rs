@@ -17,6 +17,7 @@ use self::texts::Known;
 use self::texts::Recall;
 use self::texts::Standing;
 use self::texts::Texts;
+use self::texts::find_documents;
 use super::Inspector;
 use super::Pinning;
 use super::Unreadable;
@@ -61,8 +62,13 @@ const SECRET_BYTES_MIN: usize = 8;
 /// The most binary bytes that say nothing by what they look like: a ping's are drawn by chance, or count.
 const CHANCE_BYTES_MAX: usize = 8;
 
-/// Reads a body and scans every text in it.
+/// Reads a body and scans every text in it, and in the documents that it brings.
 pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(), Unreadable> {
+    read_texts(sheet, body, media)?;
+    sheet.read_attached()
+}
+
+fn read_texts(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(), Unreadable> {
     let limit = sheet.inspector.ruleset.limits.max_inspect_bytes;
     if body.len() > limit
         && !matches!(media, Media::Opaque | Media::File | Media::Binary | Media::Multipart { .. })
@@ -92,6 +98,8 @@ pub fn read(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(),
 /// What is not bound to be JSON: read as JSON where it is, as text where it is text.
 fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -> Result<(), Unreadable> {
     let is_opaque = matches!(media, Media::Opaque | Media::File);
+    let is_document = sheet.attachments.push_part(body, sheet.inspector.policy.documents);
+    let unread_bytes = if is_document { 0 } else { body.len() };
     if Media::looks_wide(body) || !is_opaque && body.contains(&0) {
         return Err(Unreadable::NotText);
     }
@@ -102,7 +110,7 @@ fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -
         // Only what is declared to hold no text passes unread. What holds no byte that is none of a text is one, in
         // an older encoding, and its ASCII is read.
         if Media::looks_binary(body) {
-            sheet.opaque_bytes += body.len();
+            sheet.opaque_bytes += unread_bytes;
             return Ok(());
         }
     }
@@ -188,6 +196,7 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     check_files(sheet, text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
     pin_tools(sheet, text, &document);
+    find_documents(sheet, text, &document);
     let texts = survey(sheet, text, &document);
     let edits = sheet.edit_count();
     // Until the work is done, nothing vouches for the body.

@@ -3,6 +3,8 @@
 //! A rule has no text of its own: where a policy says `redact`, the findings it rests on are masked by their own
 //! detectors, and the rule itself is recorded. A rule that blocks, blocks.
 
+use std::sync::Arc;
+
 use super::Inspector;
 use super::Observation;
 use super::shadow::Foreseen;
@@ -50,6 +52,7 @@ struct Shown {
     decoded_from: Decoded,
     value: std::ops::Range<usize>,
     sample: String,
+    within: Option<Arc<str>>,
 }
 
 /// What rules say about a body.
@@ -75,8 +78,8 @@ impl Gathered {
         };
         if self.facts.push(fact, value_key(matched)).is_some() {
             self.is_new = true;
-            let Observation { channel, decoded_from, value, sample, .. } = seen.clone();
-            self.shown.push(Shown { channel, decoded_from, value, sample });
+            let Observation { channel, decoded_from, value, sample, within, .. } = seen.clone();
+            self.shown.push(Shown { channel, decoded_from, value, sample, within });
         }
     }
 
@@ -175,6 +178,7 @@ impl Gathered {
             channel: shown.map_or(channel, |shown| shown.channel),
             value: shown.map_or(0..0, |shown| shown.value.clone()),
             sample: shown.map_or_else(|| self.tools_told(), |shown| shown.sample.clone()),
+            within: shown.and_then(|shown| shown.within.clone()),
         }
     }
 

@@ -5,6 +5,7 @@
 //! leave, as a [`Cleared`]. Every string is scanned, known field or not, keys included; what cannot be
 //! read meets the policy's fail mode. It has no clock: how much time is left is asked of the caller.
 
+pub(super) mod attached;
 pub(super) mod body;
 pub mod border;
 pub mod layer2;
@@ -18,10 +19,12 @@ pub mod text;
 mod twofold;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 
+use crate::attachment::Unread;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::Dialect;
 use crate::llm::dialect::DisguisedKey;
@@ -74,6 +77,8 @@ pub struct Observation {
     pub value: Range<usize>,
     /// The value with its middle masked.
     pub sample: String,
+    /// In which part of which document of the body it was, where it was in one: `document 1: comments`.
+    pub within: Option<Arc<str>>,
 }
 
 /// Why a body, or a part of it, could not be inspected.
@@ -130,6 +135,9 @@ pub enum Unreadable {
     /// It tells its caller to go on elsewhere.
     #[error("it leads past the gateway")]
     Past,
+    /// A document that it brings could not be read, and the policy requires that.
+    #[error("a document in it was not read as a whole: {0}")]
+    Document(#[from] Unread),
     /// A mask could not be put in its place.
     #[error("a value that was found could not be masked")]
     Splice,
@@ -150,6 +158,8 @@ pub struct Inspection {
     pub usage: Usage,
     /// How many bytes pass unread, because they were declared to hold no text and hold none.
     pub opaque_bytes: usize,
+    /// What became of each document in it, in one word, for metrics.
+    pub documents: Vec<&'static str>,
     /// What may leave; `None` when the action is to block.
     pub cleared: Option<Cleared>,
     /// What a request tells its model as its operator, to be known again in the answer.
@@ -226,6 +236,7 @@ impl Unreadable {
             Self::Scan(_) | Self::Lane(_) => "scan",
             Self::Stream(_) | Self::Socket(_) | Self::Resumed | Self::Unjudged => "stream",
             Self::Past => "past",
+            Self::Document(_) => "document",
             Self::Splice => "splice",
         }
     }
@@ -282,6 +293,7 @@ impl Inspector<'_> {
         bytes: Bytes,
         media: Result<Media, MediaFault>,
     ) -> Inspection {
+        sheet.attachments.body = bytes.clone();
         let read = media.map_err(Unreadable::from).and_then(|media| body::read(&mut sheet, &bytes, &media));
         let unreadable = read.err();
         sheet.conclude(bytes, unreadable)

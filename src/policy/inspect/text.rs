@@ -11,6 +11,7 @@ use super::Inspection;
 use super::Inspector;
 use super::Observation;
 use super::Unreadable;
+use super::attached::Attachments;
 use super::layer2::Gathered;
 use super::layer3;
 use super::names;
@@ -45,6 +46,7 @@ pub struct Sheet<'a, 'v> {
     /// How many bytes were declared to hold no text, and hold none.
     pub(super) opaque_bytes: usize,
     pub(super) prompt: Prompt,
+    pub(super) attachments: Attachments,
     vault: &'v mut Vault,
     wanted: Cow<'a, DetectorSet>,
     observations: Vec<Observation>,
@@ -114,6 +116,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             usage,
             opaque_bytes: 0,
             prompt: Prompt::default(),
+            attachments: Attachments::default(),
             vault,
             wanted,
             observations: Vec::new(),
@@ -136,7 +139,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
 
     /// Tells whether a text of a response may hold the caller's own values, to be put back.
     pub fn may_restore(&self, text: &[u8]) -> bool {
-        self.inspector.direction == Direction::Response && restore::may_hold(self.vault, text)
+        let is_answer = self.inspector.direction == Direction::Response && self.attachments.within.is_none();
+        is_answer && restore::may_hold(self.vault, text)
     }
 
     /// Scans one text of the body; `raw` gives the body's bytes for a range of the text.
@@ -272,6 +276,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
                 channel,
                 value: finding.value.clone(),
                 sample: mask::sample(matched),
+                within: self.attachments.within.clone(),
             };
             self.gathered.note(&observation, matched);
             self.observations.push(observation);
@@ -290,7 +295,9 @@ impl<'a, 'v> Sheet<'a, 'v> {
 
     fn action(&self, finding: &Finding, matched: &[u8]) -> Action {
         let Inspector { policy, caller, now, .. } = self.inspector;
-        policy.judge(self.inspector.judged(), finding.detector, finding.confidence, matched, *caller, *now)
+        let (direction, detector) = (self.inspector.judged(), finding.detector);
+        let action = policy.judge(direction, detector, finding.confidence, matched, *caller, *now);
+        self.attachments.carried(action)
     }
 
     fn note_shadow(&mut self, finding: &Finding, matched: &[u8], decided: Action) {
@@ -298,7 +305,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let Some(shadow) = self.inspector.shadow() else { return };
         let (direction, detector) = (self.inspector.judged(), finding.detector);
         let foreseen = shadow.judge(direction, detector, finding.confidence, matched, *caller, *now);
-        self.shadow.note(detector, foreseen, decided);
+        self.shadow.note(detector, self.attachments.carried(foreseen), decided);
     }
 
     /// Returns what rules go by.
@@ -343,6 +350,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
     pub fn conclude(mut self, bytes: Bytes, unreadable: Option<Unreadable>) -> Inspection {
         self.weigh();
         let mut action = Action::strictest(self.observations.iter().map(|observation| observation.action));
+        action = action.max(self.attachments.action());
         let mut unreadable = unreadable;
         if unreadable.is_some() {
             action = action.max(self.inspector.policy.fail_mode.action());
@@ -362,7 +370,18 @@ impl<'a, 'v> Sheet<'a, 'v> {
         }
         let cleared = Cleared::release(action, bytes);
         let Self { observations, shadow, usage, opaque_bytes, prompt, .. } = self;
-        Inspection { action, observations, unreadable, shadow, usage, opaque_bytes, cleared, prompt }
+        let documents = self.attachments.told;
+        Inspection {
+            action,
+            observations,
+            unreadable,
+            shadow,
+            usage,
+            opaque_bytes,
+            documents,
+            cleared,
+            prompt,
+        }
     }
 }
 

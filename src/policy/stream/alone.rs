@@ -125,7 +125,7 @@ impl StreamInspector {
     }
 
     /// Notes what was observed in an event; what blocks stops the stream before it.
-    fn observe(&mut self, observations: impl Iterator<Item = Observation>) -> Result<(), Stop> {
+    pub(super) fn observe(&mut self, observations: impl Iterator<Item = Observation>) -> Result<(), Stop> {
         let told = self.observations.len();
         self.observations.extend(observations);
         let told = self.observations.get(told..).unwrap_or_default();

@@ -101,6 +101,7 @@ impl StreamInspector {
             self.scan_borders(inspector, vault, held, &document)?;
         }
         self.scan_numbers(inspector, vault, held, &document)?;
+        self.scan_documents(inspector, vault, held, &document)?;
         let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
         self.end_counted(is_counted, &ends);
         held.copies.extend(inspector.dialect.copies(&payload, &document).into_iter().map(|(range, none)| {

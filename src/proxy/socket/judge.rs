@@ -312,6 +312,7 @@ impl Gateway {
             sealed(exchange, |exchange| self.judge_piece(exchange, passage, inspector, piece));
         note(&mut exchange.outcome.response, inspector.take_observations());
         self.telemetry.metrics.opaque(inspector.take_opaque_bytes());
+        self.telemetry.metrics.documents(&inspector.take_documents());
         waiting.release(cleared, out)?;
         match flow {
             Flow::Continue => Ok(()),

@@ -41,6 +41,7 @@ pub(super) struct Judging {
     pub(super) tokens: IntCounterVec,
     pub(super) unreadable: IntCounterVec,
     pub(super) opaque_bytes: IntCounter,
+    pub(super) documents: IntCounterVec,
     pub(super) rejections: IntCounterVec,
     pub(super) rate_limited: IntCounter,
     pub(super) refusals_unrecorded: IntCounter,
@@ -150,6 +151,12 @@ impl Judging {
                 &["reason"],
             ),
             opaque_bytes: counter(registry, "opaque_bytes_total", "Bytes passed on that hold no text."),
+            documents: counters(
+                registry,
+                "documents_total",
+                "Documents in bodies: those that were read, and why not all of others was.",
+                &["outcome"],
+            ),
             rejections: counters(
                 registry,
                 "rejections_total",

@@ -2,6 +2,7 @@
 //!
 //! The fuzzer calls these functions, and so do ordinary tests, over the corpora and over mutations of them.
 
+pub mod attachment;
 pub mod audit;
 pub mod config;
 pub mod http;
@@ -15,10 +16,11 @@ pub mod text;
 pub type Check = fn(&[u8]);
 
 /// Every target: its name, which is that of its corpus, and what is checked.
-pub const TARGETS: [(&str, Check); 26] = [
+pub const TARGETS: [(&str, Check); 27] = [
     ("agent", identity::agent),
     ("amazon_events", stream::amazon_events),
     ("array", stream::array),
+    ("attachment", attachment::file),
     ("audit_segment", audit::segment),
     ("call", identity::call),
     ("coding", http::coding),

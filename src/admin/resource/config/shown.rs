@@ -170,6 +170,8 @@ pub struct PolicyDocument {
     pub fail_mode: Option<String>,
     /// How a stream ends that is blocked.
     pub stream_block: Option<String>,
+    /// What is done about documents that a body brings: `pass`, `inspect` or `require`.
+    pub documents: Option<String>,
     /// The policy that is tried beside it.
     pub shadow: Option<String>,
     /// What it does by category.
@@ -233,6 +235,16 @@ pub struct LimitsDocument {
     pub stream_lanes_max: u64,
     /// The most parts of a multipart body.
     pub multipart_parts_max: u64,
+    /// The most bytes of text that are read of one document.
+    pub document_text_bytes_max: u64,
+    /// The most bytes that the streams of one document may unfold to.
+    pub document_expanded_bytes_max: u64,
+    /// The most entries of archives in one document.
+    pub document_entries_max: u64,
+    /// The most objects of PDFs in one document.
+    pub document_objects_max: u64,
+    /// How deep files may lie within files.
+    pub document_depth_max: u64,
     /// The most requests that one caller may have under way; 0: any number.
     pub concurrent_requests_per_caller: u64,
     /// The most upgraded connections that one caller may have open; 0: as many as requests.

@@ -10,6 +10,7 @@ use crate::llm::json::JsonString;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::Inspector;
+use crate::policy::inspect::attached::Attached;
 use crate::policy::inspect::layer3;
 use crate::policy::inspect::names;
 use crate::policy::inspect::text::Sheet;
@@ -30,6 +31,9 @@ pub(super) enum Standing {
 
 /// What the names of members are known as, beside texts of channels.
 const OF_NAMES: u8 = 0x80;
+
+/// What documents are known as, beside texts of channels.
+const OF_DOCUMENTS: u8 = 0x20;
 
 /// Asks for texts that were clean before: of requests, whose history comes again with each turn; and for names that were,
 /// such as those of an API's own members, which come with each body.
@@ -57,6 +61,14 @@ impl Recall {
         }
     }
 
+    /// Returns the standing of a document.
+    fn of_document(&self, sheet: &Sheet<'_, '_>, attached: &Attached) -> Standing {
+        let Some(circumstances) = self.texts else { return Standing::Unknown };
+        let (channel, file) = attached.told();
+        let reading = layer3::reading(sheet.inspector.judged(), channel) ^ names::reading(channel, file);
+        known(sheet, circumstances, reading ^ OF_DOCUMENTS, file)
+    }
+
     /// Returns the standing of a text; one that may be a secret for its name, or hold a value to be put back, is
     /// always read.
     pub(super) fn standing(
@@ -75,6 +87,19 @@ impl Recall {
         }
         let reading = layer3::reading(sheet.inspector.judged(), channel) ^ names::reading(channel, alone);
         known(sheet, circumstances, reading, alone)
+    }
+}
+
+/// Finds the documents among the strings of a JSON text, to be read once its texts are.
+pub(super) fn find_documents(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
+    let recall = Recall::of(sheet);
+    for string in &document.strings {
+        let Some(attached) = Attached::of_string(sheet.inspector, text, document, string) else { continue };
+        match recall.of_document(sheet, &attached) {
+            Standing::Clean => sheet.attachments.pass(),
+            Standing::New(tag) => sheet.attachments.push(attached.known_by(tag)),
+            Standing::Unknown => sheet.attachments.push(attached),
+        }
     }
 }
 

@@ -1,0 +1,75 @@
+//! The strings of a PDF that are for people: in notes, fields, outlines, properties.
+
+use super::object::Object;
+use crate::attachment::text;
+
+/// Names whose values are no text of anybody's: checksums, signatures, dates, settings.
+const OTHERS: &[&str] = &[
+    "ByteRange",
+    "Cert",
+    "CharSet",
+    "CreationDate",
+    "DA",
+    "ID",
+    "Lang",
+    "M",
+    "ModDate",
+    "O",
+    "OE",
+    "Ordering",
+    "Panose",
+    "Perms",
+    "Registry",
+    "U",
+    "UE",
+];
+/// How deep values are looked into.
+const DEPTH_MAX: usize = 64;
+/// Of so many signs of a text at most one is a control character.
+const TEXT_SIGNS_PER_CONTROL_MIN: usize = 16;
+
+/// Adds what the strings within an object say, a line each.
+pub(super) fn gather(object: &Object, into: &mut String) {
+    add(object, into, DEPTH_MAX);
+}
+
+fn add(object: &Object, into: &mut String, depth: usize) {
+    let Some(depth) = depth.checked_sub(1) else { return };
+    match object {
+        Object::Text(bytes) => {
+            if let Some(text) = of(bytes) {
+                into.push_str(&text);
+                into.push('\n');
+            }
+        }
+        Object::Array(items) => items.iter().for_each(|item| add(item, into, depth)),
+        Object::Dict(dict) => {
+            let is_signature = dict.has("ByteRange");
+            for (name, value) in &dict.0 {
+                let is_other = OTHERS.iter().any(|other| other.as_bytes() == name)
+                    || is_signature && name == b"Contents";
+                if !is_other {
+                    add(value, into, depth);
+                }
+            }
+        }
+        Object::Null
+        | Object::Bool(_)
+        | Object::Number(_)
+        | Object::Name(_)
+        | Object::Ref(_)
+        | Object::Word(_) => {}
+    }
+}
+
+/// Returns what a string says, unless it says nothing.
+fn of(bytes: &[u8]) -> Option<String> {
+    let text = match bytes {
+        [0xfe, 0xff, ..] | [0xff, 0xfe, ..] | [0xef, 0xbb, 0xbf, ..] => text::of(bytes),
+        _ => bytes.iter().map(|byte| char::from(*byte)).collect(),
+    };
+    let is_control = |sign: &char| sign.is_control() && !sign.is_whitespace();
+    let controls = text.chars().filter(is_control).count();
+    let is_text = controls * TEXT_SIGNS_PER_CONTROL_MIN <= text.chars().count();
+    (is_text && !text.trim().is_empty()).then_some(text)
+}
