@@ -91,7 +91,8 @@ impl Layers {
 
     /// Asks all layers whether a text of a request is an attack, however it is spelt.
     pub fn outcome(&self, text: &str, origin: Origin) -> Outcome {
-        let mut findings = self.scanner.scan_spelt(text.as_bytes(), &self.all).unwrap_or_default();
+        let searched = self.scanner.scan_spelt(text.as_bytes(), &self.all);
+        let mut findings = searched.map(|searched| searched.findings).unwrap_or_default();
         let layer1 = self.surest(&findings);
         let learned = self.learned(text, origin, &findings);
         let layer3 = learned.as_ref().map(|finding| finding.confidence);

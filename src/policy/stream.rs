@@ -338,7 +338,7 @@ impl StreamInspector {
         }
         let wanted = inspector.policy.looked_for(inspector.judged());
         let findings = under(name, text, |text| match is_message {
-            true => ruleset.scanner.scan_spelt(text, wanted),
+            true => ruleset.scanner.scan_spelt(text, wanted).map(|searched| searched.findings),
             false => ruleset.scanner.scan(text, wanted),
         });
         let mut findings = findings.map_err(Unreadable::from)?;

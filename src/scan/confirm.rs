@@ -261,7 +261,8 @@ impl Confirm {
                 _ => break,
             }
         }
-        Ok(cursor)
+        // Whatever may begin before was found, so that no candidate nearby has it searched again.
+        Ok(cursor.max(last))
     }
 
     /// Finds the leftmost match in the span of the input.

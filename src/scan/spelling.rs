@@ -6,7 +6,9 @@
 //! way: what is spelt can only be told when it is complete.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use crate::scan::classifier::Spellings;
 use crate::scan::decode;
 use crate::scan::decode::Lines;
 use crate::scan::scanner::ScanFault;
@@ -36,6 +38,7 @@ mod unescaped;
 
 use self::letters::Cipher;
 use self::marks::Mark;
+use self::marks::Marked;
 pub(super) use self::marks::Marks;
 
 /// Longer texts are read piece by piece, in bytes.
@@ -44,12 +47,30 @@ const PIECE_BYTES: usize = 1 << 18;
 /// How much of a piece the next one begins with, in bytes: what is spelt and looked for is shorter.
 const OVERLAP_BYTES: usize = 1 << 14;
 
+/// What was found in a whole text.
+#[derive(Debug)]
+pub struct Searched {
+    /// The findings, in offsets of the text.
+    pub findings: Vec<Finding>,
+    /// The other spellings of it, for a model.
+    pub spellings: Spellings,
+}
+
+/// The readings of a text in other spellings, for all who look into them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readings {
+    /// Those of each piece of the text that has any.
+    pieces: Vec<(Range<usize>, Vec<Spelt>)>,
+}
+
 /// A reading of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spelt {
     spelling: Spelling,
     view: View,
     origin: Origin,
+    /// Whether nothing but the beginning of a key tells it.
+    is_of_key: bool,
 }
 
 /// How a reading leads back to its text.
@@ -91,7 +112,7 @@ impl Scanner {
     ///
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
-    pub fn scan_spelt(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
+    pub fn scan_spelt(&self, text: &[u8], wanted: &DetectorSet) -> Result<Searched, ScanFault> {
         self.spelt_beside(self.scan(text, wanted)?, text, wanted)
     }
 
@@ -99,7 +120,7 @@ impl Scanner {
     ///
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
-    pub fn scan_spelt_beyond(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
+    pub fn scan_spelt_beyond(&self, text: &[u8], wanted: &DetectorSet) -> Result<Searched, ScanFault> {
         self.spelt_beside(self.scan_beyond(text, wanted)?, text, wanted)
     }
 
@@ -138,14 +159,16 @@ impl Scanner {
         mut found: Vec<Finding>,
         text: &[u8],
         wanted: &DetectorSet,
-    ) -> Result<Vec<Finding>, ScanFault> {
-        let plain = found.len();
+    ) -> Result<Searched, ScanFault> {
+        let (plain, mut readings) = (found.len(), Readings::default());
         for piece in pieces(text.len()) {
-            self.scan_piece(text, piece, wanted, &mut found)?;
+            let spelt = self.scan_piece(text, piece.clone(), wanted, &mut found)?;
+            readings.push(piece, spelt);
         }
         self.scan_columns(text, wanted, &mut found)?;
         self.scan_unescaped(text, wanted, &mut found)?;
-        Ok(if found.len() == plain { found } else { merged(found) })
+        let findings = if found.len() == plain { found } else { merged(found) };
+        Ok(Searched { findings, spellings: Spellings::Made(Arc::new(readings)) })
     }
 
     /// Adds the secrets and the personal data that are found in the tables of a text, where each cell stands behind its name.
@@ -163,37 +186,39 @@ impl Scanner {
         Ok(())
     }
 
-    /// Adds what is found in the other spellings of a piece of a text, and of what is encoded in it.
+    /// Adds what is found in the other spellings of a piece of a text, and of what is encoded in it; returns those of the
+    /// piece itself.
     fn scan_piece(
         &self,
         text: &[u8],
         piece: Range<usize>,
         wanted: &DetectorSet,
         found: &mut Vec<Finding>,
-    ) -> Result<(), ScanFault> {
+    ) -> Result<Vec<Spelt>, ScanFault> {
         let part = text.get(piece.clone()).unwrap_or_default();
         let in_text = |range: Range<usize>| range.start + piece.start..range.end + piece.start;
-        self.scan_readings(part, wanted, |finding| found.push(placed(finding, None, in_text)))?;
+        let readings =
+            self.scan_readings(part, wanted, |finding| found.push(placed(finding, None, in_text)))?;
         for (encoding, view) in encoded(part) {
             let in_text = |range: Range<usize>| in_text(view.source_range(range));
             self.scan_readings(view.bytes(), wanted, |finding| {
                 found.push(placed(finding, Some(encoding), in_text));
             })?;
         }
-        Ok(())
+        Ok(readings)
     }
 
-    /// Hands out what is found in the other spellings of a text, in its offsets.
+    /// Hands out what is found in the other spellings of a text, in its offsets; returns these.
     fn scan_readings(
         &self,
         text: &[u8],
         wanted: &DetectorSet,
         mut note: impl FnMut(Finding),
-    ) -> Result<(), ScanFault> {
+    ) -> Result<Vec<Spelt>, ScanFault> {
         let marks = self.spelling_marks()?;
         let readings = readings(text, marks)?;
         if readings.is_empty() {
-            return Ok(());
+            return Ok(readings);
         }
         let orders = self.of(wanted, &[Category::Injection, Category::Exfiltration]);
         let keys = self.of(wanted, &[Category::Injection, Category::Exfiltration, Category::Secrets]);
@@ -211,7 +236,7 @@ impl Scanner {
             let inner = self.scan(spelt.view.bytes(), looked_for)?.into_iter().filter(is_meant);
             inner.for_each(|finding| note(spelt.outer(finding, text.len())));
         }
-        Ok(())
+        Ok(readings)
     }
 
     /// Returns what tells other spellings: of orders, and of the values whose beginnings detectors name.
@@ -229,10 +254,40 @@ impl Scanner {
     }
 }
 
+impl Readings {
+    /// Returns the readings of a text that may give orders.
+    pub(super) fn of_orders(text: &[u8]) -> Self {
+        let mut made = Self::default();
+        for piece in pieces(text.len()) {
+            let part = text.get(piece.clone()).unwrap_or_default();
+            // A text with too much to unpack has been refused by the patterns.
+            let readings = Marks::of_orders().and_then(|marks| readings(part, marks));
+            made.push(piece, readings.unwrap_or_default());
+        }
+        made
+    }
+
+    fn push(&mut self, piece: Range<usize>, readings: Vec<Spelt>) {
+        if !readings.is_empty() {
+            self.pieces.push((piece, readings));
+        }
+    }
+
+    /// Returns where each piece of the text is that has readings, and these.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = (Range<usize>, &[Spelt])> {
+        self.pieces.iter().map(|(piece, readings)| (piece.clone(), &**readings))
+    }
+}
+
 impl Spelt {
     /// Returns what the text says in this spelling.
     pub(super) fn bytes(&self) -> &[u8] {
         self.view.bytes()
+    }
+
+    /// Tells whether it is worth looking for orders in it.
+    pub(super) fn may_order(&self) -> bool {
+        !self.is_of_key
     }
 
     /// Returns the step that was undone for it.
@@ -304,7 +359,7 @@ pub(super) fn together(text: &[u8]) -> Option<View> {
 }
 
 /// Returns the pieces in which a text of a length is read.
-pub(super) fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
+fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
     let last = length.saturating_sub(OVERLAP_BYTES).max(1);
     (0..last).step_by(PIECE_BYTES - OVERLAP_BYTES).map(move |start| start..(start + PIECE_BYTES).min(length))
 }
@@ -313,10 +368,11 @@ pub(super) fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
 ///
 /// # Errors
 /// There is more to unpack than a text may have.
-pub(super) fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFault> {
+fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text)?;
     found.extend(unfilled(text));
-    for mark in marks.of(text)? {
+    for Marked { mark, is_of_key } in marks.of(text)? {
+        let known = found.len();
         match mark {
             Mark::Cipher(Cipher::Moved(places)) => {
                 found.push(same(Spelling::Caesar, letters::moved(text, places)));
@@ -332,6 +388,7 @@ pub(super) fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFau
                 found.extend([b'i', b'l'].map(|one| same(Spelling::Leet, letters::unleeted(text, one))))
             }
         }
+        found.iter_mut().skip(known).for_each(|spelt| spelt.is_of_key = is_of_key);
     }
     Ok(found)
 }
@@ -362,7 +419,7 @@ fn same(spelling: Spelling, bytes: Vec<u8>) -> Spelt {
 }
 
 fn viewed(spelling: Spelling, view: View) -> Spelt {
-    Spelt { spelling, view, origin: Origin::View }
+    Spelt { spelling, view, origin: Origin::View, is_of_key: false }
 }
 
 #[cfg(test)]

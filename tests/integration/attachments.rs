@@ -52,7 +52,7 @@ pub struct Way {
 pub fn ways(file: &[u8], media_type: &str) -> Vec<Way> {
     let base64 = STANDARD.encode(file);
     let url = format!("data:{media_type};base64,{base64}");
-    let lines = base64.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).unwrap());
+    let lines = base64.as_bytes().chunks(76).map(|line| std::str::from_utf8(line).expect("base64 is ASCII"));
     let lines = lines.collect::<Vec<_>>().join("\r\n");
     let in_json = |path, body: Value| Way { path, fields: JSON, body: body.to_string().into_bytes() };
     let user = |content: Value| json!({ "model": "m", "max_tokens": 9, "messages": [{ "role": "user", "content": [content] }] });

@@ -28,9 +28,9 @@ use crate::policy::inspect::layer3;
 use crate::policy::inspect::names;
 use crate::policy::ruleset::Ruleset;
 use crate::redact::mask::sample;
-use crate::scan::classifier::Spellings;
 use crate::scan::classifier::Unjudged;
 use crate::scan::kind::Kind;
+use crate::scan::spelling::Searched;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
@@ -119,10 +119,11 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
     let deadline = began + Duration::from_millis(ruleset.limits.scan_ms);
     let expired = || office.clock.monotonic() >= deadline;
     let mut judged = Ok(());
-    let findings = ruleset.scanner.scan_spelt(content.as_bytes(), wanted).map(|mut findings| {
+    let searched = ruleset.scanner.scan_spelt(content.as_bytes(), wanted);
+    let findings = searched.map(|Searched { mut findings, spellings }| {
         let judge = layer3::Judge { ruleset, wanted, trial: None, expired: &expired };
         let of_person = (Direction::Request, Channel::User);
-        judged = layer3::find(judge, content.as_bytes(), of_person, Spellings::All, &mut findings);
+        judged = layer3::find(judge, content.as_bytes(), of_person, spellings, &mut findings);
         let named = names::find(ruleset, wanted, content.as_bytes(), Channel::User, &expired);
         if named.is_err() {
             judged = Err(Unjudged::Late);

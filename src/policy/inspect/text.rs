@@ -35,6 +35,7 @@ use crate::redact::splice::splice;
 use crate::redact::token::Vault;
 use crate::scan::classifier::Spellings;
 use crate::scan::scanner::ScanFault;
+use crate::scan::spelling::Searched;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
@@ -168,8 +169,11 @@ impl<'a, 'v> Sheet<'a, 'v> {
         if (self.inspector.expired)() {
             return Err(Unreadable::Late);
         }
-        let findings = under(name, text, |text| self.scan(text))?;
-        self.report(text, (channel, Spellings::All), written, findings, &mut raw)
+        let Searched { findings, spellings } = match name.is_empty() {
+            true => self.search(text)?,
+            false => all_spellings(under(name, text, |text| self.scan(text))?),
+        };
+        self.report(text, (channel, spellings), written, findings, &mut raw)
     }
 
     /// Scans one text of the body in which no pattern can match as it stands: what its reader takes it for, and what
@@ -185,11 +189,11 @@ impl<'a, 'v> Sheet<'a, 'v> {
             return Err(Unreadable::Late);
         }
         let scanner = &self.inspector.ruleset.scanner;
-        let findings = match self.inspector.judged() {
+        let Searched { findings, spellings } = match self.inspector.judged() {
             Direction::Request => scanner.scan_spelt_beyond(text, &self.wanted),
-            Direction::Response => scanner.scan_tabled_beyond(text, &self.wanted),
+            Direction::Response => scanner.scan_tabled_beyond(text, &self.wanted).map(all_spellings),
         }?;
-        self.report(text, (channel, Spellings::All), written, findings, &mut raw)
+        self.report(text, (channel, spellings), written, findings, &mut raw)
     }
 
     /// Lets the model alone read one text of the body, in which no pattern can match and which is not spelt otherwise.
@@ -241,10 +245,15 @@ impl<'a, 'v> Sheet<'a, 'v> {
 
     /// Scans a whole text: of a request in every spelling, of a response as a stream of it would be, and its tables.
     pub(super) fn scan(&self, text: &[u8]) -> Result<Vec<Finding>, ScanFault> {
+        Ok(self.search(text)?.findings)
+    }
+
+    /// Scans a whole text, and tells in what of it a model may find other spellings.
+    fn search(&self, text: &[u8]) -> Result<Searched, ScanFault> {
         let scanner = &self.inspector.ruleset.scanner;
         match self.inspector.judged() {
             Direction::Request => scanner.scan_spelt(text, &self.wanted),
-            Direction::Response => scanner.scan_tabled(text, &self.wanted),
+            Direction::Response => scanner.scan_tabled(text, &self.wanted).map(all_spellings),
         }
     }
 
@@ -383,6 +392,11 @@ impl<'a, 'v> Sheet<'a, 'v> {
             prompt,
         }
     }
+}
+
+/// Returns findings of a text in which a model is to look for other spellings itself.
+fn all_spellings(findings: Vec<Finding>) -> Searched {
+    Searched { findings, spellings: Spellings::All }
 }
 
 /// Scans a text as the value of a member, as `"name": "text"` reads; without a name, as it stands.

@@ -11,7 +11,9 @@
 
 use std::fmt::Debug;
 use std::ops::Range;
+use std::sync::Arc;
 
+use crate::scan::spelling::Readings;
 use crate::scan::threat::Confidence;
 
 pub mod card;
@@ -56,7 +58,7 @@ pub enum Head {
 }
 
 /// What is known of a text from elsewhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Signals {
     /// Findings of injection of medium confidence.
     pub medium: usize,
@@ -69,13 +71,15 @@ pub struct Signals {
 }
 
 /// What of a text a model reads in other spellings.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Spellings {
-    /// Nothing: the text still grows, or has no other spelling.
+    /// Nothing: the text still grows, or nothing in it has another spelling.
     #[default]
     Unread,
     /// What stands in it, and what is encoded in it.
     All,
+    /// The same, of which the readings of what stands in it were made already.
+    Made(Arc<Readings>),
 }
 
 /// What a model says of a text.

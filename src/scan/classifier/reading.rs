@@ -1,5 +1,6 @@
 //! What of a text a model gets to read: its canonical view, what is encoded in it, and its other spellings.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use super::Classifier;
@@ -12,7 +13,7 @@ use crate::scan::decode;
 use crate::scan::decode::Lines;
 use crate::scan::decode::RUN_BYTES_MIN;
 use crate::scan::spelling;
-use crate::scan::spelling::Marks;
+use crate::scan::spelling::Readings;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::Decoded;
 use crate::scan::threat::Encoding;
@@ -73,12 +74,16 @@ pub fn judge(
     signals: &Signals,
     expired: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<Told>, Unjudged> {
-    let per_byte = match signals.spellings {
+    let per_byte = match &signals.spellings {
         Spellings::Unread => DECODED_PER_BYTE,
-        Spellings::All => DECODED_PER_BYTE + SPELT_PER_BYTE,
+        Spellings::All | Spellings::Made(_) => DECODED_PER_BYTE + SPELT_PER_BYTE,
     };
     let mut budget = text.len().saturating_mul(per_byte);
-    Asked { model, origin, signals, expired }.read(text, DEPTH_MAX, &mut budget)
+    let made = match &signals.spellings {
+        Spellings::Made(readings) => Some(&**readings),
+        Spellings::Unread | Spellings::All => None,
+    };
+    Asked { model, origin, signals, expired }.read(text, made, DEPTH_MAX, &mut budget)
 }
 
 /// A model, and what it is told of every reading of a text.
@@ -90,16 +95,23 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    fn read(&self, text: &[u8], depth: usize, budget: &mut usize) -> Result<Option<Told>, Unjudged> {
+    /// Judges a text in all its readings; those in other spellings may have been made already.
+    fn read(
+        &self,
+        text: &[u8],
+        made: Option<&Readings>,
+        depth: usize,
+        budget: &mut usize,
+    ) -> Result<Option<Told>, Unjudged> {
         if text.len() < TEXT_BYTES_MIN {
             return Ok(None);
         }
         let canonical = view::canonical(text);
         let mut told = self.read_plain(text, canonical.as_ref())?;
         told = worst(told, self.read_together(text))?;
-        told = rather_plain(told, self.read_spelt(text, depth, budget))?;
+        told = rather_plain(told, self.read_spelt(text, made, depth, budget))?;
         if let Some(view) = &canonical {
-            let spelt = self.read_spelt(view.bytes(), depth, budget);
+            let spelt = self.read_spelt(view.bytes(), None, depth, budget);
             told = rather_plain(told, spelt.map(|told| told.map(|told| told.within(text, view))))?;
         }
         worst(told, self.read_within(text, depth, budget))
@@ -119,24 +131,31 @@ impl Asked<'_> {
     }
 
     /// Judges the other spellings of a text, unless it still grows.
-    fn read_spelt(&self, text: &[u8], depth: usize, budget: &mut usize) -> Result<Option<Told>, Unjudged> {
+    fn read_spelt(
+        &self,
+        text: &[u8],
+        made: Option<&Readings>,
+        depth: usize,
+        budget: &mut usize,
+    ) -> Result<Option<Told>, Unjudged> {
         if depth == 0 || self.signals.spellings == Spellings::Unread {
             return Ok(None);
         }
+        let made = match made {
+            Some(made) => Cow::Borrowed(made),
+            None => Cow::Owned(Readings::of_orders(text)),
+        };
         let mut told = None;
-        for piece in spelling::pieces(text.len()) {
-            let part = text.get(piece.clone()).unwrap_or_default();
-            // A text with too much to unpack has been refused by the patterns.
-            let readings = Marks::of_orders().and_then(|marks| spelling::readings(part, marks));
-            for spelt in readings.unwrap_or_default().into_iter().filter(|it| says_something(it.bytes())) {
+        for (piece, readings) in made.pieces() {
+            for spelt in readings.iter().filter(|it| it.may_order() && says_something(it.bytes())) {
                 let Some(rest) = budget.checked_sub(spelt.bytes().len()) else { return Ok(told) };
                 *budget = rest;
                 let place = |window: Range<usize>| {
-                    let window = spelt.place(&window, part.len());
+                    let window = spelt.place(&window, piece.len());
                     window.start + piece.start..window.end + piece.start
                 };
                 let undone = |inner: Told| inner.undone(spelt.step(), place);
-                let inner = self.read(spelt.bytes(), depth - 1, budget);
+                let inner = self.read(spelt.bytes(), None, depth - 1, budget);
                 told = worst(told, inner.map(|inner| inner.map(undone).filter(|it| !it.goes_to_and_fro())))?;
             }
         }
@@ -185,7 +204,7 @@ impl Asked<'_> {
         let bytes = run.view.bytes();
         let is_written = bytes.contains(&b' ') || !bytes.is_ascii();
         let told = match is_written {
-            true => self.read(bytes, depth - 1, budget)?,
+            true => self.read(bytes, None, depth - 1, budget)?,
             false => self.read_within(bytes, depth - 1, budget)?,
         };
         Ok(told.map(|told| told.undone(run.encoding, |window| run.view.source_range(window))))

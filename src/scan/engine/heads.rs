@@ -28,13 +28,13 @@ pub(super) struct Heads {
 #[derive(Debug, Default)]
 struct Tables {
     tables: Vec<Table>,
-    /// The bytes that one of them begins with.
-    begins: ByteSet,
 }
 
-/// As many beginnings as a word has bits.
+/// As many beginnings as a word has bits, all of which begin with bytes of the same kinds.
 #[derive(Debug, Default)]
 struct Table {
+    /// The bytes that one of them begins with.
+    begins: ByteSet,
     /// By place and byte: the shapes that agree.
     rows: Vec<[u64; 256]>,
     /// By place: the shapes that end there.
@@ -105,8 +105,11 @@ impl Heads {
 
 impl Tables {
     fn add(&mut self, group: u32, lead: &Lead) {
-        self.begins = lead.places.first().map_or(self.begins, |set| self.begins.union(*set));
-        match self.tables.last_mut().filter(|table| table.groups.len() < u64::BITS as usize) {
+        let kinds = lead.places.first().map(kinds_of);
+        let is_room = |table: &&mut Table| {
+            table.groups.len() < u64::BITS as usize && Some(kinds_of(&table.begins)) == kinds
+        };
+        match self.tables.iter_mut().find(is_room) {
             Some(table) => table.add(group, lead),
             None => {
                 let mut table = Table::default();
@@ -117,12 +120,14 @@ impl Tables {
     }
 
     fn walk(&self, text: &[u8], at: usize, first: u8, report: &mut impl FnMut(u32, usize) -> bool) -> bool {
-        !self.begins.contains(first) || self.tables.iter().all(|table| table.walk(text, at, report))
+        let mut tables = self.tables.iter().filter(|table| table.begins.contains(first));
+        tables.all(|table| table.walk(text, at, report))
     }
 }
 
 impl Table {
     fn add(&mut self, group: u32, lead: &Lead) {
+        self.begins = lead.places.first().map_or(self.begins, |set| self.begins.union(*set));
         let bit = 1 << self.groups.len();
         self.groups.push(group);
         let width = self.rows.len().max(lead.places.len());
@@ -157,6 +162,12 @@ impl Table {
         }
         true
     }
+}
+
+/// Returns of which kinds the bytes of a set are: digits, letters, signs.
+fn kinds_of(set: &ByteSet) -> [bool; 3] {
+    let has = |is_of: fn(&u8) -> bool| (0..=u8::MAX).any(|byte| set.contains(byte) && is_of(&byte));
+    [has(u8::is_ascii_digit), has(u8::is_ascii_alphabetic), has(|byte| !byte.is_ascii_alphanumeric())]
 }
 
 /// Tells whether a byte is one that beginnings begin with.

@@ -45,28 +45,31 @@ const TELLING_MIN: usize = 2;
 /// How many bytes are looked at together.
 const STEP: usize = size_of::<u64>();
 
+/// One in each of them, and the highest bit of each.
+const ONES: u64 = u64::MAX / 255;
+const HIGH: u64 = ONES * 0x80;
+
 /// Tells whether a few letters or digits in a row stand one by one, with one to three signs between them.
 pub(super) fn stand_apart(text: &[u8]) -> bool {
     if text.is_ascii() { stand_apart_in_ascii(text) } else { stand_apart_beyond(text) }
 }
 
 fn stand_apart_beyond(text: &[u8]) -> bool {
-    let (mut at, mut row) = (0, Row::of(text));
-    while let Some(sign) = Sign::at(text, at) {
-        if !sign.is_of_word() {
-            at += sign.width;
-            continue;
-        }
-        let end = letter_end(text, at);
-        let word_end = word_end(text, end);
-        if end < word_end {
-            row.count = 0;
-        } else if row.take(at..end) {
-            return true;
-        }
-        at = word_end;
-    }
-    false
+    has_row(text, between_words(text, APART_GLANCE))
+}
+
+/// Tells whether a few letters stand one by one in one of some stretches of a text.
+fn has_row(text: &[u8], mut stretches: impl Iterator<Item = Range<usize>>) -> bool {
+    let mut row = Row::of(text);
+    stretches.any(|stretch| {
+        words(text, stretch).any(|word| match word {
+            Word::Letter(letter) => row.take(letter),
+            Word::Letters => {
+                row.count = 0;
+                false
+            }
+        })
+    })
 }
 
 fn stand_apart_in_ascii(text: &[u8]) -> bool {
@@ -128,14 +131,22 @@ fn is_separator(between: &[u8]) -> bool {
     (1..=APART_SIGNS_MAX).contains(&gaps) && kinds(between).all(|kind| kind == Kind::Gap)
 }
 
-/// Returns the high bit of each of up to eight bytes that is a letter or a digit, the first byte lowest.
-fn alphanumerics(bytes: &[u8]) -> u64 {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGH: u64 = ONES * 0x80;
-    let word = match <[u8; 8]>::try_from(bytes) {
+/// Returns up to eight bytes as a number, the first byte lowest.
+fn word_of(bytes: &[u8]) -> u64 {
+    match <[u8; STEP]>::try_from(bytes) {
         Ok(bytes) => u64::from_le_bytes(bytes),
         Err(_) => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-    };
+    }
+}
+
+/// Returns the high bit of each of up to eight bytes that is beyond ASCII, the first byte lowest.
+fn beyond_ascii(bytes: &[u8]) -> u64 {
+    word_of(bytes) & HIGH
+}
+
+/// Returns the high bit of each of up to eight bytes that is a letter or a digit, the first byte lowest.
+fn alphanumerics(bytes: &[u8]) -> u64 {
+    let word = word_of(bytes);
     // No byte carries into the next: each is below 0x80, and so is what is added.
     let within = |bytes: u64, first: u8, last: u8| {
         (bytes + ONES * u64::from(0x80 - first)) & !(bytes + ONES * u64::from(0x7f - last))
@@ -156,26 +167,62 @@ pub(super) fn spaced_beyond(text: &[u8]) -> Option<View> {
     reading.is_beyond.then(|| reading.whole()).flatten()
 }
 
-/// Reads a text.
-fn read(reading: &mut Reading<'_>) {
-    let text = reading.text;
-    let mut at = 0;
-    while let Some(sign) = Sign::at(text, at) {
-        if !sign.is_of_word() {
-            at += sign.width;
-            continue;
+/// A word of a text.
+enum Word {
+    /// One letter, with what belongs to it.
+    Letter(Range<usize>),
+    /// More than one.
+    Letters,
+}
+
+/// Returns the words of a stretch of a text that neither begins nor ends within one.
+fn words(text: &[u8], stretch: Range<usize>) -> impl Iterator<Item = Word> + '_ {
+    let mut at = stretch.start;
+    std::iter::from_fn(move || {
+        while at < stretch.end {
+            let sign = Sign::at(text, at)?;
+            if !sign.is_of_word() {
+                at += sign.width;
+                continue;
+            }
+            let (start, end) = (at, letter_end(text, at));
+            at = word_end(text, end);
+            return Some(if end == at { Word::Letter(start..end) } else { Word::Letters });
         }
-        let end = letter_end(text, at);
-        let word_end = word_end(text, end);
-        if end < word_end || !reading.goes_on_at(at) {
-            reading.end_row();
+        None
+    })
+}
+
+/// Returns the stretches of a text from one word with two ASCII letters or digits side by side to the next such word, as far
+/// as there may be so many letters between.
+///
+/// Most words are such, and no row of letters goes on over one.
+fn between_words(text: &[u8], letters_min: u32) -> impl Iterator<Item = Range<usize>> + '_ {
+    let (mut stretches, mut at, mut before) = (text.chunks(STEP), 0, 0);
+    let (mut start, mut count) = (0, 0);
+    std::iter::from_fn(move || {
+        for bytes in stretches.by_ref() {
+            let (here, beyond) = (alphanumerics(bytes), beyond_ascii(bytes));
+            let (pairs, letters) = (here & (here << 8 | before >> 56), here | beyond);
+            let from = at;
+            (at, before) = (at + bytes.len(), here);
+            if pairs == 0 {
+                count += letters.count_ones();
+                continue;
+            }
+            // No row has room between two pairs of so few bytes.
+            let (first, last) = (pairs.trailing_zeros(), 63 - pairs.leading_zeros());
+            let counted = count + (letters & ((1 << first) - 1)).count_ones();
+            let stretch = start..from + first as usize / 8 + 1;
+            start = (from + last as usize / 8).saturating_sub(1);
+            count = (letters >> last >> 1).count_ones();
+            if counted >= letters_min {
+                return Some(stretch);
+            }
         }
-        if end == word_end {
-            reading.row.push(at..end);
-        }
-        at = word_end;
-    }
-    reading.end_row();
+        let counted = std::mem::take(&mut count);
+        (counted >= letters_min).then_some(start..text.len())
+    })
 }
 
 /// A reading of a text as it is made.
@@ -199,9 +246,30 @@ enum Part {
 
 impl<'t> Reading<'t> {
     fn of(text: &'t [u8]) -> Self {
+        Self::within(text, between_words(text, APART_MIN as u32))
+    }
+
+    /// Reads the rows of letters in some stretches of a text.
+    fn within(text: &'t [u8], stretches: impl Iterator<Item = Range<usize>>) -> Self {
         let mut reading = Self { text, view: View::default(), copied: 0, row: Vec::new(), is_beyond: false };
-        read(&mut reading);
+        for stretch in stretches {
+            words(text, stretch).for_each(|word| reading.take(word));
+            reading.end_row();
+        }
         reading
+    }
+
+    /// Takes the next word.
+    fn take(&mut self, word: Word) {
+        match word {
+            Word::Letters => self.end_row(),
+            Word::Letter(letter) => {
+                if !self.goes_on_at(letter.start) {
+                    self.end_row();
+                }
+                self.row.push(letter);
+            }
+        }
     }
 
     /// Tells whether the letter at a place belongs to the row under way.
@@ -389,4 +457,33 @@ fn words_of(stretch: &[Part], letters: &[u8]) -> (Vec<Part>, usize) {
         at = next;
     }
     (out, telling)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_no_row_goes_on_over_parts_what_is_read(
+            words in proptest::collection::vec(
+                prop_oneof![
+                    5 => "[a-c1é́я]",
+                    1 => "[a-c1é́яक्]{1,3}",
+                    6 => r"[ .,\n)\-]{1,2}",
+                ],
+                0..60,
+            ),
+        ) {
+            let text = words.concat();
+            let whole = || std::iter::once(0..text.len());
+            let read = Reading::within(text.as_bytes(), whole()).whole();
+            prop_assert_eq!(spaced(text.as_bytes()), read);
+            let has_row = has_row(text.as_bytes(), whole());
+            prop_assert_eq!(stand_apart_beyond(text.as_bytes()), has_row);
+            prop_assert!(!text.is_ascii() || stand_apart(text.as_bytes()) == has_row);
+        }
+    }
 }

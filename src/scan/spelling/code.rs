@@ -12,6 +12,7 @@ use super::group;
 use super::gzip;
 use super::gzip::Budget;
 use super::gzip::Unpacked;
+use super::same;
 use super::viewed;
 use crate::scan::decode::Utf8;
 use crate::scan::scanner::ScanFault;
@@ -140,9 +141,8 @@ impl Spelt {
 pub(super) fn add(spelling: Spelling, bytes: Vec<u8>, run: Range<usize>, found: &mut Vec<Spelt>) {
     let mut bytes = narrow(bytes);
     if clean(&mut bytes) {
-        let mut view = View::default();
-        view.append(&bytes, 0, 1, 1);
-        found.push(Spelt { spelling, view, origin: Origin::Runs(vec![(bytes.len(), run)]) });
+        let origin = Origin::Runs(vec![(bytes.len(), run)]);
+        found.push(Spelt { origin, ..same(spelling, bytes) });
     }
 }
 

@@ -55,10 +55,19 @@ pub(super) enum Mark {
     Spaced,
 }
 
+/// A mark of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Marked {
+    pub(super) mark: Mark,
+    /// Whether nothing but the beginning of a key tells it.
+    pub(super) is_of_key: bool,
+}
+
 /// What is looked for to tell other spellings, and what each says.
 pub(in crate::scan) struct Marks {
     engine: Engine,
-    marks: Vec<Mark>,
+    /// What each shape says.
+    marks: Vec<Marked>,
     /// How keys begin.
     heads: BTreeSet<Box<[u8]>>,
 }
@@ -68,22 +77,24 @@ impl Marks {
     pub(in crate::scan) fn compile<'h>(heads: impl Iterator<Item = &'h str>) -> Option<Self> {
         let heads: BTreeSet<Box<[u8]>> = heads.map(|head| head.as_bytes().into()).collect();
         let (mut shapes, mut marks) = (Vec::new(), Vec::new());
+        let of_order = |mark: Mark| Marked { mark, is_of_key: false };
+        let of_key = |mark: Mark| Marked { mark, is_of_key: true };
         for word in WORDS {
             shapes.push(Shape::caseless(&letters::moved(word.as_bytes(), ROT13)));
-            marks.push(Mark::Cipher(Cipher::Moved(ROT13)));
+            marks.push(of_order(Mark::Cipher(Cipher::Moved(ROT13))));
             shapes.push(Shape::caseless(&word.bytes().rev().collect::<Vec<u8>>()));
-            marks.push(Mark::Reversed);
+            marks.push(of_order(Mark::Reversed));
         }
         for head in &heads {
             shapes.push(Shape::literal(&letters::moved(head, ROT13)));
-            marks.push(Mark::Cipher(Cipher::Moved(ROT13)));
+            marks.push(of_key(Mark::Cipher(Cipher::Moved(ROT13))));
             shapes.push(Shape::literal(&head.iter().rev().copied().collect::<Vec<u8>>()));
-            marks.push(Mark::Reversed);
+            marks.push(of_key(Mark::Reversed));
         }
         for written in LEET_WORDS {
             let expression = format!("(?i:{written})");
             shapes.push(Shape { expression, start: Start::Known { back: 1 }, lead: None });
-            marks.push(Mark::Leet);
+            marks.push(of_order(Mark::Leet));
         }
         let engine = Engine::compile(&shapes).ok()?;
         Some(Self { engine, marks, heads })
@@ -107,31 +118,29 @@ impl Marks {
     ///
     /// # Errors
     /// The text could not be searched.
-    pub(super) fn of(&self, text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
+    pub(super) fn of(&self, text: &[u8]) -> Result<Vec<Marked>, ScanFault> {
         let mut marks = self.find(text)?;
-        for cipher in letters::ciphers(text).into_iter().map(Mark::Cipher) {
-            if !marks.contains(&cipher) {
-                marks.push(cipher);
-            }
+        for mark in letters::ciphers(text).into_iter().map(Mark::Cipher) {
+            note(Marked { mark, is_of_key: false }, &mut marks);
         }
         if apart::stand_apart(text) {
-            marks.push(Mark::Spaced);
+            note(Marked { mark: Mark::Spaced, is_of_key: false }, &mut marks);
         }
         Ok(marks)
     }
 
-    fn find(&self, text: &[u8]) -> Result<Vec<Mark>, ScanFault> {
+    fn find(&self, text: &[u8]) -> Result<Vec<Marked>, ScanFault> {
         let scanned = self.engine.scan(
             text,
             0..text.len(),
             |_| true,
             |runs| {
-                let mut found: Vec<Mark> = Vec::new();
+                let mut found: Vec<Marked> = Vec::new();
                 for Run { group, last, .. } in runs {
                     for shape in self.engine.shapes(*group) {
-                        let Some(mark) = self.marks.get(*shape as usize) else { continue };
-                        if !found.contains(mark) && (*mark != Mark::Leet || letters::has_leet(text, *last)) {
-                            found.push(*mark);
+                        let Some(marked) = self.marks.get(*shape as usize) else { continue };
+                        if marked.mark != Mark::Leet || letters::has_leet(text, *last) {
+                            note(*marked, &mut found);
                         }
                     }
                 }
@@ -139,6 +148,14 @@ impl Marks {
             },
         );
         Ok(scanned?)
+    }
+}
+
+/// Notes a mark among those of a text.
+fn note(marked: Marked, marks: &mut Vec<Marked>) {
+    match marks.iter_mut().find(|known| known.mark == marked.mark) {
+        Some(known) => known.is_of_key &= marked.is_of_key,
+        None => marks.push(marked),
     }
 }
 
@@ -155,10 +172,10 @@ mod tests {
         let shapes = ["ab", "[a]b", "a[b]", "(?:ab)"].map(shape);
         let marks = Marks {
             engine: Engine::compile(&shapes).unwrap(),
-            marks: vec![Mark::Reversed; 4],
+            marks: vec![Marked { mark: Mark::Reversed, is_of_key: true }; 4],
             heads: BTreeSet::new(),
         };
-        assert_eq!(marks.find(b"ab").unwrap(), [Mark::Reversed]);
+        assert_eq!(marks.find(b"ab").unwrap(), [Marked { mark: Mark::Reversed, is_of_key: true }]);
         assert!(matches!(marks.find("ab".repeat(1 << 18).as_bytes()), Err(ScanFault::Engine(_))));
     }
 }

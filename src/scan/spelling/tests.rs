@@ -16,7 +16,7 @@ fn found(text: &str) -> Vec<(String, String)> {
     let detector = fixture::detector("order", "(?i)ignore all previous instructions");
     let injection = crate::scan::detector::Detector { category: Category::Injection, ..detector };
     let scanner = Scanner::compile(vec![injection]).unwrap();
-    let findings = scanner.scan_spelt(text.as_bytes(), &scanner.all()).unwrap();
+    let findings = scanner.scan_spelt(text.as_bytes(), &scanner.all()).unwrap().findings;
     findings.into_iter().map(|it| (text[it.span].to_owned(), it.decoded_from.to_string())).collect()
 }
 
@@ -36,7 +36,7 @@ fn a_key_is_read_turned_round_where_its_detector_tells_how_it_begins() {
         let heads = heads.iter().map(|head| (*head).to_owned()).collect();
         let key = crate::scan::detector::Detector { category: Category::Secrets, heads, ..detector };
         let scanner = Scanner::compile(vec![key]).unwrap();
-        scanner.scan_spelt(text.as_bytes(), &scanner.all()).unwrap().len()
+        scanner.scan_spelt(text.as_bytes(), &scanner.all()).unwrap().findings.len()
     };
     let key = "acme-4a7c91e0b2d3";
     let turned: String = key.chars().rev().collect();

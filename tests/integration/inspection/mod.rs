@@ -26,8 +26,8 @@ mod remarks;
 mod spelt;
 mod tokens;
 mod traffic;
-mod unknown;
 mod typed;
+mod unknown;
 mod waiting;
 mod whole;
 
