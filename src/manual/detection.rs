@@ -37,8 +37,9 @@
 //! (goal: two points less), and of such documents without one 0.0, 2.7 and 3.4 (goal: 1).
 //!
 //! Quiet orders in what tools give back speak neither to a model nor of its instructions: a review that wants payment methods sent to an
-//! address. Of 20 that were written after the patterns for them 14 are reported, a quarter of all with high confidence, and none was
-//! before; of 26 harmless notes, tickets, reviews and mails beside them none is.
+//! address. Of 20 that were written after the patterns for them 14 are reported, and none was
+//! before; of 26 harmless notes, tickets, reviews and mails beside them none is. The default policy records them and stops none: of 25
+//! tickets, playbooks and mails of offices that were written to be mistaken for such orders, four would have been stopped for that alone.
 //!
 //! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its
 //! calls) in windows of 1.5 kB at most, anew for every 512 bytes and at the end, without the other layers' findings. Read like that by the model's version 1.1,
