@@ -95,6 +95,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
         &[
             "access",
             "app",
+            "attachment",
             "clock",
             "config",
             "document",

@@ -1,4 +1,5 @@
-//! `portcullis scan`: what the packs find in files, as a table or as JSON.
+//! `portcullis scan`: what the packs find in files, as a table or as JSON. Of a document (PDF, office file, archive) the texts
+//! are scanned, each on its own.
 
 use std::fs::File;
 use std::io;
@@ -17,6 +18,10 @@ use super::EXIT_FINDINGS;
 use super::complain;
 use super::say;
 use crate::app::compiled::CompiledFolder;
+use crate::attachment;
+use crate::attachment::Bounds;
+use crate::attachment::Form;
+use crate::attachment::Unread;
 use crate::llm::media::Media;
 use crate::redact::mask;
 use crate::scan::classifier::Origin;
@@ -37,6 +42,15 @@ const PIECE_BYTES: usize = 8 << 20;
 const OVERLAP_BYTES: usize = 256 << 10;
 /// Why a text in wide characters is not read: nothing would be found in it.
 const WIDE: &str = "it is UTF-16 or UTF-32, which is not read; convert it to UTF-8 first (iconv)";
+/// How large a document may be, and how much of it is read.
+const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
+const DOCUMENT_BOUNDS: Bounds = Bounds {
+    text_bytes_max: 64 << 20,
+    expanded_bytes_max: 1 << 30,
+    entries_max: 100_000,
+    objects_max: 1_000_000,
+    depth_max: 8,
+};
 /// Larger inputs report progress.
 const PROGRESS_BYTES: u64 = 64 << 20;
 
@@ -71,6 +85,7 @@ pub fn run(arguments: &ScanArguments) -> ExitCode {
     };
     let mut report = Report {
         file: Path::new(""),
+        part: None,
         json: arguments.json,
         scanner: &scanner,
         shelf: &shelf,
@@ -123,6 +138,8 @@ fn compile(plugins: &Path, compiled: Option<&Path>) -> Result<(Scanner, Shelf), 
 /// Findings on their way out, one input after the other.
 struct Report<'a> {
     file: &'a Path,
+    /// The part of a document that is scanned.
+    part: Option<String>,
     json: bool,
     scanner: &'a Scanner,
     shelf: &'a Shelf,
@@ -145,19 +162,32 @@ fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
     let kinds = kinds.filter(|(_, kind)| report.names || !kind.is_named_only()).map(|(id, _)| id);
     let wanted = report.scanner.all().iter().chain(kinds).collect();
     let (mut text, mut base, mut told) = (Vec::new(), 0usize, 0u64);
-    let mut judged_to = 0;
+    let (mut judged_to, mut unread) = (0, None);
     loop {
         let before = text.len();
         let read = input.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut text)?;
         let is_last = read < PIECE_BYTES;
-        if base + before == 0 && Media::looks_wide(&text) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, WIDE));
+        if base + before == 0 {
+            if Media::looks_wide(&text) {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, WIDE));
+            }
+            let (form, is_binary) =
+                (Form::of(&text, if is_last { &text } else { &[] }), Media::looks_binary(&text));
+            if let Some(form) = form.filter(|_| is_last || is_binary) {
+                input.by_ref().take(DOCUMENT_BYTES_MAX).read_to_end(&mut text)?;
+                // A text that only speaks of a format is read as it stands.
+                unread = report.document(&text, form, &wanted)?.filter(|_| is_binary);
+                // What could not be read as what it is may show something as it stands.
+                if is_binary && (unread.is_none() || !is_last) {
+                    return whole(unread);
+                }
+            }
         }
         let until =
             if is_last { text.len() } else { text.len().saturating_sub(OVERLAP_BYTES).max(before / 2) };
         report.piece(&text, judged_to..until, (base, is_last), &wanted)?;
         if is_last {
-            return Ok(());
+            return whole(unread);
         }
         let kept_from = until.saturating_sub(OVERLAP_BYTES);
         report.line += memchr::memchr_iter(b'\n', &text[..kept_from]).count();
@@ -166,6 +196,11 @@ fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
         judged_to = until - kept_from;
         told = progress(file, (base + text.len()) as u64, told);
     }
+}
+
+/// Tells of a document that was not read as a whole.
+fn whole(unread: Option<Unread>) -> io::Result<()> {
+    unread.map_or(Ok(()), |unread| Err(io::Error::new(io::ErrorKind::InvalidData, unread)))
 }
 
 fn progress(file: &Path, read: u64, told: u64) -> u64 {
@@ -179,8 +214,24 @@ fn progress(file: &Path, read: u64, told: u64) -> u64 {
 impl<'a> Report<'a> {
     fn begin(&mut self, file: &'a Path) {
         self.file = file;
+        self.begin_part(None);
+    }
+
+    fn begin_part(&mut self, part: Option<String>) {
+        self.part = part;
         self.line = 1;
         self.reading = Reading::default();
+    }
+
+    /// Scans the texts of a document; returns why that is not all of it, if it is not.
+    fn document(&mut self, file: &[u8], form: Form, wanted: &DetectorSet) -> io::Result<Option<Unread>> {
+        let read = attachment::read(file, form, &DOCUMENT_BOUNDS, &|| false);
+        for part in read.parts {
+            self.begin_part(Some(part.place));
+            self.piece(part.text.as_bytes(), 0..part.text.len(), (0, true), wanted)?;
+        }
+        self.begin_part(None);
+        Ok(read.unread)
     }
 
     fn piece(
@@ -255,6 +306,7 @@ impl<'a> Report<'a> {
             let decoded_from = finding.decoded_from.to_string();
             let finding: Value = json!({
                 "file": self.file.display().to_string(),
+                "part": self.part,
                 "line": line,
                 "start": finding.value.start + base,
                 "end": finding.value.end + base,
@@ -270,7 +322,8 @@ impl<'a> Report<'a> {
             if self.found == 0 {
                 say(&row("PLACE", "SEVERITY", "CATEGORY", "TYPE", "VALUE"));
             }
-            let place = format!("{}:{line}", self.file.display());
+            let part = self.part.iter().map(|part| format!(" {part}:")).collect::<String>();
+            let place = format!("{}:{part}{line}", self.file.display());
             let (severity, category) = (detector.severity.as_str(), detector.category.as_str());
             let value = match finding.decoded_from.to_string() {
                 plain if plain.is_empty() => sample,

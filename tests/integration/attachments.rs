@@ -1,6 +1,6 @@
 //! Documents that callers and tools bring: their texts are read wherever they may lie, and what cannot be read passes.
 
-mod office;
+pub mod office;
 mod pdf;
 
 use std::time::Duration;

@@ -12,6 +12,9 @@ use std::process::Output;
 use std::process::Stdio;
 
 use serde_json::Value;
+use serde_json::json;
+
+use crate::attachments::office::docx;
 
 /// Wrong in a dozen places, each in a way of its own.
 const FAULTY: &str = r#"[proxy]
@@ -260,6 +263,37 @@ fn scan_finds_a_name_that_lies_over_the_border_of_two_pieces() {
     assert_eq!((&person["start"], &person["end"]), (&start.into(), &(start + "Maria Lopez".len()).into()));
     assert_eq!(person["line"], line, "{person}");
     assert_eq!(findings.len(), 2, "a person and a town: {lines}");
+}
+
+#[test]
+fn scan_reads_documents_part_by_part() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, file: &[u8]| fs::write(directory.path().join(name), file).unwrap();
+    let comment = "<?xml version=\"1.0\"?><c><w:p>one</w:p><w:p>card 4111 1111 1111 1111</w:p></c>";
+    let letter = docx("<w:r><w:t>Dear all</w:t></w:r>", &[("word/comments.xml", comment)]);
+    write("letter.docx", &letter);
+    write("cut.docx", &letter[..letter.len() / 2]);
+    write("old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0\0card 4111 1111 1111 1111\0\0");
+    write("about.txt", b"A PDF begins with %PDF-1.7\ncard 4111 1111 1111 1111\n");
+    let (code, found, told) = portcullis(directory.path(), &["scan", "letter.docx"], "");
+    assert_eq!((code, told.as_str()), (Some(3), ""));
+    assert!(
+        found.contains("\nletter.docx: comments:2 ") && found.ends_with("1 finding in 1 input\n"),
+        "{found}"
+    );
+    let (code, found, _) = portcullis(directory.path(), &["scan", "--json", "letter.docx"], "");
+    let found: Value = serde_json::from_str(&found).expect("one finding");
+    assert_eq!((code, &found["part"], &found["line"]), (Some(3), &json!("comments"), &json!(2)));
+    for (name, findings, reason) in
+        [("cut.docx", 0, "it is damaged"), ("old.doc", 1, "its format is not read")]
+    {
+        let (code, found, told) = portcullis(directory.path(), &["scan", name], "");
+        assert_eq!((code, told), (Some(1), format!("{name}: {reason}\n")));
+        assert_eq!(found.matches("payment_card").count(), findings, "{name}: {found}");
+    }
+    let (code, found, told) = portcullis(directory.path(), &["scan", "about.txt"], "");
+    assert_eq!((code, told.as_str()), (Some(3), ""));
+    assert!(found.contains("\nabout.txt:2 "), "{found}");
 }
 
 #[test]
