@@ -68,7 +68,7 @@ impl Shape {
     pub fn of(detector: &Detector) -> Self {
         let pattern = detector.pattern.hir();
         if let Some(lead) = lead::of(&pattern)
-            && (lead.is_telling() || detector.anchor.is_none())
+            && (detector.anchor.is_none() || lead.is_telling())
         {
             return Self::led(lead, |back| Start::Known { back });
         }

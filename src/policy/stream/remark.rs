@@ -105,6 +105,10 @@ impl StreamInspector {
             let text = piece.raw.get(from..until).unwrap_or_default();
             sse::remarks(text).map(move |place| place.start + from..place.end + from)
         });
+        let mut places = places.peekable();
+        if places.peek().is_none() {
+            return Ok(());
+        }
         let is_told = |place: &Range<usize>| {
             held.edits.iter().any(|edit| edit.range.start < place.end && place.start < edit.range.end)
         };
