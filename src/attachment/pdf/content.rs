@@ -29,6 +29,8 @@ const BACK: f64 = -1.0;
 /// Along how much of its size a sign stands in another word, and in another column.
 const GAP: f64 = 0.2;
 const COLUMN: f64 = 2.0;
+/// How many signs in a row may stand for nothing known, as bullets and ornaments do; more are words.
+const UNKNOWN_IN_A_ROW_MAX: usize = 7;
 
 /// A matrix of a transformation.
 type Matrix = [f64; 6];
@@ -57,6 +59,9 @@ pub(super) struct Shown {
     pub(super) aside: String,
     /// The forms that were drawn, by their places among all objects.
     pub(super) forms: Vec<usize>,
+    /// Whether the font of some of its words does not tell what they say.
+    pub(super) is_unreadable: bool,
+    unknown_in_a_row: usize,
     /// Where the text ends, in the plane of the page.
     end: Option<(f64, f64)>,
 }
@@ -291,7 +296,7 @@ impl Painter<'_, '_, '_, '_> {
         }
         let mut width = 0.0;
         for sign in font.shown(codes) {
-            self.shown.text.push_str(&sign.text);
+            self.shown.take(&sign.text);
             let space = if sign.is_space { pen.state.word_space } else { 0.0 };
             width += (sign.width / 1000.0 * pen.state.size + pen.state.sign_space + space) * pen.state.scale;
         }
@@ -302,6 +307,17 @@ impl Painter<'_, '_, '_, '_> {
 }
 
 impl Shown {
+    /// Takes what a sign stands for; nothing where its font does not tell.
+    fn take(&mut self, sign: &str) {
+        self.text.push_str(sign);
+        if sign.is_empty() {
+            self.unknown_in_a_row += 1;
+            self.is_unreadable |= self.unknown_in_a_row > UNKNOWN_IN_A_ROW_MAX;
+        } else if !sign.trim().is_empty() {
+            self.unknown_in_a_row = 0;
+        }
+    }
+
     /// Parts what comes from the text before it, by how far it stands from that.
     fn part(&mut self, far: f64, across: f64, size: f64) {
         let part = match () {

@@ -34,8 +34,9 @@ pub(super) struct File<'a> {
     /// The last place of each number.
     numbers: BTreeMap<u32, usize>,
     cipher: Option<Cipher>,
-    /// What stands at the end of the file, or of each of its versions.
+    /// What stands at the end of the file, or of each of its versions, and where.
     trailers: Vec<Dict>,
+    trailer_spans: Vec<Range<usize>>,
 }
 
 /// Where an object is.
@@ -52,6 +53,8 @@ struct Place {
 pub(super) struct Found {
     pub(super) object: Object,
     pub(super) data: Option<Range<usize>>,
+    /// Where in the file it stands, unless it is in a stream of objects.
+    pub(super) span: Option<Range<usize>>,
     place: Place,
 }
 
@@ -68,6 +71,7 @@ impl<'a> File<'a> {
             numbers: BTreeMap::new(),
             cipher: None,
             trailers: Vec::new(),
+            trailer_spans: Vec::new(),
         };
         reader.spend(bytes.len() / 8)?;
         for at in memmem::find_iter(bytes, b"obj") {
@@ -78,6 +82,7 @@ impl<'a> File<'a> {
             let mut lexer = Lexer::new(bytes, at + 7);
             if let Some(Object::Dict(trailer)) = lexer.object() {
                 file.trailers.push(trailer);
+                file.trailer_spans.push(at..lexer.at());
             }
             reader.spend(lexer.at() - at)?;
         }
@@ -105,6 +110,19 @@ impl<'a> File<'a> {
     /// Returns the place among all of the object of a number that counts.
     pub(super) fn index(&self, number: u32) -> Option<usize> {
         self.numbers.get(&number).copied()
+    }
+
+    /// Returns what of the file stands in none of the spans of its objects, nor in what ends it.
+    pub(super) fn between(&self, mut spans: Vec<Range<usize>>) -> impl Iterator<Item = &'a [u8]> {
+        spans.extend(self.trailer_spans.iter().cloned());
+        spans.push(self.bytes.len()..self.bytes.len());
+        spans.sort_unstable_by_key(|span| span.start);
+        let (bytes, mut end) = (self.bytes, 0);
+        spans.into_iter().filter_map(move |span| {
+            let gap = bytes.get(end..span.start);
+            end = end.max(span.end);
+            gap
+        })
     }
 
     /// Returns what a value stands for: what it refers to.
@@ -268,7 +286,9 @@ impl<'a> File<'a> {
         if let (Some(cipher), None) = (&self.cipher, place.stream) {
             cipher.strings(&mut object, (place.number, place.generation));
         }
-        Ok(Some(Found { object, data, place }))
+        let end = data.as_ref().map_or(lexer.at(), |data| data.end);
+        let span = place.stream.is_none().then_some(place.at..end);
+        Ok(Some(Found { object, data, span, place }))
     }
 
     /// Returns where the bytes of the stream are that a dictionary begins.

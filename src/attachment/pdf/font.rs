@@ -2,20 +2,24 @@
 
 use std::collections::HashMap;
 
+use super::cmap::Code;
+use super::cmap::Codes;
+use super::cmap::Map;
 use super::file::File;
 use super::object::Dict;
-use super::object::Lexer;
 use super::object::Object;
 use crate::attachment::Reader;
 use crate::attachment::Unread;
-use crate::attachment::text;
 
-/// The most codes that one range of a map stands for.
-const RANGE_CODES_MAX: u32 = 1 << 16;
-/// The most codes that a map has in all.
-const CODES_MAX: usize = 1 << 17;
+/// How many maps may extend one another.
+const MAPS_MAX: usize = 4;
+/// The most signs whose widths are known, and those of one range of them.
+const WIDTHS_MAX: usize = 1 << 17;
+const RANGE_WIDTHS_MAX: u32 = 1 << 16;
 /// How wide a sign is of which nothing is known, in thousandths.
 const USUAL_WIDTH: f64 = 550.0;
+/// How wide the signs of one byte are among those of two.
+const NARROW_WIDTH: f64 = 500.0;
 
 /// How wide the signs of ASCII are in the fonts that every reader has, from the space on, in thousandths.
 const HELVETICA: [u16; 95] = [
@@ -95,9 +99,8 @@ pub(super) struct Font {
     encoding: Encoding,
     /// What single codes stand for, other than in their encoding.
     differing: HashMap<u32, String>,
-    /// Whether codes have two bytes, and stand for themselves where nothing else is told.
-    is_wide: bool,
-    is_unicode: bool,
+    /// How codes are written, of a font of more signs than a byte tells apart.
+    wide: Option<Codes>,
     widths: HashMap<u32, f64>,
     width: Option<f64>,
 }
@@ -121,9 +124,20 @@ pub(super) struct Shown {
 impl Font {
     /// Reads a font.
     pub(super) fn read(file: &File<'_>, dict: &Dict, reader: &mut Reader<'_>) -> Result<Self, Unread> {
-        let mut font = Self { is_wide: dict.is("Subtype", "Type0"), ..Self::default() };
-        if let Some(map) = file.stream_of(dict.get("ToUnicode"), reader)? {
-            font.told = told(&map);
+        let mut font = Self::default();
+        if let Some(bytes) = file.stream_of(dict.get("ToUnicode"), reader)? {
+            let mut map = Map::default();
+            map.read(&bytes);
+            font.told = map.told;
+        }
+        if dict.is("Subtype", "Type0") {
+            font.wide = Some(match file.value(dict.get("ToUnicode"), reader)? {
+                // Some name a map instead of bringing one: codes stand for themselves.
+                Some(Object::Name(_)) => Codes::Unicode,
+                _ => codes(file, dict.get("Encoding"), reader)?,
+            });
+            font.read_wide(file, dict, reader)?;
+            return Ok(font);
         }
         match file.value(dict.get("Encoding"), reader)? {
             Some(Object::Name(name)) => font.encode(&name),
@@ -136,21 +150,14 @@ impl Font {
             }
             _ => {}
         }
-        match font.is_wide {
-            true => font.read_wide(file, dict, reader)?,
-            false => {
-                let first = dict.get("FirstChar").and_then(Object::count).unwrap_or(0) as u32;
-                if let Some(Object::Array(widths)) = file.value(dict.get("Widths"), reader)? {
-                    let widths = widths
-                        .iter()
-                        .zip(first..=u32::MAX)
-                        .filter_map(|(width, code)| Some((code, width.number()?)));
-                    font.widths.extend(widths.take(CODES_MAX));
-                }
-                if font.widths.is_empty() {
-                    font.widths_of_standard(dict.get("BaseFont"));
-                }
-            }
+        let first = dict.get("FirstChar").and_then(Object::count).unwrap_or(0) as u32;
+        if let Some(Object::Array(widths)) = file.value(dict.get("Widths"), reader)? {
+            let widths =
+                widths.iter().zip(first..=u32::MAX).filter_map(|(width, code)| Some((code, width.number()?)));
+            font.widths.extend(widths.take(WIDTHS_MAX));
+        }
+        if font.widths.is_empty() {
+            font.widths_of_standard(dict.get("BaseFont"));
         }
         Ok(font)
     }
@@ -172,28 +179,44 @@ impl Font {
 
     /// Returns what the codes of a string stand for.
     pub(super) fn shown(&self, string: &[u8]) -> Vec<Shown> {
-        let bytes = if self.is_wide { 2 } else { 1 };
-        let code = |bytes: &[u8]| bytes.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
-        string.chunks(bytes).map(|bytes| self.sign(code(bytes))).collect()
+        let Some(codes) = &self.wide else {
+            return string.iter().map(|byte| self.sign(u32::from(*byte))).collect();
+        };
+        let mut rest = string;
+        let next = || {
+            let code = codes.next(rest)?;
+            rest = rest.get(code.bytes..)?;
+            Some(self.wide_sign(code, codes))
+        };
+        std::iter::from_fn(next).collect()
     }
 
     fn sign(&self, code: u32) -> Shown {
         let width = self.widths.get(&code).copied().or(self.width).unwrap_or(USUAL_WIDTH);
         let text = match self.told.get(&code).or_else(|| self.differing.get(&code)) {
             Some(text) => text.clone(),
-            None if self.is_unicode => char::from_u32(code).map(String::from).unwrap_or_default(),
-            None if self.is_wide => String::new(),
             None => self.encoding.sign(code).map(String::from).unwrap_or_default(),
         };
-        Shown { text, width, is_space: code == 32 && !self.is_wide }
+        Shown { text, width, is_space: code == 32 }
+    }
+
+    fn wide_sign(&self, code: Code, codes: &Codes) -> Shown {
+        let told = self.told.get(&code.value).cloned();
+        Shown {
+            text: told.or_else(|| codes.text(code)).unwrap_or_default(),
+            width: match (codes, code.bytes) {
+                // Which signs of their fonts such codes select is not told; those of one byte are narrow.
+                (Codes::Known(_), 1) => NARROW_WIDTH,
+                _ => self.widths.get(&codes.sign(code)).copied().or(self.width).unwrap_or(USUAL_WIDTH),
+            },
+            is_space: code.value == 32 && code.bytes == 1,
+        }
     }
 
     fn encode(&mut self, name: &[u8]) {
-        let is_in = |part: &[u8]| name.windows(part.len()).any(|it| it == part);
         if name == b"MacRomanEncoding" {
             self.encoding = Encoding::Apple;
         }
-        self.is_unicode = is_in(b"UCS2") || is_in(b"UTF16");
     }
 
     fn read_wide(&mut self, file: &File<'_>, dict: &Dict, reader: &mut Reader<'_>) -> Result<(), Unread> {
@@ -203,7 +226,7 @@ impl Font {
         let Some(Object::Dict(inner)) = file.value(descendants.first(), reader)? else { return Ok(()) };
         self.width = Some(inner.get("DW").and_then(Object::number).unwrap_or(1000.0));
         let Some(Object::Array(runs)) = file.value(inner.get("W"), reader)? else { return Ok(()) };
-        let (mut rest, mut left) = (runs.as_slice(), CODES_MAX);
+        let (mut rest, mut left) = (runs.as_slice(), WIDTHS_MAX);
         while let [first, second, behind @ ..] = rest {
             let first = first.count().unwrap_or(0) as u32;
             match (second, behind) {
@@ -218,7 +241,7 @@ impl Font {
                     rest = behind;
                 }
                 (last, [width, behind @ ..]) => {
-                    let last = (last.count().unwrap_or(0) as u32).min(first.saturating_add(RANGE_CODES_MAX));
+                    let last = (last.count().unwrap_or(0) as u32).min(first.saturating_add(RANGE_WIDTHS_MAX));
                     let width = width.number().unwrap_or(USUAL_WIDTH);
                     self.widths.extend((first..=last).take(left).map(|code| (code, width)));
                     left = left.saturating_sub((last.saturating_sub(first) + 1) as usize);
@@ -229,6 +252,23 @@ impl Font {
         }
         Ok(())
     }
+}
+
+/// Reads how the codes of a font of many signs are written.
+fn codes(file: &File<'_>, encoding: Option<&Object>, reader: &mut Reader<'_>) -> Result<Codes, Unread> {
+    let mut map = Map::default();
+    let mut next = encoding.cloned();
+    for step in 0..MAPS_MAX {
+        let Some(bytes) = file.stream_of(next.as_ref(), reader)? else {
+            return Ok(match file.value(next.as_ref(), reader)? {
+                Some(Object::Name(name)) if step == 0 => Codes::named(&name),
+                _ => Codes::Mapped(map),
+            });
+        };
+        map.read(&bytes);
+        next = file.dict(next.as_ref(), reader)?.get("UseCMap").cloned();
+    }
+    Ok(Codes::Mapped(map))
 }
 
 impl Encoding {
@@ -286,83 +326,12 @@ fn of_name(name: &str) -> Option<String> {
     listed.map(String::from).or_else(other)
 }
 
-/// Reads what a map of codes to text says (`bfchar`, `bfrange`).
-fn told(map: &[u8]) -> HashMap<u32, String> {
-    let (mut told, mut lexer, mut operands) = (HashMap::new(), Lexer::new(map, 0), Vec::new());
-    // A code that is told again counts again.
-    let mut left = CODES_MAX;
-    let code = |text: &[u8]| text.iter().take(4).fold(0_u32, |code, byte| code << 8 | u32::from(*byte));
-    let text = |text: &[u8]| text::wide(text, u16::from_be_bytes);
-    loop {
-        lexer.pass_blanks();
-        let Some(object) = lexer.object() else {
-            if lexer.rest().is_empty() {
-                return told;
-            }
-            lexer.pass(1);
-            continue;
-        };
-        let Object::Word(word) = object else {
-            operands.push(object);
-            continue;
-        };
-        match word.as_slice() {
-            b"endbfchar" => {
-                let (pairs, _) = operands.as_chunks::<2>();
-                for pair in pairs {
-                    if let [Object::Text(from), Object::Text(to)] = pair
-                        && left > 0
-                    {
-                        left -= 1;
-                        told.insert(code(from), text(to));
-                    }
-                }
-            }
-            b"endbfrange" => {
-                let (ranges, _) = operands.as_chunks::<3>();
-                for range in ranges {
-                    let [Object::Text(first), Object::Text(last), to] = range else { continue };
-                    let first = code(first);
-                    let codes = first..=code(last).min(first.saturating_add(RANGE_CODES_MAX));
-                    let most = left;
-                    left = left.saturating_sub((codes.end().saturating_sub(first) + 1) as usize);
-                    match to {
-                        Object::Text(to) => {
-                            told.extend(codes.take(most).map(|it| (it, text(&raised(to, it - first)))))
-                        }
-                        Object::Array(items) => {
-                            let texts = items.iter().map(|item| match item {
-                                Object::Text(to) => text(to),
-                                _ => String::new(),
-                            });
-                            told.extend(codes.zip(texts).take(most));
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
-        }
-        operands.clear();
-    }
-}
-
-/// Returns the text of a code of a range: its last sign rises with the codes.
-fn raised(first: &[u8], by: u32) -> Vec<u8> {
-    let mut text = first.to_vec();
-    let from = text.len().saturating_sub(2);
-    if let Some(last) = text.get_mut(from..).and_then(|last| last.first_chunk_mut::<2>()) {
-        *last = u16::from_be_bytes(*last).wrapping_add(by as u16).to_be_bytes();
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_and_maps() {
+    fn names() {
         let cases = [
             ("A", "A"),
             ("seven", "7"),
@@ -380,12 +349,5 @@ mod tests {
             assert_eq!(of_name(name).as_deref(), Some(text), "{name}");
         }
         assert_eq!(of_name("g123"), None);
-        let map = told(b"1 beginbfchar <01> <00660069> endbfchar 2 beginbfrange <0002> <0004> <0041> <05><06>[<0058><0059>] endbfrange }}");
-        let of = |code: u32| map.get(&code).map(String::as_str);
-        assert_eq!(
-            [1, 2, 4, 5, 6, 7].map(of),
-            [Some("fi"), Some("A"), Some("C"), Some("X"), Some("Y"), None]
-        );
-        assert!(told(b"<00> <ffffffff> <0041> endbfrange").len() <= CODES_MAX);
     }
 }

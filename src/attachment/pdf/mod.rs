@@ -4,6 +4,7 @@
 //! to, those that were replaced later, and those that nothing leads to. Nothing is drawn: what stands behind a picture, in
 //! white or outside the page is text like any other.
 
+mod cmap;
 mod content;
 mod crypt;
 mod file;
@@ -157,18 +158,23 @@ impl Walk<'_, '_> {
         let mut painter =
             Painter { file: self.file, fonts: &mut self.fonts, reader, shown: Shown::default() };
         let drawn = painter.draw(content, resources);
-        let Shown { text, aside, forms, .. } = painter.shown;
+        let Shown { text, aside, forms, is_unreadable, .. } = painter.shown;
         self.seen.extend(forms);
+        if is_unreadable {
+            reader.skip(Unread::Format);
+        }
         reader.take(self.place.of(name), text)?;
         reader.take(self.place.of(name), aside)?;
         drawn
     }
 
-    /// Reads what no page leads to: notes, fields, properties, files that are attached, and content of any other kind.
+    /// Reads what no page leads to: notes, fields, properties, files that are attached, content of any other kind, and what
+    /// stands between the objects.
     fn others(&mut self, reader: &mut Reader<'_>) -> Result<(), Unread> {
-        let mut notes = String::new();
+        let (mut notes, mut spans) = (String::new(), Vec::new());
         for index in 0..self.file.count() {
             let Some(found) = self.file.at(index, reader)? else { continue };
+            spans.extend(found.span.clone());
             if let Object::Dict(dict) = &found.object
                 && dict.is("Filter", "Standard")
             {
@@ -182,7 +188,10 @@ impl Walk<'_, '_> {
                 break;
             }
         }
-        reader.take(self.place.of("notes"), notes)
+        reader.take(self.place.of("notes"), notes)?;
+        let mut passed_over = String::new();
+        self.file.between(spans).for_each(|gap| strings::gather_lines(gap, &mut passed_over));
+        reader.take(self.place.of("between objects"), passed_over)
     }
 
     fn stream(&mut self, found: &Found, index: usize, reader: &mut Reader<'_>) -> Result<(), Unread> {

@@ -3,6 +3,12 @@
 use super::object::Object;
 use crate::attachment::text;
 
+/// How long a line is at most that only shows that bytes follow which are no text (ISO 32000-1, 7.5.2).
+const MARK_BYTES_MAX: usize = 8;
+/// The words that stand around objects.
+const FRAME: [&[u8]; 9] =
+    [b"obj", b"endobj", b"endstream", b"xref", b"trailer", b"startxref", b"%%EOF", b"f", b"n"];
+
 /// Names whose values are no text of anybody's: checksums, signatures, dates, settings.
 const OTHERS: &[&str] = &[
     "ByteRange",
@@ -72,4 +78,19 @@ fn of(bytes: &[u8]) -> Option<String> {
     let controls = text.chars().filter(is_control).count();
     let is_text = controls * TEXT_SIGNS_PER_CONTROL_MIN <= text.chars().count();
     (is_text && !text.trim().is_empty()).then_some(text)
+}
+
+/// Adds the lines between objects that are neither of the frame of a file nor bytes.
+pub(super) fn gather_lines(gap: &[u8], into: &mut String) {
+    for line in gap.split(|byte| matches!(byte, b'\r' | b'\n')) {
+        let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
+        let is_of_frame = |word: &[u8]| {
+            FRAME.contains(&word) || word.starts_with(b"%PDF-") || word.iter().all(u8::is_ascii_digit)
+        };
+        let is_mark = line.starts_with(b"%") && line.len() <= MARK_BYTES_MAX;
+        if !is_mark && !words.all(is_of_frame) && !line.iter().any(|byte| matches!(byte, 0..=8 | 11..=31)) {
+            into.push_str(&text::of(line));
+            into.push('\n');
+        }
+    }
 }

@@ -52,13 +52,13 @@ fn file(objects: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Returns the frame with further objects.
-fn framed(more: &[Vec<u8>]) -> Vec<u8> {
+pub fn framed(more: &[Vec<u8>]) -> Vec<u8> {
     let frame = FRAME.iter().map(|object| object.as_bytes().to_vec());
     file(&frame.chain(more.iter().cloned()).collect::<Vec<_>>())
 }
 
 /// Returns a stream with entries of its dictionary.
-fn stream(dict: &str, bytes: &[u8]) -> Vec<u8> {
+pub fn stream(dict: &str, bytes: &[u8]) -> Vec<u8> {
     let head = format!("<<{dict}/Length {}>>\nstream\n", bytes.len());
     [head.as_bytes(), bytes, b"\nendstream"].concat()
 }
@@ -72,6 +72,19 @@ fn deflated(bytes: &[u8]) -> Vec<u8> {
 /// Returns a PDF whose page shows a text.
 fn page(content: &str) -> Vec<u8> {
     framed(&[stream("/Filter/FlateDecode", &deflated(content.as_bytes()))])
+}
+
+/// Returns a PDF whose page shows codes of a font of more signs than a byte tells apart.
+fn composite(encoding: &str, codes: &str, maps: &[Vec<u8>]) -> Vec<u8> {
+    let font =
+        format!("<</Type/Font/Subtype/Type0/Encoding {encoding}/DescendantFonts[<</DW 600>>]>>").into_bytes();
+    let shown = stream("", format!("BT /F1 12 Tf <{codes}> Tj ET").as_bytes());
+    let frame = FRAME.iter().take(3).map(|object| object.as_bytes().to_vec());
+    file(&frame.chain([font, shown]).chain(maps.iter().cloned()).collect::<Vec<_>>())
+}
+
+fn hexadecimal(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]
@@ -111,7 +124,7 @@ fn every_place_of_a_pdf_is_read() {
         ("invisible", shown(format!("3 Tr ({key}) Tj"))),
         ("kerned", shown(format!("[({head}) -20 ({tail})] TJ"))),
         ("outside", shown(format!("9000 9000 Td ({key}) Tj"))),
-        ("hexadecimal", shown(format!("<{}> Tj", key.bytes().map(|byte| format!("{byte:02x}")).collect::<String>()))),
+        ("hexadecimal", shown(format!("<{}> Tj", hexadecimal(&key)))),
         (
             "sign by sign",
             file(&[
@@ -123,17 +136,19 @@ fn every_place_of_a_pdf_is_read() {
             ]),
         ),
         ("replaced text", shown(format!("/Span <</ActualText({key})>> BDC (x) Tj EMC"))),
+        ("wide codes", composite("/Identity-H/ToUnicode 6 0 R", &wide, &[stream("", map)])),
         (
-            "wide codes",
-            file(&[
-                FRAME[0].into(),
-                FRAME[1].into(),
-                FRAME[2].into(),
-                b"<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 6 0 R/DescendantFonts[<</DW 600>>]>>".to_vec(),
-                stream("", format!("BT /F1 12 Tf <{wide}> Tj ET").as_bytes()),
-                stream("", map),
-            ]),
+            "codes of one byte in a font of many signs",
+            composite(
+                "6 0 R/ToUnicode 7 0 R",
+                &hexadecimal(&key),
+                &[
+                    stream("/Type/CMap", b"1 begincodespacerange <00> <FF> endcodespacerange 1 begincidrange <00> <FF> 0 endcidrange"),
+                    stream("", b"1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfrange <21> <7e> <0021> endbfrange"),
+                ],
+            ),
         ),
+        ("codes of Shift JIS", composite("/90ms-RKSJ-H", &hexadecimal(&key), &[])),
         ("two filters", framed(&[stream("/Filter[/ASCIIHexDecode/FlateDecode]", deflated(format!("BT /F1 9 Tf ({key}) Tj ET").as_bytes()).iter().map(|byte| format!("{byte:02X}")).collect::<String>().as_bytes())])),
         ("a note", with(format!("<</Type/Annot/Subtype/Text/Contents({key})>>").into_bytes())),
         ("a field", with(format!("<</FT/Tx/V<feff{utf16}>>>").into_bytes())),
@@ -159,6 +174,16 @@ fn encrypted_pdfs_are_read_where_no_password_is_needed() {
     assert_eq!((statuses, counted(&gateway, "encrypted")), ([403, 403, 403, 200], 1));
     let gateway = in_front_of(&upstream, &format!("documents = \"require\"\n{BLOCKING}"));
     assert_eq!(bring(&gateway, ENCRYPTED[3]).status, 400);
+}
+
+/// Its font says neither what its codes mean nor how they would be looked up; bullets in such a font are no words.
+#[test]
+fn words_in_a_font_that_tells_nothing_are_words_that_cannot_be_read() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = in_front_of(&upstream, &format!("documents = \"require\"\n{BLOCKING}"));
+    let coded = |signs: usize| composite("/Identity-H", &"0007".repeat(signs), &[]);
+    assert_eq!([4, 24].map(|signs| bring(&gateway, &coded(signs)).status), [200, 400]);
+    assert_eq!(counted(&gateway, "format"), 1);
 }
 
 /// Each is odd, or made to cost much; none is a reason to refuse its body, and none costs more than a document may.
