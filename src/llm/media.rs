@@ -239,9 +239,13 @@ impl Media {
         if !text.len().is_multiple_of(4) || !text.iter().take(GLANCE_BYTES).all(|byte| is_base64(*byte)) {
             return None;
         }
-        let bytes = STANDARD.decode(text).ok()?;
-        let is_text = std::str::from_utf8(&bytes).is_ok() && !Self::looks_binary(&bytes);
-        Some(bytes).filter(|bytes| !bytes.is_empty() && !is_text && !Self::looks_wide(bytes))
+        STANDARD.decode(text).ok().filter(|bytes| Self::is_binary(bytes))
+    }
+
+    /// Tells whether bytes are no text, in whichever encoding.
+    pub fn is_binary(bytes: &[u8]) -> bool {
+        let is_text = std::str::from_utf8(bytes).is_ok() && !Self::looks_binary(bytes);
+        !bytes.is_empty() && !is_text && !Self::looks_wide(bytes)
     }
 
     /// Returns the file that a text is in base64, alone or in an address of its own, with what `kind` takes it for by so many
@@ -279,15 +283,38 @@ impl Media {
     /// Tells whether some stretch of bytes reads as text, whatever stands around it: a file of words with one byte among
     /// them that is none is no image.
     pub fn has_words(bytes: &[u8]) -> bool {
-        let is_other = |byte: &u8| !matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
-        let mut rest = bytes;
-        // What lies before the last such byte of a window is too short a stretch, whatever it is.
-        while let Some(window) = rest.get(..WORDS_BYTES_MIN) {
-            let Some(last) = window.iter().rposition(is_other) else { return true };
-            rest = rest.get(last + 1..).unwrap_or_default();
-        }
-        false
+        first_words(bytes).is_some()
     }
+
+    /// Returns the stretches of bytes that read as text, each on a line, of so many bytes in all.
+    pub fn words(bytes: &[u8], most: usize) -> String {
+        let (mut words, mut rest) = (String::new(), bytes);
+        while let Some(begin) = first_words(rest).filter(|_| words.len() < most) {
+            rest = rest.get(begin..).unwrap_or_default();
+            let (stretch, behind) =
+                rest.split_at(rest.iter().position(|byte| !is_of_words(*byte)).unwrap_or(rest.len()));
+            let fits = stretch.get(..most - words.len()).unwrap_or(stretch);
+            words.extend(fits.iter().map(|byte| char::from(*byte)));
+            words.push('\n');
+            rest = behind;
+        }
+        words
+    }
+}
+
+/// Returns where the first stretch of bytes that reads as text begins.
+fn first_words(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    // What lies before the last other byte of a window is too short a stretch, whatever it is.
+    while let Some(window) = bytes.get(at..at + WORDS_BYTES_MIN) {
+        let Some(last) = window.iter().rposition(|byte| !is_of_words(*byte)) else { return Some(at) };
+        at += last + 1;
+    }
+    None
+}
+
+fn is_of_words(byte: u8) -> bool {
+    matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e)
 }
 
 fn is_opaque_application(subtype: &str) -> bool {

@@ -21,6 +21,8 @@ use regex_syntax::hir::Hir;
 use regex_syntax::hir::HirKind;
 use regex_syntax::hir::Look;
 
+use crate::scan::chance;
+use crate::scan::chance::Alphabet;
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
 use crate::scan::detector::Pattern;
@@ -53,6 +55,8 @@ const WORK_PER_LOOK: usize = 16;
 pub struct Confirm {
     /// Built with the first candidate, unless that could fail.
     regex: OnceLock<meta::Regex>,
+    /// Whether chance makes no match of it within base64; told with the first one, in either alphabet.
+    is_rare: [OnceLock<bool>; 2],
     pattern: Pattern,
     start: Start,
     width_max: usize,
@@ -149,7 +153,17 @@ impl Confirm {
             ..=LATE_BYTES_MAX => OnceLock::new(),
             _ => OnceLock::from(built(&hir, width_max)?),
         };
-        Ok(Self { regex, pattern, start, width_max, slots, at_edge, opening, one_by_one })
+        Ok(Self {
+            regex,
+            is_rare: Default::default(),
+            pattern,
+            start,
+            width_max,
+            slots,
+            at_edge,
+            opening,
+            one_by_one,
+        })
     }
 
     /// Returns the regex, building it if this is its first use.
@@ -158,6 +172,17 @@ impl Confirm {
             built(&self.pattern.hir(), self.width_max)
                 .expect("an automaton below the limit for late ones is built")
         })
+    }
+
+    /// Tells whether a match is one that chance makes among the signs of base64 that goes on from before it.
+    pub fn is_by_chance(&self, text: &[u8], start: usize) -> bool {
+        let Some(alphabet) = chance::base64_before(text, start) else { return false };
+        let is_rare = || alphabet.bits(&self.pattern.hir()) >= chance::BITS_MIN;
+        let [usual, of_addresses] = &self.is_rare;
+        !match alphabet {
+            Alphabet::Usual => *usual.get_or_init(is_rare),
+            Alphabet::OfAddresses => *of_addresses.get_or_init(is_rare),
+        }
     }
 
     /// Returns where a match may begin that one of the candidates of a run is of.

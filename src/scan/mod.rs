@@ -4,6 +4,7 @@
 //! Each reading is searched by one Hyperscan database ([`engine`]) for the first-stage shapes ([`shape`]) of all
 //! detectors, and each candidate is placed and judged by the detector itself ([`confirm`]).
 
+mod chance;
 pub mod check;
 pub mod classifier;
 pub mod confirm;

@@ -402,6 +402,9 @@ impl<'s> Pass<'s> {
                 value: placed.value.start + from..placed.value.end + from,
             };
             let Some(confidence) = judge(detector, text, &placed, reading) else { return false };
+            if confirm.is_by_chance(text, placed.span.start) {
+                return false;
+            }
             if placed.span.end > field.starts.end + from {
                 reaching.push((at, placed.span.end));
             }

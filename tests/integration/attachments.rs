@@ -1,5 +1,6 @@
 //! Documents that callers and tools bring: their texts are read wherever they may lie, and what cannot be read passes.
 
+mod files;
 pub mod office;
 mod pdf;
 

@@ -357,11 +357,33 @@ impl Dialect {
         // Asked first, for it is told soonest: language is no base64.
         let raw = body.get(string.raw.clone()).unwrap_or_default();
         let Some(bytes) = Media::binary_of_base64(raw) else { return false };
+        let is_file = raw.len() >= FILE_BYTES_MIN && !Media::has_words(&bytes);
+        self.stands(event, body, doc, string, |rule| is_file || rule.event.is_some())
+    }
+
+    /// Tells whether a string is where the dialect says that sound, images and files are.
+    pub fn is_place_of_files(
+        &self,
+        event: Option<&str>,
+        body: &[u8],
+        doc: &Document,
+        string: &JsonString,
+    ) -> bool {
+        !string.key && self.stands(event, body, doc, string, |_| true)
+    }
+
+    /// Tells whether a string is where some of the rules for sound say.
+    fn stands(
+        &self,
+        event: Option<&str>,
+        body: &[u8],
+        doc: &Document,
+        string: &JsonString,
+        counts: impl Fn(&SoundRule) -> bool,
+    ) -> bool {
         let steps = pattern::Ancestry::of(doc, string.node).within(&self.envelopes, body, doc);
         let kind = lane::event_kind(body, doc);
-        let is_file = raw.len() >= FILE_BYTES_MIN && !Media::has_words(&bytes);
-        let is_sound = |rule: &SoundRule| is_file || rule.event.is_some();
-        let mut rules = self.sounds.iter().filter(|rule| is_sound(rule));
+        let mut rules = self.sounds.iter().filter(|rule| counts(rule));
         rules.any(|rule| rule.fits(event, kind.as_deref(), body, doc, &steps))
     }
 

@@ -4,6 +4,10 @@
 //! those of the member that brings them, each by its place in the document. Nothing can be masked in there: where a policy
 //! says `redact`, the body is refused, as where it says `block`.
 //!
+//! Where a dialect has its files, their base64 is no text: keys would be found in it by chance, two in five files of three
+//! megabytes. A document is what its reader reads there, and of a picture, or of what the reader cannot read, the
+//! stretches that are words are judged, as those of `words`.
+//!
 //! A document that cannot be read as a whole is judged by what was read, passes, and is counted, unless the policy
 //! requires that documents can be read. They come last, so that one that takes long leaves the rest of its body judged.
 
@@ -16,7 +20,10 @@ use super::layer2;
 use super::text::Sheet;
 use super::text::Written;
 use crate::attachment;
+use crate::attachment::Bounds;
 use crate::attachment::Form;
+use crate::attachment::Part;
+use crate::attachment::Reading;
 use crate::attachment::Unread;
 use crate::llm::dialect::Channel;
 use crate::llm::json::Document;
@@ -30,15 +37,33 @@ use crate::scan::rule::fact::Place;
 
 /// The shortest base64 of a document that says anything, in signs.
 const SIGNS_MIN: usize = 64;
+/// The member of an object that says of which type the file in it is, as the dialects call it.
+const TYPES: [&str; 4] = ["media_type", "mime_type", "mimeType", "mediaType"];
+/// How the types of texts begin, in whichever case, and how an address begins that says one.
+const TEXT: &[u8] = b"text/";
+const TEXT_ADDRESS: &[u8] = b"data:text/";
+/// The place of what is words among the bytes of a file.
+const WORDS: &str = "words";
 /// What became of a document that was read as a whole, beside the [reasons](Unread::as_str) why others were not.
 const READ: &str = "read";
 /// What became of one whose texts could not be judged.
 const UNJUDGED: &str = "unjudged";
 
-/// A document that waits to be read.
+/// What a string in base64 brings.
+pub(in crate::policy) struct Brought {
+    /// Whether it is a file where the dialect has files, so that its signs say nothing by themselves.
+    pub is_file: bool,
+    /// What is to be read of it, if anything.
+    pub attached: Option<Attached>,
+}
+
+/// A file that waits to be read.
 pub(in crate::policy) struct Attached {
     file: Bytes,
-    form: Form,
+    /// The format of a document; none of another file, of which words are read.
+    form: Option<Form>,
+    /// Whether its bytes are judged nowhere else.
+    is_file: bool,
     channel: Channel,
     place: Place,
     /// What to know it by once it is clean.
@@ -69,15 +94,17 @@ impl Attachments {
         self.waiting.push((self.found, attached));
     }
 
-    /// Adds a document that a part of the body is, or all of it; tells whether it is one.
-    pub(super) fn push_part(&mut self, part: &[u8], mode: DocumentMode) -> bool {
+    /// Adds a document that a part of the body is, or all of it, unless the mode lets it pass; tells whether it is one.
+    /// `is_file` says whether its bytes are judged nowhere else.
+    pub(super) fn push_part(&mut self, part: &[u8], mode: DocumentMode, is_file: bool) -> bool {
         let tail = part.get(part.len().saturating_sub(attachment::TAIL_BYTES)..).unwrap_or_default();
-        let form = Form::of(part, tail).filter(|_| mode != DocumentMode::Pass);
-        let Some(form) = form else { return false };
-        let file = self.body.slice_ref(part);
-        let (channel, place) = (Channel::User, Place::default());
-        self.push(Attached { file, form, channel, place, tag: None });
-        true
+        let form = Form::of(part, tail);
+        if form.is_some() && mode != DocumentMode::Pass {
+            let file = self.body.slice_ref(part);
+            let (channel, place) = (Channel::User, Place::default());
+            self.push(Attached { file, form, is_file, channel, place, tag: None });
+        }
+        form.is_some()
     }
 
     /// Lets a document pass that is known to be clean.
@@ -99,32 +126,61 @@ impl Attachments {
     }
 }
 
-impl Attached {
-    /// Returns a document that a string of a JSON text is.
-    pub(in crate::policy) fn of_string(
+impl Brought {
+    /// Returns what a string of a JSON text brings, or of an event of that name; none of what is no file.
+    pub(in crate::policy) fn of(
         inspector: &Inspector<'_>,
-        text: &[u8],
-        document: &Document,
+        event: Option<&str>,
+        (text, document): (&[u8], &Document),
         string: &JsonString,
     ) -> Option<Self> {
         let raw = text.get(string.raw.clone())?;
-        if string.key
-            || raw.len() < SIGNS_MIN
-            || inspector.policy.documents == DocumentMode::Pass
-            || !Media::may_be_base64(raw)
-        {
+        if string.key || raw.len() < SIGNS_MIN || !Media::may_be_base64(raw) {
             return None;
         }
+        let Inspector { dialect, policy, direction, .. } = *inspector;
+        let said = document.text(text, string);
+        let is_place = dialect.is_place_of_files(event, text, document, string)
+            && !is_called_text(&said, text, document, string);
         let ends = (attachment::HEAD_BYTES, attachment::TAIL_BYTES);
-        let (file, form) = Media::file_of_base64(&document.text(text, string), ends, Form::of)?;
-        let channel = inspector.dialect.channel(text, document, string);
-        let place = layer2::place(inspector.direction, channel, text, document, string);
-        Some(Self { file: file.into(), form, channel, place, tag: None })
+        let kind = |head: &[u8], tail: &[u8]| {
+            let form = Form::of(head, tail);
+            (is_place || form.is_some()).then_some(form)
+        };
+        let (file, form) = Media::file_of_base64(&said, ends, kind)?;
+        let is_file = is_place && (form.is_some() || Media::is_binary(&file));
+        let is_read = match form {
+            Some(_) => policy.documents != DocumentMode::Pass,
+            None => is_file && Media::has_words(&file),
+        };
+        let attached = is_read.then(|| {
+            let channel = dialect.channel(text, document, string);
+            let place = layer2::place(direction, channel, text, document, string);
+            Attached { file: file.into(), form, is_file, channel, place, tag: None }
+        });
+        (is_file || attached.is_some()).then_some(Self { is_file, attached })
     }
+}
 
+impl Attached {
     /// Returns it with what to know it by.
     pub(super) fn known_by(self, tag: Tag) -> Self {
         Self { tag: Some(tag), ..self }
+    }
+
+    /// Reads it, as far as the bounds let it and there is time.
+    fn read(&self, bounds: &Bounds, expired: &dyn Fn() -> bool) -> Reading {
+        let mut reading = match self.form {
+            Some(form) => attachment::read(&self.file, form, bounds, expired),
+            None => Reading::default(),
+        };
+        // What is packed, encrypted or drawn in ways that are not read has no words but those of its format.
+        let is_strange = matches!(reading.unread, None | Some(Unread::Encrypted | Unread::Format));
+        if self.is_file && (!is_strange || matches!(self.form, None | Some(Form::Compound))) {
+            let text = Media::words(&self.file, bounds.text_bytes_max);
+            reading.parts.push(Part { place: WORDS.to_owned(), text });
+        }
+        reading
     }
 
     /// Returns whose words it holds, and its bytes.
@@ -178,7 +234,7 @@ impl Sheet<'_, '_> {
     /// It could not be read, where the policy requires that.
     fn document(&mut self, (number, attached): &(usize, Attached)) -> Result<(), Unreadable> {
         let Inspector { ruleset, policy, expired, .. } = *self.inspector;
-        let reading = attachment::read(&attached.file, attached.form, &ruleset.limits.documents, expired);
+        let reading = attached.read(&ruleset.limits.documents, expired);
         let (found, before) = (self.found, self.gathered().len());
         let mut unjudged = None;
         for part in &reading.parts {
@@ -195,11 +251,13 @@ impl Sheet<'_, '_> {
             Some(Unreadable::Late) => Some(Unread::Late),
             _ => reading.unread,
         };
-        self.attachments.told.push(match (unread, &unjudged) {
-            (Some(unread), _) => unread.as_str(),
-            (None, Some(_)) => UNJUDGED,
-            (None, None) => READ,
-        });
+        if attached.form.is_some() {
+            self.attachments.told.push(match (unread, &unjudged) {
+                (Some(unread), _) => unread.as_str(),
+                (None, Some(_)) => UNJUDGED,
+                (None, None) => READ,
+            });
+        }
         if unread.is_none() && unjudged.is_none() {
             attached.tag.filter(|_| self.found == found).inspect(|tag| ruleset.memo.note(*tag));
             return Ok(());
@@ -214,4 +272,17 @@ impl Sheet<'_, '_> {
             (unread, _) => unread.unwrap_or(Unread::Damaged).into(),
         })
     }
+}
+
+/// Tells whether what brings a file calls it a text, by its address or by the member beside it: so it is read, whatever
+/// else it begins like.
+fn is_called_text(said: &[u8], text: &[u8], document: &Document, string: &JsonString) -> bool {
+    let begins = |told: &[u8], begin: &[u8]| {
+        told.get(..begin.len()).is_some_and(|head| head.eq_ignore_ascii_case(begin))
+    };
+    let beside = |name: &str| {
+        let node = document.child(text, document.parent(string.node)?, name)?;
+        Some(begins(document.str_of(text, node)?.as_bytes(), TEXT))
+    };
+    begins(said, TEXT_ADDRESS) || TYPES.into_iter().filter_map(beside).any(|is_text| is_text)
 }

@@ -17,7 +17,7 @@ use self::texts::Known;
 use self::texts::Recall;
 use self::texts::Standing;
 use self::texts::Texts;
-use self::texts::find_documents;
+use self::texts::find_files;
 use super::Inspector;
 use super::Pinning;
 use super::Unreadable;
@@ -45,6 +45,7 @@ use crate::llm::tools;
 use crate::llm::usage::Usage;
 use crate::policy::decision::CallerId;
 use crate::policy::decision::Direction;
+use crate::policy::decision::DocumentMode;
 use crate::policy::memo;
 use crate::scan::classifier::reading::may_say;
 use crate::scan::scanner::ScanFault;
@@ -98,10 +99,15 @@ fn read_texts(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(
 /// What is not bound to be JSON: read as JSON where it is, as text where it is text.
 fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -> Result<(), Unreadable> {
     let is_opaque = matches!(media, Media::Opaque | Media::File);
-    let is_document = sheet.attachments.push_part(body, sheet.inspector.policy.documents);
-    let unread_bytes = if is_document { 0 } else { body.len() };
+    let mode = sheet.inspector.policy.documents;
+    let is_document = sheet.attachments.push_part(body, mode, is_opaque);
+    let unread_bytes = if is_document && mode != DocumentMode::Pass { 0 } else { body.len() };
     if Media::looks_wide(body) || !is_opaque && body.contains(&0) {
         return Err(Unreadable::NotText);
+    }
+    if is_document && is_opaque {
+        sheet.opaque_bytes += unread_bytes;
+        return Ok(());
     }
     if std::str::from_utf8(body).is_err() {
         if !is_opaque {
@@ -196,8 +202,8 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     check_files(sheet, text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
     pin_tools(sheet, text, &document);
-    find_documents(sheet, text, &document);
-    let texts = survey(sheet, text, &document);
+    let files = find_files(sheet, text, &document);
+    let texts = survey(sheet, text, &document, &files);
     let edits = sheet.edit_count();
     // Until the work is done, nothing vouches for the body.
     let (aside, mut outcome) = (sheet.inspector.aside, Err(Unreadable::Late));
@@ -239,15 +245,15 @@ fn check_files(sheet: &Sheet<'_, '_>, text: &[u8], document: &Document) -> Resul
 }
 
 /// Gathers the texts of a document, and counts what is in them for a model, and what is none; what is the system prompt of
-/// a guarded route is kept.
-fn survey(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) -> Texts {
+/// a guarded route is kept. Of strings that are `files` nothing is.
+fn survey(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document, files: &[usize]) -> Texts {
     let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.judged());
     let recall = Recall::of(sheet);
     let (text_bytes, opaque_bytes) = (Cell::new(0), Cell::new(0));
     let is_guarded = prompt::is_guarded(sheet.inspector);
     let prompt = RefCell::new(Prompt::default());
     let texts = Texts::of(text, document, |at, string, alone| {
-        if dialect.is_sound(None, text, document, string) {
+        if files.binary_search(&at).is_ok() || dialect.is_sound(None, text, document, string) {
             return Known::sound(alone, &opaque_bytes);
         }
         // A key belongs to no model; only one that is long is worth asking whose it is.

@@ -6,6 +6,7 @@ use super::StreamInspector;
 use crate::llm::json::Document;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::attached::Attached;
+use crate::policy::inspect::attached::Brought;
 use crate::policy::inspect::text::Sheet;
 use crate::redact::token::Vault;
 
@@ -16,11 +17,11 @@ impl StreamInspector {
         inspector: &Inspector<'_>,
         vault: &mut Vault,
         held: &Held,
-        document: &Document,
+        (document, event): (&Document, Option<&str>),
     ) -> Result<(), Stop> {
-        let strings = document.strings.iter();
-        let attached = strings.filter_map(|it| Attached::of_string(inspector, &held.payload, document, it));
-        let attached: Vec<Attached> = attached.collect();
+        let text = (&held.payload[..], document);
+        let brought = document.strings.iter().filter_map(|it| Brought::of(inspector, event, text, it));
+        let attached: Vec<Attached> = brought.filter_map(|it| it.attached).collect();
         if attached.is_empty() {
             return Ok(());
         }

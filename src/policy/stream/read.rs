@@ -19,6 +19,7 @@ use crate::llm::json::JsonString;
 use crate::llm::usage::Usage;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Unreadable;
+use crate::policy::inspect::attached::Brought;
 use crate::policy::inspect::body;
 use crate::policy::inspect::layer3;
 use crate::policy::inspect::names as tagged;
@@ -101,7 +102,7 @@ impl StreamInspector {
             self.scan_borders(inspector, vault, held, &document)?;
         }
         self.scan_numbers(inspector, vault, held, &document)?;
-        self.scan_documents(inspector, vault, held, &document)?;
+        self.scan_documents(inspector, vault, held, (&document, event.as_deref()))?;
         let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
         self.end_counted(is_counted, &ends);
         held.copies.extend(inspector.dialect.copies(&payload, &document).into_iter().map(|(range, none)| {
@@ -145,7 +146,9 @@ impl StreamInspector {
         inspector.ruleset.scanner.suspects(payload, wanted, &mut suspects).map_err(Unreadable::from)?;
         let mut stop = None;
         for (at, string) in document.strings.iter().enumerate() {
-            if inspector.dialect.is_sound(event, payload, document, string) {
+            let is_file =
+                || Brought::of(inspector, event, (payload, document), string).is_some_and(|it| it.is_file);
+            if inspector.dialect.is_sound(event, payload, document, string) || is_file() {
                 self.pass_sound(string.raw.len());
                 continue;
             }

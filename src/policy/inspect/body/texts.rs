@@ -11,6 +11,7 @@ use crate::policy::decision::CallerId;
 use crate::policy::decision::Direction;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::attached::Attached;
+use crate::policy::inspect::attached::Brought;
 use crate::policy::inspect::layer3;
 use crate::policy::inspect::names;
 use crate::policy::inspect::text::Sheet;
@@ -90,17 +91,23 @@ impl Recall {
     }
 }
 
-/// Finds the documents among the strings of a JSON text, to be read once its texts are.
-pub(super) fn find_documents(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
-    let recall = Recall::of(sheet);
-    for string in &document.strings {
-        let Some(attached) = Attached::of_string(sheet.inspector, text, document, string) else { continue };
+/// Finds the files among the strings of a JSON text, to be read once its texts are; returns which strings are nothing else.
+pub(super) fn find_files(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) -> Vec<usize> {
+    let (recall, mut files) = (Recall::of(sheet), Vec::new());
+    for (at, string) in document.strings.iter().enumerate() {
+        let brought = Brought::of(sheet.inspector, None, (text, document), string);
+        let Some(Brought { is_file, attached }) = brought else { continue };
+        if is_file {
+            files.push(at);
+        }
+        let Some(attached) = attached else { continue };
         match recall.of_document(sheet, &attached) {
             Standing::Clean => sheet.attachments.pass(),
             Standing::New(tag) => sheet.attachments.push(attached.known_by(tag)),
             Standing::Unknown => sheet.attachments.push(attached),
         }
     }
+    files
 }
 
 /// Returns the standing of a text by what is remembered.
