@@ -11,14 +11,17 @@ use crate::govern::audit::AuditLog;
 use crate::govern::privacy::AnalyticsProvider;
 use crate::govern::privacy::AuditProvider;
 use crate::govern::privacy::DataProvider;
+use crate::govern::privacy::HoldsProvider;
 use crate::govern::privacy::IocProvider;
 use crate::govern::privacy::Privacy;
 use crate::govern::privacy::RbacProvider;
+use crate::govern::privacy::RevisionsProvider;
 use crate::govern::privacy::SessionsProvider;
 use crate::govern::privacy::ToolsProvider;
 use crate::govern::privacy::TrustProvider;
 use crate::govern::trust::Trust;
 use crate::policy::pin::Pins;
+use crate::policy::reload::Reloader;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -30,6 +33,7 @@ pub fn open(
     log: &AuditLog,
     (authenticator, budgets): (&Authenticator, &Arc<Budgets>),
     (meter, trust, pins): (&Arc<Meter>, &Arc<Trust>, &Arc<Pins>),
+    rules: &Arc<Reloader>,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Privacy>, StoreError> {
     let providers: Vec<Box<dyn DataProvider>> = vec![
@@ -47,6 +51,8 @@ pub fn open(
         Box::new(AnalyticsProvider(Arc::clone(meter))),
         Box::new(IocProvider(log.clone())),
         Box::new(AuditProvider(log.clone())),
+        Box::new(HoldsProvider::new(store, Arc::clone(keyring))),
+        Box::new(RevisionsProvider(Arc::clone(rules))),
         Box::new(TrustProvider { trust: Arc::clone(trust), clock: Arc::clone(clock) }),
     ];
     let privacy =

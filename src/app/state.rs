@@ -216,11 +216,11 @@ impl State {
         let authenticator = open_authenticator(config, (&store, &secret, &keyring), &keys, &signing, clocks)?;
         let meter = open_meter(config, (&store, &keyring), &clock, &telemetry)?;
         let holders = (&authenticator, &budgets);
-        let privacy =
-            privacy::open((&store, &node_id), &keyring, &log, holders, (&meter, &trust, &pins), &clock)?;
+        let reloader = open_rules(config, sources, (&store, &keyring), &clock, &recorder)?;
+        let knowing = (&meter, &trust, &pins);
+        let privacy = privacy::open((&store, &node_id), &keyring, &log, holders, knowing, &reloader, &clock)?;
         Keeper { privacy: Arc::clone(&privacy), recorder: recorder.clone() }.look();
         let compliance = open_desk(config, &log, &clock)?;
-        let reloader = open_rules(config, sources, (&store, &keyring), &clock, &recorder)?;
         let agents = AgentFiles::open(reloader.handle(), secret.clone(), &local, clocks, telemetry);
         let notary = open_notary(&log, &signing, &clock, &node_id, folder);
         Ok(Self {

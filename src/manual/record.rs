@@ -60,12 +60,21 @@
 //! A hold forbids the erasure of its entity (409), in whatever case and with whichever form of an accent it is spelt, and keeps its entries past their retention: segments are dropped from the
 //! oldest one on, and dropping stops at the first that tells of somebody who is held. Holds are never deleted. Of a hold and
 //! an erasure that run at the same time exactly one wins, and the other one's answer says so.
+//! A hold on an API key, by its id, holds whoever is called as the key is: it keeps that name, and those the key gets, also
+//! when the key is revoked or renamed. Another key of that name is another entity.
+//! Who issued a hold is not erased (409) as long as it is in force: without its issuer nobody could tell on whose authority
+//! a record was kept, and erasure gives way to that (GDPR, Art. 17(3)(e)). Once it is released, the issuer is as anybody.
 //! An erasure that the end of the process cut short is finished at the next start, and recorded then. A release whose
 //! answer was 503 is recorded (`hold_released`) once it is known to be safe: when it is asked for again, or within a minute.
 //!
 //! An entity is found by its name as it is written, upper and lower case apart, and in both forms that Unicode has for an
 //! accent; a local user in every spelling of its name. Names with control characters, or such as cannot be seen, are
-//! refused (400): whoever copied one along means another entity.
+//! refused (400): whoever copied one along means another entity. So is the erasure of `portcullis`, `unknown`, `[erased]` and
+//! `[unlisted]`: under these names stands what the gateway itself does, and what nobody is named for.
+//!
+//! `POST /api/v1/dsar/export` and `…/erase` answer by provider: `rbac` (keys, users), `sessions`, `tools` (pinned), `analytics`,
+//! `audit`, `ioc`, `trust`, `legal_holds` (about somebody, or issued), `revisions` (of the rules, brought by somebody). The
+//! counts of `audit`, `ioc`, `legal_holds` and `revisions` are of records that stay, and name nobody any more.
 //!
 //! # Retention
 //! `audit.retention_days` and `audit.retention_bytes`; whole segments are dropped, oldest first. What is left verifies: its

@@ -21,8 +21,8 @@ use crate::store::Table;
 /// The most revisions that are kept; the oldest go first.
 pub const REVISIONS_MAX: usize = 1000;
 const TABLE: &str = "policy.revisions";
-/// How many revisions of the first version are sealed at a time.
-const SEALED_AT_ONCE: usize = 16;
+/// How many revisions are read at a time, where all of them are: each may be large.
+const READ_AT_ONCE: usize = 16;
 
 /// Who or what brought a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +165,26 @@ impl Revisions {
         Ok(records.into_iter().filter_map(|(number, record)| self.revision(number, record)).collect())
     }
 
+    /// Returns how many of the revisions that are kept were brought by somebody of these names. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn count_by(&self, names: &[String]) -> Result<u64, StoreError> {
+        let (mut range, mut count) = (KeyRange::all(), 0);
+        loop {
+            let records = self.table.list(&range, Order::Ascending, READ_AT_ONCE)?;
+            let Some((last, _)) = records.last() else { return Ok(count) };
+            range.start = (last + 1).to_bytes();
+            let authors = records.iter().map(|(_, record)| self.author(record));
+            count += authors.filter(|author| names.contains(author)).count() as u64;
+        }
+    }
+
+    fn author(&self, record: &RevisionRecord) -> String {
+        if record.is_plain { record.author.clone() } else { (self.authors.open)(&record.author) }
+    }
+
     fn version(&self) -> Result<u64, StoreError> {
         Ok(self.store.versions()?.get(TABLE).copied().unwrap_or_default())
     }
@@ -178,7 +198,7 @@ impl Revisions {
             if self.is_shared() {
                 batch.expect(TABLE, self.version()?);
             }
-            let records = self.table.list(&range, Order::Ascending, SEALED_AT_ONCE)?;
+            let records = self.table.list(&range, Order::Ascending, READ_AT_ONCE)?;
             let Some((last, _)) = records.last() else { return self.store.durable() };
             range.start = (last + 1).to_bytes();
             for (number, record) in records.into_iter().filter(|(_, record)| record.is_plain) {
@@ -209,7 +229,7 @@ impl Revisions {
     fn revision(&self, number: u64, record: RevisionRecord) -> Option<Revision> {
         Some(Revision {
             number,
-            author: if record.is_plain { record.author } else { (self.authors.open)(&record.author) },
+            author: self.author(&record),
             source: record.source.parse().ok()?,
             created_at: record.created_at.parse().ok()?,
             etag: record.etag,
@@ -292,14 +312,14 @@ mod tests {
     fn version_1_is_read_for_ever_and_its_authors_are_sealed() {
         let store = Store::in_memory();
         let mut batch = Batch::default();
-        for number in 1..=SEALED_AT_ONCE as u64 * 2 + 1 {
+        for number in 1..=READ_AT_ONCE as u64 * 2 + 1 {
             let stored = r#"{"v":1,"record":{"author":"alice","source":"file","created_at":"2026-01-02T03:04:05Z","etag":"\"a\"","file_etag":"\"b\"","rules":{"routes":[]}}}"#;
             batch.put(TABLE, number.to_be_bytes().to_vec(), stored.as_bytes().to_vec());
         }
         store.commit(&batch).unwrap();
         for _ in 0..2 {
             let all = open(&store).newest(usize::MAX).unwrap();
-            assert_eq!(all.len(), SEALED_AT_ONCE * 2 + 1);
+            assert_eq!(all.len(), READ_AT_ONCE * 2 + 1);
             for kept in all {
                 assert_eq!((kept.author.as_str(), kept.source), ("alice", RevisionSource::File));
                 let stored = store.get(TABLE, &kept.number.to_be_bytes()).unwrap().unwrap();

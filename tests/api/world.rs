@@ -51,9 +51,11 @@ use portcullis::govern::compliance::framework;
 use portcullis::govern::privacy::AnalyticsProvider;
 use portcullis::govern::privacy::AuditProvider;
 use portcullis::govern::privacy::DataProvider;
+use portcullis::govern::privacy::HoldsProvider;
 use portcullis::govern::privacy::IocProvider;
 use portcullis::govern::privacy::Privacy;
 use portcullis::govern::privacy::RbacProvider;
+use portcullis::govern::privacy::RevisionsProvider;
 use portcullis::govern::privacy::SessionsProvider;
 use portcullis::govern::privacy::TrustProvider;
 use portcullis::govern::privacy::authors;
@@ -184,6 +186,10 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         sessions: Arc::new(SessionStore::open(&store, secret, opened.keyring.clone(), SESSIONS).unwrap()),
         provider: None,
     };
+    let revisions = Revisions::open(&store, authors(&opened.keyring)).unwrap();
+    let (reloader, _) =
+        Reloader::start(loading(), revisions, clock.clone()).map_err(|error| error.to_string()).unwrap();
+    let reloader = Arc::new(reloader);
     let providers: Vec<Box<dyn DataProvider>> = vec![
         Box::new(RbacProvider {
             authenticator: authenticator.clone(),
@@ -198,17 +204,16 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
         Box::new(IocProvider(opened.log.clone())),
         Box::new(AnalyticsProvider(meter.clone())),
         Box::new(AuditProvider(opened.log.clone())),
+        Box::new(HoldsProvider::new(&store, opened.keyring.clone())),
+        Box::new(RevisionsProvider(reloader.clone())),
         Box::new(TrustProvider { trust: trust.clone(), clock: clock.clone() }),
     ];
-    let revisions = Revisions::open(&store, authors(&opened.keyring)).unwrap();
     let privacy =
         Privacy::open((&store, "node"), opened.keyring, opened.log.clone(), clock.clone(), providers);
-    let (reloader, _) =
-        Reloader::start(loading(), revisions, clock.clone()).map_err(|error| error.to_string()).unwrap();
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         members: None,
-        reloader: Arc::new(reloader),
+        reloader,
         licensing: Arc::new(licensing(tier, state, &*clock)),
         sign_in: SignIn { cookies: Some(CookieStyle::Loopback), public: None },
         refusals: Refusals::default(),

@@ -10,12 +10,14 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::access::keyring::ERASED;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
 use crate::clock::rfc3339;
+use crate::govern::audit::AuditEvent;
 use crate::govern::privacy::EraseError;
 use crate::govern::privacy::Fact;
 use crate::govern::privacy::Facts;
@@ -24,6 +26,8 @@ use crate::govern::privacy::entity_fits;
 
 /// The longest part of a file's name that stems from an entity, in characters.
 const FILE_NAME_CHARS_MAX: usize = 64;
+/// What is recorded where an entity is under a hold.
+pub(super) const HELD: &str = "a legal hold forbids an erasure";
 
 /// Whom a request is about.
 #[derive(Deserialize, ToSchema)]
@@ -63,7 +67,7 @@ pub struct Erasure {
 pub struct Blocked {
     /// The entity.
     pub entity_id: String,
-    /// `legal_hold`.
+    /// `legal_hold`: it is under one, or issued one that is in force.
     pub blocked_by: &'static str,
 }
 
@@ -89,22 +93,31 @@ pub async fn export(call: Call) -> Answer {
     Ok(answer)
 }
 
-/// `POST /api/v1/dsar/erase`.
+/// `POST /api/v1/dsar/erase`. Who issued a legal hold that is in force is not erased either, and the names under which
+/// records have what the gateway itself does are nobody's.
 pub async fn erase(call: Call) -> Answer {
     let entity = subject(&call)?;
     call.ensure_recordable()?;
-    let (office, wanted) = (call.office.clone(), entity.clone());
-    let erased = tokio::task::spawn_blocking(move || office.privacy.erase(&wanted)).await;
-    let erased = match erased.map_err(|_| call.office.panicked())? {
+    let (office, wanted, actor) = (call.office.clone(), entity.clone(), call.actor());
+    let erased = tokio::task::spawn_blocking(move || {
+        // Told before: an erased name is nobody's, and in a record it would come back.
+        let is_of_caller = actor.as_deref().is_some_and(|actor| office.privacy.are_one(&wanted, actor));
+        (actor.map(|name| if is_of_caller { ERASED.to_owned() } else { name }), office.privacy.erase(&wanted))
+    });
+    let (actor, erased) = erased.await.map_err(|_| call.office.panicked())?;
+    let erased = match erased {
         Ok(erased) => erased,
-        Err(EraseError::Held) => return blocked(&call, entity).await,
+        Err(EraseError::Held) => return blocked(&call, entity, HELD).await,
+        Err(EraseError::Issuer) => {
+            return blocked(&call, entity, "a legal hold forbids the erasure of who issued it").await;
+        }
         Err(
             error @ (EraseError::Provider(ProviderError::Unavailable(_))
             | EraseError::Store(_)
             | EraseError::Key(_)
             | EraseError::NotBegun(_)),
         ) => {
-            return broken_off(&call, error).await;
+            return broken_off(&call, actor, error).await;
         }
         Err(error) => return Err(error.into()),
     };
@@ -116,7 +129,7 @@ pub async fn erase(call: Call) -> Answer {
     };
     let mut event = call.event("", String::new());
     let recorded = erased.event();
-    (event.event_type, event.message) = (recorded.event_type, recorded.message);
+    (event.actor, event.event_type, event.message) = (actor, recorded.event_type, recorded.message);
     call.office.record(event).await;
     let office = call.office.clone();
     let settled = tokio::task::spawn_blocking(move || office.privacy.settle(&erased)).await;
@@ -126,12 +139,12 @@ pub async fn erase(call: Call) -> Answer {
     ok(&told)
 }
 
-/// Says, and records, that a legal hold keeps an entity's record from going.
+/// Says, and records by a message, that a legal hold keeps an entity's record from going.
 ///
 /// # Errors
 /// None of its own; it is an answer.
-pub async fn blocked(call: &Call, entity: String) -> Answer {
-    let mut event = call.event("erasure_blocked", "a legal hold forbids an erasure".to_owned());
+pub async fn blocked(call: &Call, entity: String, message: &str) -> Answer {
+    let mut event = call.event("erasure_blocked", message.to_owned());
     event.action = "block".to_owned();
     event.entity = Some(call.office.privacy.spelling(&entity));
     call.office.record(event).await;
@@ -139,9 +152,9 @@ pub async fn blocked(call: &Call, entity: String) -> Answer {
 }
 
 /// Records an erasure that broke off: some of what was known may be gone.
-async fn broken_off(call: &Call, error: EraseError) -> Answer {
+async fn broken_off(call: &Call, actor: Option<String>, error: EraseError) -> Answer {
     let recorded = error.event();
-    let mut event = call.event("", String::new());
+    let mut event = AuditEvent { actor, ..call.event("", String::new()) };
     (event.event_type, event.action, event.message) =
         (recorded.event_type, recorded.action, recorded.message);
     call.office.record(event).await;
@@ -177,7 +190,8 @@ fn disposition(entity: &str, date: &str) -> HeaderValue {
 impl From<EraseError> for ApiError {
     fn from(error: EraseError) -> Self {
         match error {
-            EraseError::Held | EraseError::UnderWay => Self::Conflict(error.to_string()),
+            EraseError::Own(_) => Self::Invalid(error.to_string()),
+            EraseError::Held | EraseError::Issuer | EraseError::UnderWay => Self::Conflict(error.to_string()),
             EraseError::Provider(ProviderError::Refused(reason)) => Self::Conflict(reason),
             EraseError::Provider(_) | EraseError::Store(_) | EraseError::Key(_) | EraseError::NotBegun(_) => {
                 Self::Unavailable

@@ -183,10 +183,13 @@ pub async fn change(call: Call) -> Answer {
     call.ensure_recordable()?;
     let (office, id, now) = (call.office.clone(), call.parameter("id").to_owned(), call.office.clock.now());
     let told = patch.told.join(", ");
-    let changed =
-        tokio::task::spawn_blocking(move || office.keys.change(&id, |key| patch.clone().apply(key), now))
-            .await;
-    let record = changed.map_err(|_| call.office.panicked())??;
+    let changed = tokio::task::spawn_blocking(move || {
+        if patch.name.is_some() {
+            office.privacy.keep_names(&id)?;
+        }
+        Ok::<KeyRecord, ApiError>(office.keys.change(&id, |key| patch.clone().apply(key), now)?)
+    });
+    let record = changed.await.map_err(|_| call.office.panicked())??;
     let mut event = call.event("key_changed", format!("a key was changed: {told}"));
     event.entity = Some(record.id.clone());
     call.office.record(event).await;
@@ -213,19 +216,21 @@ pub async fn rotate(call: Call) -> Answer {
 
 /// `DELETE /api/v1/keys/{id}`.
 ///
-/// A legal hold does not keep a key alive: whoever revokes one may do so because it leaked. What it did stays on record.
+/// A legal hold does not keep a key alive: whoever revokes one may do so because it leaked. What it did stays on record,
+/// and whoever is called as the key was stays held.
 pub async fn revoke(call: Call) -> Answer {
     call.ensure_recordable()?;
     let id = call.parameter("id").to_owned();
     let (office, wanted) = (call.office.clone(), id.clone());
     let now = office.clock.now();
     let gone = tokio::task::spawn_blocking(move || {
+        office.privacy.keep_names(&wanted)?;
         let was_there = office.keys.revoke(&wanted, now)?;
         // One that stays behind is nobody's.
         if let Err(error) = office.budgets.remove(&wanted) {
             tracing::warn!(%error, "the budget of a revoked key could not be removed");
         }
-        Ok::<bool, KeyError>(was_there)
+        Ok::<bool, ApiError>(was_there)
     });
     let gone = gone.await;
     if !gone.map_err(|_| call.office.panicked())?? {

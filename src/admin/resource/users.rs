@@ -20,6 +20,7 @@ use crate::admin::error::ApiError;
 use crate::admin::resource::dsar;
 use crate::admin::resource::wire::given;
 use crate::clock::rfc3339;
+use crate::govern::privacy::own_name;
 
 /// What is known of a user; never the password.
 #[derive(Serialize, ToSchema)]
@@ -106,6 +107,9 @@ pub async fn read(call: Call) -> Answer {
 pub async fn create(call: Call) -> Answer {
     let UserRequest { name, password, role, tier } = call.json()?;
     let (role, tier) = (read_role(&role)?, tier.as_deref().map(|name| read_tier(&call, name)).transpose()?);
+    if let Some(own) = own_name(name.trim()) {
+        return Err(ApiError::Invalid(format!("name: {own} is a name of the gateway's own")));
+    }
     call.ensure_recordable()?;
     let (id, now) = (call.office.new_id(), call.office.clock.now());
     let new = NewUser { name, password, role, tier };
@@ -152,7 +156,7 @@ pub async fn delete(call: Call) -> Answer {
         office.privacy.unless_held(&wanted, || office.authenticator.users.delete(&wanted))
     });
     let gone = gone.await.map_err(|_| call.office.panicked())?.map_err(|_| ApiError::Unavailable)?;
-    let Some(gone) = gone else { return dsar::blocked(&call, id).await };
+    let Some(gone) = gone else { return dsar::blocked(&call, id, dsar::HELD).await };
     if !gone? {
         return Err(UserError::Unknown.into());
     }

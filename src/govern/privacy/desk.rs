@@ -13,6 +13,7 @@ use super::erasure::MARKS;
 use super::erasure::Mark;
 use super::erasure::NOTES;
 use super::erasure::Note;
+use super::erasure::own_name;
 use super::hold::FieldFault;
 use super::hold::HOLDS;
 use super::hold::Hold;
@@ -69,8 +70,9 @@ pub enum HoldError {
     /// A field is not as it should be.
     #[error(transparent)]
     Field(#[from] FieldFault),
-    /// The entity is being erased, or was since the hold was asked for: there is nothing left to be held.
-    #[error("the entity is being erased: the hold came too late")]
+    /// The entity, or who issues the hold, is being erased, or was since the hold was asked for: there is nothing left to
+    /// be held, or nobody who holds it.
+    #[error("the entity, or who issues the hold, is being erased: the hold came too late")]
     Erased,
     /// There are too many.
     #[error("there are {HOLDS_MAX} legal holds already")]
@@ -217,19 +219,20 @@ impl Privacy {
         told.entity_id = self.spelling(&told.entity_id);
         let created_at = self.clock.now();
         self.changing_holds(|batch| {
-            let Subject { names, .. } = Subject::of(&told.entity_id, &self.providers);
-            let number = self.next_hold(&names, arrival)?;
+            let subject = Subject::of(&told.entity_id, &self.providers);
+            let issuer = Subject::of(&told.issued_by, &self.providers);
+            let number = self.next_hold(&[subject.names.as_slice(), &issuer.names].concat(), arrival)?;
             if number > HOLDS_MAX as u64 {
                 return Err(HoldError::TooMany);
             }
             let hold = Hold { id: HoldId(number), told: told.clone(), created_at, released_at: None };
-            let record = self.sealed(&hold, &names)?;
+            let record = self.flushed(HoldRecord::seal(&hold, &subject, &self.keyring))?;
             self.holds.table().put_in(batch, &number, &record).map_err(PrivacyError::from)?;
             Ok(hold)
         })
     }
 
-    /// Returns the number of a hold on an entity, unless it comes too late.
+    /// Returns the number of a hold that has to do with these names, unless it comes too late.
     fn next_hold(&self, names: &[String], arrival: Arrival) -> Result<u64, HoldError> {
         let places = self.places.lock();
         let mark = |name: &String| places.erased.get(&self.index_of(name));
@@ -262,13 +265,34 @@ impl Privacy {
         self.marks.catch_up(|fresh| self.take_over_mark(fresh))
     }
 
-    fn sealed(&self, hold: &Hold, names: &[String]) -> Result<HoldRecord, PrivacyError> {
-        let record = HoldRecord::seal(hold, names, &self.keyring);
-        if record.held(&self.keyring).len() < names.len() {
+    /// Returns a record that was sealed just now, once what it names would be read after a power cut.
+    fn flushed(&self, record: HoldRecord) -> Result<HoldRecord, PrivacyError> {
+        if record.named(&self.keyring).count() < record.count() {
             return Err(PrivacyError::Full);
         }
         self.keyring.flush()?;
         Ok(record)
+    }
+
+    /// Lets the holds on an entity keep the names it may share with others, before it loses one of them. Blocks.
+    ///
+    /// # Errors
+    /// They could not be read or written.
+    pub fn keep_names(&self, entity: &str) -> Result<(), PrivacyError> {
+        let Subject { names, shared } = Subject::of(entity, &self.providers);
+        self.holds.change(
+            |fresh| self.take_over_hold(fresh),
+            |batch| {
+                let numbers = self.places.lock().holds_on(&names);
+                for number in numbers {
+                    let Some(record) = self.holds.table().get(&number)? else { continue };
+                    if let Some(record) = record.with_shared(&shared, &self.keyring) {
+                        self.holds.table().put_in(batch, &number, &self.flushed(record)?)?;
+                    }
+                }
+                Ok(())
+            },
+        )
     }
 
     /// Returns every hold, oldest first, released ones included.
@@ -308,6 +332,12 @@ impl Privacy {
     fn holds_one(&self, subject: &Subject) -> bool {
         let places = self.places.lock();
         subject.goes_by(|name| places.is_held(name))
+            || subject.names.iter().any(|name| places.is_held_beside(name))
+    }
+
+    /// Tells whether two names are those of one entity.
+    pub fn are_one(&self, entity: &str, other: &str) -> bool {
+        Subject::of(entity, &self.providers).names.iter().any(|name| name == other)
     }
 
     /// Returns what each provider knows of an entity; those that know nothing are left out.
@@ -394,8 +424,14 @@ impl Privacy {
                 if self.holds_one(&subject) {
                     return Err(EraseError::Held);
                 }
+                if let Some(own) = subject.names.iter().find_map(|name| own_name(name)) {
+                    return Err(EraseError::Own(own));
+                }
                 let spellings = self.spellings(&subject.names)?;
                 subject.names.extend(spellings);
+                if subject.names.iter().any(|name| self.places.lock().has_issued(name)) {
+                    return Err(EraseError::Issuer);
+                }
                 if self.places.lock().is_being_erased(&subject.names) {
                     return Err(EraseError::UnderWay);
                 }

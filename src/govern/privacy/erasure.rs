@@ -8,8 +8,13 @@ use serde::Serialize;
 
 use super::keeper::HeldNote;
 use super::provider::ProviderError;
+use super::spelling::folded;
+use crate::access::keyring::ERASED;
 use crate::access::keyring::Keyring;
+use crate::access::keyring::UNLISTED;
+use crate::govern::analytics::figures::UNKNOWN;
 use crate::govern::audit::AuditEvent;
+use crate::policy::reload::SYSTEM_AUTHOR;
 use crate::store::Record;
 use crate::store::StoreError;
 
@@ -18,6 +23,14 @@ pub(super) const NOTES: &str = "erasures_under_way";
 
 /// The table of entities that were erased, by what their names are found by.
 pub(super) const MARKS: &str = "erased_lately";
+
+/// The names under which records have what the gateway itself does, and what nobody is named for.
+const OWN_NAMES: [&str; 4] = [SYSTEM_AUTHOR, UNKNOWN, ERASED, UNLISTED];
+
+/// Returns the gateway's own name that a text is; `None`: it may be somebody's.
+pub fn own_name(text: &str) -> Option<&'static str> {
+    OWN_NAMES.into_iter().find(|own| folded(own) == folded(text))
+}
 
 /// An erasure that is over, and whose note is still in hand: nobody else finishes it meanwhile.
 #[derive(Debug)]
@@ -36,6 +49,12 @@ pub enum EraseError {
     /// A legal hold forbids it.
     #[error("the entity is under a legal hold")]
     Held,
+    /// It issued a legal hold that is in force: who wanted it must be known as long as it is.
+    #[error("it issued a legal hold that is in force")]
+    Issuer,
+    /// It is nobody: what the gateway itself does, or what nobody is named for, stands under this name.
+    #[error("{0} is a name of the gateway's own, and nobody's: it cannot be erased")]
+    Own(&'static str),
     /// It is being erased already.
     #[error("an erasure of this entity is under way")]
     UnderWay,
@@ -109,7 +128,7 @@ impl EraseError {
     /// Returns the same of an erasure that did not get as far as its note.
     pub(super) fn before_note(self) -> Self {
         match self {
-            Self::Held | Self::UnderWay | Self::NotBegun(_) => self,
+            Self::Held | Self::Issuer | Self::Own(_) | Self::UnderWay | Self::NotBegun(_) => self,
             Self::Provider(_) | Self::Store(_) | Self::Key(_) => Self::NotBegun(Box::new(self)),
         }
     }

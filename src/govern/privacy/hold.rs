@@ -1,8 +1,10 @@
 //! Legal holds: whose record must not be erased, and why; kept for ever, released or not.
 //!
 //! Whom a hold is about, why, and who issued it are stored sealed, as everything about somebody is: a hold that was
-//! released does not keep the name of an entity that is erased later.
+//! released does not keep the name of an entity that is erased later, nor of whoever issued it. While it is in force
+//! neither is erased: a hold of which nobody knows who wanted it could not be defended.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,6 +12,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::subject::Subject;
 use crate::access::keyring::Keyring;
 use crate::access::name::is_label;
 use crate::govern::audit::AuditEvent;
@@ -127,6 +130,16 @@ impl Hold {
     }
 }
 
+/// Whom a hold in force names, as far as it can be read.
+pub(super) struct Named {
+    /// The names of its entity alone.
+    pub(super) own: Vec<String>,
+    /// Names that its entity may share with others.
+    pub(super) shared: Vec<String>,
+    /// Who issued it.
+    pub(super) issuer: Option<String>,
+}
+
 /// A hold as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct HoldRecord {
@@ -135,6 +148,10 @@ pub(super) struct HoldRecord {
     /// The tokens of the entity's other names, as they were when the hold was taken.
     #[serde(default)]
     also: Vec<String>,
+    /// The tokens of names that the entity may share with others, as they were when it was held, or lost them since: a
+    /// key that is revoked or renamed does not tell them any more. Earlier releases did not keep them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    shared: Vec<String>,
     entity_type: String,
     /// Sealed under the entity's key.
     reason: String,
@@ -149,13 +166,14 @@ impl Record for HoldRecord {
 }
 
 impl HoldRecord {
-    /// Returns what is stored of a hold on an entity of these names. The keyring has to be flushed before it is.
-    pub(super) fn seal(hold: &Hold, names: &[String], keyring: &Keyring) -> Self {
+    /// Returns what is stored of a hold on an entity. The keyring has to be flushed before it is.
+    pub(super) fn seal(hold: &Hold, subject: &Subject, keyring: &Keyring) -> Self {
         let NewHold { entity_id, entity_type, reason, issued_by } = &hold.told;
-        let others = names.iter().filter(|name| *name != entity_id);
+        let others = subject.names.iter().filter(|name| *name != entity_id);
         Self {
             entity: keyring.keep(entity_id).as_ref().to_owned(),
             also: others.map(|name| keyring.keep(name).as_ref().to_owned()).collect(),
+            shared: subject.shared.iter().map(|name| keyring.keep(name).as_ref().to_owned()).collect(),
             entity_type: entity_type.clone(),
             reason: keyring.wrap_text(entity_id, reason),
             issued_by: keyring.keep(issued_by).as_ref().to_owned(),
@@ -180,19 +198,57 @@ impl HoldRecord {
         Self { released_at: self.released_at.or(Some(at)), ..self }
     }
 
-    /// Returns how many names it is in force for; zero once it is released.
+    /// Returns the record with more names that the entity may share with others; `None`: it has all of them. The keyring
+    /// has to be flushed before it is stored.
+    pub(super) fn with_shared(mut self, names: &BTreeSet<String>, keyring: &Keyring) -> Option<Self> {
+        let known: Vec<String> = read(&self.shared, keyring);
+        let fresh: Vec<String> = names.iter().filter(|name| !known.contains(name)).cloned().collect();
+        self.shared.extend(fresh.iter().map(|name| keyring.keep(name).as_ref().to_owned()));
+        (!fresh.is_empty()).then_some(self)
+    }
+
+    /// Returns how many names it has while it is in force; zero once it is released.
     pub(super) fn count(&self) -> usize {
-        self.tokens().count()
+        if self.released_at.is_none() { 2 + self.also.len() + self.shared.len() } else { 0 }
     }
 
-    /// Returns the names it is in force for, as far as they can be read.
-    pub(super) fn held(&self, keyring: &Keyring) -> Vec<String> {
-        self.tokens().filter_map(|token| keyring.name_of(token)).collect()
+    /// Returns whom it names; nobody once it is released.
+    pub(super) fn named(&self, keyring: &Keyring) -> Named {
+        if self.released_at.is_some() {
+            return Named { own: Vec::new(), shared: Vec::new(), issuer: None };
+        }
+        Named {
+            own: self.own(keyring),
+            shared: read(&self.shared, keyring),
+            issuer: keyring.name_of(&self.issued_by),
+        }
     }
 
-    fn tokens(&self) -> impl Iterator<Item = &String> {
-        std::iter::once(&self.entity).chain(&self.also).filter(|_| self.released_at.is_none())
+    /// Tells whether it is about somebody of these names, released or not.
+    pub(super) fn is_about(&self, names: &[String], keyring: &Keyring) -> bool {
+        self.own(keyring).iter().any(|own| names.contains(own))
     }
+
+    /// Tells whether somebody of these names issued it.
+    pub(super) fn is_issued_by(&self, names: &[String], keyring: &Keyring) -> bool {
+        keyring.name_of(&self.issued_by).is_some_and(|issuer| names.contains(&issuer))
+    }
+
+    fn own(&self, keyring: &Keyring) -> Vec<String> {
+        let tokens = std::iter::once(&self.entity).chain(&self.also);
+        tokens.filter_map(|token| keyring.name_of(token)).collect()
+    }
+}
+
+impl Named {
+    /// Returns how many names could be read.
+    pub(super) fn count(&self) -> usize {
+        self.own.len() + self.shared.len() + usize::from(self.issuer.is_some())
+    }
+}
+
+fn read(tokens: &[String], keyring: &Keyring) -> Vec<String> {
+    tokens.iter().filter_map(|token| keyring.name_of(token)).collect()
 }
 
 impl fmt::Display for HoldId {

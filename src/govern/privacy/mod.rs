@@ -4,7 +4,8 @@
 //! forgotten. A hold forbids the erasure of its entity; of a hold and an erasure that meet exactly one wins: each
 //! takes its place at one desk, under one lock, and on all nodes, before it does anything ([`Privacy`]). An entity is
 //! one by whatever name it is called, as far as the node knows that is asked: a user by its name in any spelling and
-//! by its id, whoever signed in elsewhere by the name there, and all in either form that Unicode has for an accent. An erasure leaves a note on the disk before its first
+//! by its id, whoever signed in elsewhere by the name there, and all in either form that Unicode has for an accent. A hold
+//! on a key holds whoever is called as the key was, also once the key is revoked or renamed. An erasure leaves a note on the disk before its first
 //! deletion, so that one that was cut short is finished soon, or at the next start; and a mark before it destroys the keys,
 //! so that the other nodes hear of it.
 //!
@@ -33,6 +34,7 @@ pub use self::desk::Privacy;
 pub use self::desk::PrivacyError;
 pub use self::erasure::EraseError;
 pub use self::erasure::Erased;
+pub use self::erasure::own_name;
 pub use self::hold::FieldFault;
 pub use self::hold::HOLDS;
 pub use self::hold::Hold;
@@ -49,8 +51,10 @@ pub use self::provider::NamedCallers;
 pub use self::provider::ProviderError;
 pub use self::provider::analytics::AnalyticsProvider;
 pub use self::provider::audit::AuditProvider;
+pub use self::provider::holds::HoldsProvider;
 pub use self::provider::ioc::IocProvider;
 pub use self::provider::rbac::RbacProvider;
+pub use self::provider::revisions::RevisionsProvider;
 pub use self::provider::sessions::SessionsProvider;
 pub use self::provider::tools::ToolsProvider;
 pub use self::provider::tools::pin_keys;

@@ -1,5 +1,6 @@
 //! Who has taken which place: holds that are in force, erasures under way, and who was erased.
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,6 +18,10 @@ pub(super) struct Places {
     pub(super) held: HashMap<String, HashSet<u64>>,
     /// The same, by what their names are without what tells their spellings apart.
     alike: HashMap<String, HashSet<u64>>,
+    /// The same by the names that their entities may share with others.
+    shared: HashMap<String, HashSet<u64>>,
+    /// The same by who issued them.
+    issued: HashMap<String, HashSet<u64>>,
     /// Those of which a name could not be read, because its key was not known here.
     unread: HashMap<u64, HoldRecord>,
     /// The names of the entities that are being erased, by the tokens of the erasures' notes.
@@ -47,9 +52,15 @@ impl Places {
     }
 
     fn hold_names(&mut self, number: u64, record: &HoldRecord, keyring: &Keyring) -> usize {
-        let names = record.held(keyring);
-        let count = names.len();
-        for name in names {
+        let named = record.named(keyring);
+        let count = named.count();
+        for name in named.shared {
+            self.shared.entry(folded(&name)).or_default().insert(number);
+        }
+        if let Some(name) = named.issuer {
+            self.issued.entry(folded(&name)).or_default().insert(number);
+        }
+        for name in named.own {
             self.alike.entry(folded(&name)).or_default().insert(number);
             self.held.entry(name).or_default().insert(number);
         }
@@ -69,7 +80,7 @@ impl Places {
     /// Lets a hold go that is released.
     pub(super) fn let_go(&mut self, number: u64) {
         self.unread.remove(&number);
-        for names in [&mut self.held, &mut self.alike] {
+        for names in [&mut self.held, &mut self.alike, &mut self.shared, &mut self.issued] {
             names.retain(|_, holds| {
                 holds.remove(&number);
                 !holds.is_empty()
@@ -82,10 +93,26 @@ impl Places {
         self.alike.contains_key(&folded(name))
     }
 
+    /// Tells whether a hold is in force whose entity had a name, in whatever spelling, beside others who may have it, too.
+    pub(super) fn is_held_beside(&self, name: &str) -> bool {
+        self.shared.contains_key(&folded(name))
+    }
+
+    /// Tells whether somebody of a name, in whatever spelling, issued a hold that is in force.
+    pub(super) fn has_issued(&self, name: &str) -> bool {
+        self.issued.contains_key(&folded(name))
+    }
+
+    /// Returns the holds in force on somebody of these names, in whatever spelling.
+    pub(super) fn holds_on(&self, names: &[String]) -> BTreeSet<u64> {
+        names.iter().filter_map(|name| self.alike.get(&folded(name))).flatten().copied().collect()
+    }
+
     /// Lets all holds go.
     pub(super) fn let_all_go(&mut self) {
-        self.held.clear();
-        self.alike.clear();
+        for names in [&mut self.held, &mut self.alike, &mut self.shared, &mut self.issued] {
+            names.clear();
+        }
         self.unread.clear();
     }
 

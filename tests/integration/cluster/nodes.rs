@@ -147,6 +147,27 @@ fn holds_beat_erasures_on_whichever_node() {
 }
 
 #[test]
+fn a_hold_on_a_key_holds_its_name_whichever_node_revokes_it() {
+    let world = Deployment::start(2);
+    let key = world.call(0, "POST", "/api/v1/keys", &json!({"name": "carl", "role": "service"})).json();
+    let id = key["id"].as_str().expect("an id").to_owned();
+    let path = format!("/api/v1/keys/{id}");
+    let hold = json!({"entity_id": id, "entity_type": "key", "reason": "r", "issued_by": "legal"});
+    assert_eq!(world.call(0, "POST", "/api/v1/legal-holds", &hold).status, 201);
+    eventually(CONVERGED, "the other node knows the key", || {
+        world.call(1, "GET", &path, &Value::Null).status == 200
+    });
+    assert_eq!(world.call(1, "PATCH", &path, &json!({"name": "dora"})).status, 200);
+    assert_eq!(world.call(1, "DELETE", &path, &Value::Null).status, 200);
+    for (node, name) in [(0, "carl"), (1, "carl"), (0, "dora"), (1, "dora")] {
+        let refused = world.call(node, "POST", "/api/v1/dsar/erase", &json!({"entity_id": name}));
+        assert_eq!(refused.status, 409, "{node} {name}: {}", refused.text());
+    }
+    let issuer = world.call(1, "POST", "/api/v1/dsar/erase", &json!({"entity_id": "legal"}));
+    assert_eq!(issuer.status, 409, "{}", issuer.text());
+}
+
+#[test]
 fn people_and_what_they_used_are_known_everywhere() {
     let world = Deployment::start(2);
     let user = json!({"name": "ada", "password": "a long enough pass phrase", "role": "analyst"});

@@ -6,8 +6,10 @@
 
 pub mod analytics;
 pub mod audit;
+pub mod holds;
 pub mod ioc;
 pub mod rbac;
+pub mod revisions;
 pub mod sessions;
 pub mod tools;
 pub mod trust;
