@@ -27,6 +27,8 @@ pub mod config;
 #[cfg(test)]
 pub(crate) mod conformance;
 #[cfg(test)]
+pub(crate) mod faulty;
+#[cfg(test)]
 pub(crate) mod fixture;
 mod followed;
 mod group;

@@ -1,18 +1,10 @@
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::watch;
-
 use super::*;
-use crate::store::Backend;
 use crate::store::Batch;
-use crate::store::Changes;
-use crate::store::KeyRange;
-use crate::store::Order;
-use crate::store::Visit;
-use crate::store::archive::Archive;
+use crate::store::faulty::Faulty;
 
 const KEY: &str = "key";
 
@@ -214,77 +206,24 @@ fn today(budgets: &Budgets, now: Timestamp) -> u64 {
     budgets.of(KEY, now).unwrap().1.today.tokens
 }
 
-/// A store that several nodes share, and whose answer to a write can be lost on the way.
-struct Losing {
-    store: Store,
-    loses: Arc<AtomicBool>,
-}
-
-impl Backend for Losing {
-    fn name(&self) -> &'static str {
-        "losing"
-    }
-
-    fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.store.get(table, key)
-    }
-
-    fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
-        self.store.commit(batch)?;
-        match self.loses.swap(false, Ordering::Relaxed) {
+/// Returns a store that several nodes share, and whose answer to a write is lost on the way where that is asked for.
+fn losing(store: &Store, loses: &Arc<AtomicBool>) -> Store {
+    let loses = Arc::clone(loses);
+    let write = move |store: &Store, batch: &Batch| {
+        store.commit(batch)?;
+        match loses.swap(false, Ordering::Relaxed) {
             true => Err(StoreError::Away { backend: "losing" }),
             false => Ok(()),
         }
-    }
-
-    fn scan(
-        &self,
-        table: &str,
-        range: &KeyRange,
-        order: Order,
-        visit: &mut Visit<'_>,
-    ) -> Result<(), StoreError> {
-        self.store.scan(table, range, order, visit)
-    }
-
-    fn durable(&self) -> Result<(), StoreError> {
-        self.store.durable()
-    }
-
-    fn size_bytes(&self) -> Result<u64, StoreError> {
-        self.store.size_bytes()
-    }
-
-    fn is_shared(&self) -> bool {
-        true
-    }
-
-    fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
-        self.store.versions()
-    }
-
-    fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError> {
-        self.store.changes(table, after)
-    }
-
-    fn told(&self) -> Option<watch::Receiver<u64>> {
-        None
-    }
-
-    fn archive(&self) -> Option<Archive> {
-        None
-    }
-
-    fn forget_deletions(&self) -> Result<(), StoreError> {
-        self.store.forget_deletions()
-    }
+    };
+    Store::new(Faulty { store: store.clone(), write, is_shared: true })
 }
 
 #[test]
 fn what_was_written_without_an_answer_counts_once() {
     let (store, now) = (Store::in_memory(), at("2026-11-21T12:00:00Z"));
     let loses = Arc::new(AtomicBool::new(false));
-    let losing = Store::new(Losing { store: store.clone(), loses: Arc::clone(&loses) });
+    let losing = losing(&store, &loses);
     let [one, other] = [&losing, &store].map(|store| Budgets::open(store).unwrap());
     one.set(KEY, tokens(1000), Spent::default()).unwrap();
     other.follow().unwrap();

@@ -55,13 +55,22 @@ impl Index {
         Ok(false)
     }
 
-    /// Returns the state with what is committed by now, unless that is too much to wait for; tells whether it is all there.
-    /// Nobody changes the index as long as it is held.
+    /// Returns the state with what is committed by now, unless that is too much to wait for, or the store takes nothing, on
+    /// a full disk say; tells whether it is all there. Nobody changes the index as long as it is held.
     pub(super) fn current(&self) -> Result<(MutexGuard<'_, State>, bool), QueryError> {
         let until = self.log.committed();
         loop {
             let mut state = self.state.lock();
-            let is_all = self.take_piece(&mut state)? || state.next >= until;
+            let taken = match self.take_piece(&mut state) {
+                // What was taken in before is as it was.
+                Err(QueryError::Store(error)) => {
+                    tracing::warn!(%error, "the audit index takes nothing in for now");
+                    let is_all = state.next >= until;
+                    return Ok((state, is_all));
+                }
+                taken => taken?,
+            };
+            let is_all = taken || state.next >= until;
             if is_all || self.log.bytes_between(state.next, until) > self.pace.waited_bytes_max {
                 return Ok((state, is_all));
             }

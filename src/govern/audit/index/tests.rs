@@ -434,6 +434,9 @@ fn a_tail_begins_after_the_last_id_seen() {
     assert_eq!(index.position_after(Ulid(u128::MAX)).unwrap(), index.log.committed());
 }
 
+#[path = "refused_tests.rs"]
+mod refused_tests;
+
 #[path = "damage_tests.rs"]
 mod damage;
 
