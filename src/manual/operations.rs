@@ -15,7 +15,10 @@
 //! notice. By the API sinks may be left out, and which entries they get and how may change, by an administrator; where
 //! entries go is said in files alone. Syslog acknowledges nothing: a connection is ended so that the daemon can read what
 //! is on its way, and where it does not end its own side within two seconds, what was sent in the last half minute before
-//! it fell silent is sent again by whoever takes the place over; so it is after a kill. What the log's retention drops
+//! it fell silent is sent again by whoever takes the place over; so it is after a kill. Over UDP all that can be known is
+//! that a host refuses a datagram, because nobody listens at its port: then the batch is sent again, with what was sent in
+//! the second before, and the sink is `retrying`. What is lost on the way, or comes to a host that is switched off, counts as
+//! forwarded. What the log's retention drops
 //! before a sink could send it is counted
 //! (`events_missed` in `/api/v1/siem/status`, `portcullis_siem_events_total{result="missed"}`) and logged as an error.
 //! An entry that a receiver refuses for what it is (400, 413, 422) becomes a dead letter, if the receiver takes others
@@ -113,6 +116,22 @@
 //!
 //! The store, where keys, holds and figures lie, fails for itself: what is there is read, changes answer 503, and `/health`
 //! is `degraded` and says why in `reasons`. Once 4 MiB are free it is opened anew, with all that was taken before.
+//!
+//! Queries and live streams of the audit log go on meanwhile with what was taken in before; a page that may miss the newest
+//! entries says `complete: false`. An export of a data subject is itself recorded, and answers 503 as long as it cannot be.
+//!
+//! # Checking a webhook
+//! `X-Portcullis-Signature: t=SECONDS,v1=HEX`: HEX is the HMAC-SHA256, under the text of the sink's secret without the white
+//! space around it, of SECONDS, a full stop, and the body as it was before compression: unpack a body of
+//! `Content-Encoding: gzip` first. SECONDS are Unix time, when it was sent: refuse what is older than some minutes, for
+//! who repeats a request cannot change them. `X-Portcullis-Delivery` is the id of the last entry; a batch that is sent again
+//! has the same one.
+//! ```text
+//! def is_ours(secret: bytes, header: str, body: bytes) -> bool:
+//!     sent, mac = header.removeprefix("t=").split(",v1=")
+//!     wanted = hmac.new(secret, sent.encode() + b"." + body, hashlib.sha256).hexdigest()
+//!     return abs(time.time() - int(sent)) < 300 and hmac.compare_digest(wanted, mac)
+//! ```
 //!
 //! # A clock that jumps
 //! Entries are ordered by ids that never go back. Where the clock jumped ahead and was set right, the entries that follow

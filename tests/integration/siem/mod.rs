@@ -245,14 +245,35 @@ fn a_webhook_is_signed_and_one_bad_entry_does_not_hold_the_others_up() {
     assert!(std::fs::read_to_string(letters).expect("dead letters").starts_with(&log[3]));
     let requests = webhook.wait_for(|_| true);
     let request = requests.first().expect("a request");
+    assert_signed(request, b"s3cret");
+    assert_eq!(request.path, "/in");
+}
+
+/// Checks a webhook's signature as `src/manual/operations.rs` tells receivers to.
+fn assert_signed(request: &Request, secret: &[u8]) {
     let signature = request.header("x-portcullis-signature");
     let (time, mac) = signature.strip_prefix("t=").and_then(|it| it.split_once(",v1=")).expect("a signature");
-    let mut expected = Hmac::<Sha256>::new_from_slice(b"s3cret").expect("a key");
+    let mut expected = Hmac::<Sha256>::new_from_slice(secret).expect("a key");
     expected.update(format!("{time}.").as_bytes());
     expected.update(&request.body);
     let hex: String = expected.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(mac, hex);
-    assert_eq!(request.path, "/in");
+}
+
+#[test]
+fn a_webhook_is_signed_over_its_body_before_compression() {
+    let webhook = Receiver::start(|_, _| Reply::Answer(204, "", String::new()));
+    let sink = format!(
+        "platform = \"webhook\"\nurl = \"http://{}/in\"\nallow_private = true\nsecret_file = \"hook.secret\"\n\
+         gzip = true\n",
+        webhook.address
+    );
+    let gateway = gateway_beside(&sink, &[("hook.secret", "s3cret\n")]);
+    send(&gateway, 2);
+    let requests = webhook.wait_for(|requests| !requests.is_empty());
+    assert_eq!(requests[0].header("content-encoding"), "gzip");
+    // The receiver unpacks what it records.
+    requests.iter().for_each(|request| assert_signed(request, b"s3cret"));
 }
 
 #[test]

@@ -406,3 +406,32 @@ fn datagrams_hold_one_message_each() {
         .collect();
     assert_eq!(ids, log);
 }
+
+/// Over UDP a receiver tells by one thing alone that it is not there: its host refuses what comes.
+#[test]
+fn what_nobody_listens_for_over_udp_waits_until_somebody_does() {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a free port");
+    let address = socket.local_addr().expect("a bound address");
+    drop(socket);
+    let gateway = gateway(&format!(
+        "platform = \"syslog\"\nurl = \"udp://{address}\"\nallow_private = true\nevent_types = [\"exchange\"]\n"
+    ));
+    send(&gateway, 5);
+    let log = recorded(&gateway, 5);
+    let told = status(&gateway, |told| told["errors"].as_u64() > Some(1));
+    assert_eq!((&told["status"], &told["events_forwarded"]), (&"retrying".into(), &0.into()), "{told}");
+    let socket = UdpSocket::bind(address).expect("the port is free still");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut datagram = [0; 65_536];
+    let mut heard = || {
+        let length = socket.recv(&mut datagram).expect("a datagram");
+        id(&String::from_utf8_lossy(&datagram[..length]))
+    };
+    let mut ids = Vec::new();
+    while distinct(ids.iter().cloned()).len() < 5 {
+        ids.push(heard());
+    }
+    assert_eq!(distinct(ids.into_iter()), log);
+    let told = status(&gateway, |told| told["events_forwarded"] == 5);
+    assert_eq!(told["status"], "connected", "{told}");
+}

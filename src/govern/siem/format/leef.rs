@@ -11,7 +11,9 @@ use super::out_of_ten;
 use crate::clock::rfc3339;
 use crate::govern::audit::Entry;
 
-const TIME_FORMAT: &str = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'";
+/// A pattern of Java's `SimpleDateFormat`: with `X` the `Z` at the end is read as UTC, in quotes it would be a letter, and
+/// the time the receiver's own.
+const TIME_FORMAT: &str = "yyyy-MM-dd'T'HH:mm:ss.SSSX";
 
 /// Returns an entry as one line.
 pub(in crate::govern::siem) fn line(entry: &Entry, teller: &Teller) -> String {

@@ -6,8 +6,11 @@
 //! firewalls have it, must not bring more back each time. The system gives a silent connection up after [`SILENCE_MAX`], which is
 //! less. A connection that we end ourselves is ended on our side first: a daemon that has read all of it ends its own,
 //! and one that does not in time leaves it in doubt. So is one that ends in the midst of a batch, whose rest is sent for
-//! it: of a busy daemon, whoever takes the place over sends that batch again and nothing before it. Over UDP nothing can be
-//! known, and nothing is promised.
+//! it: of a busy daemon, whoever takes the place over sends that batch again and nothing before it.
+//!
+//! Over UDP all that can be known is that nobody listens: the daemon's host refuses a datagram then. It is listened for
+//! that after each batch, and looked for before each datagram; what was refused is sent again, with what had been sent no
+//! longer than [`REFUSED_WITHIN`] before. What a network drops, or a daemon that is too slow, is lost, and nobody is told.
 //!
 //! A daemon may close its connection after each message, or after so many: RFC 6587 lets it, and no answer tells what it
 //! has read. Where a connection ends on a batch, the batch goes on in smaller parts, each on a connection of its own, down
@@ -34,6 +37,7 @@ use super::Trouble;
 use crate::clock::Clock;
 use crate::govern::audit::Entry;
 use crate::govern::siem::address;
+use crate::govern::siem::config::Peer;
 use crate::govern::siem::config::SyslogTarget;
 use crate::govern::siem::config::SyslogTransport;
 use crate::govern::siem::format::Teller;
@@ -50,8 +54,10 @@ const DOUBT: Duration = Duration::from_secs(30);
 const AGAIN_MAX: u8 = 3;
 /// How long a connection may be silent before the system asks whether the other side is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
-/// How long a daemon that just closed its end is listened for after a batch.
+/// How long it is listened after a batch for a daemon that just closed its end, or refuses it.
 const FAREWELL: Duration = Duration::from_millis(50);
+/// How long a datagram's refusal may be on its way: what was sent no longer before one is in doubt.
+const REFUSED_WITHIN: Duration = Duration::from_secs(1);
 /// How long a daemon that is told that nothing more comes may take to read what came.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
@@ -62,6 +68,8 @@ pub(super) struct Syslog {
     teller: Teller,
     clock: Arc<dyn Clock>,
     open: Option<Stream>,
+    /// Where datagrams leave, and their refusals come in.
+    datagrams: Option<UdpSocket>,
     /// The last batches.
     sent: VecDeque<Sent>,
     /// Entries that are to be sent again, the oldest first, and how often that is.
@@ -109,6 +117,7 @@ impl Syslog {
             teller,
             clock,
             open: None,
+            datagrams: None,
             sent: VecDeque::new(),
             again: VecDeque::new(),
             in_doubt: 0,
@@ -123,15 +132,22 @@ impl Syslog {
         syslog::message(entry, self.target.payload, bytes_max, &self.teller).map_err(|_| Trouble::Unsendable)
     }
 
-    async fn send_datagrams(&self, entries: &[&Entry]) -> Result<(), Trouble> {
-        let to = address::resolve(&self.target.peer).await?;
-        let to = *to.first().ok_or(Trouble::Unreachable(io::ErrorKind::NotFound))?;
-        let from = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        let socket = UdpSocket::bind(from).await.map_err(Trouble::unreachable)?;
-        socket.connect(to).await.map_err(Trouble::unreachable)?;
-        for entry in entries {
-            socket.send(&self.message(entry)?).await.map_err(Trouble::unreachable)?;
+    async fn send_datagrams(&mut self, entries: &[&Entry]) -> Result<(), Trouble> {
+        let messages = entries.iter().map(|entry| self.message(entry)).collect::<Result<Vec<_>, _>>()?;
+        let socket = match self.datagrams.take() {
+            // One that went on to an address that the name no longer has would never be refused.
+            Some(socket) if leads_to(&socket, &self.target.peer).await? => socket,
+            _ => socket_to(&self.target.peer).await?,
+        };
+        let sent = send_all(&socket, &messages).await;
+        let now = self.clock.monotonic();
+        if let Err(error) = sent {
+            self.sent.retain(|sent| now.saturating_sub(sent.at) <= REFUSED_WITHIN);
+            self.broke(Standing::Broken, now);
+            return Err(Trouble::unreachable(error));
         }
+        self.datagrams = Some(socket);
+        self.note_sent(entries.len(), now);
         Ok(())
     }
 
@@ -276,6 +292,10 @@ impl Sink for Syslog {
     }
 
     fn unsettled(&self) -> usize {
+        if self.target.transport == SyslogTransport::Udp {
+            // Nothing would tell whoever takes the place over.
+            return 0;
+        }
         self.sent.iter().map(|sent| sent.entries).sum()
     }
 
@@ -293,6 +313,38 @@ impl Sink for Syslog {
             self.sent.clear();
         }
     }
+}
+
+/// Tells whether a socket is connected to an address that a peer has still.
+async fn leads_to(socket: &UdpSocket, peer: &Peer) -> Result<bool, Trouble> {
+    let addresses = address::resolve(peer).await?;
+    Ok(socket.peer_addr().is_ok_and(|to| addresses.contains(&to)))
+}
+
+async fn socket_to(peer: &Peer) -> Result<UdpSocket, Trouble> {
+    let to = address::resolve(peer).await?;
+    let to = *to.first().ok_or(Trouble::Unreachable(io::ErrorKind::NotFound))?;
+    let from = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(from).await.map_err(Trouble::unreachable)?;
+    socket.connect(to).await.map_err(Trouble::unreachable)?;
+    Ok(socket)
+}
+
+/// Sends datagrams, and waits a moment for their refusal.
+async fn send_all(socket: &UdpSocket, messages: &[Vec<u8>]) -> io::Result<()> {
+    for message in messages {
+        // Of a refusal that came in meanwhile this tells, and sends nothing.
+        socket.send(message).await?;
+    }
+    let mut said = [0; 512];
+    let refused = async {
+        loop {
+            if let Err(error) = socket.recv(&mut said).await {
+                return error;
+            }
+        }
+    };
+    timeout(FAREWELL, refused).await.map_or(Ok(()), Err)
 }
 
 /// Tells the other side that nothing more comes.
