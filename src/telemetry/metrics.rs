@@ -302,8 +302,9 @@ impl Metrics {
         (all > 0).then(|| 1.0 - ours as f64 / all as f64)
     }
 
-    /// Returns the time within which a share of a listener's requests was answered, in seconds: the upper
-    /// bound of the bucket it falls into. `None` before the first request, and past the last bucket.
+    /// Returns the time within which a share of a listener's requests was answered, in seconds: within the bucket it falls
+    /// into, requests count as spread evenly, as `histogram_quantile` of Prometheus has it. `None` before the first request,
+    /// and past the last bucket.
     pub fn latency_quantile(&self, listener: &str, share: f64) -> Option<f64> {
         let mut counts = vec![0u64; SECONDS.len()];
         let mut all = 0;
@@ -319,9 +320,15 @@ impl Metrics {
                 }
             }
         }
-        let wanted = (all as f64 * share).ceil() as u64;
-        let at = counts.iter().position(|count| all > 0 && *count >= wanted)?;
-        SECONDS.get(at).copied()
+        let wanted = all as f64 * share;
+        let (mut begin, mut below) = (0.0, 0.0);
+        for (end, count) in SECONDS.into_iter().zip(counts.into_iter().map(|count| count as f64)) {
+            if all > 0 && count >= wanted {
+                return Some(begin + (end - begin) * (wanted - below) / (count - below));
+            }
+            (begin, below) = (end, count);
+        }
+        None
     }
 
     /// Returns the share of audit events that the log took; `None` before the first. One that it took after whoever

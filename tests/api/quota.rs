@@ -93,6 +93,8 @@ async fn a_certificate_that_has_ended_is_degraded() {
         (&told["status"], &told["dependencies"]["certificates"]),
         (&"degraded".into(), &"down".into())
     );
+    let reason = "a certificate that is served has expired, or does not count yet";
+    assert_eq!(told["reasons"], serde_json::json!({ "certificates": reason }));
 }
 
 #[tokio::test]

@@ -85,6 +85,11 @@ fn the_end_of_a_certificate_is_told_before_it_comes() {
     gateway.wait_for_log("a certificate has expired", 1);
     assert_eq!((health().status, &told(&gateway)["status"]), (503, &"expired".into()));
     assert_eq!(gateway.log().matches("a certificate will expire soon").count(), 1);
+    std::fs::write(files.path().join("cert.pem"), "no certificate").expect("a file");
+    gateway.signal("HUP");
+    gateway.wait_for_log("a certificate could not be reloaded", 1);
+    let unread = health().json()["reasons"]["certificates"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(unread, "a certificate could not be read: the one before it is served");
 }
 
 /// A browser that was here over TLS does not come again without it; who was not is told nothing.

@@ -29,7 +29,7 @@ pub struct HealthReport {
     pub version: String,
     /// `up` or `down` by name.
     pub dependencies: BTreeMap<&'static str, &'static str>,
-    /// Why `persistence` is down, where it is: nothing that tells strangers of what is kept, or where.
+    /// Why `persistence` or `certificates` is down, where it is: nothing that tells strangers of what is kept, or where.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reasons: BTreeMap<&'static str, String>,
     /// What is no reason to be degraded, and wants to be looked at.
@@ -112,10 +112,27 @@ fn is_well(office: &Office, dependency: Dependency) -> bool {
     is_up(office, dependency) && !(dependency == Dependency::Persistence && office.audit.is_damaged())
 }
 
-/// Returns why the store or the audit log are down. Of other dependencies the reasons name files: they are in the log alone.
+/// Returns why the store, the audit log or the certificates are down. What else there is to say names files: it is in the
+/// log alone.
 fn reasons(office: &Office) -> BTreeMap<&'static str, String> {
-    let told = match office.recorder.health() {
-        _ if is_well(office, Dependency::Persistence) => return BTreeMap::new(),
+    let told = [
+        (Dependency::Persistence, why_not_kept(office)),
+        (Dependency::Certificates, why_not_certified(office).map(str::to_owned)),
+    ];
+    told.into_iter().filter_map(|(dependency, why)| Some((dependency.as_str(), why?))).collect()
+}
+
+fn why_not_certified(office: &Office) -> Option<&'static str> {
+    match office.telemetry.health.is_up(Dependency::Certificates) {
+        false => Some("a certificate could not be read: the one before it is served"),
+        true if infra::all_count(office) => None,
+        true => Some("a certificate that is served has expired, or does not count yet"),
+    }
+}
+
+fn why_not_kept(office: &Office) -> Option<String> {
+    Some(match office.recorder.health() {
+        _ if is_well(office, Dependency::Persistence) => return None,
         Health::Degraded(trouble) => trouble.to_string(),
         Health::Sound if !office.is_written() => "the store cannot be written to".to_owned(),
         Health::Sound if office.audit.is_damaged() => "the audit log is damaged".to_owned(),
@@ -123,8 +140,7 @@ fn reasons(office: &Office) -> BTreeMap<&'static str, String> {
             Some(noted) => noted,
             None => "the nodes of the deployment are out of touch".to_owned(),
         },
-    };
-    BTreeMap::from([(Dependency::Persistence.as_str(), told)])
+    })
 }
 
 /// Tells whether a dependency is up; the audit log, the licence and the certificates are asked themselves.

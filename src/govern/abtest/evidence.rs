@@ -72,7 +72,10 @@ impl Count {
         let (n, p) = (self.all as f64, self.rate());
         let center = (p + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
         let half = Z / (1.0 + Z * Z / n) * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
-        ((center - half).max(0.0), (center + half).min(1.0))
+        // Of none, and of all, one end is known: what rounding would make of it is not.
+        let low = if self.hits == 0 { 0.0 } else { (center - half).max(0.0) };
+        let high = if self.hits == self.all { 1.0 } else { (center + half).min(1.0) };
+        (low, high)
     }
 
     /// Returns what is forecast of the next outcome: the rate so far, begun with one outcome of `prior`.
@@ -185,6 +188,10 @@ mod tests {
             assert!((found.0 - low).abs() < 1e-4 && (found.1 - high).abs() < 1e-4, "{found:?}");
         }
         assert_eq!(Count::default().interval(), (0.0, 1.0));
+        for all in 1..500 {
+            assert_eq!(Count { all, hits: 0 }.interval().0, 0.0, "0 of {all}");
+            assert_eq!(Count { all, hits: all }.interval().1, 1.0, "{all} of {all}");
+        }
     }
 
     #[test]

@@ -147,10 +147,15 @@ export function intervals(title, rows, format) {
   const picture = fitted(height, (width) => {
     const scale = (value) => left + (value / most) * (width - 2 * left);
     const ticks = steps(most).filter((tick) => tick <= most);
+    // A label in the middle of its tick would be cut off at the edge.
+    const anchor = (tick) => {
+      if (tick === 0) return 'start';
+      return scale(tick) + (format(tick).length * LETTER) / 2 > width ? 'end' : 'middle';
+    };
     return [
       ...ticks.flatMap((tick) => [
         svg('line', { class: 'rule', x1: scale(tick), x2: scale(tick), y1: 4, y2: height - 18 }),
-        svg('text', { x: scale(tick), y: height - 5, 'text-anchor': tick === 0 ? 'start' : 'middle' }, format(tick)),
+        svg('text', { x: scale(tick), y: height - 5, 'text-anchor': anchor(tick) }, format(tick)),
       ]),
       ...rows.flatMap((row, at) => {
         const y = at * line + 32;
