@@ -76,7 +76,7 @@ pub struct SigningKey {
     public: Vec<u8>,
 }
 
-/// A key that verifies.
+/// A key that verifies; it is the same as another one with its bytes.
 #[derive(Clone)]
 pub struct VerifyingKey(DecodingKey);
 
@@ -157,6 +157,18 @@ impl VerifyingKey {
         UnparsedPublicKey::new(&ED25519, key).verify(message, signature).is_ok()
     }
 }
+
+impl PartialEq for VerifyingKey {
+    fn eq(&self, other: &Self) -> bool {
+        match (self.0.kind(), other.0.kind()) {
+            (DecodingKeyKind::SecretOrDer(one), DecodingKeyKind::SecretOrDer(other)) => one == other,
+            (DecodingKeyKind::RsaModulusExponent { .. }, _)
+            | (_, DecodingKeyKind::RsaModulusExponent { .. }) => false,
+        }
+    }
+}
+
+impl Eq for VerifyingKey {}
 
 impl std::fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

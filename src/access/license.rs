@@ -234,8 +234,30 @@ impl Licensing {
     /// # Errors
     /// It does not count, and why.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<License, LicenseFault> {
-        let license: License = jose::verify(token.trim(), keys(&self.held.load().keys))?;
-        license.check(now).map(|()| license)
+        self.prove(token, now).map(|(license, _)| license)
+    }
+
+    /// Verifies a licence that somebody presents; returns the key that has signed it, too.
+    ///
+    /// # Errors
+    /// It does not count, and why.
+    pub fn prove(&self, token: &str, now: Timestamp) -> Result<(License, VerifyingKey), LicenseFault> {
+        let (token, held) = (token.trim(), self.held.load());
+        // Without any key, it is told whether it would be a licence at all.
+        let mut fault =
+            jose::verify::<License>(token, []).map_or_else(LicenseFault::from, |_| LicenseFault::Forged);
+        for key in keys(&held.keys) {
+            match jose::verify::<License>(token, [key]) {
+                Ok(license) => return license.check(now).map(|()| (license, key.clone())),
+                Err(other) => fault = other.into(),
+            }
+        }
+        Err(fault)
+    }
+
+    /// Tells whether a key may sign licences now.
+    pub fn trusts(&self, key: &VerifyingKey) -> bool {
+        keys(&self.held.load().keys).any(|trusted| trusted == key)
     }
 }
 

@@ -215,6 +215,11 @@ impl KeyRing {
         named.is_some_and(|key| key.key.verifying().verifies(message, signature))
     }
 
+    /// Tells whether what a key signed still counts, for all the ring knows.
+    pub fn vouches(&self, key_id: &str, now: Timestamp) -> bool {
+        self.held.load().iter().any(|key| key.id == key_id && self.counts(key, now))
+    }
+
     /// Returns the public keys that count, the active one first.
     pub fn public(&self, now: Timestamp) -> Vec<PublicKey> {
         let shown = |key: RingKey| PublicKey {

@@ -94,7 +94,8 @@ impl Gateway {
         }
         match &exchange.grant {
             Some(grant) => {
-                grant.ensure_standing(&certificate(), &self.guardrails, self.clock.now())?;
+                let rests_on = (&*self.guardrails, &*self.licensing);
+                grant.ensure_standing(&certificate(), rests_on, self.clock.now())?;
                 self.ensure_trusted(exchange)
             }
             None => Ok(()),

@@ -63,6 +63,7 @@ impl Gateway {
             capability: call.capability.clone(),
             tools: exchange.tool.iter().cloned().collect(),
             denied: call.denied.map(Code::as_str),
+            cause: call.cause,
             sizes: call.is_granted.then_some(sizes),
             findings: exchange.outcome.request.iter().filter_map(found).collect(),
         };

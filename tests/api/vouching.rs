@@ -99,6 +99,7 @@ fn agent_at_work(world: &World) {
         capability: Some(if denied.is_some() { "payments" } else { "search" }.to_owned()),
         tools: Vec::new(),
         denied,
+        cause: None,
         sizes: denied.is_none().then_some(Sizes { request_bytes: 1000, response_bytes: 4000 }),
         findings: Vec::new(),
     };
@@ -191,6 +192,8 @@ fn python_says(folder: &Path, jwks: &Value, attestation: &Value, now: &str) -> O
 #[tokio::test]
 async fn an_attestation_is_verified_by_who_shares_no_code_with_us() {
     let mut t = Transcript::begin("unkept");
+    // No clock stands at whole seconds.
+    t.world.clock.advance(Duration::from_nanos(123_456_789));
     agent_at_work(&t.world);
     let folder = tempfile::tempdir().unwrap();
     let now = "2026-05-01T13:00:00Z";
@@ -229,4 +232,7 @@ async fn an_attestation_is_verified_by_who_shares_no_code_with_us() {
     t.world.office.signing.withdraw(t.world.clock.now()).unwrap();
     let withdrawn = t.say("", ask("GET", "/.well-known/jwks.json")).await.body;
     assert_eq!(says(&withdrawn, &attested, now).unwrap(), "no published key has that name");
+    t.world.office.trust.flush(t.world.clock.now()).unwrap();
+    let anew = t.say("", ask("GET", latest).by("auditor")).await.body;
+    assert_eq!(says(&withdrawn, &anew, "2026-05-01T15:00:00Z").unwrap(), "verified");
 }

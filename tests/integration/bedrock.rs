@@ -25,8 +25,7 @@ pub struct Peer {
 impl Peer {
     /// Starts a script that prints its port.
     pub fn start(script: &str, arguments: &[&str]) -> Self {
-        let setup = Command::new(format!("{CLIENTS}/setup.sh")).status().expect("bash runs");
-        assert!(setup.success(), "the SDKs could not be installed");
+        set_up();
         let mut process =
             python(script).args(arguments).stdout(Stdio::piped()).spawn().expect("Python was installed");
         let mut port = String::new();
@@ -41,6 +40,12 @@ impl Drop for Peer {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Installs the SDKs where they are not there yet.
+pub fn set_up() {
+    let setup = Command::new(format!("{CLIENTS}/setup.sh")).status().expect("bash runs");
+    assert!(setup.success(), "the SDKs could not be installed");
 }
 
 /// Returns a script of ours, to be run by the Python that has the SDKs.

@@ -25,6 +25,7 @@ use super::replay::Moments;
 use super::replay::Seen;
 use super::shared::Told;
 use super::signature::Verification;
+use crate::access::jose::VerifyingKey;
 use crate::access::license::Licensing;
 use crate::access::limit::LimitState;
 use crate::access::patience::Patience;
@@ -94,7 +95,7 @@ pub struct Pending {
     verification: Verification,
     timestamp: Option<String>,
     rules: Rules,
-    license_ends: Option<Timestamp>,
+    shown: Option<Shown>,
 }
 
 /// When to come back where nobody can tell whether a request came before.
@@ -107,8 +108,15 @@ pub struct Grant {
     capability: String,
     /// The signature, where it is remembered.
     remembered: Option<Remembered>,
-    /// When the licence ends that the agent presented.
-    license_ends: Option<Timestamp>,
+    /// The licence that the agent presented.
+    shown: Option<Shown>,
+}
+
+/// What a licence that was presented rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Shown {
+    signer: VerifyingKey,
+    ends: Timestamp,
 }
 
 /// A signature that is remembered.
@@ -127,7 +135,7 @@ struct Walk<'a> {
     agents: Option<Arc<Agents>>,
     call: AgentCall,
     limit: Option<LimitState>,
-    license_ends: Option<Timestamp>,
+    shown: Option<Shown>,
 }
 
 impl Chain<'_> {
@@ -135,7 +143,7 @@ impl Chain<'_> {
     pub fn admit(&self, certificate: Certificate, claims: &Claims) -> Admission {
         let call = AgentCall { capability: nameable(&claims.capability), ..AgentCall::default() };
         let agents = self.guardrails.directory.load();
-        let mut walk = Walk { chain: self, claims, agents, call, limit: None, license_ends: None };
+        let mut walk = Walk { chain: self, claims, agents, call, limit: None, shown: None };
         let verdict = walk.head(certificate).map_err(|mut denial| {
             denial.agent = walk.call.agent.clone().or_else(|| nameable(&claims.agent));
             denial.capability = walk.call.capability.clone();
@@ -159,8 +167,8 @@ impl Walk<'_> {
         let verification =
             Verification::begin(mac, agents.secrets(&agent), timestamp, rules.signed_timestamp);
         let timestamp = timestamp.map(str::to_owned);
-        let license_ends = self.license_ends;
-        Ok(Pending { agent, capability, mac, verification, timestamp, rules, license_ends })
+        let shown = self.shown.take();
+        Ok(Pending { agent, capability, mac, verification, timestamp, rules, shown })
     }
 
     /// The certificate counts, and the request speaks for whom it names.
@@ -201,11 +209,12 @@ impl Walk<'_> {
             Claim::Absent => Tier::Community,
             Claim::Unusable => return Err(Denial::of(Code::LicenseInvalid)),
             Claim::Given(token) => {
-                let license = licensing.verify(token, *now).map_err(|_| Denial::of(Code::LicenseInvalid))?;
+                let proven = licensing.prove(token, *now).map_err(|_| Denial::of(Code::LicenseInvalid))?;
+                let (license, signer) = proven;
                 if license.agent.is_some_and(|other| other != agent) || license.tier < needed {
                     return Err(Denial::of(Code::LicenseInvalid));
                 }
-                self.license_ends = Some(license.expires_at);
+                self.shown = Some(Shown { signer, ends: license.expires_at });
                 license.tier
             }
         };
@@ -257,19 +266,21 @@ impl Pending {
     /// Checks the signature, now that the whole body was taken.
     ///
     /// # Errors
-    /// It is not of this body; or where times are checked, its time does not fit or it came before.
+    /// It is not of this body; or where times are checked, there is none, it does not fit, or the request came before.
     pub fn complete(self, guardrails: &Guardrails, now: Timestamp) -> Result<Grant, Denial> {
         let denied = |code| Denial {
             agent: Some(self.agent.clone()),
             capability: Some(self.capability.clone()),
             ..Denial::of(code)
         };
+        let unfit = |cause| denied(Code::IntegrityInvalid).because(cause);
+        // That something is missing whoever left it out may know; and it may be why the signature does not fit.
+        let signed = self.signed_at().map_err(unfit)?;
         if !self.verification.holds() {
             return Err(denied(Code::IntegrityInvalid));
         }
         // Only who signs well learns what else does not fit.
-        let unfit = |cause| denied(Code::IntegrityInvalid).because(cause);
-        let remembered = self.moments(now).map_err(unfit)?;
+        let remembered = signed.map(|signed| self.moments(signed, now)).transpose().map_err(unfit)?;
         match remembered {
             None => guardrails.replays.pass(now),
             Some(moments) => {
@@ -281,28 +292,33 @@ impl Pending {
                         return Err(Denial { retry_after, ..denied });
                     }
                     Seen::Before => return Err(unfit(Cause::Replayed)),
+                    Seen::Unknown => return Err(unfit(Cause::Forgotten)),
                 }
             }
         }
         let kept_for = Duration::from_secs(2 * self.rules.replay_window_s);
         let remembered =
             remembered.map(|Moments { signed, .. }| Remembered { mac: self.mac, signed, kept_for });
-        let Self { agent, capability, license_ends, .. } = self;
-        Ok(Grant { agent, capability, remembered, license_ends })
+        let Self { agent, capability, shown, .. } = self;
+        Ok(Grant { agent, capability, remembered, shown })
     }
 
-    /// Returns when the request was signed, and how long that is remembered; `None` where times are not checked.
-    fn moments(&self, now: Timestamp) -> Result<Option<Moments>, Cause> {
-        let window_s = self.rules.replay_window_s;
-        if window_s == 0 {
+    /// Returns when the request was signed, as it says, in Unix seconds; `None` where times are not checked.
+    fn signed_at(&self) -> Result<Option<i64>, Cause> {
+        if self.rules.replay_window_s == 0 {
             return Ok(None);
         }
-        let signed = self.timestamp.as_deref().and_then(moment).ok_or(Cause::Untimed)?.as_second();
-        let now = now.as_second();
-        if signed.abs_diff(now) > window_s {
-            return Err(Cause::Stale);
+        let signed = self.timestamp.as_deref().and_then(moment).ok_or(Cause::Untimed)?;
+        Ok(Some(signed.as_second()))
+    }
+
+    /// Returns when the request was signed, and how long that is remembered.
+    fn moments(&self, signed: i64, now: Timestamp) -> Result<Moments, Cause> {
+        let (now, window_s) = (now.as_second(), self.rules.replay_window_s);
+        match signed.abs_diff(now) > window_s {
+            true => Err(Cause::Stale),
+            false => Ok(Moments { signed, now, window_s }),
         }
-        Ok(Some(Moments { signed, now, window_s }))
     }
 }
 
@@ -320,7 +336,8 @@ impl Grant {
         {
             Told::Seen(Seen::First) => return Ok(self),
             Told::Unknown if guardrails.replays.is_known(&self.agent, *signed) => return Ok(self),
-            Told::Seen(Seen::Before) | Told::Unknown => (Code::IntegrityInvalid, Cause::Replayed, None),
+            Told::Seen(Seen::Before) => (Code::IntegrityInvalid, Cause::Replayed, None),
+            Told::Seen(Seen::Unknown) | Told::Unknown => (Code::IntegrityInvalid, Cause::Forgotten, None),
             Told::Seen(Seen::Full) | Told::Refused => (Code::RateLimited, Cause::Untold, Some(AWAY_WAIT)),
         };
         if code == Code::RateLimited {
@@ -334,12 +351,12 @@ impl Grant {
     /// Makes sure that the call would be let pass now: an answer that is still leaving ends with what let it begin.
     ///
     /// # Errors
-    /// The certificate counts no more, the map knows the agent no more, the licence that it presented has ended, or the
-    /// agent has lost the capability.
+    /// The certificate counts no more, the map knows the agent no more, the licence that it presented has ended or its key
+    /// is trusted no more, or the agent has lost the capability.
     pub fn ensure_standing(
         &self,
         certificate: &Certificate,
-        guardrails: &Guardrails,
+        (guardrails, licensing): (&Guardrails, &Licensing),
         now: Timestamp,
     ) -> Result<(), Denial> {
         let denied = |code| {
@@ -350,8 +367,9 @@ impl Grant {
             return denied(Code::AuthFailed);
         }
         let Some(agents) = guardrails.directory.load() else { return denied(Code::CapCheckFailed) };
+        let is_void = |shown: &Shown| shown.ends <= now || !licensing.trusts(&shown.signer);
         match agents.map.agents.get(&self.agent) {
-            Some(_) if self.license_ends.is_some_and(|end| end <= now) => denied(Code::LicenseInvalid),
+            Some(_) if self.shown.as_ref().is_some_and(is_void) => denied(Code::LicenseInvalid),
             Some(agent) if agent.capabilities.contains(&self.capability) => Ok(()),
             Some(_) => denied(Code::CapDenied),
             None => denied(Code::CapUnknownAgent),

@@ -45,12 +45,14 @@ pub enum Cause {
     Distrusted,
     /// The agent has as many calls under way as it may.
     TooManyAtOnce,
-    /// The signature is right, and tells no time.
+    /// The request tells no time that can be read, whoever signed it.
     Untimed,
     /// The signature is right, and was made too long ago, or is yet to be made.
     Stale,
-    /// The signature is right, and came before; or nobody can tell that it did not.
+    /// The signature is right, and came before.
     Replayed,
+    /// The signature is right, and nobody can tell whether it came before: the gateway's memory does not reach back so far.
+    Forgotten,
     /// More was signed lately than is remembered of one agent.
     Unremembered,
     /// Whether the signature came before is asked of others, who do not answer.
@@ -130,9 +132,10 @@ impl Cause {
             Self::Unverifiable => "the gateway cannot verify client certificates at the moment",
             Self::Distrusted => "the agent is not trusted enough",
             Self::TooManyAtOnce => "the agent has too many calls under way at once",
-            Self::Untimed => "the request has no timestamp that can be read",
+            Self::Untimed => "the request has no X-A2A-Timestamp that can be read: RFC 3339, or Unix seconds",
             Self::Stale => "the request's timestamp is too old, or too far ahead",
-            Self::Replayed => "the request was seen before, or may have been",
+            Self::Replayed => "the request was seen before",
+            Self::Forgotten => "the request was signed before the gateway began to remember: sign it anew",
             Self::Unremembered => "the agent has signed more requests lately than are remembered",
             Self::Untold => "whether the request was seen before cannot be told at the moment",
         }

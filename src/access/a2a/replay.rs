@@ -149,8 +149,10 @@ impl SignedRecord {
 pub enum Seen {
     /// It comes for the first time, and is remembered now.
     First,
-    /// It came before, or may have.
+    /// It came before.
     Before,
+    /// Nobody can tell whether it came before: it was made before what is remembered begins.
+    Unknown,
     /// The agent's share is used up.
     Full,
 }
@@ -274,13 +276,13 @@ impl Replays {
         let Moments { signed: signed_at, now, window_s } = at;
         let until = signed_at.saturating_add_unsigned(window_s);
         if !is_shared && !self.is_known(agent, signed_at) {
-            return Seen::Before;
+            return Seen::Unknown;
         }
         let mut memory = self.memory.lock();
         let memory = &mut *memory;
         self.see(memory, window_s, now);
         if !memory.windows.cover(at) {
-            return Seen::Before;
+            return Seen::Unknown;
         }
         let come = self.come(now);
         if memory.inherited.get(&name(agent, &mac)).is_some_and(|until| *until >= come) {

@@ -115,7 +115,12 @@ pub async fn rotate(call: Call) -> Answer {
     call.ensure_recordable()?;
     let (office, now) = (call.office.clone(), call.office.clock.now());
     let made = tokio::task::spawn_blocking(move || match withdraw {
-        true => office.signing.withdraw(now),
+        true => office.signing.withdraw(now).inspect(|_| {
+            // What the withdrawn keys attested is attested anew; where that fails now, it is tried again every second.
+            if let Err(error) = office.trust.flush(now) {
+                tracing::warn!(%error, "agents could not be attested anew");
+            }
+        }),
         false => office.signing.rotate(now),
     });
     let kid = made.await.map_err(|_| call.office.panicked())??;

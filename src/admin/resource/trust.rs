@@ -340,6 +340,14 @@ impl Explanation {
     }
 }
 
+/// Returns a moment of an attestation as it was signed: an earlier release signed times to the nanosecond.
+fn as_signed(at: Timestamp) -> String {
+    match at.subsec_nanosecond() % 1_000_000 {
+        0 => rfc3339(at),
+        _ => at.to_string(),
+    }
+}
+
 impl From<Reason> for ReasonEntry {
     fn from(reason: Reason) -> Self {
         Self { at: reason.at.map(rfc3339), reason: reason.text }
@@ -352,8 +360,8 @@ impl From<Attestation> for AttestationEntry {
         Self {
             id: attestation.id,
             agent_id: attestation.agent_id,
-            issued_at: rfc3339(attestation.issued_at),
-            expires_at: rfc3339(attestation.expires_at),
+            issued_at: as_signed(attestation.issued_at),
+            expires_at: as_signed(attestation.expires_at),
             statements: attestation.statements,
             signature: Envelope {
                 payload_type: PAYLOAD_TYPE,
@@ -371,6 +379,22 @@ impl From<TrustError> for ApiError {
                 Self::NotFound(error.to_string())
             }
             TrustError::Store(_) => Self::Unavailable,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attestation_shows_the_times_that_were_signed() {
+        for (signed, shown) in [
+            ("2026-05-01T12:00:00Z", "2026-05-01T12:00:00.000Z"),
+            ("2026-05-01T12:00:00.12Z", "2026-05-01T12:00:00.120Z"),
+            ("2026-05-01T12:00:00.123456789Z", "2026-05-01T12:00:00.123456789Z"),
+        ] {
+            assert_eq!(as_signed(signed.parse().unwrap()), shown);
         }
     }
 }

@@ -3,7 +3,8 @@
 //! An attestation is a DSSE envelope (github.com/secure-systems-lab/dsse, v1.0.2): its payload is JSON, its signature
 //! Ed25519 over the pre-authentication encoding of payload type and payload, its `keyid` the `kid` of a key in
 //! `/.well-known/jwks.json`. Nothing else is needed to verify one: what is shown beside the envelope stands in the
-//! payload too, and counts only from there.
+//! payload too, and counts only from there. Times are of whole milliseconds, as answers tell them: what is shown is, to
+//! the letter, what was signed.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use super::statement::Statement;
 use crate::access::signing::KeyRing;
+use crate::clock::rfc3339;
 use crate::id::Ulid;
 use crate::store::Record;
 
@@ -47,8 +49,8 @@ struct Payload<'a> {
     id: &'a str,
     agent_id: &'a str,
     issuer: &'a str,
-    issued_at: Timestamp,
-    expires_at: Timestamp,
+    issued_at: String,
+    expires_at: String,
     statements: &'a [Value],
 }
 
@@ -57,7 +59,7 @@ impl Record for Attestation {
 }
 
 impl Attestation {
-    /// Issues an attestation; `issuer` is the node that saw what it says.
+    /// Issues an attestation; `issuer` is the node that saw what it says. Its times are cut to milliseconds.
     pub(super) fn issue(
         ring: &KeyRing,
         id: Ulid,
@@ -68,7 +70,15 @@ impl Attestation {
         let id = id.to_string();
         let values = statements.iter().map(|one| serde_json::to_value(one).unwrap_or_default());
         let statements: Vec<Value> = values.collect();
-        let payload = Payload { id: &id, agent_id, issuer, issued_at, expires_at, statements: &statements };
+        let (issued_at, expires_at) = (to_millisecond(issued_at), to_millisecond(expires_at));
+        let payload = Payload {
+            id: &id,
+            agent_id,
+            issuer,
+            issued_at: rfc3339(issued_at),
+            expires_at: rfc3339(expires_at),
+            statements: &statements,
+        };
         let payload = serde_json::to_vec(&payload).unwrap_or_default();
         let key = ring.active();
         let signature = key.key.sign_bytes(&encoded(PAYLOAD_TYPE, &payload));
@@ -83,6 +93,11 @@ impl Attestation {
             id,
         }
     }
+}
+
+/// Returns a moment without what is finer than a millisecond.
+fn to_millisecond(at: Timestamp) -> Timestamp {
+    Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
 }
 
 /// Returns the pre-authentication encoding of DSSE.

@@ -89,6 +89,8 @@ pub struct Trust {
     writing: Mutex<()>,
     ring: Arc<KeyRing>,
     ids: UlidSource,
+    /// The key that signed when it was last looked whether attestations rest on withdrawn ones.
+    signs: Mutex<String>,
     issuer: String,
     config: TrustConfig,
     /// Says up to when what is known fades; without it whoever asks does.
@@ -138,6 +140,7 @@ impl Trust {
             writing: Mutex::new(()),
             ring,
             ids: UlidSource::default(),
+            signs: Mutex::default(),
             issuer,
             config,
             sure: None,
@@ -325,19 +328,39 @@ impl Trust {
         }
     }
 
-    /// Writes what changed and attests what is due: agents whose verdict changed, and those that called since their
-    /// last attestation, when that is old enough.
+    /// Writes what changed and attests what is due: agents whose verdict changed, those that called since their last
+    /// attestation, when that is old enough, and those whose last attestation a withdrawn key has signed.
     ///
     /// # Errors
     /// The store failed; it is tried again the next time.
     pub fn flush(&self, now: Timestamp) -> Result<(), StoreError> {
         let _writing = self.writing.lock();
+        self.renew(now)?;
         let mut changed = self.take_changed();
         let outcome = self.write(&mut changed, now);
         self.settle(&changed, outcome.is_ok());
         outcome?;
         changed.iter().try_for_each(|one| self.shelf.prune(&one.id))?;
         self.forget_silent()
+    }
+
+    /// Makes due whoever has an attestation that would still count, had its key not been withdrawn; looked at whenever
+    /// another key signs, on whichever node it was made.
+    fn renew(&self, now: Timestamp) -> Result<(), StoreError> {
+        let (mut looked_with, active) = (self.signs.lock(), self.ring.active().id);
+        if *looked_with == active {
+            return Ok(());
+        }
+        let ids: Vec<String> = self.held.lock().keys().cloned().collect();
+        for id in ids {
+            let newest = self.shelf.attestations(&id, None, Order::Descending, 1)?.pop();
+            let is_void = newest.is_some_and(|it| now < it.expires_at && !self.ring.vouches(&it.key_id, now));
+            if let Some(held) = self.held.lock().get_mut(&id).filter(|_| is_void) {
+                (held.is_dirty, held.agent.attested_at) = (true, None);
+            }
+        }
+        *looked_with = active;
+        Ok(())
     }
 
     /// Forgets who had to make room, unless they are back.
@@ -442,22 +465,6 @@ impl Trust {
             agent.sessions.remove(0);
         }
         agent.sessions.push(Session::begin(id, agent.profile.factors(faded_to).0, now));
-    }
-}
-
-impl Agent {
-    fn score(&self, agent_id: &str, faded_to: Timestamp) -> TrustScore {
-        let (factors, reasons) = self.profile.factors(faded_to);
-        let score = factors.score();
-        TrustScore {
-            agent_id: agent_id.to_owned(),
-            session_id: None,
-            score,
-            verdict: Verdict::of(score),
-            factors,
-            reasons,
-            last_updated: self.profile.last_seen,
-        }
     }
 }
 

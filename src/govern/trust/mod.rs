@@ -40,6 +40,7 @@ pub use self::book::TrustError;
 pub use self::book::Turn;
 pub use self::session::Listed;
 pub use self::session::Session;
+use crate::access::a2a::denial::Cause;
 use crate::access::a2a::map;
 use crate::policy::decision::Action;
 use crate::scan::threat::Category;
@@ -72,6 +73,8 @@ pub struct Act {
     pub tools: Vec<String>,
     /// Why it was denied, in the contract's code; none: it was granted.
     pub denied: Option<&'static str>,
+    /// What it was, where the code does not tell.
+    pub cause: Option<Cause>,
     /// How much was said; none where the call was refused before its body was read: that tells nothing of the agent.
     pub sizes: Option<Sizes>,
     /// What was found in its request.

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::AGENTS_MAX;
+use super::TrustScore;
 use super::Verdict;
 use super::attestation::Attestation;
 use super::book::ATTESTATIONS_MAX;
@@ -53,6 +54,23 @@ pub(super) struct Shelf {
     agents: Table<String, Agent>,
     attestations: Table<(String, Ulid), SealedAttestation>,
     keyring: Arc<Keyring>,
+}
+
+impl Agent {
+    /// Returns what is thought of the agent, of whose past all has faded up to a moment.
+    pub(super) fn score(&self, agent_id: &str, faded_to: Timestamp) -> TrustScore {
+        let (factors, reasons) = self.profile.factors(faded_to);
+        let score = factors.score();
+        TrustScore {
+            agent_id: agent_id.to_owned(),
+            session_id: None,
+            score,
+            verdict: Verdict::of(score),
+            factors,
+            reasons,
+            last_updated: self.profile.last_seen,
+        }
+    }
 }
 
 impl Record for Agent {

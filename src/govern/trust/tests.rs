@@ -32,6 +32,7 @@ fn act(minutes: i64) -> Act {
         capability: Some("search".to_owned()),
         tools: Vec::new(),
         denied: None,
+        cause: None,
         sizes: Some(Sizes { request_bytes: 1000, response_bytes: 4000 }),
         findings: Vec::new(),
     }
@@ -55,10 +56,14 @@ fn keyring(store: &Store) -> Arc<Keyring> {
 }
 
 fn open(store: &Store) -> Trust {
+    open_signed(store).0
+}
+
+fn open_signed(store: &Store) -> (Trust, Arc<KeyRing>) {
     let (rings, secret) = (Store::in_memory(), NodeSecret::random());
-    let ring = KeyRing::open(&rings, secret, SigningConfig::default(), start()).unwrap();
-    let (ring, node) = (Arc::new(ring), "node".to_owned());
-    Trust::open((store, keyring(store)), ring, node, TrustConfig::default()).unwrap()
+    let ring = Arc::new(KeyRing::open(&rings, secret, SigningConfig::default(), start()).unwrap());
+    let (signing, node) = (Arc::clone(&ring), "node".to_owned());
+    (Trust::open((store, keyring(store)), signing, node, TrustConfig::default()).unwrap(), ring)
 }
 
 /// Lets an agent do its ordinary work: five calls an hour, eight hours a day.
@@ -126,6 +131,32 @@ fn a_new_agent_that_probes_is_blocked() {
     // What is the gateway's own fault is not the agent's.
     (0..9).for_each(|at| drop(trust.observe("b", &denied(at, "A2A_CAP_CHECK_FAILED"))));
     assert_eq!(trust.verdict("b", after(9)), Some(Verdict::Suspicious));
+}
+
+/// Who signed well, and is refused for what the gateway does not know, or because clocks differ, is no attacker.
+#[test]
+fn what_the_gateway_cannot_tell_is_not_held_against_an_agent() {
+    let verdict_after = |cause: Option<Cause>| {
+        let trust = open(&Store::in_memory());
+        (0..6).for_each(|at| {
+            trust.observe("a", &Act { cause, ..denied(at, "A2A_INTEGRITY_INVALID") });
+        });
+        (trust.verdict("a", after(6)).unwrap(), trust.score("a", after(6)).unwrap())
+    };
+    for cause in [Cause::Forgotten, Cause::Stale, Cause::Untimed] {
+        let (verdict, score) = verdict_after(Some(cause));
+        assert_eq!(verdict, Verdict::Suspicious, "{cause:?} {score:?}");
+    }
+    assert_eq!(verdict_after(Some(Cause::Forgotten)).1.factors.contract_compliance, NEUTRAL);
+    for cause in [None, Some(Cause::Replayed)] {
+        assert_eq!(verdict_after(cause).0, Verdict::Blocked, "{cause:?}");
+    }
+    let (_, score) = verdict_after(Some(Cause::Stale));
+    let text = &score.reasons.contract_compliance[1].text;
+    assert!(
+        text.ends_with("asking for payments: the request's timestamp is too old, or too far ahead"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -254,7 +285,7 @@ fn a_session_ends_with_a_pause() {
 
 #[test]
 fn agents_are_attested_when_due_and_when_their_verdict_turns() {
-    let trust = open(&Store::in_memory());
+    let (trust, ring) = open_signed(&Store::in_memory());
     trust.observe("a", &act(0));
     trust.flush(after(0)).unwrap();
     trust.observe("a", &act(1));
@@ -274,6 +305,13 @@ fn agents_are_attested_when_due_and_when_their_verdict_turns() {
     // A silent agent is not attested again and again.
     trust.flush(after(600)).unwrap();
     assert_eq!(issued(None).len(), 3);
+    // Unless the key that attested it was withdrawn while that counted: nobody can verify what it signed.
+    ring.rotate(after(601)).unwrap();
+    trust.flush(after(601)).unwrap();
+    assert_eq!(issued(None).len(), 3, "the old key verifies");
+    ring.withdraw(after(602)).unwrap();
+    (0..3).for_each(|_| trust.flush(after(602)).unwrap());
+    assert_eq!((issued(None).len(), trust.latest("a").unwrap().key_id), (4, ring.active().id));
 }
 
 #[test]

@@ -97,3 +97,19 @@ fn an_open_stream_ends_with_the_licence_that_the_agent_presented() {
     let rest = Runtime::new().expect("a runtime").block_on(rest_of_stream(at, &planner, &paid, end));
     assert!(rest.contains("A2A_LICENSE_INVALID"), "{rest}");
 }
+
+#[test]
+fn an_open_stream_ends_when_the_key_of_its_licence_is_trusted_no_more() {
+    let deployment = Deployment::make();
+    let upstream = streaming();
+    let gateway = deployment.start(upstream.address, UNPACED);
+    let mut paid = but("a2a-capability", "pay");
+    paid.push(("x-a2a-license-key", deployment.license(Tier::Professional, None, "2190-01-01T00:00:00Z")));
+    let (planner, at) = (deployment.authority.agent("planner"), (gateway.proxy, &deployment.server));
+    let other = portcullis::access::jose::SigningKey::generate();
+    let end = async {
+        fs::write(gateway.directory().join("licenses.pem"), other.public_pem()).expect("it is writable");
+    };
+    let rest = Runtime::new().expect("a runtime").block_on(rest_of_stream(at, &planner, &paid, end));
+    assert!(rest.contains("A2A_LICENSE_INVALID"), "{rest}");
+}

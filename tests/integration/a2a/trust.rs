@@ -7,6 +7,8 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::*;
+use crate::bedrock::python;
+use crate::bedrock::set_up;
 use crate::privacy::holding;
 use crate::usage::admin;
 
@@ -43,9 +45,9 @@ fn until(gateway: &Gateway, path: &str, wanted: impl Fn(&Value) -> bool) -> Valu
     }
 }
 
-/// Makes a new signing key.
-fn rotate(gateway: &Gateway) -> Value {
-    let (key, body) = (gateway.admin_key(), r#"{"withdraw": false}"#);
+/// Makes a new signing key, and withdraws the others or not.
+fn rotate(gateway: &Gateway, withdraw: bool) -> Value {
+    let (key, body) = (gateway.admin_key(), json!({ "withdraw": withdraw }).to_string());
     let request = format!(
         "POST /api/v1/signing/rotate HTTP/1.1\r\nhost: {}\r\nx-api-key: {key}\r\ncontent-length: {}\r\n\r\n{body}",
         gateway.admin,
@@ -103,13 +105,84 @@ fn an_agent_that_probes_is_kept_out_and_that_is_attested() {
     let latest = "/api/v1/trust/attestations/latest?agent=planner";
     until(&gateway, latest, |told| told["statements"][0]["verdict"] == "BLOCKED");
     // This comes back once all that was written before it is on the disk.
-    let rotated = rotate(&gateway);
+    let rotated = rotate(&gateway, false);
     assert_eq!(rotated["status"], "rotated", "{rotated}");
     gateway.crash_and_restart();
     assert_eq!(send(&gateway, &sound()).status, 403, "it is not forgotten");
     let again = ask(&gateway, score);
     assert_eq!((&again["verdict"], &again["last_updated"]), (&told["verdict"], &told["last_updated"]));
     assert_eq!(calls(&ask(&gateway, sessions)), seen, "what is refused for want of trust is no act");
+}
+
+/// Tells what Python says of the newest attestation, with nothing but the published keys.
+fn verified(gateway: &Gateway) -> String {
+    set_up();
+    let folder = tempfile::tempdir().expect("a folder");
+    let put = |name: &str, path: &str| {
+        let file = folder.path().join(name);
+        fs::write(&file, ask(gateway, path).to_string()).expect("it is writable");
+        file
+    };
+    let jwks = put("jwks.json", "/.well-known/jwks.json");
+    let attested = put("attested.json", "/api/v1/trust/attestations/latest?agent=planner");
+    let now = Timestamp::now().to_string();
+    let said = python("verify_attestation.py").args([jwks, attested]).arg(now).output().expect("Python runs");
+    String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).trim().to_owned()
+}
+
+/// By a clock that stands at no whole millisecond, and with the keys of the moment, also where the others were withdrawn.
+#[test]
+fn an_attestation_of_a_running_gateway_is_verified_by_who_shares_no_code_with_it() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = start(&deployment, upstream.address, "");
+    let planner = deployment.authority.agent("planner");
+    let at = (gateway.proxy, &deployment.server);
+    let told =
+        Runtime::new().expect("a runtime").block_on(call(at, Some(&planner), "h2", "/agents/x", &sound()));
+    assert_eq!(told.status, 200, "{told:?}");
+    let latest = "/api/v1/trust/attestations/latest?agent=planner";
+    let first = until(&gateway, latest, |told| told["id"].is_string());
+    assert_eq!(verified(&gateway), "verified");
+    assert_eq!(rotate(&gateway, true)["status"], "withdrawn");
+    assert_ne!(ask(&gateway, latest)["id"], first["id"], "nobody can verify it any more");
+    assert_eq!(verified(&gateway), "verified");
+}
+
+/// What was signed before a first start may have come to whoever had the state before: nobody can tell, and it is no fault
+/// of the agent. Nor is it told that it signs badly where it says no time.
+#[test]
+fn an_honest_agent_is_not_blocked_for_what_the_gateway_does_not_know() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = start(&deployment, upstream.address, &format!("replay_window_s = 600\n{ENFORCED}"));
+    let planner = deployment.authority.agent("planner");
+    let at = (gateway.proxy, &deployment.server);
+    let timed = |second: i64| {
+        let time = second.to_string();
+        let signature = sign(SECRET, &[time.as_bytes(), b".", BODY.as_bytes()]);
+        [but("a2a-signature", &signature), vec![("x-a2a-timestamp", time)]].concat()
+    };
+    let now = Timestamp::now().as_second();
+    let runtime = Runtime::new().expect("a runtime");
+    let send = |headers: &Headers| runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", headers));
+    let (before, old) = ("signed before the gateway began to remember", "timestamp is too old");
+    let cases = (0..6)
+        .map(|at| (timed(now - 300 - at), before))
+        .chain((0..3).map(|at| (timed(now - 9000 - at), old)));
+    let mut calls = 0;
+    for (headers, why) in cases.chain([(sound(), "no X-A2A-Timestamp")]) {
+        let told = send(&headers);
+        assert_eq!((told.status, &told.body["code"]), (403, &json!("A2A_INTEGRITY_INVALID")));
+        assert!(told.body["message"].as_str().is_some_and(|message| message.contains(why)), "{}", told.body);
+        calls += 1;
+    }
+    let sessions = "/api/v1/trust/sessions?active=true&agent=planner";
+    until(&gateway, sessions, |told| told["sessions"][0]["calls"] == calls);
+    let score = ask(&gateway, "/api/v1/trust/score?agent=planner&explain=true");
+    assert_eq!(score["verdict"], "SUSPICIOUS", "{score}");
+    // Whoever signs anew is served; whoever starts took no longer than this.
+    assert_eq!(send(&timed(now + 120)).status, 200);
 }
 
 #[test]
@@ -142,7 +215,7 @@ fn an_agent_that_is_erased_is_in_no_file() {
     assert_eq!(runtime.block_on(call(at, Some(&planner), "h2", "/agents/x", &sound())).status, 200);
     let latest = "/api/v1/trust/attestations/latest?agent=planner";
     until(&gateway, latest, |told| told["agent_id"] == "planner");
-    let rotated = rotate(&gateway);
+    let rotated = rotate(&gateway, false);
     assert_eq!(rotated["status"], "rotated", "{rotated}");
     gateway.crash_and_restart();
     assert_eq!(ask(&gateway, latest)["agent_id"], "planner", "it is not forgotten");

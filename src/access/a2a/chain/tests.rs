@@ -38,7 +38,7 @@ struct World {
     key: SigningKey,
     rules: Rules,
     now: Timestamp,
-    _keys: tempfile::TempDir,
+    keys: tempfile::TempDir,
 }
 
 impl World {
@@ -58,7 +58,7 @@ impl World {
         guardrails.directory.replace(MAP, "map.yaml").unwrap();
         let rules = Rules { replay_window_s: 0, signed_timestamp: false };
         let now = Timestamp::from_second(NOW).unwrap();
-        Self { guardrails, licensing, key, rules, now, _keys: folder }
+        Self { guardrails, licensing, key, rules, now, keys: folder }
     }
 
     fn license(&self, tier: Tier, agent: Option<&str>, expires: i64) -> Claim {
@@ -132,7 +132,7 @@ fn a_call_in_order_is_granted_with_either_secret() {
     assert_eq!(world.code(|claims| claims.signature = mac(OLD, &[BODY])), None);
 }
 
-/// Whoever signs badly learns nothing of times; whoever signs well learns what else is wrong.
+/// Whoever signs badly learns nothing of times but that one is missing; whoever signs well learns what else is wrong.
 #[test]
 fn a_denial_tells_replays_and_times_once_the_signature_is_right() {
     let mut world = World::new();
@@ -152,8 +152,12 @@ fn a_denial_tells_replays_and_times_once_the_signature_is_right() {
     assert_eq!(cause(&world, &timed(NEW, now.clone())), Some(Cause::Replayed));
     // As many as the agent may have at once, and a little later some more.
     world.now = Timestamp::from_second(NOW + 60).unwrap();
-    for timestamp in [Claim::Absent, past, now] {
+    for timestamp in [past, now] {
         assert_eq!(cause(&world, &timed("another", timestamp)), None);
+    }
+    world.rules.signed_timestamp = true;
+    for timestamp in [Claim::Absent, given("soon")] {
+        assert_eq!(cause(&world, &timed("another", timestamp)), Some(Cause::Untimed));
     }
 }
 
@@ -353,10 +357,17 @@ fn what_is_under_way_ends_with_the_licence_that_let_it_begin() {
     let standing = |license: Claim, seconds: u64| {
         let grant = world.call(planner(), &Claims { license, ..claims() }, BODY).unwrap();
         let then = world.now + Duration::from_secs(seconds);
-        grant.ensure_standing(&planner(), &world.guardrails, then).map_err(|denial| denial.code)
+        let rests_on = (&world.guardrails, &world.licensing);
+        grant.ensure_standing(&planner(), rests_on, then).map_err(|denial| denial.code)
     };
     let license = || world.license(Tier::Professional, None, 60);
     assert_eq!(standing(license(), 59), Ok(()));
     assert_eq!(standing(license(), 60), Err(Code::LicenseInvalid));
     assert_eq!(standing(Claim::Absent, 3600), Ok(()), "it rests on none");
+    // So it does with the trust in the key that signed it.
+    let grant = world.call(planner(), &Claims { license: license(), ..claims() }, BODY).unwrap();
+    std::fs::remove_file(world.keys.path().join("trusted.pem")).unwrap();
+    world.licensing.reload();
+    let denial = grant.ensure_standing(&planner(), (&world.guardrails, &world.licensing), world.now);
+    assert_eq!(denial.map_err(|denial| denial.code), Err(Code::LicenseInvalid));
 }

@@ -65,13 +65,13 @@ fn after_a_crash_nothing_counts_that_was_signed_before() {
     first.note(&store).unwrap();
     let second = Replays::open(&store, at(110));
     let signed_at = |signed| Moments { signed, now: 112, window_s: 30 };
-    assert_eq!(second.remember("a", [1; 32], signed_at(100), false), Seen::Before);
-    assert_eq!(second.remember("a", [3; 32], signed_at(110), false), Seen::Before);
+    assert_eq!(second.remember("a", [1; 32], signed_at(100), false), Seen::Unknown);
+    assert_eq!(second.remember("a", [3; 32], signed_at(110), false), Seen::Unknown);
     assert_eq!(second.remember("a", [4; 32], signed_at(111), false), Seen::First);
     // Nor does it for the process after that, however well this one ends.
     second.save(&store, at(113)).unwrap();
     let third = Replays::open(&store, at(114));
-    assert_eq!(third.remember("a", [3; 32], signed_at(110), false), Seen::Before);
+    assert_eq!(third.remember("a", [3; 32], signed_at(110), false), Seen::Unknown);
     assert_eq!(third.remember("a", [6; 32], signed_at(111), false), Seen::First);
     // Other nodes know what this one cannot.
     assert_eq!(second.remember("a", [5; 32], signed_at(110), true), Seen::First);
@@ -92,8 +92,8 @@ fn after_a_crash_nothing_counts_that_was_signed_ahead_of_the_clock() {
     let taken = |replays: &Replays, mac, signed| replays.remember("a", mac, ahead(signed), false);
     // A crash, and another one before anything came.
     for second in [Replays::open(&store, at(105)), Replays::open(&store, at(106))] {
-        assert_eq!(taken(&second, [1; 32], 150), Seen::Before);
-        assert_eq!(taken(&second, [2; 32], within), Seen::Before);
+        assert_eq!(taken(&second, [1; 32], 150), Seen::Unknown);
+        assert_eq!(taken(&second, [2; 32], within), Seen::Unknown);
         assert_eq!(taken(&second, [3; 32], within + 1), Seen::First);
     }
     // One that ended well knows what it took; one that crashed after it does not.
@@ -102,7 +102,7 @@ fn after_a_crash_nothing_counts_that_was_signed_ahead_of_the_clock() {
     well.save(&store, at(108)).unwrap();
     assert_eq!(taken(&Replays::open(&store, at(109)), [4; 32], 180), Seen::Before);
     let after = Replays::open(&store, at(110));
-    assert_eq!(taken(&after, [5; 32], 180), Seen::Before, "nobody can tell");
+    assert_eq!(taken(&after, [5; 32], 180), Seen::Unknown, "nobody can tell");
     assert_eq!(taken(&after, [5; 32], 181), Seen::First);
 }
 
@@ -121,14 +121,14 @@ fn what_an_earlier_release_left_says_how_late_it_was_signed() {
     assert_eq!(remember(&heir, "a", [1; 32], 101, 150), Seen::Before);
     assert_eq!(remember(&heir, "a", [2; 32], 60, 150), Seen::First, "everything is known");
     let after_a_crash = Replays::open(&store, at(102));
-    assert_eq!(remember(&after_a_crash, "a", [1; 32], 150, 210), Seen::Before);
+    assert_eq!(remember(&after_a_crash, "a", [1; 32], 150, 210), Seen::Unknown);
     assert_eq!(remember(&after_a_crash, "a", [1; 32], 151, 210), Seen::First);
 }
 
 #[test]
 fn a_store_that_holds_nothing_may_have_held_something() {
     let replays = Replays::open(&Store::in_memory(), at(100));
-    assert_eq!(remember(&replays, "a", [1; 32], 100, 130), Seen::Before, "in the second of the start");
+    assert_eq!(remember(&replays, "a", [1; 32], 100, 130), Seen::Unknown, "in the second of the start");
     assert_eq!(remember(&replays, "a", [1; 32], 101, 130), Seen::First);
 }
 
@@ -153,9 +153,9 @@ fn an_agent_whose_clock_runs_ahead_makes_no_other_wait_after_a_crash() {
     // A crash, and another one: neither counts as the process that took it.
     for now in [104, 106] {
         let second = Replays::open(&store, at(now));
-        assert_eq!(second.remember("right", [2; 32], ahead(100, now), false), Seen::Before);
+        assert_eq!(second.remember("right", [2; 32], ahead(100, now), false), Seen::Unknown);
         assert_eq!(second.remember("right", [now as u8; 32], ahead(now + 1, now + 1), false), Seen::First);
-        assert_eq!(second.remember("fast", [1; 32], ahead(150, now + 1), false), Seen::Before);
+        assert_eq!(second.remember("fast", [1; 32], ahead(150, now + 1), false), Seen::Unknown);
         assert!(!second.is_known("fast", 150 + NOTED_AHEAD_S));
         assert!(second.is_known("fast", 150 + NOTED_AHEAD_S + 1) && second.is_known("right", now + 1));
     }
@@ -210,10 +210,10 @@ fn who_widens_the_window_lets_nothing_be_taken_again() {
     assert_eq!(take(&replays, 1, 100, 100, 10), Seen::First);
     assert_eq!(take(&replays, 2, 110, 101, 10), Seen::First, "ahead of the clock");
     // The first is forgotten by now, the second not yet.
-    assert_eq!(take(&replays, 1, 100, 111, 60), Seen::Before);
-    assert_eq!(take(&replays, 3, 100, 111, 60), Seen::Before, "nobody can tell");
+    assert_eq!(take(&replays, 1, 100, 111, 60), Seen::Unknown);
+    assert_eq!(take(&replays, 3, 100, 111, 60), Seen::Unknown, "nobody can tell");
     assert_eq!(take(&replays, 4, 101, 111, 60), Seen::First, "it would be known");
-    assert_eq!(take(&replays, 2, 110, 121, 60), Seen::Before);
+    assert_eq!(take(&replays, 2, 110, 121, 60), Seen::Unknown);
     assert_eq!(take(&replays, 5, 121, 121, 60), Seen::First, "signed anew");
     // What is signed from then on has all of the window, and the narrower one matters no more once that has gone by.
     assert_eq!(take(&replays, 6, 122, 180, 60), Seen::First);
@@ -237,13 +237,13 @@ fn a_wider_window_of_the_next_process_is_noticed() {
             let taken = |mac, signed, now| {
                 second.remember("a", [mac; 32], Moments { signed, now, window_s: 60 }, is_shared)
             };
-            assert_eq!(taken(1, 100, 113), Seen::Before, "shared {is_shared}, well {is_well}");
+            assert_eq!(taken(1, 100, 113), Seen::Unknown, "shared {is_shared}, well {is_well}");
             assert_eq!(taken(2, 113, 113), Seen::First);
             // And by the one after that, whose own window is no wider.
             second.note(&store).unwrap();
             let third = Replays::open(&store, at(114));
             let late = Moments { signed: 103, now: 114, window_s: 60 };
-            assert_eq!(third.remember("a", [3; 32], late, true), Seen::Before);
+            assert_eq!(third.remember("a", [3; 32], late, true), Seen::Unknown);
         }
     }
 }
@@ -253,13 +253,13 @@ fn where_nothing_was_remembered_what_was_signed_then_is_refused() {
     let store = Store::in_memory();
     let replays = Replays::open(&store, at(90));
     replays.pass(at(100));
-    assert_eq!(take(&replays, 1, 100, 110, 60), Seen::Before);
-    assert_eq!(take(&replays, 2, 110, 110, 60), Seen::Before, "in the second of the change");
+    assert_eq!(take(&replays, 1, 100, 110, 60), Seen::Unknown);
+    assert_eq!(take(&replays, 2, 110, 110, 60), Seen::Unknown, "in the second of the change");
     assert_eq!(take(&replays, 3, 111, 111, 60), Seen::First);
     // A node that is new does not know for how long the others remembered.
     let new = Replays::open(&Store::in_memory(), at(100));
     let shared = |mac, signed| new.remember("a", [mac; 32], Moments { signed, now: 101, window_s: 60 }, true);
-    assert_eq!(shared(1, 100), Seen::Before);
+    assert_eq!(shared(1, 100), Seen::Unknown);
     assert_eq!(shared(2, 101), Seen::First);
 }
 
@@ -271,7 +271,7 @@ fn a_window_that_goes_up_and_down_is_told_apart_within_bounds() {
         assert_eq!(take(&replays, step as u8, 500 + step, 500 + step, window_s), Seen::First);
         assert!(replays.memory.lock().windows.narrower.len() <= 16);
     }
-    assert_eq!(take(&replays, 200, 588, 599, 1000), Seen::Before);
+    assert_eq!(take(&replays, 200, 588, 599, 1000), Seen::Unknown);
     assert_eq!(take(&replays, 201, 589, 599, 1000), Seen::First);
 }
 
@@ -283,8 +283,8 @@ fn what_was_restored_is_not_everything() {
     first.save(&store, at(101)).unwrap();
     distrust(&store).unwrap();
     let restored = Replays::open(&store, at(110));
-    assert_eq!(take(&restored, 1, 100, 111, 60), Seen::Before);
-    assert_eq!(take(&restored, 2, 105, 111, 60), Seen::Before, "it may have been taken after the backup");
+    assert_eq!(take(&restored, 1, 100, 111, 60), Seen::Unknown);
+    assert_eq!(take(&restored, 2, 105, 111, 60), Seen::Unknown, "it may have been taken after the backup");
     assert_eq!(take(&restored, 3, 111, 111, 60), Seen::First);
     distrust(&Store::in_memory()).unwrap();
 }
