@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::HeaderName;
+use http::header;
 use percent_encoding::percent_decode_str;
 
 use super::key;
@@ -73,6 +74,8 @@ pub enum CredentialFault {
 pub struct Places {
     /// The headers that hold one; in `Authorization` it follows `Bearer`.
     pub headers: &'static [&'static str],
+    /// Whether one of [`CREDENTIAL_PROTOCOLS`] holds one, too.
+    protocols: bool,
     /// Query parameters that hold none, beside [`QUERY_PARAMETERS`]: who writes them takes them for its place.
     parameters: &'static [&'static str],
 }
@@ -80,11 +83,13 @@ pub struct Places {
 /// Where our clients put a credential.
 pub const OWN_PLACES: Places = Places {
     headers: &["x-api-key", "authorization", "x-api-token"],
+    protocols: false,
     parameters: &["authorization", "auth", "bearer", "secret"],
 };
 /// Where our clients and the SDKs of providers put one; a provider may have parameters of any other name.
 pub const ALL_PLACES: Places = Places {
     headers: &["authorization", "x-api-key", "x-goog-api-key", "api-key", "x-api-token"],
+    protocols: true,
     parameters: &[],
 };
 /// What begins the names of subprotocols by which OpenAI's WebSockets take a credential, or an account it is used for,
@@ -166,6 +171,17 @@ pub fn presented(
         return Err(CredentialFault::InQuery);
     }
     let mut found: Option<Presented> = None;
+    let mut take = |credential: &str, name: &'static str| {
+        if credential.is_empty() {
+            return Ok(());
+        }
+        if found.as_ref().is_some_and(|other| other.credential != credential) {
+            return Err(CredentialFault::Ambiguous);
+        }
+        let place = HeaderName::from_static(name);
+        found.get_or_insert(Presented { credential: credential.to_owned(), place });
+        Ok(())
+    };
     for name in places.headers {
         for value in headers.get_all(*name) {
             let text = value.to_str().map_err(|_| CredentialFault::Malformed)?.trim();
@@ -173,15 +189,11 @@ pub fn presented(
                 "authorization" => token_of(text).ok_or(CredentialFault::Malformed)?,
                 _ => text,
             };
-            if credential.is_empty() {
-                continue;
-            }
-            if found.as_ref().is_some_and(|other| other.credential != credential) {
-                return Err(CredentialFault::Ambiguous);
-            }
-            let place = HeaderName::from_static(name);
-            found.get_or_insert(Presented { credential: credential.to_owned(), place });
+            take(credential, name)?;
         }
+    }
+    if places.protocols {
+        in_protocols(headers, |key| take(key, PROTOCOLS))?;
     }
     Ok(found)
 }
@@ -232,12 +244,7 @@ pub fn of_provider<'r>(
             take(Cow::Borrowed(token.unwrap_or(text)))?;
         }
     }
-    for value in headers.get_all(PROTOCOLS) {
-        let offered = value.to_str().map_err(|_| CredentialFault::Malformed)?.split(',').map(str::trim);
-        for key in offered.filter_map(|protocol| protocol.strip_prefix(KEY_PROTOCOL)) {
-            take(Cow::Borrowed(key))?;
-        }
-    }
+    in_protocols(headers, |key| take(Cow::Borrowed(key)))?;
     for pair in query.unwrap_or_default().split('&') {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         if names_credential(name, ALL_PLACES.parameters) {
@@ -249,12 +256,36 @@ pub fn of_provider<'r>(
     Ok(found)
 }
 
+/// Shows each credential among the subprotocols that a WebSocket is asked for with.
+fn in_protocols<'r>(
+    headers: &'r HeaderMap,
+    mut take: impl FnMut(&'r str) -> Result<(), CredentialFault>,
+) -> Result<(), CredentialFault> {
+    for value in headers.get_all(PROTOCOLS) {
+        let offered = value.to_str().map_err(|_| CredentialFault::Malformed)?.split(',').map(str::trim);
+        offered.filter_map(|protocol| protocol.strip_prefix(KEY_PROTOCOL)).try_for_each(&mut take)?;
+    }
+    Ok(())
+}
+
 /// Returns the password of `Basic` credentials (RFC 7617), or the name where there is none.
 fn password(text: &str) -> Option<String> {
-    let (_, coded) = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"))?;
-    let pair = String::from_utf8(STANDARD.decode(coded.trim()).ok()?).ok()?;
+    let pair = basic(text)?;
     let (name, password) = pair.split_once(':')?;
     Some(if password.is_empty() { name } else { password }.to_owned())
+}
+
+/// Returns a name and a password as they were before they were coded.
+fn basic(text: &str) -> Option<String> {
+    let (_, coded) = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("basic"))?;
+    String::from_utf8(STANDARD.decode(coded.trim()).ok()?).ok()
+}
+
+/// Tells whether `Basic` credentials hold one of ours, as the name or as the password.
+pub fn basic_holds_ours(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| value.to_str().ok());
+    let pairs = values.filter_map(|text| basic(text.trim()));
+    pairs.into_iter().any(|pair| pair.splitn(2, ':').any(is_ours))
 }
 
 fn is_signature(text: &str) -> bool {
@@ -329,171 +360,4 @@ fn unescaped(text: &str) -> Cow<'_, str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    type Outcome = Result<Option<String>, CredentialFault>;
-
-    const SIGNATURE: &str = "AWS4-HMAC-SHA256 Credential=AKID/20261125/eu-west-1/bedrock/aws4_request, SignedHeaders=host, Signature=1f";
-
-    fn given(fields: &[(&'static str, &str)], query: Option<&str>, places: &Places) -> Outcome {
-        let mut headers = HeaderMap::new();
-        for (name, value) in fields {
-            headers.append(HeaderName::from_static(name), value.parse().unwrap());
-        }
-        let found = presented(&headers, query, places)?;
-        Ok(found.map(|found| format!("{} {}", found.place, found.credential)))
-    }
-
-    #[test]
-    fn one_credential_wherever_it_is() {
-        type Case<'a> = (&'a [(&'static str, &'a str)], Result<Option<&'a str>, CredentialFault>);
-        let cases: &[Case<'_>] = &[
-            (&[], Ok(None)),
-            (&[("x-api-key", "")], Ok(None)),
-            (&[("x-api-key", "k")], Ok(Some("x-api-key k"))),
-            (&[("x-api-token", "k")], Ok(Some("x-api-token k"))),
-            (&[("authorization", "bearer k")], Ok(Some("authorization k"))),
-            (&[("authorization", "Bearer k"), ("x-api-key", "k")], Ok(Some("x-api-key k"))),
-            (&[("authorization", "Bearer k"), ("x-api-key", "l")], Err(CredentialFault::Ambiguous)),
-            (&[("x-api-key", "k"), ("x-api-key", "l")], Err(CredentialFault::Ambiguous)),
-            (&[("x-api-key", "k"), ("x-api-token", "")], Ok(Some("x-api-key k"))),
-            (&[("x-api-key", " "), ("authorization", "Bearer k")], Ok(Some("authorization k"))),
-            (&[("x-api-key", ""), ("x-api-key", "k")], Ok(Some("x-api-key k"))),
-            (&[("authorization", ""), ("x-api-key", "k")], Ok(Some("x-api-key k"))),
-            (&[("authorization", "Bearer"), ("x-api-key", "k")], Ok(Some("x-api-key k"))),
-            (&[("authorization", "bearer  "), ("x-api-token", "k")], Ok(Some("x-api-token k"))),
-            (&[("authorization", "")], Ok(None)),
-            (&[("authorization", "Bearer")], Ok(None)),
-            (&[("authorization", "Basic"), ("x-api-key", "k")], Err(CredentialFault::Malformed)),
-            (&[("authorization", "Basic k")], Err(CredentialFault::Malformed)),
-            (&[("x-api-key", "caf\u{e9}")], Err(CredentialFault::Malformed)),
-        ];
-        for (fields, expected) in cases {
-            let expected = expected.map(|found| found.map(str::to_owned));
-            assert_eq!(given(fields, None, &OWN_PLACES), expected, "{fields:?}");
-        }
-        for (name, value) in [
-            ("authorization", "Bearer k"),
-            ("x-api-key", "k"),
-            ("x-goog-api-key", "k"),
-            ("api-key", "k"),
-            ("x-api-token", "k"),
-        ] {
-            let found = given(&[(name, value)], Some("alt=sse"), &ALL_PLACES);
-            assert_eq!(found, Ok(Some(format!("{name} k"))));
-        }
-    }
-
-    #[test]
-    fn a_provider_gets_one_credential_too() {
-        type Case<'a> =
-            (&'a [(&'static str, &'a str)], Option<&'a str>, Result<Option<&'a str>, CredentialFault>);
-        let cases: &[Case<'_>] = &[
-            (&[], None, Ok(None)),
-            (&[("authorization", "Bearer k")], None, Ok(Some("k"))),
-            (&[("authorization", "bEARER   k ")], Some("alt=sse"), Ok(Some("k"))),
-            (&[("authorization", "Bearer k"), ("x-api-key", "")], None, Ok(Some("k"))),
-            (&[("authorization", "Bearer "), ("x-api-key", "k")], None, Ok(Some("k"))),
-            (&[("authorization", "Bearer k"), ("api-key", "k")], None, Ok(Some("k"))),
-            (&[("authorization", "Basic a, b")], None, Ok(Some("Basic a, b"))),
-            // `a:k`, `b:k` and `k:`.
-            (&[("authorization", "Basic YTpr")], None, Ok(Some("k"))),
-            (&[("authorization", "basic  Yjpr")], None, Ok(Some("k"))),
-            (&[("authorization", "Basic azo=")], None, Ok(Some("k"))),
-            (&[("authorization", "Basic YTpr"), ("api-key", "junk")], None, Err(CredentialFault::Ambiguous)),
-            (&[(PROVIDERS_PLACE, "k"), ("api-key", "junk")], None, Err(CredentialFault::Ambiguous)),
-            (&[("authorization", SIGNATURE)], None, Ok(Some("AKID"))),
-            (&[("authorization", "aws4-x Credential=AKID/9/r/s/t,Signature=7")], None, Ok(Some("AKID"))),
-            (&[("authorization", SIGNATURE)], Some("X-Amz-Credential=AKID%2F9%2Fr"), Ok(Some("AKID"))),
-            (&[], Some("X-Amz-Credential=AKID%2F9%2Fr&X-Amz-Signature=8"), Ok(Some("AKID"))),
-            (&[("authorization", SIGNATURE)], Some("X-Amz-Credential=B"), Err(CredentialFault::Ambiguous)),
-            (&[("authorization", SIGNATURE), ("x-api-key", "k")], None, Err(CredentialFault::Ambiguous)),
-            (&[("authorization", "AWS4-HMAC-SHA256 a, b")], None, Err(CredentialFault::Malformed)),
-            (
-                &[("authorization", "AWS4-HMAC-SHA256 Credential=A/9, Credential=B/9")],
-                None,
-                Err(CredentialFault::Malformed),
-            ),
-            (&[(PROTOCOLS, "realtime, openai-insecure-api-key.k")], None, Ok(Some("k"))),
-            (
-                &[(PROTOCOLS, "realtime, openai-insecure-api-key.k"), ("api-key", "junk")],
-                None,
-                Err(CredentialFault::Ambiguous),
-            ),
-            (&[("authorization", "Bearer k")], Some("oauth_token=l"), Err(CredentialFault::Ambiguous)),
-            (&[], Some("alt=sse&key=k"), Ok(Some("k"))),
-            (&[("x-goog-api-key", "k")], Some("%6Bey=%6B"), Ok(Some("k"))),
-            (&[("authorization", "Bearer k"), ("x-api-key", "l")], None, Err(CredentialFault::Ambiguous)),
-            (&[("x-api-key", "k"), ("x-api-key", "l")], None, Err(CredentialFault::Ambiguous)),
-            (&[("x-goog-api-key", "k"), ("x-api-token", "l")], None, Err(CredentialFault::Ambiguous)),
-            (&[("x-api-key", "l")], Some("key=k"), Err(CredentialFault::Ambiguous)),
-            (&[], Some("key=k&key=l"), Err(CredentialFault::Ambiguous)),
-            (&[("authorization", "Bearer k junk")], None, Err(CredentialFault::Malformed)),
-        ];
-        for (fields, query, expected) in cases {
-            let mut headers = HeaderMap::new();
-            for (name, value) in *fields {
-                headers.append(HeaderName::from_static(name), value.parse().unwrap());
-            }
-            assert_eq!(
-                of_provider(&headers, *query).map(|it| it.map(Cow::into_owned)),
-                expected.map(|it| it.map(str::to_owned)),
-                "{fields:?} {query:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn none_in_the_query() {
-        for query in
-            ["key=k", "alt=sse&API_KEY=k", "access_token=x", "%6Bey=k", "a=b&ac%63ess_token", "token="]
-        {
-            let found = given(&[("x-api-key", "k")], Some(query), &ALL_PLACES);
-            assert_eq!(found, Err(CredentialFault::InQuery), "{query}");
-        }
-        for query in ["", "alt=sse", "monkey=1", "keys=2", "a=key", "%zz=1", "%", "%+1=2"] {
-            assert!(given(&[], Some(query), &OWN_PLACES).is_ok(), "{query}");
-        }
-    }
-
-    #[test]
-    fn a_key_of_ours_is_known_in_the_query_under_whatever_name() {
-        let key = key::any_text();
-        let escaped: String = key.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        let queries = [
-            format!("foo={key}"),
-            format!("a=b&foo=x%20{key}"),
-            format!("foo={escaped}&a=b"),
-            format!("Authorization=Bearer%20{key}"),
-            format!("Authorization=Bearer+{key}"),
-            key.clone(),
-            format!("{key}=1"),
-            format!("foo=pk_{key}"),
-        ];
-        for query in &queries {
-            assert!(holds_ours(query), "{query}");
-            for places in [&OWN_PLACES, &ALL_PLACES] {
-                let found = given(&[("x-api-key", "k")], Some(query), places);
-                assert_eq!(found, Err(CredentialFault::InQuery), "{query}");
-            }
-        }
-        let (last, typo) = (&key[key.len() - 1..], &key[..key.len() - 1]);
-        let other = if last == "0" { "1" } else { "0" };
-        for query in
-            [format!("foo={typo}{other}"), format!("foo={typo}"), "foo=pk_live_x&b=pk_%c3".to_owned()]
-        {
-            assert!(!holds_ours(&query), "{query}");
-            assert!(given(&[], Some(&query), &ALL_PLACES).is_ok(), "{query}");
-        }
-    }
-
-    #[test]
-    fn our_own_paths_take_no_parameter_for_a_place() {
-        for query in ["Authorization=x", "a=b&auth=x", "BEARER=x", "s%65cret=x"] {
-            let found = given(&[("x-api-key", "k")], Some(query), &OWN_PLACES);
-            assert_eq!(found, Err(CredentialFault::InQuery), "{query}");
-            assert!(given(&[("x-api-key", "k")], Some(query), &ALL_PLACES).is_ok(), "{query}");
-        }
-    }
-}
+mod tests;

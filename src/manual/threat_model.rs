@@ -89,7 +89,7 @@
 //! | names that look like another's (`аdmin` in Cyrillic, full-width letters, invisible or turning characters) | one spelling (NFKC, lower case), one script, one user for each skeleton of UTS 39; names of keys show all they are | `access::name`, `transcripts::users` |
 //! | two credentials in one request, so that one is checked and the other used | 400 on both planes and on every kind of route, in headers and in the query; empty ones are none, wherever they stand | `credential::one_credential_wherever_it_is`, `credential::a_provider_gets_one_credential_too`, `keys::whoever_has_no_right_to_a_route_is_told_in_its_sdks_words` |
 //! | being a new caller with each request of a transparent route: junk beside the credential that counts (that of a WebSocket's subprotocol too), another spelling of `Bearer`, or a signature, no two of which are alike | 400, 401; one credential is one caller, wherever and however it is written; of a signature (AWS) the key's id is the caller | `keys::nobody_is_a_new_caller_with_each_request`, `credential::a_provider_gets_one_credential_too` |
-//! | a credential in the query, which ends in logs, however its name is escaped, or under a name that nobody knows | 400, wherever one of ours is asked for; what is written as one of ours is known by its form, under whatever name, on transparent routes too | `credential::none_in_the_query`, `credential::a_key_of_ours_is_known_in_the_query_under_whatever_name`, `keys::whoever_has_no_right_to_a_route_is_told_in_its_sdks_words` |
+//! | a credential in the query, which ends in logs, however its name is escaped, or under a name that nobody knows | 400, wherever one of ours is asked for; what is written as one of ours is known by its form, under whatever name, on transparent routes and on those of agents too | `credential::none_in_the_query`, `credential::a_key_of_ours_is_known_in_the_query_under_whatever_name`, `a2a::chain::our_keys_reach_no_agent`, `keys::whoever_has_no_right_to_a_route_is_told_in_its_sdks_words` |
 //! | using the route's provider key for another account (`OpenAI-Organization`, `x-goog-user-project`), or another credential beside it where the provider looks first (`Ocp-Apim-Subscription-Key`) | none of these goes on beside the route's key | `proxy::provider_key` |
 //! | spending past a budget: a secret for clients, a call of WebRTC or SIP, whose use the gateway never sees | 403 for keys with a budget, as for batches | `budgets::work_whose_use_nobody_sees_is_not_for_keys_with_a_budget` |
 //! | going on as administrator in another browser after one's provider took the role away | the next sign-in, wherever it is, ends all sessions of theirs with another role; one that leads to none ends all | `sso::what_a_provider_said_last_of_somebody_counts_in_all_their_sessions` |
@@ -124,7 +124,9 @@
 //!   provider's to verify: whoever knows the id can spend that caller's quota there. Use `auth = "gateway_key"` with
 //!   `aws_region` where that matters.
 //! - On transparent routes a provider's credential may be in the query, where Gemini's SDKs of old have put it: it is the
-//!   provider's, and goes on. On routes of agents nothing in the query is a credential. Public paths of our own ask for no credential, and do not look for one in the query.
+//!   provider's, and goes on. On routes of agents nothing in the query is a credential but what is written as one of ours,
+//!   which is refused, as it is in `Basic` credentials; elsewhere in the head it is taken away. Public paths of our own ask
+//!   for no credential, and do not look for one in the query.
 //! - Limits of connections are those of an address: nobody is known before their first request, nor between two. Behind a
 //!   proxy they are the proxy's, `admin.trusted_proxies` or not. A caller has limits of its requests under way, open streams
 //!   included, and of its upgraded connections, which are its own.

@@ -13,6 +13,7 @@ use crate::access::credential::ALL_PLACES;
 use crate::access::credential::CredentialFault;
 use crate::access::credential::Presented;
 use crate::access::credential::Principal;
+use crate::access::credential::basic_holds_ours;
 use crate::access::credential::holds_ours;
 use crate::access::credential::is_ours;
 use crate::access::credential::of_provider;
@@ -54,7 +55,10 @@ impl Gateway {
                 credential.map(drop).map_err(Rejection::Credential)
             }
             RouteAuth::GatewayKey(_) => self.admit_key(session, exchange, passage).await,
-            RouteAuth::A2a => self.admit_agent(session, exchange),
+            RouteAuth::A2a => {
+                self.admit_agent(session, exchange)?;
+                ensure_nothing_of_ours(session).map_err(Rejection::Credential)
+            }
         }
     }
 
@@ -127,6 +131,19 @@ impl Gateway {
     pub(super) fn limit_of_address(&self, session: &Session) -> LimitState {
         let now = self.clock.now();
         self.buckets.peek(&stranger(session), self.licensing.tier(now), now)
+    }
+}
+
+/// Makes sure that what goes on to an agent holds no credential of ours where nobody takes it away.
+///
+/// # Errors
+/// The query holds one, or `Basic` credentials do.
+fn ensure_nothing_of_ours(session: &Session) -> Result<(), CredentialFault> {
+    let head = session.req_header();
+    match head.uri.query().is_some_and(holds_ours) {
+        true => Err(CredentialFault::InQuery),
+        false if basic_holds_ours(&head.headers) => Err(CredentialFault::Ours),
+        false => Ok(()),
     }
 }
 

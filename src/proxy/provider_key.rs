@@ -1,7 +1,7 @@
 //! The providers' own keys of routes that take ours, and the exchange of one for the other.
 //!
-//! A key is looked for where the provider's SDK puts it, and the provider's goes out in the same place,
-//! so that every SDK works unchanged. Keys are held in memory only, are read again at every reload, and
+//! A key is looked for where the provider's SDK puts it, and the provider's goes out where that provider looks for it:
+//! in its own place, whichever the caller chose, and otherwise in the same one, so that every SDK works unchanged. Keys are held in memory only, are read again at every reload, and
 //! are never shown: not in configurations, logs, errors or records.
 
 use std::collections::BTreeMap;
@@ -34,6 +34,12 @@ const BESIDE: [&str; 5] = [
     "openai-project",
     "x-goog-user-project",
 ];
+
+/// What begins keys that providers take as `Bearer` alone, also those that have a place of their own: tokens of OAuth
+/// (Anthropic's, Google's), Bedrock's keys, and JWTs.
+const BEARER_ONLY: [&str; 5] = ["sk-ant-oat", "ya29.", "ABSK", "bedrock-api-key-", "eyJ"];
+/// Requests to Anthropic have it, at whatever path.
+const ANTHROPIC_VERSION: &str = "anthropic-version";
 
 /// Reads a secret from its place; `None` where there is none.
 pub type ReadSecret = Box<dyn Fn(&SecretPlace) -> Option<String> + Send + Sync>;
@@ -86,9 +92,8 @@ impl ProviderKeys {
         self.held.load().get(place).cloned()
     }
 
-    /// Puts the provider's key where the caller put ours, or where providers of that kind look for it when the
-    /// caller used a place of our own, and takes every other credential away, with what says whose account it is used
-    /// for. `false` where the key cannot be had.
+    /// Puts the provider's key where providers of that kind look for it, or else where the caller put ours, and takes every
+    /// other credential away, with what says whose account it is used for. `false` where the key cannot be had.
     pub fn exchange(
         &self,
         head: &mut RequestHeader,
@@ -96,6 +101,7 @@ impl ProviderKeys {
         wire: Wire,
         place: Option<&SecretPlace>,
     ) -> bool {
+        let own_place = own_place(head, wire);
         for name in ALL_PLACES.headers.iter().chain(&BESIDE) {
             head.remove_header(*name);
         }
@@ -103,11 +109,12 @@ impl ProviderKeys {
         let Some(place) = place else { return true };
         let held = self.held.load();
         let Some(key) = held.get(place) else { return false };
-        let goes_to = match (presented.place.as_str(), wire) {
-            ("x-api-token", Wire::Anthropic) => HeaderName::from_static("x-api-key"),
-            ("x-api-token", Wire::Gemini) => HeaderName::from_static("x-goog-api-key"),
-            ("x-api-token", _) => header::AUTHORIZATION,
-            _ => presented.place.clone(),
+        let is_bearer_only = BEARER_ONLY.iter().any(|begin| key.as_bytes().starts_with(begin.as_bytes()));
+        let goes_to = match (own_place, presented.place.as_str()) {
+            (Some(_), _) if is_bearer_only => header::AUTHORIZATION,
+            (Some(own), _) => HeaderName::from_static(own),
+            (None, "x-api-token" | "sec-websocket-protocol") => header::AUTHORIZATION,
+            (None, _) => presented.place.clone(),
         };
         let value = match goes_to == header::AUTHORIZATION {
             true => HeaderValue::from_bytes(&[b"Bearer ", key.as_bytes()].concat()),
@@ -116,6 +123,28 @@ impl ProviderKeys {
         let Ok(mut value) = value else { return false };
         value.set_sensitive(true);
         head.insert_header(goes_to, value).is_ok()
+    }
+}
+
+/// Returns the header in which the provider of a request looks for its key, where that is not `Authorization`; `None`
+/// also where nobody can tell who that is.
+fn own_place(head: &RequestHeader, wire: Wire) -> Option<&'static str> {
+    let has = |name: &str| head.headers.contains_key(name);
+    match wire {
+        Wire::Anthropic => Some("x-api-key"),
+        Wire::Gemini => Some("x-goog-api-key"),
+        // Lists of models, files: their paths tell nothing.
+        Wire::Generic if has(ANTHROPIC_VERSION) => Some("x-api-key"),
+        Wire::Generic if has("x-goog-api-key") => Some("x-goog-api-key"),
+        Wire::OpenAiChat
+        | Wire::OpenAiCompletions
+        | Wire::OpenAiResponses
+        | Wire::Cohere
+        | Wire::Bedrock
+        | Wire::OllamaChat
+        | Wire::OllamaGenerate
+        | Wire::JsonRpc
+        | Wire::Generic => None,
     }
 }
 
@@ -200,6 +229,12 @@ mod tests {
             assert!(!sent.headers.contains_key("x-api-token"));
         }
         let protocol = header::SEC_WEBSOCKET_PROTOCOL;
+        let of_a_page = Presented { credential: "pk_a".to_owned(), place: protocol.clone() };
+        let mut sent = head();
+        sent.insert_header(&protocol, "realtime, openai-insecure-api-key.pk_a").unwrap();
+        assert!(keys.exchange(&mut sent, &of_a_page, Wire::OpenAiResponses, Some(&place)));
+        assert_eq!(sent.headers.get("authorization").unwrap(), "Bearer secret");
+        assert_eq!(sent.headers.get(&protocol).unwrap(), "realtime");
         for (offered, kept) in [
             (
                 "realtime, openai-insecure-api-key.sk-1, openai-beta.realtime-v1",
@@ -213,6 +248,48 @@ mod tests {
             assert!(keys.exchange(&mut sent, &given, Wire::OpenAiChat, Some(&place)));
             assert_eq!(sent.headers.get(&protocol).map(|it| it.to_str().unwrap()), kept, "{offered}");
         }
+    }
+
+    #[test]
+    fn the_key_goes_where_its_provider_looks_for_it_wherever_ours_came() {
+        let place = SecretPlace::Environment("A".to_owned());
+        let (bearer, anthropic, google) = ("authorization", "x-api-key", "x-goog-api-key");
+        for (wire, key, came_in, more, goes_to) in [
+            (Wire::Anthropic, "sk-ant-api03-x", &[bearer][..], "", anthropic),
+            (Wire::Anthropic, "sk-ant-api03-x", &[bearer, anthropic], "", anthropic),
+            (Wire::Anthropic, "sk-ant-oat01-x", &[anthropic], "", bearer),
+            (Wire::Anthropic, "ya29.x", &[bearer], "", bearer),
+            (Wire::Generic, "sk-ant-api03-x", &[bearer], ANTHROPIC_VERSION, anthropic),
+            (Wire::Generic, "sk-1", &[bearer], "", bearer),
+            (Wire::Gemini, "AIza-x", &[bearer], "", google),
+            (Wire::Gemini, "AIza-x", &[bearer, google], "", google),
+            (Wire::Gemini, "ya29.x", &[bearer, google], "", bearer),
+            (Wire::Generic, "AIza-x", &[bearer, google], "", google),
+            (Wire::OpenAiChat, "sk-1", &[bearer, anthropic], "", bearer),
+            (Wire::OpenAiChat, "0123456789abcdef", &["api-key"], "", "api-key"),
+        ] {
+            let keys = ProviderKeys::new(Box::new(|_| None));
+            keys.held.store(Arc::new(BTreeMap::from([(place.clone(), header_value(key).unwrap())])));
+            let mut sent = RequestHeader::build("POST", b"/", None).unwrap();
+            for name in came_in {
+                let value = if *name == bearer { "Bearer pk_a" } else { "pk_a" };
+                sent.insert_header(*name, value).unwrap();
+            }
+            if !more.is_empty() {
+                sent.insert_header(more, "2023-06-01").unwrap();
+            }
+            let first = HeaderName::from_static(came_in[0]);
+            let given = Presented { credential: "pk_a".to_owned(), place: first };
+            assert!(keys.exchange(&mut sent, &given, wire, Some(&place)));
+            let value = if goes_to == bearer { format!("Bearer {key}") } else { key.to_owned() };
+            assert_eq!(sent.headers.get(goes_to).unwrap(), value.as_str(), "{wire:?} {came_in:?}");
+            let others = [bearer, anthropic, google, "api-key"].into_iter().filter(|name| *name != goes_to);
+            assert!(others.into_iter().all(|name| !sent.headers.contains_key(name)), "{sent:?}");
+        }
+    }
+
+    #[test]
+    fn a_providers_key_is_one_line_that_can_be_seen() {
         for wrong in ["", "two lines\nx", "a b", "caf\u{e9}"] {
             assert!(header_value(wrong).is_none(), "{wrong:?}");
         }

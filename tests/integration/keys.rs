@@ -5,6 +5,9 @@ use std::fs;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::bedrock::Peer;
+use crate::bedrock::passes;
+use crate::bedrock::python;
 use crate::framing::POLICY;
 use crate::gateway::Gateway;
 use crate::upstream::Upstream;
@@ -131,6 +134,31 @@ fn our_key_opens_a_route_and_the_provider_gets_its_own() {
     assert!(!world.gateway.log().contains(&key) && !page.to_string().contains(&key));
     let (_, config) = world.admin("GET", "/api/v1/config", &json!({}));
     assert!(!config.to_string().contains("provider-one"));
+}
+
+/// Each provider looks in one place only; SDKs can be told to use another one, or both.
+#[test]
+fn official_clients_reach_their_provider_wherever_they_put_our_key() {
+    let peer = Peer::start("keyed_peer.py", &[]);
+    let keys = [
+        ("anthropic", "sk-ant-api03-of-the-tests"),
+        ("oauth", "sk-ant-oat01-of-the-tests"),
+        ("openai", "sk-of-the-tests"),
+        ("google", "AIza-of-the-tests"),
+    ];
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let routes = keys.map(|(name, key)| {
+        fs::write(directory.path().join(name), key).expect("it is writable");
+        format!(
+            "[[routes]]\nname = \"{name}\"\npath_prefix = \"/{name}\"\nupstream = \"http://{}\"\npolicy = \"default\"\n\
+             auth = \"gateway_key\"\nwebsocket = true\nprovider_key_file = \"{name}\"\n",
+            peer.address
+        )
+    });
+    fs::write(directory.path().join("gateway.toml"), [&routes.concat(), POLICY].concat())
+        .expect("it is writable");
+    let gateway = Gateway::launched(directory, vec!["--config".to_owned(), "gateway.toml".to_owned()]);
+    passes(python("keyed.py").arg(format!("http://{}", gateway.proxy)).arg(gateway.admin_key()));
 }
 
 #[test]

@@ -184,6 +184,43 @@ fn a_restart_refills_no_agent() {
     assert!(left(&gateway).is_some_and(|left| left <= before + 1), "more than {before}");
 }
 
+/// A key of ours is no other agent's business: what would go on with it is refused, as on other routes.
+#[test]
+fn our_keys_reach_no_agent() {
+    let deployment = Deployment::make();
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = deployment.start(upstream.address, UNPACED);
+    let planner = deployment.authority.agent("planner");
+    let at = (gateway.proxy, &deployment.server);
+    let key = gateway.admin_key();
+    let basic = |pair: &str| ("authorization", format!("Basic {}", STANDARD.encode(pair)));
+    let plain = [sound(), vec![basic("planner:its own password")]].concat();
+    Runtime::new().expect("a runtime").block_on(async {
+        for (path, headers, status, code) in [
+            (format!("/agents/x?foo={key}"), sound(), 400, "credential_in_query"),
+            (format!("/agents/x?{}", key.replace("pk_", "%70k_")), sound(), 400, "credential_in_query"),
+            (
+                "/agents/x".to_owned(),
+                [sound(), vec![basic(&format!("a:{key}"))]].concat(),
+                401,
+                "invalid_api_key",
+            ),
+            (
+                "/agents/x".to_owned(),
+                [sound(), vec![basic(&format!("{key}:"))]].concat(),
+                401,
+                "invalid_api_key",
+            ),
+        ] {
+            let told = call(at, Some(&planner), "h2", &path, &headers).await;
+            assert_eq!((told.status, &told.body["code"]), (status, &json!(code)), "{}", told.body);
+            assert!(!told.body.to_string().contains(&key));
+        }
+        assert!(upstream.take().is_empty(), "an agent was shown a key of ours");
+        assert_eq!(call(at, Some(&planner), "h2", "/agents/x?foo=pk_live", &plain).await.status, 200);
+    });
+}
+
 #[test]
 fn the_upstream_hears_of_agents_from_the_gateway_alone() {
     let deployment = Deployment::make();
