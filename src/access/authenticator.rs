@@ -86,13 +86,13 @@ impl Authenticator {
             }
             Holder::User { id: user, generation } => {
                 let user = self.users.in_generation(user, *generation)?;
-                let tier = user.tier.unwrap_or(Tier::Enterprise);
+                let tier = user.tier.unwrap_or(Tier::OF_THE_DEPLOYMENT);
                 Some(Principal { id, name: user.name, role: user.role, tier, scope, proof })
             }
             Holder::Sso(identity) => {
                 self.provider.as_ref().filter(|provider| provider.stands_by(identity))?;
                 let (name, role) = (identity.name.clone(), identity.role);
-                Some(Principal { id, name, role, tier: Tier::Enterprise, scope, proof })
+                Some(Principal { id, name, role, tier: Tier::OF_THE_DEPLOYMENT, scope, proof })
             }
         }
     }
@@ -111,7 +111,7 @@ impl Authenticator {
             }
             Via::Oidc | Via::Saml => (self.holder(session.as_ref()?, now)?.role, claims.tier),
         };
-        let tier = tier.unwrap_or(Tier::Enterprise);
+        let tier = tier.unwrap_or(Tier::OF_THE_DEPLOYMENT);
         Some(Principal { id, name, role, tier, scope: Arc::default(), proof: Proof::Token(claims) })
     }
 }

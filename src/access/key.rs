@@ -69,7 +69,7 @@ pub struct KeyRecord {
     pub name: String,
     /// What it may do.
     pub role: Role,
-    /// How much it is entitled to.
+    /// How much it is entitled to, as far as the deployment is; see [`Tier::OF_THE_DEPLOYMENT`].
     pub tier: Tier,
     /// When it was made.
     pub created_at: Timestamp,
@@ -112,7 +112,7 @@ pub struct NewKey {
     pub name: String,
     /// What it may do.
     pub role: Role,
-    /// How much it is entitled to.
+    /// How much it is entitled to, as far as the deployment is; see [`Tier::OF_THE_DEPLOYMENT`].
     pub tier: Tier,
     /// When it stops counting.
     pub expires_at: Option<Timestamp>,

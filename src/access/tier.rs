@@ -50,6 +50,8 @@ const FEATURES: &[(&str, Tier)] = &[
 pub struct UnknownTier;
 
 impl Tier {
+    /// What stands for as much as the deployment, whatever that comes to: no credential is entitled to more.
+    pub const OF_THE_DEPLOYMENT: Self = Self::Enterprise;
     /// Every tier, smallest first.
     pub const ALL: [Self; 4] = [Self::Community, Self::Developer, Self::Professional, Self::Enterprise];
 

@@ -64,10 +64,10 @@ pub(super) struct CreateArguments {
     /// admin, operator, auditor, analyst, service or agent.
     #[arg(long)]
     role: String,
-    /// The deployment's tier or below; without it, the deployment's.
+    /// The deployment's tier or below; without it, as much as the deployment, also when that changes.
     #[arg(long)]
     tier: Option<String>,
-    /// When it stops counting, in ISO 8601.
+    /// When it stops counting, in RFC 3339 with an offset, such as 2027-12-31T00:00:00Z.
     #[arg(long, value_name = "MOMENT")]
     expires_at: Option<String>,
     /// A provider route it may use, by name or glob; may be repeated; without one, all.

@@ -1,5 +1,6 @@
 //! `portcullis license`: makes keys and licences, and shows what a licence says.
 
+use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,7 +33,7 @@ pub enum LicenseCommand {
         /// Where to write the private key (mode 0600); must not exist.
         #[arg(long, value_name = "FILE")]
         key: PathBuf,
-        /// Where to write the public key.
+        /// Where to write the public key; must not exist.
         #[arg(long, value_name = "FILE")]
         public: PathBuf,
     },
@@ -60,7 +61,7 @@ pub struct IssueArguments {
     /// community, developer, professional or enterprise.
     #[arg(long)]
     tier: Tier,
-    /// When it ends: a moment in ISO 8601, such as 2027-12-31T00:00:00Z.
+    /// When it ends, in RFC 3339 with an offset, such as 2027-12-31T00:00:00Z.
     #[arg(long, value_name = "TIME")]
     expires: Timestamp,
     /// When it begins; without it, now.
@@ -93,8 +94,16 @@ pub fn run(command: &LicenseCommand) -> ExitCode {
 fn keygen(key: &Path, public: &Path) -> Result<ExitCode, String> {
     let made = SigningKey::generate();
     write_private(key, made.to_pem().as_bytes()).map_err(|error| format!("{}: {error}", key.display()))?;
-    std::fs::write(public, made.public_pem()).map_err(|error| format!("{}: {error}", public.display()))?;
-    Ok(ExitCode::SUCCESS)
+    let written = std::fs::File::create_new(public).and_then(|mut file| {
+        file.write_all(made.public_pem().as_bytes())?;
+        file.sync_all()
+    });
+    written.map(|()| ExitCode::SUCCESS).map_err(|error| {
+        // A private key without its public half is of no use, and in the way of the next try.
+        let left = std::fs::remove_file(key).err();
+        let left = left.map_or(String::new(), |error| format!("; {} is left behind: {error}", key.display()));
+        format!("{}: {error}{left}", public.display())
+    })
 }
 
 fn issue(arguments: &IssueArguments) -> Result<ExitCode, String> {
@@ -107,6 +116,9 @@ fn issue(arguments: &IssueArguments) -> Result<ExitCode, String> {
     }
     if arguments.not_before.is_some_and(|begin| arguments.expires <= begin) {
         return Err("the licence would have expired before it begins".to_owned());
+    }
+    if arguments.subject.trim().is_empty() {
+        return Err("a licence is somebody's: --subject names nobody".to_owned());
     }
     if arguments.agent.as_deref().is_some_and(str::is_empty) {
         return Err("an agent has a name: without --agent the licence is for a deployment".to_owned());

@@ -219,6 +219,10 @@
 //!
 //! | | one node, one core | 100,000 requests a second |
 //! |---|---|---|
+//! A key or a user that is given no tier is entitled to as much as the deployment, also once that has another licence;
+//! one that is given a tier has that, and never more than the deployment. Answers tell of a key what comes of it now;
+//! `PATCH … {"tier": null}` takes its own away.
+//!
 //! | CPU of a 2 KB chat: the bare proxy's 31 µs (*e*) and 190 µs more (*m*), and a quarter | 3,600 a second (*e*) | 28 cores (*e*), 46 at 60 % load |
 //! | CPU of a 16 KB chat: the bare proxy's 46 µs (*e*) and 466 µs more (*m*), and a quarter | 1,560 a second (*e*) | 64 cores (*e*), 107 at 60 % load |
 //! | nodes of 16 cores, two more than needed | | 5 for 2 KB, 9 for 16 KB (*e*) |

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::gateway::Gateway;
 use crate::upstream::Upstream;
+use crate::usage::admin;
 use crate::wire::PATIENCE;
 use crate::wire::exchange;
 use crate::wire::post;
@@ -83,6 +84,18 @@ fn a_licence_is_obeyed_while_it_counts() {
     let features = tier["features"].as_array().expect("a list");
     assert!(features.contains(&json!("extra")) && features.contains(&json!("unlimited_requests")), "{tier}");
 
+    // A key that was given no tier is entitled to what the deployment is, before and after; one with a tier keeps it.
+    let keys = |method: &str, path: &str, body: Value| admin(&gateway, method, path, &body).1;
+    let made = |body: Value| {
+        let made = keys("POST", "/api/v1/keys", body);
+        (format!("/api/v1/keys/{}", made["id"].as_str().expect("an id")), made["tier"].clone())
+    };
+    let (free, told) = made(json!({ "name": "free", "role": "service" }));
+    assert_eq!(told, "enterprise");
+    let (small, told) = made(json!({ "name": "small", "role": "service", "tier": "developer" }));
+    assert_eq!(told, "developer");
+    let tiers = || [&free, &small].map(|path| ask(&gateway, path).1["tier"].clone());
+
     // Somebody else's signature: the tier falls back and health says so, and traffic goes on.
     let file = gateway.directory().join("license.jwt");
     keygen(gateway.directory(), "other.pem", "other_public.pem");
@@ -101,6 +114,9 @@ fn a_licence_is_obeyed_while_it_counts() {
     assert_eq!(limit(), (200, "60".to_owned()));
     let (code, health) = ask(&gateway, "/health");
     assert_eq!((code, &health["dependencies"]["license"]), (503, &json!("down")));
+    assert_eq!(tiers(), ["community", "community"]);
+    let (late, told) = made(json!({ "name": "late", "role": "service" }));
+    assert_eq!(told, "community");
     let recorded = |message: &str| {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -121,6 +137,10 @@ fn a_licence_is_obeyed_while_it_counts() {
     wait_until_valid(&gateway, true);
     assert_eq!(limit(), (200, UNLIMITED.to_owned()));
     assert_eq!(ask(&gateway, "/health").0, 200);
+    assert_eq!(tiers(), ["enterprise", "developer"]);
+    assert_eq!(ask(&gateway, &late).1["tier"], "enterprise", "it was made under a smaller licence");
+    keys("PATCH", &small, json!({ "tier": null }));
+    assert_eq!(tiers(), ["enterprise", "enterprise"]);
     recorded("a licence counts until 2199-01-01T00:00:00Z: the tier is enterprise");
 }
 
@@ -153,6 +173,16 @@ fn inspect_tells_what_a_licence_says_and_whether_it_counts() {
     assert_eq!(mode.expect("the key is there"), 0o600);
     let arguments = ["license", "keygen", "--key", "sign.pem", "--public", "trusted.pem"];
     assert_eq!(portcullis(at, &arguments).0, Some(1), "a key is never overwritten");
+    let trusted = fs::read(at.join("trusted.pem")).expect("the key is there");
+    for (key, public) in [("fresh.pem", "trusted.pem"), ("both.pem", "both.pem")] {
+        let arguments = ["license", "keygen", "--key", key, "--public", public];
+        assert_eq!(portcullis(at, &arguments).0, Some(1), "{arguments:?}");
+        assert!(!at.join(key).exists(), "half a pair is left behind");
+    }
+    assert_eq!(fs::read(at.join("trusted.pem")).expect("it is there"), trusted);
+    let nobody = ["license", "issue", "--key", "sign.pem", "--subject", " ", "--tier", "developer"];
+    let nobody = [&nobody[..], &["--expires", "2199-01-01T00:00:00Z"]].concat();
+    assert_eq!(portcullis(at, &nobody).0, Some(1), "a licence of nobody");
     let past = ["--tier", "developer", "--expires", "2001-01-01T00:00:00Z"];
     let issue = ["license", "issue", "--key", "sign.pem", "--subject", "x"];
     assert_eq!(portcullis(at, &[&issue[..], &past].concat()).0, Some(1));

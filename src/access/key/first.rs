@@ -36,7 +36,7 @@ impl KeyStore {
         let new = NewKey {
             name: "first admin".to_owned(),
             role: Role::Admin,
-            tier: Tier::Enterprise,
+            tier: Tier::OF_THE_DEPLOYMENT,
             expires_at: None,
             scope: Scope::default(),
         };

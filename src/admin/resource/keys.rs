@@ -27,6 +27,10 @@ use crate::admin::error::ApiError;
 use crate::admin::resource::wire::given;
 use crate::clock::rfc3339;
 
+/// What is told of a time that cannot be read.
+const NO_MOMENT: &str = "expires_at: expected an RFC 3339 time with its offset, such as 2027-12-31T00:00:00Z, up to \
+                         9999-12-30; left out or null, it is never";
+
 /// What is known of a key; never the key.
 #[derive(Serialize, ToSchema)]
 pub struct KeyEntry {
@@ -36,7 +40,7 @@ pub struct KeyEntry {
     pub name: String,
     /// What it may do.
     pub role: &'static str,
-    /// How much it is entitled to.
+    /// How much it is entitled to now: its own tier, or the deployment's where that is below or it has none.
     pub tier: &'static str,
     /// When it was made.
     pub created_at: String,
@@ -75,9 +79,9 @@ pub struct KeyRequest {
     pub name: String,
     /// `admin`, `operator`, `auditor`, `analyst`, `service` or `agent`.
     pub role: String,
-    /// A tier, the deployment's or below; the deployment's where it is absent.
+    /// A tier, the deployment's or below; absent: as much as the deployment, also when that changes.
     pub tier: Option<String>,
-    /// When it stops counting, in ISO 8601.
+    /// When it stops counting, in RFC 3339 with an offset; absent: never.
     pub expires_at: Option<String>,
     /// The provider routes it may use, by name or glob (`team-*`); absent or empty: all.
     #[serde(default)]
@@ -101,9 +105,11 @@ pub struct KeyPatch {
     pub name: Option<String>,
     /// Another role.
     pub role: Option<String>,
-    /// Another tier.
-    pub tier: Option<String>,
-    /// Another end, in ISO 8601; null: none.
+    /// Another tier; null: as much as the deployment.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    pub tier: Option<Option<String>>,
+    /// Another end, in RFC 3339 with an offset; null: none.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     pub expires_at: Option<Option<String>>,
@@ -262,7 +268,7 @@ impl KeyRequest {
         Ok(NewKey {
             name,
             role: read_role(&role)?,
-            tier: tier.map_or(Ok(deployment), |tier| read_tier(&tier, deployment))?,
+            tier: read_tier(tier.as_deref(), deployment)?,
             expires_at: expires_at.as_deref().map(read_moment).transpose()?,
             scope: Scope { routes, models, tools },
         })
@@ -288,7 +294,7 @@ impl KeyPatch {
         Ok(Patch {
             name,
             role: role.as_deref().map(read_role).transpose()?,
-            tier: tier.map(|tier| read_tier(&tier, deployment)).transpose()?,
+            tier: tier.map(|tier| read_tier(tier.as_deref(), deployment)).transpose()?,
             expires_at: match expires_at {
                 None => None,
                 Some(at) => Some(at.as_deref().map(read_moment).transpose()?),
@@ -322,7 +328,8 @@ fn read_role(name: &str) -> Result<Role, ApiError> {
     name.parse().map_err(|error| ApiError::Invalid(format!("role: {error}")))
 }
 
-fn read_tier(name: &str, deployment: Tier) -> Result<Tier, ApiError> {
+fn read_tier(name: Option<&str>, deployment: Tier) -> Result<Tier, ApiError> {
+    let Some(name) = name else { return Ok(Tier::OF_THE_DEPLOYMENT) };
     let tier: Tier = name.parse().map_err(|error| ApiError::Invalid(format!("tier: {error}")))?;
     if tier <= deployment {
         return Ok(tier);
@@ -332,7 +339,7 @@ fn read_tier(name: &str, deployment: Tier) -> Result<Tier, ApiError> {
 }
 
 fn read_moment(text: &str) -> Result<Timestamp, ApiError> {
-    text.parse().map_err(|_| ApiError::Invalid("expires_at: expected an ISO 8601 time".to_owned()))
+    text.parse().map_err(|_| ApiError::Invalid(NO_MOMENT.to_owned()))
 }
 
 pub(super) fn sees(call: &Call, record: &KeyRecord) -> bool {
@@ -350,7 +357,7 @@ fn entry(call: &Call, record: KeyRecord) -> KeyEntry {
         id: record.id,
         name: record.name,
         role: record.role.as_str(),
-        tier: record.tier.as_str(),
+        tier: record.tier.min(call.office.tier()).as_str(),
         routes: record.scope.routes,
         models: record.scope.models,
         tools: record.scope.tools,
