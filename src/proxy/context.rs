@@ -30,6 +30,7 @@ use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
 use crate::proxy::reject::Rejection;
+use crate::proxy::reject::UPGRADE_FAILED;
 use crate::proxy::reject::UPSTREAM_TIMEOUT;
 use crate::proxy::reject::UPSTREAM_UNREACHABLE;
 use crate::redact::token::Vault;
@@ -40,7 +41,7 @@ const NAMED_MAX: usize = 5;
 
 /// Why a server error is the provider's: it answered with one, or was not to be had.
 const ANSWERED: &str = "answered";
-const PROVIDER_REASONS: [&str; 2] = [UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE];
+const PROVIDER_REASONS: [&str; 3] = [UPGRADE_FAILED, UPSTREAM_TIMEOUT, UPSTREAM_UNREACHABLE];
 
 /// The longest request id taken over from a caller.
 const REQUEST_ID_BYTES_MAX: usize = 128;

@@ -85,6 +85,8 @@ pub enum Rejection {
     Internal,
 }
 
+/// The code of a provider that agreed to another protocol, and did not change to it as it should.
+pub(super) const UPGRADE_FAILED: &str = "upgrade_failed";
 /// The code of a provider that took too long.
 pub(super) const UPSTREAM_TIMEOUT: &str = "upstream_timeout";
 /// The code of a provider that gave no usable answer.
@@ -212,7 +214,7 @@ impl Rejection {
             Self::TooManyAtOnce => (StatusCode::TOO_MANY_REQUESTS, "too_many_at_once"),
             Self::NoProviderKey => (StatusCode::SERVICE_UNAVAILABLE, "provider_key_unavailable"),
             Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
-            Self::UpgradeFailed => (StatusCode::BAD_GATEWAY, "upgrade_failed"),
+            Self::UpgradeFailed => (StatusCode::BAD_GATEWAY, UPGRADE_FAILED),
             Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
             Self::A2a(denial) => {
                 let status = StatusCode::from_u16(denial.code.status());

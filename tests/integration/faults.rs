@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use tokio::runtime::Runtime;
 
+use crate::answers::handshake;
 use crate::framing::POLICY;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
@@ -143,6 +144,13 @@ fn what_a_provider_fails_at_is_no_error_of_the_gateway() {
         "coded",
         &[b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: rot13\r\ncontent-length: 2\r\n\r\n{}"],
     );
+    let _switching = routes.answering(
+        "switching",
+        &[b"HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\n\
+            sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\
+            sec-websocket-extensions: permessage-deflate\r\n\r\n"],
+    );
+    routes.text.push_str("websocket = true\n");
     let gateway = routes.start();
     let key = gateway.admin_key();
     let told = |path: &str| {
@@ -151,7 +159,9 @@ fn what_a_provider_fails_at_is_no_error_of_the_gateway() {
     };
     // An exchange is counted after its answer.
     let asked = |name: &str, status: u16, counted: &str| {
-        assert_eq!(exchange(gateway.proxy, &post(&format!("/{name}/x"), "", BODY)).status, status, "{name}");
+        let path = format!("/{name}/x");
+        let request = if name == "switching" { handshake(&path) } else { post(&path, "", BODY) };
+        assert_eq!(exchange(gateway.proxy, &request).status, status, "{name}");
         let deadline = Instant::now() + PATIENCE;
         while !told("/metrics").text().contains(counted) {
             assert!(Instant::now() < deadline, "{name}: {counted}\n{}", told("/metrics").text());
@@ -165,6 +175,7 @@ fn what_a_provider_fails_at_is_no_error_of_the_gateway() {
         ("failing", 500, "answered"),
         ("none", 502, "upstream_unreachable"),
         ("silent", 504, "upstream_timeout"),
+        ("switching", 502, "upgrade_failed"),
     ] {
         let counted = format!("portcullis_provider_failures_total{{reason=\"{reason}\"}} 1");
         assert_eq!(asked(name, status, &counted), "100.000%", "{name}");
