@@ -103,16 +103,23 @@ impl Office {
     }
 }
 
-/// Returns the event of a revision that came from a file, while the gateway ran or before it started.
-pub fn file_change(author: &str, revision: u64) -> AuditEvent {
+/// Returns the event of a revision that nobody brought over the network: `how` it came, and what it changed.
+pub fn file_change(author: &str, revision: u64, how: &str) -> AuditEvent {
     AuditEvent {
         event_type: "config_changed".to_owned(),
         action: "allow".to_owned(),
         actor: Some(author.to_owned()),
         revision: Some(revision),
-        message: format!("revision {revision} came from a file"),
+        message: format!("revision {revision} {how}"),
         ..AuditEvent::default()
     }
+}
+
+/// Returns the end of a sentence that names the sections of the configuration that changed, and the packs if they did.
+pub fn changed_sections(changed: &[String], packs_changed: bool) -> String {
+    let packs = packs_changed.then_some("packs");
+    let named: Vec<&str> = changed.iter().map(String::as_str).chain(packs).collect();
+    if named.is_empty() { String::new() } else { format!(" and changed {}", named.join(", ")) }
 }
 
 /// Records the changes that files bring, and those that were refused; calls record their own.
@@ -120,7 +127,8 @@ pub fn record_file_changes(reloader: &Arc<Reloader>, recorder: Recorder) {
     reloader.subscribe(move |announcement| {
         let event = match announcement {
             Announcement::Published(change) if change.source == RevisionSource::File => {
-                file_change(&change.author, change.revision)
+                let changed = changed_sections(&change.changed, change.packs_changed);
+                file_change(&change.author, change.revision, &format!("came from a file{changed}"))
             }
             Announcement::Refused { source: RevisionSource::File, faults } => AuditEvent {
                 event_type: "config_refused".to_owned(),

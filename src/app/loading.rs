@@ -16,6 +16,7 @@ use super::streamed::Streamed;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
+use crate::config::file;
 use crate::config::provision::provider_key_faults;
 use crate::config::provision::sink_secret_faults;
 use crate::document::Fault;
@@ -40,22 +41,25 @@ const DIALECT_FILES_MAX: usize = 256;
 /// Returns the loaders of a configuration: its document, its packs, its dialects. Files of agents that are named
 /// otherwise than `agents` knows are judged, too.
 pub(super) fn loading(config: &Config, sources: &Sources, agents: Arc<NamedFiles>) -> Loading {
-    let (sources, plugins) = (sources.clone(), config.plugins.path.clone());
+    let (sources, plugins, sample_provider) =
+        (sources.clone(), config.plugins.path.clone(), sources.sample_provider);
     let (overlay, rules, models) = (plugins.clone(), plugins.clone(), plugins.clone());
     let packs = Arc::new(Packs { plugins, last: Mutex::default() });
     let (of_detectors, of_rules) = (Arc::clone(&packs), Arc::clone(&packs));
     Loading {
         document: Box::new(move || {
             // The whole file is read, so that a fault in what needs a restart is told now, not then.
-            let document = sources.document()?;
-            let read = Config::read_and_try(document.clone(), |config| {
+            let written = sources.written()?;
+            let read = Config::read_and_try(written.document.clone(), |config| {
                 let mut faults = provider_key_faults(config);
                 faults.extend(sink_secret_faults(config));
                 faults.extend(agents.faults(config));
                 faults
             });
-            read.map(|_| document)
+            read.map(|_| written)
         }),
+        defaults: file::defaults(),
+        sample_provider,
         cache: Box::new(CompiledFolder::new(config.compiled_path())),
         detectors: Box::new(move || packs.load()),
         layer2: Box::new(move || {

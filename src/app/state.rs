@@ -34,6 +34,7 @@ use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
 use crate::access::sso::saml::SamlFault;
 use crate::access::token::Tokens;
+use crate::admin::journal::changed_sections;
 use crate::access::user::Users;
 use crate::admin::journal::file_change;
 use crate::clock::Clock;
@@ -53,6 +54,7 @@ use crate::govern::analytics::figures::Count;
 use crate::govern::analytics::period::Day;
 use crate::govern::analytics::period::Hour;
 use crate::govern::analytics::price;
+use crate::govern::audit::AuditEvent;
 use crate::govern::audit;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Durability;
@@ -71,6 +73,7 @@ use crate::govern::siem::SinkError;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::otlp::OtlpError;
+use crate::policy::reload::Beginning;
 use crate::policy::pin::Pins;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Origin;
@@ -317,15 +320,15 @@ fn open_rules(
     let named = Arc::new(NamedFiles::of(config));
     let loading = loading(config, sources, Arc::clone(&named));
     let revisions = Revisions::open(store, authors(keyring))?;
-    let (reloader, origin) =
+    let (reloader, beginning) =
         Reloader::start(loading, revisions, Arc::clone(clock)).map_err(|error| match error {
             ChangeError::Faulty(faults) => StateError::Rules(faults),
             other => StateError::Change(other),
         })?;
     let revision = reloader.handle().load().revision;
-    tell_origin(&origin, revision);
-    if matches!(origin, Origin::FilesChanged | Origin::StoredRevisionFaulty(_))
-        && let Err(error) = recorder.record_soon(file_change(SYSTEM_AUTHOR, revision))
+    tell_origin(&beginning.origin, revision);
+    if let Some(event) = changed_at_start(&beginning, revision)
+        && let Err(error) = recorder.record_soon(event)
     {
         tracing::error!(%error, revision, "a change of files could not be recorded in the audit log");
     }
@@ -335,6 +338,20 @@ fn open_rules(
 
 /// Returns the secret that lies at a place.
 pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
+/// Returns what is recorded of rules that are others than before the start.
+fn changed_at_start(beginning: &Beginning, revision: u64) -> Option<AuditEvent> {
+    let changed = changed_sections(&beginning.changed, false);
+    let brought_by = match &beginning.origin {
+        Origin::FilesChanged | Origin::StoredRevisionFaulty(_) => "came from a file",
+        Origin::DefaultsChanged => "came from the files and the defaults of this release",
+        Origin::FirstStart
+        | Origin::StoredRevision
+        | Origin::StoredRevisionUnsure
+        | Origin::EarlierRevision(_) => return None,
+    };
+    Some(file_change(SYSTEM_AUTHOR, revision, &format!("{brought_by}{changed}")))
+}
+
     match place {
         SecretPlace::Environment(name) => named(name),
         SecretPlace::File(path) => secret_file::read(path).ok(),
@@ -414,9 +431,23 @@ fn tell_origin(origin: &Origin, revision: u64) {
         Origin::FilesChanged => tracing::info!(revision, "the rules are those of the files, which changed"),
         Origin::StoredRevision => {
             tracing::info!(revision, "the rules are those of the newest stored revision")
+        Origin::DefaultsChanged => tracing::info!(
+            revision,
+            "the rules are those of the files and of this release's defaults, which are others than before"
+        ),
         }
         Origin::StoredRevisionFaulty(faults) => tracing::warn!(
             revision,
+        Origin::StoredRevisionUnsure => tracing::warn!(
+            revision,
+            "the rules are those of the newest stored revision: an earlier release kept it, which did not note what the \
+             files said; if they changed since, change them once more"
+        ),
+        Origin::EarlierRevision(faults) => tracing::warn!(
+            revision,
+            faults = faults.len(),
+            "the newest stored revision does not build on this node, which begins with an earlier one"
+        ),
             faults = faults.len(),
             "the newest stored revision does not build any more, the rules are those of the files"
         ),

@@ -49,6 +49,16 @@ impl Environment {
         Self { variables }
     }
 
+    /// Returns the variables that override a key in one of some sections, by name.
+    pub fn of_sections(&self, sections: &[&str]) -> Map<String, Value> {
+        let is_in = |name: &str| {
+            let first = name.get(PREFIX.len()..).unwrap_or_default().split("__").next().unwrap_or_default();
+            sections.iter().any(|section| same_name(section, first))
+        };
+        let named = self.variables.iter().filter(|(name, _)| is_in(name));
+        named.map(|(name, value)| (name.clone(), Value::String(value.clone()))).collect()
+    }
+
     /// Lays the variables over a document.
     ///
     /// # Errors

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::net::SocketAddr;
 use std::path::Path;
 
 use serde_json::Map;
@@ -14,7 +13,10 @@ use crate::document::Document;
 use crate::document::Place;
 use crate::document::Problem;
 use crate::document::toml;
+use crate::policy::build::Written;
+use crate::policy::build::rules_of;
 use crate::policy::file::expand_modes;
+use crate::policy::ruleset::RELOADABLE_KEYS;
 
 /// The embedded file: every key with its default.
 pub const GATEWAY_TOML: &str = include_str!("../../conf/gateway.toml");
@@ -32,33 +34,65 @@ pub const FILE_BYTES_MAX: u64 = 4 << 20;
 /// The most files in the folder of policies.
 pub const POLICY_FILES_MAX: usize = 1000;
 
-pub(super) fn document(sources: &Sources) -> Result<Document, Vec<ConfigFault>> {
-    let mut stack = Stack { document: Document::default(), faults: Vec::new() };
-    stack.lay(toml::parse(GATEWAY_TOML, "embedded conf/gateway.toml"));
-    for (name, text) in POLICIES {
-        let source = format!("embedded conf/policies/{name}.toml");
-        stack.lay(toml::parse(text, &source).map(|policy| policy.nested(&["policies", name])));
-    }
+/// Returns what is built in: every key with its default, and the embedded policies.
+pub fn defaults() -> Document {
+    Stack::of_defaults().document
+}
+
+/// Returns what some sources say over the defaults, and the digest of what they say themselves of the rules.
+pub(super) fn written(sources: &Sources) -> Result<Written, Vec<ConfigFault>> {
+    let mut stack = Stack::of_defaults();
     if let Some(folder) = sources.policies_folder() {
         stack.lay_policies(&folder);
     }
     if let Some(file) = &sources.file {
-        stack.lay(read(file).and_then(|text| toml::parse(&text, &file.display().to_string())));
-    }
-    if let Some(address) = sources.sample_provider {
-        point_at(&mut stack.document, address);
+        let layer = read(file).and_then(|text| toml::parse(&text, &file.display().to_string()));
+        stack.lay_own("file", layer);
     }
     let overridden = sources.environment.overlay(&mut stack.document);
+    stack.note_own("environment", sources.environment.of_sections(&RELOADABLE_KEYS));
     stack.faults.extend(overridden.err().into_iter().flatten());
-    if stack.faults.is_empty() { Ok(stack.document) } else { Err(stack.faults) }
+    if stack.faults.is_empty() { Ok(stack.written()) } else { Err(stack.faults) }
 }
 
 struct Stack {
     document: Document,
+    /// What each of the deployment's own layers says of the rules, as it is written.
+    own: Map<String, Value>,
     faults: Vec<ConfigFault>,
 }
 
 impl Stack {
+    fn of_defaults() -> Self {
+        let mut stack = Self { document: Document::default(), own: Map::new(), faults: Vec::new() };
+        stack.lay(toml::parse(GATEWAY_TOML, "embedded conf/gateway.toml"));
+        for (name, text) in POLICIES {
+            let source = format!("embedded conf/policies/{name}.toml");
+            stack.lay(toml::parse(text, &source).map(|policy| policy.nested(&["policies", name])));
+        }
+        stack
+    }
+
+    fn written(self) -> Written {
+        let own = Document::from_json(Value::Object(self.own), None).unwrap_or_default();
+        Written { document: self.document, own_etag: own.etag() }
+    }
+
+    /// Lays a layer of the deployment's own. It is noted before it is read any further: how a release reads it must not
+    /// make another of it.
+    fn lay_own(&mut self, name: &str, layer: Result<Document, Vec<ConfigFault>>) {
+        if let Ok(layer) = &layer {
+            self.note_own(name, rules_of(layer));
+        }
+        self.lay(layer);
+    }
+
+    fn note_own(&mut self, name: &str, rules: Map<String, Value>) {
+        if !rules.is_empty() {
+            self.own.insert(name.to_owned(), Value::Object(rules));
+        }
+    }
+
     fn lay(&mut self, layer: Result<Document, Vec<ConfigFault>>) {
         match layer {
             Ok(mut layer) => {
@@ -84,7 +118,8 @@ impl Stack {
         for path in paths {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let policy = read(&path).and_then(|text| toml::parse(&text, &path.display().to_string()));
-            self.lay(policy.map(|policy| policy.nested(&["policies", &name])));
+            let policy = policy.map(|policy| policy.nested(&["policies", &name]));
+            self.lay_own(&format!("policies/{name}"), policy);
         }
     }
 }
@@ -114,13 +149,4 @@ fn unreadable(path: &Path, error: &std::io::Error) -> ConfigFault {
 fn fault_of(path: &Path, problem: Problem) -> ConfigFault {
     let place = Place { source: path.display().to_string().into(), line: None, column: None };
     ConfigFault { place: Some(place), key: String::new(), problem }
-}
-
-/// Makes every route lead to the sample provider.
-fn point_at(document: &mut Document, address: SocketAddr) {
-    let routes = document.root_mut().get_mut("routes").and_then(Value::as_array_mut);
-    let tables = routes.into_iter().flatten().filter_map(Value::as_object_mut);
-    tables.for_each(|route: &mut Map<String, Value>| {
-        route.insert("upstream".to_owned(), Value::String(format!("http://{address}")));
-    });
 }

@@ -31,6 +31,7 @@ use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
 use crate::govern::trust::TrustConfig;
 use crate::otlp::config::OtlpConfig;
+use crate::policy::build::Written;
 use crate::policy::ruleset::RulesFile;
 use crate::proxy::config::ProxyConfig;
 use crate::store::config::StoreConfig;
@@ -92,7 +93,7 @@ pub struct PluginsConfig {
 pub struct Sources {
     /// The operator's file; `None` for the embedded defaults.
     pub file: Option<PathBuf>,
-    /// Where the sample provider listens, when all routes shall lead to it.
+    /// Where the sample provider listens, when all routes shall lead to it; it is no part of the document.
     pub sample_provider: Option<SocketAddr>,
     /// What the environment says.
     pub environment: Environment,
@@ -105,7 +106,16 @@ impl Sources {
     ///
     /// Every file that cannot be read, every syntax error and every variable that fits no key.
     pub fn document(&self) -> Result<Document, Vec<ConfigFault>> {
-        file::document(self)
+        self.written().map(|written| written.document)
+    }
+
+    /// Does the same, and tells what of the rules is the deployment's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sources::document`].
+    pub fn written(&self) -> Result<Written, Vec<ConfigFault>> {
+        file::written(self)
     }
 
     /// Returns the configuration that these sources describe.

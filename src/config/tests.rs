@@ -56,16 +56,6 @@ fn no_file_is_a_working_gateway() {
 }
 
 #[test]
-fn all_routes_can_lead_to_the_sample_provider() {
-    let sources = Sources { sample_provider: Some("127.0.0.1:7777".parse().unwrap()), ..Sources::default() };
-    let routes = sources.load().unwrap().rules.routes;
-    let upstreams: Vec<String> =
-        routes.iter().flat_map(|route| &route.upstreams).map(ToString::to_string).collect();
-    assert!(upstreams.iter().all(|upstream| upstream == "http://127.0.0.1:7777"), "{upstreams:?}");
-    assert_eq!(upstreams.len(), 9);
-}
-
-#[test]
 fn a_file_lies_over_the_defaults_and_mode_begins_afresh() {
     let text = "[policies.default.categories.secrets]\nmode = \"monitor\"\n\
                 [policies.default.categories.pii]\nmode = \"block\"\n[limits]\nscan_ms = 7\n";
@@ -406,4 +396,28 @@ fn a_sink_at_a_private_address_needs_a_word_of_the_operator() {
     for host in ["localhost", "soc.example", "93.184.216.34", "[2606:4700:4700::1111]"] {
         assert_eq!(tried(&sink(&format!("udp://{host}:514"), "")), [], "{host}");
     }
+}
+
+#[test]
+fn what_is_a_deployments_own_is_told_apart_from_what_is_built_in() {
+    let own = |text: &str, pairs: &[(&str, &str)], policy: &str| {
+        let (folder, mut sources) = of_file(text);
+        sources.environment = environment(pairs);
+        fs::create_dir(folder.path().join("policies")).unwrap();
+        fs::write(folder.path().join("policies/own.toml"), policy).unwrap();
+        sources.written().unwrap().own_etag
+    };
+    let nothing = Sources::default().written().unwrap().own_etag;
+    assert_eq!(own("", &[], ""), own("# nothing\n[proxy]\nh2 = false\n", &[("PROXY__H2", "true")], ""));
+    let all = [
+        nothing,
+        own("", &[], ""),
+        own("", &[], "fail_mode = \"open\""),
+        own("", &[("LIMITS__SCAN_MS", "7")], ""),
+        own("", &[("LIMITS__SCAN_MS", "8")], ""),
+        own("[limits]\nscan_ms = 7\n", &[], ""),
+        own("[limits]\nscan_ms = 2000\n", &[], ""),
+    ];
+    let different: std::collections::BTreeSet<&String> = all.iter().collect();
+    assert_eq!(different.len(), all.len(), "{all:?}");
 }

@@ -181,8 +181,8 @@
 //! | Redis is away | `cluster.redis.when_away`: `local`, each node counts for itself and tells what was taken afterwards; `refuse`, 429 for what has a quota or a budget, and for calls of agents within a replay window; 503 for sessions |
 //! | a node is cut off from the database | the same for that node alone; it serves the rules it has, and catches up when it is back |
 //! | a hold or an erasure at a node that is cut off | refused: neither is taken without the database |
-//! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one. One that cannot read newer records yet (names of keys, users, sessions and the authors of revisions are sealed since version 2) goes on with those it knows, and cannot change them: it keeps the rules it has, and does not begin again; the way back to it is the backup that was made before |
-//! | the nodes' files differ | the rules are those of the newest revision; a node where they do not build keeps what it had and is shown as `behind` |
+//! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one. One that cannot read newer records yet (names of keys, users, sessions and the authors of revisions are sealed since version 2) goes on with those it knows, and cannot change them: it keeps the rules it has, and does not begin again; the way back to it is the backup that was made before. Rules made at one release are in force at the other, with its own defaults for what they do not name; no node puts the defaults of its release over rules that another has published |
+//! | the nodes' files differ | the rules are those of the newest revision; a node where they do not build keeps what it had and is shown as `behind`; one that begins then begins with the latest revision that builds there, and publishes nothing |
 //!
 //! `/ready` stays 200 while the database is away, or else a balancer would take out all nodes at once for what none of
 //! them needs to answer. A node that was cut off does not know of keys that were revoked meanwhile: where that matters, let

@@ -57,6 +57,12 @@
 //!
 //! After changes by the API, a restart keeps the newest revision, unless the files changed meanwhile: then the files win.
 //! The log says which.
+//! What counts is what the files and the `PORTCULLIS__…` variables say themselves of the rules: a release with other
+//! defaults changes no file. A revision is kept through upgrades and can be rolled back to: limits and settings that it does not
+//! name are younger than it, and have the default of the release that runs; policies and routes are those it names. As long as
+//! nothing is in force but what the files say, each release brings its own defaults (nodes that share a database take them
+//! with the next change of the rules in their files). A state that an earlier release left does not tell what its files said: rules
+//! made by the API are kept then, the log says so, and a file that did change meanwhile counts with its next change.
 //!
 //! # Fail modes
 //! | what fails | what happens |

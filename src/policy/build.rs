@@ -1,5 +1,6 @@
 //! Builds a ruleset from a document and what the loaders bring, gathering the faults of all of them.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use serde_json::Map;
@@ -10,11 +11,12 @@ use crate::document::Document;
 use crate::document::Fault;
 use crate::document::Place;
 use crate::document::Problem;
+use crate::document::patch::merge;
 use crate::document::section;
 use crate::llm::dialect::DialectFault;
 use crate::llm::dialect::Dialects;
-use crate::policy::revision::Revision;
 use crate::policy::route::Route;
+use crate::policy::route::Upstream;
 use crate::policy::ruleset::Parts;
 use crate::policy::ruleset::RELOADABLE_KEYS;
 use crate::policy::ruleset::RulesFile;
@@ -37,6 +39,9 @@ use crate::scan::scanner::Scanner;
 /// The largest reloadable part of a document, in bytes of JSON; the store takes no larger records.
 pub const RULES_BYTES_MAX: usize = 4 << 20;
 
+/// The sections whose members people make and take away: what a stored revision does not name there is not there.
+const MADE_KEYS: [&str; 3] = ["routes", "policies", SINKS_KEY];
+
 /// Files of dialects, by name and text, as [`Dialects::overlaid`] takes them.
 pub type DialectFiles = Vec<(String, String)>;
 
@@ -52,10 +57,23 @@ pub type ProveRules = Box<dyn Fn(&Rules, &Scanner) -> Vec<Fault> + Send + Sync>;
 /// Judges where a document forwards the audit log to; no fault: it can be.
 pub type JudgeSinks = Box<dyn Fn(&Document) -> Vec<Fault> + Send + Sync>;
 
+/// What files and the environment say.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// All of it, over the defaults of this release.
+    pub document: Document,
+    /// The digest of what they say of the rules themselves: the same in every release.
+    pub own_etag: String,
+}
+
 /// Where the parts of a ruleset come from; each is asked anew at every reload.
 pub struct Loading {
     /// All that files and the environment say.
-    pub document: Load<Document>,
+    pub document: Load<Written>,
+    /// What is built in: what a revision of an earlier release does not know has its value here.
+    pub defaults: Document,
+    /// Where all routes lead instead of to their upstreams; no document and no revision tells of it.
+    pub sample_provider: Option<SocketAddr>,
     /// Keeps what compiling the packs gives.
     pub cache: Box<dyn DatabaseCache + Send>,
     /// The packs.
@@ -104,6 +122,7 @@ impl Builder<'_> {
     fn ruleset(&self, document: &Document, revision: u64) -> Result<Ruleset, Vec<Fault>> {
         let mut faults = (self.loading.sinks)(document);
         let (rules, found) = tried_rules(document);
+        let rules = rules.map(|rules| self.redirected(rules));
         faults.extend(found);
         let scanned = self.scanned();
         let scanned = scanned.map_err(|found| faults.extend(found)).ok();
@@ -121,6 +140,20 @@ impl Builder<'_> {
         let parts =
             Parts { revision, rules: &rules, places, scanner, layer3, layer2, dialects, dialect_files };
         Ruleset::build_beside(self.running, parts)
+    }
+
+    /// Leads all routes to the sample provider, where there is one.
+    fn redirected(&self, mut rules: RulesFile) -> RulesFile {
+        if let Some(address) = self.loading.sample_provider {
+            let sample = Upstream {
+                tls: false,
+                host: address.ip().to_string(),
+                port: address.port(),
+                base_path: String::new(),
+            };
+            rules.routes.iter_mut().for_each(|route| route.upstreams = vec![sample.clone()]);
+        }
+        rules
     }
 
     /// Builds the three layers, each with what the ones before it know.
@@ -256,7 +289,7 @@ fn tried_rules(document: &Document) -> (Option<RulesFile>, Vec<Fault>) {
 }
 
 /// Returns the reloadable part of a document.
-pub(super) fn rules_of(document: &Document) -> Map<String, Value> {
+pub(crate) fn rules_of(document: &Document) -> Map<String, Value> {
     let reloadable = |key: &str| document.root().get(key).map(|value| (key.to_owned(), value.clone()));
     RELOADABLE_KEYS.into_iter().filter_map(reloadable).collect()
 }
@@ -268,18 +301,16 @@ pub(super) fn all_rules_of(document: &Document) -> Map<String, Value> {
     rules
 }
 
-/// Returns a revision of a release that did not keep the sinks with those of the files, which were in force then.
-pub(super) fn with_sinks(mut revision: Revision, files: &Document) -> Revision {
-    let mut without = files.clone();
-    without.root_mut().remove(SINKS_KEY);
-    if !revision.rules.contains_key(SINKS_KEY) && revision.file_etag == rules_etag(&without) {
-        let sinks = all_rules_of(files).remove(SINKS_KEY);
-        revision.rules.extend(sinks.map(|sinks| (SINKS_KEY.to_owned(), sinks)));
-        revision.file_etag = rules_etag(files);
-    }
-    revision
+/// Returns a document with the rules of a stored revision. Of limits and settings, which all have a value, those that the
+/// revision does not name are younger than it, and have their default.
+pub(super) fn restored(document: &Document, defaults: &Document, rules: Map<String, Value>) -> Document {
+    let mut whole = rules_of(defaults);
+    whole.retain(|key, _| !MADE_KEYS.contains(&key.as_str()));
+    merge(&mut whole, rules);
+    with_rules(document, whole)
 }
 
+/// Returns the digest of the reloadable part of a document.
 pub(super) fn rules_etag(document: &Document) -> String {
     Document::from_json(Value::Object(rules_of(document)), None).unwrap_or_default().etag()
 }

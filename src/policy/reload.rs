@@ -10,6 +10,7 @@
 mod author;
 mod follow;
 mod patch;
+mod start;
 mod turn;
 
 use std::sync::Arc;
@@ -25,6 +26,8 @@ pub use self::author::Author;
 pub use self::author::Reach;
 use self::patch::read_patch;
 use self::patch::refuse_new_secrets;
+pub use self::start::Beginning;
+pub use self::start::Origin;
 use crate::clock::Clock;
 use crate::document::Document;
 use crate::document::Fault;
@@ -32,12 +35,12 @@ use crate::document::Place;
 use crate::document::patch::changed_keys;
 use crate::policy::build::Builder;
 use crate::policy::build::Loading;
+use crate::policy::build::Written;
 use crate::policy::build::all_rules_of;
 use crate::policy::build::read_rules;
 use crate::policy::build::rules_etag;
 use crate::policy::build::rules_of;
 use crate::policy::build::with_rules;
-use crate::policy::build::with_sinks;
 use crate::policy::handle::RulesetHandle;
 use crate::policy::revision::Revision;
 use crate::policy::revision::RevisionSource;
@@ -161,19 +164,6 @@ pub enum ChangeError {
     Store(#[from] StoreError),
 }
 
-/// How a start found its rules.
-#[derive(Debug)]
-pub enum Origin {
-    /// Nothing was stored: the files.
-    FirstStart,
-    /// The files changed while the gateway was down: the files.
-    FilesChanged,
-    /// The files are as they were: the newest stored revision.
-    StoredRevision,
-    /// The newest stored revision does not build any more, for these reasons: the files.
-    StoredRevisionFaulty(Vec<Fault>),
-}
-
 type Listener = Box<dyn Fn(&Announcement) + Send + Sync>;
 type Preparer = Box<dyn Fn(&Ruleset) + Send + Sync>;
 
@@ -182,77 +172,13 @@ struct Draft {
     rules: Map<String, Value>,
     places: Document,
     file_etag: String,
+    own_etag: Option<String>,
     author: String,
     source: RevisionSource,
     needs_restart: Vec<String>,
 }
 
 impl Reloader {
-    /// Finds the rules to start with (the newer of the files and the stored revisions), builds
-    /// them and returns the reloader with the story of where they came from.
-    ///
-    /// # Errors
-    ///
-    /// All faults of the files, or a store that cannot be used.
-    pub fn start(
-        loading: Loading,
-        revisions: Revisions,
-        clock: Arc<dyn Clock>,
-    ) -> Result<(Self, Origin), ChangeError> {
-        loop {
-            match Self::try_start(&loading, &revisions, &clock) {
-                // Another node that starts, too, was faster: its revision is the newest now.
-                Err(ChangeError::Store(StoreError::Conflict)) => {}
-                Err(error) => return Err(error),
-                Ok((ruleset, current, origin)) => {
-                    return Ok((Self::assemble(ruleset, current, loading, revisions, clock), origin));
-                }
-            }
-        }
-    }
-
-    fn try_start(
-        loading: &Loading,
-        revisions: &Revisions,
-        clock: &Arc<dyn Clock>,
-    ) -> Result<(Ruleset, Current, Origin), ChangeError> {
-        let files = (loading.document)().map_err(ChangeError::Faulty)?;
-        let file_etag = rules_etag(&files);
-        let builder = Builder { loading, running: None };
-        let newest = revisions.newest(1)?.pop().map(|newest| with_sinks(newest, &files));
-        let files = with_rules(&files, all_rules_of(&files));
-        let mut origin = match &newest {
-            None => Origin::FirstStart,
-            Some(newest) if newest.file_etag == file_etag => Origin::StoredRevision,
-            Some(_) => Origin::FilesChanged,
-        };
-        if let (Origin::StoredRevision, Some(newest)) = (&origin, &newest) {
-            let document = with_rules(&files, newest.rules.clone()).placed_like(&Document::default());
-            match builder.build(&document, newest.number) {
-                Ok(ruleset) => {
-                    let current = Current { document, revision: newest.clone() };
-                    return Ok((ruleset, current, origin));
-                }
-                Err(faults) => origin = Origin::StoredRevisionFaulty(faults),
-            }
-        }
-        let number = newest.as_ref().map_or(1, |newest| newest.number + 1);
-        let ruleset = builder.build(&files, number).map_err(ChangeError::Faulty)?;
-        let first = newest.is_none();
-        let source = if first { RevisionSource::Start } else { RevisionSource::File };
-        let revision = Revision {
-            number,
-            author: SYSTEM_AUTHOR.to_owned(),
-            source,
-            created_at: clock.now(),
-            etag: files.etag(),
-            file_etag,
-            rules: rules_of(&files),
-        };
-        revisions.keep_next(&revision)?;
-        Ok((ruleset, Current { document: files, revision }, origin))
-    }
-
     /// Returns where the running ruleset is found.
     pub fn handle(&self) -> RulesetHandle {
         self.handle.clone()
@@ -291,17 +217,19 @@ impl Reloader {
     }
 
     fn read_files(&self) -> Result<Option<Change>, ChangeError> {
-        let files = self.heard(RevisionSource::File, (self.loading.document)())?;
+        let Written { document: files, own_etag } =
+            self.heard(RevisionSource::File, (self.loading.document)())?;
         let current = self.current();
-        let file_etag = rules_etag(&files);
+        let (file_etag, own_etag) = (rules_etag(&files), Some(own_etag));
         let differs = |key: &String| !RELOADABLE_KEYS.contains(&key.as_str());
         let changed = changed_keys(current.document.root(), files.root());
         let needs_restart: Vec<String> = changed.into_iter().filter(differs).collect();
-        let same_files = file_etag == current.revision.file_etag;
+        let same_files = own_etag == current.revision.own_etag;
         let rules = if same_files { current.revision.rules.clone() } else { all_rules_of(&files) };
         let places = if same_files { current.document.clone() } else { files };
         let author = SYSTEM_AUTHOR.to_owned();
-        let draft = Draft { rules, places, file_etag, author, source: RevisionSource::File, needs_restart };
+        let source = RevisionSource::File;
+        let draft = Draft { rules, places, file_etag, own_etag, author, source, needs_restart };
         self.change(draft, Run::Real, same_files)
     }
 
@@ -353,6 +281,7 @@ impl Reloader {
             rules: rules_of(&document),
             places: document,
             file_etag: current.revision.file_etag.clone(),
+            own_etag: current.revision.own_etag.clone(),
             author: author.name.clone(),
             source,
             needs_restart: Vec::new(),
@@ -407,6 +336,7 @@ impl Reloader {
             created_at: self.clock.now(),
             etag: change.etag.clone(),
             file_etag: draft.file_etag,
+            own_etag: draft.own_etag,
             rules: rules_of(&document),
         };
         self.revisions.keep_next(&revision).map_err(|error| match error {
@@ -415,26 +345,6 @@ impl Reloader {
         })?;
         self.put_in_force(ruleset, document, revision, change.clone());
         Ok(Some(change))
-    }
-
-    fn assemble(
-        ruleset: Ruleset,
-        current: Current,
-        loading: Loading,
-        revisions: Revisions,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        Self {
-            handle: RulesetHandle::new(ruleset),
-            loading,
-            revisions,
-            clock,
-            current: ArcSwap::from_pointee(current),
-            changing: Mutex::new(()),
-            preparers: RwLock::default(),
-            listeners: RwLock::new(Vec::new()),
-            refused: AtomicU64::new(0),
-        }
     }
 
     /// Announces a refusal on its way to the caller.

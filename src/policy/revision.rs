@@ -52,8 +52,11 @@ pub struct Revision {
     pub created_at: Timestamp,
     /// The digest of the whole effective document, in quotes as an `ETag`.
     pub etag: String,
-    /// The digest of the rules in the files at that time; tells a later start whether they changed.
+    /// The digest of the rules in the files at that time, over the defaults of the release.
     pub file_etag: String,
+    /// The digest of what the files and the environment said themselves, which tells a later start whether they changed;
+    /// `None` where a release kept it that did not note that.
+    pub own_etag: Option<String>,
     /// The reloadable part of the effective document.
     pub rules: Map<String, Value>,
 }
@@ -83,6 +86,9 @@ struct RevisionRecord {
     created_at: String,
     etag: String,
     file_etag: String,
+    /// Beside the other, so that an earlier release reads the record, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    own_etag: Option<String>,
     rules: Map<String, Value>,
     #[serde(skip)]
     is_plain: bool,
@@ -134,6 +140,24 @@ impl Revisions {
     /// When the store cannot promise to keep it.
     pub fn keep(&self, revision: &Revision) -> Result<(), StoreError> {
         self.store.commit_durable(&self.batch_of(revision)?)
+    }
+
+    /// Notes on a kept revision what the files and the environment say themselves, where an earlier release did not. One
+    /// whose author is not sealed yet is left as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] when another node was faster; and when the store cannot promise to keep it.
+    pub fn note_own(&self, number: u64, own_etag: &str) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        if self.is_shared() {
+            batch.expect(self.table.name(), self.version()?);
+        }
+        let record = self.table.get(&number)?.filter(|record| !record.is_plain && record.own_etag.is_none());
+        let Some(record) = record else { return Ok(()) };
+        let noted = RevisionRecord { own_etag: Some(own_etag.to_owned()), ..record };
+        self.table.put_in(&mut batch, &number, &noted)?;
+        self.store.commit_durable(&batch)
     }
 
     fn batch_of(&self, revision: &Revision) -> Result<Batch, StoreError> {
@@ -220,6 +244,7 @@ impl Revisions {
             created_at: revision.created_at.to_string(),
             etag: revision.etag.clone(),
             file_etag: revision.file_etag.clone(),
+            own_etag: revision.own_etag.clone(),
             rules: revision.rules.clone(),
             is_plain: false,
         })
@@ -234,6 +259,7 @@ impl Revisions {
             created_at: record.created_at.parse().ok()?,
             etag: record.etag,
             file_etag: record.file_etag,
+            own_etag: record.own_etag,
             rules: record.rules,
         })
     }
@@ -287,6 +313,7 @@ mod tests {
             created_at: "2026-05-01T12:00:00.5Z".parse().unwrap(),
             etag: "\"e\"".to_owned(),
             file_etag: "\"f\"".to_owned(),
+            own_etag: Some("\"o\"".to_owned()),
             rules: Map::from_iter([("limits".to_owned(), Value::from(number))]),
         }
     }

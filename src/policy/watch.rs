@@ -193,6 +193,7 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::document::toml;
     use crate::policy::build::Loading;
+    use crate::policy::build::Written;
     use crate::policy::fixture::authors;
     use crate::policy::fixture::detectors;
     use crate::policy::fixture::shipped;
@@ -209,9 +210,13 @@ mod tests {
         Loading {
             document: Box::new(move || {
                 let mut document = shipped();
-                document.overlay(toml::parse(&fs::read_to_string(&file).unwrap(), "gateway.toml")?);
-                Ok(document)
+                let layer = toml::parse(&fs::read_to_string(&file).unwrap(), "gateway.toml")?;
+                let own_etag = layer.etag();
+                document.overlay(layer);
+                Ok(Written { document, own_etag })
             }),
+            defaults: shipped(),
+            sample_provider: None,
             detectors: Box::new(|| Ok(Arc::new(detectors(&[])))),
             layer2: Box::new(|| Ok(PluginFiles::new())),
             layer3: Box::new(|| Ok(ModelFiles::new())),

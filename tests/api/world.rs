@@ -41,6 +41,7 @@ use portcullis::admin::sign_in::SignIn;
 use portcullis::clock::Clock;
 use portcullis::clock::ManualClock;
 use portcullis::config::Sources;
+use portcullis::config::file;
 use portcullis::govern::abtest::AbTests;
 use portcullis::govern::analytics::Meter;
 use portcullis::govern::analytics::price;
@@ -323,7 +324,9 @@ ignores = [{ parts = [{ channel = "user", text = "key_abcdefghijklmnop" }] }]
 
 fn loading() -> Loading {
     Loading {
-        document: Box::new(|| Sources::default().document()),
+        document: Box::new(|| Sources::default().written()),
+        defaults: file::defaults(),
+        sample_provider: None,
         detectors: Box::new(|| Ok(Arc::new(detectors()))),
         layer3: Box::new(|| Ok(BTreeMap::new())),
         layer2: Box::new(|| Ok(PluginFiles::from([("rules/small.toml".to_owned(), RULES.into())]))),

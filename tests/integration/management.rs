@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use serde_json::Value;
 use serde_json::json;
 
 use crate::gateway::Gateway;
@@ -251,9 +250,16 @@ fn the_last_second_of_the_calendar_is_a_moment() {
 #[test]
 fn a_file_that_changed_while_the_gateway_was_down_is_recorded() {
     let mut gateway = gateway();
-    let changes = |gateway: &Gateway| -> Vec<Value> {
+    let changes = |gateway: &Gateway| -> Vec<String> {
         let page = ask(gateway, "GET", "/api/v1/audit?event_type=config_changed", "").json();
-        page["entries"].as_array().expect("entries").iter().map(|entry| entry["revision"].clone()).collect()
+        let entries = page["entries"].as_array().expect("entries").iter();
+        entries.map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let wait_for = |gateway: &Gateway, told: &[&str]| {
+        let deadline = Instant::now() + PATIENCE;
+        while changes(gateway) != told {
+            assert!(Instant::now() < deadline, "{:?}", changes(gateway));
+        }
     };
     let stop = |gateway: &mut Gateway| {
         gateway.signal("TERM");
@@ -261,12 +267,32 @@ fn a_file_that_changed_while_the_gateway_was_down_is_recorded() {
     };
     stop(&mut gateway);
     gateway.crash_and_restart();
-    assert_eq!(changes(&gateway), Vec::<Value>::new());
+    assert_eq!(changes(&gateway), Vec::<String>::new());
     stop(&mut gateway);
     gateway.rewrite(&format!("{UNLIMITED}[detectors]\ndisabled = [\"email_address\"]\n"));
     gateway.crash_and_restart();
-    let deadline = Instant::now() + PATIENCE;
-    while changes(&gateway) != [json!(2)] {
-        assert!(Instant::now() < deadline, "{:?}", changes(&gateway));
+    let first = "revision 2 came from a file and changed detectors";
+    wait_for(&gateway, &[first]);
+    gateway
+        .rewrite(&format!("[limits]\nscan_ms = 1999\n{UNLIMITED}[policies.default]\nfail_mode = \"open\"\n"));
+    gateway.signal("HUP");
+    wait_for(&gateway, &["revision 3 came from a file and changed detectors, limits, policies", first]);
+}
+
+#[test]
+fn a_change_of_a_policy_is_recorded_with_its_name() {
+    let gateway = gateway();
+    let change = |method, path, body, status| {
+        let answer = ask(&gateway, method, path, body);
+        assert_eq!(answer.status, status, "{}", answer.text());
+    };
+    change("POST", "/api/v1/policies", r#"{"id": "mine", "fail_mode": "open"}"#, 201);
+    change("PUT", "/api/v1/policies/mine", r#"{"fail_mode": "closed"}"#, 200);
+    change("DELETE", "/api/v1/policies/mine", "", 200);
+    for (event, revision) in [("policy_created", 2), ("policy_changed", 3), ("policy_removed", 4)] {
+        let page = ask(&gateway, "GET", &format!("/api/v1/audit?event_type={event}"), "").json();
+        let entry = &page["entries"][0];
+        assert_eq!((&entry["policy"], &entry["revision"]), (&json!("mine"), &json!(revision)), "{page}");
+        assert_eq!(entry["message"], format!("revision {revision} changed the policy mine"));
     }
 }

@@ -1,6 +1,7 @@
 //! Policies that change under load: nothing fails, and every answer was decided by one revision.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +12,9 @@ use std::thread;
 use std::time::Duration;
 use std::time::Instant;
 
+use portcullis::store::Batch;
+use portcullis::store::open_sled;
+use serde_json::Value;
 use serde_json::json;
 
 use crate::framing::POLICY;
@@ -253,5 +257,65 @@ fn limits_that_were_set_through_the_api_outlive_the_process() {
         assert_eq!((answer.status, answer.header("x-ratelimit-limit")), (200, Some("5000")));
         assert_eq!(exchange(gateway.proxy, &large).status, 503, "there is no room for it");
         gateway.end_and_restart();
+    }
+}
+
+#[test]
+fn what_was_changed_over_the_sample_provider_outlives_the_process() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("gateway.toml"), UNLIMITED).expect("it is writable");
+    let arguments = ["--with-sample-provider", "--config", "gateway.toml"].map(str::to_owned);
+    let mut gateway = Gateway::launched(directory, arguments.to_vec());
+    let (status, told) = admin(&gateway, "PUT", "/api/v1/config", &json!({ "limits": { "scan_ms": 1999 } }));
+    assert_eq!(status, 200, "{told}");
+    let ask = post(
+        "/v1/chat/completions",
+        "",
+        r#"{"model":"sample","messages":[{"role":"user","content":"say: hello"}]}"#,
+    );
+    for _ in 0..2 {
+        let answer = exchange(gateway.proxy, &ask);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let (_, config) = admin(&gateway, "GET", "/api/v1/config", &json!({}));
+        assert_eq!((&config["limits"]["scan_ms"], &config["revision"]), (&json!(1999), &json!(2)));
+        assert_eq!(config["routes"][0]["upstream"], "https://api.openai.com");
+        gateway.crash_and_restart();
+    }
+}
+
+/// A policy was made over the network under a release that knew fewer limits, and kept its revisions otherwise.
+#[test]
+fn a_policy_outlives_an_upgrade_and_what_was_before_it_comes_back() {
+    const REVISIONS: &str = "policy.revisions";
+    let upstream = Upstream::answering("application/json", "{}");
+    let mut gateway = Gateway::in_front_of(upstream.address, POLICY);
+    let mine = json!({ "id": "mine", "categories": { "secrets": { "mode": "block" } } });
+    assert_eq!(admin(&gateway, "POST", "/api/v1/policies", &mine).0, 201);
+    gateway.signal("TERM");
+    gateway.wait_for_end();
+    {
+        let store = open_sled(&gateway.directory().join("state/store")).expect("the store");
+        let mut batch = Batch::default();
+        for key in [1, 2].map(u64::to_be_bytes) {
+            let stored = store.get(REVISIONS, &key).expect("a store").expect("a revision");
+            let mut stored: Value = serde_json::from_slice(&stored).expect("a record");
+            let record = stored["record"].as_object_mut().expect("a table");
+            record.remove("own_etag").expect("what files said");
+            record["file_etag"] = json!("\"of other defaults\"");
+            let limits = record["rules"]["limits"].as_object_mut().expect("limits");
+            limits.retain(|key, _| !key.starts_with("document_"));
+            batch.put(REVISIONS, key.to_vec(), stored.to_string().into_bytes());
+        }
+        store.commit_durable(&batch).expect("it is kept");
+    }
+    gateway.crash_and_restart();
+    gateway.wait_for_log("if they changed since, change them once more", 1);
+    for revision in [1, 2] {
+        assert_eq!(admin(&gateway, "GET", "/api/v1/policies/mine", &json!({})).0, 200);
+        let back = json!({ "revision": revision });
+        let (status, told) = admin(&gateway, "POST", "/api/v1/config/rollback", &back);
+        assert_eq!((status, &told["policies"]["mine"].is_null()), (200, &(revision == 1)), "{told}");
+        let again = json!({ "revision": 2 });
+        assert_eq!(admin(&gateway, "POST", "/api/v1/config/rollback", &again).0, 200);
     }
 }

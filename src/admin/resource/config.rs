@@ -21,6 +21,7 @@ use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
 use crate::document::Document;
+use crate::govern::audit::AuditEvent;
 use crate::policy::reload::Author;
 use crate::policy::reload::Change;
 use crate::policy::reload::ChangeError;
@@ -94,16 +95,19 @@ pub async fn changed(
     made.map_err(|_| office.panicked())?.map_err(ApiError::from)
 }
 
-/// Records a change that was made; one that left all as it was is none.
+/// Records a change that was made.
 pub async fn announce(call: &Call, run: Run, event_type: &str, change: &Change) {
-    let is_new = change.source != RevisionSource::Api || !change.is_nothing();
-    if run == Run::Dry || !is_new {
-        return;
+    if let Some(event) = event(call, run, event_type, change) {
+        call.office.record(event).await;
     }
+}
+
+/// Returns the event of a change that was made; one that left all as it was is none.
+pub fn event(call: &Call, run: Run, event_type: &str, change: &Change) -> Option<AuditEvent> {
+    let is_new = change.source != RevisionSource::Api || !change.is_nothing();
     let message = format!("revision {} changed {}", change.revision, change.changed.join(", "));
-    let mut event = call.event(event_type, message);
-    event.revision = Some(change.revision);
-    call.office.record(event).await;
+    let event = AuditEvent { revision: Some(change.revision), ..call.event(event_type, message) };
+    (run == Run::Real && is_new).then_some(event)
 }
 
 /// Answers with the document after a change, or with what a dry run found.

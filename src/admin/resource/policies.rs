@@ -19,6 +19,7 @@ use crate::admin::call::with_status;
 use crate::admin::error::ApiError;
 use crate::clock::rfc3339;
 use crate::document::Document;
+use crate::govern::audit::AuditEvent;
 use crate::policy::decision::Mode;
 use crate::policy::decision::PolicyId;
 use crate::policy::reload::Change;
@@ -186,13 +187,16 @@ async fn put(
     definition: impl Fn(&Document) -> Result<Value, ChangeError> + Send + 'static,
     event_type: &str,
 ) -> Result<Change, ApiError> {
-    let (author, if_match, id) = (call.author(), call.if_match()?, id.to_owned());
+    let (author, if_match, name) = (call.author(), call.if_match()?, id.to_owned());
     let change = config::changed(call, Run::Real, move |reloader| {
-        let patch = |document: &Document| Ok(json!({ "policies": { &id: definition(document)? } }));
+        let patch = |document: &Document| Ok(json!({ "policies": { &name: definition(document)? } }));
         reloader.patch_by(patch, &author, if_match.as_deref(), Run::Real)
     })
     .await?;
-    config::announce(call, Run::Real, event_type, &change).await;
+    if let Some(event) = config::event(call, Run::Real, event_type, &change) {
+        let message = format!("revision {} changed the policy {id}", change.revision);
+        call.office.record(AuditEvent { policy: Some(id.to_owned()), message, ..event }).await;
+    }
     Ok(change)
 }
 

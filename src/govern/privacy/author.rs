@@ -49,6 +49,7 @@ mod tests {
             created_at: jiff::Timestamp::UNIX_EPOCH,
             etag: String::new(),
             file_etag: String::new(),
+            own_etag: None,
             rules: Map::new(),
         }
     }

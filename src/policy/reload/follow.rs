@@ -13,7 +13,8 @@ use super::Reloader;
 use crate::document::Document;
 use crate::document::patch::changed_keys;
 use crate::policy::build::Builder;
-use crate::policy::build::with_rules;
+use crate::policy::build::restored;
+use crate::policy::build::rules_of;
 use crate::policy::revision::Revision;
 use crate::policy::ruleset::Ruleset;
 
@@ -44,7 +45,8 @@ impl Reloader {
         }
         let running = self.handle.load();
         let builder = Builder { loading: &self.loading, running: Some(&running) };
-        let document = with_rules(&current.document, newest.rules.clone()).placed_like(&Document::default());
+        let document = restored(&current.document, &self.loading.defaults, newest.rules.clone());
+        let document = document.placed_like(&Document::default());
         let built = self.heard(newest.source, builder.build(&document, newest.number));
         let ruleset = built.inspect_err(|_| self.refused.store(newest.number, Ordering::Relaxed))?;
         let packs_changed = !ruleset.is_of_the_packs_of(&running);
@@ -58,7 +60,10 @@ impl Reloader {
             needs_restart: Vec::new(),
             document: document.clone(),
         };
-        self.put_in_force(ruleset, document, newest, change);
+        // A node of an earlier release does not tell of the files: here they are as they were.
+        let own_etag = newest.own_etag.clone().or_else(|| current.revision.own_etag.clone());
+        let revision = Revision { own_etag, rules: rules_of(&document), ..newest };
+        self.put_in_force(ruleset, document, revision, change);
         Ok(())
     }
 

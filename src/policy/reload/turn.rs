@@ -12,7 +12,8 @@ use super::Draft;
 use super::Reloader;
 use super::Run;
 use crate::document::Document;
-use crate::policy::build::with_rules;
+use crate::policy::build::restored;
+use crate::policy::build::rules_of;
 use crate::policy::profile;
 use crate::policy::revision::RevisionSource;
 
@@ -60,12 +61,13 @@ impl Reloader {
     fn go_back(&self, number: u64, author: &Author, run: Run) -> Result<Change, ChangeError> {
         let earlier = self.revisions.get(number)?.ok_or(ChangeError::UnknownRevision)?;
         let current = self.current();
-        let wanted = with_rules(&current.document, earlier.rules.clone());
+        let wanted = restored(&current.document, &self.loading.defaults, earlier.rules);
         author.ensure_reaches(&current.document, &wanted)?;
         let draft = Draft {
-            rules: earlier.rules,
+            rules: rules_of(&wanted),
             places: Document::default(),
             file_etag: current.revision.file_etag.clone(),
+            own_etag: current.revision.own_etag.clone(),
             author: author.name.clone(),
             source: RevisionSource::Rollback,
             needs_restart: Vec::new(),
