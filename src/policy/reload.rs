@@ -135,8 +135,8 @@ pub enum ChangeError {
     /// It would lead a provider's key elsewhere, bring back other keys or agents, or ask less of callers, and its author
     /// may not.
     #[error(
-        "where a provider's key goes, who the agents are, what proof of who they are a route's callers need at least, \
-         and what sinks get, is not for this author to change"
+        "where a provider's key goes, who the agents are, what proof of who they are a server's callers need at least, \
+         the last route to a server that asks for one, and what sinks get, is not for this author to change"
     )]
     OutOfReach,
     /// Somebody else changed the document first.

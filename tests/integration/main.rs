@@ -25,6 +25,7 @@ mod fixtures;
 mod framing;
 mod gateway;
 mod grafana;
+mod guarded;
 mod h2;
 mod inspection;
 mod keys;

@@ -19,6 +19,12 @@ const SECRET_PLACES: [&str; 2] = ["provider_key_file", "provider_key_env"];
 /// The key of a route that says whose certificates its upstream may show.
 const CA_FILE: &str = "upstream_ca_file";
 
+/// What a route asks of who calls where it asks for nothing.
+const NO_PROOF: usize = 0;
+
+/// A host and a port.
+type Server = (String, u16);
+
 /// The keys of `[a2a]` that say who agents are and what they may do.
 const AGENT_FILES: [&str; 3] = ["client_ca", "client_crl", "capabilities"];
 
@@ -69,7 +75,7 @@ pub(super) fn refuse_new_secrets(current: &Document, wanted: &Document) -> Resul
 
 /// Tells whether a change would lead a provider's key to where it does not go now (an address, or whoever a
 /// certificate file vouches for), or bring back other agents, or ask less of who calls an upstream than every route to it
-/// does now, or let sinks see something else of what is recorded: whoever may change rules alone may not.
+/// does now, or take away the last route to one that asks for anything, or let sinks see something else of what is recorded: whoever may change rules alone may not.
 pub(super) fn moves_secrets(current: &Document, wanted: &Document) -> bool {
     let ways = |document: &Document| key_routes(document).iter().flat_map(ways_of).collect::<Vec<_>>();
     let known = ways(current);
@@ -101,7 +107,8 @@ fn routes(document: &Document) -> Vec<Value> {
 }
 
 /// Tells whether a server would be reached with less proof of who calls than by any route now, whatever is written around
-/// its name and its port. One that has several names is several.
+/// its name and its port. One that has several names is several. One that no route would lead to any more, where now each
+/// asks for proof, would be forgotten: the next change could open it, and the one after bring its guarded routes back.
 fn opens_upstream(current: &Document, wanted: &Document) -> bool {
     let asked = |document: &Document| {
         let of_route = |route: Value| {
@@ -110,17 +117,19 @@ fn opens_upstream(current: &Document, wanted: &Document) -> bool {
         };
         routes(document).into_iter().flat_map(of_route).collect::<Vec<_>>()
     };
-    let known = asked(current);
-    asked(wanted).into_iter().any(|(server, proof)| {
-        let least = known.iter().filter(|(other, _)| *other == server).map(|(_, proof)| *proof).min();
-        least.is_some_and(|least| proof < least)
+    let least = |ways: &[(Server, usize)], server: &Server| {
+        ways.iter().filter(|(other, _)| other == server).map(|(_, proof)| *proof).min()
+    };
+    let (known, asked) = (asked(current), asked(wanted));
+    known.iter().any(|(server, _)| {
+        least(&asked, server).unwrap_or(NO_PROOF) < least(&known, server).unwrap_or(NO_PROOF)
     })
 }
 
 /// Returns how much proof of who calls a route asks for: none, a key, or an agent's certificate and signature.
 fn proof_of(route: &Value) -> usize {
     let auth = route.get("auth").and_then(Value::as_str);
-    ["gateway_key", "a2a"].iter().position(|known| auth == Some(*known)).map_or(0, |at| at + 1)
+    ["gateway_key", "a2a"].iter().position(|known| auth == Some(*known)).map_or(NO_PROOF, |at| at + 1)
 }
 
 /// Returns the routes that hold a provider's key.
@@ -137,7 +146,7 @@ fn upstreams_of(route: &Value) -> Vec<Value> {
 }
 
 /// Returns the hosts and ports of a route's upstreams.
-fn servers_of(route: &Value) -> Vec<(String, u16)> {
+fn servers_of(route: &Value) -> Vec<Server> {
     let upstreams = upstreams_of(route);
     let read = upstreams.iter().filter_map(|upstream| upstream.as_str()?.parse::<Upstream>().ok());
     read.map(|upstream| (upstream.host.trim_end_matches('.').to_owned(), upstream.port)).collect()

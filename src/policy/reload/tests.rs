@@ -352,13 +352,12 @@ fn only_some_lead_a_providers_key_elsewhere() {
         json!({ "routes": [route, led_away] }),
     ];
     let out_of_reach = |made: Result<Change, ChangeError>| matches!(made, Err(ChangeError::OutOfReach));
+    let moves = moves.into_iter().chain([json!({ "routes": [] })]);
     for patch in moves {
         assert!(out_of_reach(reloader.patch(patch.clone(), &by("ann"), None, Run::Dry)), "{patch}");
     }
     assert!(out_of_reach(reloader.rollback(1, &by("ann"), Run::Real)), "the key went elsewhere then");
-    for patch in
-        [with("path_prefix", json!("/x")), json!({ "routes": [route, second] }), json!({ "routes": [] })]
-    {
+    for patch in [with("path_prefix", json!("/x")), json!({ "routes": [route, second] })] {
         reloader.patch(patch, &by("ann"), None, Run::Dry).unwrap();
     }
     let root = Author { name: "root".to_owned(), reach: Reach::Secrets };
