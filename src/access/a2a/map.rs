@@ -1,7 +1,7 @@
 //! The capability map: which capabilities there are, what they cost, and which agent holds which.
 //!
 //! Written in YAML by whoever runs the deployment (`conf/capabilities.yaml` shows every key). A map is read
-//! whole or not at all; every fault names its line. Secrets are not in it, only where they lie.
+//! whole or not at all, and has to have both tables, be they empty; every fault names its line. Secrets are not in it, only where they lie.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -63,6 +63,9 @@ impl CapabilityMap {
 
     fn read(document: &Document) -> Result<Self, Vec<Fault>> {
         section::read(document, |root| {
+            // A file that is empty, or ends early, is not one that means to know nobody.
+            let missing = ["capabilities", "agents"].into_iter().filter(|key| !root.has(key));
+            missing.for_each(|key| root.fault(key, Problem::Missing));
             let capabilities: BTreeMap<String, Capability> =
                 root.named("capabilities").into_iter().map(Capability::read).collect();
             let known = |(id, section)| Agent::read(id, section, &capabilities);

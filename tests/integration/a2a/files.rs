@@ -81,10 +81,17 @@ fn without_a_map_agents_wait_and_with_a_broken_one_the_old_counts() {
     // Nothing that was told is told again.
     gateway.signal("HUP");
     until("the fault is told again", || gateway.log().matches("capabilities.yaml:8:").count() > 1);
+    // One that is being written, or was cut, does not mean to know nobody.
+    fs::write(&map, "").expect("it is writable");
+    gateway.signal("HUP");
+    until("the missing tables are told", || gateway.log().contains("capabilities: missing"));
+    let empty = refused.replace('1', "2");
+    until("that is recorded as well", || recorded(&gateway) == [&empty, refused, known]);
+    assert_eq!((told().status, health(&gateway)), (200, json!("down")));
     fs::write(&map, MAP.replace("capabilities: [ask, pay]", "capabilities: [pay]")).expect("it is writable");
     gateway.signal("HUP");
     until("the grant is taken back", || told().body["code"] == "A2A_CAP_DENIED");
-    until("that is recorded, too", || recorded(&gateway) == [known, refused, known]);
+    until("that is recorded, too", || recorded(&gateway) == [known, &empty, refused, known]);
 }
 
 #[test]

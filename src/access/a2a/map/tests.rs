@@ -44,3 +44,13 @@ fn every_fault_has_its_line() {
     }
     assert!(!told.concat().contains("sesame"));
 }
+
+#[test]
+fn a_map_has_both_tables() {
+    for (cut, faults) in [("", 2), ("capabilities:\n  summarize:\n", 1), ("agents: {}\n", 1)] {
+        let told = CapabilityMap::parse(cut, "map.yaml").expect_err(cut);
+        assert_eq!(told.len(), faults, "{told:?}");
+    }
+    let nobody = CapabilityMap::parse("capabilities: {}\nagents: {}\n", "map.yaml").unwrap();
+    assert!(nobody.agents.is_empty());
+}
