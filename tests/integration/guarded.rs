@@ -64,7 +64,7 @@ fn an_operator_opens_no_guarded_server_in_several_steps() {
     for (name, server) in [("of-agents", agents), ("of-keys", keyed)] {
         let address = format!("http://{}", server.address);
         let opened = json!({ "name": "back", "path_prefix": "/back", "upstream": address });
-        let beside = |routes: &[Value]| [routes, &[opened.clone()]].concat();
+        let beside = |routes: &[Value]| [routes, std::slice::from_ref(&opened)].concat();
         let moved = with(&routes, name, "upstream", json!("http://127.0.0.1:9"));
         for (step, tried) in [
             ("an open route beside it", beside(&routes)),

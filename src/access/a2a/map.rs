@@ -1,7 +1,8 @@
 //! The capability map: which capabilities there are, what they cost, and which agent holds which.
 //!
 //! Written in YAML by whoever runs the deployment (`conf/capabilities.yaml` shows every key). A map is read
-//! whole or not at all, and has to have both tables, be they empty; every fault names its line. Secrets are not in it, only where they lie.
+//! whole or not at all, and has to have both tables, be they empty; every fault names its line. Secrets are not in it,
+//! only where they lie.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
