@@ -179,6 +179,9 @@
 //! | a node dies | the others go on, `/api/v1/cluster/health` shows it `missing` after 5 s, and `degraded` in all; its jobs move to another node; what it recorded is in the database but for what its last beat says was waiting, and on its disk |
 //! | the database is away | audit entries wait in each journal; traffic goes on with the keys, users and rules that each node knows; whatever has to be written is refused with 503; a name that was never seen is recorded as `[unlisted]`; figures wait in memory; health is `degraded` after 5 s |
 //! | Redis is away | `cluster.redis.when_away`: `local`, each node counts for itself and tells what was taken afterwards; `refuse`, 429 for what has a quota or a budget, and for calls of agents within a replay window; 503 for sessions |
+//! | the database is slow, or takes no writes | whoever is known is answered as ever; a caller whom nobody knew waits up to half a second with `audit.durability = "wait"`, and not at all otherwise; who has no key within a quarter of a second is recorded as `[unlisted]` |
+//! | the database loses what it had confirmed (a failover to a standby that lagged behind, a restored backup) | every node notices it by tables that went back, says so as an error, and reads all that it keeps in memory anew, mostly within a second: keys, users, holds and rules are those that the database has. Whatever was lost has to be done again |
+//! | Redis answers, and refuses (its memory is full, it is a replica, its password is another) | as if it were away, and told once as an error |
 //! | a node is cut off from the database | the same for that node alone; it serves the rules it has, and catches up when it is back |
 //! | a hold or an erasure at a node that is cut off | refused: neither is taken without the database |
 //! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one. One that cannot read newer records yet (names of keys, users, sessions and the authors of revisions are sealed since version 2) goes on with those it knows, and cannot change them: it keeps the rules it has, and does not begin again; the way back to it is the backup that was made before. Rules made at one release are in force at the other, with its own defaults for what they do not name; no node puts the defaults of its release over rules that another has published |
@@ -190,7 +193,8 @@
 //! wrote there, is not ready after 5 s.
 //!
 //! # Scale
-//! A request asks nothing of the database: keys, sessions and rules are in memory. What a node writes each second is one
+//! A request asks nothing of the database: keys, sessions and rules are in memory, and the names of new callers get their
+//! keys behind its back, all that wait by one transaction. What a node writes each second is one
 //! row that says it is there, one batch of usage and one of budgets, so some 3 transactions a second and node; PostgreSQL
 //! on a small machine commits thousands. What breaks first with many nodes is the hour's usage record, which all
 //! nodes add to: with N nodes each try loses against up to N - 1 others, which is fine for dozens and not for hundreds.

@@ -66,14 +66,19 @@ impl Postgres {
 
     /// Runs SQL and returns what comes of it, as text, one row a line.
     pub fn sql(&self, text: &str) -> String {
+        self.tries(text).unwrap_or_else(|said| panic!("{said}"))
+    }
+
+    /// Runs SQL that may fail, and returns what comes of it, or what is said of that.
+    pub fn tries(&self, text: &str) -> Result<String, String> {
         let output = as_user("psql")
             .args(["-X", "-A", "-t", "-U", "portcullis", "-d", "postgres", "-c", text])
             .args(["-p", &effective(self.port).to_string(), "-h"])
             .arg(self.folder.path())
             .output()
             .expect("psql runs");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
     /// Returns its tables and what is in them, as SQL.

@@ -15,6 +15,8 @@ use ring::hmac;
 
 /// The length of a key, in bytes.
 pub(super) const KEY_BYTES: usize = 32;
+/// How much longer what is sealed is than what it was.
+pub(super) const TAG_BYTES: usize = 16;
 
 const NAME: &[u8] = b"name";
 const TEXT: &[u8] = b"text";

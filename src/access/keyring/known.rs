@@ -52,6 +52,25 @@ impl Known {
         !self.by_index.contains_key(index) && self.shares.admits(standing, today)
     }
 
+    /// Returns those of some names that have no key and get a place, each of them once.
+    pub(super) fn newcomers(&mut self, names: &[(Index, Standing)], today: u32) -> Vec<(Index, Standing)> {
+        // Whose day has not begun yet begins it: what is counted from there on is only tried.
+        for standing in Standing::ALL {
+            self.shares.admits(standing, today);
+        }
+        let (mut shares, mut taken) = (self.shares, HashSet::new());
+        let mut is_new = |(index, standing): &(Index, Standing)| {
+            if self.by_index.contains_key(index) || taken.contains(index) || !shares.admits(*standing, today)
+            {
+                return false;
+            }
+            shares.add(*standing);
+            shares.note_newcomer(*standing);
+            taken.insert(*index)
+        };
+        names.iter().copied().filter(|name| is_new(name)).collect()
+    }
+
     /// Takes a slot over as it is elsewhere; what is known here of its name still counts.
     pub(super) fn put(&mut self, number: u32, mut slot: Slot) {
         let at = number as usize;

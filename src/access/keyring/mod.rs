@@ -8,7 +8,8 @@
 //! The keys lie in one small file (see [`file`]): a name is found there by a keyed hash, never by itself.
 //! [`Keyring::destroy`] overwrites the key where it lies and comes back after `fdatasync`.
 //!
-//! Where nodes share a database the keys lie there instead (see [`shared`]), sealed with the deployment's secret.
+//! Where nodes share a database the keys lie there instead (see [`shared`]), sealed with the deployment's secret. What is
+//! new gets its key by a transaction then: whoever serves traffic takes what is [at hand](Keyring::at_hand).
 //!
 //! There are so many places and no more, in shares by how well a name is known (see [`standing`]): whoever makes up
 //! names takes none from those who are known.
@@ -21,6 +22,7 @@ mod aging;
 mod cipher;
 mod file;
 mod known;
+mod making;
 pub mod sealed;
 mod shared;
 mod standing;
@@ -49,6 +51,8 @@ use self::file::Index;
 use self::file::KeyFile;
 use self::file::Slot;
 use self::known::Known;
+pub use self::making::stand_in;
+use self::making::token;
 use self::shared::SharedKeys;
 pub use self::standing::Standing;
 use crate::access::secret::NodeSecret;
@@ -224,58 +228,6 @@ impl Keyring {
         self.seal_as(name, Standing::Known)
     }
 
-    /// Returns the token of a name as [`Keyring::seal`] does, of which more may be known than it tells.
-    pub fn seal_as(&self, name: &str, standing: Standing) -> Arc<str> {
-        let today = self.today();
-        let is_noted = |cached: &&Cached| cached.standing >= standing && cached.day == today;
-        if let Some(cached) = self.cache.read().get(name).filter(is_noted) {
-            return Arc::clone(&cached.token);
-        }
-        let index = self.index_of(name);
-        if let Home::Shared(keys) = &self.home
-            && self.known.write().wants(&index, standing, today)
-        {
-            let wanted = || self.known.write().wants(&index, standing, today);
-            if let Err(error) = keys.make((index, standing, today), |fresh| self.take_over(fresh), wanted) {
-                if !self.was_away.swap(true, Ordering::Relaxed) {
-                    tracing::error!(%error, "no new name gets a key: new names are unlisted");
-                }
-                return self.unlisted(standing);
-            }
-            self.was_away.store(false, Ordering::Relaxed);
-            self.known.write().note_newcomer(standing);
-        }
-        let mut known = self.known.write();
-        let made = match &self.home {
-            Home::File(_) => known.find_or_make(index, standing, today),
-            Home::Shared(_) => known.find(&index),
-        };
-        let Some((slot, key)) = made else {
-            if !self.counts.was_full[standing.place()].swap(true, Ordering::Relaxed) {
-                let (standing, names) = (standing.as_str(), known.names(standing));
-                tracing::error!(standing, names, "no further name gets a key for now: new ones are unlisted");
-            }
-            return self.unlisted(standing);
-        };
-        known.note_use(slot, standing, today);
-        if known.is_dirty() {
-            self.is_dirty.store(true, Ordering::Release);
-        }
-        let token: Arc<str> = token(slot, &key, name).into();
-        // Under the lock of the keys, so that a name which is being erased does not come back.
-        let mut cache = self.cache.write();
-        if cache.len() >= CACHED_MAX {
-            cache.clear();
-        }
-        cache.insert(name.into(), Cached { token: Arc::clone(&token), standing, day: today });
-        token
-    }
-
-    fn unlisted(&self, standing: Standing) -> Arc<str> {
-        self.counts.unlisted[standing.place()].fetch_add(1, Ordering::Relaxed);
-        UNLISTED_TOKEN.into()
-    }
-
     /// Returns the token of a name as [`Keyring::keep`] does; `None` where the name gets no key.
     pub fn listed(&self, name: &str) -> Option<String> {
         self.listed_as(name, Standing::Known)
@@ -284,6 +236,12 @@ impl Keyring {
     /// Returns the token of a name as [`Keyring::seal_as`] does; `None` where the name gets no key.
     pub fn listed_as(&self, name: &str, standing: Standing) -> Option<String> {
         let token = self.seal_as(name, standing);
+        (token.as_ref() != UNLISTED_TOKEN).then(|| token.as_ref().to_owned())
+    }
+
+    /// Returns the token of a name as [`Keyring::at_hand`] does; `None` where the name has no key then, and gets none at once.
+    pub fn listed_at_hand(&self, name: &str, standing: Standing) -> Option<String> {
+        let token = self.at_hand(name, standing).unwrap_or_else(|| self.unlisted(standing));
         (token.as_ref() != UNLISTED_TOKEN).then(|| token.as_ref().to_owned())
     }
 
@@ -455,10 +413,4 @@ impl Keyring {
 
 fn day_of(at: Timestamp) -> u32 {
     u32::try_from(at.as_second().div_euclid(SECONDS_PER_DAY)).unwrap_or_default()
-}
-
-fn token(slot: u32, key: &Key, name: &str) -> String {
-    let mut bytes = slot.to_le_bytes().to_vec();
-    bytes.extend_from_slice(&cipher::seal_name(key, name));
-    URL_SAFE_NO_PAD.encode(bytes)
 }

@@ -79,27 +79,29 @@ impl SharedKeys {
         self.table.catch_up(|fresh| self.show(fresh, &mut apply))
     }
 
-    /// Makes the key of a name at a place that nobody ever had, if it is still `wanted` then: a token of whoever
-    /// was erased must not seem to be of somebody else.
+    /// Makes the keys that are `wanted` then at places that nobody ever had: a token of whoever was erased must not seem
+    /// to be of somebody else. Returns the standings of whose keys were made.
     pub(super) fn make(
         &self,
-        (index, standing, seen_day): (Index, Standing, u32),
         mut apply: impl FnMut(Vec<Fresh<u64, Slot>>),
-        wanted: impl Fn() -> bool,
-    ) -> Result<(), StoreError> {
-        let slot = Slot { index, key: Key::random(), standing, seen_day };
+        wanted: impl Fn() -> Vec<Slot>,
+    ) -> Result<Vec<Standing>, StoreError> {
         self.table.change(
             |fresh| self.show(fresh, &mut apply),
             |batch| {
-                if !wanted() {
-                    return Ok(());
+                let slots = wanted();
+                if slots.is_empty() {
+                    return Ok(Vec::new());
                 }
-                let place = self.places();
-                self.table.table().put_in(batch, &place, &self.record(place, &slot))?;
-                // A node that begins later has to know that the place was taken, whoever is forgotten until then.
-                let index = (place + 1).to_string();
+                let first = self.places();
+                for (place, slot) in (first..).zip(&slots) {
+                    self.table.table().put_in(batch, &place, &self.record(place, slot))?;
+                }
+                // A node that begins later has to know that the places were taken, whoever is forgotten until then.
+                let index = (first + slots.len() as u64).to_string();
                 let places = KeyRecord { index, sealed: String::new(), standing: 0, seen_day: 0 };
-                self.table.table().put_in(batch, &PLACES, &places)
+                self.table.table().put_in(batch, &PLACES, &places)?;
+                Ok(slots.into_iter().map(|slot| slot.standing).collect())
             },
         )
     }

@@ -174,3 +174,29 @@ fn a_node_that_reads_all_keys_anew_forgets_whose_are_gone() {
     assert_eq!((other.known("bob"), other.shown(&bob)), (Some(bob.clone()), "bob".into()));
     assert_ne!(other.seal("alice"), alice, "who comes back is somebody else");
 }
+
+#[test]
+fn many_new_names_get_their_keys_by_one_transaction() {
+    let store = crate::store::Store::in_memory();
+    let keyring = Keyring::shared(&store, crate::access::secret::NodeSecret::random()).unwrap();
+    let version = || store.versions().unwrap().get("subject_keys").copied().unwrap_or_default();
+    let names: Vec<String> = (0..500).map(|number| format!("name-{number}")).collect();
+    let all = || names.iter().map(|name| (name.as_str(), Standing::Recorded));
+    assert!(all().all(|(name, standing)| keyring.at_hand(name, standing).is_none()));
+    assert_eq!(version(), 0, "nothing was asked of the store");
+    // Whoever is named twice has one key.
+    keyring.make_keys(all().chain(all())).unwrap();
+    keyring.make_keys(all()).unwrap();
+    assert_eq!((version(), keyring.len()), (1, 500));
+    for (name, standing) in all() {
+        let token = keyring.at_hand(name, standing).expect("it has a key");
+        assert_eq!((keyring.shown(&token), token.len()), (name.to_owned(), stand_in(name).len()));
+    }
+    // There are no more places than one after the other would have got.
+    keyring.fill_at(Standing::Stranger, 80);
+    let strangers: Vec<String> = (0..1000).map(|number| format!("caller_{number:024x}")).collect();
+    keyring.make_keys(strangers.iter().map(|name| (name.as_str(), Standing::Stranger))).unwrap();
+    let tokens = strangers.iter().filter_map(|name| keyring.at_hand(name, Standing::Stranger));
+    assert_eq!(tokens.filter(|token| token.as_ref() != UNLISTED_TOKEN).count(), 10);
+    assert_eq!((version(), keyring.len()), (2, 510));
+}

@@ -41,10 +41,13 @@ impl RollRecord {
     /// Returns the stored form; the keys of its tokens have to be on the disk before it.
     pub(super) fn of(roll: &Roll, keyring: &Keyring) -> Self {
         let (mut named, mut unlisted) = (BTreeMap::new(), Vec::new());
+        let names = roll.callers.named.keys().filter(|name| *name != UNKNOWN);
+        // All of them together: one after the other would take a transaction each. What fails is told there.
+        let _ = keyring.make_keys(names.map(|name| (name.as_str(), Standing::of(name))));
         for (name, figures) in &roll.callers.named {
             let token = match name.as_str() {
                 UNKNOWN => Some(name.clone()),
-                _ => keyring.listed_as(name, Standing::of(name)),
+                _ => keyring.listed_at_hand(name, Standing::of(name)),
             };
             match token {
                 Some(token) => drop(named.insert(token, figures.to_list())),

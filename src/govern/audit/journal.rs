@@ -189,7 +189,7 @@ impl Journal {
         u64::try_from(self.log.newest.read().unix_ms().saturating_sub(now_unix_ms)).unwrap_or(0)
     }
 
-    /// Writes events, each as its [`stored::body`], as one group and returns their ids once they are safe on
+    /// Writes events, each as its [body](stored::body_with), as one group and returns their ids once they are safe on
     /// disk. On an error none of them is part of the chain, and the next call begins a fresh segment.
     pub(super) fn append<'a>(
         &mut self,

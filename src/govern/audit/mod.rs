@@ -27,6 +27,7 @@ mod recorder;
 mod retention;
 #[cfg(test)]
 mod sample;
+mod sealing;
 mod seen;
 mod segment;
 mod shipping;

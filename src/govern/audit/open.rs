@@ -35,9 +35,11 @@ use super::log::ReadError;
 use super::query::Page;
 use super::query::Query;
 use super::recorder::Durability;
+use super::recorder::Queues;
 use super::recorder::Recorder;
 use super::recorder::State;
 use super::retention::Retention;
+use super::sealing::Sealing;
 use super::seen::Seen;
 use super::shipping::Shipping;
 use super::space::Space;
@@ -218,10 +220,17 @@ pub fn open_with(
     let log = journal.log();
     let index = Arc::new(Index::open(store, log.clone())?);
     index.note_damage(journal.damage());
-    let (sender, queue) = mpsc::channel(config.queue_events_max.max(1));
+    let (sealed, queue) = mpsc::channel(config.queue_events_max.max(1));
+    let (newcomers, unsealed) = mpsc::channel(config.queue_events_max.max(1));
     let state = Arc::new(State::new());
     let waits = (config.durability, config.wait_max);
-    let recorder = Recorder::new(sender, state.clone(), waits, Arc::clone(&keyring), metrics.clone());
+    let recorder = Recorder::new(
+        Queues { sealed, newcomers },
+        state.clone(),
+        waits,
+        Arc::clone(&keyring),
+        metrics.clone(),
+    );
     let hand = Hand {
         journal,
         space: Space::new(&config.directory, config.reserve_bytes, config.low_water_bytes),
@@ -238,7 +247,8 @@ pub fn open_with(
     let (shipping, dropping) = (None, Dropping::default());
     let sure = Arc::new(SureClock::since(Arc::clone(&clock), log.last_written()));
     let log = AuditLog { log, index, clock, retention, kept, shipping, dropping, sure, metrics };
-    Ok(Opened { recorder, writer: Writer { queue, hand }, log, keyring, repair })
+    let sealing = Sealing::new(unsealed, Arc::clone(&keyring));
+    Ok(Opened { recorder, writer: Writer { queue, sealing, hand }, log, keyring, repair })
 }
 
 impl AuditLog {

@@ -11,10 +11,12 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::oneshot;
 
 use crate::access::keyring::Keyring;
+use crate::access::keyring::stand_in;
 use crate::id::Ulid;
 use crate::telemetry::metrics::Metrics;
 
 use super::event::AuditEvent;
+use super::sealing::Unsealed;
 use super::stored;
 use super::timing::ClockWarning;
 use super::timing::Timing;
@@ -80,7 +82,7 @@ pub enum Trouble {
 /// Takes events; cheap to clone.
 #[derive(Clone)]
 pub struct Recorder {
-    queue: mpsc::Sender<Queued>,
+    queues: Queues,
     state: Arc<State>,
     durability: Durability,
     wait_max: Duration,
@@ -88,9 +90,24 @@ pub struct Recorder {
     metrics: Arc<Metrics>,
 }
 
+/// Where events wait: to be written, and before that for the keys of their names.
+#[derive(Clone)]
+pub(super) struct Queues {
+    pub(super) sealed: mpsc::Sender<Queued>,
+    pub(super) newcomers: mpsc::Sender<Unsealed>,
+}
+
+/// An event that the log takes.
+enum Admitted {
+    /// What is written of it.
+    Sealed(Vec<u8>),
+    /// It names somebody whose key has to be made in the database.
+    New(Box<AuditEvent>),
+}
+
 /// An event on its way, and whom to tell.
 pub(super) struct Queued {
-    /// What is written of it, see [`stored::body`].
+    /// What is written of it, see [`stored::body_with`].
     pub(super) body: Vec<u8>,
     pub(super) done: Option<oneshot::Sender<Result<Ulid, RecordError>>>,
 }
@@ -104,13 +121,13 @@ pub(super) struct State {
 
 impl Recorder {
     pub(super) fn new(
-        queue: mpsc::Sender<Queued>,
+        queues: Queues,
         state: Arc<State>,
         (durability, wait_max): (Durability, Duration),
         keyring: Arc<Keyring>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Self { queue, state, durability, wait_max, keyring, metrics }
+        Self { queues, state, durability, wait_max, keyring, metrics }
     }
 
     /// Records an event with the configured durability.
@@ -135,8 +152,8 @@ impl Recorder {
     /// When that cannot be promised; it is counted then.
     pub async fn record_safely(&self, event: AuditEvent) -> Result<Ulid, RecordError> {
         let mut is_taken = false;
-        let outcome = match self.admit(&event) {
-            Ok(body) => tokio::time::timeout(self.wait_max, self.hand_over(body, &mut is_taken)).await,
+        let outcome = match self.admit(event) {
+            Ok(event) => tokio::time::timeout(self.wait_max, self.hand_over(event, &mut is_taken)).await,
             Err(error) => Ok(Err(error)),
         };
         let late = if is_taken { RecordError::TimedOut } else { RecordError::QueueFull };
@@ -150,11 +167,13 @@ impl Recorder {
     /// # Errors
     /// When the event was not queued; it is counted then.
     pub fn record_soon(&self, event: AuditEvent) -> Result<(), RecordError> {
-        let outcome = self.admit(&event).and_then(|body| {
-            self.queue.try_send(Queued { body, done: None }).map_err(|error| match error {
-                TrySendError::Full(_) => RecordError::QueueFull,
-                TrySendError::Closed(_) => RecordError::Unavailable(Trouble::Stopped),
-            })
+        let outcome = self.admit(event).and_then(|event| match event {
+            Admitted::Sealed(body) => {
+                self.queues.sealed.try_send(Queued { body, done: None }).map_err(unqueued)
+            }
+            Admitted::New(event) => {
+                self.queues.newcomers.try_send(Unsealed { event: *event, done: None }).map_err(unqueued)
+            }
         });
         self.count(outcome.is_ok());
         outcome
@@ -172,29 +191,54 @@ impl Recorder {
 
     /// Waits for a place in the queue, and then for the disk; tells once the event has its place, from which it is written
     /// whether or not anybody waits.
-    async fn hand_over(&self, body: Vec<u8>, is_taken: &mut bool) -> Result<Ulid, RecordError> {
+    async fn hand_over(&self, event: Admitted, is_taken: &mut bool) -> Result<Ulid, RecordError> {
         let (done, safe) = oneshot::channel();
         let stopped = RecordError::Unavailable(Trouble::Stopped);
-        if self.queue.send(Queued { body, done: Some(done) }).await.is_err() {
+        let done = Some(done);
+        let is_queued = match event {
+            Admitted::Sealed(body) => self.queues.sealed.send(Queued { body, done }).await.is_ok(),
+            Admitted::New(event) => {
+                self.queues.newcomers.send(Unsealed { event: *event, done }).await.is_ok()
+            }
+        };
+        if !is_queued {
             return Err(stopped);
         }
         *is_taken = true;
         safe.await.unwrap_or(Err(stopped))
     }
 
-    /// Returns what is written of an event, if the log takes it.
-    fn admit(&self, event: &AuditEvent) -> Result<Vec<u8>, RecordError> {
+    /// Returns what is written of an event, if the log takes it. Asks nothing of a database: this is where answers wait.
+    fn admit(&self, event: AuditEvent) -> Result<Admitted, RecordError> {
         if self.state.refusing.load(Ordering::Relaxed) {
             return Err(RecordError::Unavailable(self.state.trouble().unwrap_or(Trouble::DiskFailed)));
         }
-        let body = stored::body(event, &self.keyring);
-        if body.len() > EVENT_BYTES_MAX { Err(RecordError::TooLarge) } else { Ok(body) }
+        let mut is_new = false;
+        let body = stored::body_with(&event, |(name, standing)| {
+            self.keyring.at_hand(name, standing).unwrap_or_else(|| {
+                is_new = true;
+                stand_in(name)
+            })
+        });
+        match body.len() > EVENT_BYTES_MAX {
+            true => Err(RecordError::TooLarge),
+            false if is_new => Ok(Admitted::New(Box::new(event))),
+            false => Ok(Admitted::Sealed(body)),
+        }
     }
 
     fn count(&self, recorded: bool) {
         if !recorded {
             self.metrics.audit_refused();
         }
+    }
+}
+
+/// Returns why an event got no place.
+fn unqueued<T>(error: TrySendError<T>) -> RecordError {
+    match error {
+        TrySendError::Full(_) => RecordError::QueueFull,
+        TrySendError::Closed(_) => RecordError::Unavailable(Trouble::Stopped),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -261,15 +262,22 @@ impl Outline<'_> {
     }
 }
 
-/// Returns what is written of an event, as far as it is known before it has an id. The keys of names that are new
-/// have to be safe ([`Keyring::flush`]) before it is.
-pub(super) fn body(event: &AuditEvent, keyring: &Keyring) -> Vec<u8> {
+/// Returns whom an event names, and how well they are known by it.
+pub(super) fn names(event: &AuditEvent) -> impl Iterator<Item = (&str, Standing)> {
     let standing = |name: &str| match event.is_accepted {
         true => Standing::of(name).max(Standing::Caller),
         false => Standing::of(name),
     };
-    let token = |name: &Option<String>| name.as_deref().map(|name| keyring.seal_as(name, standing(name)));
-    let (actor, entity) = (token(&event.actor), token(&event.entity));
+    let named = [&event.actor, &event.entity].into_iter().flatten();
+    named.map(move |name| (name.as_str(), standing(name)))
+}
+
+/// Returns what is written of an event, as far as it is known before it has an id, with what `token` tells in the place
+/// of each of its [`names`]. The keys of names that are new have to be safe ([`Keyring::flush`]) before it is.
+pub(super) fn body_with(event: &AuditEvent, token: impl FnMut((&str, Standing)) -> Arc<str>) -> Vec<u8> {
+    let mut tokens = names(event).map(token);
+    let (actor, entity) =
+        (event.actor.as_ref().and_then(|_| tokens.next()), event.entity.as_ref().and_then(|_| tokens.next()));
     let written = Written {
         event_type: &event.event_type,
         category: event.category.map(Category::as_str),
@@ -292,7 +300,13 @@ pub(super) fn body(event: &AuditEvent, keyring: &Keyring) -> Vec<u8> {
     bytes
 }
 
-/// Appends the canonical bytes of the entry that an event's [`body`] becomes under an id, which tells when it was recorded.
+/// Returns what is written of an event, once all its names have keys.
+#[cfg(test)]
+pub(super) fn body(event: &AuditEvent, keyring: &Keyring) -> Vec<u8> {
+    body_with(event, |(name, standing)| keyring.seal_as(name, standing))
+}
+
+/// Appends the canonical bytes of the entry that an event's [body](body_with) becomes under an id, which tells when it was recorded.
 pub(super) fn push_canonical(id: Ulid, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(HEAD);
     out.extend_from_slice(&id.to_text());
@@ -300,13 +314,13 @@ pub(super) fn push_canonical(id: Ulid, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(body.strip_prefix(b"{").unwrap_or(body));
 }
 
-/// Returns the [`body`] of an event that is recorded at another moment than its id tells.
+/// Returns the [body](body_with) of an event that is recorded at another moment than its id tells.
 pub(super) fn body_at(body: &[u8], unix_ms: i64) -> Vec<u8> {
     let open = body.strip_suffix(b"}").unwrap_or(body);
     [open, format!(",\"recorded_unix_ms\":{unix_ms}}}").as_bytes()].concat()
 }
 
-/// Appends a frame's payload for an event's [`body`] under an id: both hashes, then the canonical bytes. Returns
+/// Appends a frame's payload for an event's [body](body_with) under an id: both hashes, then the canonical bytes. Returns
 /// the entry's hash.
 pub(super) fn push_payload(previous: Hash, id: Ulid, body: &[u8], out: &mut Vec<u8>) -> Hash {
     out.extend_from_slice(&previous.0);

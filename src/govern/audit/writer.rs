@@ -18,6 +18,7 @@ use super::recorder::Queued;
 use super::recorder::RecordError;
 use super::recorder::State;
 use super::recorder::Trouble;
+use super::sealing::Sealing;
 use super::space::Space;
 use super::timing::ClockWatch;
 
@@ -45,6 +46,7 @@ pub enum WriterError {
 /// Writes the log; see [`Writer::run`].
 pub struct Writer {
     pub(super) queue: mpsc::Receiver<Queued>,
+    pub(super) sealing: Sealing,
     pub(super) hand: Hand,
 }
 
@@ -63,35 +65,40 @@ pub(super) struct Hand {
 }
 
 impl Writer {
-    /// Writes until `shutdown` resolves and the queue is empty.
+    /// Writes until `shutdown` resolves and nothing waits any more.
     ///
     /// # Errors
     /// When events that were accepted into the buffer had to be given up.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), WriterError> {
-        let Self { mut queue, mut hand } = self;
+        let Self { mut queue, mut sealing, mut hand } = self;
         let mut shutdown = pin!(shutdown);
         let mut tick = tokio::time::interval(TICK);
-        let mut stopping = false;
-        loop {
+        let (mut stopping, mut has_taken_all, mut has_sealed_all) = (false, false, false);
+        while !(has_taken_all && has_sealed_all) {
             let mut group = Vec::new();
+            let takes = hand.backlog.is_empty() || stopping;
             tokio::select! {
                 biased;
                 () = &mut shutdown, if !stopping => {
                     queue.close();
+                    sealing.close();
                     stopping = true;
                     continue;
                 }
-                taken = queue.recv_many(&mut group, GROUP_EVENTS_MAX), if hand.backlog.is_empty() || stopping => {
-                    if taken == 0 {
-                        break;
-                    }
+                sealed = sealing.next(), if takes && !has_sealed_all => match sealed {
+                    // However many come that way, the others go with them.
+                    Some(sealed) => group = with_queued(sealed, &mut queue),
+                    None => has_sealed_all = true,
+                },
+                taken = queue.recv_many(&mut group, GROUP_EVENTS_MAX), if takes && !has_taken_all => {
+                    has_taken_all = taken == 0;
                 }
                 _ = tick.tick() => {}
             }
             if !stopping && !group.is_empty() && group.iter().all(|queued| queued.done.is_none()) {
                 gather(&mut queue, &mut group).await;
             }
-            hand.metrics.audit_queue(queue.len());
+            hand.metrics.audit_queue(queue.len() + sealing.len());
             hand = turn(hand, group).await?;
         }
         hand = turn(hand, Vec::new()).await?;
@@ -101,6 +108,12 @@ impl Writer {
             lost => Err(WriterError::Lost(lost)),
         }
     }
+}
+
+/// Returns a group with what is in the queue at the moment, up to a group of its own.
+fn with_queued(mut group: Vec<Queued>, queue: &mut mpsc::Receiver<Queued>) -> Vec<Queued> {
+    group.extend(std::iter::from_fn(|| queue.try_recv().ok()).take(GROUP_EVENTS_MAX));
+    group
 }
 
 /// Lets more events come before the disk is asked, where nobody waits for it: one sync serves them all.
