@@ -3,6 +3,9 @@
 //! Woken by their word where the database can pass it on, and by itself twice a second. A node that cannot take over
 //! what others wrote (the database is away, a record is newer than this program) goes on with what it has, and is out
 //! of touch: it counts as ready no more, see [`Members::is_in_touch`].
+//!
+//! A database that lost its last commits, by a failover to a standby that lagged behind or a restored backup, shows itself by
+//! tables that go back: the nodes' own rows are among them, which change all the time. Whatever was read is read anew then.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -14,6 +17,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::Members;
+use crate::store::Mark;
 use crate::store::Store;
 use crate::store::StoreError;
 
@@ -41,8 +45,10 @@ pub struct Follower {
 
 #[derive(Default)]
 struct Seen {
-    /// The versions of the tables that memory is at.
-    versions: BTreeMap<&'static str, u64>,
+    /// Where memory is with the tables that it is made of.
+    at: BTreeMap<&'static str, Mark>,
+    /// Where all tables were the last time.
+    last: BTreeMap<String, Mark>,
     /// What could not follow the last time.
     stuck: BTreeSet<&'static str>,
 }
@@ -71,11 +77,19 @@ impl Follower {
     /// The store failed; then nothing was followed.
     pub fn look(&self) -> Result<(), StoreError> {
         let moment = self.members.moment();
-        let versions = self.store.versions()?;
         let mut seen = self.seen.lock();
-        for watched in &self.watched {
-            seen.follow(watched, &versions);
+        let now = self.store.marks()?;
+        if seen.is_lost_at(&now) {
+            tracing::error!(
+                "the database lost what it had confirmed: all that is kept in memory is read anew"
+            );
+            self.store.note_loss();
+            seen.at.clear();
         }
+        for watched in &self.watched {
+            seen.follow(watched, &now);
+        }
+        seen.last = now;
         if seen.stuck.is_empty() {
             self.members.followed(moment);
         }
@@ -120,16 +134,21 @@ impl Follower {
 }
 
 impl Seen {
-    /// Lets something follow whose tables are not at these versions; says so once where it cannot, and once it can.
-    fn follow(&mut self, watched: &Watched, versions: &BTreeMap<String, u64>) {
-        let now = |table: &str| versions.get(table).copied().unwrap_or_default();
-        if watched.tables.iter().all(|table| self.versions.get(table) == Some(&now(table))) {
+    /// Tells whether some table cannot have come from where it was to where it is.
+    fn is_lost_at(&self, now: &BTreeMap<String, Mark>) -> bool {
+        self.last.iter().any(|(table, was)| was.is_lost_at(now.get(table).copied().unwrap_or_default()))
+    }
+
+    /// Lets something follow whose tables are not where memory is; says so once where it cannot, and once it can.
+    fn follow(&mut self, watched: &Watched, marks: &BTreeMap<String, Mark>) {
+        let now = |table: &str| marks.get(table).copied().unwrap_or_default();
+        if watched.tables.iter().all(|table| self.at.get(table) == Some(&now(table))) {
             return;
         }
         let what = watched.name;
         match (watched.follow)() {
             Ok(()) => {
-                self.versions.extend(watched.tables.iter().map(|table| (*table, now(table))));
+                self.at.extend(watched.tables.iter().map(|table| (*table, now(table))));
                 if self.stuck.remove(what) {
                     tracing::info!(what, "other nodes are followed again");
                 }

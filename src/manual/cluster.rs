@@ -144,15 +144,16 @@
 //! What one node writes the others hear by `NOTIFY`, and find by looking twice a second where that was lost or the
 //! database knows no such word. Whatever is decided by what is stored (the last admin key, a hold against
 //! an erasure, the number of a revision) is decided by compare-and-swap on the versions of tables: two nodes cannot both
-//! win. Without Redis a budget can be exceeded by what other nodes used since a second ago.
+//! win. Each version has a stamp of its own, so that one that a database came to anew after it had lost the one before is no
+//! other's. Without Redis a budget can be exceeded by what other nodes used since a second ago.
 //!
 //! # CockroachDB and YugabyteDB
 //! Both speak PostgreSQL's protocol, and the statements are kept to what both take. No server of either was run: what
 //! stands here was read, or tried with PostgreSQL in their place.
 //!
-//! *Syntax.* Every statement that is sent (72, those that are put together with all their conditions) was held against
-//! the grammar of CockroachDB's own parser, of June 2025, taken alone; what it always calls unimplemented counted as
-//! refused. It refuses two, `LISTEN` and `NOTIFY`. YugabyteDB from 2025.1 on is built from PostgreSQL 15, with which the
+//! *Syntax.* Every statement that is sent (72, those that are put together with all their conditions; a column that came
+//! later is added in a form that is among them) was held against the grammar of CockroachDB's own parser, of June 2025,
+//! taken alone; what it always calls unimplemented counted as refused. It refuses two, `LISTEN` and `NOTIFY`. YugabyteDB from 2025.1 on is built from PostgreSQL 15, with which the
 //! tests run them; earlier ones are of PostgreSQL 11, and were not looked at. Whether types, functions and plans agree a
 //! grammar does not tell: that there are `unnest` of several arrays, `string_to_array`, `gin` indices on arrays and
 //! `SET LOCAL` was read in CockroachDB's documents and source.
@@ -178,10 +179,10 @@
 //! |---|---|
 //! | a node dies | the others go on, `/api/v1/cluster/health` shows it `missing` after 5 s, and `degraded` in all; its jobs move to another node; what it recorded is in the database but for what its last beat says was waiting, and on its disk |
 //! | the database is away | audit entries wait in each journal; traffic goes on with the keys, users and rules that each node knows; whatever has to be written is refused with 503; a name that was never seen is recorded as `[unlisted]`; figures wait in memory; health is `degraded` after 5 s |
-//! | Redis is away | `cluster.redis.when_away`: `local`, each node counts for itself and tells what was taken afterwards; `refuse`, 429 for what has a quota or a budget, and for calls of agents within a replay window; 503 for sessions |
 //! | the database is slow, or takes no writes | whoever is known is answered as ever; a caller whom nobody knew waits up to half a second with `audit.durability = "wait"`, and not at all otherwise; who has no key within a quarter of a second is recorded as `[unlisted]` |
 //! | the database loses what it had confirmed (a failover to a standby that lagged behind, a restored backup) | every node notices it by tables that went back, says so as an error, and reads all that it keeps in memory anew, mostly within a second: keys, users, holds and rules are those that the database has. Whatever was lost has to be done again |
 //! | Redis answers, and refuses (its memory is full, it is a replica, its password is another) | as if it were away, and told once as an error |
+//! | Redis is away | `cluster.redis.when_away`: `local`, each node counts for itself and tells what was taken afterwards; `refuse`, 429 for what has a quota or a budget, and for calls of agents within a replay window; 503 for sessions |
 //! | a node is cut off from the database | the same for that node alone; it serves the rules it has, and catches up when it is back |
 //! | a hold or an erasure at a node that is cut off | refused: neither is taken without the database |
 //! | two releases run at once | the tables only ever get more, so both work; roll the nodes one by one. One that cannot read newer records yet (names of keys, users, sessions and the authors of revisions are sealed since version 2) goes on with those it knows, and cannot change them: it keeps the rules it has, and does not begin again; the way back to it is the backup that was made before. Rules made at one release are in force at the other, with its own defaults for what they do not name; no node puts the defaults of its release over rules that another has published |

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::hash::BuildHasher;
+use std::hash::RandomState;
 use std::ops::ControlFlow;
 
 use tokio::sync::watch;
@@ -79,6 +81,15 @@ pub trait Backend: Send + Sync + 'static {
     /// When they cannot be read.
     fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError>;
 
+    /// Returns the version of every table that was ever written, and its stamp.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn marks(&self) -> Result<BTreeMap<String, Mark>, StoreError> {
+        let versions = self.versions()?;
+        Ok(versions.into_iter().map(|(table, version)| (table, Mark { version, stamp: 0 })).collect())
+    }
+
     /// Returns what became of a table since one of its versions; 0 asks for all of it.
     ///
     /// # Errors
@@ -105,8 +116,27 @@ pub struct Changes {
     pub entries: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// The version that the table is at with them.
     pub version: u64,
+    /// The stamp of that version.
+    pub stamp: i64,
     /// Whether the entries are the whole table, because what was deleted is not known that far back.
     pub is_whole: bool,
+}
+
+/// Where a table is. A database that lost its last commits may come to the same version by another way: the stamp, which
+/// each batch brings, tells the two apart. An earlier release leaves the stamp of the version before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The version.
+    pub version: u64,
+    /// Its stamp.
+    pub stamp: i64,
+}
+
+impl Mark {
+    /// Tells whether the table cannot have come from here to another mark: some of what was written was lost.
+    pub fn is_lost_at(self, now: Self) -> bool {
+        now.version < self.version || (now.version == self.version && now.stamp != self.stamp)
+    }
 }
 
 /// The direction of a scan.
@@ -128,11 +158,12 @@ pub struct KeyRange {
 }
 
 /// Changes that belong together; a later change of a key replaces an earlier one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Batch {
     changes: Vec<Change>,
     expected: BTreeMap<String, u64>,
     is_quiet: bool,
+    stamp: i64,
 }
 
 /// One change: a value to put, or none to delete the key.
@@ -170,6 +201,14 @@ impl KeyRange {
     }
 }
 
+impl Default for Batch {
+    fn default() -> Self {
+        // As much of chance as a map's order has: it is no secret.
+        let stamp = RandomState::new().hash_one(()) as i64;
+        Self { changes: Vec::new(), expected: BTreeMap::new(), is_quiet: false, stamp }
+    }
+}
+
 impl Batch {
     /// Adds a value to put.
     pub fn put(&mut self, table: &str, key: Vec<u8>, value: Vec<u8>) {
@@ -195,6 +234,11 @@ impl Batch {
     /// Tells whether other nodes need no word of the batch.
     pub fn is_quiet(&self) -> bool {
         self.is_quiet
+    }
+
+    /// Returns what tells the versions that it makes from others of the same numbers.
+    pub fn stamp(&self) -> i64 {
+        self.stamp
     }
 
     /// Returns the versions that tables are expected to have.

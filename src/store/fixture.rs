@@ -122,6 +122,22 @@ impl Postgres {
         self.server.wait().expect("the server ends");
     }
 
+    /// Keeps the data as they are at this moment; the server stands still meanwhile.
+    pub fn keep_data(&mut self) {
+        self.kill();
+        copy(&self.folder.path().join("data"), &self.folder.path().join("kept"));
+        self.restart();
+    }
+
+    /// Goes back to the data that were kept: what was written since then is lost.
+    pub fn bring_back_data(&mut self) {
+        self.kill();
+        let data = self.folder.path().join("data");
+        std::fs::remove_dir_all(&data).expect("the data are there");
+        copy(&self.folder.path().join("kept"), &data);
+        self.restart();
+    }
+
     /// Starts the server again on the same data.
     pub fn restart(&mut self) {
         self.server = run(self.folder.path(), &self.folder.path().join("data"), self.port);
@@ -164,6 +180,12 @@ fn run(folder: &Path, data: &Path, port: u16) -> Child {
     let _ = child.kill();
     let _ = child.wait();
     panic!("{}", std::fs::read_to_string(folder.join("log")).unwrap_or_default());
+}
+
+/// Copies a folder, whose files keep their owner.
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+    assert!(copied.expect("cp runs").success(), "cp");
 }
 
 /// Returns the port that names the socket, too.

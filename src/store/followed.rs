@@ -4,14 +4,19 @@
 //! written only if nobody else was faster, and decided anew otherwise ([`Followed::change`]). One change is made,
 //! or taken over, at a time, so that memory never goes back to what was; what changed together is shown together,
 //! to be taken over under one lock, so that nobody sees a table that is read anew while it is half there.
+//!
+//! A database may lose what it had confirmed: by a failover to a standby that lagged behind, by a restored backup. Where a
+//! table is at a mark that what is known cannot have led to, all of it is read anew.
 
 use parking_lot::Mutex;
 
 use super::Batch;
 use super::Key;
+use super::Mark;
 use super::Record;
 use super::StoreError;
 use super::Table;
+use super::TableChanges;
 
 /// How often a change is decided anew before it is given up.
 const TRIES_MAX: usize = 50;
@@ -40,8 +45,16 @@ pub enum Fresh<K, V> {
 /// A table, and up to where its owner knows it.
 pub struct Followed<K, V> {
     table: Table<K, V>,
-    /// The version that memory is at; `None`: nothing was read yet.
-    at: Mutex<Option<u64>>,
+    /// Where memory is; `None`: nothing was read yet.
+    at: Mutex<Option<At>>,
+}
+
+/// Where memory is.
+#[derive(Clone, Copy)]
+struct At {
+    mark: Mark,
+    /// How often the store had lost something by then.
+    losses: u64,
 }
 
 impl<K: Key, V: Record> Followed<K, V> {
@@ -109,7 +122,7 @@ impl<K: Key, V: Record> Followed<K, V> {
             if batch.is_empty() {
                 return Ok(decided);
             }
-            batch.expect(self.table.name(), at.unwrap_or_default());
+            batch.expect(self.table.name(), version_of(*at));
             match self.table.store().commit(&batch) {
                 Ok(()) => {
                     self.show_own(&batch, &mut at, &mut apply)?;
@@ -134,29 +147,36 @@ impl<K: Key, V: Record> Followed<K, V> {
     ) -> Result<(), StoreError> {
         let mut at = self.at.lock();
         self.read(&mut at, &mut apply)?;
-        batch.expect(self.table.name(), at.unwrap_or_default());
+        batch.expect(self.table.name(), version_of(*at));
         Ok(())
     }
 
-    fn read(&self, at: &mut Option<u64>, apply: &mut impl FnMut(Vec<Fresh<K, V>>)) -> Result<(), StoreError> {
+    fn read(&self, at: &mut Option<At>, apply: &mut impl FnMut(Vec<Fresh<K, V>>)) -> Result<(), StoreError> {
         if at.is_some() && !self.table.store().is_shared() {
             return Ok(());
         }
-        let changes = self.table.changes(at.unwrap_or(0))?;
+        let losses = self.table.store().losses();
+        let before = at.filter(|at| at.losses == losses);
+        let mut changes = self.table.changes(version_of(before))?;
+        let now = |changes: &TableChanges<K, V>| Mark { version: changes.version, stamp: changes.stamp };
+        if !changes.is_whole && before.is_some_and(|at| at.mark.is_lost_at(now(&changes))) {
+            changes = self.table.changes(0)?;
+        }
+        let mark = now(&changes);
         let begin = changes.is_whole.then_some(Fresh::Anew);
         let entries = changes.entries.into_iter().map(|(key, record)| fresh(key, record, false));
         let shown: Vec<_> = begin.into_iter().chain(entries).collect();
         if !shown.is_empty() {
             apply(shown);
         }
-        *at = Some(changes.version);
+        *at = Some(At { mark, losses });
         Ok(())
     }
 
     fn show_own(
         &self,
         batch: &Batch,
-        at: &mut Option<u64>,
+        at: &mut Option<At>,
         apply: &mut impl FnMut(Vec<Fresh<K, V>>),
     ) -> Result<(), StoreError> {
         let own = batch.changes().iter().filter(|change| change.table == self.table.name());
@@ -164,11 +184,17 @@ impl<K: Key, V: Record> Followed<K, V> {
         let shown = read.map(|entry| entry.map(|(key, record)| fresh(key, record, true)));
         let shown = shown.collect::<Result<Vec<_>, StoreError>>()?;
         if !shown.is_empty() {
-            *at = at.map(|version| version + 1);
+            let mark = |at: At| Mark { version: at.mark.version + 1, stamp: batch.stamp() };
+            *at = at.map(|at| At { mark: mark(at), ..at });
             apply(shown);
         }
         Ok(())
     }
+}
+
+/// Returns the version that memory is at; 0: nothing was read yet.
+fn version_of(at: Option<At>) -> u64 {
+    at.map_or(0, |at| at.mark.version)
 }
 
 fn fresh<K, V>(key: K, record: Option<V>, is_own: bool) -> Fresh<K, V> {
@@ -181,12 +207,94 @@ fn fresh<K, V>(key: K, record: Option<V>, is_own: bool) -> Fresh<K, V> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering;
 
     use serde::Deserialize;
     use serde::Serialize;
+    use tokio::sync::watch;
 
     use super::*;
+    use crate::store::Backend;
+    use crate::store::Changes;
+    use crate::store::KeyRange;
+    use crate::store::Order;
     use crate::store::Store;
+    use crate::store::Visit;
+    use crate::store::archive::Archive;
+
+    /// Stores, each of which may be in the place of the other.
+    struct Replaced {
+        stores: [Store; 2],
+        place: Arc<AtomicUsize>,
+    }
+
+    impl Replaced {
+        fn now(&self) -> &Store {
+            &self.stores[self.place.load(Ordering::SeqCst)]
+        }
+    }
+
+    impl Backend for Replaced {
+        fn name(&self) -> &'static str {
+            "replaced"
+        }
+
+        fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+            self.now().get(table, key)
+        }
+
+        fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
+            self.now().commit(batch)
+        }
+
+        fn scan(
+            &self,
+            table: &str,
+            range: &KeyRange,
+            order: Order,
+            visit: &mut Visit<'_>,
+        ) -> Result<(), StoreError> {
+            self.now().scan(table, range, order, visit)
+        }
+
+        fn durable(&self) -> Result<(), StoreError> {
+            self.now().durable()
+        }
+
+        fn size_bytes(&self) -> Result<u64, StoreError> {
+            self.now().size_bytes()
+        }
+
+        fn is_shared(&self) -> bool {
+            true
+        }
+
+        fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+            self.now().versions()
+        }
+
+        fn marks(&self) -> Result<BTreeMap<String, Mark>, StoreError> {
+            self.now().marks()
+        }
+
+        fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError> {
+            self.now().changes(table, after)
+        }
+
+        fn told(&self) -> Option<watch::Receiver<u64>> {
+            None
+        }
+
+        fn archive(&self) -> Option<Archive> {
+            None
+        }
+
+        fn forget_deletions(&self) -> Result<(), StoreError> {
+            self.now().forget_deletions()
+        }
+    }
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     struct Count(u64);
@@ -277,6 +385,53 @@ mod tests {
         let put = Fresh::Put { key: "k".to_owned(), record: Count(1), is_own: false };
         assert_eq!(shown, [vec![Fresh::Anew, put]]);
         other.followed.catch_up(|_| panic!("nothing is new")).unwrap();
+    }
+
+    /// Writes a value on one store as often as it says, and returns the store.
+    fn with(counts: &[u64]) -> Store {
+        let store = Store::in_memory();
+        let table = store.table::<String, Count>("t");
+        counts.iter().for_each(|count| table.put(&"k".to_owned(), &Count(*count)).unwrap());
+        store
+    }
+
+    /// A store in whose place another one comes.
+    fn replaced(stores: [Store; 2]) -> (Store, Arc<AtomicUsize>) {
+        let place = Arc::new(AtomicUsize::new(0));
+        (Store::new(Replaced { stores, place: Arc::clone(&place) }), place)
+    }
+
+    #[test]
+    fn what_a_database_lost_is_known_no_more() {
+        for (after, lasting) in [
+            // The last commit is gone; another one is in its place; others are, too, and that was found by another table.
+            (vec![1], 1),
+            (vec![1, 7], 7),
+            (vec![1, 7, 8], 8),
+        ] {
+            let (store, place) = replaced([with(&[1, 2]), with(&after)]);
+            let node = Node::of(&store);
+            node.followed.catch_up(|fresh| node.apply(fresh)).unwrap();
+            assert_eq!(node.held.lock()["k"], 2);
+            place.store(1, Ordering::SeqCst);
+            if after.len() > 2 {
+                store.note_loss();
+            }
+            let mut begins = Vec::new();
+            let mut apply = |fresh: Vec<_>| {
+                begins.push(fresh.first() == Some(&Fresh::Anew));
+                node.apply(fresh);
+            };
+            node.followed.catch_up(&mut apply).unwrap();
+            node.followed.catch_up(&mut apply).unwrap();
+            assert_eq!((node.held.lock()["k"], begins), (lasting, vec![true]));
+            // What is decided now is decided by what there is.
+            node.add();
+            assert_eq!(
+                store.table::<String, Count>("t").get(&"k".to_owned()).unwrap(),
+                Some(Count(lasting + 1))
+            );
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::Backend;
 use super::Batch;
 use super::Changes;
 use super::KeyRange;
+use super::Mark;
 use super::Order;
 use super::StoreError;
 use super::Visit;
@@ -29,6 +30,7 @@ struct Entries {
     kept: BTreeMap<Vec<u8>, (Vec<u8>, u64)>,
     deleted: BTreeMap<Vec<u8>, u64>,
     version: u64,
+    stamp: i64,
     /// Up to which version deletions were forgotten.
     floor: u64,
 }
@@ -99,7 +101,8 @@ impl Backend for Memory {
             return Err(StoreError::Conflict);
         }
         for table in batch.tables() {
-            tables.entry(table.to_owned()).or_default().version += 1;
+            let entries = tables.entry(table.to_owned()).or_default();
+            (entries.version, entries.stamp) = (entries.version + 1, batch.stamp());
         }
         for change in batch.changes() {
             let entries = tables.entry(change.table.clone()).or_default();
@@ -152,6 +155,12 @@ impl Backend for Memory {
         Ok(tables.iter().map(|(name, entries)| (name.clone(), entries.version)).collect())
     }
 
+    fn marks(&self) -> Result<BTreeMap<String, Mark>, StoreError> {
+        let tables = self.tables.read();
+        let mark = |entries: &Entries| Mark { version: entries.version, stamp: entries.stamp };
+        Ok(tables.iter().map(|(name, entries)| (name.clone(), mark(entries))).collect())
+    }
+
     fn changes(&self, table: &str, after: u64) -> Result<Changes, StoreError> {
         let tables = self.tables.read();
         let Some(entries) = tables.get(table) else {
@@ -165,7 +174,7 @@ impl Backend for Memory {
             let deleted = entries.deleted.iter().filter(|(_, version)| **version > after);
             found.extend(deleted.map(|(key, _)| (key.clone(), None)));
         }
-        Ok(Changes { entries: found, version: entries.version, is_whole })
+        Ok(Changes { entries: found, version: entries.version, stamp: entries.stamp, is_whole })
     }
 
     fn told(&self) -> Option<watch::Receiver<u64>> {

@@ -42,6 +42,8 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -54,6 +56,7 @@ pub use self::backend::Batch;
 pub use self::backend::Change;
 pub use self::backend::Changes;
 pub use self::backend::KeyRange;
+pub use self::backend::Mark;
 pub use self::backend::Order;
 pub use self::backend::Visit;
 pub use self::followed::Followed;
@@ -138,6 +141,8 @@ pub struct Store {
 
 struct Shared {
     backend: Box<dyn Backend>,
+    /// How often it was found that what had been written was lost.
+    losses: AtomicU64,
     /// Held exclusively while all tables are read as of one moment, and shared by every write.
     moment: RwLock<()>,
     /// The names of all tables that were found, asked for, or written to.
@@ -150,6 +155,7 @@ impl Store {
     pub fn new(backend: impl Backend) -> Self {
         let shared = Shared {
             backend: Box::new(backend),
+            losses: AtomicU64::new(0),
             moment: RwLock::default(),
             tables: Mutex::default(),
             sync: group::GroupSync::default(),
@@ -286,6 +292,24 @@ impl Store {
     /// When the backend fails.
     pub fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         self.shared.backend.versions()
+    /// Returns the version of every table that was ever written, and its stamp; nothing where nobody else writes.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub fn marks(&self) -> Result<BTreeMap<String, Mark>, StoreError> {
+        self.shared.backend.marks()
+    }
+
+    /// Lets everything that was read of tables count no more: some of what was written was lost.
+    pub fn note_loss(&self) {
+        self.shared.losses.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Returns how often that was so.
+    pub fn losses(&self) -> u64 {
+        self.shared.losses.load(Ordering::Acquire)
+    }
+
     }
 
     /// Returns what became of a table since one of its versions; 0 asks for all of it.

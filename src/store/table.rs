@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::Batch;
+use super::Changes;
 use super::Key;
 use super::KeyRange;
 use super::Order;
@@ -40,6 +41,8 @@ pub struct TableChanges<K, V> {
     pub entries: Vec<(K, Option<V>)>,
     /// The version that the table is at with them.
     pub version: u64,
+    /// The stamp of that version.
+    pub stamp: i64,
     /// Whether the entries are the whole table.
     pub is_whole: bool,
 }
@@ -141,7 +144,8 @@ impl<K: Key, V: Record> Table<K, V> {
         let changes = self.store.changes(self.name, after)?;
         let entries = changes.entries.iter().map(|(key, value)| self.read(key, value.as_deref()));
         let entries = entries.collect::<Result<_, _>>()?;
-        Ok(TableChanges { entries, version: changes.version, is_whole: changes.is_whole })
+        let Changes { version, stamp, is_whole, .. } = changes;
+        Ok(TableChanges { entries, version, stamp, is_whole })
     }
 
     /// Returns an entry as it was stored, read.

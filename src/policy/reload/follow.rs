@@ -19,8 +19,9 @@ use crate::policy::revision::Revision;
 use crate::policy::ruleset::Ruleset;
 
 impl Reloader {
-    /// Puts the newest revision in force, if another node has brought one. Where it does not build here, because this
-    /// node's packs or files are others, what was in force stays, and it is tried again when there is a newer one.
+    /// Puts the newest revision in force, if another node has brought one, or the store has lost the one that is. Where it
+    /// does not build here, because this node's packs or files are others, what was in force stays, and it is tried again
+    /// when there is a newer one.
     ///
     /// # Errors
     /// As every change.
@@ -40,7 +41,9 @@ impl Reloader {
     fn take_over_newest(&self) -> Result<(), ChangeError> {
         let Some(newest) = self.revisions.newest(1)?.pop() else { return Ok(()) };
         let current = self.current();
-        if newest.number <= current.revision.number || newest.number == self.refused.load(Ordering::Relaxed) {
+        // One of the same number, or of a lower one, is another where the store lost what it had confirmed.
+        let of = |revision: &Revision| (revision.number, revision.created_at);
+        if of(&newest) == of(&current.revision) || newest.number == self.refused.load(Ordering::Relaxed) {
             return Ok(());
         }
         let running = self.handle.load();

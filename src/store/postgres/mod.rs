@@ -47,6 +47,7 @@ use super::Backend;
 use super::Batch;
 use super::Changes;
 use super::KeyRange;
+use super::Mark;
 use super::Order;
 use super::Store;
 use super::StoreError;
@@ -257,10 +258,14 @@ impl Backend for Postgres {
     }
 
     fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
+        Ok(self.marks()?.into_iter().map(|(table, mark)| (table, mark.version)).collect())
+    }
+
+    fn marks(&self) -> Result<BTreeMap<String, Mark>, StoreError> {
         let pool = self.pool();
         self.wait(async move {
             let mut session = pool.session().await?;
-            session.versions().await
+            session.marks().await
         })
     }
 
@@ -274,8 +279,8 @@ impl Backend for Postgres {
             return Ok(changes);
         }
         // A table may be large: page by page, from a version that is older than all that is read.
-        let version = self.versions()?.get(table).copied().unwrap_or_default();
-        let mut changes = Changes { version, is_whole: true, ..Changes::default() };
+        let Mark { version, stamp } = self.marks()?.get(table).copied().unwrap_or_default();
+        let mut changes = Changes { version, stamp, is_whole: true, ..Changes::default() };
         self.scan(table, &KeyRange::all(), Order::Ascending, &mut |key, value| {
             changes.entries.push((key.to_vec(), Some(value.to_vec())));
             ControlFlow::Continue(())

@@ -22,6 +22,7 @@ use super::tables::is_unknown;
 use crate::store::Batch;
 use crate::store::Changes;
 use crate::store::KeyRange;
+use crate::store::Mark;
 use crate::store::Order;
 use crate::store::StoreError;
 
@@ -100,7 +101,10 @@ impl Prepared {
                 true => (statements::NEXT_VERSION, 1),
                 false => (statements::SAME_VERSION, 0),
             };
-            let rows = self.rows(sql, &[&table]).await?;
+            let rows = match rises {
+                0 => self.rows(sql, &[&table]).await?,
+                _ => self.rows(sql, &[&table, &batch.stamp()]).await?,
+            };
             let version: i64 = rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default();
             if expected.get(table).is_some_and(|expected| *expected as i64 != version - rises) {
                 self.client.batch_execute("ROLLBACK").await?;
@@ -245,14 +249,13 @@ impl Session {
         }
     }
 
-    pub(super) async fn versions(&mut self) -> Result<BTreeMap<String, u64>, StoreError> {
-        let rows = self.rows(statements::VERSIONS, &[]).await?;
-        let version = |row: &Row| {
-            let (name, version): (String, i64) =
-                (row.try_get(0).map_err(broken)?, row.try_get(1).map_err(broken)?);
-            Ok((name, version.max(0) as u64))
+    pub(super) async fn marks(&mut self) -> Result<BTreeMap<String, Mark>, StoreError> {
+        let rows = self.rows(statements::MARKS, &[]).await?;
+        let mark = |row: &Row| {
+            let version: i64 = row.try_get(1)?;
+            Ok((row.try_get(0)?, Mark { version: version.max(0) as u64, stamp: row.try_get(2)? }))
         };
-        rows.iter().map(version).collect()
+        rows.iter().map(mark).collect::<Result<_, _>>().map_err(broken)
     }
 
     /// Returns what became of a table since a version, where that is known.
@@ -301,6 +304,7 @@ fn read_changes(rows: &[Row]) -> Result<Changes, StoreError> {
     let mut changes = Changes::default();
     for row in rows {
         changes.version = row.try_get::<_, i64>(0).map_err(broken)?.max(0) as u64;
+        changes.stamp = row.try_get(4).map_err(broken)?;
         // A table without changes is one row without a key.
         if let Some(key) = row.try_get::<_, Option<Vec<u8>>>(2).map_err(broken)? {
             changes.entries.push((key, row.try_get(3).map_err(broken)?));

@@ -13,7 +13,7 @@
 //! no `PARTITION OF`. [`crate::manual::operations`] says how to make it so before the first start.
 
 /// Steps that make the tables, in order. Each may be run again.
-pub(super) const STEPS: [&str; 5] = [
+pub(super) const STEPS: [&str; 6] = [
     "
     CREATE TABLE IF NOT EXISTS portcullis_tables (
         name text PRIMARY KEY,
@@ -102,6 +102,11 @@ pub(super) const STEPS: [&str; 5] = [
     ALTER TABLE portcullis_audit ADD COLUMN IF NOT EXISTS recorded bigint;
     ALTER TABLE portcullis_audit_heads ADD COLUMN IF NOT EXISTS set_back boolean NOT NULL DEFAULT false;
 ",
+    // What tells a version from another one of the same number, where the database lost its last commits. Nodes that know
+    // nothing of it leave it as it was.
+    "
+    ALTER TABLE portcullis_tables ADD COLUMN IF NOT EXISTS stamp bigint NOT NULL DEFAULT 0;
+",
 ];
 
 /// Makes the indices of facets, the first of which finds the rows that have none yet. They are no step: they take as long
@@ -164,8 +169,8 @@ pub(super) const SCAN_DOWN_FROM: &str = "
 
 /// Takes the next version of a table, and its lock until the transaction ends.
 pub(super) const NEXT_VERSION: &str = "
-    INSERT INTO portcullis_tables (name, version, floor) VALUES ($1, 1, 0)
-    ON CONFLICT (name) DO UPDATE SET version = portcullis_tables.version + 1
+    INSERT INTO portcullis_tables (name, version, floor, stamp) VALUES ($1, 1, 0, $2)
+    ON CONFLICT (name) DO UPDATE SET version = portcullis_tables.version + 1, stamp = excluded.stamp
     RETURNING version";
 /// Takes the lock of a table that is looked at, not changed.
 pub(super) const SAME_VERSION: &str = "
@@ -181,10 +186,10 @@ pub(super) const DELETE: &str = "
     UPDATE portcullis_entries SET value = NULL, version = $3, changed_at = now()
     WHERE name = $1 AND key = ANY($2) AND value IS NOT NULL";
 
-pub(super) const VERSIONS: &str = "SELECT name, version FROM portcullis_tables";
-/// A table's version, how far back its deletions are known, and what was changed since a version.
+pub(super) const MARKS: &str = "SELECT name, version, stamp FROM portcullis_tables";
+/// A table's version, how far back its deletions are known, what was changed since a version, and the version's stamp.
 pub(super) const CHANGES: &str = "
-    SELECT t.version, t.floor, e.key, e.value
+    SELECT t.version, t.floor, e.key, e.value, t.stamp
     FROM portcullis_tables t
     LEFT JOIN portcullis_entries e ON e.name = t.name AND e.version > $2
     WHERE t.name = $1";

@@ -6,6 +6,7 @@ mod budgets;
 mod doctor;
 mod faults;
 mod limits;
+mod losses;
 mod newcomers;
 mod nodes;
 #[path = "../../../src/store/fixture.rs"]
