@@ -229,6 +229,7 @@ impl Members {
     ) {
         let (mut shutdown, facts) = (pin!(shutdown), Arc::new(facts));
         let mut tick = tokio::time::interval(BEAT_EVERY);
+        let mut was_told = true;
         loop {
             tokio::select! {
                 biased;
@@ -236,11 +237,16 @@ impl Members {
                 _ = tick.tick() => {}
             }
             let (members, facts) = (Arc::clone(&self), Arc::clone(&facts));
-            match tokio::task::spawn_blocking(move || members.beat(facts())).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::warn!(%error, "the other nodes could not be told of this one"),
+            let told = tokio::task::spawn_blocking(move || members.beat(facts())).await;
+            match &told {
+                Ok(Ok(())) if !was_told => tracing::info!("the other nodes are told of this one again"),
+                Ok(Err(error)) if was_told => {
+                    tracing::warn!(%error, "the other nodes cannot be told of this one");
+                }
+                Ok(_) => {}
                 Err(_) => tracing::error!("telling the other nodes panicked"),
             }
+            was_told = matches!(told, Ok(Ok(())));
         }
         let left = tokio::task::spawn_blocking(move || self.table.delete(&self.id)).await;
         if !matches!(left, Ok(Ok(()))) {

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use tokio::io::AsyncBufReadExt;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncReadExt;
@@ -23,7 +24,8 @@ const PORT: u16 = 6379;
 trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
 
-/// Where a server is, and what it wants to see: `redis://[USER:PASSWORD@]HOST[:PORT]`, `rediss` for TLS.
+/// Where a server is, and what it wants to see: `redis://[USER:PASSWORD@]HOST[:PORT]`, `rediss` for TLS. User and password
+/// may be in percent encoding, as in other URLs: a `%` of theirs is `%25`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl {
     host: String,
@@ -89,7 +91,9 @@ impl std::str::FromStr for RedisUrl {
         if host.is_empty() || host.contains('/') {
             return Err(NoRedisUrl);
         }
-        Ok(Self { host, port, user: user.to_owned(), password: password.to_owned(), is_secured })
+        let [user, password] =
+            [user, password].map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned());
+        Ok(Self { host, port, user, password, is_secured })
     }
 }
 
@@ -214,6 +218,8 @@ mod tests {
         assert_eq!((url.host.as_str(), url.port, url.is_secured), ("cache.internal", 6380, true));
         assert_eq!((url.user.as_str(), url.password.as_str()), ("me", "se:cret"));
         assert!(!format!("{url:?}").contains("cret"));
+        let url = read("redis://m%65:p%40ss%2Fw%3Ard%25@x").unwrap();
+        assert_eq!((url.user.as_str(), url.password.as_str()), ("me", "p@ss/w:rd%"));
         assert_eq!(read("redis://[::1]").map(|url| (url.host, url.port)), Some(("::1".to_owned(), PORT)));
         for odd in ["", "http://x", "redis://", "redis://x:port", "redis://x/y/z"] {
             assert!(read(odd).is_none(), "{odd}");

@@ -28,6 +28,8 @@ const NO_SCRIPT: &str = "NOSCRIPT";
 const SHARED: &str = "{portcullis}:budgets";
 /// How often in a row nodes of a cluster may send us on.
 const HOPS_MAX: usize = 5;
+/// How much of why it refuses is told, in characters.
+const REASON_CHARS_MAX: usize = 200;
 /// How long to wait before Redis is tried again.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
 
@@ -49,6 +51,8 @@ pub(super) struct Rounds {
     /// Since when it is left alone, because it turned us away.
     left_alone: Option<Duration>,
     was_turned_away: bool,
+    /// Whether the last round was refused.
+    was_refused: bool,
 }
 
 /// A connection, where it leads, and what our script is called there.
@@ -65,7 +69,8 @@ impl Rounds {
     pub(super) fn new(server: RedisServer, what: &'static str, script: &'static str) -> Self {
         let (connection, search, left_alone) = (None, None, None);
         let place = server.place();
-        Self { server, what, script, connection, place, search, left_alone, was_turned_away: false }
+        let (was_turned_away, was_refused) = (false, false);
+        Self { server, what, script, connection, place, search, left_alone, was_turned_away, was_refused }
     }
 
     /// Asks in one breath; `commands` are made with the name of the script. `None`: nobody can tell.
@@ -97,12 +102,33 @@ impl Rounds {
                 // A second time in a row, nobody else does yet.
                 self.left_alone = (is_turned_away && self.was_turned_away).then_some(now);
                 self.was_turned_away = is_turned_away;
+                self.tell_refusal(&answers);
                 Some(answers)
             }
             Err(error) => {
                 self.lost(&error);
                 None
             }
+        }
+    }
+
+    /// Says once that a server which answers refuses what it is asked, its memory being full or its password another, and
+    /// once that it does no more.
+    fn tell_refusal(&mut self, answers: &[Answer]) {
+        let reason = answers.iter().find_map(|answer| match answer {
+            Answer::Refused(reason) => Some(reason.chars().take(REASON_CHARS_MAX).collect::<String>()),
+            Answer::Text(_) | Answer::Number(_) | Answer::Nothing => None,
+        });
+        match reason {
+            Some(reason) if !self.was_refused => {
+                self.was_refused = true;
+                tracing::error!(reason, what = self.what, "Redis answers, and refuses: this is not shared");
+            }
+            None if self.was_refused && !answers.is_empty() => {
+                self.was_refused = false;
+                tracing::info!(what = self.what, "Redis takes what it is asked again");
+            }
+            Some(_) | None => {}
         }
     }
 

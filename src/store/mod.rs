@@ -90,7 +90,7 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The backend failed to read or write.
-    #[error("the {backend} store failed")]
+    #[error("the {backend} store failed: {source}")]
     Backend {
         /// The name of the backend.
         backend: &'static str,
@@ -223,8 +223,7 @@ impl Store {
     pub fn durable(&self) -> Result<(), StoreError> {
         self.shared.sync.sync(|| {
             self.shared.backend.durable().inspect_err(|error| {
-                let cause = std::error::Error::source(error).map(ToString::to_string);
-                tracing::error!(backend = self.backend_name(), %error, cause, "what was written may not be safe");
+                tracing::error!(backend = self.backend_name(), %error, "what was written may not be safe");
             })
         })
     }
@@ -249,8 +248,7 @@ impl Store {
             match tended {
                 Ok(Ok(())) if !was_sound => tracing::warn!(backend, "the store is written to again"),
                 Ok(Err(error)) if was_sound => {
-                    let cause = std::error::Error::source(&error).map(ToString::to_string);
-                    tracing::error!(backend, %error, cause, "the store cannot be written to");
+                    tracing::error!(backend, %error, "the store cannot be written to");
                 }
                 Ok(_) => {}
                 Err(_) => tracing::error!(backend, "looking after the store panicked"),

@@ -137,8 +137,9 @@ pub async fn cluster(call: Call) -> Answer {
         return ok(&nodes("single", &own.id.clone(), vec![own], Vec::new()));
     };
     let mut all = members.nodes();
-    if !members.is_in_touch() {
-        // What it would be told of itself is old.
+    let is_seen = all.iter().any(|node| node.id == own.id);
+    if !is_seen || !members.is_in_touch() {
+        // What it would be told of itself is old; and as long as it has not seen itself, it knows of nobody else.
         all.retain(|node| node.id != own.id);
         all.push(Node { facts: NodeFacts { is_healthy: false, ..own.facts.clone() }, ..own.clone() });
     }
